@@ -1,0 +1,27 @@
+"""What a program may do to references: kinds, rows, order, and the rules of use."""
+
+from effax.effects.kinds import Accum, Alloc, ArgIndex, Effect, Free, Io, Read, VarId, Write
+from effax.effects.order import changes_state, commutes
+from effax.effects.row import Row
+from effax.effects.rules import RefRule, Rule
+
+NO_EFFECTS: Row[ArgIndex] = Row()
+"""The row of a pure equation or program."""
+
+__all__ = [
+    "NO_EFFECTS",
+    "Accum",
+    "Alloc",
+    "ArgIndex",
+    "Effect",
+    "Free",
+    "Io",
+    "Read",
+    "RefRule",
+    "Row",
+    "Rule",
+    "VarId",
+    "Write",
+    "changes_state",
+    "commutes",
+]

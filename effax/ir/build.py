@@ -1,0 +1,184 @@
+"""A transient builder of programs, and templates: small programs prepared for inlining.
+
+The builder is the one mutable thing in the core. It lives inside the function that began it
+and ends in :meth:`Builder.finish`, which freezes what was built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from effax.effects import ArgIndex, Row
+from effax.ir.primitive import Primitive, Typing
+from effax.ir.source import SavedSource, Source
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
+from effax.ir.types import ArrayType, Type, array_type
+
+Where = Source | SavedSource | None
+_new = tuple.__new__
+
+
+@lru_cache(maxsize=1 << 16)
+def _cached_typing(prim: Primitive, types: tuple[Type, ...]) -> Typing:
+    return prim.typing(*types)
+
+
+def typing_of(prim: Primitive, types: tuple[Type, ...]) -> Typing:
+    """The typing of an application, kept for primitives that hold no programs."""
+    if prim.subjaxprs():
+        return prim.typing(*types)
+    return _cached_typing(prim, types)
+
+
+class Step(NamedTuple):
+    """One equation of a template; ``slots`` index the template's environment."""
+
+    prim: Primitive
+    slots: tuple[int, ...]
+    out_types: tuple[Type, ...]
+    effects: Row[ArgIndex]
+
+
+class Template(NamedTuple):
+    """A program prepared for inlining: an environment is arguments, literals, then results."""
+
+    lits: tuple[Lit, ...]
+    steps: tuple[Step, ...]
+    outs: tuple[int, ...]
+
+
+def template(jaxpr: Jaxpr) -> Template:
+    """Prepare ``jaxpr`` for being inlined many times."""
+    lits: dict[Lit, int] = {}
+    atoms = [a for eqn in jaxpr.eqns for a in eqn.ins] + list(jaxpr.outs)
+    for atom in atoms:
+        if isinstance(atom, Lit):
+            lits.setdefault(atom, len(jaxpr.binders) + len(lits))
+    slots = {v.id: i for i, v in enumerate(jaxpr.binders)}
+    top = len(jaxpr.binders) + len(lits)
+
+    def slot(atom: Atom) -> int:
+        return lits[atom] if isinstance(atom, Lit) else slots[atom.id]
+
+    steps = []
+    for eqn in jaxpr.eqns:
+        steps.append(
+            Step(eqn.prim, tuple(map(slot, eqn.ins)), tuple(v.type for v in eqn.outs), eqn.effects)
+        )
+        for v in eqn.outs:
+            slots[v.id] = top
+            top += 1
+    return Template(tuple(lits), tuple(steps), tuple(map(slot, jaxpr.outs)))
+
+
+class Builder:
+    """Builds one program: bind inputs, emit equations, finish."""
+
+    __slots__ = ("binders", "eqns", "next_id")
+
+    def __init__(self, in_types: Iterable[Type] = ()) -> None:
+        self.eqns: list[Eqn] = []
+        self.binders: list[Var] = []
+        self.next_id = 0
+        for type_ in in_types:
+            self.bind(type_)
+
+    def fresh(self, type_: Type) -> Var:
+        """A new variable, numbered next."""
+        v: Var = _new(Var, (self.next_id, type_))
+        self.next_id += 1
+        return v
+
+    def bind(self, type_: Type) -> Var:
+        """A new input of the program."""
+        v = self.fresh(type_)
+        self.binders.append(v)
+        return v
+
+    def emit(self, prim: Primitive, ins: Sequence[Atom], source: Where = None) -> tuple[Var, ...]:
+        """Append an equation. Raises IllTyped where the arguments do not fit."""
+        ins = tuple(ins)
+        outs, effects = typing_of(prim, tuple([a.type for a in ins]))
+        return self.emit_typed(prim, ins, outs, effects, source)
+
+    def emit_typed(
+        self,
+        prim: Primitive,
+        ins: tuple[Atom, ...],
+        out_types: tuple[Type, ...],
+        effects: Row[ArgIndex],
+        source: Where = None,
+    ) -> tuple[Var, ...]:
+        """Append an equation whose typing the caller knows."""
+        n = self.next_id
+        if len(out_types) == 1:
+            outs: tuple[Var, ...] = (_new(Var, (n, out_types[0])),)
+            self.next_id = n + 1
+        else:
+            outs = tuple([_new(Var, (n + i, t)) for i, t in enumerate(out_types)])
+            self.next_id = n + len(out_types)
+        self.eqns.append(_new(Eqn, (prim, ins, outs, effects, source)))
+        return outs
+
+    def __call__(self, prim: Primitive, *ins: Atom) -> Var:
+        """Append an equation of one result and give that result."""
+        (out,) = self.emit(prim, ins)
+        return out
+
+    def inline(self, body: Template, args: Sequence[Atom], source: Where = None) -> list[Atom]:
+        """Append the template's equations on these arguments; gives its results."""
+        env: list[Atom] = [*args, *body.lits]
+        push = env.append
+        append = self.eqns.append
+        n = self.next_id
+        for prim, slots, out_types, effects in body.steps:
+            ins = tuple([env[s] for s in slots])
+            if len(out_types) == 1:
+                v = _new(Var, (n, out_types[0]))
+                n += 1
+                push(v)
+                outs: tuple[Var, ...] = (v,)
+            else:
+                outs = tuple([_new(Var, (n + i, t)) for i, t in enumerate(out_types)])
+                n += len(out_types)
+                env.extend(outs)
+            append(_new(Eqn, (prim, ins, outs, effects, source)))
+        self.next_id = n
+        return [env[s] for s in body.outs]
+
+    def inline_jaxpr(self, jaxpr: Jaxpr, args: Sequence[Atom]) -> list[Atom]:
+        """Append a program's equations, each under its own source, on these arguments."""
+        env: list[Atom | None] = [None] * jaxpr.size
+        for v, a in zip(jaxpr.binders, args, strict=True):
+            env[v.id] = a
+        for prim, ins, outs, effects, source in jaxpr.eqns:
+            new_ins = tuple([a if type(a) is Lit else env[a.id] for a in ins])  # type: ignore[union-attr]  # not a Lit: a Var
+            types = tuple([v.type for v in outs])
+            made = self.emit_typed(prim, new_ins, types, effects, source)  # type: ignore[arg-type]  # bound before use
+            for v, w in zip(outs, made, strict=True):
+                env[v.id] = w
+        return [a if isinstance(a, Lit) else env[a.id] for a in jaxpr.outs]  # type: ignore[misc]  # bound before use
+
+    def finish(
+        self, outs: Sequence[Atom], n_consts: int = 0, names: Sequence[str] = ()
+    ) -> Jaxpr:
+        """Freeze what was built into a program with these results."""
+        return Jaxpr(self.binders, self.eqns, outs, n_consts, names)
+
+
+def lit(value: Scalar, type_: Type) -> Lit:
+    """A scalar literal in the dtype of ``type_``."""
+    dtype = type_.dtype
+    kind = dtype.kind
+    if kind == "b":
+        value = bool(value)
+    elif kind in "iu":
+        value = int(value.real)
+    elif kind == "c":
+        value = complex(value)
+    elif not isinstance(value, complex):
+        value = float(value)
+    weak = type_.weak if isinstance(type_, ArrayType) else False
+    return Lit(value, array_type((), dtype, weak))

@@ -1,0 +1,243 @@
+"""Dtypes: names, families, and JAX's promotion lattice with weak types.
+
+A weak dtype is one that came from a Python scalar: it yields to the dtype of an array. The
+lattice is the one that JAX documents under "type promotion semantics".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import ml_dtypes
+import numpy as np
+
+DType = np.dtype[np.generic]
+"""A NumPy dtype, those of ml_dtypes included."""
+
+_SHORT: Final[dict[str, str]] = {
+    "bool": "bool",
+    "bfloat16": "bf16",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "complex64": "c64",
+    "complex128": "c128",
+    "int2": "i2",
+    "int4": "i4",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint2": "u2",
+    "uint4": "u4",
+    "uint8": "u8",
+    "uint16": "u16",
+    "uint32": "u32",
+    "uint64": "u64",
+}
+
+FLOAT0: Final[DType] = np.dtype([("float0", np.void, 0)])
+"""The dtype of tangents of integers and booleans: it has one value."""
+
+BOOL: Final[DType] = np.dtype(np.bool_)
+INT32: Final[DType] = np.dtype(np.int32)
+UINT32: Final[DType] = np.dtype(np.uint32)
+FLOAT32: Final[DType] = np.dtype(np.float32)
+COMPLEX64: Final[DType] = np.dtype(np.complex64)
+BFLOAT16: Final[DType] = np.dtype(ml_dtypes.bfloat16)
+
+
+def as_dtype(dtype: object) -> DType:
+    """The NumPy dtype that ``dtype`` names. Raises TypeError where it names none."""
+    if isinstance(dtype, np.dtype):
+        return dtype
+    if isinstance(dtype, str) and dtype in _ML_NAMES:
+        return np.dtype(getattr(ml_dtypes, dtype))
+    return np.dtype(dtype)  # type: ignore[call-overload, no-any-return]  # NumPy checks the object itself
+
+
+_ML_NAMES: Final = frozenset(
+    name for name in dir(ml_dtypes) if name.startswith(("bfloat", "float", "int", "uint"))
+)
+
+
+@lru_cache(maxsize=None)
+def short_name(dtype: DType) -> str:
+    """The name used in printed programs, such as ``f32`` or ``bf16``."""
+    if dtype == FLOAT0:
+        return "float0"
+    return _SHORT.get(dtype.name, dtype.name.replace("float", "f"))
+
+
+@lru_cache(maxsize=None)
+def dtype_of_short_name(name: str) -> DType:
+    """The dtype whose printed name this is. Raises KeyError where there is none."""
+    if name == "float0":
+        return FLOAT0
+    for full, short in _SHORT.items():
+        if short == name:
+            return as_dtype(full)
+    for full in _ML_NAMES:
+        if full.replace("float", "f") == name:
+            return as_dtype(full)
+    raise KeyError(name)
+
+
+@lru_cache(maxsize=None)
+def family(dtype: DType) -> str:
+    """One of ``bool``, ``int``, ``uint``, ``float``, ``complex``, ``void``."""
+    if dtype.kind in "biufc":
+        return {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}[dtype.kind]
+    name = dtype.name
+    if name.startswith(("bfloat", "float")) and dtype != FLOAT0:
+        return "float"
+    return "uint" if name.startswith("uint") else "int" if name.startswith("int") else "void"
+
+
+def is_float(dtype: DType) -> bool:
+    """Whether the dtype is a real floating one."""
+    return family(dtype) == "float"
+
+
+def is_complex(dtype: DType) -> bool:
+    """Whether the dtype is a complex one."""
+    return family(dtype) == "complex"
+
+
+def is_inexact_dtype(dtype: DType) -> bool:
+    """Whether values of the dtype can have tangents."""
+    return family(dtype) in ("float", "complex")
+
+
+def is_integer(dtype: DType) -> bool:
+    """Whether the dtype is a signed or unsigned integer."""
+    return family(dtype) in ("int", "uint")
+
+
+_LATTICE: Final[dict[str, tuple[str, ...]]] = {
+    "bool": ("i*",),
+    "i*": ("uint8", "int8"),
+    "uint8": ("int16", "uint16"),
+    "uint16": ("int32", "uint32"),
+    "uint32": ("int64", "uint64"),
+    "uint64": ("f*",),
+    "int8": ("int16",),
+    "int16": ("int32",),
+    "int32": ("int64",),
+    "int64": ("f*",),
+    "f*": ("bfloat16", "float16", "c*"),
+    "bfloat16": ("float32",),
+    "float16": ("float32",),
+    "float32": ("float64", "complex64"),
+    "float64": ("complex128",),
+    "c*": ("complex64",),
+    "complex64": ("complex128",),
+    "complex128": (),
+}
+
+
+def _ancestors() -> dict[str, frozenset[str]]:
+    above: dict[str, frozenset[str]] = {}
+
+    def visit(node: str) -> frozenset[str]:
+        if node not in above:
+            above[node] = frozenset({node}).union(*map(visit, _LATTICE[node]))
+        return above[node]
+
+    for node in _LATTICE:
+        visit(node)
+    return above
+
+
+_ABOVE: Final = _ancestors()
+
+_WEAK_NODE: Final[dict[str, str]] = {
+    "bool": "bool",
+    "int": "i*",
+    "uint": "i*",
+    "float": "f*",
+    "complex": "c*",
+}
+
+
+def _node(dtype: DType, weak: bool) -> str:
+    return _WEAK_NODE[family(dtype)] if weak else dtype.name
+
+
+def _join(nodes: Sequence[str]) -> str:
+    common = frozenset.intersection(*(_ABOVE[node] for node in nodes))
+    for node in common:
+        if common <= _ABOVE[node]:
+            return node
+    raise TypeError(f"no common dtype for {', '.join(nodes)}")
+
+
+_WEAK_DTYPE: Final[dict[str, str]] = {"i*": "int", "f*": "float", "c*": "complex"}
+
+
+def promote(
+    operands: Sequence[tuple[DType, bool]], wide: bool = False
+) -> tuple[DType, bool]:
+    """The dtype in which operands of these (dtype, weak) meet, and whether it is weak.
+
+    Args:
+        operands: one pair an operand, at least one.
+        wide: whether 64-bit dtypes are enabled; else a result of 64 bits takes 32.
+
+    Raises:
+        TypeError: a dtype has no place in the lattice and another one is present.
+    """
+    return _promote(tuple(operands), wide)
+
+
+@lru_cache(maxsize=4096)
+def _promote(operands: tuple[tuple[DType, bool], ...], wide: bool) -> tuple[DType, bool]:
+    first = operands[0]
+    if all(dtype == first[0] for dtype, _ in operands):
+        return first[0], all(weak for _, weak in operands)
+    strong = {dtype for dtype, weak in operands if not weak}
+    if len(strong) == 1 and (only := next(iter(strong))).name not in _LATTICE:
+        if is_float(only) and not any(is_complex(dtype) for dtype, _ in operands):
+            return only, False
+    unknown = [d for d, weak in operands if not weak and d.name not in _LATTICE]
+    if unknown:
+        raise TypeError(f"{unknown[0]} promotes to no other dtype; convert it explicitly")
+    node = _join([_node(*operand) for operand in operands])
+    if node in _WEAK_DTYPE:
+        weak_here = [d for d, weak in operands if weak and _WEAK_NODE[family(d)] == node]
+        wanted = max((d.itemsize for d in weak_here), default=8)
+        default = {"i*": "int32", "f*": "float32", "c*": "complex64"}[node]
+        doubled = {"i*": "int64", "f*": "float64", "c*": "complex128"}[node]
+        narrow = as_dtype(default)
+        return (as_dtype(doubled) if wide and wanted > narrow.itemsize else narrow), True
+    dtype = as_dtype(node)
+    return (dtype if wide else canonical(dtype)), False
+
+
+_NARROWED: Final[dict[str, str]] = {
+    "int64": "int32",
+    "uint64": "uint32",
+    "float64": "float32",
+    "complex128": "complex64",
+}
+
+
+@lru_cache(maxsize=None)
+def canonical(dtype: DType) -> DType:
+    """The dtype that stands for ``dtype`` while 64-bit dtypes are disabled."""
+    narrow = _NARROWED.get(dtype.name)
+    return dtype if narrow is None else as_dtype(narrow)
+
+
+@lru_cache(maxsize=None)
+def real_dtype(dtype: DType) -> DType:
+    """The dtype of the real part of values of ``dtype``."""
+    return as_dtype({"complex64": "float32", "complex128": "float64"}.get(dtype.name, dtype))
+
+
+@lru_cache(maxsize=None)
+def complex_dtype(dtype: DType) -> DType:
+    """The complex dtype whose parts can hold values of ``dtype``."""
+    return as_dtype({"float64": "complex128", "complex128": "complex128"}.get(dtype.name, "complex64"))

@@ -1,0 +1,94 @@
+"""The one hierarchy of errors. Instances carry data; ``__str__`` renders it, here only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(eq=False)
+class EffaxError(Exception):
+    """The root: what was expected, what was found, where, and what to do about it.
+
+    ``what`` is a sentence without its final stop. ``equation`` is the printed equation and
+    ``source`` the user's line, where they are known.
+    """
+
+    what: str
+    expected: str | None = None
+    found: str | None = None
+    remedy: str | None = None
+    equation: str | None = field(default=None, kw_only=True)
+    source: str | None = field(default=None, kw_only=True)
+
+    def __str__(self) -> str:
+        parts = [self.what]
+        if self.expected is not None:
+            parts.append(f"  expected: {self.expected}")
+        if self.found is not None:
+            parts.append(f"  found:    {self.found}")
+        if self.equation is not None:
+            parts.append(f"  equation: {self.equation}")
+        if self.source is not None:
+            parts.append(f"  at:       {self.source}")
+        if self.remedy is not None:
+            parts.append(f"  remedy:   {self.remedy}")
+        return "\n".join(parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), dict(self.__dict__)))
+
+    def at(self, equation: str | None, source: str | None) -> EffaxError:
+        """The same error, told where it happened; what is known already is kept."""
+        if self.equation is None:
+            self.equation = equation
+        if self.source is None:
+            self.source = source
+        return self
+
+
+def _rebuild(cls: type[EffaxError], state: dict[str, object]) -> EffaxError:
+    error = cls.__new__(cls)
+    error.__dict__.update(state)
+    return error
+
+
+class IllTyped(EffaxError, TypeError):
+    """An operation or a program does not type check: shapes, dtypes, counts, scope."""
+
+
+class BadIndex(EffaxError, IndexError):
+    """An index that the indexed value does not have."""
+
+
+class BadArgument(EffaxError, ValueError):
+    """An argument of a public function that it cannot take."""
+
+
+class RefError(EffaxError, TypeError):
+    """A reference is used against the rules; ``rule`` is the code of the rule broken."""
+
+    rule: str = ""
+
+
+class TransformError(EffaxError):
+    """A transformation does not apply to this program."""
+
+
+class NotApplicable(TransformError):
+    """A primitive says why a transformation does not apply to it."""
+
+
+class ConcretizationError(EffaxError, TypeError):
+    """Python wants the value of something that is only a symbol here."""
+
+
+class LeakedTracer(EffaxError, TypeError):
+    """A tracer is used after its trace has ended."""
+
+
+class ParseError(EffaxError, ValueError):
+    """Text that is not a program."""
+
+
+class LoweringError(EffaxError):
+    """A program cannot be compiled or run."""

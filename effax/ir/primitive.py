@@ -1,0 +1,60 @@
+"""What a primitive is: a frozen dataclass whose fields are its parameters.
+
+A primitive states its typing (which gives its effects too) and what it means on NumPy values.
+How it is transformed and lowered is told in rule books, by family.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from effax.effects import NO_EFFECTS, ArgIndex, Row
+from effax.ir.types import Type
+
+if TYPE_CHECKING:
+    from effax.ir.syntax import Jaxpr
+
+Value = np.ndarray
+"""A run-time value: an array (never written to), or a reference's buffer (writable)."""
+
+
+class Typing(NamedTuple):
+    """What an application yields: types of the results, effects over argument positions."""
+
+    outs: tuple[Type, ...]
+    effects: Row[ArgIndex] = NO_EFFECTS
+
+
+class Primitive(ABC):
+    """The base of all primitives; subclasses are frozen dataclasses with ``slots=True``.
+
+    ``name`` is what prints. ``typing`` raises ``IllTyped`` on ill-typed arguments, and is a pure
+    function of the primitive and the types, so that its result may be kept. ``evaluate`` gets
+    NumPy arrays; a reference is its buffer, which it writes in place.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def typing(self, *ins: Type) -> Typing:
+        """The types of the results and the effects, for arguments of these types."""
+
+    @abstractmethod
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        """What the primitive means, on NumPy."""
+
+    def subjaxprs(self) -> tuple[Jaxpr, ...]:
+        """The programs among the parameters."""
+        return ()
+
+    def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Primitive:
+        """The same primitive with other programs in the place of :meth:`subjaxprs`."""
+        if jaxprs:
+            raise ValueError(f"{self.name} holds no programs")
+        return self

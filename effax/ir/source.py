@@ -1,0 +1,76 @@
+"""Where an equation came from: file, line and name stack, cheap to record, read on demand."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import CodeType
+from typing import NamedTuple
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+
+
+class Source(NamedTuple):
+    """A place in the user's code. ``instruction`` is resolved to a line only when asked."""
+
+    code: CodeType
+    instruction: int
+    scopes: tuple[str, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """The file of the user's line."""
+        return self.code.co_filename
+
+    @property
+    def line(self) -> int:
+        """The user's line, counted from 1."""
+        for start, end, line in self.code.co_lines():
+            if start <= self.instruction < end and line is not None:
+                return line
+        return self.code.co_firstlineno
+
+    @property
+    def function(self) -> str:
+        """The name of the function that holds the line."""
+        return self.code.co_qualname
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line} ({self.function})"
+        return f"{where} in {'/'.join(self.scopes)}" if self.scopes else where
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (SavedSource, (self.file, self.line, self.function, self.scopes))
+
+
+class SavedSource(NamedTuple):
+    """A source location that outlived its code object, as in a pickled program."""
+
+    file: str
+    line: int
+    function: str
+    scopes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line} ({self.function})"
+        return f"{where} in {'/'.join(self.scopes)}" if self.scopes else where
+
+
+_inside: dict[CodeType, bool] = {}
+
+
+def _is_library(code: CodeType) -> bool:
+    inside = _inside.get(code)
+    if inside is None:
+        inside = _inside[code] = code.co_filename.startswith(_PACKAGE)
+    return inside
+
+
+def caller(scopes: tuple[str, ...] = ()) -> Source | None:
+    """The innermost frame outside of this library, or None where there is none."""
+    frame = sys._getframe(1)
+    while _is_library(frame.f_code):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return Source(frame.f_code, frame.f_lasti, scopes)

@@ -1,0 +1,285 @@
+"""Programs as values: variables, literals, equations, jaxprs.
+
+Everything here is frozen. Variables are numbered inside their program in order of binding, so
+that equal traces give equal programs, and a pass can keep its environment in a list. ``==`` is
+structural; where an equation came from and what an argument was called do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, final
+
+from pyrsistent import PVector, pvector
+
+from effax.effects import (
+    NO_EFFECTS,
+    Alloc,
+    ArgIndex,
+    Effect,
+    Io,
+    Row,
+    VarId,
+)
+from effax.ir.primitive import Primitive
+from effax.ir.source import SavedSource, Source
+from effax.ir.types import ArrayType, Type
+
+Scalar = bool | int | float | complex
+
+
+class Var(NamedTuple):
+    """A variable: its number inside its program, and its type."""
+
+    id: int
+    type: Type
+
+
+@final
+class Lit:
+    """A scalar constant. Equal when dtype and bits are: ``0.`` is not ``-0.``, nan is nan."""
+
+    __slots__ = ("_key", "type", "value")
+
+    value: Scalar
+    type: ArrayType
+    _key: tuple[str, ArrayType]
+
+    def __init__(self, value: Scalar, type: ArrayType) -> None:
+        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "type", type)
+        object.__setattr__(self, "_key", (repr(value), type))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a literal is immutable: cannot set {name}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Lit) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Lit, (self.value, self.type))
+
+    def __repr__(self) -> str:
+        return f"Lit({self.value!r}, {self.type})"
+
+
+Atom = Var | Lit
+
+
+class Eqn(NamedTuple):
+    """One application of a primitive. ``effects`` name positions of ``ins``."""
+
+    prim: Primitive
+    ins: tuple[Atom, ...]
+    outs: tuple[Var, ...]
+    effects: Row[ArgIndex] = NO_EFFECTS
+    source: Source | SavedSource | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Eqn)
+            and self.outs == other.outs
+            and self.ins == other.ins
+            and self.prim == other.prim
+        )
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self.prim, self.ins, self.outs))
+
+
+@final
+class Jaxpr:
+    """A program: binders, equations in order, results.
+
+    Attributes:
+        binders: the inputs; the first ``n_consts`` of them are captured constants.
+        eqns: the equations, a persistent vector.
+        outs: the results, atoms in scope.
+        n_consts: how many leading binders are captured, which printing shows before ``;``.
+        names: what the user calls each binder (may be empty); not part of equality.
+    """
+
+    __slots__ = ("_effects", "_hash", "_size", "binders", "eqns", "n_consts", "names", "outs")
+
+    binders: tuple[Var, ...]
+    eqns: PVector[Eqn]
+    outs: tuple[Atom, ...]
+    n_consts: int
+    names: tuple[str, ...]
+    _hash: int | None
+    _effects: Row[ArgIndex] | None
+    _size: int | None
+
+    def __init__(
+        self,
+        binders: Sequence[Var],
+        eqns: Iterable[Eqn],
+        outs: Sequence[Atom],
+        n_consts: int = 0,
+        names: Sequence[str] = (),
+    ) -> None:
+        put = object.__setattr__
+        put(self, "binders", tuple(binders))
+        put(self, "eqns", pvector(eqns))
+        put(self, "outs", tuple(outs))
+        put(self, "n_consts", n_consts)
+        put(self, "names", tuple(names))
+        put(self, "_hash", None)
+        put(self, "_effects", None)
+        put(self, "_size", None)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a jaxpr is immutable: cannot set {name}; use `replace`")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a jaxpr is immutable: cannot delete {name}")
+
+    def replace(
+        self,
+        binders: Sequence[Var] | None = None,
+        eqns: Iterable[Eqn] | None = None,
+        outs: Sequence[Atom] | None = None,
+        n_consts: int | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Jaxpr:
+        """The program with some fields replaced; what is not replaced is shared."""
+        return Jaxpr(
+            self.binders if binders is None else binders,
+            self.eqns if eqns is None else eqns,
+            self.outs if outs is None else outs,
+            self.n_consts if n_consts is None else n_consts,
+            self.names if names is None else names,
+        )
+
+    @property
+    def in_types(self) -> tuple[Type, ...]:
+        """The types of the binders."""
+        return tuple(v.type for v in self.binders)
+
+    @property
+    def out_types(self) -> tuple[Type, ...]:
+        """The types of the results."""
+        return tuple(a.type for a in self.outs)
+
+    @property
+    def effects(self) -> Row[ArgIndex]:
+        """What the program does to its binders; what it allocates itself does not show."""
+        if self._effects is None:
+            object.__setattr__(self, "_effects", _effects_of(self))
+        assert self._effects is not None
+        return self._effects
+
+    @property
+    def size(self) -> int:
+        """One more than the greatest variable number: the length of an environment."""
+        if self._size is None:
+            top = max((v.id for v in self.binders), default=-1)
+            for eqn in self.eqns:
+                for v in eqn.outs:
+                    if v.id > top:
+                        top = v.id
+            object.__setattr__(self, "_size", top + 1)
+        assert self._size is not None
+        return self._size
+
+    def name_of(self, index: int) -> str:
+        """What the user calls binder ``index``, for messages."""
+        if index < len(self.names) and self.names[index]:
+            return self.names[index]
+        return f"argument {index}"
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, Jaxpr)
+            and hash(self) == hash(other)
+            and self.binders == other.binders
+            and self.outs == other.outs
+            and self.n_consts == other.n_consts
+            and len(self.eqns) == len(other.eqns)
+            and all(a == b for a, b in zip(self.eqns, other.eqns, strict=True))
+        )
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            parts = (self.binders, tuple(self.eqns), self.outs, self.n_consts)
+            object.__setattr__(self, "_hash", hash(parts))
+        assert self._hash is not None
+        return self._hash
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Jaxpr, (self.binders, list(self.eqns), self.outs, self.n_consts, self.names))
+
+    def __str__(self) -> str:
+        from effax.ir.pretty import pretty
+
+        return pretty(self)
+
+    __repr__ = __str__
+
+
+def _effects_of(jaxpr: Jaxpr) -> Row[ArgIndex]:
+    """Join the equations' rows, over binders; allocations end at the program's boundary."""
+    position = {v.id: ArgIndex(i) for i, v in enumerate(jaxpr.binders)}
+    found: dict[Effect[VarId], None] = {}
+    for eqn in jaxpr.eqns:
+        if eqn.effects:
+            ins = eqn.ins
+            row = eqn.effects.mask((Alloc,)).rename(lambda i, ins=ins: _var_id(ins[i]))  # type: ignore[misc]  # default binds the loop variable
+            found.update(dict.fromkeys(row))
+    if not found:
+        return NO_EFFECTS
+    return Row(found).rename(lambda v: position.get(v))
+
+
+def _var_id(atom: Atom) -> VarId | None:
+    return VarId(atom.id) if isinstance(atom, Var) else None
+
+
+def has_host_effects(row: Row[ArgIndex]) -> bool:
+    """Whether a row touches the outside world."""
+    return any(isinstance(effect, Io) for effect in row)
+
+
+class ClosedJaxpr(NamedTuple):
+    """A program and the values of its first ``n_consts`` binders."""
+
+    jaxpr: Jaxpr
+    consts: tuple[object, ...]
+
+    def __str__(self) -> str:
+        return str(self.jaxpr)
+
+    def __repr__(self) -> str:
+        return str(self.jaxpr)
+
+
+def alpha_eq(first: Jaxpr, second: Jaxpr) -> bool:
+    """Whether two programs are equal up to the numbers of their variables."""
+    return renumbered(first) == renumbered(second)
+
+
+def renumbered(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with variables numbered in order of binding."""
+    names: dict[int, Var] = {}
+
+    def bind(v: Var) -> Var:
+        fresh = names[v.id] = Var(len(names), v.type)
+        return fresh
+
+    def use(a: Atom) -> Atom:
+        return names[a.id] if isinstance(a, Var) else a
+
+    binders = [bind(v) for v in jaxpr.binders]
+    eqns = [
+        eqn._replace(ins=tuple(map(use, eqn.ins)), outs=tuple(map(bind, eqn.outs)))
+        for eqn in jaxpr.eqns
+    ]
+    return Jaxpr(binders, eqns, [use(a) for a in jaxpr.outs], jaxpr.n_consts, jaxpr.names)

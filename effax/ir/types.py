@@ -1,0 +1,167 @@
+"""The types of values: a closed union of arrays and references.
+
+Types are hash-consed: building one twice gives the same object, so that equality is identity
+and hashing costs nothing. Build them with :func:`array_type` and :func:`ref_type`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final, final
+
+import numpy as np
+
+from effax.ir.dtypes import DType, as_dtype, is_inexact_dtype, short_name
+
+Shape = tuple[int, ...]
+
+
+class RefKind(Enum):
+    """What a reference is: a plain mutable array in memory."""
+
+    ARRAY = "Ref"
+
+
+class _Consed:
+    """Immutable, compared by identity, rebuilt through its maker when copied or pickled."""
+
+    __slots__ = ("_text",)
+
+    _text: str
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable: cannot set {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable: cannot delete {name}")
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+@final
+class ArrayType(_Consed):
+    """An array: its shape, its dtype, and whether the dtype is weak (yields in promotion)."""
+
+    __slots__ = ("dtype", "shape", "weak")
+
+    shape: Shape
+    dtype: DType
+    weak: bool
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (array_type, (self.shape, self.dtype, self.weak))
+
+    def update(
+        self, shape: Shape | None = None, dtype: DType | None = None, weak: bool | None = None
+    ) -> ArrayType:
+        """The type with some of its fields replaced."""
+        return array_type(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            self.weak if weak is None else weak,
+        )
+
+    def strong(self) -> ArrayType:
+        """The same type with a dtype that does not yield."""
+        return array_type(self.shape, self.dtype, False) if self.weak else self
+
+
+@final
+class RefType(_Consed):
+    """A reference to a mutable array of type ``inner``; ``inner`` is never weak."""
+
+    __slots__ = ("inner", "kind")
+
+    inner: ArrayType
+    kind: RefKind
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the array that is referred to."""
+        return self.inner.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the array that is referred to."""
+        return self.inner.dtype
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (ref_type, (self.inner, self.kind))
+
+
+Type = ArrayType | RefType
+
+_arrays: Final[dict[tuple[Shape, DType, bool], ArrayType]] = {}
+_refs: Final[dict[tuple[ArrayType, RefKind], RefType]] = {}
+
+
+def array_type(shape: Sequence[int], dtype: object, weak: bool = False) -> ArrayType:
+    """The array type of that shape and dtype.
+
+    Args:
+        shape: sizes of the axes, all at least 0.
+        dtype: a NumPy dtype or anything that NumPy takes for one.
+        weak: whether the dtype came from a Python scalar and yields in promotion.
+    """
+    key = (tuple(shape), as_dtype(dtype), weak)
+    found = _arrays.get(key)
+    return _new_array_type(key) if found is None else found
+
+
+def _new_array_type(key: tuple[Shape, DType, bool]) -> ArrayType:
+    shape, dtype, weak = key
+    # A tuple equal to this one may hold NumPy integers; the value kept holds plain ones.
+    plain = tuple(int(n) for n in shape)
+    made = ArrayType()
+    object.__setattr__(made, "shape", plain)
+    object.__setattr__(made, "dtype", dtype)
+    object.__setattr__(made, "weak", weak)
+    sizes = ",".join(map(str, plain))
+    object.__setattr__(made, "_text", f"{short_name(dtype)}[{sizes}]")
+    return _arrays.setdefault((plain, dtype, weak), made)
+
+
+def ref_type(inner: ArrayType, kind: RefKind = RefKind.ARRAY) -> RefType:
+    """The type of references to arrays of type ``inner`` (taken without its weakness)."""
+    key = (inner.strong(), kind)
+    found = _refs.get(key)
+    if found is not None:
+        return found
+    made = RefType()
+    object.__setattr__(made, "inner", key[0])
+    object.__setattr__(made, "kind", kind)
+    object.__setattr__(made, "_text", f"{kind.value}{{{key[0]}}}")
+    return _refs.setdefault(key, made)
+
+
+def type_of_value(value: np.ndarray | np.generic) -> ArrayType:
+    """The type of a NumPy value."""
+    return array_type(value.shape, value.dtype)
+
+
+def tangent_type(type_: Type) -> Type:
+    """The type of tangents at a value of ``type_``: the same, without weakness."""
+    return type_.strong() if isinstance(type_, ArrayType) else type_
+
+
+def is_inexact(type_: Type) -> bool:
+    """Whether values of the type (or of the cell referred to) can have tangents."""
+    return is_inexact_dtype(type_.dtype)
