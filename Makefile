@@ -1,0 +1,85 @@
+# Every target sets up what it needs in .venv (and .venv-newest), with nothing but python3 and make.
+
+PYTHON ?= python3
+WORKERS ?= 2
+EXTRAS := bench demo dev test
+
+# The newest other Python on this machine, found when first asked for.
+newest = $(eval newest := $(shell \
+	here=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	for version in 3.13 3.12; do \
+		[ $$version != $$here ] || continue; \
+		for python in python$$version $$HOME/.pyenv/versions/$$version.*/bin/python; do \
+			$$python -c 'import ensurepip, venv' 2>/dev/null && echo $$python && exit; \
+		done; \
+	done))$(newest)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test check laws bench clean lint types imports test-newest test-on-newest
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .venv/extra-demo  ## Train a classifier on handwritten digits, gradients accumulated in place
+	.venv/bin/python examples/digits.py
+
+test: lint types imports .venv/with-jax  ## Everything that CI runs: linters, types, all tests, on two Pythons
+	.venv/bin/pytest -q -n $(WORKERS)
+	@$(if $(newest),$(MAKE) --no-print-directory test-on-newest,\
+		echo "Skipped: the tests on a newer Python, since neither python3.13 nor python3.12 was found.")
+
+check: lint types imports  ## The fast loop: linters, types and unit tests
+	.venv/bin/pytest -q -n $(WORKERS) -m "not slow" tests/unit
+
+laws: .venv/extra-dev  ## The laws, on many more random programs
+	.venv/bin/pytest -q -n $(WORKERS) --hypothesis-profile=laws tests/laws
+
+bench: bench_venv = .venv$(if $(newest),-newest)
+bench:  ## Time effax against JAX, on the newest Python of this machine
+	@$(MAKE) --no-print-directory $(bench_venv)/extra-bench
+	$(bench_venv)/bin/python benchmarks/run.py
+
+clean:  ## Remove environments, caches and output
+	rm -rf .venv .venv-newest .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache out
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+lint: .venv/extra-dev  ## Style and format
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+
+types: .venv/extra-dev  ## mypy on everything, pyright on effax
+	.venv/bin/mypy
+	.venv/bin/pyright --pythonpath .venv/bin/python
+
+imports: .venv/extra-dev  ## The direction of imports
+	.venv/bin/lint-imports
+
+test-on-newest: .venv-newest/extra-test .venv-newest/with-jax
+	.venv-newest/bin/pytest -q -n $(WORKERS) tests/unit tests/laws
+
+# Environments. A stamp says that an extra is installed as pyproject.toml has it now.
+define make_venv
+@echo "Setting up $(@D) with $(1)"
+@$(1) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "effax needs Python 3.11 or newer: make PYTHON=...")'
+@$(1) -m venv --clear $(@D)
+@$(@D)/bin/pip install -q "hatchling>=1.27" editables
+@touch $@
+endef
+
+install = $(@D)/bin/pip install -q --no-build-isolation -e ".[$(1)]" && touch $@
+
+.venv/made:
+	$(call make_venv,$(PYTHON))
+
+.venv-newest/made:
+	$(call make_venv,$(newest))
+
+$(EXTRAS:%=.venv/extra-%): .venv/extra-%: pyproject.toml .venv/made
+	$(call install,$*)
+
+$(EXTRAS:%=.venv-newest/extra-%): .venv-newest/extra-%: pyproject.toml .venv-newest/made
+	$(call install,$*)
+
+.venv/with-jax .venv-newest/with-jax: %/with-jax: pyproject.toml %/made
+	@$(call install,bench) || echo "JAX could not be installed: the comparisons with it are skipped."
