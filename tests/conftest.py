@@ -1,0 +1,34 @@
+"""What all tests share: Hypothesis's profiles, and skipping comparisons with a missing JAX."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# `fast` is for every run and repeats itself exactly; `laws` (make laws) goes looking.
+settings.register_profile(
+    "fast",
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "laws",
+    max_examples=1000,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("fast")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if find_spec("jax") is not None:
+        return
+    skip = pytest.mark.skip(reason="compares with JAX, which is not installed (extra `bench`)")
+    for item in items:
+        if item.get_closest_marker("jax") is not None:
+            item.add_marker(skip)

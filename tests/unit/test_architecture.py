@@ -1,0 +1,75 @@
+"""The shape of the source: who imports whom, what an import loads, how long a module may be."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import effax
+
+SOURCE = Path(effax.__file__).parent
+CORE = ("effects", "ir", "transforms", "lowering")
+MODULES = sorted(SOURCE.rglob("*.py"))
+LINES = 500
+
+
+def name(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def imports(path: Path) -> set[str]:
+    """The modules, and the names from modules, that a file imports, wherever in it."""
+    found = set[str]()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def is_in(imported: str, *packages: str) -> bool:
+    return any(imported == package or imported.startswith(f"{package}.") for package in packages)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_a_module_is_short_enough_to_read(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= LINES, f"{name(path)} has {lines} lines: split it by what it is about"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_no_module_imports_jax(path: Path) -> None:
+    assert not [imported for imported in imports(path) if is_in(imported, "jax")]
+
+
+@pytest.mark.parametrize("layer", CORE)
+def test_a_core_package_imports_only_itself_and_what_is_below_it(layer: str) -> None:
+    allowed = [f"effax.{below}" for below in CORE[: CORE.index(layer) + 1]]
+    wrong = [
+        f"{name(path)} imports {imported}"
+        for path in sorted((SOURCE / layer).rglob("*.py"))
+        for imported in sorted(imports(path))
+        if is_in(imported, "effax") and not is_in(imported, *allowed)
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("layer", CORE)
+def test_the_links_at_the_top_lead_to_the_core(layer: str) -> None:
+    link = SOURCE.parent / layer
+    assert link.is_symlink()
+    assert link.resolve() == SOURCE / layer
+
+
+@pytest.mark.parametrize("module", ["effax", "effax.effects", "effax.ir", "effax.transforms"])
+def test_an_import_loads_no_xla(module: str) -> None:
+    code = f"import {module}, sys; print(*sorted({{'jax', 'jaxlib'}} & set(sys.modules)))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=SOURCE.parent, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == []
