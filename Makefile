@@ -56,7 +56,7 @@ imports: .venv/extra-dev  ## The direction of imports
 	.venv/bin/lint-imports
 
 test-on-newest: .venv-newest/extra-test .venv-newest/with-jax
-	.venv-newest/bin/pytest -q -n $(WORKERS) tests/unit tests/laws
+	.venv-newest/bin/pytest -q -n $(WORKERS) --ignore=tests/typesafety
 
 # Environments. A stamp says that an extra is installed as pyproject.toml has it now.
 define make_venv
