@@ -1,0 +1,267 @@
+"""Indexers: the one description of what part of an array or a reference is meant.
+
+An indexer has one entry an axis, and a mode for positions outside of the bounds. What is not
+static in it (``None`` in an entry) comes as operands, in the order of the entries. Arrays
+(``gather``, ``scatter``) and references (``get``, ``swap``, ``addupdate``) share it, which is why
+indexing stays sparse through transposition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from effax.ir.dtypes import is_integer
+from effax.ir.errors import BadIndex, IllTyped
+from effax.ir.types import ArrayType, Shape, Type
+
+
+class Span(NamedTuple):
+    """``size`` positions from ``start`` in steps of ``step``; the axis stays.
+
+    A dynamic start (``None``) moves inward until the span fits.
+    """
+
+    start: int | None
+    size: int
+    step: int = 1
+
+
+class Pick(NamedTuple):
+    """One position (the axis goes), or an integer array of positions as operand."""
+
+    at: int | None
+
+
+Dim = Span | Pick
+
+
+class Mode(Enum):
+    """What happens to picked positions outside of ``[0, size)``.
+
+    ``CLIP``: they move to the nearest position inside. ``DROP``: reads give zero, writes and
+    accumulations do nothing.
+    """
+
+    CLIP = "clip"
+    DROP = "drop"
+
+
+class Indexer(NamedTuple):
+    """What part of an array is meant: one entry an axis."""
+
+    dims: tuple[Dim, ...]
+    mode: Mode = Mode.CLIP
+
+    @property
+    def n_operands(self) -> int:
+        """How many operands the indexer takes."""
+        return sum(is_dynamic(d) for d in self.dims)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no entry is dynamic and none picks."""
+        return all(isinstance(d, Span) and d.start == 0 and d.step == 1 for d in self.dims)
+
+
+def is_dynamic(dim: Dim) -> bool:
+    """Whether the entry takes an operand."""
+    return dim[0] is None
+
+
+def whole(shape: Shape) -> Indexer:
+    """The indexer of everything, ``[...]``."""
+    return Indexer(tuple(Span(0, n) for n in shape))
+
+
+def row(shape: Shape, index: int | None = None) -> Indexer:
+    """The indexer of ``[index]``, dynamic where ``index`` is None."""
+    return Indexer((Pick(index), *(Span(0, n) for n in shape[1:])))
+
+
+class Layout(NamedTuple):
+    """Where the picks' broadcast axes go in the result, and the result's shape."""
+
+    pick_shape: Shape
+    position: int
+    shape: Shape
+
+
+def layout(indexer: Indexer, operands: Sequence[Shape]) -> Layout:
+    """NumPy's rule: picks that are neighbours stay in place, else they come first."""
+    feed = iter(operands)
+    pick_shapes: list[Shape] = []
+    at: list[int] = []
+    spans: list[int] = []
+    for axis, dim in enumerate(indexer.dims):
+        shape = next(feed) if is_dynamic(dim) else ()
+        if isinstance(dim, Pick):
+            pick_shapes.append(shape)
+            at.append(axis)
+        else:
+            spans.append(dim.size)
+    try:
+        broadcast = np.broadcast_shapes(*pick_shapes)
+    except ValueError:
+        raise IllTyped(
+            "index arrays do not broadcast with each other",
+            expected="shapes that broadcast",
+            found=", ".join(map(str, pick_shapes)),
+        ) from None
+    together = not at or at[-1] - at[0] == len(at) - 1
+    position = at[0] if at and together else 0
+    return Layout(broadcast, position, (*spans[:position], *broadcast, *spans[position:]))
+
+
+def indexed_shape(indexer: Indexer, shape: Shape, operands: Sequence[Type]) -> Shape:
+    """The shape of what is indexed. Raises IllTyped or BadIndex where it does not exist."""
+    if len(indexer.dims) != len(shape):
+        raise IllTyped(
+            "an indexer needs one entry an axis",
+            expected=f"{len(shape)} entries for shape {shape}",
+            found=str(len(indexer.dims)),
+        )
+    if len(operands) != indexer.n_operands:
+        raise IllTyped(
+            "an indexer has the wrong number of operands",
+            expected=str(indexer.n_operands),
+            found=str(len(operands)),
+        )
+    feed = iter(operands)
+    for axis, (dim, size) in enumerate(zip(indexer.dims, shape, strict=True)):
+        if is_dynamic(dim):
+            _check_operand(axis, dim, next(feed))
+        _check_bounds(axis, dim, size, shape)
+    return layout(indexer, [o.shape for o in operands]).shape
+
+
+def _check_operand(axis: int, dim: Dim, type_: Type) -> None:
+    integers = isinstance(type_, ArrayType) and is_integer(type_.dtype)
+    if not integers or (isinstance(dim, Span) and type_.shape):
+        raise IllTyped(
+            f"the index of axis {axis} has the wrong type",
+            expected="an integer scalar" if isinstance(dim, Span) else "integers",
+            found=str(type_),
+        )
+
+
+def _check_bounds(axis: int, dim: Dim, size: int, shape: Shape) -> None:
+    if isinstance(dim, Pick):
+        if dim.at is not None and not 0 <= dim.at < size:
+            raise BadIndex(
+                f"index {dim.at} is out of bounds for axis {axis}",
+                expected=f"at least 0 and less than {size}",
+                found=f"{dim.at} for shape {shape}",
+            )
+        return
+    start = 0 if dim.start is None else dim.start
+    last = start + (dim.size - 1) * dim.step
+    inside = dim.size == 0 or (0 <= start < size and 0 <= last < size)
+    if dim.size < 0 or dim.step == 0 or not inside:
+        raise BadIndex(
+            f"a slice leaves axis {axis}",
+            expected=f"positions at least 0 and less than {size}",
+            found=f"start {dim.start}, size {dim.size}, step {dim.step} for shape {shape}",
+        )
+
+
+NumpyIndex = tuple[slice | int | np.ndarray, ...]
+
+
+def numpy_index(
+    indexer: Indexer, shape: Shape, operands: Sequence[np.ndarray]
+) -> tuple[NumpyIndex, np.ndarray | None]:
+    """A NumPy index with all positions moved inside, and where they were inside.
+
+    The second part is None when they all were (or when the mode is to clip), else a boolean
+    array in the picks' broadcast shape.
+    """
+    feed = iter(operands)
+    index: list[slice | int | np.ndarray] = []
+    inside: np.ndarray | None = None
+    for dim, size in zip(indexer.dims, shape, strict=True):
+        value = next(feed) if is_dynamic(dim) else None
+        if isinstance(dim, Span):
+            index.append(_span_slice(dim, size, value))
+        elif value is None:
+            index.append(dim.at if dim.at is not None else 0)
+        else:
+            value = np.asarray(value)
+            clipped = np.clip(value.astype(np.int64), 0, max(size - 1, 0))
+            index.append(int(clipped) if clipped.ndim == 0 else clipped)
+            here = clipped == value if size else np.zeros(value.shape, bool)
+            if not here.all():
+                inside = here if inside is None else inside & here
+    return tuple(index), (inside if indexer.mode is Mode.DROP else None)
+
+
+def _span_slice(dim: Span, size: int, start: np.ndarray | None) -> slice:
+    if dim.size == 0:
+        return slice(0, 0)
+    if start is None:
+        first = 0 if dim.start is None else dim.start
+    else:
+        reach = (dim.size - 1) * dim.step
+        low, high = max(0, -reach), size - 1 - max(0, reach)
+        first = min(max(int(start), low), high)
+    stop = first + dim.size * dim.step
+    return slice(first, stop if stop >= 0 else None, dim.step)
+
+
+def read(indexer: Indexer, x: np.ndarray, operands: Sequence[np.ndarray]) -> np.ndarray:
+    """A copy of the indexed part of ``x``."""
+    index, inside = numpy_index(indexer, x.shape, operands)
+    if inside is not None and x.size == 0:
+        return np.zeros(layout(indexer, [np.shape(o) for o in operands]).shape, x.dtype)
+    part = np.array(x[index])
+    if inside is None:
+        return part
+    place = layout(indexer, [np.shape(o) for o in operands])
+    return np.where(_beside(inside, place), part, np.zeros((), x.dtype)).astype(x.dtype)
+
+
+def write(
+    indexer: Indexer, x: np.ndarray, value: np.ndarray, operands: Sequence[np.ndarray], add: bool
+) -> None:
+    """Replace the indexed part of ``x`` in place, or add to it (every duplicate counts)."""
+    index, inside = numpy_index(indexer, x.shape, operands)
+    if inside is not None:
+        if x.size == 0 or not inside.any():
+            return
+        place = layout(indexer, [np.shape(o) for o in operands])
+        index, value = _only_inside(index, value, inside, place)
+    if not add:
+        x[index] = value
+    elif any(isinstance(i, np.ndarray) for i in index):
+        np.add.at(x, index, value)
+    else:
+        x[index] += value
+
+
+def _beside(inside: np.ndarray, place: Layout) -> np.ndarray:
+    """``inside`` (in the picks' shape) shaped to broadcast against the whole result."""
+    after = len(place.shape) - place.position - len(place.pick_shape)
+    full = np.broadcast_to(inside, place.pick_shape)
+    return full.reshape((1,) * place.position + place.pick_shape + (1,) * after)
+
+
+def _only_inside(
+    index: NumpyIndex, value: np.ndarray, inside: np.ndarray, place: Layout
+) -> tuple[NumpyIndex, np.ndarray]:
+    """The index and value restricted to the picks that are inside, on one flat pick axis."""
+    mask = np.broadcast_to(inside, place.pick_shape).reshape(-1)
+    n = len(place.pick_shape)
+    at = place.position
+    rows = np.broadcast_to(value, place.shape)
+    rows = np.moveaxis(rows, range(at, at + n), range(n))
+    rows = rows.reshape((mask.size, *rows.shape[n:]))[mask]
+    flat: list[slice | int | np.ndarray] = []
+    for entry in index:
+        if isinstance(entry, slice):
+            flat.append(entry)
+        else:
+            flat.append(np.broadcast_to(entry, place.pick_shape).reshape(-1)[mask])
+    return tuple(flat), np.moveaxis(rows, 0, at)

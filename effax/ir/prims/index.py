@@ -1,0 +1,81 @@
+"""Indexed reads and updates of arrays: gather, scatter, scatter-add."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from effax.ir import indexing
+from effax.ir.errors import IllTyped
+from effax.ir.indexing import Indexer, indexed_shape
+from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.elementwise import NUMBERS, arrays, check_dtype, check_same_dtype
+from effax.ir.types import ArrayType, Shape, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Gather(Primitive):
+    """``gather(x, *operands)``: ``x[indexer]``."""
+
+    indexer: Indexer
+    name: ClassVar[str] = "gather"
+
+    def typing(self, *ins: Type) -> Typing:
+        x, *operands = arrays(self, ins)
+        return Typing((x.update(shape=indexed_shape(self.indexer, x.shape, operands)),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (indexing.read(self.indexer, np.asarray(ins[0]), ins[1:]),)
+
+
+def check_update(prim: Primitive, part: Shape, dtype: object, value: ArrayType) -> None:
+    """Raises IllTyped unless ``value`` is exactly what the indexed part holds."""
+    if value.shape != part or value.dtype != dtype:
+        raise IllTyped(
+            f"{prim.name} has a value of the wrong type for the part that is indexed",
+            expected=f"shape {part} and dtype {dtype}",
+            found=str(value),
+            remedy="broadcast and convert the value first",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter(Primitive):
+    """``scatter(x, value, *operands)``: ``x`` with ``value`` at ``[indexer]``."""
+
+    indexer: Indexer
+    name: ClassVar[str] = "scatter"
+
+    def typing(self, *ins: Type) -> Typing:
+        x, value, *operands = arrays(self, ins)
+        check_same_dtype(self, [x, value])
+        check_update(self, indexed_shape(self.indexer, x.shape, operands), x.dtype, value)
+        return Typing((x.update(weak=x.weak and value.weak),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        result = np.array(ins[0])
+        indexing.write(self.indexer, result, ins[1], ins[2:], add=False)
+        return (result,)
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterAdd(Primitive):
+    """``scatter_add(x, value, *operands)``: ``value`` added to ``x`` at ``[indexer]``."""
+
+    indexer: Indexer
+    name: ClassVar[str] = "scatter_add"
+
+    def typing(self, *ins: Type) -> Typing:
+        x, value, *operands = arrays(self, ins)
+        check_dtype(self, x, NUMBERS)
+        check_same_dtype(self, [x, value])
+        check_update(self, indexed_shape(self.indexer, x.shape, operands), x.dtype, value)
+        return Typing((x.update(weak=x.weak and value.weak),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        result = np.array(ins[0])
+        indexing.write(self.indexer, result, ins[1], ins[2:], add=True)
+        return (result,)

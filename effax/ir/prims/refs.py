@@ -1,0 +1,171 @@
+"""References: making, reading, writing, accumulating, consuming.
+
+At run time a reference is its buffer, a writable NumPy array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from effax.effects import Accum, Alloc, ArgIndex, Effect, Free, Read, Row, Rule, Write
+from effax.ir import indexing
+from effax.ir.errors import IllTyped, RefError
+from effax.ir.indexing import Indexer, indexed_shape
+from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.elementwise import NUMBERS, Nullary, arrays, as_array, check_dtype
+from effax.ir.prims.index import check_update
+from effax.ir.types import ArrayType, RefKind, RefType, Type, ref_type
+
+REF = ArgIndex(0)
+
+
+def _row(*effects: Effect[ArgIndex]) -> Row[ArgIndex]:
+    return Row(effects)
+
+
+ALLOCATES = _row(Alloc(REF))
+READS = _row(Read(REF))
+SWAPS = _row(Read(REF), Write(REF))
+ADDS = _row(Accum(REF))
+CONSUMES = _row(Read(REF), Free(REF))
+FREES = _row(Free(REF))
+
+
+def as_ref(prim: Primitive, ins: Sequence[Type]) -> RefType:
+    """The type of the first operand, which must be a reference. Raises IllTyped."""
+    if ins and isinstance(ins[0], RefType):
+        return ins[0]
+    raise IllTyped(
+        f"{prim.name} takes a reference first",
+        expected="a reference",
+        found=str(ins[0]) if ins else "nothing",
+        remedy="make one with `new_ref`",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NewRef(Primitive):
+    """A new reference that holds a copy of the operand."""
+
+    kind: RefKind = RefKind.ARRAY
+    name: ClassVar[str] = "new_ref"
+
+    def typing(self, *ins: Type) -> Typing:
+        if any(isinstance(t, RefType) for t in ins):
+            error = RefError(
+                f"{Rule.REF_TO_REF.forbids}",
+                expected="an array",
+                found=", ".join(map(str, ins)),
+                remedy=Rule.REF_TO_REF.remedy,
+            )
+            error.rule = Rule.REF_TO_REF.code
+            raise error
+        (x,) = arrays(self, ins, 1)
+        return Typing((ref_type(x, self.kind),), ALLOCATES)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (np.array(ins[0], order="C"),)
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyRef(Primitive):
+    """A new reference whose contents are not defined until they are written.
+
+    The evaluator fills it with zeros, which is one of the values that it may hold.
+    """
+
+    inner: ArrayType
+    name: ClassVar[str] = "empty_ref"
+
+    def typing(self, *ins: Type) -> Typing:
+        arrays(self, ins, 0)
+        return Typing((ref_type(self.inner),), ALLOCATES)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (np.zeros(self.inner.shape, self.inner.dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class Get(Primitive):
+    """``get(ref, *operands)``: a copy of ``ref[indexer]``."""
+
+    indexer: Indexer
+    name: ClassVar[str] = "get"
+
+    def typing(self, *ins: Type) -> Typing:
+        ref = as_ref(self, ins)
+        operands = [as_array(self, i, t) for i, t in enumerate(ins[1:], 1)]
+        shape = indexed_shape(self.indexer, ref.shape, operands)
+        return Typing((ref.inner.update(shape=shape),), READS)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (indexing.read(self.indexer, ins[0], ins[1:]),)
+
+
+@dataclass(frozen=True, slots=True)
+class Swap(Primitive):
+    """``swap(ref, value, *operands)``: writes ``ref[indexer] = value``, gives what was there."""
+
+    indexer: Indexer
+    name: ClassVar[str] = "swap"
+
+    def typing(self, *ins: Type) -> Typing:
+        ref = as_ref(self, ins)
+        value, *operands = (as_array(self, i, t) for i, t in enumerate(ins[1:], 1))
+        shape = indexed_shape(self.indexer, ref.shape, operands)
+        check_update(self, shape, ref.dtype, value)
+        return Typing((ref.inner.update(shape=shape),), SWAPS)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        old = indexing.read(self.indexer, ins[0], ins[2:])
+        indexing.write(self.indexer, ins[0], ins[1], ins[2:], add=False)
+        return (old,)
+
+
+@dataclass(frozen=True, slots=True)
+class AddUpdate(Primitive):
+    """``addupdate(ref, value, *operands)``: ``ref[indexer] += value``; duplicates all count."""
+
+    indexer: Indexer
+    name: ClassVar[str] = "addupdate"
+
+    def typing(self, *ins: Type) -> Typing:
+        ref = as_ref(self, ins)
+        value, *operands = (as_array(self, i, t) for i, t in enumerate(ins[1:], 1))
+        check_dtype(self, ref.inner, NUMBERS)
+        shape = indexed_shape(self.indexer, ref.shape, operands)
+        check_update(self, shape, ref.dtype, value)
+        return Typing((), ADDS)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        indexing.write(self.indexer, ins[0], ins[1], ins[2:], add=True)
+        return ()
+
+
+class Freeze(Nullary):
+    """``freeze(ref)``: consumes the reference and gives its final contents."""
+
+    name = "freeze"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing((as_ref(self, ins).inner,), CONSUMES)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (np.array(ins[0]),)
+
+
+class FreeRef(Nullary):
+    """``free_ref(ref)``: consumes the reference."""
+
+    name = "free_ref"
+
+    def typing(self, *ins: Type) -> Typing:
+        as_ref(self, ins)
+        return Typing((), FREES)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return ()

@@ -1,0 +1,341 @@
+"""Primitives that move elements and compute nothing: reshape, broadcast, slice, pad, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from effax.ir.dtypes import DType, family
+from effax.ir.errors import IllTyped
+from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.elementwise import arrays, check_same_dtype
+from effax.ir.types import Shape, Type, array_type
+
+
+def check_axes(prim: Primitive, axes: Sequence[int], ndim: int) -> None:
+    """Raises IllTyped unless the axes are distinct and inside of ``range(ndim)``."""
+    if len(set(axes)) != len(axes) or not all(0 <= a < ndim for a in axes):
+        raise IllTyped(
+            f"{prim.name} names axes that the operand does not have, or one twice",
+            expected=f"distinct axes in range({ndim})",
+            found=str(tuple(axes)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape(Primitive):
+    """The same elements in row-major order, in another shape."""
+
+    new_sizes: Shape
+    name: ClassVar[str] = "reshape"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        if x.size != prod(self.new_sizes) or any(n < 0 for n in self.new_sizes):
+            raise IllTyped(
+                "reshape changes the number of elements",
+                expected=f"{x.size} elements, as in {x}",
+                found=f"shape {self.new_sizes}",
+            )
+        return Typing((x.update(shape=self.new_sizes),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (np.reshape(ins[0], self.new_sizes),)
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastInDim(Primitive):
+    """Operand axis ``i`` becomes result axis ``broadcast_dimensions[i]``; size 1 repeats."""
+
+    shape: Shape
+    broadcast_dimensions: tuple[int, ...]
+    name: ClassVar[str] = "broadcast_in_dim"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        dims = self.broadcast_dimensions
+        check_axes(self, dims, len(self.shape))
+        fits = len(dims) == x.ndim and all(
+            n in (1, self.shape[d]) for n, d in zip(x.shape, dims, strict=False)
+        )
+        if not fits or list(dims) != sorted(dims):
+            raise IllTyped(
+                "broadcast_in_dim cannot place the operand's axes",
+                expected=f"one increasing target axis of {self.shape} an operand axis, of equal size",
+                found=f"{x} with broadcast_dimensions={dims}",
+            )
+        return Typing((x.update(shape=self.shape),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        sizes = [1] * len(self.shape)
+        for n, d in zip(ins[0].shape, self.broadcast_dimensions, strict=True):
+            sizes[d] = n
+        return (np.broadcast_to(np.reshape(ins[0], sizes), self.shape),)
+
+
+@dataclass(frozen=True, slots=True)
+class Transpose(Primitive):
+    """Result axis ``i`` is operand axis ``permutation[i]``."""
+
+    permutation: tuple[int, ...]
+    name: ClassVar[str] = "transpose"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        if sorted(self.permutation) != list(range(x.ndim)):
+            raise IllTyped(
+                "transpose needs a permutation of the operand's axes",
+                expected=f"a permutation of range({x.ndim})",
+                found=str(self.permutation),
+            )
+        return Typing((x.update(shape=tuple(x.shape[p] for p in self.permutation)),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (np.transpose(ins[0], self.permutation),)
+
+
+@dataclass(frozen=True, slots=True)
+class Squeeze(Primitive):
+    """The operand without some of its axes of size 1."""
+
+    dimensions: tuple[int, ...]
+    name: ClassVar[str] = "squeeze"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        check_axes(self, self.dimensions, x.ndim)
+        if any(x.shape[d] != 1 for d in self.dimensions):
+            raise IllTyped(
+                "squeeze removes axes of size 1 only", found=f"{x}, dimensions={self.dimensions}"
+            )
+        kept = tuple(n for i, n in enumerate(x.shape) if i not in self.dimensions)
+        return Typing((x.update(shape=kept),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (np.squeeze(ins[0], self.dimensions),)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandDims(Primitive):
+    """The operand with new axes of size 1 at these axes of the result."""
+
+    dimensions: tuple[int, ...]
+    name: ClassVar[str] = "expand_dims"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        ndim = x.ndim + len(self.dimensions)
+        check_axes(self, self.dimensions, ndim)
+        rest = iter(x.shape)
+        shape = tuple(1 if i in self.dimensions else next(rest) for i in range(ndim))
+        return Typing((x.update(shape=shape),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (np.expand_dims(ins[0], self.dimensions),)
+
+
+@dataclass(frozen=True, slots=True)
+class Concatenate(Primitive):
+    """The operands one after the other along an axis."""
+
+    dimension: int
+    name: ClassVar[str] = "concatenate"
+
+    def typing(self, *ins: Type) -> Typing:
+        types = arrays(self, ins)
+        if not types:
+            raise IllTyped("concatenate has no operands", expected="at least one", found="none")
+        check_same_dtype(self, types)
+        check_axes(self, (self.dimension,), types[0].ndim)
+        d = self.dimension
+        rests = {(*t.shape[:d], *t.shape[d + 1 :]) for t in types if t.ndim == types[0].ndim}
+        if len(rests) != 1 or any(t.ndim != types[0].ndim for t in types):
+            raise IllTyped(
+                "concatenate has operands that differ in more than the axis",
+                expected=f"equal shapes, axis {d} aside",
+                found=", ".join(map(str, types)),
+            )
+        total = sum(t.shape[d] for t in types)
+        shape = (*types[0].shape[:d], total, *types[0].shape[d + 1 :])
+        return Typing((types[0].update(shape=shape, weak=all(t.weak for t in types)),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (np.concatenate(ins, self.dimension),)
+
+
+@dataclass(frozen=True, slots=True)
+class Pad(Primitive):
+    """``pad(x, value)``: ``(low, high, interior)`` elements an axis; negative ones crop."""
+
+    padding_config: tuple[tuple[int, int, int], ...]
+    name: ClassVar[str] = "pad"
+
+    def typing(self, *ins: Type) -> Typing:
+        x, value = arrays(self, ins, 2)
+        check_same_dtype(self, [x, value])
+        if value.shape or len(self.padding_config) != x.ndim:
+            raise IllTyped(
+                "pad takes a scalar and one configuration an axis",
+                found=f"{x}, {value}, {self.padding_config}",
+            )
+        shape = tuple(
+            low + n + max(n - 1, 0) * inner + high
+            for n, (low, high, inner) in zip(x.shape, self.padding_config, strict=True)
+        )
+        if any(n < 0 for n in shape) or any(inner < 0 for _, _, inner in self.padding_config):
+            raise IllTyped("pad gives a negative size", found=f"{x}, {self.padding_config}")
+        return Typing((x.update(shape=shape, weak=x.weak and value.weak),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        x, value = ins
+        config = self.padding_config
+        spread = [n + max(n - 1, 0) * i for n, (_, _, i) in zip(x.shape, config, strict=True)]
+        dilated = np.full(spread, value, x.dtype)
+        dilated[tuple(slice(None, None, inner + 1) for _, _, inner in config)] = x
+        added = [(max(low, 0), max(high, 0)) for low, high, _ in config]
+        padded = np.pad(dilated, added, constant_values=value) if added else dilated
+        crop = tuple(
+            slice(max(-low, 0), n - max(-high, 0))
+            for n, (low, high, _) in zip(padded.shape, config, strict=True)
+        )
+        return (padded[crop],)
+
+
+@dataclass(frozen=True, slots=True)
+class Rev(Primitive):
+    """The operand with these axes reversed."""
+
+    dimensions: tuple[int, ...]
+    name: ClassVar[str] = "rev"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        check_axes(self, self.dimensions, x.ndim)
+        return Typing((x,))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (np.flip(ins[0], self.dimensions),)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(Primitive):
+    """``x[start:limit:stride]`` an axis, with positive strides, inside of the bounds."""
+
+    start_indices: tuple[int, ...]
+    limit_indices: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
+    name: ClassVar[str] = "slice"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        strides = self.strides or (1,) * x.ndim
+        fits = len(self.start_indices) == len(self.limit_indices) == len(strides) == x.ndim and all(
+            0 <= a <= b <= n and s > 0
+            for a, b, s, n in zip(self.start_indices, self.limit_indices, strides, x.shape, strict=False)
+        )
+        if not fits:
+            raise IllTyped(
+                "slice leaves the operand",
+                expected="0 <= start <= limit <= size and stride > 0, an axis each",
+                found=f"{x}[{self.start_indices}:{self.limit_indices}:{strides}]",
+            )
+        shape = tuple(
+            -(-(b - a) // s)
+            for a, b, s in zip(self.start_indices, self.limit_indices, strides, strict=True)
+        )
+        return Typing((x.update(shape=shape),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        strides = self.strides or (1,) * ins[0].ndim
+        spans = zip(self.start_indices, self.limit_indices, strides, strict=True)
+        return (ins[0][tuple(slice(*span) for span in spans)],)
+
+
+@dataclass(frozen=True, slots=True)
+class Iota(Primitive):
+    """``0, 1, 2, ...`` along an axis. It has no operands."""
+
+    dtype: DType
+    shape: Shape
+    dimension: int
+    name: ClassVar[str] = "iota"
+
+    def typing(self, *ins: Type) -> Typing:
+        arrays(self, ins, 0)
+        check_axes(self, (self.dimension,), len(self.shape))
+        if family(self.dtype) in ("bool", "void"):
+            raise IllTyped("iota counts in numbers", found=str(self.dtype))
+        return Typing((array_type(self.shape, self.dtype),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        sizes = [1] * len(self.shape)
+        sizes[self.dimension] = self.shape[self.dimension]
+        counted = np.arange(self.shape[self.dimension]).astype(self.dtype).reshape(sizes)
+        return (np.broadcast_to(counted, self.shape),)
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicSlice(Primitive):
+    """``dynamic_slice(x, *starts)``: sizes are static; starts move inward until it fits."""
+
+    slice_sizes: Shape
+    name: ClassVar[str] = "dynamic_slice"
+
+    def typing(self, *ins: Type) -> Typing:
+        x, *starts = arrays(self, ins)
+        check_starts(self, starts, x.ndim)
+        check_fits(self, self.slice_sizes, x.shape)
+        return Typing((x.update(shape=self.slice_sizes),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (ins[0][window(ins[0].shape, self.slice_sizes, ins[1:])],)
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicUpdateSlice(Primitive):
+    """``dynamic_update_slice(x, update, *starts)``: starts move inward until it fits."""
+
+    name: ClassVar[str] = "dynamic_update_slice"
+
+    def typing(self, *ins: Type) -> Typing:
+        x, update, *starts = arrays(self, ins)
+        check_starts(self, starts, x.ndim)
+        check_same_dtype(self, [x, update])
+        check_fits(self, update.shape, x.shape)
+        return Typing((x.update(weak=x.weak and update.weak),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        result = np.array(ins[0])
+        result[window(result.shape, ins[1].shape, ins[2:])] = ins[1]
+        return (result,)
+
+
+def check_starts(prim: Primitive, starts: Sequence[Type], ndim: int) -> None:
+    """Raises IllTyped unless there is one integer scalar an axis."""
+    scalars = all(s.shape == () and family(s.dtype) in ("int", "uint") for s in starts)
+    if len(starts) != ndim or not scalars:
+        raise IllTyped(
+            f"{prim.name} takes one integer scalar an axis",
+            expected=f"{ndim} integer scalars",
+            found=", ".join(map(str, starts)) or "none",
+        )
+
+
+def check_fits(prim: Primitive, sizes: Shape, shape: Shape) -> None:
+    """Raises IllTyped unless a window of these sizes fits into the shape."""
+    if len(sizes) != len(shape) or not all(0 <= k <= n for k, n in zip(sizes, shape, strict=False)):
+        raise IllTyped(
+            f"{prim.name} has a window that does not fit",
+            expected=f"at most {shape}",
+            found=str(sizes),
+        )
+
+
+def window(shape: Shape, sizes: Shape, starts: Sequence[Value]) -> tuple[slice, ...]:
+    """The slices of a window whose starts are clamped so that it fits."""
+    first = [max(0, min(int(s), n - k)) for s, n, k in zip(starts, shape, sizes, strict=True)]
+    return tuple(slice(a, a + k) for a, k in zip(first, sizes, strict=True))

@@ -1,0 +1,277 @@
+"""Forward-mode differentiation: a program over primals and tangents.
+
+Before::
+
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+
+After, with a tangent for ``a``::
+
+    { lambda ; a:f32[] b:f32[]. let
+        c:f32[] = sin a
+        d:f32[] = cos a
+        e:f32[] = mul b d
+      in (c, e) }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from returns.result import Result
+
+from effax.effects import Accum, Io, Write
+from effax.ir.build import Builder, Template, lit, template
+from effax.ir.errors import TransformError
+from effax.ir.primitive import Primitive
+from effax.ir.prims.refs import EmptyRef, NewRef
+from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
+from effax.transforms.rulebook import Never, RuleBook, RuleBuilder
+from effax.transforms.rules import DEFAULT_BOOK
+from effax.transforms.run import as_result
+
+Mask = tuple[bool, ...]
+
+
+class Jvp(NamedTuple):
+    """The result of :func:`jvp`.
+
+    Attributes:
+        jaxpr: ``(*primals, *tangents of inputs with one) -> (*primals, *tangents with one)``.
+        out_tangents: which results have a tangent.
+        in_tangents: which inputs have a tangent; the given mask.
+    """
+
+    jaxpr: Jaxpr
+    out_tangents: Mask
+    in_tangents: Mask
+
+
+class JvpTemplate(NamedTuple):
+    """One application differentiated: arguments are primals, then the tangents present."""
+
+    body: Template
+    n_outs: int
+    out_tangents: Mask
+
+
+def jvp(
+    jaxpr: Jaxpr,
+    tangents: Sequence[bool],
+    instantiate: bool | Sequence[bool] = False,
+    book: RuleBook = DEFAULT_BOOK,
+) -> Result[Jvp, TransformError]:
+    """Differentiate ``jaxpr`` forward, with respect to the inputs that have tangents.
+
+    Type:     (a..., b...) -> c  =>  (a..., b..., ta...) -> (c, tc)     a has tangents
+    Effects:  those of the program, and the same on the tangent of each differentiated ref.
+    Laws:     tests/laws/test_jvp.py
+    Raises:   TransformError: a rule is missing; a differentiated value is written to a reference
+              that has no tangent.
+    Source:   autodidax, part 1.
+
+    Args:
+        jaxpr: the program.
+        tangents: one entry an input: whether it has a tangent (its type: the input's, strong).
+        instantiate: for which results a tangent of zero is given as an array of zeros.
+        book: the rules.
+    """
+    return _jvp(jaxpr, tuple(tangents), instantiate, book)
+
+
+@as_result
+def _jvp(
+    jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Sequence[bool], book: RuleBook
+) -> Jvp:
+    return jvp_jaxpr(jaxpr, tangents, instantiate, book)
+
+
+def jvp_jaxpr(
+    jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Sequence[bool], book: RuleBook
+) -> Jvp:
+    """:func:`jvp` for use inside of passes and rules: raises TransformError."""
+    wanted = (instantiate,) * len(jaxpr.outs) if isinstance(instantiate, bool) else instantiate
+    return _jvp_cached(jaxpr, tangents, tuple(wanted), book)
+
+
+@lru_cache(maxsize=1024)
+def _jvp_cached(jaxpr: Jaxpr, tangents: Mask, wanted: Mask, book: RuleBook) -> Jvp:
+    if len(tangents) != len(jaxpr.binders):
+        raise TransformError(
+            "jvp needs one entry an input",
+            expected=str(len(jaxpr.binders)),
+            found=str(len(tangents)),
+        )
+    for i, (v, has) in enumerate(zip(jaxpr.binders, tangents, strict=True)):
+        if has and not is_inexact(v.type):
+            raise TransformError(
+                f"{jaxpr.name_of(i)} has no tangents: only floats and complex numbers do",
+                found=str(v.type),
+            )
+    return _Engine(jaxpr, tangents, book).run(wanted)
+
+
+class _Engine:
+    """One run of the pass: an environment of primals and tangents by variable number."""
+
+    def __init__(self, jaxpr: Jaxpr, tangents: Mask, book: RuleBook) -> None:
+        self.jaxpr = jaxpr
+        self.mask = tangents
+        self.book = book
+        self.b = Builder(jaxpr.in_types)
+        self.primal: list[Atom | None] = [None] * jaxpr.size
+        self.tangent: list[Atom | None] = [None] * jaxpr.size
+        # References made here that take differentiated values, by variable number.
+        self.active = active_refs(jaxpr, tangents, book)
+
+    def run(self, wanted: Mask) -> Jvp:
+        jaxpr, b = self.jaxpr, self.b
+        for v, w in zip(jaxpr.binders, list(b.binders), strict=True):
+            self.primal[v.id] = w
+        for v, has in zip(jaxpr.binders, self.mask, strict=True):
+            if has:
+                self.tangent[v.id] = b.bind(tangent_type(v.type))
+        for eqn in jaxpr.eqns:
+            self.step(eqn)
+        outs = [a if isinstance(a, Lit) else self._primal(a) for a in jaxpr.outs]
+        tangents = [None if isinstance(a, Lit) else self.tangent[a.id] for a in jaxpr.outs]
+        for i, (atom, want) in enumerate(zip(jaxpr.outs, wanted, strict=True)):
+            if want and tangents[i] is None and is_inexact(atom.type):
+                tangents[i] = zeros(b, tangent_type(atom.type))
+        present = [t for t in tangents if t is not None]
+        made = b.finish([*outs, *present], jaxpr.n_consts, jaxpr.names)
+        return Jvp(made, tuple(t is not None for t in tangents), self.mask)
+
+    def _primal(self, v: Var) -> Atom:
+        found = self.primal[v.id]
+        assert found is not None, "a variable is used before it is bound"
+        return found
+
+    def step(self, eqn: Eqn) -> None:
+        prim, ins, outs, effects, source = eqn
+        primal, tangent = self.primal, self.tangent
+        args: list[Atom] = [a if type(a) is Lit else primal[a.id] for a in ins]  # type: ignore[union-attr, misc]  # bound before use
+        present = [None if type(a) is Lit else tangent[a.id] for a in ins]  # type: ignore[union-attr]  # not a Lit: a Var
+        active = bool(self.active) and any(v.id in self.active for v in outs)
+        if not active and present.count(None) == len(present):
+            out_types = tuple([v.type for v in outs])
+            made = self.b.emit_typed(prim, tuple(args), out_types, effects, source)
+            for v, w in zip(outs, made, strict=True):
+                primal[v.id] = w
+            return
+        if active:
+            self._allocate(eqn, args, present)
+            return
+        rule = jvp_template(
+            self.book, prim, tuple([a.type for a in args]), tuple([t is not None for t in present])
+        )
+        results = self.b.inline(rule.body, [*args, *[t for t in present if t is not None]], source)
+        for v, w in zip(outs, results[: rule.n_outs], strict=True):
+            primal[v.id] = w
+        rest = iter(results[rule.n_outs :])
+        for v, has in zip(outs, rule.out_tangents, strict=True):
+            if has:
+                tangent[v.id] = next(rest)
+
+    def _allocate(self, eqn: Eqn, args: Sequence[Atom], present: Sequence[Atom | None]) -> None:
+        """A reference that takes differentiated values gets a tangent from its beginning."""
+        (out,) = eqn.outs
+        self.primal[out.id] = self.b.emit(eqn.prim, args, eqn.source)[0]
+        if isinstance(eqn.prim, NewRef):
+            start = present[0] if present[0] is not None else zeros(self.b, args[0].type)
+            self.tangent[out.id] = self.b.emit(NewRef(eqn.prim.kind), [start], eqn.source)[0]
+        else:
+            self.tangent[out.id] = self.b.emit(eqn.prim, args, eqn.source)[0]
+
+
+def zeros(b: Builder, type_: Type) -> Atom:
+    """Zeros of an array type: a literal where it is a scalar."""
+    zero = lit(0.0, type_)
+    if not type_.shape:
+        return zero
+    return b(BroadcastInDim(type_.shape, ()), zero)
+
+
+@lru_cache(maxsize=1 << 14)
+def jvp_template(
+    book: RuleBook, prim: Primitive, types: tuple[Type, ...], mask: Mask
+) -> JvpTemplate:
+    """The template of one application; kept for each primitive, types and mask."""
+    rule = book.of(prim).jvp
+    if isinstance(rule, Never):
+        raise rule.error(prim, "jvp")
+    b = RuleBuilder(book, types)
+    primals = tuple(b.binders)
+    tangents = [
+        b.bind(tangent_type(t)) if has else None for t, has in zip(types, mask, strict=True)
+    ]
+    outs, out_tangents = rule(b, prim, primals, tangents)
+    present = [t for t in out_tangents if t is not None]
+    body = template(b.finish([*outs, *present]))
+    return JvpTemplate(body, len(outs), tuple(t is not None for t in out_tangents))
+
+
+def active_refs(jaxpr: Jaxpr, tangents: Mask, book: RuleBook) -> frozenset[int]:
+    """The variable numbers of references made in the program that need a tangent.
+
+    A fixpoint: a reference into which a differentiated value is written passes it on to reads,
+    which may write it into others.
+    """
+    made = {
+        v.id for eqn in jaxpr.eqns if isinstance(eqn.prim, NewRef | EmptyRef) for v in eqn.outs
+    }
+    if not made:
+        return frozenset()
+    active: frozenset[int] = frozenset()
+    while True:
+        grown = active | (_written_with_tangents(jaxpr, tangents, active, book) & made)
+        if grown == active:
+            return active
+        active = grown
+
+
+def _written_with_tangents(
+    jaxpr: Jaxpr, tangents: Mask, active: frozenset[int], book: RuleBook
+) -> frozenset[int]:
+    """References that receive a differentiated value while only ``active`` ones have tangents."""
+    has = [False] * jaxpr.size
+    for v, flag in zip(jaxpr.binders, tangents, strict=True):
+        has[v.id] = flag
+    for i in active:
+        has[i] = True
+    reached: set[int] = set(active)
+    for eqn in jaxpr.eqns:
+        mask = tuple(not isinstance(a, Lit) and has[a.id] for a in eqn.ins)
+        if isinstance(eqn.prim, NewRef | EmptyRef):
+            if any(mask):
+                reached.add(eqn.outs[0].id)
+                has[eqn.outs[0].id] = True
+            continue
+        if not any(mask):
+            continue
+        grown = with_written_refs(eqn, mask, book)
+        for a, before, after in zip(eqn.ins, mask, grown, strict=True):
+            if after and not before and isinstance(a, Var):
+                reached.add(a.id)
+                has[a.id] = True
+        types = tuple(a.type for a in eqn.ins)
+        out_mask = jvp_template(book, eqn.prim, types, grown).out_tangents
+        for v, flag in zip(eqn.outs, out_mask, strict=True):
+            has[v.id] = has[v.id] or flag
+    return frozenset(reached)
+
+
+def with_written_refs(eqn: Eqn, mask: Mask, book: RuleBook) -> Mask:
+    """The mask with every reference argument that receives a differentiated value added."""
+    if not eqn.effects:
+        return mask
+    changed = {e.ref for e in eqn.effects if isinstance(e, Write | Accum)}
+    if not eqn.prim.subjaxprs():
+        return tuple(
+            has or (i in changed and isinstance(a.type, RefType) and is_inexact(a.type))
+            for i, (a, has) in enumerate(zip(eqn.ins, mask, strict=True))
+        )
+    return grow_call_mask(eqn.prim, tuple(a.type for a in eqn.ins), mask, book)

@@ -1,0 +1,227 @@
+"""Rules of primitives as values, and the immutable book in which passes find them.
+
+A rule gets a builder and the arguments of one application, and builds the small program that
+takes its place. A pass runs a rule once for a primitive and the types and masks of its arguments,
+keeps the program as a template, and inlines it everywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from pyrsistent import PMap, pmap
+
+from effax.ir.build import Builder
+from effax.ir.errors import NotApplicable
+from effax.ir.primitive import Primitive
+from effax.ir.syntax import Atom, Jaxpr, Var
+from effax.ir.types import Type
+
+P = TypeVar("P", bound=Primitive)
+P_contra = TypeVar("P_contra", bound=Primitive, contravariant=True)
+
+
+class RuleBuilder(Builder):
+    """A builder that knows the book of the pass that runs, for rules that recur into programs."""
+
+    __slots__ = ("book",)
+
+    def __init__(self, book: RuleBook, in_types: Sequence[Type] = ()) -> None:
+        super().__init__(in_types)
+        self.book = book
+
+
+class JvpOut(NamedTuple):
+    """Results and their tangents; None is a tangent of zero."""
+
+    outs: Sequence[Atom]
+    tangents: Sequence[Atom | None]
+
+
+class JvpRule(Protocol[P_contra]):
+    """Primal and tangent results, for at least one tangent that is not None.
+
+    A reference's tangent is a reference, or None where nothing differentiated is in it.
+    """
+
+    def __call__(
+        self,
+        b: RuleBuilder,
+        prim: P_contra,
+        primals: Sequence[Atom],
+        tangents: Sequence[Atom | None],
+        /,
+    ) -> JvpOut: ...
+
+
+class Linear(NamedTuple):
+    """An argument in which the application is linear, while it is transposed.
+
+    ``ref`` is where its cotangent accumulates, if that is a reference: always for an argument
+    that is a reference itself; for an array, where the engine chose so. A rule may add to
+    ``ref`` in place and give None, or give a value, which the engine adds.
+    """
+
+    type: Type
+    ref: Var | None
+
+
+class TransposeRule(Protocol[P_contra]):
+    """Cotangents of the arguments, from those of the results (None: zero).
+
+    Gives one entry an argument: None for those that are not ``Linear``, for a zero, and for what
+    was accumulated in place. The engine drops what nobody wants and removes the dead code.
+    """
+
+    def __call__(
+        self,
+        b: RuleBuilder,
+        prim: P_contra,
+        ins: Sequence[Atom | Linear],
+        cts: Sequence[Atom | None],
+        /,
+    ) -> Sequence[Atom | None]: ...
+
+
+class BatchOut(NamedTuple):
+    """Results and whether each has a batch axis, which is its leading one."""
+
+    outs: Sequence[Atom]
+    batched: Sequence[bool]
+
+
+class BatchRule(Protocol[P_contra]):
+    """The application on arguments of which some have a leading batch axis of length ``size``.
+
+    At least one is batched. A batched reference has the axis in its cell.
+    """
+
+    def __call__(
+        self,
+        b: RuleBuilder,
+        prim: P_contra,
+        ins: Sequence[Atom],
+        batched: Sequence[bool],
+        size: int,
+        /,
+    ) -> BatchOut: ...
+
+
+class SplitOut(NamedTuple):
+    """An application split in a known and an unknown half.
+
+    ``known`` maps the known arguments to (known results, residuals); ``unknown`` maps the
+    residuals, then the arguments at ``unknown_args``, to the unknown results.
+
+    Attributes:
+        known_outs: one entry a result: whether the known half gives it.
+        n_residuals: how many results of the known half are residuals.
+        unknown_args: positions of the arguments that the unknown half takes: all unknown ones,
+            and known ones that it needs as they are (references among them).
+    """
+
+    known: Jaxpr
+    unknown: Jaxpr
+    known_outs: tuple[bool, ...]
+    n_residuals: int
+    unknown_args: tuple[int, ...]
+
+
+class SplitRule(Protocol[P_contra]):
+    """Splits an application of which some arguments are known and some are not.
+
+    None: the application is unknown as a whole.
+    """
+
+    def __call__(
+        self, book: RuleBook, prim: P_contra, in_types: tuple[Type, ...], known: tuple[bool, ...], /
+    ) -> SplitOut | None: ...
+
+
+class DischargeOut(NamedTuple):
+    """Results, and the new contents of each argument that is a reference (None: unchanged)."""
+
+    outs: Sequence[Atom]
+    contents: Sequence[Atom | None]
+
+
+class DischargeRule(Protocol[P_contra]):
+    """The application on contents in the place of references.
+
+    ``ins`` holds the contents of a reference where ``is_ref`` is true. ``outs`` holds the
+    contents where a result is a reference.
+    """
+
+    def __call__(
+        self, b: RuleBuilder, prim: P_contra, ins: Sequence[Atom], is_ref: Sequence[bool], /
+    ) -> DischargeOut: ...
+
+
+@dataclass(frozen=True)
+class Never:
+    """In the place of a rule: why the transformation does not apply to the primitive."""
+
+    reason: str
+
+    def error(self, prim: Primitive, transformation: str) -> NotApplicable:
+        """The error for a use of the missing rule."""
+        return NotApplicable(f"{prim.name} has no {transformation} rule: {self.reason}")
+
+
+@dataclass(frozen=True)
+class WholeOnly:
+    """In the place of a split rule: known when all arguments are, else unknown."""
+
+
+@dataclass(frozen=True)
+class Rules(Generic[P]):
+    """Every transformation of one primitive. All fields are required: none is forgotten.
+
+    ``sparse`` says that transposing the primitive touches a part of its argument's cotangent
+    only, so that adding in place beats adding arrays of zeros.
+    """
+
+    jvp: JvpRule[P] | Never
+    transpose: TransposeRule[P] | Never
+    batch: BatchRule[P] | Never
+    split: SplitRule[P] | WholeOnly
+    discharge: DischargeRule[P] | Never
+    sparse: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class RuleBook:
+    """Rules by primitive; a value that passes take as an argument."""
+
+    rules: PMap[type[Primitive], Rules[Primitive]]
+
+    def of(self, prim: Primitive) -> Rules[Primitive]:
+        """The rules of a primitive. Raises NotApplicable where the book has none."""
+        found = self.rules.get(type(prim))
+        if found is None:
+            raise NotApplicable(
+                f"the rule book has no rules for {prim.name}",
+                remedy="extend the book: `book.extend(Prim, Rules(...))`",
+            )
+        return found
+
+    def extend(self, prim: type[P], rules: Rules[P]) -> RuleBook:
+        """A book with the rules of one more primitive."""
+        return RuleBook(self.rules.set(prim, rules))  # type: ignore[arg-type]  # looked up by type(prim)
+
+    def union(self, other: RuleBook) -> RuleBook:
+        """A book with the rules of both; those of ``other`` win."""
+        return RuleBook(self.rules.update(other.rules))
+
+
+EMPTY_BOOK = RuleBook(pmap())
+
+
+def book(*entries: tuple[type[P], Rules[P]]) -> RuleBook:
+    """A book of these entries. Heterogeneous entries: chain :meth:`RuleBook.extend`."""
+    made = EMPTY_BOOK
+    for prim, rules in entries:
+        made = made.extend(prim, rules)
+    return made

@@ -1,0 +1,36 @@
+"""The boundary of a pass: errors inside of it become a ``Failure``, results a ``Success``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from returns.result import Failure, Result, Success
+
+from effax.ir.errors import EffaxError, TransformError
+
+A = ParamSpec("A")
+T = TypeVar("T")
+
+
+def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
+    """Give the pass's result as a ``Result``.
+
+    Inside of a pass a rule that does not apply raises ``TransformError``; that is data for the
+    caller. Every other error of the library that a rule meets is wrapped in one.
+    """
+
+    @wraps(run)
+    def bounded(*args: A.args, **kwargs: A.kwargs) -> Result[T, TransformError]:
+        try:
+            return Success(run(*args, **kwargs))
+        except TransformError as error:
+            return Failure(error)
+        except EffaxError as error:
+            wrapped = TransformError(error.what, error.expected, error.found, error.remedy)
+            wrapped.__cause__ = error
+            wrapped.at(error.equation, error.source)
+            return Failure(wrapped)
+
+    return bounded
