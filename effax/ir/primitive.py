@@ -29,6 +29,24 @@ class Typing(NamedTuple):
     effects: Row[ArgIndex] = NO_EFFECTS
 
 
+class Region(NamedTuple):
+    """How a primitive runs one of its programs.
+
+    Attributes:
+        jaxpr: the program.
+        args: binder ``i`` is bound to argument ``args[i]`` of the primitive (or a part of it).
+        results: result ``j`` becomes (a part of) result ``results[j]`` of the primitive.
+        feeds: result ``j`` is bound to argument ``feeds[j]`` when the program runs again.
+        decides: whether the first result decides if the other regions run again.
+    """
+
+    jaxpr: Jaxpr
+    args: tuple[int, ...]
+    results: tuple[int | None, ...]
+    feeds: tuple[int | None, ...]
+    decides: bool = False
+
+
 class Primitive(ABC):
     """The base of all primitives; subclasses are frozen dataclasses with ``slots=True``.
 
@@ -58,3 +76,11 @@ class Primitive(ABC):
         if jaxprs:
             raise ValueError(f"{self.name} holds no programs")
         return self
+
+    def regions(self) -> tuple[Region, ...]:
+        """How the programs among the parameters are run, in the order of :meth:`subjaxprs`."""
+        return ()
+
+    def selector(self) -> int | None:
+        """The argument whose value decides which regions run, if there is one."""
+        return None

@@ -21,19 +21,16 @@ from typing import NamedTuple
 
 from returns.result import Result
 
-from effax.effects import Accum, Io, Write
-from effax.ir.build import Builder, Template, lit, template
+from effax.ir.build import Builder, Template, template
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims.refs import EmptyRef, NewRef
-from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
-from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
-from effax.transforms.rulebook import Never, RuleBook, RuleBuilder
-from effax.transforms.rules import DEFAULT_BOOK
+from effax.ir.types import RefType, Type, is_inexact, tangent_type
+from effax.transforms.rulebook import Never, RuleBook, RuleBuilder, book_or_default
+from effax.transforms.rules.common import zeros
 from effax.transforms.run import as_result
-
-Mask = tuple[bool, ...]
+from effax.transforms.spread import Flow, Mask, spread
 
 
 class Jvp(NamedTuple):
@@ -62,7 +59,7 @@ def jvp(
     jaxpr: Jaxpr,
     tangents: Sequence[bool],
     instantiate: bool | Sequence[bool] = False,
-    book: RuleBook = DEFAULT_BOOK,
+    book: RuleBook | None = None,
 ) -> Result[Jvp, TransformError]:
     """Differentiate ``jaxpr`` forward, with respect to the inputs that have tangents.
 
@@ -77,9 +74,9 @@ def jvp(
         jaxpr: the program.
         tangents: one entry an input: whether it has a tangent (its type: the input's, strong).
         instantiate: for which results a tangent of zero is given as an array of zeros.
-        book: the rules.
+        book: the rules; the library's own where it is None.
     """
-    return _jvp(jaxpr, tuple(tangents), instantiate, book)
+    return _jvp(jaxpr, tuple(tangents), instantiate, book_or_default(book))
 
 
 @as_result
@@ -153,8 +150,8 @@ class _Engine:
     def step(self, eqn: Eqn) -> None:
         prim, ins, outs, effects, source = eqn
         primal, tangent = self.primal, self.tangent
-        args: list[Atom] = [a if type(a) is Lit else primal[a.id] for a in ins]  # type: ignore[union-attr, misc]  # bound before use
-        present = [None if type(a) is Lit else tangent[a.id] for a in ins]  # type: ignore[union-attr]  # not a Lit: a Var
+        args: list[Atom] = [a if type(a) is Lit else primal[a.id] for a in ins]  # type: ignore[misc]  # bound before use
+        present = [None if type(a) is Lit else tangent[a.id] for a in ins]
         active = bool(self.active) and any(v.id in self.active for v in outs)
         if not active and present.count(None) == len(present):
             out_types = tuple([v.type for v in outs])
@@ -181,18 +178,11 @@ class _Engine:
         (out,) = eqn.outs
         self.primal[out.id] = self.b.emit(eqn.prim, args, eqn.source)[0]
         if isinstance(eqn.prim, NewRef):
-            start = present[0] if present[0] is not None else zeros(self.b, args[0].type)
-            self.tangent[out.id] = self.b.emit(NewRef(eqn.prim.kind), [start], eqn.source)[0]
+            given = present[0]
+            first = zeros(self.b, args[0].type) if given is None else given
+            self.tangent[out.id] = self.b.emit(NewRef(eqn.prim.kind), [first], eqn.source)[0]
         else:
             self.tangent[out.id] = self.b.emit(eqn.prim, args, eqn.source)[0]
-
-
-def zeros(b: Builder, type_: Type) -> Atom:
-    """Zeros of an array type: a literal where it is a scalar."""
-    zero = lit(0.0, type_)
-    if not type_.shape:
-        return zero
-    return b(BroadcastInDim(type_.shape, ()), zero)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -214,64 +204,35 @@ def jvp_template(
     return JvpTemplate(body, len(outs), tuple(t is not None for t in out_tangents))
 
 
+@lru_cache(maxsize=16)
+def tangent_flow(book: RuleBook) -> Flow:
+    """How having a tangent spreads, under the rules of a book."""
+
+    def outs(prim: Primitive, types: tuple[Type, ...], mask: Mask) -> Mask:
+        if isinstance(prim, NewRef):
+            return mask
+        return jvp_template(book, prim, types, mask).out_tangents
+
+    return Flow(outs, is_inexact, control=False)
+
+
 def active_refs(jaxpr: Jaxpr, tangents: Mask, book: RuleBook) -> frozenset[int]:
-    """The variable numbers of references made in the program that need a tangent.
+    """The numbers of references made in the program that take differentiated values.
 
-    A fixpoint: a reference into which a differentiated value is written passes it on to reads,
-    which may write it into others.
+    Raises TransformError where an input without a tangent would have to take one.
     """
-    made = {
-        v.id for eqn in jaxpr.eqns if isinstance(eqn.prim, NewRef | EmptyRef) for v in eqn.outs
-    }
-    if not made:
+    if not any(isinstance(v.type, RefType) for v in jaxpr.binders) and not any(
+        isinstance(eqn.prim, NewRef | EmptyRef) for eqn in jaxpr.eqns
+    ):
         return frozenset()
-    active: frozenset[int] = frozenset()
-    while True:
-        grown = active | (_written_with_tangents(jaxpr, tangents, active, book) & made)
-        if grown == active:
-            return active
-        active = grown
-
-
-def _written_with_tangents(
-    jaxpr: Jaxpr, tangents: Mask, active: frozenset[int], book: RuleBook
-) -> frozenset[int]:
-    """References that receive a differentiated value while only ``active`` ones have tangents."""
-    has = [False] * jaxpr.size
-    for v, flag in zip(jaxpr.binders, tangents, strict=True):
-        has[v.id] = flag
-    for i in active:
-        has[i] = True
-    reached: set[int] = set(active)
-    for eqn in jaxpr.eqns:
-        mask = tuple(not isinstance(a, Lit) and has[a.id] for a in eqn.ins)
-        if isinstance(eqn.prim, NewRef | EmptyRef):
-            if any(mask):
-                reached.add(eqn.outs[0].id)
-                has[eqn.outs[0].id] = True
-            continue
-        if not any(mask):
-            continue
-        grown = with_written_refs(eqn, mask, book)
-        for a, before, after in zip(eqn.ins, mask, grown, strict=True):
-            if after and not before and isinstance(a, Var):
-                reached.add(a.id)
-                has[a.id] = True
-        types = tuple(a.type for a in eqn.ins)
-        out_mask = jvp_template(book, eqn.prim, types, grown).out_tangents
-        for v, flag in zip(eqn.outs, out_mask, strict=True):
-            has[v.id] = has[v.id] or flag
-    return frozenset(reached)
-
-
-def with_written_refs(eqn: Eqn, mask: Mask, book: RuleBook) -> Mask:
-    """The mask with every reference argument that receives a differentiated value added."""
-    if not eqn.effects:
-        return mask
-    changed = {e.ref for e in eqn.effects if isinstance(e, Write | Accum)}
-    if not eqn.prim.subjaxprs():
-        return tuple(
-            has or (i in changed and isinstance(a.type, RefType) and is_inexact(a.type))
-            for i, (a, has) in enumerate(zip(eqn.ins, mask, strict=True))
-        )
-    return grow_call_mask(eqn.prim, tuple(a.type for a in eqn.ins), mask, book)
+    found = spread(jaxpr, tangents, tangent_flow(book))
+    for i, (before, after) in enumerate(zip(tangents, found.ins, strict=True)):
+        if after and not before:
+            raise TransformError(
+                f"a differentiated value is written to {jaxpr.name_of(i)}, "
+                "a reference that is not differentiated",
+                found=str(jaxpr.binders[i].type),
+                remedy="write `stop_gradient(value)`, or differentiate with respect to the ref too",
+            )
+    made = (v.id for eqn in jaxpr.eqns if isinstance(eqn.prim, NewRef | EmptyRef) for v in eqn.outs)
+    return frozenset(i for i in made if i in found.variables)

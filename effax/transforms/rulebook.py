@@ -219,9 +219,11 @@ class RuleBook:
 EMPTY_BOOK = RuleBook(pmap())
 
 
-def book(*entries: tuple[type[P], Rules[P]]) -> RuleBook:
-    """A book of these entries. Heterogeneous entries: chain :meth:`RuleBook.extend`."""
-    made = EMPTY_BOOK
-    for prim, rules in entries:
-        made = made.extend(prim, rules)
-    return made
+def book_or_default(book: RuleBook | None) -> RuleBook:
+    """The given book, or the library's own."""
+    if book is not None:
+        return book
+    # The rules of control flow run passes, which read rules: the one import that closes a cycle.
+    from effax.transforms.rules.book import DEFAULT_BOOK
+
+    return DEFAULT_BOOK

@@ -13,7 +13,7 @@ import numpy as np
 
 from effax.effects import ArgIndex, Row, Rule
 from effax.ir.errors import IllTyped, RefError
-from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 
@@ -95,6 +95,10 @@ class Jit(Primitive):
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Jit:
         return replace(self, jaxpr=jaxprs[0])
 
+    def regions(self) -> tuple[Region, ...]:
+        args, outs = range(len(self.jaxpr.binders)), range(len(self.jaxpr.outs))
+        return (Region(self.jaxpr, tuple(args), tuple(outs), (None,) * len(outs)),)
+
 
 def element_type(type_: Type) -> Type:
     """The type of one element along the leading axis; a reference gives a view."""
@@ -169,6 +173,11 @@ class Scan(Primitive):
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Scan:
         return replace(self, jaxpr=jaxprs[0])
 
+    def regions(self) -> tuple[Region, ...]:
+        args, outs = range(len(self.jaxpr.binders)), range(len(self.jaxpr.outs))
+        feeds = tuple(self.n_consts + j if j < self.n_carry else None for j in outs)
+        return (Region(self.jaxpr, tuple(args), tuple(outs), feeds),)
+
 
 def stacked_type(type_: Type, length: int) -> ArrayType:
     """The type of ``length`` stacked results."""
@@ -214,6 +223,14 @@ class Cond(Primitive):
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Cond:
         return replace(self, branches=tuple(jaxprs))
 
+    def regions(self) -> tuple[Region, ...]:
+        n = len(self.branches[0].outs)
+        args = tuple(range(1, 1 + len(self.branches[0].binders)))
+        return tuple(Region(b, args, tuple(range(n)), (None,) * n) for b in self.branches)
+
+    def selector(self) -> int | None:
+        return 0
+
 
 @dataclass(frozen=True, slots=True)
 class While(Primitive):
@@ -258,3 +275,11 @@ class While(Primitive):
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> While:
         return replace(self, cond=jaxprs[0], body=jaxprs[1])
+
+    def regions(self) -> tuple[Region, ...]:
+        args = tuple(range(len(self.body.binders)))
+        carry = tuple(range(self.n_consts, len(args)))
+        return (
+            Region(self.cond, args, (None,), (None,), decides=True),
+            Region(self.body, args, tuple(range(len(carry))), carry),
+        )

@@ -1,0 +1,74 @@
+"""Everything that touches jaxlib's unstable surface, for jaxlib 0.10.2 to 0.12.0.1.
+
+Nothing here imports jaxlib before it is used: importing this package costs no XLA, and the first
+:func:`put`, :func:`compile_module` or :func:`start` makes the one client of the process. It lives
+beside `import jax`, whichever comes first.
+
+What its callers must know:
+
+- A :class:`Buffer` is jaxlib's own array. Its type is interned, ``buffer.aval`` is one object a
+  type, so that a tuple of them is a cheap key of a cache.
+- Memory is donated by the module's text: an argument with ``tf.aliasing_output = k`` is consumed,
+  its memory becomes output k. Donation keeps the address if XLA owns the memory
+  (:func:`new_ref_buffer`, or any output) and no view made by :func:`to_numpy` or by DLPack is
+  alive; otherwise XLA copies first, the view keeps the old contents and the address changes.
+- An executable checks the number and the sizes in bytes of its arguments, not their dtypes.
+- By default a call returns when it is done, so that NumPy may write into the memory that a call
+  has read (:func:`raw_view`). After ``start(asynchronous=True)`` that is the caller's care: to
+  block on a buffer waits for what writes it, *not* for what still reads it.
+"""
+
+from effax.lowering.xla.backend import Aval, Buffer, Device, aval_of, backend, devices, start
+from effax.lowering.xla.buffers import (
+    block,
+    delete,
+    dlpack_device,
+    from_dlpack,
+    is_deleted,
+    new_ref_buffer,
+    pointer,
+    put,
+    raw_view,
+    to_dlpack,
+    to_numpy,
+    type_of,
+)
+from effax.lowering.xla.dispatch import Nodes, fast_call
+from effax.lowering.xla.executable import (
+    Executable,
+    MemoryStats,
+    compile_module,
+    from_portable,
+    load_executable,
+    to_portable,
+)
+
+__all__ = [
+    "Aval",
+    "Buffer",
+    "Device",
+    "Executable",
+    "MemoryStats",
+    "Nodes",
+    "aval_of",
+    "backend",
+    "block",
+    "compile_module",
+    "delete",
+    "devices",
+    "dlpack_device",
+    "fast_call",
+    "from_dlpack",
+    "from_portable",
+    "is_deleted",
+    "load_executable",
+    "new_ref_buffer",
+    "pointer",
+    "put",
+    "raw_view",
+    "start",
+    "to_dlpack",
+    "to_numpy",
+    "to_portable",
+    "type_of",
+]

@@ -1,0 +1,68 @@
+"""What rules of several families share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from effax.ir.build import Builder, lit
+from effax.ir.errors import NotApplicable
+from effax.ir.primitive import Primitive
+from effax.ir.prims.reduce import ReduceSum
+from effax.ir.prims.shape import BroadcastInDim, Reshape
+from effax.ir.syntax import Atom
+from effax.ir.types import ArrayType, Shape, Type
+from effax.transforms.rulebook import DischargeOut, JvpOut, Linear, RuleBuilder
+
+
+def array_of(atom: Atom | Linear) -> ArrayType:
+    """The type of an operand that is an array."""
+    assert isinstance(atom.type, ArrayType)
+    return atom.type
+
+
+def zeros(b: Builder, type_: Type) -> Atom:
+    """Zeros in the shape and dtype of ``type_``: a literal where it is a scalar."""
+    zero = lit(0, type_)
+    return b(BroadcastInDim(type_.shape, ()), zero) if type_.shape else zero
+
+
+def linear_jvp(
+    b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """For a primitive that is linear in each of its operands that can have a tangent, jointly.
+
+    d f(x) = f(dx)
+    """
+    outs = b.emit(prim, primals)
+    dense = [zeros(b, p.type) if t is None else t for p, t in zip(primals, tangents, strict=True)]
+    return JvpOut(outs, b.emit(prim, dense))
+
+
+def no_tangent(
+    b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """For a primitive that is constant almost everywhere."""
+    outs = b.emit(prim, primals)
+    return JvpOut(outs, [None] * len(outs))
+
+
+def sum_to(b: Builder, ct: Atom, shape: Shape) -> Atom:
+    """The cotangent of a scalar operand that went with an array: summed over every axis."""
+    if ct.type.shape == shape:
+        return ct
+    return b(ReduceSum(tuple(range(len(ct.type.shape)))), ct)
+
+
+def expand_rank(b: Builder, x: Atom, ndim: int) -> Atom:
+    """A batched operand with axes of size 1 after its batch axis, up to ``ndim`` axes."""
+    shape = x.type.shape
+    if len(shape) == ndim:
+        return x
+    return b(Reshape((shape[0],) + (1,) * (ndim - len(shape)) + shape[1:]), x)
+
+
+def no_refs(
+    b: RuleBuilder, prim: Primitive, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    """The discharge rule of primitives that take no references; never reached."""
+    raise NotApplicable(f"{prim.name} takes no references")

@@ -1,0 +1,36 @@
+"""The rules of control flow, put together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from effax.ir.prims.control import Cond, Jit, Scan, While
+from effax.transforms.rulebook import EMPTY_BOOK, RuleBook, Rules
+from effax.transforms.rules.cond.batch import cond_batch
+from effax.transforms.rules.cond.discharge import cond_discharge
+from effax.transforms.rules.cond.jvp import cond_jvp
+from effax.transforms.rules.cond.split import cond_split
+from effax.transforms.rules.cond.transpose import cond_transpose
+from effax.transforms.rules.jit.batch import jit_batch
+from effax.transforms.rules.jit.discharge import jit_discharge
+from effax.transforms.rules.jit.jvp import jit_jvp
+from effax.transforms.rules.jit.split import jit_split
+from effax.transforms.rules.jit.transpose import jit_transpose
+from effax.transforms.rules.loop.batch import loop_batch
+from effax.transforms.rules.loop.discharge import loop_discharge
+from effax.transforms.rules.loop.jvp import loop_jvp
+from effax.transforms.rules.loop.split import loop_split
+from effax.transforms.rules.loop.transpose import loop_transpose
+from effax.transforms.rules.scan.batch import scan_batch
+from effax.transforms.rules.scan.discharge import scan_discharge
+from effax.transforms.rules.scan.jvp import scan_jvp
+from effax.transforms.rules.scan.split import scan_split
+from effax.transforms.rules.scan.transpose import scan_transpose
+
+CONTROL: Final[RuleBook] = (
+    EMPTY_BOOK
+    .extend(Jit, Rules(jit_jvp, jit_transpose, jit_batch, jit_split, jit_discharge))
+    .extend(Scan, Rules(scan_jvp, scan_transpose, scan_batch, scan_split, scan_discharge, sparse=True))
+    .extend(Cond, Rules(cond_jvp, cond_transpose, cond_batch, cond_split, cond_discharge))
+    .extend(While, Rules(loop_jvp, loop_transpose, loop_batch, loop_split, loop_discharge))
+)

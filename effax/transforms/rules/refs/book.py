@@ -1,0 +1,83 @@
+"""The rules of references, put together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from effax.ir.prims import refs as p
+from effax.transforms.rulebook import EMPTY_BOOK, RuleBook, Rules, WholeOnly
+from effax.transforms.rules.refs import batch, discharge, jvp, transpose
+
+REFS: Final[RuleBook] = (
+    EMPTY_BOOK
+    .extend(
+        p.NewRef,
+        Rules(
+            jvp.new_ref_jvp,
+            transpose.new_ref_transpose,
+            batch.new_ref_batch,
+            WholeOnly(),
+            discharge.new_ref_discharge,
+        ),
+    )
+    .extend(
+        p.EmptyRef,
+        Rules(
+            jvp.empty_ref_jvp,
+            transpose.empty_ref_transpose,
+            batch.empty_ref_batch,
+            WholeOnly(),
+            discharge.empty_ref_discharge,
+        ),
+    )
+    .extend(
+        p.Get,
+        Rules(
+            jvp.get_jvp,
+            transpose.get_transpose,
+            batch.get_batch,
+            WholeOnly(),
+            discharge.get_discharge,
+        ),
+    )
+    .extend(
+        p.Swap,
+        Rules(
+            jvp.swap_jvp,
+            transpose.swap_transpose,
+            batch.swap_batch,
+            WholeOnly(),
+            discharge.swap_discharge,
+        ),
+    )
+    .extend(
+        p.AddUpdate,
+        Rules(
+            jvp.add_update_jvp,
+            transpose.add_update_transpose,
+            batch.add_update_batch,
+            WholeOnly(),
+            discharge.add_update_discharge,
+        ),
+    )
+    .extend(
+        p.Freeze,
+        Rules(
+            jvp.freeze_jvp,
+            transpose.freeze_transpose,
+            batch.freeze_batch,
+            WholeOnly(),
+            discharge.freeze_discharge,
+        ),
+    )
+    .extend(
+        p.FreeRef,
+        Rules(
+            jvp.free_ref_jvp,
+            transpose.free_ref_transpose,
+            batch.free_ref_batch,
+            WholeOnly(),
+            discharge.free_ref_discharge,
+        ),
+    )
+)

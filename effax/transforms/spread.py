@@ -1,0 +1,166 @@
+"""How a property of values spreads through a program: to results, and into references.
+
+Three passes ask the same question. Which values have a tangent (jvp), which are batched (vmap),
+which are unknown (partial evaluation)? Each follows data through equations and, what is special
+here, into references: a reference that takes a marked value is marked, and so is all that is
+read from it, also before, in a loop. The answer is the least fixpoint, found per program and
+kept, so that nesting costs no more than size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from effax.effects import Accum, Write
+from effax.ir.primitive import Primitive, Region
+from effax.ir.syntax import Eqn, Jaxpr, Lit, Var
+from effax.ir.types import RefType, Type
+
+Mask = tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The property: how an equation that holds no programs passes it on.
+
+    Attributes:
+        outs: which results of a primitive are marked, for marked arguments.
+        may_mark: whether values of this type can be marked at all.
+        control: whether a marked predicate marks everything that it decides.
+    """
+
+    outs: Callable[[Primitive, tuple[Type, ...], Mask], Mask]
+    may_mark: Callable[[Type], bool]
+    control: bool
+
+
+class Spread(NamedTuple):
+    """The least marking of a program that contains the given one.
+
+    Attributes:
+        ins: the inputs, with each reference that takes a marked value added.
+        outs: the results.
+        variables: the numbers of all marked variables.
+    """
+
+    ins: Mask
+    outs: Mask
+    variables: frozenset[int]
+
+
+@lru_cache(maxsize=4096)
+def spread(jaxpr: Jaxpr, ins: Mask, flow: Flow) -> Spread:
+    """Follow marked inputs through ``jaxpr`` to the fixpoint."""
+    marked = [False] * jaxpr.size
+    for v, flag in zip(jaxpr.binders, ins, strict=True):
+        marked[v.id] = flag
+    while _sweep(jaxpr, marked, flow):
+        pass
+    variables = frozenset(i for i, flag in enumerate(marked) if flag)
+    grown = tuple(marked[v.id] for v in jaxpr.binders)
+    outs = tuple(isinstance(a, Var) and marked[a.id] for a in jaxpr.outs)
+    return Spread(grown, outs, variables)
+
+
+def _sweep(jaxpr: Jaxpr, marked: list[bool], flow: Flow) -> bool:
+    """One pass over the equations. True if a reference was marked: earlier reads may change."""
+    again = False
+    for eqn in jaxpr.eqns:
+        mask = tuple([type(a) is not Lit and marked[a.id] for a in eqn.ins])
+        if True not in mask:
+            continue
+        grown, outs = spread_eqn(eqn, mask, flow)
+        for a, before, after in zip(eqn.ins, mask, grown, strict=True):
+            if after and not before and isinstance(a, Var) and not marked[a.id]:
+                marked[a.id] = again = True
+        for v, flag in zip(eqn.outs, outs, strict=True):
+            if flag:
+                marked[v.id] = True
+    return again
+
+
+def spread_eqn(eqn: Eqn, mask: Mask, flow: Flow) -> tuple[Mask, Mask]:
+    """The marks of an equation's arguments (references may join) and of its results."""
+    types = tuple([a.type for a in eqn.ins])
+    if eqn.prim.subjaxprs():
+        return spread_call(eqn.prim, types, mask, flow)
+    if eqn.effects:
+        mask = _with_written(eqn, mask, flow)
+    return mask, flow.outs(eqn.prim, types, mask)
+
+
+def _with_written(eqn: Eqn, mask: Mask, flow: Flow) -> Mask:
+    changed = {e.ref for e in eqn.effects if isinstance(e, Write | Accum)}
+    if not changed:
+        return mask
+    return tuple(
+        has or (i in changed and flow.may_mark(a.type))
+        for i, (a, has) in enumerate(zip(eqn.ins, mask, strict=True))
+    )
+
+
+def spread_call(
+    prim: Primitive, types: tuple[Type, ...], mask: Mask, flow: Flow
+) -> tuple[Mask, Mask]:
+    """The closed marks of the arguments and results of a primitive that holds programs.
+
+    What a loop feeds back joins the marks of its arguments, so the first part is also the mask
+    under which the programs can be transformed.
+    """
+    regions = prim.regions()
+    ins = list(mask)
+    outs = [False] * _n_results(regions)
+    selector = prim.selector()
+    decided = flow.control and selector is not None and mask[selector]
+    while True:
+        before = (tuple(ins), tuple(outs))
+        for region in regions:
+            decided = _enter(region, types, ins, outs, flow) or decided
+        if decided:
+            _mark_decided(regions, types, ins, outs, flow)
+        if before == (tuple(ins), tuple(outs)):
+            return before
+
+
+def _n_results(regions: Sequence[Region]) -> int:
+    return 1 + max((r for region in regions for r in region.results if r is not None), default=-1)
+
+
+def _enter(
+    region: Region, types: tuple[Type, ...], ins: list[bool], outs: list[bool], flow: Flow
+) -> bool:
+    """Follow one region once; whether its marked result decides what runs."""
+    inside = spread(region.jaxpr, tuple(ins[a] for a in region.args), flow)
+    for a, flag in zip(region.args, inside.ins, strict=True):
+        if flag and isinstance(types[a], RefType):
+            ins[a] = True
+    for j, flag in enumerate(inside.outs):
+        result, feed = region.results[j], region.feeds[j]
+        if flag and result is not None:
+            outs[result] = True
+        if flag and feed is not None:
+            ins[feed] = True
+    return flow.control and region.decides and inside.outs[0]
+
+
+def _mark_decided(
+    regions: Sequence[Region],
+    types: tuple[Type, ...],
+    ins: list[bool],
+    outs: list[bool],
+    flow: Flow,
+) -> None:
+    """A marked predicate marks every result, every fed back value and every written reference."""
+    for region in regions:
+        for result, feed in zip(region.results, region.feeds, strict=True):
+            if result is not None:
+                outs[result] = True
+            if feed is not None:
+                ins[feed] = True
+        for effect in region.jaxpr.effects:
+            if isinstance(effect, Write | Accum) and flow.may_mark(types[region.args[effect.ref]]):
+                ins[region.args[effect.ref]] = True
+
