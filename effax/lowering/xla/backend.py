@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import sys
@@ -11,12 +10,10 @@ from dataclasses import dataclass, field
 from threading import RLock
 from typing import TYPE_CHECKING, Final, Protocol, final
 
-import numpy as np
-
 from effax.ir.dtypes import DType
 from effax.ir.errors import BadArgument, LoweringError
-from effax.ir.types import ArrayType, Shape, array_type
-from effax.lowering.xla.dlpack import TYPE_CODES
+from effax.ir.types import ArrayType, Shape
+from effax.lowering.xla.dlpack import TYPE_CODES, memory_of
 
 if TYPE_CHECKING:
     from jaxlib import _jax
@@ -29,17 +26,17 @@ OLDEST: Final = (0, 10, 2)
 class Aval:
     """What jaxlib asks about an array's type. Interned: one object an :class:`ArrayType`."""
 
-    __slots__ = ("dtype", "has_buffer_protocol", "memory", "shape", "type", "weak_type")
+    __slots__ = ("array_type", "dtype", "has_buffer_protocol", "memory_at", "shape", "weak_type")
 
     shape: Shape
     dtype: DType
     weak_type: bool
-    type: ArrayType
-    memory: type[ctypes.Array[ctypes.c_char]]
+    array_type: ArrayType
+    memory_at: Callable[[int], memoryview]
     has_buffer_protocol: bool
 
     def __repr__(self) -> str:
-        return f"Aval({self.type})"
+        return f"Aval({self.array_type})"
 
 
 class Device(Protocol):
@@ -48,14 +45,17 @@ class Device(Protocol):
     @property
     def id(self) -> int:
         """Its number among the devices of its platform."""
+        ...
 
     @property
     def platform(self) -> str:
         """Its platform, such as ``cpu``."""
+        ...
 
     @property
     def device_kind(self) -> str:
         """Its model, as far as the platform tells."""
+        ...
 
 
 class Buffer(Protocol):
@@ -64,18 +64,23 @@ class Buffer(Protocol):
     @property
     def aval(self) -> Aval:
         """Its interned type: compare by identity."""
+        ...
 
     def __buffer__(self, flags: int, /) -> memoryview:
         """Python's buffer protocol, for the dtypes that have it."""
+        ...
 
     def block_until_ready(self) -> object:
         """Wait until it is written."""
+        ...
 
     def delete(self) -> None:
         """Free its memory."""
+        ...
 
     def is_deleted(self) -> bool:
         """Whether its memory is freed or donated."""
+        ...
 
 
 _DevicePut = Callable[
@@ -103,13 +108,15 @@ class Backend:
     """
 
     client: _jax.Client
-    devices: Sequence[_jax.Device]
+    devices: tuple[_jax.Device, ...]
+    placement: Sequence[_jax.Device]
     device_list: _jax.DeviceList
     sharding: _jax.SingleDeviceSharding
     zero_copy: _jax.HostBufferSemantics
     device_put: _DevicePut
     wait: Callable[[Sequence[Buffer]], None]
     capsule: Callable[[Buffer], object]
+    calls: _jax.PjitFunctionCache
     options: tuple[bool, int | None]
     avals: dict[tuple[Shape, DType, bool], Aval] = field(default_factory=dict)
     handlers: dict[Aval, _jax.ResultHandler] = field(default_factory=dict)
@@ -127,6 +134,7 @@ class _Process:
 
 
 _process: Final = _Process()
+_DEFAULTS: Final = (False, None)
 
 
 def backend() -> Backend:
@@ -151,7 +159,7 @@ def start(*, asynchronous: bool = False, num_devices: int | None = None) -> Back
     with _process.lock:
         if _process.backend is None:
             _process.backend = _connect(options)
-        elif _process.backend.options != options and options != (False, None):
+        elif options not in (_process.backend.options, _DEFAULTS):
             raise BadArgument(
                 "XLA runs already with other options",
                 expected=f"asynchronous, num_devices = {_process.backend.options}",
@@ -163,7 +171,7 @@ def start(*, asynchronous: bool = False, num_devices: int | None = None) -> Back
 
 def devices() -> tuple[Device, ...]:
     """The devices; arrays and programs live on the first one."""
-    return tuple(backend().devices)
+    return backend().devices
 
 
 def aval_of(type_: ArrayType) -> Aval:
@@ -186,8 +194,9 @@ def new_aval(type_: ArrayType) -> Aval:
             remedy="convert the array first; narrower dtypes than a byte live inside programs only",
         )
     made = Aval()
-    made.shape, made.dtype, made.weak_type, made.type = type_.shape, type_.dtype, type_.weak, type_
-    made.memory = ctypes.c_char * (type_.size * type_.dtype.itemsize)
+    made.shape, made.dtype, made.weak_type = type_.shape, type_.dtype, type_.weak
+    made.array_type = type_
+    made.memory_at = memory_of(type_.size * type_.dtype.itemsize)
     # The dtypes that ml_dtypes adds have no letter in the buffer protocol.
     made.has_buffer_protocol = type_.dtype.isbuiltin == 1
     return backend().avals.setdefault((type_.shape, type_.dtype, type_.weak), made)
@@ -235,13 +244,15 @@ def _connect(options: tuple[bool, int | None]) -> Backend:
     gc.callbacks.append(lambda _phase, _info: _jax.collect_garbage())
     return Backend(
         client=client,
-        devices=found[:],
+        devices=tuple(found),
+        placement=found[:1],
         device_list=_jax.DeviceList((found[0],)),
         sharding=_new_sharding(found[0]),
         zero_copy=_jax.HostBufferSemantics.ZERO_COPY,
         device_put=_jax.batched_device_put,
         wait=_jax.batched_block_until_ready,
         capsule=_jax.buffer_to_dlpack_managed_tensor,
+        calls=_jax.PjitFunctionCache(),
         options=options,
     )
 

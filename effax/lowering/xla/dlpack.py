@@ -94,6 +94,12 @@ _capsule_pointer = cast(
 _word_at = ctypes.c_size_t.from_address
 
 
+def memory_of(nbytes: int) -> Callable[[int], memoryview]:
+    """The function from an address to that many bytes there, writable, owned by somebody else."""
+    # NumPy takes whatever has the buffer protocol; its stubs for Python 3.11 name a few types.
+    return cast("Callable[[int], memoryview]", (ctypes.c_char * nbytes).from_address)
+
+
 def data_pointer(capsule: object) -> int:
     """The address in a capsule made by jaxlib, whose offset is always 0."""
     return _word_at(_capsule_pointer(capsule, b"dltensor")).value
@@ -118,7 +124,7 @@ def as_numpy(capsule: object) -> np.ndarray:
     below = -sum(offset for offset in reach if offset < 0)
     above = sum(offset for offset in reach if offset > 0) + dtype.itemsize
     start = (tensor.data or 0) + tensor.byte_offset
-    memory = (ctypes.c_char * (below + above)).from_address(start - below)
+    memory = memory_of(below + above)(start - below)
     vars(memory)["capsule"] = capsule
     return np.ndarray(shape, dtype, memory, below, steps)
 

@@ -1,0 +1,251 @@
+"""Compiling a StableHLO module, running it, and asking XLA what it made of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, final
+
+import numpy as np
+
+from effax.ir.errors import LoweringError
+from effax.ir.types import ArrayType
+from effax.lowering.xla.backend import Buffer, backend, handler_of
+
+if TYPE_CHECKING:
+    from jaxlib import _jax
+
+Optimization = Literal[0, 1, 2, 3]
+"""How hard XLA's code generator tries: 3 is its default, 0 compiles in about half the time."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MemoryStats:
+    """What a call of an executable takes, in bytes, as XLA planned it.
+
+    Attributes:
+        argument_bytes: its arguments.
+        output_bytes: its outputs; on CPU with the table of their addresses, 8 bytes an output,
+            where there are several.
+        temp_bytes: what it needs while it runs.
+        alias_bytes: the part of the outputs that reuses the memory of arguments.
+        code_bytes: its code, or 0 where XLA does not tell.
+        peak_bytes: the most that is in use at once.
+    """
+
+    argument_bytes: int
+    output_bytes: int
+    temp_bytes: int
+    alias_bytes: int
+    code_bytes: int
+    peak_bytes: int
+
+
+@final
+class Executable:
+    """A compiled module. It keeps none of the buffers that it is called with."""
+
+    __slots__ = ("__weakref__", "_execute", "_handlers", "loaded", "n_args", "out_types")
+
+    def __init__(
+        self, loaded: _jax.LoadedExecutable, n_args: int, out_types: Sequence[ArrayType]
+    ) -> None:
+        self.loaded = loaded
+        self.n_args = n_args
+        self.out_types = tuple(out_types)
+        self._execute = loaded.execute_sharded
+        self._handlers = [handler_of(type_) for type_ in self.out_types]
+        _check_counts(self)
+
+    def __call__(self, buffers: Sequence[Buffer]) -> list[Buffer]:
+        """Run it: ``n_args`` buffers in, one buffer a type of ``out_types`` out.
+
+        A call whose arguments do not fit raises before anything is donated.
+
+        Args:
+            buffers: their number and sizes in bytes are checked by XLA, their dtypes are not.
+
+        Raises:
+            LoweringError: the arguments do not fit, one is deleted or donated twice, or the
+                execution failed.
+        """
+        try:
+            return self._execute(buffers).consume_with_handlers(self._handlers)
+        except RuntimeError as error:
+            raise _not_run(self, buffers, error) from error
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates of a call: ``flops``, ``bytes accessed`` and more by name."""
+        estimates = self.loaded.cost_analysis().items()
+        return {name: float(n) for name, n in estimates if isinstance(n, int | float)}
+
+    def memory_analysis(self) -> MemoryStats:
+        """The memory of a call."""
+        stats = self.loaded.get_compiled_memory_stats()
+        argument, output = stats.argument_size_in_bytes, stats.output_size_in_bytes
+        temp, alias = stats.temp_size_in_bytes, stats.alias_size_in_bytes
+        return MemoryStats(
+            argument_bytes=argument,
+            output_bytes=output,
+            temp_bytes=temp,
+            alias_bytes=alias,
+            code_bytes=stats.generated_code_size_in_bytes,
+            peak_bytes=max(stats.peak_memory_in_bytes, argument + output + temp - alias),
+        )
+
+    def optimized_hlo(self) -> str:
+        """The program that XLA runs, as HLO text."""
+        return "\n".join(module.to_string() for module in self.loaded.hlo_modules())
+
+    def serialize(self) -> bytes:
+        """Machine code and all, for :func:`load_executable` on this jaxlib and processor."""
+        return backend().client.serialize_executable(self.loaded)
+
+
+def compile_module(
+    module: str | bytes,
+    n_args: int,
+    out_types: Sequence[ArrayType],
+    optimization: Optimization = 3,
+) -> Executable:
+    """Compile a StableHLO module, whose function ``main`` is the program.
+
+    Args:
+        module: its text, or its portable bytecode (:func:`to_portable`). The attribute
+            ``tf.aliasing_output = k : i32`` of an argument donates it and puts output k in its
+            memory.
+        n_args: the number of arguments of ``main``, used or not.
+        out_types: the types of its results, which are believed, weakness included.
+        optimization: how hard the code generator tries.
+
+    Raises:
+        LoweringError: the text does not parse or verify, XLA cannot compile it, or the counts
+            differ.
+    """
+    xla = backend()
+    try:
+        loaded = xla.client.compile_and_load(module, xla.device_list, _options(optimization))
+    except RuntimeError as error:
+        raise _not_compiled(module, error) from error
+    return Executable(loaded, n_args, out_types)
+
+
+def load_executable(data: bytes, n_args: int, out_types: Sequence[ArrayType]) -> Executable:
+    """What :meth:`Executable.serialize` wrote, on the same jaxlib and kind of processor.
+
+    Raises:
+        LoweringError: ``data`` is something else, or comes from another jaxlib.
+    """
+    xla = backend()
+    try:
+        loaded = xla.client.deserialize_executable(data, xla.device_list, _options(3))
+    except RuntimeError as error:
+        raise LoweringError(
+            "this is no executable that the installed jaxlib can load",
+            found=str(error).strip(),
+            remedy="compile the program again",
+        ) from error
+    return Executable(loaded, n_args, out_types)
+
+
+def to_portable(text: str, version: str | None = None) -> bytes:
+    """StableHLO text as bytecode that other versions of XLA read.
+
+    Args:
+        text: the module.
+        version: the StableHLO to write for, such as ``1.8.0``; by default that of 12 weeks before
+            the installed jaxlib's own.
+
+    Raises:
+        LoweringError: the text is wrong, or that version cannot express it.
+    """
+    from jaxlib import _jax
+
+    try:
+        return _jax.mlir.serialize_portable_artifact(text, version or _twelve_weeks_ago())
+    except (RuntimeError, ValueError) as error:
+        raise _not_compiled(text, error) from error
+
+
+def from_portable(data: bytes) -> str:
+    """The text of a module that :func:`to_portable` wrote.
+
+    Raises:
+        LoweringError: ``data`` is something else, or a newer StableHLO's.
+    """
+    from jaxlib import _jax
+    from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+
+    dialects = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(dialects)
+    context = ir.Context()
+    context.append_dialect_registry(dialects)
+    context.load_all_available_dialects()
+    try:
+        return str(_jax.mlir.deserialize_portable_artifact(data, context))
+    except (RuntimeError, ValueError) as error:
+        raise LoweringError(
+            "this is no portable StableHLO module that the installed jaxlib reads",
+            found=str(error).strip(),
+        ) from error
+
+
+def _twelve_weeks_ago() -> str:
+    from jaxlib.mlir.dialects import stablehlo
+
+    weeks = stablehlo.StablehloCompatibilityRequirement.WEEK_12
+    return stablehlo.get_version_from_compatibility_requirement(weeks)
+
+
+def _options(optimization: Optimization) -> _jax.CompileOptions:
+    from jaxlib import _jax
+
+    options = _jax.CompileOptions()
+    options.num_replicas = options.num_partitions = 1
+    build = options.executable_build_options
+    placed = np.array([[backend().placement[0].id]], np.int32)
+    build.device_assignment = _jax.DeviceAssignment.create(placed)
+    build.debug_options.xla_backend_optimization_level = optimization
+    return options
+
+
+def _check_counts(executable: Executable) -> None:
+    has_args = len(executable.loaded.get_parameter_layouts())
+    has_outs = len(executable.loaded.get_output_layouts())
+    if (has_args, has_outs) != (executable.n_args, len(executable.out_types)):
+        raise LoweringError(
+            "the module is not of the type that was said",
+            expected=f"{executable.n_args} arguments, {len(executable.out_types)} results",
+            found=f"{has_args} arguments, {has_outs} results",
+        )
+
+
+def _not_compiled(module: str | bytes, error: Exception) -> LoweringError:
+    report = str(error).strip()
+    where = re.search(r"(?:^|\s)-:(\d+):\d+: ", report)
+    lines = module.splitlines() if isinstance(module, str) else []
+    line = int(where[1]) if where else 0
+    return LoweringError(
+        "XLA cannot compile this module",
+        # What follows a parser's finding says the same of the whole module.
+        found=report.split("\n<unknown>:0: ", maxsplit=1)[0],
+        equation=str(lines[line - 1]).strip() if 0 < line <= len(lines) else None,
+    )
+
+
+def _not_run(
+    executable: Executable, buffers: Sequence[Buffer], error: RuntimeError
+) -> LoweringError:
+    given = ", ".join(
+        f"{buffer.aval.array_type}{' (deleted or donated)' * buffer.is_deleted()}"
+        for buffer in buffers
+    )
+    return LoweringError(
+        f"this call did not run: {str(error).strip()}",
+        expected=f"{executable.n_args} live buffers, of the types that it was compiled for, "
+        "each donated at most once",
+        found=f"({given})",
+    )

@@ -1,0 +1,156 @@
+# What effax uses of jaxlib's private C++ module, for 0.10.2 to 0.12.0.1.
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, final
+
+import numpy as np
+import numpy.typing as npt
+from jaxlib._jax import config as config
+from jaxlib._jax import jax_jit as jax_jit
+from jaxlib._jax import mlir as mlir
+from jaxlib._jax import pytree as pytree
+from typing_extensions import CapsuleType
+
+class JaxRuntimeError(RuntimeError): ...
+
+class _Aval(Protocol):
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[np.generic]: ...
+    @property
+    def weak_type(self) -> bool: ...
+
+@final
+class Device:
+    @property
+    def id(self) -> int: ...
+    @property
+    def platform(self) -> str: ...
+    @property
+    def device_kind(self) -> str: ...
+
+@final
+class DeviceList:
+    def __init__(self, devices: tuple[Device, ...], /) -> None: ...
+
+@final
+class DeviceAssignment:
+    @staticmethod
+    def create(assignment: npt.NDArray[np.int32], /) -> DeviceAssignment: ...
+
+class SingleDeviceSharding:
+    def __init__(self, device: Device, memory_kind: str | None = None) -> None: ...
+
+class HostBufferSemantics:
+    ZERO_COPY: HostBufferSemantics
+    IMMUTABLE_ONLY_DURING_CALL: HostBufferSemantics
+
+class ArrayImpl:
+    @property
+    def aval(self) -> Any: ...  # the very object that it was made with
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def block_until_ready(self) -> object: ...
+    def is_ready(self) -> bool: ...
+    def delete(self) -> None: ...
+    def is_deleted(self) -> bool: ...
+
+@final
+class ResultHandler: ...
+
+@final
+class ExecuteResults:
+    # An ArrayImpl a handler.
+    def consume_with_handlers(self, out_handlers: Sequence[ResultHandler]) -> list[Any]: ...
+
+@final
+class CompiledMemoryStats:
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    temp_size_in_bytes: int
+    alias_size_in_bytes: int
+    generated_code_size_in_bytes: int
+    peak_memory_in_bytes: int
+
+@final
+class HloModule:
+    def to_string(self) -> str: ...
+
+@final
+class LoadedExecutable:
+    def execute_sharded(self, arguments: Sequence[object]) -> ExecuteResults: ...
+    def cost_analysis(self) -> dict[str, str | bool | int | list[int] | float]: ...
+    def get_compiled_memory_stats(self) -> CompiledMemoryStats: ...
+    def get_output_layouts(self) -> list[object]: ...
+    def get_parameter_layouts(self) -> list[object]: ...
+    def hlo_modules(self) -> list[HloModule]: ...
+
+class DebugOptions:
+    xla_backend_optimization_level: int
+
+class ExecutableBuildOptions:
+    device_assignment: DeviceAssignment | None
+    debug_options: DebugOptions
+
+class CompileOptions:
+    num_replicas: int
+    num_partitions: int
+    executable_build_options: ExecutableBuildOptions
+    def __init__(self) -> None: ...
+
+@final
+class Client:
+    @property
+    def platform(self) -> str: ...
+    @property
+    def platform_version(self) -> str: ...
+    def devices(self) -> list[Device]: ...
+    def live_arrays(self) -> list[ArrayImpl]: ...
+    def compile_and_load(
+        self,
+        computation: str | bytes,
+        executable_devices: DeviceList,
+        compile_options: CompileOptions = ...,
+    ) -> LoadedExecutable: ...
+    def serialize_executable(self, executable: LoadedExecutable, /) -> bytes: ...
+    def deserialize_executable(
+        self,
+        serialized: bytes,
+        executable_devices: DeviceList,
+        compile_options: CompileOptions | None = None,
+    ) -> LoadedExecutable: ...
+
+class PjitFunctionCache:
+    def __init__(self, capacity: int = 4096) -> None: ...
+    def size(self) -> int: ...
+
+class PjitFunction:
+    def __call__(self, *args: object, **kwargs: object) -> object: ...
+
+# `_skip_checks` is gone from later jaxlibs, which never check.
+def array_result_handler(
+    aval: _Aval, sharding: SingleDeviceSharding, committed: bool, _skip_checks: bool = False
+) -> ResultHandler: ...
+def batched_block_until_ready(buffers: Sequence[object], /) -> None: ...
+def batched_device_put(
+    aval: _Aval,
+    sharding: SingleDeviceSharding,
+    xs: Sequence[object],
+    devices: Sequence[Device],
+    committed: bool = True,
+    force_copy: bool = False,
+    host_buffer_semantics: HostBufferSemantics = ...,
+    enable_x64: bool | None = None,
+) -> ArrayImpl: ...
+def buffer_to_dlpack_managed_tensor(buffer: object, stream: int | None = None) -> CapsuleType: ...
+def collect_garbage() -> None: ...
+def pjit(
+    function_name: str,
+    fun: Callable[..., object] | None,
+    cache_miss: Callable[..., tuple[object, object, bool]],
+    static_argnums: Sequence[int],
+    static_argnames: Sequence[str],
+    global_cache_key: object,
+    pytree_registry: pytree.PyTreeRegistry,
+    shard_arg_fallback: Callable[..., object],
+    cache: PjitFunctionCache | None = ...,
+) -> PjitFunction: ...

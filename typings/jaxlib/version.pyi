@@ -1,0 +1,2 @@
+__version__: str
+__version_info__: tuple[int, ...]

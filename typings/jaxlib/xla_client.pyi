@@ -1,0 +1,10 @@
+from typing import final
+
+from jaxlib._jax import Client
+
+@final
+class HloSharding:
+    @staticmethod
+    def replicate() -> HloSharding: ...
+
+def make_cpu_client(asynchronous: bool = True, *, num_devices: int | None = None) -> Client: ...
