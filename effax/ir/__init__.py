@@ -1,0 +1,1 @@
+"""Programs as values: types, syntax, primitives; print, parse, check, trace, evaluate."""

@@ -161,9 +161,7 @@ class Builder:
                 env[v.id] = w
         return [a if isinstance(a, Lit) else env[a.id] for a in jaxpr.outs]  # type: ignore[misc]  # bound before use
 
-    def finish(
-        self, outs: Sequence[Atom], n_consts: int = 0, names: Sequence[str] = ()
-    ) -> Jaxpr:
+    def finish(self, outs: Sequence[Atom], n_consts: int = 0, names: Sequence[str] = ()) -> Jaxpr:
         """Freeze what was built into a program with these results."""
         return Jaxpr(self.binders, self.eqns, outs, n_consts, names)
 

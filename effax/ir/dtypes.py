@@ -7,8 +7,8 @@ lattice is the one that JAX documents under "type promotion semantics".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Final
+from functools import cache, lru_cache
+from typing import Final, cast
 
 import ml_dtypes
 import numpy as np
@@ -53,9 +53,12 @@ def as_dtype(dtype: object) -> DType:
     """The NumPy dtype that ``dtype`` names. Raises TypeError where it names none."""
     if isinstance(dtype, np.dtype):
         return dtype
+    if dtype is None:
+        raise TypeError("None names no dtype (NumPy would take it for float64)")
     if isinstance(dtype, str) and dtype in _ML_NAMES:
-        return np.dtype(getattr(ml_dtypes, dtype))
-    return np.dtype(dtype)  # type: ignore[call-overload, no-any-return]  # NumPy checks the object itself
+        dtype = getattr(ml_dtypes, dtype)
+    made: DType = np.dtype(cast(type, dtype))  # NumPy checks the object itself
+    return made
 
 
 _ML_NAMES: Final = frozenset(
@@ -63,7 +66,7 @@ _ML_NAMES: Final = frozenset(
 )
 
 
-@lru_cache(maxsize=None)
+@cache
 def short_name(dtype: DType) -> str:
     """The name used in printed programs, such as ``f32`` or ``bf16``."""
     if dtype == FLOAT0:
@@ -71,7 +74,13 @@ def short_name(dtype: DType) -> str:
     return _SHORT.get(dtype.name, dtype.name.replace("float", "f"))
 
 
-@lru_cache(maxsize=None)
+def short_names() -> frozenset[str]:
+    """All names used in printed programs."""
+    others = {name.replace("float", "f") for name in _ML_NAMES if name not in _SHORT}
+    return frozenset({"float0", *_SHORT.values(), *others})
+
+
+@cache
 def dtype_of_short_name(name: str) -> DType:
     """The dtype whose printed name this is. Raises KeyError where there is none."""
     if name == "float0":
@@ -85,7 +94,13 @@ def dtype_of_short_name(name: str) -> DType:
     raise KeyError(name)
 
 
-@lru_cache(maxsize=None)
+@cache
+def is_array_dtype(dtype: DType) -> bool:
+    """Whether arrays of programs can have the dtype: no strings, dates, objects or records."""
+    return dtype == FLOAT0 or dtype.name in _SHORT or dtype.name in _ML_NAMES
+
+
+@cache
 def family(dtype: DType) -> str:
     """One of ``bool``, ``int``, ``uint``, ``float``, ``complex``, ``void``."""
     if dtype.kind in "biufc":
@@ -177,9 +192,7 @@ def _join(nodes: Sequence[str]) -> str:
 _WEAK_DTYPE: Final[dict[str, str]] = {"i*": "int", "f*": "float", "c*": "complex"}
 
 
-def promote(
-    operands: Sequence[tuple[DType, bool]], wide: bool = False
-) -> tuple[DType, bool]:
+def promote(operands: Sequence[tuple[DType, bool]], wide: bool = False) -> tuple[DType, bool]:
     """The dtype in which operands of these (dtype, weak) meet, and whether it is weak.
 
     Args:
@@ -199,7 +212,9 @@ def _promote(operands: tuple[tuple[DType, bool], ...], wide: bool) -> tuple[DTyp
         return first[0], all(weak for _, weak in operands)
     strong = {dtype for dtype, weak in operands if not weak}
     if len(strong) == 1 and (only := next(iter(strong))).name not in _LATTICE:
-        if is_float(only) and not any(is_complex(dtype) for dtype, _ in operands):
+        # A narrow float meets weak scalars in its own dtype.
+        narrow_float = is_float(only) and not any(is_complex(dtype) for dtype, _ in operands)
+        if narrow_float:
             return only, False
     unknown = [d for d, weak in operands if not weak and d.name not in _LATTICE]
     if unknown:
@@ -224,20 +239,22 @@ _NARROWED: Final[dict[str, str]] = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def canonical(dtype: DType) -> DType:
     """The dtype that stands for ``dtype`` while 64-bit dtypes are disabled."""
     narrow = _NARROWED.get(dtype.name)
     return dtype if narrow is None else as_dtype(narrow)
 
 
-@lru_cache(maxsize=None)
+@cache
 def real_dtype(dtype: DType) -> DType:
     """The dtype of the real part of values of ``dtype``."""
     return as_dtype({"complex64": "float32", "complex128": "float64"}.get(dtype.name, dtype))
 
 
-@lru_cache(maxsize=None)
+@cache
 def complex_dtype(dtype: DType) -> DType:
     """The complex dtype whose parts can hold values of ``dtype``."""
-    return as_dtype({"float64": "complex128", "complex128": "complex128"}.get(dtype.name, "complex64"))
+    return as_dtype(
+        {"float64": "complex128", "complex128": "complex128"}.get(dtype.name, "complex64")
+    )

@@ -19,7 +19,6 @@ from effax.effects import (
     Effect,
     Io,
     Row,
-    VarId,
 )
 from effax.ir.primitive import Primitive
 from effax.ir.source import SavedSource, Source
@@ -228,19 +227,19 @@ class Jaxpr:
 def _effects_of(jaxpr: Jaxpr) -> Row[ArgIndex]:
     """Join the equations' rows, over binders; allocations end at the program's boundary."""
     position = {v.id: ArgIndex(i) for i, v in enumerate(jaxpr.binders)}
-    found: dict[Effect[VarId], None] = {}
-    for eqn in jaxpr.eqns:
-        if eqn.effects:
-            ins = eqn.ins
-            row = eqn.effects.mask((Alloc,)).rename(lambda i, ins=ins: _var_id(ins[i]))  # type: ignore[misc]  # default binds the loop variable
-            found.update(dict.fromkeys(row))
-    if not found:
-        return NO_EFFECTS
-    return Row(found).rename(lambda v: position.get(v))
-
-
-def _var_id(atom: Atom) -> VarId | None:
-    return VarId(atom.id) if isinstance(atom, Var) else None
+    found: dict[Effect[ArgIndex], None] = {}
+    for _, ins, _, row, _ in jaxpr.eqns:
+        for effect in row.effects:
+            if isinstance(effect, Alloc):
+                continue
+            if isinstance(effect, Io):
+                found[effect] = None
+                continue
+            ref = ins[effect.ref]
+            index = position.get(ref.id) if isinstance(ref, Var) else None
+            if index is not None:
+                found[type(effect)(index)] = None
+    return Row(found) if found else NO_EFFECTS
 
 
 def has_host_effects(row: Row[ArgIndex]) -> bool:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from operator import index
 from typing import Final, final
 
 import numpy as np
 
-from effax.ir.dtypes import DType, as_dtype, is_inexact_dtype, short_name
+from effax.ir.dtypes import DType, as_dtype, is_array_dtype, is_inexact_dtype, short_name
+from effax.ir.errors import IllTyped
 
 Shape = tuple[int, ...]
 
@@ -45,7 +47,10 @@ class _Consed:
 
 @final
 class ArrayType(_Consed):
-    """An array: its shape, its dtype, and whether the dtype is weak (yields in promotion)."""
+    """An array: its shape, its dtype, and whether the dtype is weak (yields in promotion).
+
+    Printed as ``f32[3]``, as ``~f32[3]`` where it is weak: different types print differently.
+    """
 
     __slots__ = ("dtype", "shape", "weak")
 
@@ -120,6 +125,9 @@ def array_type(shape: Sequence[int], dtype: object, weak: bool = False) -> Array
         shape: sizes of the axes, all at least 0.
         dtype: a NumPy dtype or anything that NumPy takes for one.
         weak: whether the dtype came from a Python scalar and yields in promotion.
+
+    Raises:
+        IllTyped: a size is negative or no integer, or arrays cannot have the dtype.
     """
     key = (tuple(shape), as_dtype(dtype), weak)
     found = _arrays.get(key)
@@ -127,16 +135,34 @@ def array_type(shape: Sequence[int], dtype: object, weak: bool = False) -> Array
 
 
 def _new_array_type(key: tuple[Shape, DType, bool]) -> ArrayType:
-    shape, dtype, weak = key
-    # A tuple equal to this one may hold NumPy integers; the value kept holds plain ones.
-    plain = tuple(int(n) for n in shape)
+    # Keys that are equal to the one kept may hold NumPy integers, or a foreign byte order.
+    shape, dtype = _plain_shape(key[0]), key[1].newbyteorder("=")
+    weak = bool(key[2])
+    if not is_array_dtype(dtype):
+        raise IllTyped(
+            "arrays cannot have this dtype",
+            expected="booleans, integers, floats or complex numbers",
+            found=str(dtype),
+        )
     made = ArrayType()
-    object.__setattr__(made, "shape", plain)
+    object.__setattr__(made, "shape", shape)
     object.__setattr__(made, "dtype", dtype)
     object.__setattr__(made, "weak", weak)
-    sizes = ",".join(map(str, plain))
-    object.__setattr__(made, "_text", f"{short_name(dtype)}[{sizes}]")
-    return _arrays.setdefault((plain, dtype, weak), made)
+    sizes = ",".join(map(str, shape))
+    object.__setattr__(made, "_text", f"{'~' if weak else ''}{short_name(dtype)}[{sizes}]")
+    return _arrays.setdefault((shape, dtype, weak), made)
+
+
+def _plain_shape(shape: Shape) -> Shape:
+    try:
+        plain = tuple(map(index, shape))
+    except TypeError:
+        plain = (-1,)
+    if any(n < 0 for n in plain):
+        raise IllTyped(
+            "a shape is not one", expected="integers that are at least 0", found=str(shape)
+        )
+    return plain
 
 
 def ref_type(inner: ArrayType, kind: RefKind = RefKind.ARRAY) -> RefType:

@@ -1,0 +1,184 @@
+"""How the parts of a program are written: names, literals, parameters, index brackets.
+
+The printer and the parser share what is here, so that each form is described once. Weak types
+are marked with ``~``. A variable's name is its number in letters, so that it is called the same
+wherever it is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from itertools import count
+from typing import Final
+
+import numpy as np
+
+from effax.ir.dtypes import FLOAT0
+from effax.ir.indexing import Dim, Indexer, Mode, Pick, whole
+from effax.ir.syntax import Jaxpr, Lit
+from effax.ir.types import ArrayType, RefType, Shape
+
+LABEL: Final = "label"
+"""The field that says what the user calls a held program: it comes first and prints as ``name``."""
+
+_KEPT_NAMES: Final = 1 << 16
+
+
+class _Names(dict[int, str]):
+    """Names by number, made when first asked for; those of common numbers are kept."""
+
+    def __missing__(self, number: int) -> str:
+        name = _encode(number)
+        if number < _KEPT_NAMES:
+            self[number] = name
+        return name
+
+
+def _encode(number: int) -> str:
+    """``a`` to ``z``, then ``ba``: the number in base 26, with letters as digits."""
+    if number < 0:
+        return f"?{number}"
+    name = chr(97 + number % 26)
+    while number := number // 26:
+        name = chr(97 + number % 26) + name
+    return name
+
+
+VAR_NAMES: Final = _Names()
+"""The name of a variable, by its number."""
+
+
+def var_number(name: str) -> int | None:
+    """The number of the variable that prints as ``name``, or None where none does."""
+    if not (name.isascii() and name.isalpha() and name.islower()):
+        return None
+    if name[0] == "a" and len(name) > 1:
+        return None
+    number = 0
+    for letter in name:
+        number = number * 26 + ord(letter) - 97
+    return number
+
+
+def lit_text(lit: Lit) -> str:
+    """A literal with its type: ``2.0:f32[]``."""
+    return f"{lit.value!r}:{lit.type}"
+
+
+def params_of(prim: object) -> list[tuple[str, str, object]]:
+    """The parameters of a primitive, in the order of printing: (printed name, field, value)."""
+    if not is_dataclass(prim):
+        return []
+    names = sorted((f.name for f in fields(prim)), key=lambda name: (name != LABEL, name))
+    return [("name" if n == LABEL else n, n, getattr(prim, n)) for n in names]
+
+
+def is_word(text: str) -> bool:
+    """Whether a label can be written without quotes."""
+    inner = text[1:-1] if text.startswith("<") and text.endswith(">") else text
+    return inner.isascii() and inner.replace(".", "_").isidentifier()
+
+
+def value_text(value: object, program: Callable[[Jaxpr], str]) -> str:
+    """A parameter's value; ``program`` writes the programs in it."""
+    match value:
+        case Jaxpr():
+            return program(value)
+        case np.dtype():
+            return "float0" if value == FLOAT0 else str(value.name)
+        case Enum():
+            return f"{type(value).__name__}.{value.name}"
+        case Indexer():
+            return index_text(value, None, [])
+        case ArrayType() | RefType():
+            return str(value)
+        case frozenset():
+            return f"frozenset({{{', '.join(sorted(value_text(v, program) for v in value))}}})"
+        case tuple() if not hasattr(value, "_fields"):
+            programs = value and all(isinstance(v, Jaxpr) for v in value)
+            inner = (" " if programs else ", ").join([value_text(v, program) for v in value])
+            return f"({inner},)" if len(value) == 1 and not programs else f"({inner})"
+        case _:
+            return _record_text(value, program)
+
+
+def _record_text(value: object, program: Callable[[Jaxpr], str]) -> str:
+    names = _record_fields(value)
+    if names is None:
+        return repr(value)
+    inner = ", ".join(f"{n}={value_text(getattr(value, n), program)}" for n in names)
+    return f"{type(value).__name__}({inner})"
+
+
+def _record_fields(value: object) -> tuple[str, ...] | None:
+    if isinstance(value, tuple):
+        return tuple(getattr(value, "_fields", ()))
+    return tuple(f.name for f in fields(value)) if is_dataclass(value) else None
+
+
+def label_text(value: object) -> str:
+    """The value of a label: without quotes where it reads well so."""
+    return value if isinstance(value, str) and is_word(value) else repr(value)
+
+
+DYNAMIC: Final = "*"
+"""What stands for an operand where an indexer is written without its operands."""
+
+
+def index_text(indexer: Indexer, shape: Shape | None, operands: Sequence[str]) -> str:
+    """An indexer in brackets: ``[i,2,:3,j:j+4,6::-2]``, and ``;drop`` where it drops.
+
+    ``shape`` is that of what is indexed, where it is known: then ends may be left out, and
+    everything is ``[...]``. Operands take the place of ``*``.
+    """
+    mode = "" if indexer.mode is Mode.CLIP else f";{indexer.mode.value}"
+    if shape is not None and indexer.dims == whole(shape).dims:
+        return f"[...{mode}]"
+    feed = iter(operands)
+    sizes: Sequence[int | None] = (None,) * len(indexer.dims) if shape is None else shape
+    entries = [_dim_text(d, n, feed) for d, n in zip(indexer.dims, sizes, strict=False)]
+    return f"[{','.join(entries)}{mode}]"
+
+
+def _dim_text(dim: Dim, size: int | None, feed: Iterator[str]) -> str:
+    if isinstance(dim, Pick):
+        return next(feed, DYNAMIC) if dim.at is None else str(dim.at)
+    if dim.start is not None:
+        return _slice_text(dim.start, dim.size, dim.step, size)
+    start = next(feed, DYNAMIC)
+    reach = dim.size * dim.step
+    return f"{start}:{start}{'+' if dim.step > 0 else '-'}{abs(reach)}{_step_text(dim.step)}"
+
+
+def _step_text(step: int) -> str:
+    return "" if step == 1 else f":{step}"
+
+
+def _slice_text(first: int, length: int, step: int, size: int | None) -> str:
+    """``first:stop:step``; the stop is left out where the span goes as far as it can."""
+    last = first + (length - 1) * step
+    stop = first if length == 0 else last + (1 if step > 0 else -1)
+    if step < 0:
+        open_ended = length > 0 and stop < 0
+    else:
+        open_ended = step > 0 and size is not None and len(range(first, size, step)) == length
+    start_text = "" if first == 0 and step > 0 else str(first)
+    return f"{start_text}:{'' if open_ended else stop}{_step_text(step)}"
+
+
+def fresh_words(taken: frozenset[str]) -> Callable[[str], str]:
+    """A supply of distinct words: the wanted one, or that with a number at its end."""
+    used = set(taken)
+    tries: dict[str, Iterator[int]] = {}
+
+    def fresh(wanted: str) -> str:
+        bare = wanted.strip("<>")
+        word = stem = bare if bare.isascii() and bare.isidentifier() else "jaxpr"
+        while word in used:
+            word = f"{stem}{next(tries.setdefault(stem, count(1)))}"
+        used.add(word)
+        return word
+
+    return fresh
