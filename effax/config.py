@@ -1,0 +1,65 @@
+"""Settings of the library: ``config.update("enable_x64", True)``.
+
+Names are accepted with JAX's prefix too (``jax_enable_x64``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from effax.ir.dtypes import DType, as_dtype, canonical
+from effax.ir.errors import BadArgument
+
+
+class Config:
+    """The settings. ``generation`` changes with every update, so that caches can be keyed by it.
+
+    Attributes:
+        enable_x64: whether 64-bit dtypes are kept; else they are taken as 32 bits wide.
+    """
+
+    __slots__ = ("enable_x64", "generation")
+
+    def __init__(self) -> None:
+        self.enable_x64 = False
+        self.generation = 0
+
+    def update(self, name: str, value: object) -> None:
+        """Set one setting. Raises BadArgument for a name or a value that does not exist."""
+        if name.removeprefix("jax_") != "enable_x64":
+            raise BadArgument(
+                f"there is no setting {name!r}", expected="enable_x64", remedy="check the spelling"
+            )
+        if not isinstance(value, bool):
+            raise BadArgument("enable_x64 is switched on or off", "a bool", repr(value))
+        self.enable_x64 = value
+        self.generation = int(value)
+
+
+config = Config()
+
+
+@contextmanager
+def enable_x64(enabled: bool = True) -> Iterator[None]:
+    """Within the block, 64-bit dtypes are kept (or not)."""
+    before = config.enable_x64
+    config.update("enable_x64", enabled)
+    try:
+        yield
+    finally:
+        config.update("enable_x64", before)
+
+
+def allowed(dtype: object) -> DType:
+    """The dtype that a request for ``dtype`` gets under the present settings."""
+    named = as_dtype(_PYTHON.get(dtype, dtype) if isinstance(dtype, type) else dtype)
+    return named if config.enable_x64 else canonical(named)
+
+
+_PYTHON: dict[object, str] = {
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    complex: "complex128",
+}

@@ -1,0 +1,330 @@
+"""Tracing: where Python callables become programs, and nowhere else.
+
+A ``Trace`` collects the equations of one program. The values that user code handles meanwhile are
+``Tracer`` objects of the front door (arrays and references with operators); the trace makes them
+through the ``Handles`` that it was given. What user code closes over, a concrete array or
+reference or a tracer of an enclosing trace, is captured: it becomes a constant of the program.
+
+A trace that was started on values (under ``grad`` outside of ``jit``, say) knows them: a tracer's
+value is computed when Python asks for it, by evaluating the program so far on copies of the
+references, so that no effect is seen outside.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from effax.effects import Rule
+from effax.ir.build import Builder, typing_of
+from effax.ir.errors import ConcretizationError, LeakedTracer, RefError
+from effax.ir.evaluate import literal_value
+from effax.ir.primitive import Primitive, Value
+from effax.ir.source import SavedSource, Source, caller
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import RefType, Type
+
+
+class Tracer(Protocol):
+    """What a trace needs of the handles that it makes."""
+
+    @property
+    def trace(self) -> Trace: ...
+
+    @property
+    def atom(self) -> Atom: ...
+
+
+Handles = Callable[["Trace", Atom], object]
+"""Makes the handle of an atom of a trace: an array or a reference."""
+
+ValueOf = Callable[[], Value]
+"""Gives a concrete value when asked. Raises ConcretizationError where there is none."""
+
+
+class Capture(NamedTuple):
+    """A value from outside of a trace that its program uses."""
+
+    outer: object
+    var: Var
+    value: ValueOf
+
+
+class Traced(NamedTuple):
+    """A finished trace: the program, and what its first ``n_consts`` binders stand for."""
+
+    jaxpr: Jaxpr
+    consts: tuple[object, ...]
+
+
+class _State(threading.local):
+    current: Trace | None = None
+    scopes: tuple[str, ...] = ()
+
+
+_state = _State()
+
+
+def current_trace() -> Trace | None:
+    """The innermost trace of this thread that is being built."""
+    return _state.current
+
+
+class Trace:
+    """One program while it is traced.
+
+    Attributes:
+        label: what is traced, for messages: ``jit``, ``the body of scan``, ...
+        parent: the trace that encloses this one.
+        builder: collects the equations.
+        alive: false once the program is finished; its tracers are leaks from then on.
+    """
+
+    __slots__ = (
+        "_captures",
+        "_inputs",
+        "_known",
+        "_n_evaluated",
+        "_values",
+        "alive",
+        "builder",
+        "handles",
+        "label",
+        "names",
+        "parent",
+    )
+
+    def __init__(self, handles: Handles, label: str, parent: Trace | None) -> None:
+        self.handles = handles
+        self.label = label
+        self.parent = parent
+        self.builder = Builder()
+        self.alive = True
+        self.names: list[str] = []
+        self._captures: dict[int, Capture] = {}
+        self._inputs: dict[int, tuple[object, int]] = {}
+        self._known: list[tuple[Var, ValueOf]] = []
+        self._values: dict[int, Value] = {}
+        self._n_evaluated = 0
+
+    def bind(
+        self, type_: Type, outer: object = None, name: str = "", value: ValueOf | None = None
+    ) -> object:
+        """A new input; gives its handle.
+
+        Args:
+            type_: the input's type.
+            outer: what is passed for it, where aliasing must be found (references).
+            name: what the user calls it.
+            value: gives its value, where the trace is on values.
+
+        Raises:
+            RefError: ``outer`` is a reference that another input stands for already.
+        """
+        var = self.builder.bind(type_)
+        self.names.append(name)
+        if isinstance(type_, RefType) and outer is not None:
+            key = identity(outer)
+            if key in self._inputs:
+                first = self.names[self._inputs[key][1]]
+                raise alias_error(f"{self.label} gets one reference as {first} and as {name}")
+            self._inputs[key] = (outer, len(self.names) - 1)
+        if value is not None:
+            self._known.append((var, value))
+        return self.handles(self, var)
+
+    def capture(self, outer: object, type_: Type, value: ValueOf) -> Var:
+        """The constant that stands for a value from outside; one for each such value.
+
+        Raises:
+            RefError: ``outer`` is a reference that is passed as an input too.
+        """
+        key = identity(outer)
+        found = self._captures.get(key)
+        if found is not None:
+            return found.var
+        if key in self._inputs:
+            name = self.names[self._inputs[key][1]]
+            raise alias_error(f"{self.label} gets a reference as {name} and closes over it")
+        var = self.builder.fresh(type_)
+        self._captures[key] = Capture(outer, var, value)
+        self._known.append((var, value))
+        return var
+
+    def lift(self, tracer: Tracer) -> Atom:
+        """The atom of a tracer in this trace: its own, or a capture of an enclosing trace's.
+
+        Raises:
+            LeakedTracer: the tracer's trace has ended, or does not enclose this one.
+        """
+        home = tracer.trace
+        if home is self and home.alive:
+            return tracer.atom
+        trace: Trace | None = self
+        while trace is not None and trace is not home:
+            trace = trace.parent
+        if trace is None or not home.alive:
+            raise leak_error(tracer)
+        atom = tracer.atom
+        if isinstance(atom, Lit):
+            return atom
+        return self.capture(tracer, atom.type, lambda: home.value_of(atom))
+
+    def emit(self, prim: Primitive, ins: tuple[Atom, ...]) -> tuple[Var, ...]:
+        """Append an equation, with the user's line as its source."""
+        outs, effects = typing_of(prim, tuple([a.type for a in ins]))
+        return self.builder.emit_typed(prim, ins, outs, effects, caller(_state.scopes))
+
+    def finish(self, outs: Sequence[Atom]) -> Traced:
+        """End the trace. Captures become the program's first binders, in order of capture."""
+        self.alive = False
+        builder = self.builder
+        captures = list(self._captures.values())
+        if not captures:
+            return Traced(builder.finish(outs, 0, self.names), ())
+        names = ["" for _ in captures] + self.names
+        binders = [*(c.var for c in captures), *builder.binders]
+        jaxpr = _numbered(binders, builder.eqns, outs, len(captures), names)
+        return Traced(jaxpr, tuple(c.outer for c in captures))
+
+    def value_of(self, atom: Atom) -> Value:
+        """The value of an atom, by evaluating what was traced so far.
+
+        Raises:
+            ConcretizationError: it depends on an input whose value is not known here.
+        """
+        if isinstance(atom, Lit):
+            return literal_value(atom)
+        if not isinstance(atom.type, RefType):
+            self._evaluate_so_far()
+            found = self._values.get(atom.id)
+            if found is not None:
+                return found
+        raise ConcretizationError(
+            f"the value of this {atom.type} is not known while {self.label} is traced",
+            remedy="use `lax.cond`, `lax.while_loop` or `numpy.where` instead of Python control "
+            "flow, or make the argument static (`static_argnums`)",
+            source=str(caller()),
+        )
+
+    def _evaluate_so_far(self) -> None:
+        values = self._values
+        for var, value in self._known:
+            try:
+                known = value()
+            except ConcretizationError:
+                continue
+            values[var.id] = np.array(known) if isinstance(var.type, RefType) else known
+        self._known.clear()
+        eqns = self.builder.eqns
+        with np.errstate(all="ignore"):
+            for i in range(self._n_evaluated, len(eqns)):
+                self._evaluate_one(eqns[i])
+        self._n_evaluated = len(eqns)
+
+    def _evaluate_one(self, eqn: Eqn) -> None:
+        values = self._values
+        args = [literal_value(a) if isinstance(a, Lit) else values.get(a.id) for a in eqn.ins]
+        if any(a is None for a in args):
+            # What is not known may be written to a reference: its contents are not known then.
+            for effect_ref in eqn.effects.refs:
+                touched = eqn.ins[effect_ref]
+                if isinstance(touched, Var):
+                    values.pop(touched.id, None)
+            return
+        results = eqn.prim.evaluate(*[a for a in args if a is not None])
+        for v, result in zip(eqn.outs, results, strict=True):
+            values[v.id] = result
+
+
+def identity(outer: object) -> int:
+    """What makes two handles the same: the object, or for references the cell it stands for."""
+    cell = getattr(outer, "cell_identity", None)
+    return id(outer) if cell is None else cell()
+
+
+def alias_error(what: str) -> RefError:
+    """The error for a reference that reaches a program twice."""
+    error = RefError(what, expected="each reference once", remedy=Rule.ALIAS.remedy)
+    error.rule = Rule.ALIAS.code
+    return error
+
+
+def leak_error(tracer: Tracer) -> LeakedTracer:
+    """The error for a tracer that is used where its trace has ended."""
+    made = _definition(tracer.trace, tracer.atom)
+    return LeakedTracer(
+        f"a value of type {tracer.atom.type} escaped from {tracer.trace.label}, which has ended",
+        expected="values that leave a traced function to be among its results",
+        found="a tracer that was kept by a side effect (a global, an attribute, a list)",
+        remedy="return the value instead, or keep it in a `Ref`",
+        source=None if made is None else f"it was made at {made}",
+    )
+
+
+def _definition(trace: Trace, atom: Atom) -> Source | SavedSource | None:
+    for eqn in trace.builder.eqns:
+        if atom in eqn.outs:
+            return eqn.source
+    return None
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[Trace]:
+    """Make ``trace`` the one that operations go into, until the block ends."""
+    before = _state.current
+    _state.current = trace
+    try:
+        yield trace
+    finally:
+        _state.current = before
+        trace.alive = False
+
+
+@contextmanager
+def eager() -> Iterator[None]:
+    """Run a block outside of every trace (what it does happens now)."""
+    before = _state.current
+    _state.current = None
+    try:
+        yield
+    finally:
+        _state.current = before
+
+
+@contextmanager
+def named_scope(name: str) -> Iterator[None]:
+    """Equations traced in the block carry ``name`` on their name stack."""
+    before = _state.scopes
+    _state.scopes = (*before, name)
+    try:
+        yield
+    finally:
+        _state.scopes = before
+
+
+def _numbered(
+    binders: Sequence[Var],
+    eqns: Sequence[Eqn],
+    outs: Sequence[Atom],
+    n_consts: int,
+    names: Sequence[str],
+) -> Jaxpr:
+    """The program with variables numbered in order of binding, captures first."""
+    names_of: dict[int, Var] = {}
+    builder = Builder()
+    for v in binders:
+        names_of[v.id] = builder.bind(v.type)
+    for prim, ins, made, effects, source in eqns:
+        new_ins = tuple([a if type(a) is Lit else names_of[a.id] for a in ins])
+        types = tuple([v.type for v in made])
+        fresh = builder.emit_typed(prim, new_ins, types, effects, source)
+        for v, w in zip(made, fresh, strict=True):
+            names_of[v.id] = w
+    results = [a if isinstance(a, Lit) else names_of[a.id] for a in outs]
+    return builder.finish(results, n_consts, names)
+

@@ -1,0 +1,145 @@
+"""Bringing operands of elementwise functions together: dtypes promote, shapes broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from effax.array import Array, DeviceArray, TracedArray, as_value, not_an_array
+from effax.bind import Operand, bind1
+from effax.config import allowed, config
+from effax.ir.build import lit
+from effax.ir.dtypes import DType, family, is_inexact_dtype, promote
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.prims.elementwise import ConvertElementType
+from effax.ir.prims.shape import BroadcastInDim, Reshape
+from effax.ir.syntax import Lit, Scalar
+from effax.ir.types import ArrayType, Shape, array_type
+
+PYTHON_SCALARS = (bool, int, float, complex)
+
+
+@lru_cache(maxsize=4096)
+def _kept_literal(value: Scalar, kind: type, type_: ArrayType) -> Lit:
+    return lit(value, type_)
+
+
+def literal(value: Scalar, type_: ArrayType) -> Lit:
+    """A typed scalar constant. Raises BadArgument for an integer that its dtype cannot hold."""
+    if value == 0:
+        # Zeros of either sign are equal, and would share one entry of a cache.
+        return lit(value, type_)
+    if type(value) is int and type_.dtype.kind in "iu":
+        info = np.iinfo(type_.dtype)
+        if not info.min <= value <= info.max:
+            raise BadArgument(
+                f"the Python integer {value} does not fit",
+                expected=f"{info.min} to {info.max}, for {type_.dtype}",
+                found=str(value),
+                remedy="give an explicit dtype, or enable 64-bit dtypes",
+            )
+    return _kept_literal(value, type(value), type_)
+
+
+def operand_kind(x: object, what: str) -> tuple[DType, bool]:
+    """The dtype of an operand and whether it is weak. Raises IllTyped for what is no operand."""
+    if isinstance(x, Array):
+        type_ = x.type
+        return type_.dtype, type_.weak
+    if isinstance(x, PYTHON_SCALARS):
+        return allowed(type(x)), not isinstance(x, bool)
+    if isinstance(x, np.ndarray | np.generic):
+        return allowed(x.dtype), False
+    raise not_an_array(x, what)
+
+
+def shape_of(x: object) -> Shape:
+    """The shape of an operand."""
+    return tuple(x.shape) if isinstance(x, Array | np.ndarray | np.generic) else ()
+
+
+def common_dtype(operands: Sequence[object], what: str) -> tuple[DType, bool]:
+    """The dtype in which operands meet, and whether it is weak. Raises IllTyped."""
+    kinds = [operand_kind(x, f"operand {i} of {what}") for i, x in enumerate(operands)]
+    try:
+        return promote(kinds, config.enable_x64)
+    except TypeError as error:
+        raise IllTyped(f"{what}: {error}", found=", ".join(str(d) for d, _ in kinds)) from None
+
+
+def inexact(dtype: DType, weak: bool) -> tuple[DType, bool]:
+    """The floating dtype in which functions of real numbers take values of ``dtype``."""
+    return (dtype, weak) if is_inexact_dtype(dtype) else (allowed(float), weak)
+
+
+def converted(x: Array, dtype: DType, weak: bool) -> Array:
+    """An array in this dtype and weakness."""
+    type_ = x.type
+    if type_.dtype == dtype and type_.weak == weak:
+        return x
+    if isinstance(x, DeviceArray) and type_.dtype == dtype:
+        return DeviceArray(x.numpy().view(), array_type(type_.shape, dtype, weak))
+    return bind1(ConvertElementType(dtype, weak), x)
+
+
+def typed(x: object, dtype: DType, weak: bool, what: str) -> Array | Lit:
+    """An operand in this dtype; a Python scalar becomes a constant."""
+    if isinstance(x, PYTHON_SCALARS):
+        return literal(x, array_type((), dtype, weak))
+    return converted(as_value(x, what), dtype, weak)
+
+
+def broadcast_shapes(shapes: Sequence[Shape], what: str) -> Shape:
+    """The shape to which all broadcast, by NumPy's rule. Raises IllTyped where there is none."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise IllTyped(
+            f"{what} has operands whose shapes do not broadcast",
+            expected="equal sizes, or size 1, on each axis counted from the last",
+            found=", ".join(map(str, shapes)),
+        ) from None
+
+
+def broadcast(x: Array | Lit, shape: Shape) -> Array | Lit:
+    """An operand in that shape; one without axes stays as it is, since it goes with any."""
+    have = x.type.shape
+    if have == shape or not have:
+        return x
+    return bind1(BroadcastInDim(shape, tuple(range(len(shape) - len(have), len(shape)))), x)
+
+
+def to_shape(x: Operand, shape: Shape) -> Array:
+    """``x`` broadcast to ``shape``, where it is known to fit."""
+    have = x.type.shape
+    if have == shape and isinstance(x, Array):
+        return x
+    extra = len(have) - len(shape)
+    if extra > 0:
+        x = bind1(Reshape(have[extra:]), x)
+        have = have[extra:]
+    return bind1(BroadcastInDim(shape, tuple(range(len(shape) - len(have), len(shape)))), x)
+
+
+def brought_together(
+    operands: Sequence[object], what: str, dtype: DType, weak: bool
+) -> list[Array | Lit]:
+    """The operands in one dtype and in shapes that elementwise primitives take."""
+    typed_ones = [typed(x, dtype, weak, f"operand {i} of {what}") for i, x in enumerate(operands)]
+    shapes = [x.type.shape for x in typed_ones]
+    if len({s for s in shapes if s}) > 1:
+        full = broadcast_shapes(shapes, what)
+        return [broadcast(x, full) for x in typed_ones]
+    return typed_ones
+
+
+def same_trace(x: TracedArray, y: TracedArray) -> bool:
+    """Whether two symbols are of one trace, which goes on."""
+    return x.trace is y.trace and x.trace.alive
+
+
+def is_number(dtype: DType) -> bool:
+    """Whether the dtype is one of numbers (not a boolean)."""
+    return family(dtype) in ("int", "uint", "float", "complex")

@@ -1,0 +1,444 @@
+"""References: mutable arrays, with NumPy's indexing for reads and writes.
+
+``effax.ref.get``, ``swap`` and ``addupdate`` are the functions behind ``ref[i]``, ``ref[i] = v`` and
+``ref[i] += v``; ``new_ref`` makes a reference and ``freeze`` ends it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast, final
+
+import numpy as np
+
+from effax import bind as _bind
+from effax import operators as ops
+from effax.array import Array, DeviceArray, as_value
+from effax.effects import Rule
+from effax.ir.dtypes import DType, family
+from effax.ir.errors import BadArgument, IllTyped, RefError
+from effax.ir.indexing import Mode
+from effax.ir.prims.elementwise import NUMBERS
+from effax.ir.prims.refs import AddUpdate, EmptyRef, Freeze, FreeRef, Get, NewRef, Swap
+from effax.ir.source import Source, caller
+from effax.ir.syntax import Atom
+from effax.ir.trace import Trace, current_trace
+from effax.ir.types import RefType, Shape, array_type, ref_type
+from effax.selection import Selection, select
+
+if TYPE_CHECKING:
+    from effax.lowering.xla import Buffer
+
+
+class Ref:
+    """A mutable array. ``Ref(init)`` makes one; ``isinstance(x, Ref)`` holds for traced ones too."""
+
+    __slots__ = ("__weakref__",)
+
+    def __new__(cls, init: object = None, dtype: object = None) -> Ref:
+        if cls is Ref:
+            return new_ref(init if dtype is None else ops.asarray(init, dtype))
+        return object.__new__(cls)
+
+    @property
+    def type(self) -> RefType:
+        """The type of the reference."""
+        raise NotImplementedError
+
+    @property
+    def aval(self) -> RefType:
+        """The type of the reference, under JAX's name."""
+        return self.type
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes of the axes."""
+        return self.type.inner.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the elements."""
+        return self.type.inner.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.type.inner.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.type.inner.size
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise IllTyped("len() of a reference without axes", found=str(self.type))
+        return self.shape[0]
+
+    def __getitem__(self, index: object) -> Array:
+        return get(self, index)
+
+    def __setitem__(self, index: object, value: object) -> None:
+        _write(self, index, value)
+
+    def addupdate(self, value: object, index: object = ...) -> None:
+        """Add ``value`` to ``self[index]`` in place; duplicate positions all count."""
+        addupdate(self, index, value)
+
+    def get(self) -> Array:
+        """The whole contents."""
+        return get(self, ...)
+
+    def set(self, value: object) -> None:
+        """Replace the whole contents."""
+        _write(self, ..., value)
+
+    def swap(self, value: object, index: object = ...) -> Array:
+        """Replace ``self[index]``; gives what was there."""
+        return swap(self, index, value)
+
+    def _as_array(self, *args: object, **kwargs: object) -> np.ndarray:
+        error = RefError(
+            "a reference is used as an array",
+            expected="an array",
+            found=str(self.type),
+            remedy=Rule.REF_AS_ARRAY.remedy,
+        )
+        error.rule = Rule.REF_AS_ARRAY.code
+        raise error
+
+    __array__ = _as_array
+    __bool__ = __iter__ = __int__ = __float__ = __index__ = _as_array  # type: ignore[assignment]  # all raise
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _as_array
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _as_array
+    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __neg__ = __abs__ = __invert__ = _as_array
+    __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __xor__ = _as_array
+
+
+@final
+class TracedRef(Ref):
+    """A symbol: a reference of a program that is being traced."""
+
+    __slots__ = ("atom", "trace")
+
+    def __init__(self, trace: Trace, atom: Atom) -> None:
+        self.trace = trace
+        self.atom = atom
+
+    def __new__(cls, trace: Trace, atom: Atom) -> TracedRef:
+        return object.__new__(cls)
+
+    @property
+    def type(self) -> RefType:
+        return self.atom.type  # type: ignore[return-value]  # handles of arrays are TracedArrays
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.atom.type}> in {self.trace.label}"
+
+
+@final
+class EagerRef(Ref):
+    """A reference with memory: NumPy's until XLA first needs it, a device buffer from then on.
+
+    Eager writes go straight into that memory. A buffer's address does not change afterwards,
+    since a compiled program that updates the reference gets its memory and gives it back.
+    """
+
+    __slots__ = ("_buffer", "_ended", "_memory", "_type", "made_at")
+
+    _memory: np.ndarray
+    _buffer: Buffer | None
+    _ended: str | None
+    _type: RefType
+    made_at: Source | None
+
+    def __init__(self, *_: object) -> None:
+        """Everything is set by :func:`eager_ref`."""
+
+    @property
+    def type(self) -> RefType:
+        return self._type
+
+    def check_usable(self) -> None:
+        """Raises RefError where the reference was consumed."""
+        if self._ended is not None:
+            error = RefError(
+                f"a reference is used after `{self._ended}` consumed it",
+                expected="a reference that was not consumed",
+                found=f"{self._type}, made at {self.made_at}",
+                remedy=Rule.USE_AFTER_FREE.remedy,
+            )
+            error.rule = Rule.USE_AFTER_FREE.code
+            raise error
+
+    def memory(self) -> np.ndarray:
+        """The writable memory of the contents. Raises RefError after the reference's end."""
+        if self._ended is not None:
+            self.check_usable()
+        return self._memory
+
+    def read_now(self) -> np.ndarray:
+        """A copy of the contents."""
+        return np.array(self.memory())
+
+    def pinned(self) -> Buffer:
+        """The buffer of the contents, made now where XLA did not need it before."""
+        self.check_usable()
+        if self._buffer is None:
+            from effax.lowering import xla
+
+            self.replace_buffer(xla.new_ref_buffer(self._memory))
+        assert self._buffer is not None
+        return self._buffer
+
+    def replace_buffer(self, buffer: Buffer) -> None:
+        """Take the buffer that a compiled program gave back for this reference."""
+        from effax.lowering import xla
+
+        self._buffer = buffer
+        if xla.pointer(buffer) != self._memory.ctypes.data:
+            self._memory = xla.raw_view(buffer)
+
+    def end(self, how: str) -> np.ndarray:
+        """Consume the reference; gives its contents, which nobody writes to from now on."""
+        contents = self.memory()
+        self._ended = how
+        return contents
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the contents, the same for the reference's whole life from now on."""
+        from effax.lowering import xla
+
+        return xla.pointer(self.pinned())
+
+    def __getitem__(self, index: object) -> Array:
+        if type(index) is int and current_trace() is None:
+            memory = self._memory if self._ended is None else self.memory()
+            if memory.ndim == 1 and -len(memory) <= index < len(memory):
+                return DeviceArray(np.array(memory[index]), array_type((), memory.dtype))
+        return get(self, index)
+
+    def __setitem__(self, index: object, value: object) -> None:
+        if type(index) is int and current_trace() is None and self._ended is None:
+            memory = self._memory
+            if memory.ndim == 1 and -len(memory) <= index < len(memory):
+                kind = type(value)
+                if (kind is float or kind is int) and memory.dtype.kind == "f":
+                    memory[index] = value
+                    return
+                if kind is DeviceArray:
+                    array = cast(DeviceArray, value).numpy()
+                    if array.dtype == memory.dtype and not array.shape:
+                        memory[index] = array
+                        return
+        _write(self, index, value)
+
+    def __repr__(self) -> str:
+        if self._ended is not None:
+            return f"Ref(<consumed by {self._ended}>)"
+        shown = np.array2string(self._memory, separator=", ", prefix="Ref(")
+        return f"Ref({shown}, dtype={self.dtype})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (eager_ref, (self.read_now(),))
+
+    def __deepcopy__(self, memo: dict[int, object]) -> EagerRef:
+        return eager_ref(self.read_now())
+
+    def __copy__(self) -> EagerRef:
+        return self
+
+
+def eager_ref(memory: np.ndarray) -> EagerRef:
+    """A reference that takes over this memory, which nobody else holds."""
+    made = cast(EagerRef, object.__new__(EagerRef))
+    made._memory = memory
+    made._buffer = None
+    made._ended = None
+    made._type = ref_type(array_type(memory.shape, memory.dtype))
+    made.made_at = caller()
+    return made
+
+
+def new_ref(init: object) -> Ref:
+    """A new reference that holds a copy of ``init``, an array or a number.
+
+    Raises:
+        RefError: ``init`` is itself a reference.
+    """
+    if isinstance(init, Ref):
+        error = RefError(
+            f"a reference cannot hold {Rule.REF_TO_REF.forbids}",
+            expected="an array",
+            found=str(init.type),
+            remedy=Rule.REF_TO_REF.remedy,
+        )
+        error.rule = Rule.REF_TO_REF.code
+        raise error
+    value = as_value(init, "the initial value of a reference")
+    return cast(Ref, _bind.bind(NewRef(), value)[0])
+
+
+def empty_ref(shape: Shape, dtype: object = None) -> Ref:
+    """A new reference whose contents are not defined before they are written."""
+    like = ops.zeros(shape, dtype).type if current_trace() is None else None
+    inner = like or array_type(shape, ops.default_dtype(dtype))
+    return cast(Ref, _bind.bind(EmptyRef(inner))[0])
+
+
+def freeze(ref: Ref) -> Array:
+    """End a reference and give its final contents, which never change afterwards.
+
+    Raises:
+        RefError: the reference was consumed before, or was not made here.
+    """
+    _check_ref(ref, "freeze")
+    _check_own(ref, "freeze")
+    if isinstance(ref, EagerRef):
+        contents = ref.end("freeze")
+        return DeviceArray(contents.view(), ref.type.inner, ref._buffer)
+    return _bind.bind1(Freeze(), ref)
+
+
+def free_ref(ref: Ref) -> None:
+    """End a reference. Raises RefError as :func:`freeze` does."""
+    _check_ref(ref, "free_ref")
+    _check_own(ref, "free_ref")
+    if isinstance(ref, EagerRef):
+        ref.end("free_ref")
+    else:
+        _bind.bind(FreeRef(), ref)
+
+
+def _check_own(ref: Ref, what: str) -> None:
+    trace = current_trace()
+    own = ref.trace is trace and _made_in(ref) if isinstance(ref, TracedRef) else trace is None
+    if not own:
+        error = RefError(
+            f"{what} of a reference outside of the scope that made it",
+            expected="a reference made in the same function",
+            found=str(ref.type),
+            remedy=Rule.FOREIGN_FREE.remedy,
+        )
+        error.rule = Rule.FOREIGN_FREE.code
+        raise error
+
+
+def _made_in(ref: TracedRef) -> bool:
+    return ref.atom not in ref.trace.builder.binders
+
+
+def _check_ref(ref: object, what: str) -> None:
+    if not isinstance(ref, Ref):
+        raise IllTyped(
+            f"{what} takes a reference",
+            expected="a Ref",
+            found=type(ref).__name__,
+            remedy="make one with `new_ref`",
+        )
+
+
+def get(ref: Ref, index: object = ...) -> Array:
+    """``ref[index]`` for an index as NumPy's. Positions that are only known later are clamped."""
+    _check_ref(ref, "get")
+    at = select(ref.shape, index, Mode.CLIP, True, "a reference")
+    part = _bind.bind1(Get(at.indexer), ref, *at.operands)
+    return part if at.shape == at.inner else ops.reshape(part, at.shape)
+
+
+def swap(ref: Ref, index: object, value: object) -> Array:
+    """Write ``ref[index] = value`` and give what was there.
+
+    Positions that turn out to be outside are not written, and what is read there is clamped.
+    """
+    _check_ref(ref, "swap")
+    at = select(ref.shape, index, Mode.DROP, True, "a reference")
+    filled = _fitted(ref, at, value)
+    if not at.operands:
+        old = _bind.bind1(Swap(at.indexer), ref, filled, *at.operands)
+    else:
+        old = _bind.bind1(Get(at.indexer._replace(mode=Mode.CLIP)), ref, *at.operands)
+        _bind.bind(Swap(at.indexer), ref, filled, *at.operands)
+    return old if at.shape == at.inner else ops.reshape(old, at.shape)
+
+
+def _write(ref: Ref, index: object, value: object) -> None:
+    _check_ref(ref, "a write")
+    at = select(ref.shape, index, Mode.DROP, True, "a reference")
+    _bind.bind(Swap(at.indexer), ref, _fitted(ref, at, value), *at.operands)
+
+
+def addupdate(ref: Ref, index: object, value: object) -> None:
+    """``ref[index] += value`` in place; duplicate positions all count, outside ones do not."""
+    _check_ref(ref, "addupdate")
+    if family(ref.dtype) not in NUMBERS:
+        raise IllTyped("only numbers can be added in place", found=str(ref.type))
+    at = select(ref.shape, index, Mode.DROP, True, "a reference")
+    _bind.bind(AddUpdate(at.indexer), ref, _fitted(ref, at, value), *at.operands)
+
+
+_RANKS = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
+
+
+def _fitted(ref: Ref, at: Selection, value: object) -> Array:
+    """The value in the reference's dtype and in the shape of the part that is indexed.
+
+    Raises IllTyped where the kind would be lost or the shape does not broadcast, BadArgument
+    where a Python number does not fit.
+    """
+    if isinstance(value, list | tuple):
+        value = ops.asarray(value)
+    _check_range(ref, value)
+    array = as_value(value, "the value written to a reference")
+    if not keeps_kind(array, ref.dtype):
+        raise IllTyped(
+            "a value of this dtype does not fit into the reference",
+            expected=str(ref.dtype),
+            found=str(array.type),
+            remedy=f"convert it first: `value.astype('{ref.dtype}')`",
+        )
+    array = ops.astype(array, ref.dtype)
+    if array.shape != at.shape:
+        array = _broadcast(array, at.shape)
+    return array if at.shape == at.inner else ops.reshape(array, at.inner)
+
+
+def _broadcast(array: Array, shape: Shape) -> Array:
+    sizes = array.shape
+    while len(sizes) > len(shape) and sizes[0] == 1:
+        sizes = sizes[1:]
+    fits = len(sizes) <= len(shape) and all(
+        n in (1, m) for n, m in zip(reversed(sizes), reversed(shape), strict=False)
+    )
+    if not fits:
+        raise IllTyped(
+            "a value does not broadcast to the part of the reference that is written",
+            expected=f"shape {shape}, or one that broadcasts to it",
+            found=f"shape {array.shape}",
+        )
+    return ops.broadcast_to(ops.reshape(array, sizes), shape)
+
+
+def keeps_kind(array: Array, dtype: DType) -> bool:
+    """Whether writing the array into ``dtype`` keeps kind and, for integers, range."""
+    have, want = family(array.dtype), family(dtype)
+    if array.dtype == dtype or (array.weak_type and _RANKS[have] <= _RANKS[want]):
+        return True
+    if _RANKS[have] != _RANKS[want]:
+        return _RANKS[have] < _RANKS[want]
+    if have in ("float", "complex"):
+        return True
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return bool(np.iinfo(array.dtype).min >= low and np.iinfo(array.dtype).max <= high)
+
+
+def _check_range(ref: Ref, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return
+    if family(ref.dtype) in ("int", "uint"):
+        info = np.iinfo(ref.dtype)
+        if not info.min <= value <= info.max:
+            raise BadArgument(
+                f"the Python integer {value} does not fit into the reference",
+                expected=f"{info.min} to {info.max}, for {ref.dtype}",
+                found=str(value),
+            )
