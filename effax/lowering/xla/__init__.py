@@ -37,6 +37,7 @@ from effax.lowering.xla.dispatch import Nodes, fast_call
 from effax.lowering.xla.executable import (
     Executable,
     MemoryStats,
+    Optimization,
     compile_module,
     from_portable,
     load_executable,
@@ -50,6 +51,7 @@ __all__ = [
     "Executable",
     "MemoryStats",
     "Nodes",
+    "Optimization",
     "aval_of",
     "backend",
     "block",

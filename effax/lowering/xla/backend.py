@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 OLDEST: Final = (0, 10, 2)
 """The oldest jaxlib that this package knows."""
 
+_FIRST_OF_OTHER_LIBRARIES: Final = 256
+"""NumPy's number of the first dtype that another library registered (NPY_USERDEF)."""
+
 
 @final
 class Aval:
@@ -117,7 +120,7 @@ class Backend:
     wait: Callable[[Sequence[Buffer]], None]
     capsule: Callable[[Buffer], object]
     calls: _jax.PjitFunctionCache
-    options: tuple[bool, int | None]
+    asynchronous: bool
     avals: dict[tuple[Shape, DType, bool], Aval] = field(default_factory=dict)
     handlers: dict[Aval, _jax.ResultHandler] = field(default_factory=dict)
 
@@ -134,7 +137,6 @@ class _Process:
 
 
 _process: Final = _Process()
-_DEFAULTS: Final = (False, None)
 
 
 def backend() -> Backend:
@@ -142,12 +144,13 @@ def backend() -> Backend:
     return _process.backend or start()
 
 
-def start(*, asynchronous: bool = False, num_devices: int | None = None) -> Backend:
+def start(*, asynchronous: bool | None = None, num_devices: int | None = None) -> Backend:
     """Start XLA. Needed only for other options than the defaults, before anything else uses it.
 
     Args:
-        asynchronous: whether a call may return before it is done. Then NumPy must not write into
-            memory that a call may still be reading (see :func:`effax.lowering.xla.raw_view`).
+        asynchronous: whether a call may return before it is done; by default it may not. If it
+            may, NumPy must not write into memory that a call may still be reading (see
+            :func:`effax.lowering.xla.raw_view`).
         num_devices: how many devices the host's processors stand for; by default what XLA_FLAGS
             says, or one.
 
@@ -155,18 +158,20 @@ def start(*, asynchronous: bool = False, num_devices: int | None = None) -> Back
         BadArgument: it runs already, with other options.
         LoweringError: there is no jaxlib, or an older one than is supported.
     """
-    options = (asynchronous, num_devices)
     with _process.lock:
-        if _process.backend is None:
-            _process.backend = _connect(options)
-        elif options not in (_process.backend.options, _DEFAULTS):
-            raise BadArgument(
-                "XLA runs already with other options",
-                expected=f"asynchronous, num_devices = {_process.backend.options}",
-                found=f"{options}",
-                remedy="call start before the first array or compilation",
-            )
-        return _process.backend
+        running = _process.backend
+        if running is None:
+            running = _process.backend = _connect(bool(asynchronous), num_devices)
+    has = {"asynchronous": running.asynchronous, "num_devices": len(running.devices)}
+    wanted = {"asynchronous": asynchronous, "num_devices": num_devices}
+    if any(option is not None and option != has[name] for name, option in wanted.items()):
+        raise BadArgument(
+            "XLA runs already with other options",
+            expected=str(has),
+            found=str(wanted),
+            remedy="call start before the first array or compilation",
+        )
+    return running
 
 
 def devices() -> tuple[Device, ...]:
@@ -198,7 +203,7 @@ def new_aval(type_: ArrayType) -> Aval:
     made.array_type = type_
     made.memory_at = memory_of(type_.size * type_.dtype.itemsize)
     # The dtypes that ml_dtypes adds have no letter in the buffer protocol.
-    made.has_buffer_protocol = type_.dtype.isbuiltin == 1
+    made.has_buffer_protocol = type_.dtype.num < _FIRST_OF_OTHER_LIBRARIES
     return backend().avals.setdefault((type_.shape, type_.dtype, type_.weak), made)
 
 
@@ -219,7 +224,7 @@ def handler_of(type_: ArrayType) -> _jax.ResultHandler:
     return xla.handlers.setdefault(aval, made)
 
 
-def _connect(options: tuple[bool, int | None]) -> Backend:
+def _connect(asynchronous: bool, num_devices: int | None) -> Backend:
     # As jax does: else XLA reports its devices on standard error.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     try:
@@ -236,7 +241,6 @@ def _connect(options: tuple[bool, int | None]) -> Backend:
             remedy="pip install --upgrade jaxlib",
         )
     _set_states()
-    asynchronous, num_devices = options
     client = xla_client.make_cpu_client(asynchronous, num_devices=num_devices)
     found = client.devices()
     # XLA lets go of NumPy arrays only when it runs next; a program that stopped using it frees
@@ -253,7 +257,7 @@ def _connect(options: tuple[bool, int | None]) -> Backend:
         wait=_jax.batched_block_until_ready,
         capsule=_jax.buffer_to_dlpack_managed_tensor,
         calls=_jax.PjitFunctionCache(),
-        options=options,
+        asynchronous=asynchronous,
     )
 
 

@@ -38,7 +38,8 @@ def put(value: np.ndarray | np.generic, weak: bool = False, copy: bool | None = 
             be written while the buffer lives; memory that was copied is free when this returns.
 
     Raises:
-        LoweringError: buffers cannot hold the dtype.
+        IllTyped: arrays cannot have the dtype.
+        LoweringError: buffers cannot hold the dtype, which is narrower than a byte.
         BadArgument: ``copy`` is False and the memory cannot be shared.
     """
     xla = backend()
