@@ -136,7 +136,9 @@ def array_type(shape: Sequence[int], dtype: object, weak: bool = False) -> Array
 
 def _new_array_type(key: tuple[Shape, DType, bool]) -> ArrayType:
     # Keys that are equal to the one kept may hold NumPy integers, or a foreign byte order.
-    shape, dtype = _plain_shape(key[0]), key[1].newbyteorder("=")
+    shape, dtype = _plain_shape(key[0]), key[1]
+    # newbyteorder makes another object even of a native dtype: comparisons would be slower.
+    dtype = dtype if dtype.isnative else dtype.newbyteorder("=")
     weak = bool(key[2])
     if not is_array_dtype(dtype):
         raise IllTyped(
