@@ -11,6 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from effax.effects import ArgIndex, Row
+from effax.ir.dtypes import family, is_complex
+from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
@@ -154,7 +156,7 @@ class Builder:
         for v, a in zip(jaxpr.binders, args, strict=True):
             env[v.id] = a
         for prim, ins, outs, effects, source in jaxpr.eqns:
-            new_ins = tuple([a if type(a) is Lit else env[a.id] for a in ins])  # type: ignore[union-attr]  # not a Lit: a Var
+            new_ins = tuple([a if type(a) is Lit else env[a.id] for a in ins])
             types = tuple([v.type for v in outs])
             made = self.emit_typed(prim, new_ins, types, effects, source)  # type: ignore[arg-type]  # bound before use
             for v, w in zip(outs, made, strict=True):
@@ -167,16 +169,18 @@ class Builder:
 
 
 def lit(value: Scalar, type_: Type) -> Lit:
-    """A scalar literal in the dtype of ``type_``."""
+    """A scalar literal in the dtype of ``type_``. Raises IllTyped for complex in a real dtype."""
     dtype = type_.dtype
-    kind = dtype.kind
-    if kind == "b":
-        value = bool(value)
-    elif kind in "iu":
-        value = int(value.real)
-    elif kind == "c":
-        value = complex(value)
-    elif not isinstance(value, complex):
-        value = float(value)
+    if isinstance(value, complex) and value.imag and not is_complex(dtype):
+        raise IllTyped("a complex literal in a real dtype", expected=str(dtype), found=repr(value))
+    match family(dtype):
+        case "bool":
+            value = bool(value)
+        case "int" | "uint":
+            value = int(value.real)
+        case "complex":
+            value = complex(value)
+        case _:
+            value = float(value.real)
     weak = type_.weak if isinstance(type_, ArrayType) else False
     return Lit(value, array_type((), dtype, weak))

@@ -131,6 +131,13 @@ def is_integer(dtype: DType) -> bool:
     return family(dtype) in ("int", "uint")
 
 
+@cache
+def int_bounds(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest value of an integer dtype."""
+    info = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]  # its stub has no annotation
+    return int(info.min), int(info.max)
+
+
 _LATTICE: Final[dict[str, tuple[str, ...]]] = {
     "bool": ("i*",),
     "i*": ("uint8", "int8"),

@@ -64,7 +64,7 @@ class BadArgument(EffaxError, ValueError):
     """An argument of a public function that it cannot take."""
 
 
-class RefError(EffaxError, TypeError):
+class RefError(IllTyped):
     """A reference is used against the rules; ``rule`` is the code of the rule broken."""
 
     rule: str = ""

@@ -39,7 +39,7 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
         env[v.id] = value
     with np.errstate(all="ignore"):
         for prim, ins, outs, _, _ in jaxpr.eqns:
-            values = [literal_value(a) if type(a) is Lit else env[a.id] for a in ins]  # type: ignore[union-attr]  # not a Lit: a Var
+            values = [literal_value(a) if type(a) is Lit else env[a.id] for a in ins]
             results = prim.evaluate(*values)  # type: ignore[arg-type]  # bound before use
             for v, result in zip(outs, results, strict=True):
                 env[v.id] = result

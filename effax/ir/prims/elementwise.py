@@ -12,6 +12,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from effax.effects import Rule
 from effax.ir.dtypes import (
     BOOL,
     DType,
@@ -22,7 +23,7 @@ from effax.ir.dtypes import (
     is_inexact_dtype,
     real_dtype,
 )
-from effax.ir.errors import IllTyped
+from effax.ir.errors import IllTyped, RefError
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.types import ArrayType, Shape, Type, array_type
 
@@ -56,15 +57,17 @@ class Nullary(Primitive):
 
 
 def as_array(prim: Primitive, index: int, type_: Type) -> ArrayType:
-    """The operand's type, which must be an array's. Raises IllTyped for a reference."""
+    """The operand's type, which must be an array's. Raises RefError for a reference."""
     if isinstance(type_, ArrayType):
         return type_
-    raise IllTyped(
+    error = RefError(
         f"{prim.name} takes arrays, and operand {index} is a reference",
         expected="an array",
         found=str(type_),
-        remedy="read it first: `ref[...]`",
+        remedy=Rule.REF_AS_ARRAY.remedy,
     )
+    error.rule = Rule.REF_AS_ARRAY.code
+    raise error
 
 
 def arrays(prim: Primitive, types: Sequence[Type], count: int | None = None) -> list[ArrayType]:

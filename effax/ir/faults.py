@@ -1,0 +1,93 @@
+"""What the checker reports: faults as data, by kind, which can be raised as errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from effax.effects import Rule
+from effax.ir.dtypes import family, int_bounds
+from effax.ir.errors import IllTyped, RefError
+from effax.ir.syntax import Lit
+
+
+class FaultKind(Enum):
+    """What can be wrong with a program; those of a rule for references have its code."""
+
+    SCOPE = "scope"
+    BINDING = "binding"
+    NUMBERING = "numbering"
+    LITERAL = "literal"
+    TYPE = "type"
+    EFFECT = "effect"
+    ALIAS = Rule.ALIAS.code
+    ESCAPE = Rule.ESCAPE.code
+    USE_AFTER_FREE = Rule.USE_AFTER_FREE.code
+    FOREIGN_FREE = Rule.FOREIGN_FREE.code
+    REF_TO_REF = Rule.REF_TO_REF.code
+    REF_AS_ARRAY = Rule.REF_AS_ARRAY.code
+
+    @property
+    def rule(self) -> Rule | None:
+        """The rule for references that is broken, if it is one of those."""
+        return _RULES.get(self.value)
+
+
+_RULES: Final = {rule.code: rule for rule in Rule}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong: what, where, and what to do about it.
+
+    Attributes:
+        path: the held programs that lead to the equation, outermost first.
+        equation: the equation as it prints; None where the fault is in no equation.
+        source: the user's line.
+    """
+
+    kind: FaultKind
+    message: str
+    expected: str | None = None
+    found: str | None = None
+    remedy: str | None = None
+    path: tuple[str, ...] = ()
+    equation: str | None = None
+    source: str | None = None
+
+    def error(self) -> IllTyped:
+        """The fault as an error that can be raised."""
+        made = RefError if self.kind.rule is not None else IllTyped
+        what = f"{self.message} (in {' / '.join(self.path)})" if self.path else self.message
+        error = made(what, self.expected, self.found, self.remedy)
+        if isinstance(error, RefError):
+            error.rule = self.kind.value
+        error.at(self.equation, self.source)
+        return error
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}: {self.error()}"
+
+
+_PYTHON: Final[dict[str, type]] = {
+    "bool": bool,
+    "int": int,
+    "uint": int,
+    "float": float,
+    "complex": complex,
+}
+
+
+def literal_fault(lit: Lit) -> str | None:
+    """What a literal should have been, or None where it is one of its type."""
+    wanted = _PYTHON.get(family(lit.type.dtype))
+    if lit.type.shape:
+        return "a scalar type"
+    if wanted is None or type(lit.value) is not wanted:
+        return f"a Python {'scalar' if wanted is None else wanted.__name__}"
+    if type(lit.value) is int:
+        low, high = int_bounds(lit.type.dtype)
+        if not low <= lit.value <= high:
+            return f"an integer from {low} to {high}"
+    return None
