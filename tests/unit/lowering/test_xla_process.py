@@ -103,6 +103,31 @@ sys.meta_path.insert(0, Watch())
     assert run(code).split() == ["[]", "True"]
 
 
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("sys.modules['jaxlib'] = None", "XLA cannot be loaded"),
+        ("jaxlib.version.__version_info__ = (0, 10, 1)", "this jaxlib is too old"),
+    ],
+    ids=["missing", "old"],
+)
+def test_a_jaxlib_that_is_missing_or_too_old_is_an_error(fault: str, message: str) -> None:
+    code = f"""
+import sys
+import jaxlib.version
+from effax.ir.errors import LoweringError
+from effax.lowering import xla
+{fault}
+try:
+    xla.devices()
+except LoweringError as error:
+    print(error)
+"""
+    printed = run(code)
+    assert message in printed
+    assert "pip install" in printed
+
+
 def test_asynchronous_calls_return_before_they_are_done() -> None:
     code = """
 import numpy as np
