@@ -61,10 +61,9 @@ class Indexer(NamedTuple):
         """How many operands the indexer takes."""
         return sum(is_dynamic(d) for d in self.dims)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether no entry is dynamic and none picks."""
-        return all(isinstance(d, Span) and d.start == 0 and d.step == 1 for d in self.dims)
+    def is_whole(self, shape: Shape) -> bool:
+        """Whether it is everything of an array of this shape, in order."""
+        return self.dims == tuple([Span(0, n) for n in shape])
 
 
 def is_dynamic(dim: Dim) -> bool:

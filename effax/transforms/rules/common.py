@@ -61,6 +61,12 @@ def expand_rank(b: Builder, x: Atom, ndim: int) -> Atom:
     return b(Reshape((shape[0],) + (1,) * (ndim - len(shape)) + shape[1:]), x)
 
 
+def placed(positions: Sequence[int], values: Sequence[Atom], n: int) -> list[Atom | None]:
+    """A list of length ``n`` with the values at these positions, and None elsewhere."""
+    found = dict(zip(positions, values, strict=True))
+    return [found.get(i) for i in range(n)]
+
+
 def no_refs(
     b: RuleBuilder, prim: Primitive, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:

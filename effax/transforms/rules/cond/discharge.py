@@ -1,14 +1,37 @@
-"""PLACEHOLDER."""
+"""Discharge of ``cond``: every branch gives the contents of what any of them changes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import Cond
-from effax.ir.syntax import Atom
+from effax.ir.syntax import Atom, Jaxpr
+from effax.transforms.discharge import Discharged, discharge_jaxpr
 from effax.transforms.rulebook import DischargeOut, RuleBuilder
+from effax.transforms.rules.common import placed
 
 
-def cond_discharge(b: RuleBuilder, prim: Cond, ins: Sequence[Atom], is_ref: Sequence[bool]) -> DischargeOut:
-    raise NotApplicable("not there")
+def cond_discharge(
+    b: RuleBuilder, prim: Cond, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    branches = [discharge_jaxpr(branch, b.book) for branch in prim.branches]
+    changed = tuple(sorted({i for branch in branches for i in branch.changed}))
+    made = Cond(tuple(giving(branch, changed) for branch in branches))
+    results = b.emit(made, ins)
+    n = branches[0].n_outs
+    # Operand i of the branches is argument i + 1 of the cond.
+    positions = [i + 1 for i in changed]
+    return DischargeOut(results[:n], placed(positions, results[n:], len(ins)))
+
+
+def giving(program: Discharged, changed: Sequence[int]) -> Jaxpr:
+    """The discharged program, with the contents of more references as results.
+
+    What the program leaves as it was is the contents that came in.
+    """
+    jaxpr, n = program.jaxpr, program.n_outs
+    new = dict(zip(program.changed, jaxpr.outs[n:], strict=True))
+    if program.changed == tuple(changed):
+        return jaxpr
+    contents = [new.get(i, jaxpr.binders[i]) for i in changed]
+    return jaxpr.replace(outs=[*jaxpr.outs[:n], *contents])

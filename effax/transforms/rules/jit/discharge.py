@@ -1,14 +1,21 @@
-"""PLACEHOLDER."""
+"""Discharge of ``jit``: the program is discharged."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Atom
+from effax.transforms.discharge import discharge_jaxpr
 from effax.transforms.rulebook import DischargeOut, RuleBuilder
+from effax.transforms.rules.common import placed
 
 
-def jit_discharge(b: RuleBuilder, prim: Jit, ins: Sequence[Atom], is_ref: Sequence[bool]) -> DischargeOut:
-    raise NotApplicable("not there")
+def jit_discharge(
+    b: RuleBuilder, prim: Jit, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    inner = discharge_jaxpr(prim.jaxpr, b.book)
+    results = b.emit(replace(prim, jaxpr=inner.jaxpr), ins)
+    new = results[inner.n_outs :]
+    return DischargeOut(results[: inner.n_outs], placed(inner.changed, new, len(ins)))

@@ -1,38 +1,75 @@
-"""PLACEHOLDER."""
+"""Discharge of the primitives of references: contents in the place of the reference.
+
+The indexer of a reference is that of an array, so that a part that is read or written stays a
+part. Where it is everything, the contents are read or replaced as they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.ir.errors import NotApplicable
+from effax.ir.prims.elementwise import Add, ConvertElementType
+from effax.ir.prims.index import Gather, Scatter, ScatterAdd
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.syntax import Atom
 from effax.transforms.rulebook import DischargeOut, RuleBuilder
+from effax.transforms.rules.common import array_of, zeros
 
 
-def new_ref_discharge(b: RuleBuilder, prim: NewRef, ins: Sequence[Atom], is_ref: Sequence[bool]) -> DischargeOut:
-    raise NotApplicable("not there")
+def strong(b: RuleBuilder, x: Atom) -> Atom:
+    """A value as it is in a reference, whose type is never weak."""
+    return b(ConvertElementType(x.type.dtype), x) if array_of(x).weak else x
 
 
-def empty_ref_discharge(b: RuleBuilder, prim: EmptyRef, ins: Sequence[Atom], is_ref: Sequence[bool]) -> DischargeOut:
-    raise NotApplicable("not there")
+def new_ref_discharge(
+    b: RuleBuilder, prim: NewRef, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    return DischargeOut([strong(b, ins[0])], [None])
 
 
-def get_discharge(b: RuleBuilder, prim: Get, ins: Sequence[Atom], is_ref: Sequence[bool]) -> DischargeOut:
-    raise NotApplicable("not there")
+def empty_ref_discharge(
+    b: RuleBuilder, prim: EmptyRef, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    return DischargeOut([zeros(b, prim.inner)], [])
 
 
-def swap_discharge(b: RuleBuilder, prim: Swap, ins: Sequence[Atom], is_ref: Sequence[bool]) -> DischargeOut:
-    raise NotApplicable("not there")
+def get_discharge(
+    b: RuleBuilder, prim: Get, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    part = ins[0] if prim.indexer.is_whole(ins[0].type.shape) else b(Gather(prim.indexer), *ins)
+    return DischargeOut([part], [None] * len(ins))
 
 
-def add_update_discharge(b: RuleBuilder, prim: AddUpdate, ins: Sequence[Atom], is_ref: Sequence[bool]) -> DischargeOut:
-    raise NotApplicable("not there")
+def swap_discharge(
+    b: RuleBuilder, prim: Swap, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    x, value, *operands = ins
+    rest = [None] * (len(ins) - 1)
+    if prim.indexer.is_whole(x.type.shape):
+        return DischargeOut([x], [strong(b, value), *rest])
+    # The old part is a computation of its own: it goes where nobody uses it.
+    old = b(Gather(prim.indexer), x, *operands)
+    return DischargeOut([old], [b(Scatter(prim.indexer), *ins), *rest])
 
 
-def freeze_discharge(b: RuleBuilder, prim: Freeze, ins: Sequence[Atom], is_ref: Sequence[bool]) -> DischargeOut:
-    raise NotApplicable("not there")
+def add_update_discharge(
+    b: RuleBuilder, prim: AddUpdate, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    new = (
+        b(Add(), *ins)
+        if prim.indexer.is_whole(ins[0].type.shape)
+        else b(ScatterAdd(prim.indexer), *ins)
+    )
+    return DischargeOut([], [new, *[None] * (len(ins) - 1)])
 
 
-def free_ref_discharge(b: RuleBuilder, prim: FreeRef, ins: Sequence[Atom], is_ref: Sequence[bool]) -> DischargeOut:
-    raise NotApplicable("not there")
+def freeze_discharge(
+    b: RuleBuilder, prim: Freeze, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    return DischargeOut(ins, [None])
+
+
+def free_ref_discharge(
+    b: RuleBuilder, prim: FreeRef, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    return DischargeOut([], [None])

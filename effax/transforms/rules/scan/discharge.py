@@ -1,14 +1,94 @@
-"""PLACEHOLDER."""
+"""Discharge of ``scan``.
+
+A closed-over reference that the body changes is carried. A scanned one that it changes is
+carried whole, and each iteration updates its element in place: the loop then keeps one buffer,
+where stacking new elements would fill a second one. References that are only read stay where
+they are, as constants and scanned inputs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from effax.ir.errors import NotApplicable
+from effax.ir import indexing
+from effax.ir.build import lit
 from effax.ir.prims.control import Scan
-from effax.ir.syntax import Atom
+from effax.ir.prims.elementwise import Add
+from effax.ir.prims.index import Gather, Scatter
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import array_type
+from effax.transforms.discharge import Discharged, discharge_jaxpr
 from effax.transforms.rulebook import DischargeOut, RuleBuilder
+from effax.transforms.rules.common import placed
+from effax.transforms.tidy import without_dead
+
+COUNTER = array_type((), "int32")
 
 
-def scan_discharge(b: RuleBuilder, prim: Scan, ins: Sequence[Atom], is_ref: Sequence[bool]) -> DischargeOut:
-    raise NotApplicable("not there")
+def scan_discharge(
+    b: RuleBuilder, prim: Scan, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    inner = discharge_jaxpr(prim.jaxpr, b.book)
+    if not inner.changed:
+        return DischargeOut(b.emit(replace(prim, jaxpr=inner.jaxpr), ins), [None] * len(ins))
+    first_x = prim.n_consts + prim.n_carry
+    kept = [i for i in range(len(ins)) if i not in inner.changed]
+    consts = [i for i in kept if i < prim.n_consts]
+    carry = [i for i in kept if prim.n_consts <= i < first_x]
+    xs = [i for i in kept if i >= first_x]
+    counted = inner.changed[-1] >= first_x
+    start = lit(prim.length - 1 if prim.reverse else 0, COUNTER)
+    args = [
+        *[ins[i] for i in (*consts, *inner.changed)],
+        *[start] * counted,
+        *[ins[i] for i in (*carry, *xs)],
+    ]
+    made = Scan(
+        _body(b, prim, inner, (consts, carry, xs), [a.type.shape for a in ins]),
+        prim.length,
+        prim.reverse,
+        len(consts),
+        len(inner.changed) + counted + len(carry),
+        prim.unroll,
+    )
+    results = b.emit(made, args)
+    new = results[: len(inner.changed)]
+    return DischargeOut(
+        results[len(inner.changed) + counted :], placed(inner.changed, new, len(ins))
+    )
+
+
+def _body(
+    b: RuleBuilder,
+    prim: Scan,
+    inner: Discharged,
+    kept: tuple[Sequence[int], Sequence[int], Sequence[int]],
+    shapes: Sequence[tuple[int, ...]],
+) -> Jaxpr:
+    """``(consts, changed contents, counter, carry, xs) -> (contents, counter, carry, ys)``."""
+    consts, carry, xs = kept
+    first_x = prim.n_consts + prim.n_carry
+    types = inner.jaxpr.in_types
+    body = RuleBuilder(b.book)
+    args: dict[int, Atom] = {i: body.bind(types[i]) for i in consts}
+    held = [
+        body.bind(array_type(shapes[i], types[i].dtype) if i >= first_x else types[i])
+        for i in inner.changed
+    ]
+    scanned = [i >= first_x for i in inner.changed]
+    counter = body.bind(COUNTER) if any(scanned) else None
+    args.update((i, body.bind(types[i])) for i in (*carry, *xs))
+    for i, whole in zip(inner.changed, held, strict=True):
+        at = indexing.row(shapes[i]) if i >= first_x else None
+        args[i] = body(Gather(at), whole, counter) if at and counter else whole
+    outs = body.inline_jaxpr(inner.jaxpr, [args[i] for i in range(len(types))])
+    new = list(outs[inner.n_outs :])
+    for k, (i, whole) in enumerate(zip(inner.changed, held, strict=True)):
+        if i >= first_x and counter:
+            new[k] = body(Scatter(indexing.row(shapes[i])), whole, new[k], counter)
+    counted = []
+    if counter:
+        counted.append(body(Add(), counter, lit(-1 if prim.reverse else 1, COUNTER)))
+    # An element that is overwritten without being read is not gathered.
+    return without_dead(body.finish([*new, *counted, *outs[: inner.n_outs]]))

@@ -1,0 +1,199 @@
+"""Discharge of references: contents go in and come out in their place, and no effect is left.
+
+Before, ``a`` is a reference::
+
+    { lambda ; a:Ref{f32[3]} b:f32[]. let
+        c:f32[] = a[0]
+        d:f32[] = mul c b
+        a[1] <- d
+      in (c,) }
+
+After, ``a`` is its contents, and the last result is what it holds in the end::
+
+    { lambda ; a:f32[3] b:f32[]. let
+        c:f32[] = gather[0] a
+        d:f32[] = mul c b
+        e:f32[3] = scatter[1] a d
+      in (c, e) }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from returns.result import Result
+
+from effax.effects import Accum, Rule, Write
+from effax.ir.build import Builder, Template, template
+from effax.ir.errors import TransformError
+from effax.ir.primitive import Primitive
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import RefType, Type
+from effax.transforms.rulebook import Never, RuleBook, RuleBuilder, book_or_default
+from effax.transforms.run import as_result
+from effax.transforms.spread import Mask
+from effax.transforms.tidy import used_variables, without_dead
+
+
+class Discharged(NamedTuple):
+    """The result of :func:`discharge`.
+
+    Attributes:
+        jaxpr: ``inputs, with contents for refs -> (*results, *final contents)``.
+        refs: the positions of the inputs that were references.
+        changed: the positions of the inputs whose final contents are the last results, in order:
+            the references that the program writes or accumulates into.
+    """
+
+    jaxpr: Jaxpr
+    refs: tuple[int, ...]
+    changed: tuple[int, ...]
+
+    @property
+    def n_outs(self) -> int:
+        """How many results are the program's own."""
+        return len(self.jaxpr.outs) - len(self.changed)
+
+
+class DischargeTemplate(NamedTuple):
+    """One application discharged: used results, then new contents of the arguments ``changed``."""
+
+    body: Template
+    changed: tuple[int, ...]
+
+
+def discharge(jaxpr: Jaxpr, book: RuleBook | None = None) -> Result[Discharged, TransformError]:
+    """Make ``jaxpr`` free of effects on references.
+
+    A program without references, its own and those of programs that it holds included, is given
+    back as it is: the same object. A reference that is made uninitialised holds zeros.
+
+    Type:     (Ref a, b) -> c  =>  (a, b) -> (c, a)     for each Ref that the program changes
+    Effects:  those on references go; host effects are kept, in order.
+    Laws:     tests/laws/test_discharge.py
+    Raises:   TransformError: a result is a reference; a rule is missing.
+
+    Args:
+        jaxpr: the program; the checker accepts it (no aliases, no use after free).
+        book: the rules; the library's own where it is None.
+    """
+    return _discharge(jaxpr, book_or_default(book))
+
+
+@as_result
+def _discharge(jaxpr: Jaxpr, book: RuleBook) -> Discharged:
+    return discharge_jaxpr(jaxpr, book)
+
+
+@lru_cache(maxsize=1024)
+def discharge_jaxpr(jaxpr: Jaxpr, book: RuleBook) -> Discharged:
+    """:func:`discharge` for use inside of passes and rules: raises TransformError."""
+    if not has_refs(jaxpr):
+        return Discharged(jaxpr, (), ())
+    refs = tuple(i for i, v in enumerate(jaxpr.binders) if isinstance(v.type, RefType))
+    changed = changed_refs(jaxpr)
+    return Discharged(_Engine(jaxpr, book).run(changed), refs, changed)
+
+
+def changed_refs(jaxpr: Jaxpr) -> tuple[int, ...]:
+    """The positions of the inputs that the program writes or accumulates into."""
+    positions = (e.ref for e in jaxpr.effects if isinstance(e, Write | Accum))
+    return tuple(sorted(dict.fromkeys(map(int, positions))))
+
+
+@lru_cache(maxsize=4096)
+def has_refs(jaxpr: Jaxpr) -> bool:
+    """Whether a reference occurs in the program, or in one that it holds."""
+    if any(isinstance(v.type, RefType) for v in jaxpr.binders):
+        return True
+    return any(
+        any(isinstance(v.type, RefType) for v in eqn.outs)
+        or any(map(has_refs, eqn.prim.subjaxprs()))
+        for eqn in jaxpr.eqns
+    )
+
+
+class _Engine:
+    """One run of the pass: by variable number, a value or the present contents of a reference."""
+
+    def __init__(self, jaxpr: Jaxpr, book: RuleBook) -> None:
+        self.jaxpr = jaxpr
+        self.book = book
+        self.b = Builder(map(contents_type, jaxpr.in_types))
+        self.env: list[Atom | None] = [None] * jaxpr.size
+        self.used = used_variables(jaxpr)
+
+    def run(self, changed: Sequence[int]) -> Jaxpr:
+        jaxpr = self.jaxpr
+        for v, w in zip(jaxpr.binders, self.b.binders, strict=True):
+            self.env[v.id] = w
+        for i, atom in enumerate(jaxpr.outs):
+            if isinstance(atom.type, RefType):
+                raise TransformError(
+                    f"result {i} is a reference, and contents have no identity",
+                    expected="an array",
+                    found=str(atom.type),
+                    remedy=Rule.ESCAPE.remedy,
+                )
+        for eqn in jaxpr.eqns:
+            self.step(eqn)
+        last = [jaxpr.binders[i] for i in changed]
+        outs = [self.value(a) for a in (*jaxpr.outs, *last)]
+        return self.b.finish(outs, jaxpr.n_consts, jaxpr.names)
+
+    def value(self, atom: Atom) -> Atom:
+        if isinstance(atom, Lit):
+            return atom
+        found = self.env[atom.id]
+        assert found is not None, "a variable is used before it is bound"
+        return found
+
+    def step(self, eqn: Eqn) -> None:
+        prim, ins, outs, effects, source = eqn
+        env = self.env
+        args: list[Atom] = [a if type(a) is Lit else env[a.id] for a in ins]  # type: ignore[misc]  # bound before use
+        refs = tuple([type(a.type) is RefType for a in ins])
+        if not (
+            True in refs
+            or (outs and type(outs[0].type) is RefType)
+            or any(map(has_refs, prim.subjaxprs()))
+        ):
+            types = tuple([v.type for v in outs])
+            for v, w in zip(
+                outs, self.b.emit_typed(prim, tuple(args), types, effects, source), strict=True
+            ):
+                env[v.id] = w
+            return
+        used = tuple([v.id in self.used for v in outs])
+        rule = discharge_template(self.book, prim, tuple([a.type for a in args]), refs, used)
+        results = iter(self.b.inline(rule.body, args, source))
+        for v, flag in zip(outs, used, strict=True):
+            if flag:
+                env[v.id] = next(results)
+        for position in rule.changed:
+            ref = ins[position]
+            assert isinstance(ref, Var)
+            env[ref.id] = next(results)
+
+
+@lru_cache(maxsize=1 << 14)
+def discharge_template(
+    book: RuleBook, prim: Primitive, types: tuple[Type, ...], is_ref: Mask, used: Mask
+) -> DischargeTemplate:
+    """The template of one application, without what computes results that nobody uses."""
+    rule = book.of(prim).discharge
+    if isinstance(rule, Never):
+        raise rule.error(prim, "discharge")
+    b = RuleBuilder(book, types)
+    outs, contents = rule(b, prim, tuple(b.binders), is_ref)
+    kept = [a for a, flag in zip(outs, used, strict=True) if flag]
+    new = [a for a in contents if a is not None]
+    changed = tuple(i for i, a in enumerate(contents) if a is not None)
+    return DischargeTemplate(template(without_dead(b.finish([*kept, *new]))), changed)
+
+
+def contents_type(type_: Type) -> Type:
+    """The type of what a reference holds; an array's own type."""
+    return type_.inner if isinstance(type_, RefType) else type_
