@@ -82,6 +82,7 @@ class Trace:
         parent: the trace that encloses this one.
         builder: collects the equations.
         alive: false once the program is finished; its tracers are leaks from then on.
+        on_values: whether Python may ask for values; while something is compiled it may not.
     """
 
     __slots__ = (
@@ -95,13 +96,17 @@ class Trace:
         "handles",
         "label",
         "names",
+        "on_values",
         "parent",
     )
 
-    def __init__(self, handles: Handles, label: str, parent: Trace | None) -> None:
+    def __init__(
+        self, handles: Handles, label: str, parent: Trace | None, on_values: bool = False
+    ) -> None:
         self.handles = handles
         self.label = label
         self.parent = parent
+        self.on_values = on_values
         self.builder = Builder()
         self.alive = True
         self.names: list[str] = []
@@ -199,7 +204,7 @@ class Trace:
         """
         if isinstance(atom, Lit):
             return literal_value(atom)
-        if not isinstance(atom.type, RefType):
+        if self.on_values and not isinstance(atom.type, RefType):
             self._evaluate_so_far()
             found = self._values.get(atom.id)
             if found is not None:

@@ -1,0 +1,1 @@
+"""Transformations of Python callables: each traces, composes passes, and runs the result."""

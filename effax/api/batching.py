@@ -1,0 +1,173 @@
+"""``vmap``: a callable over one more axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from returns.result import Failure, Success
+
+from effax import tree
+from effax.bind import Operand, run
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.types import RefType, Type, ref_type
+from effax.ref import Ref
+from effax.tracing import FlatArgs, FlatFunction, flat_args, trace_flat
+from effax.transforms.vmap import vmap as vmap_pass
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def vmap(
+    fun: Callable[P, R],
+    in_axes: int | None | Sequence[Any] | dict[str, Any] = 0,
+    out_axes: Any = 0,
+    axis_name: Hashable | None = None,
+    axis_size: int | None = None,
+) -> Callable[P, R]:
+    """Map ``fun`` over axes of its arguments; the results get the axis.
+
+    Args:
+        fun: a function of trees of arrays and references.
+        in_axes: an axis for all arguments, or one an argument; trees of axes are prefixes of the
+            arguments. None: the argument has no such axis.
+        out_axes: where the axis goes in the results, in the same way.
+        axis_name: accepted for JAX's sake where it is None; there are no collectives.
+        axis_size: the length of the axis, where no argument has it.
+
+    Raises:
+        BadArgument: ``in_axes`` does not fit the arguments; no length is known.
+        IllTyped: an argument lacks the axis, or lengths differ.
+        TransformError: a reference that is closed over is written.
+    """
+    if axis_name is not None:
+        raise BadArgument(
+            "vmap: named axes are not supported", expected="None", found=repr(axis_name)
+        )
+
+    @wraps(fun)
+    def batched(*args: P.args, **kwargs: P.kwargs) -> Any:
+        flat_in = flat_args(fun, args, dict(kwargs))
+        axes = _in_axes(in_axes, args, dict(kwargs), flat_in)
+        size = _common_size(axes, flat_in, axis_size)
+        flat = _traced(fun, flat_in, axes)
+        return _mapped(flat, flat_in, axes, size, out_axes)
+
+    return batched
+
+
+def _in_axes(
+    in_axes: object, args: Sequence[object], kwargs: dict[str, object], flat_in: FlatArgs
+) -> list[int | None]:
+    """One axis a leaf; keyword arguments have their axis in front. Negative axes are counted up."""
+    prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    if isinstance(prefix, tuple) and len(prefix) != len(args):
+        raise BadArgument(
+            "vmap: in_axes has another length than there are positional arguments",
+            expected=str(len(args)),
+            found=str(len(prefix)),
+        )
+    full = tree.unflatten(flat_in.treedef, range(len(flat_in.leaves)))
+    try:
+        axes = tree.broadcast_prefix((prefix, 0), full)
+    except ValueError as error:
+        raise BadArgument(
+            "vmap: in_axes is no prefix of the arguments", found=f"{in_axes!r}: {error}"
+        ) from None
+    return [
+        _axis(axis, x.type, name)
+        for axis, x, name in zip(axes, flat_in.leaves, flat_in.names, strict=True)
+    ]
+
+
+def _axis(axis: object, type_: Type, name: str) -> int | None:
+    if axis is None:
+        return None
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        raise BadArgument(
+            f"vmap: the axis of {name} is no axis", expected="an int or None", found=repr(axis)
+        )
+    ndim = len(type_.shape)
+    if not -ndim <= axis < ndim:
+        raise IllTyped(
+            f"vmap: {name} has no axis {axis} to map over",
+            expected=f"an axis in range({-ndim}, {ndim})" if ndim else "None, for a scalar",
+            found=f"{axis}, for {type_}",
+            remedy="set its entry in in_axes to None, or give it the axis",
+        )
+    return axis % ndim
+
+
+def _common_size(axes: Sequence[int | None], flat_in: FlatArgs, given: int | None) -> int:
+    sizes: dict[int, str] = {} if given is None else {int(given): "axis_size"}
+    for axis, x, name in zip(axes, flat_in.leaves, flat_in.names, strict=True):
+        if axis is not None:
+            sizes.setdefault(x.type.shape[axis], name)
+    if not sizes:
+        raise BadArgument(
+            "vmap: no argument is mapped, so the length of the axis is not known",
+            remedy="map at least one argument, or pass axis_size",
+        )
+    if len(sizes) > 1:
+        found = ", ".join(f"{n} for {name}" for n, name in sizes.items())
+        raise IllTyped("vmap: mapped axes have different lengths", "one length", found)
+    return next(iter(sizes))
+
+
+def _without_axis(type_: Type, axis: int | None) -> Type:
+    if axis is None:
+        return type_
+    shape = type_.shape[:axis] + type_.shape[axis + 1 :]
+    if isinstance(type_, RefType):
+        return ref_type(type_.inner.update(shape=shape), type_.kind)
+    return type_.update(shape=shape)
+
+
+def _traced(
+    fun: Callable[..., object], flat_in: FlatArgs, axes: Sequence[int | None]
+) -> FlatFunction:
+    """Trace for one lane: the values of what is not mapped are known, the others are not."""
+    types = [_without_axis(x.type, a) for x, a in zip(flat_in.leaves, axes, strict=True)]
+    outers: list[Operand | None] = [
+        x if a is None or isinstance(x, Ref) else None
+        for x, a in zip(flat_in.leaves, axes, strict=True)
+    ]
+    name = getattr(fun, "__name__", type(fun).__name__)
+    known = [a is None for a in axes]
+    return trace_flat(
+        fun, flat_in.treedef, types, flat_in.names, f"vmap({name})", outers, known
+    )
+
+
+def _mapped(
+    flat: FlatFunction, flat_in: FlatArgs, axes: Sequence[int | None], size: int, out_axes: object
+) -> Any:
+    targets = _out_axes(out_axes, flat)
+    in_axes = [*[None] * len(flat.consts), *axes]
+    match vmap_pass(flat.jaxpr, size, in_axes, targets):
+        case Success(done):
+            outs = run(done.jaxpr, [*flat.consts, *flat_in.leaves])
+            return tree.unflatten(flat.out_tree, outs)
+        case Failure(error):
+            raise error
+    raise AssertionError("a Result is a Success or a Failure")
+
+
+def _out_axes(out_axes: object, flat: FlatFunction) -> list[int | None]:
+    prefix = tuple(out_axes) if isinstance(out_axes, list) else out_axes
+    full = tree.unflatten(flat.out_tree, range(len(flat.jaxpr.outs)))
+    try:
+        axes = tree.broadcast_prefix(prefix, full)
+    except ValueError as error:
+        raise BadArgument(
+            "vmap: out_axes is no prefix of the results", found=f"{out_axes!r}: {error}"
+        ) from None
+    for axis in axes:
+        if axis is not None and not isinstance(axis, int | np.integer):
+            raise BadArgument("vmap: out_axes has an entry that is no axis", found=repr(axis))
+    return axes
+
+

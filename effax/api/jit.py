@@ -1,0 +1,331 @@
+"""``jit``: a callable compiled by XLA, references updated in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, cast
+
+import numpy as np
+from returns.io import IOFailure
+from returns.unsafe import unsafe_perform_io
+
+from effax import tree
+from effax.api.static import StaticArgs
+from effax.array import Array, DeviceArray, TracedArray, as_value
+from effax.bind import Operand, atom_in, bind
+from effax.config import config
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.prims.control import Jit
+from effax.ir.syntax import Jaxpr
+from effax.ir.trace import alias_error, current_trace
+from effax.ir.types import ArrayType, Type
+from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
+from effax.ref import EagerRef, Ref, TracedRef
+from effax.tracing import FlatFunction, arg_names, input_type, trace_flat
+from effax.tree import PyTreeDef
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Key = tuple[object, ...]
+
+
+class _Call(NamedTuple):
+    """One call taken apart: the callable left, its dynamic leaves, their tree, a cache key."""
+
+    fun: Callable[..., Any]
+    args: Sequence[object]
+    kwargs: dict[str, object]
+    leaves: list[Any]
+    treedef: PyTreeDef
+    key: Key
+
+
+class _Ready(NamedTuple):
+    """A compiled call: everything that is the same each time."""
+
+    program: CompiledProgram
+    consts: tuple[Operand, ...]
+    out_tree: PyTreeDef
+    out_types: tuple[ArrayType, ...]
+    refs: tuple[int, ...]
+    changed: tuple[int, ...]
+    one: bool
+
+
+class JitFunction(Generic[P, R]):
+    """A compiled callable. Calling it traces once for each structure and types of arguments."""
+
+    def __init__(self, fun: Callable[P, R], static: StaticArgs, inline: bool) -> None:
+        self._fun = fun
+        self._static = static
+        self._inline = inline
+        self._ready: dict[Key, _Ready] = {}
+        self._traced: dict[Key, FlatFunction] = {}
+        self._label = getattr(fun, "__name__", type(fun).__name__)
+        update_wrapper(self, fun)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        call = self._taken_apart(args, kwargs)
+        if current_trace() is not None:
+            return cast(R, self._staged(call))
+        ready = self._ready.get(call.key)
+        if ready is None:
+            ready = self._prepared(call)
+        return cast(R, _run(ready, call.leaves))
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """Bind as a method: the instance becomes the first argument."""
+        if instance is None:
+            return self
+        return _Bound(self, instance)
+
+    def _taken_apart(self, args: Sequence[object], kwargs: dict[str, Any]) -> _Call:
+        fun: Callable[..., Any] = self._fun
+        static_key: object = None
+        if self._static.nums or self._static.names:
+            static_key = self._static.key(args, kwargs)
+            fun, args, kwargs = self._static.split(fun, args, kwargs)
+        leaves, treedef = tree.flatten((args, kwargs))
+        types = [
+            x._type if type(x) is DeviceArray else input_type(x) for x in leaves
+        ]
+        key = (treedef, static_key, config.generation, *types)
+        return _Call(fun, args, kwargs, leaves, treedef, key)
+
+    def _trace(self, call: _Call) -> FlatFunction:
+        found = self._traced.get(call.key)
+        if found is not None:
+            _check_aliases(found, call)
+            return found
+        names = arg_names(call.fun, call.args, call.kwargs, len(call.leaves))
+        outers = [x if isinstance(x, Ref) else None for x in call.leaves]
+        types = cast("tuple[Type, ...]", call.key[3:])
+        label = f"jit({self._label})"
+        flat = trace_flat(call.fun, call.treedef, types, names, label, outers)
+        if not any(isinstance(c, TracedArray | TracedRef) for c in flat.consts):
+            self._traced[call.key] = flat
+        return flat
+
+    def _prepared(self, call: _Call) -> _Ready:
+        flat = self._trace(call)
+        program = _compiled(flat.jaxpr)
+        n_consts = len(flat.consts)
+        ready = _Ready(
+            program,
+            flat.consts,
+            flat.out_tree,
+            cast("tuple[ArrayType, ...]", flat.jaxpr.out_types),
+            tuple(i for i in program.discharged.refs if i >= n_consts),
+            program.discharged.changed,
+            flat.out_tree == tree.structure(0),
+        )
+        self._ready[call.key] = ready
+        return ready
+
+    def _staged(self, call: _Call) -> Any:
+        """The call inside of another trace: one equation, or its equations where inlined."""
+        flat = self._trace(call)
+        operands = [
+            x if isinstance(x, Array | Ref) else as_value(x) for x in call.leaves
+        ]
+        args = [*flat.consts, *operands]
+        if self._inline:
+            trace = current_trace()
+            assert trace is not None
+            atoms = [atom_in(trace, a) for a in args]
+            outs: Sequence[object] = [
+                TracedArray(trace, a) for a in trace.builder.inline_jaxpr(flat.jaxpr, atoms)
+            ]
+        else:
+            outs = bind(Jit(flat.jaxpr, self._label), *args)
+        return tree.unflatten(flat.out_tree, outs)
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
+        """Trace and lower for these arguments, without compiling."""
+        call = self._taken_apart(args, dict(kwargs))
+        flat = self._trace(call)
+        return Lowered(flat, call.treedef)
+
+    def trace(self, *args: P.args, **kwargs: P.kwargs) -> Jaxpr:
+        """The program for these arguments."""
+        return self._trace(self._taken_apart(args, dict(kwargs))).jaxpr
+
+    def clear_cache(self) -> None:
+        """Forget what was traced and compiled for this callable."""
+        self._ready.clear()
+        self._traced.clear()
+
+
+class _Bound:
+    """A compiled method of an instance."""
+
+    def __init__(self, fun: JitFunction[..., Any], instance: object) -> None:
+        self.fun = fun
+        self.instance = instance
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        return self.fun(self.instance, *args, **kwargs)
+
+
+def _check_aliases(flat: FlatFunction, call: _Call) -> None:
+    """A kept trace was checked for other references: check those of this call. Raises RefError."""
+    seen: dict[int, int] = {}
+    closed = {id(c) for c in flat.consts if isinstance(c, Ref)}
+    for i, x in enumerate(call.leaves):
+        if not isinstance(x, Ref):
+            continue
+        name = flat.jaxpr.name_of(len(flat.consts) + i)
+        if id(x) in closed:
+            raise alias_error(f"jit gets a reference as {name} and closes over it")
+        if id(x) in seen:
+            first = flat.jaxpr.name_of(len(flat.consts) + seen[id(x)])
+            raise alias_error(f"jit gets one reference as {first} and as {name}")
+        seen[id(x)] = i
+
+
+def _compiled(jaxpr: Jaxpr) -> CompiledProgram:
+    result = compile_program(jaxpr)
+    if isinstance(result, IOFailure):
+        raise unsafe_perform_io(result.failure())
+    return unsafe_perform_io(result.unwrap())
+
+
+def _run(ready: _Ready, leaves: Sequence[Any]) -> Any:
+    consts = ready.consts
+    changed = ready.changed
+    if ready.refs:
+        _check_distinct(ready, leaves)
+    buffers = [
+        x._buffer or x.buffer if type(x) is DeviceArray else _buffer_of(x)
+        for x in ((*consts, *leaves) if consts else leaves)
+    ]
+    results = ready.program.executable(buffers)
+    if changed:
+        n = len(ready.out_types)
+        operands = (*consts, *leaves)
+        for i, new in zip(changed, results[n:], strict=True):
+            operands[i].replace_buffer(new)
+        results = results[:n]
+    outs = [DeviceArray(None, t, r) for t, r in zip(ready.out_types, results, strict=True)]
+    return outs[0] if ready.one else tree.unflatten(ready.out_tree, outs)
+
+
+def _check_distinct(ready: _Ready, leaves: Sequence[Any]) -> None:
+    refs = [leaves[i - len(ready.consts)] for i in ready.refs]
+    ids = {id(r) for r in refs}
+    aliased = len(ids) < len(refs) or any(id(c) in ids for c in ready.consts)
+    if aliased:
+        names = [ready.program.jaxpr.name_of(i) for i in ready.refs]
+        raise alias_error(
+            f"jit gets one reference twice, or one that it closes over, among {', '.join(names)}"
+        )
+
+
+def _buffer_of(x: object) -> Any:
+    if isinstance(x, EagerRef):
+        return x.pinned()
+    if isinstance(x, TracedArray | TracedRef):
+        raise IllTyped(
+            "a traced value reaches a call outside of its trace", found=str(x.atom.type)
+        )
+    return as_value(x).buffer  # type: ignore[attr-defined]  # values outside of traces are DeviceArrays
+
+
+class Lowered:
+    """A call that was lowered for certain types of arguments."""
+
+    def __init__(self, flat: FlatFunction, in_tree: PyTreeDef) -> None:
+        self._flat = flat
+        self._in_tree = in_tree
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """The program, references and all."""
+        return self._flat.jaxpr
+
+    def as_text(self) -> str:
+        """The StableHLO module."""
+        return stablehlo_of(self._flat.jaxpr)[1].text
+
+    def compile(self) -> Compiled:
+        """Compile it, or find it among the programs compiled before."""
+        return Compiled(_compiled(self._flat.jaxpr), self._flat, self._in_tree)
+
+
+class Compiled:
+    """A compiled call for certain types of arguments."""
+
+    def __init__(self, program: CompiledProgram, flat: FlatFunction, in_tree: PyTreeDef) -> None:
+        self._program = program
+        self._flat = flat
+        self._in_tree = in_tree
+
+    @property
+    def program(self) -> CompiledProgram:
+        """The compiled program, which runs on buffers."""
+        return self._program
+
+    def as_text(self) -> str:
+        """The optimised program, as XLA's HLO text."""
+        return self._program.executable.optimized_hlo()
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates: flops, bytes accessed, ..."""
+        return self._program.executable.cost_analysis()
+
+    def memory_analysis(self) -> object:
+        """Bytes for arguments, results and temporaries."""
+        return self._program.executable.memory_analysis()
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        leaves, treedef = tree.flatten((args, kwargs))
+        n_consts = len(self._flat.consts)
+        if treedef != self._in_tree:
+            raise IllTyped("a compiled call gets another structure of arguments than it has")
+        wanted = self._flat.jaxpr.in_types[n_consts:]
+        for i, (x, type_) in enumerate(zip(leaves, wanted, strict=True)):
+            found = input_type(x)
+            if found.shape != type_.shape or found.dtype != type_.dtype:
+                raise IllTyped(
+                    f"a compiled call gets another type as {self._flat.jaxpr.name_of(n_consts + i)}",
+                    expected=str(type_),
+                    found=str(found),
+                )
+        discharged = self._program.discharged
+        ready = _Ready(
+            self._program,
+            self._flat.consts,
+            self._flat.out_tree,
+            cast("tuple[ArrayType, ...]", self._flat.jaxpr.out_types),
+            tuple(i for i in discharged.refs if i >= n_consts),
+            discharged.changed,
+            False,
+        )
+        return _run(ready, [np.asarray(x) if isinstance(x, np.generic) else x for x in leaves])
+
+
+def jit(
+    fun: Callable[P, R],
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    inline: bool = False,
+) -> JitFunction[P, R]:
+    """Compile ``fun`` with XLA, once for each structure and types of its arguments.
+
+    References that it takes or closes over are updated in place: their addresses stay the same.
+
+    Args:
+        fun: a function of trees of arrays and references.
+        static_argnums: positions of arguments that are compared by value and not traced.
+        static_argnames: names of such arguments.
+        inline: inside of another trace, put the equations in the place of one call.
+
+    Raises:
+        BadArgument: ``fun`` is not callable, or a static argument does not exist.
+    """
+    if not callable(fun):
+        raise BadArgument("jit takes a function", found=f"{type(fun).__name__}: {fun!r:.60}")
+    return JitFunction(fun, StaticArgs.of(fun, static_argnums, static_argnames), inline)

@@ -1,0 +1,115 @@
+"""Programs of Python callables as values: ``make_jaxpr``, ``eval_shape``, ``typeof``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ParamSpec, cast
+
+from effax import tree
+from effax.api.static import StaticArgs
+from effax.config import allowed
+from effax.ir.dtypes import DType
+from effax.ir.syntax import ClosedJaxpr
+from effax.ir.types import ArrayType, Shape, Type, array_type
+from effax.ref import Ref
+from effax.tracing import FlatFunction, arg_names, input_type, trace_flat
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class ShapeDtypeStruct:
+    """The shape and dtype of an array, without its elements."""
+
+    shape: Shape
+    dtype: DType
+    weak_type: bool = False
+
+    def __init__(self, shape: Sequence[int], dtype: object, weak_type: bool = False) -> None:
+        object.__setattr__(self, "shape", tuple(shape))
+        object.__setattr__(self, "dtype", allowed(dtype))
+        object.__setattr__(self, "weak_type", weak_type)
+
+    @property
+    def type(self) -> ArrayType:
+        """The array type that this stands for."""
+        return array_type(self.shape, self.dtype, self.weak_type)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.type.size
+
+
+def typeof(x: object) -> Type:
+    """The type of a value, a reference, or a shape-and-dtype."""
+    return x.type if isinstance(x, ShapeDtypeStruct) else input_type(x)
+
+
+def trace_abstractly(
+    fun: Callable[..., object],
+    args: Sequence[object],
+    kwargs: dict[str, object],
+    static: StaticArgs,
+    label: str,
+) -> tuple[FlatFunction, list[Any]]:
+    """Trace on types alone; gives the function and the dynamic leaves."""
+    call, args, kwargs = static.split(fun, args, kwargs)
+    leaves, treedef = tree.flatten((tuple(args), kwargs))
+    names = arg_names(call, args, kwargs, len(leaves))
+    types = [typeof(x) for x in leaves]
+    outers = [x if isinstance(x, Ref) else None for x in leaves]
+    return trace_flat(call, treedef, types, names, label, outers), leaves
+
+
+def make_jaxpr(
+    fun: Callable[P, object],
+    static_argnums: int | Sequence[int] = (),
+    return_shape: bool = False,
+) -> Callable[P, ClosedJaxpr]:
+    """A function that gives the program of ``fun`` for arguments of the types given.
+
+    Arguments may be arrays, numbers, references or ``ShapeDtypeStruct``s. With ``return_shape``
+    it gives a pair with the tree of the results' shapes and dtypes.
+    """
+    static = StaticArgs.of(fun, static_argnums, ())
+
+    @wraps(fun)
+    def traced(*args: P.args, **kwargs: P.kwargs) -> ClosedJaxpr:
+        flat, _ = trace_abstractly(fun, args, dict(kwargs), static, f"make_jaxpr of {_name(fun)}")
+        closed = ClosedJaxpr(flat.jaxpr, flat.consts)
+        if return_shape:
+            return cast(ClosedJaxpr, (closed, _shapes(flat)))
+        return closed
+
+    return traced
+
+
+def eval_shape(fun: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> Any:
+    """The tree of shapes and dtypes that ``fun`` gives, without computing anything."""
+    flat, _ = trace_abstractly(
+        fun, args, dict(kwargs), StaticArgs((), ()), f"eval_shape of {_name(fun)}"
+    )
+    return _shapes(flat)
+
+
+def _shapes(flat: FlatFunction) -> Any:
+    structs = [
+        ShapeDtypeStruct(t.shape, t.dtype, t.weak)
+        for t in flat.jaxpr.out_types
+        if isinstance(t, ArrayType)
+    ]
+    return tree.unflatten(flat.out_tree, structs)
+
+
+def _name(fun: Callable[..., object]) -> str:
+    return getattr(fun, "__name__", type(fun).__name__)
+
+

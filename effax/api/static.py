@@ -1,0 +1,115 @@
+"""Arguments that are compared by value instead of being traced."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from effax.ir.errors import BadArgument
+
+
+class StaticArgs(NamedTuple):
+    """Which arguments of a callable are static: positions and names."""
+
+    nums: tuple[int, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        fun: Callable[..., object],
+        argnums: int | Sequence[int] | None,
+        argnames: str | Sequence[str] | None,
+    ) -> StaticArgs:
+        """From what users write; positions imply names and names imply positions."""
+        nums = (argnums,) if isinstance(argnums, int) else tuple(argnums or ())
+        names = (argnames,) if isinstance(argnames, str) else tuple(argnames or ())
+        if not nums and not names:
+            return cls((), ())
+        try:
+            parameters = list(inspect.signature(fun).parameters.values())
+        except (TypeError, ValueError):
+            return cls(nums, names)
+        return cls._completed(parameters, nums, names)
+
+    @classmethod
+    def _completed(
+        cls, parameters: list[inspect.Parameter], nums: tuple[int, ...], names: tuple[str, ...]
+    ) -> StaticArgs:
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        positional = [p.name for p in parameters if p.kind in kinds]
+        variadic = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
+        keywords = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+        for n in nums:
+            if not variadic and not -len(positional) <= n < len(positional):
+                raise BadArgument(
+                    "static_argnums names a position that the function does not have",
+                    expected=f"less than {len(positional)}",
+                    found=str(n),
+                )
+        for name in names:
+            if not keywords and name not in [p.name for p in parameters]:
+                raise BadArgument(
+                    "static_argnames has a name that the function does not have",
+                    expected=", ".join(p.name for p in parameters),
+                    found=name,
+                )
+        nums = tuple(n % len(positional) if n < 0 else n for n in nums)
+        all_nums = {*nums, *(positional.index(n) for n in names if n in positional)}
+        all_names = {*names, *(positional[n] for n in nums if n < len(positional))}
+        return cls(tuple(sorted(all_nums)), tuple(sorted(all_names)))
+
+    def split(
+        self, fun: Callable[..., Any], args: Sequence[object], kwargs: dict[str, object]
+    ) -> tuple[Callable[..., Any], Sequence[object], dict[str, object]]:
+        """The callable with static arguments filled in, and the arguments that are left."""
+        if not self.nums and not self.names:
+            return fun, args, kwargs
+        static = {n: args[n] for n in self.nums if n < len(args)}
+        named = {k: v for k, v in kwargs.items() if k in self.names}
+        rest = [a for i, a in enumerate(args) if i not in static]
+        kept = {k: v for k, v in kwargs.items() if k not in named}
+        return _Filled(fun, static, named), rest, kept
+
+    def key(self, args: Sequence[object], kwargs: dict[str, object]) -> Hashable:
+        """The static values, as a key. Raises BadArgument where one is not hashable."""
+        values = [args[n] for n in self.nums if n < len(args)]
+        named = [(k, kwargs[k]) for k in self.names if k in kwargs]
+        try:
+            hash((tuple(values), tuple(named)))
+        except TypeError:
+            bad = next(v for v in [*values, *(v for _, v in named)] if not _hashable(v))
+            raise BadArgument(
+                "a static argument is not hashable",
+                expected="a value with __hash__ and __eq__",
+                found=f"{type(bad).__name__}: {bad!r:.60}",
+                remedy="use a tuple in the place of a list, or do not make it static",
+            ) from None
+        return tuple((type(v), v) for v in values), tuple((k, type(v), v) for k, v in named)
+
+
+def _hashable(x: object) -> bool:
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
+
+
+class _Filled:
+    """A callable with some positional and keyword arguments filled in."""
+
+    def __init__(
+        self, fun: Callable[..., Any], static: dict[int, object], named: dict[str, object]
+    ) -> None:
+        self.fun = partial(fun, **named)
+        self.static = static
+        self.__name__ = getattr(fun, "__name__", type(fun).__name__)
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        rest = iter(args)
+        total = len(args) + len(self.static)
+        full = [self.static[i] if i in self.static else next(rest) for i in range(total)]
+        return self.fun(*full, **kwargs)

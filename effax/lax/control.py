@@ -1,0 +1,467 @@
+"""Control flow on traced values: scan, map, cond, switch, while_loop, fori_loop.
+
+A body may close over arrays, traced values and references; what it closes over becomes constants
+of the loop or the branch. References are closed over or scanned, never carried or returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+
+from effax import operators as ops
+from effax import tree
+from effax.array import Array, DeviceArray, as_value
+from effax.bind import Operand, bind
+from effax.effects import Rule
+from effax.ir.build import Builder
+from effax.ir.dtypes import family
+from effax.ir.errors import BadArgument, IllTyped, RefError
+from effax.ir.prims.control import Cond, Scan, While, element_type, fits
+from effax.ir.prims.elementwise import ConvertElementType
+from effax.ir.syntax import Jaxpr
+from effax.ir.trace import alias_error, identity
+from effax.ir.types import ArrayType, Type
+from effax.numpy.promotion import converted
+from effax.ref import Ref
+from effax.tracing import FlatFunction, shown_tree, trace_flat
+from effax.tree import PyTreeDef
+
+Carry = TypeVar("Carry")
+
+
+class _Leaves(NamedTuple):
+    """A tree of operands taken apart, with names for messages."""
+
+    leaves: list[Operand]
+    treedef: PyTreeDef
+    names: list[str]
+
+    @property
+    def types(self) -> list[Type]:
+        return [x.type for x in self.leaves]
+
+
+def _operands(value: object, name: str) -> _Leaves:
+    leaves, treedef = tree.flatten(value)
+    names = [name + path for path in tree.paths(value)]
+    operands: list[Operand] = [
+        x if isinstance(x, Array | Ref) else as_value(x, n)
+        for x, n in zip(leaves, names, strict=True)
+    ]
+    return _Leaves(operands, treedef, names)
+
+
+def _no_refs(carried: _Leaves, what: str) -> None:
+    for x, name in zip(carried.leaves, carried.names, strict=True):
+        if isinstance(x, Ref):
+            error = RefError(
+                f"{what}: {name} is a reference",
+                expected="an array",
+                found=str(x.type),
+                remedy="close over the reference instead of carrying it",
+            )
+            error.rule = Rule.ESCAPE.code
+            raise error
+
+
+def _call_tree(*parts: PyTreeDef) -> PyTreeDef:
+    """The structure of ``(args, kwargs)`` for a call with these argument structures."""
+    args = tuple(tree.unflatten(p, [0] * p.num_leaves) for p in parts)
+    return tree.structure((args, {}))
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Carry,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Carry, Any]:
+    """Loop over leading axes, with a carry.
+
+    Args:
+        f: ``(carry, x) -> (carry, y)``; ``x`` is one element of ``xs`` along its leading axis.
+        init: the first carry, a tree of arrays.
+        xs: a tree of arrays and references, all of one leading size, or None. A reference is
+            given to ``f`` as a view of its element, which may be written.
+        length: the number of steps; needed where ``xs`` has no leaves.
+        reverse: whether to go from the last element to the first.
+        unroll: how many steps one iteration of the compiled loop takes (True: all).
+
+    Returns:
+        The last carry, and the tree of stacked ``y``s.
+
+    Raises:
+        IllTyped: ``f`` gives another carry type than it takes, or leading sizes differ.
+        RefError: a reference is carried, returned, or reaches the loop twice.
+    """
+    carry = _operands(init, "init")
+    scanned = _operands(xs, "xs")
+    _no_refs(carry, "scan")
+    n = _length(scanned, length)
+    types = [element_type(t) for t in scanned.types]
+
+    def body(carry_types: Sequence[Type]) -> FlatFunction:
+        return trace_flat(
+            f,
+            _call_tree(carry.treedef, scanned.treedef),
+            [*carry_types, *types],
+            [*carry.names, *scanned.names],
+            "the body of scan",
+            [*[None] * len(carry_types), *scanned.leaves],
+            result_names="the result",
+        )
+
+    flat, carry_leaves = _with_stable_carry(carry, body, "scan", _scan_carry_tree)
+    carry_tree, y_tree = _pair(flat.out_tree)
+    n_carry = len(carry.leaves)
+    steps = max(n, 1) if unroll is True else max(int(unroll), 1)
+    prim = Scan(flat.jaxpr, n, reverse, len(flat.consts), n_carry, steps)
+    outs = bind(prim, *flat.consts, *carry_leaves, *scanned.leaves)
+    return (
+        tree.unflatten(carry_tree, outs[:n_carry]),
+        tree.unflatten(y_tree, outs[n_carry:]),
+    )
+
+
+def _length(scanned: _Leaves, length: int | None) -> int:
+    sizes: dict[int, str] = {}
+    for x, name in zip(scanned.leaves, scanned.names, strict=True):
+        if not x.type.shape:
+            raise IllTyped(
+                f"scan: {name} has no leading axis to scan over",
+                expected="at least one axis",
+                found=str(x.type),
+            )
+        sizes.setdefault(x.type.shape[0], name)
+    if length is not None:
+        sizes.setdefault(int(length), "length")
+    if not sizes:
+        raise BadArgument(
+            "scan does not know how many steps to take",
+            remedy="pass `length`, or scan over at least one array",
+        )
+    if len(sizes) > 1:
+        found = ", ".join(f"{n} for {name}" for n, name in sizes.items())
+        raise IllTyped("scan: leading sizes differ", expected="one leading size", found=found)
+    return next(iter(sizes))
+
+
+def _pair(out_tree: PyTreeDef) -> tuple[PyTreeDef, PyTreeDef]:
+    carry, ys = out_tree.children()
+    return carry, ys
+
+
+def _scan_carry_tree(flat: FlatFunction) -> PyTreeDef:
+    if flat.out_tree.type is not tuple or flat.out_tree.num_children != 2:
+        raise IllTyped(
+            "scan: the body must give a pair (carry, y)",
+            expected="(carry, y)",
+            found=shown_tree(flat.out_tree),
+        )
+    return _pair(flat.out_tree)[0]
+
+
+def _whole_tree(flat: FlatFunction) -> PyTreeDef:
+    return flat.out_tree
+
+
+def _with_stable_carry(
+    carry: _Leaves,
+    trace: Callable[[Sequence[Type]], FlatFunction],
+    what: str,
+    carry_tree: Callable[[FlatFunction], PyTreeDef],
+) -> tuple[FlatFunction, list[Operand]]:
+    """Trace a body whose carry goes in and out with one type; weak types give way.
+
+    Raises IllTyped, leaf by leaf, where the types differ by more than that.
+    """
+    leaves = list(carry.leaves)
+    for _ in range(2):
+        types = [x.type for x in leaves]
+        flat = trace(types)
+        found_tree = carry_tree(flat)
+        if found_tree != carry.treedef:
+            raise IllTyped(
+                f"{what}: the body gives a carry of another structure than it takes",
+                expected=shown_tree(carry.treedef),
+                found=shown_tree(found_tree),
+            )
+        outs = flat.jaxpr.out_types[: len(leaves)]
+        if all(have is want for have, want in zip(outs, types, strict=True)):
+            return flat, leaves
+        leaves = [
+            _promoted(x, out, name, what)
+            for x, out, name in zip(leaves, outs, carry.names, strict=True)
+        ]
+        if all(x.type is t for x, t in zip(leaves, types, strict=True)):
+            # What differs is weakness of a result only: the carry's own type holds.
+            return flat, leaves
+    _check_carry(carry.names, [x.type for x in leaves], trace, what)
+    return trace([x.type for x in leaves]), leaves
+
+
+def _promoted(x: Operand, out: Type, name: str, what: str) -> Operand:
+    """The carry leaf with its weak dtype replaced by the body's, where that is enough."""
+    assert isinstance(x, Array)
+    have = x.type
+    if have is out or not isinstance(out, ArrayType):
+        return x
+    if have.shape == out.shape and have.weak and not out.weak:
+        if _rank(have) <= _rank(out):
+            return converted(x, out.dtype, False)
+    if have.shape == out.shape and have.dtype == out.dtype:
+        return x
+    raise IllTyped(
+        f"{what}: {name} goes into the body with one type and comes out with another",
+        expected=str(have),
+        found=str(out),
+        remedy=f"give the carry that type first, or convert the result: `.astype('{have.dtype}')`",
+    )
+
+
+def _rank(type_: ArrayType) -> int:
+    return ("bool", "uint", "int", "float", "complex").index(family(type_.dtype))
+
+
+def _check_carry(
+    names: Sequence[str],
+    types: Sequence[Type],
+    trace: Callable[[Sequence[Type]], FlatFunction],
+    what: str,
+) -> None:
+    outs = trace(types).jaxpr.out_types
+    for name, have, want in zip(names, outs, types, strict=False):
+        if not fits(have, want):
+            raise IllTyped(
+                f"{what}: {name} goes into the body with one type and comes out with another",
+                expected=str(want),
+                found=str(have),
+                remedy="convert the result to the carry's type",
+            )
+
+
+def map(  # noqa: A001  JAX's name
+    f: Callable[[Any], Any], xs: Any
+) -> Any:
+    """``f`` of each element of ``xs`` along the leading axis, in order; results are stacked."""
+    return scan(lambda _, x: (None, f(x)), None, xs)[1]
+
+
+def _shared_consts(
+    flats: Sequence[FlatFunction],
+) -> tuple[list[Operand], list[Jaxpr]]:
+    """The programs over one list of constants: the union of theirs, in order of appearance."""
+    union: dict[int, Operand] = {}
+    for flat in flats:
+        for c in flat.consts:
+            union.setdefault(identity(c), c)
+    keys = list(union)
+    jaxprs = [_over_consts(flat, keys, [union[k].type for k in keys]) for flat in flats]
+    return list(union.values()), jaxprs
+
+
+def _over_consts(flat: FlatFunction, keys: Sequence[int], types: Sequence[Type]) -> Jaxpr:
+    if [identity(c) for c in flat.consts] == list(keys):
+        return flat.jaxpr
+    n = len(flat.consts)
+    b = Builder([*types, *flat.jaxpr.in_types[n:]])
+    place = {k: v for k, v in zip(keys, b.binders, strict=False)}
+    args = [*(place[identity(c)] for c in flat.consts), *b.binders[len(keys) :]]
+    outs = b.inline_jaxpr(flat.jaxpr, args)
+    names = [*[""] * len(keys), *flat.jaxpr.names[n:]]
+    return b.finish(outs, len(keys), names)
+
+
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Carry
+) -> Carry:
+    """Apply ``body_fun`` to a carry while ``cond_fun`` of it is true.
+
+    The condition and the body may close over the same references.
+
+    Raises:
+        IllTyped: the condition does not give a boolean scalar, or the body another carry type.
+        RefError: a reference is carried or returned.
+    """
+    carry = _operands(init_val, "init_val")
+    _no_refs(carry, "while_loop")
+    call = _call_tree(carry.treedef)
+
+    def body(types: Sequence[Type]) -> FlatFunction:
+        return trace_flat(body_fun, call, types, carry.names, "the body of while_loop")
+
+    flat, leaves = _with_stable_carry(carry, body, "while_loop", _whole_tree)
+    types = [x.type for x in leaves]
+    test = trace_flat(cond_fun, call, types, carry.names, "the condition of while_loop")
+    _check_predicate(test)
+    consts, (cond_jaxpr, body_jaxpr) = _shared_consts([test, flat])
+    outs = bind(While(cond_jaxpr, body_jaxpr, len(consts)), *consts, *leaves)
+    return cast(Carry, tree.unflatten(carry.treedef, outs))
+
+
+def _check_predicate(test: FlatFunction) -> None:
+    types = test.jaxpr.out_types
+    if len(types) != 1 or types[0].shape != () or types[0].dtype != np.bool_:
+        raise IllTyped(
+            "while_loop: the condition must give one boolean scalar",
+            expected="bool[]",
+            found=", ".join(str(t) for t in types) or "nothing",
+        )
+
+
+def fori_loop(
+    lower: object,
+    upper: object,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Carry,
+    *,
+    unroll: int | bool | None = None,
+) -> Carry:
+    """``for i in range(lower, upper): val = body_fun(i, val)``.
+
+    With static bounds it is a ``scan``, which can be differentiated in reverse; with traced ones
+    a ``while_loop``.
+    """
+    static = all(isinstance(x, int | np.integer | DeviceArray) for x in (lower, upper))
+    if static:
+        first, last = int(cast(int, lower)), int(cast(int, upper))
+        start = as_value(first if isinstance(lower, int) else lower, "lower")
+        index0 = start if start.type.weak is False else ops.asarray(start, start.dtype)
+
+        def step(state: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], None]:
+            i, value = state
+            return (ops.add(i, 1), body_fun(i, value)), None
+
+        steps = max(last - first, 0)
+        (_, value), _ = scan(step, (index0, init_val), None, steps, unroll=unroll or 1)
+        return cast(Carry, value)
+
+    def body(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        i, end, value = state
+        return ops.add(i, 1), end, body_fun(i, value)
+
+    first_index, end_index = _same_dtype(lower, upper)
+    result = while_loop(
+        lambda state: ops.less(state[0], state[1]), body, (first_index, end_index, init_val)
+    )
+    return cast(Carry, result[2])
+
+
+def _same_dtype(lower: object, upper: object) -> tuple[Array, Array]:
+    first, last = as_value(lower, "lower"), as_value(upper, "upper")
+    for x, name in ((first, "lower"), (last, "upper")):
+        if family(x.dtype) not in ("int", "uint") or x.shape:
+            raise IllTyped(f"fori_loop: {name} must be an integer scalar", found=str(x.type))
+    dtype = last.dtype if first.type.weak else first.dtype
+    return converted(first, dtype, False), converted(last, dtype, False)
+
+
+def cond(
+    pred: object, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
+) -> Any:
+    """``true_fun(*operands)`` where ``pred`` holds, else ``false_fun(*operands)``.
+
+    Raises:
+        IllTyped: ``pred`` is not a scalar, or the branches give results of different types.
+    """
+    test = as_value(pred, "the predicate of cond")
+    if test.shape:
+        raise IllTyped(
+            "cond: the predicate must be a scalar",
+            expected="bool[]",
+            found=str(test.type),
+            remedy="use `numpy.where` to select elementwise",
+        )
+    if test.dtype != np.bool_:
+        test = ops.not_equal(test, 0)
+    return _choose(test, [false_fun, true_fun], operands, ["false_fun", "true_fun"], "cond")
+
+
+def switch(index: object, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """``branches[index](*operands)``; an index outside moves to the nearest branch."""
+    if not branches:
+        raise BadArgument("switch needs at least one branch", found="none")
+    chosen = as_value(index, "the index of switch")
+    if chosen.shape or family(chosen.dtype) not in ("int", "uint"):
+        raise IllTyped("switch: the index must be an integer scalar", found=str(chosen.type))
+    if len(branches) == 1:
+        return branches[0](*operands)
+    clamped = ops.clip(chosen, 0, len(branches) - 1)
+    names = [f"branch {i}" for i in range(len(branches))]
+    return _choose(ops.astype(clamped, "int32"), branches, operands, names, "switch")
+
+
+def _choose(
+    index: Array,
+    branches: Sequence[Callable[..., Any]],
+    operands: Sequence[Any],
+    names: Sequence[str],
+    what: str,
+) -> Any:
+    args = _operands(tuple(operands), "operands")
+    call = tree.structure((tuple(operands), {}))
+    flats = [
+        trace_flat(f, call, args.types, args.names, f"{name} of {what}", args.leaves)
+        for f, name in zip(branches, names, strict=True)
+    ]
+    _check_branches(flats, names, what)
+    consts, jaxprs = _shared_consts(flats)
+    refs = {identity(x) for x in args.leaves if isinstance(x, Ref)}
+    if any(identity(c) in refs for c in consts):
+        raise alias_error(f"{what} gets a reference as operand, and a branch closes over it")
+    outs = bind(Cond(tuple(_agreed(jaxprs))), index, *consts, *args.leaves)
+    return tree.unflatten(flats[0].out_tree, outs)
+
+
+def _check_branches(flats: Sequence[FlatFunction], names: Sequence[str], what: str) -> None:
+    first = flats[0]
+    for flat, name in zip(flats[1:], names[1:], strict=True):
+        if flat.out_tree != first.out_tree:
+            raise IllTyped(
+                f"{what}: {name} gives another structure than {names[0]}",
+                expected=shown_tree(first.out_tree),
+                found=shown_tree(flat.out_tree),
+            )
+        paths = tree.paths(tree.unflatten(first.out_tree, range(first.out_tree.num_leaves)))
+        for have, want, path in zip(
+            flat.jaxpr.out_types, first.jaxpr.out_types, paths, strict=True
+        ):
+            if not fits(have, want) and not _weakly_fits(have, want):
+                raise IllTyped(
+                    f"{what}: result{path} of {name} has another type than that of {names[0]}",
+                    expected=str(want),
+                    found=str(have),
+                )
+
+
+def _weakly_fits(a: Type, b: Type) -> bool:
+    arrays = isinstance(a, ArrayType) and isinstance(b, ArrayType)
+    return arrays and a.shape == b.shape and (a.weak or b.weak)  # type: ignore[union-attr]  # both are arrays
+
+
+def _agreed(jaxprs: Sequence[Jaxpr]) -> list[Jaxpr]:
+    """The branches with weakly typed results converted to the type of a strong one."""
+    wanted: list[ArrayType] = []
+    for types in zip(*(j.out_types for j in jaxprs), strict=True):
+        arrays = [t for t in types if isinstance(t, ArrayType)]
+        strong = [t for t in arrays if not t.weak]
+        wanted.append(strong[0] if strong else max(arrays, key=_rank))
+    agreed = []
+    for jaxpr in jaxprs:
+        if all(t is w for t, w in zip(jaxpr.out_types, wanted, strict=True)):
+            agreed.append(jaxpr)
+            continue
+        b = Builder(jaxpr.in_types)
+        outs = [
+            a if a.type is w else b(ConvertElementType(w.dtype, w.weak), a)
+            for a, w in zip(b.inline_jaxpr(jaxpr, b.binders), wanted, strict=True)
+        ]
+        agreed.append(b.finish(outs, jaxpr.n_consts, jaxpr.names))
+    return agreed
+
+

@@ -1,0 +1,118 @@
+"""From a program to something that runs: discharge, lower, compile, keep.
+
+Compiled programs are kept by the *value* of the program: two functions with the same jaxpr
+compile once. Lowering is pure; compiling and running are not, and say so by ``IOResult``.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final
+
+from returns.io import IOFailure, IOResult, IOSuccess
+from returns.result import Failure, Success
+
+from effax.ir.errors import EffaxError, LoweringError
+from effax.ir.syntax import Jaxpr
+from effax.lowering import xla
+from effax.lowering.stablehlo import Module, lower
+from effax.transforms.dce import dce
+from effax.transforms.discharge import Discharged, discharge
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """A program that runs on buffers.
+
+    Attributes:
+        jaxpr: the program as it was given, references and all.
+        discharged: the effect-free program that was lowered, and which inputs are references.
+        module: the StableHLO module.
+        executable: takes one buffer an input; gives the results, then the new buffers of the
+            references that the program changes, in the memory of the old ones.
+    """
+
+    jaxpr: Jaxpr
+    discharged: Discharged
+    module: Module
+    executable: xla.Executable
+
+
+class _Kept:
+    """Compiled programs by value; the least recently used go first."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.programs: OrderedDict[Jaxpr, CompiledProgram] = OrderedDict()
+        self.lock = Lock()
+
+    def find(self, jaxpr: Jaxpr) -> CompiledProgram | None:
+        with self.lock:
+            found = self.programs.get(jaxpr)
+            if found is not None:
+                self.programs.move_to_end(jaxpr)
+            return found
+
+    def keep(self, jaxpr: Jaxpr, program: CompiledProgram) -> None:
+        with self.lock:
+            self.programs[jaxpr] = program
+            while len(self.programs) > self.limit:
+                self.programs.popitem(last=False)
+
+
+_kept: Final = _Kept(1024)
+
+
+def without_refs(jaxpr: Jaxpr) -> Discharged:
+    """The program with dead code and references removed. Raises TransformError."""
+    live = dce(jaxpr, (True,) * len(jaxpr.outs)).unwrap().jaxpr
+    match discharge(live):
+        case Success(done):
+            return done
+        case Failure(error):
+            raise error
+    raise AssertionError("a Result is a Success or a Failure")
+
+
+def stablehlo_of(jaxpr: Jaxpr, name: str = "main") -> tuple[Discharged, Module]:
+    """The discharged program and its module, references aliased to their new contents.
+
+    Raises:
+        EffaxError: a pass or the lowering of a primitive does not apply.
+    """
+    done = without_refs(jaxpr)
+    aliases = [(i, done.n_outs + k) for k, i in enumerate(done.changed)]
+    match lower(done.jaxpr, name=name, aliases=aliases):
+        case Success(module):
+            return done, module
+        case Failure(error):
+            raise error
+    raise AssertionError("a Result is a Success or a Failure")
+
+
+def compile_program(jaxpr: Jaxpr) -> IOResult[CompiledProgram, EffaxError]:
+    """Compile a program, or find it among those compiled before."""
+    found = _kept.find(jaxpr)
+    if found is not None:
+        return IOSuccess(found)
+    try:
+        done, module = stablehlo_of(jaxpr)
+        executable = xla.compile_module(module.text, len(done.jaxpr.binders), module.out_types)
+    except EffaxError as error:
+        return IOFailure(error)
+    program = CompiledProgram(jaxpr, done, module, executable)
+    _kept.keep(jaxpr, program)
+    return IOSuccess(program)
+
+
+def run_program(
+    program: CompiledProgram, buffers: Sequence[xla.Buffer]
+) -> IOResult[list[xla.Buffer], LoweringError]:
+    """Run a compiled program on one buffer an input."""
+    try:
+        return IOSuccess(program.executable(buffers))
+    except LoweringError as error:
+        return IOFailure(error)

@@ -1,0 +1,166 @@
+"""From Python callables on trees to programs on lists of arrays and references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from effax import tree
+from effax.array import Array, DeviceArray, TracedArray, as_value
+from effax.bind import Operand, atom_in, handle
+from effax.config import allowed
+from effax.effects import Rule
+from effax.ir.errors import IllTyped, RefError
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.trace import Trace, current_trace, tracing
+from effax.ir.types import ArrayType, Type, array_type
+from effax.numpy.promotion import literal
+from effax.ref import EagerRef, Ref, TracedRef
+from effax.tree import PyTreeDef
+
+
+class FlatArgs(NamedTuple):
+    """Arguments of a call as a list: operands, their structure, and how the user names them."""
+
+    leaves: list[Operand]
+    treedef: PyTreeDef
+    names: list[str]
+
+
+class FlatFunction(NamedTuple):
+    """A traced callable: the program, what its constants stand for, the results' structure."""
+
+    jaxpr: Jaxpr
+    consts: tuple[Operand, ...]
+    out_tree: PyTreeDef
+
+
+def flat_args(fun: Callable[..., object], args: Sequence[Any], kwargs: dict[str, Any]) -> FlatArgs:
+    """Flatten the arguments of a call. Raises IllTyped, with the argument's name, for a bad leaf."""
+    leaves, treedef = tree.flatten((tuple(args), kwargs))
+    names = arg_names(fun, args, kwargs, len(leaves))
+    operands: list[Operand] = [
+        x if isinstance(x, Array | Ref) else as_value(x, name)
+        for x, name in zip(leaves, names, strict=True)
+    ]
+    return FlatArgs(operands, treedef, names)
+
+
+def arg_names(
+    fun: Callable[..., object], args: Sequence[Any], kwargs: dict[str, Any], n_leaves: int
+) -> list[str]:
+    """What the user calls each leaf: ``x``, ``params['w'][0]``, ..."""
+    code = getattr(getattr(fun, "__wrapped__", fun), "__code__", None)
+    given = code.co_varnames[: code.co_argcount] if code is not None else ()
+    bound = getattr(fun, "__self__", None) is not None
+    given = given[1:] if bound else given
+    heads = [given[i] if i < len(given) else f"args[{i}]" for i in range(len(args))]
+    if n_leaves == len(args) and not kwargs and not any(map(_is_container, args)):
+        return heads
+    names: list[str] = []
+    for head, arg in zip([*heads, *sorted(kwargs)], [*args, *(kwargs[k] for k in sorted(kwargs))], strict=True):
+        names.extend(head + path for path in tree.paths(arg))
+    return names
+
+
+def _is_container(x: object) -> bool:
+    return not isinstance(x, Array | Ref | int | float | complex | np.ndarray | np.generic)
+
+
+def input_type(x: object) -> Type:
+    """The type with which a value enters a program."""
+    if isinstance(x, Array | Ref):
+        return x.type
+    if isinstance(x, bool | int | float | complex):
+        return array_type((), allowed(type(x)), not isinstance(x, bool))
+    if isinstance(x, np.ndarray | np.generic):
+        return array_type(x.shape, allowed(x.dtype))
+    return as_value(x).type
+
+
+def trace_flat(
+    fun: Callable[..., object],
+    treedef: PyTreeDef,
+    types: Sequence[Type],
+    names: Sequence[str],
+    label: str,
+    outers: Sequence[object] | None = None,
+    on_values: bool | Sequence[bool] = False,
+    result_names: str = "the result",
+) -> FlatFunction:
+    """Trace ``fun``, called with a tree of inputs of these types.
+
+    Args:
+        fun: the callable.
+        treedef: the structure of ``(args, kwargs)``.
+        types: the inputs' types.
+        names: what the user calls the inputs.
+        label: what is traced, for messages.
+        outers: what is passed for the inputs, where it is known.
+        on_values: whether Python may ask for values (no compilation is under way), for all
+            inputs or for each.
+        result_names: what the result is called in messages.
+
+    Raises:
+        RefError: a reference is passed twice, passed and closed over, or returned.
+        IllTyped: a result is not an array.
+    """
+    known = [on_values] * len(types) if isinstance(on_values, bool) else on_values
+    trace = Trace(handle, label, current_trace(), on_values is not False)
+    with tracing(trace):
+        inputs = []
+        for i, type_ in enumerate(types):
+            outer = None if outers is None else outers[i]
+            value = _value_getter(outer) if known[i] and outer is not None else None
+            inputs.append(trace.bind(type_, outer, names[i], value))
+        args, kwargs = tree.unflatten(treedef, inputs)
+        result = fun(*args, **kwargs)
+        leaves, out_tree = tree.flatten(result)
+        outs = [_result_atom(trace, x, i, result, result_names) for i, x in enumerate(leaves)]
+    traced = trace.finish(outs)
+    return FlatFunction(traced.jaxpr, cast("tuple[Operand, ...]", traced.consts), out_tree)
+
+
+def _value_getter(outer: object) -> Callable[[], np.ndarray]:
+    if isinstance(outer, DeviceArray):
+        return outer.numpy
+    if isinstance(outer, EagerRef):
+        return outer.read_now
+    if isinstance(outer, TracedArray | TracedRef):
+        return lambda: outer.trace.value_of(outer.atom)
+    return lambda: np.asarray(outer)
+
+
+def _result_atom(trace: Trace, x: object, index: int, result: object, name: str) -> Atom:
+    if isinstance(x, TracedArray) and x.trace is trace:
+        return x.atom
+    if isinstance(x, Ref):
+        path = tree.paths(result)[index]
+        error = RefError(
+            f"{trace.label}: {name}{path} is a reference",
+            expected="an array",
+            found=str(x.type),
+            remedy=Rule.ESCAPE.remedy,
+        )
+        error.rule = Rule.ESCAPE.code
+        raise error
+    if isinstance(x, bool | int | float | complex):
+        return literal(x, cast(ArrayType, input_type(x)))
+    return atom_in(trace, as_value(x, f"{name}{tree.paths(result)[index]} of {trace.label}"))
+
+
+def shown_tree(treedef: PyTreeDef) -> str:
+    """A structure as users know it, for messages."""
+    return str(tree.unflatten(treedef, ["*"] * treedef.num_leaves)).replace("'*'", "*")
+
+
+def check_same_tree(found: PyTreeDef, expected: PyTreeDef, what: str) -> None:
+    """Raises IllTyped unless the structures are equal."""
+    if found != expected:
+        raise IllTyped(
+            f"{what} has another structure",
+            expected=shown_tree(expected),
+            found=shown_tree(found),
+        )

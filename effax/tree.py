@@ -1,0 +1,124 @@
+"""Trees of arrays: nested tuples, lists, dicts, named tuples, and registered classes.
+
+The work is optree's; what is fixed here is that ``None`` is an empty tree, dicts are taken in the
+order of their keys, and classes are registered for this library alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
+
+import optree
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+NAMESPACE = "effax"
+
+PyTreeDef = optree.PyTreeSpec
+"""The structure of a tree without its leaves."""
+
+
+def flatten(tree: object, is_leaf: Callable[[object], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of a tree, in order, and its structure."""
+    leaves, spec = optree.tree_flatten(cast(Any, tree), is_leaf, namespace=NAMESPACE)
+    return leaves, spec
+
+
+def unflatten(treedef: PyTreeDef, leaves: Iterable[object]) -> Any:
+    """The tree of that structure with these leaves."""
+    return optree.tree_unflatten(treedef, cast(Any, leaves))
+
+
+def leaves(tree: object, is_leaf: Callable[[object], bool] | None = None) -> list[Any]:
+    """The leaves of a tree, in order."""
+    return optree.tree_leaves(cast(Any, tree), is_leaf, namespace=NAMESPACE)
+
+
+def structure(tree: object, is_leaf: Callable[[object], bool] | None = None) -> PyTreeDef:
+    """The structure of a tree."""
+    return optree.tree_structure(cast(Any, tree), is_leaf, namespace=NAMESPACE)
+
+
+def map(  # noqa: A001  JAX's name
+    f: Callable[..., object],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[[object], bool] | None = None,
+) -> Any:
+    """The tree of ``f`` of the leaves; further trees have the first one's structure as prefix."""
+    return optree.tree_map(f, tree, *rest, is_leaf=is_leaf, namespace=NAMESPACE)
+
+
+def reduce(f: Callable[[T, Any], T], tree: object, initializer: T) -> T:
+    """Fold the leaves from the left."""
+    result = initializer
+    for leaf in leaves(tree):
+        result = f(result, leaf)
+    return result
+
+
+def all(tree: object) -> bool:  # noqa: A001  JAX's name
+    """Whether all leaves are true."""
+    return not [leaf for leaf in leaves(tree) if not leaf]
+
+
+def transpose(outer: PyTreeDef, inner: PyTreeDef, tree: object) -> Any:
+    """The tree with its two layers of structure exchanged."""
+    return optree.tree_transpose(outer, inner, cast(Any, tree))
+
+
+def paths(tree: object, is_leaf: Callable[[object], bool] | None = None) -> list[str]:
+    """How each leaf is written in Python, such as ``[0]['w']``."""
+    accessors = optree.tree_accessors(cast(Any, tree), is_leaf, namespace=NAMESPACE)
+    return [a.codify("") for a in accessors]
+
+
+def broadcast_prefix(prefix: object, tree: object) -> list[Any]:
+    """The leaves of ``prefix``, each repeated for every leaf of ``tree`` below it.
+
+    ``None`` is a leaf of ``prefix``. Raises ValueError where ``prefix`` is no prefix of ``tree``.
+    """
+    spread = optree.broadcast_prefix(
+        cast(Any, prefix), cast(Any, tree), none_is_leaf=True, namespace=NAMESPACE
+    )
+    full = optree.tree_leaves(cast(Any, tree), none_is_leaf=True, namespace=NAMESPACE)
+    return [p for p, leaf in zip(spread, full, strict=True) if leaf is not None]
+
+
+def register_pytree_node(
+    cls: type[T],
+    flatten_func: Callable[[T], tuple[Iterable[object], object]],
+    unflatten_func: Callable[[Any, Iterable[Any]], T],
+) -> None:
+    """Make instances of ``cls`` inner nodes of trees.
+
+    Args:
+        cls: the class.
+        flatten_func: gives the children, and auxiliary data that is compared by ``==``.
+        unflatten_func: makes an instance from auxiliary data and children.
+    """
+    optree.register_pytree_node(
+        cls,  # type: ignore[arg-type]  # optree wants a Collection; it only calls the functions
+        cast(Any, flatten_func),
+        cast(Any, unflatten_func),
+        namespace=NAMESPACE,
+    )
+
+
+def register_pytree_node_class(cls: type[T]) -> type[T]:
+    """Class decorator: use its methods ``tree_flatten`` and ``tree_unflatten``."""
+    flatten_method = cast(Any, cls).tree_flatten
+    unflatten_method = cast(Any, cls).tree_unflatten
+    register_pytree_node(cls, flatten_method, unflatten_method)
+    return cls
+
+
+tree_flatten, tree_unflatten, tree_leaves, tree_structure, tree_map = (
+    flatten,
+    unflatten,
+    leaves,
+    structure,
+    map,
+)
