@@ -74,10 +74,10 @@ def short_name(dtype: DType) -> str:
     return _SHORT.get(dtype.name, dtype.name.replace("float", "f"))
 
 
-def short_names() -> frozenset[str]:
-    """All names used in printed programs."""
-    others = {name.replace("float", "f") for name in _ML_NAMES if name not in _SHORT}
-    return frozenset({"float0", *_SHORT.values(), *others})
+def dtype_words() -> frozenset[str]:
+    """All words that name a dtype, in types (``f32``) and in parameters (``float32``)."""
+    full = {*_SHORT, *_ML_NAMES}
+    return frozenset({"float0", *full, *(short_name(as_dtype(name)) for name in full)})
 
 
 @cache

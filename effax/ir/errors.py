@@ -86,8 +86,20 @@ class LeakedTracer(EffaxError, TypeError):
     """A tracer is used after its trace has ended."""
 
 
+@dataclass(eq=False)
 class ParseError(EffaxError, ValueError):
-    """Text that is not a program."""
+    """Text that is not a program; ``line`` and ``column``, from 1, say where it stops being one.
+
+    ``excerpt`` is that line, with a caret under the column.
+    """
+
+    line: int = field(default=0, kw_only=True)
+    column: int = field(default=0, kw_only=True)
+    excerpt: str | None = field(default=None, kw_only=True)
+
+    def __str__(self) -> str:
+        told = EffaxError.__str__(self)
+        return told if self.excerpt is None else f"{told}\n{self.excerpt}"
 
 
 class LoweringError(EffaxError):

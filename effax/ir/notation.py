@@ -8,7 +8,7 @@ wherever it is printed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from enum import Enum
 from itertools import count
 from typing import Final
@@ -67,11 +67,14 @@ def lit_text(lit: Lit) -> str:
     return f"{lit.value!r}:{lit.type}"
 
 
+def fields_of(owner: object) -> tuple[Field[object], ...]:
+    """The fields of a dataclass, or of an instance of one; none of anything else."""
+    return fields(owner) if is_dataclass(owner) else ()
+
+
 def params_of(prim: object) -> list[tuple[str, str, object]]:
     """The parameters of a primitive, in the order of printing: (printed name, field, value)."""
-    if not is_dataclass(prim):
-        return []
-    names = sorted((f.name for f in fields(prim)), key=lambda name: (name != LABEL, name))
+    names = sorted((f.name for f in fields_of(prim)), key=lambda name: (name != LABEL, name))
     return [("name" if n == LABEL else n, n, getattr(prim, n)) for n in names]
 
 

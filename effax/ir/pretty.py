@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from effax.effects import Io
-from effax.ir.dtypes import short_names
+from effax.ir.dtypes import dtype_words
 from effax.ir.notation import (
     LABEL,
     VAR_NAMES,
@@ -78,7 +78,7 @@ def _held_apart(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
                     order.append(held)
 
     visit(jaxpr)
-    fresh = fresh_words(short_names() | {"None", "True", "False", "nan", "inf"})
+    fresh = fresh_words(dtype_words() | {"None", "True", "False", "nan", "inf"})
     apart = [p for p in order if len(p.eqns) > LONG or (p.eqns and counts[p] > 1)]
     return [(p, fresh(str(labels[p] or "jaxpr"))) for p in apart]
 

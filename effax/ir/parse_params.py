@@ -1,0 +1,271 @@
+"""Reading the parameters of primitives, whatever their fields are, and index brackets."""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Final, cast, get_args, get_type_hints
+
+from effax.ir.dtypes import FLOAT0, as_dtype, dtype_words
+from effax.ir.errors import EffaxError
+from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
+from effax.ir.notation import DYNAMIC, LABEL, fields_of
+from effax.ir.primitive import Primitive
+from effax.ir.scan import LITERAL, NAME, NUMBER, TYPE, WORD, Scanner, scalar
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import Shape
+
+_LABEL: Final = re.compile(r"<?[\w.]+>?")
+_STRING: Final = re.compile(r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""")
+_INTEGER: Final = re.compile(r"-?\d+")
+_REACH: Final = re.compile(r"([-+])(\d+)")
+_CONSTANTS: Final[Mapping[str, object]] = {"True": True, "False": False, "None": None}
+
+ReadAtom = Callable[[], Atom]
+ReadHeld = Callable[[], Jaxpr | None]
+
+
+def read_params(scan: Scanner, prim: type[Primitive], held: ReadHeld) -> Primitive:
+    """Read ``[a=1 b=2]``, or nothing, and make the primitive.
+
+    Args:
+        scan: the text; the position is where the brackets may be.
+        prim: the primitive's class, of which the fields are the parameters.
+        held: reads a program if one is next, written out or by name.
+    """
+    start = scan.pos
+    known = {f.name: f for f in fields_of(prim)}
+    values: dict[str, object] = {}
+    if scan.take("["):
+        while not scan.take("]"):
+            here = scan.pos
+            shown = scan.match(WORD, "a parameter").group()
+            field = LABEL if shown == "name" and LABEL in known else shown
+            if field not in known or field in values:
+                twice = "twice" if field in values else "among its parameters"
+                scan.fail(
+                    f"{prim.name} does not have {shown} {twice}",
+                    expected=", ".join(sorted(known)) or "no parameters",
+                    pos=here,
+                )
+            scan.expect("=", "a parameter")
+            values[field] = _label(scan) if field == LABEL else read_value(scan, prim, held)
+    missing = [
+        name
+        for name, f in known.items()
+        if name not in values and f.default is MISSING and f.default_factory is MISSING
+    ]
+    if missing:
+        scan.fail(f"{prim.name} lacks parameters", expected=", ".join(missing), pos=start)
+    try:
+        return prim(**values)
+    except EffaxError as error:
+        scan.failed(error, start)
+
+
+def _label(scan: Scanner) -> str:
+    string = scan.looking(_STRING)
+    if string is None:
+        return scan.match(_LABEL, "a label").group()
+    scan.advance(string)
+    return str(literal_eval(string.group()))
+
+
+def read_value(scan: Scanner, owner: type, held: ReadHeld) -> object:
+    """Read one value; ``owner`` is the class whose annotations tell enums and records."""
+    program = held()
+    if program is not None:
+        return program
+    number = scan.looking(NUMBER)
+    if number is not None:
+        scan.advance(number)
+        return scalar(number.group())
+    string = scan.looking(_STRING)
+    if string is not None:
+        scan.advance(string)
+        value: object = literal_eval(string.group())
+        return value
+    if scan.at("["):
+        return read_index(scan, None, None)[0]
+    if scan.take("("):
+        return _tuple(scan, owner, held)
+    if scan.looking(TYPE):
+        return scan.type()
+    return _word(scan, owner, held)
+
+
+def _tuple(scan: Scanner, owner: type, held: ReadHeld) -> object:
+    items: list[object] = []
+    while not scan.take(")"):
+        items.append(read_value(scan, owner, held))
+        # Programs stand side by side, as JAX prints them; everything else has commas.
+        if not isinstance(items[-1], Jaxpr) and not scan.take(",") and not scan.at(")"):
+            scan.fail("a tuple goes on in another way", expected="`,` or `)`")
+    return tuple(items)
+
+
+def _word(scan: Scanner, owner: type, held: ReadHeld) -> object:
+    start = scan.pos
+    word = scan.match(WORD, "a value").group()
+    if word in _CONSTANTS:
+        return _CONSTANTS[word]
+    if word == "frozenset" and scan.take("("):
+        return _frozenset(scan, owner, held)
+    if word in dtype_words():
+        return FLOAT0 if word == "float0" else as_dtype(word)
+    cls = _classes(owner).get(word)
+    if cls is None:
+        scan.fail(
+            "a value has no meaning here",
+            expected="a number, a string, a tuple, a dtype, a type, a program or a record",
+            found=f"`{word}`",
+            pos=start,
+        )
+    if issubclass(cls, Enum):
+        scan.expect(".", f"a member of {word}")
+        member = scan.match(WORD, f"a member of {word}").group()
+        if member not in cls.__members__:
+            scan.fail(f"no such {word}", expected=", ".join(cls.__members__), pos=start)
+        return cls[member]
+    return _record(scan, cls, held)
+
+
+def _frozenset(scan: Scanner, owner: type, held: ReadHeld) -> frozenset[object]:
+    scan.expect("{", "a set")
+    items: list[object] = []
+    while not scan.take("}"):
+        items.append(read_value(scan, owner, held))
+        scan.take(",")
+    scan.expect(")", "a set")
+    return frozenset(items)
+
+
+def _record(scan: Scanner, cls: type, held: ReadHeld) -> object:
+    start = scan.pos
+    scan.expect("(", cls.__name__)
+    values: dict[str, object] = {}
+    while not scan.take(")"):
+        name = scan.match(WORD, f"a field of {cls.__name__}").group()
+        scan.expect("=", f"a field of {cls.__name__}")
+        values[name] = read_value(scan, cls, held)
+        scan.take(",")
+    try:
+        made: object = cls(**values)
+    except TypeError as error:
+        scan.fail(str(error), pos=start)
+    return made
+
+
+@cache
+def _classes(owner: type) -> Mapping[str, type]:
+    """The enums and records among the annotations of a class, by name."""
+    try:
+        hints = get_type_hints(owner)
+    except NameError:
+        # An annotation that is imported for type checkers only.
+        return {}
+    found: dict[str, type] = {}
+    todo: list[object] = list(hints.values())
+    while todo:
+        hint = todo.pop()
+        todo.extend(get_args(hint))
+        if isinstance(hint, type) and (
+            issubclass(hint, Enum) or hasattr(hint, "_fields") or is_dataclass(hint)
+        ):
+            found[hint.__name__] = hint
+    return found
+
+
+def read_index(
+    scan: Scanner, shape: Shape | None, operand: ReadAtom | None
+) -> tuple[Indexer, list[Atom]]:
+    """Read ``[i,2,:3,j:j+4]`` or ``[...]``, with ``;drop`` where it drops.
+
+    Args:
+        scan: the text; the position is that of the bracket.
+        shape: the shape of what is indexed, or None where it is not known: then no end is left out.
+        operand: reads an operand; where it is None, ``*`` stands for each.
+    """
+    scan.expect("[", "an index")
+    operands: list[Atom] = []
+    dims: list[Dim] = []
+    if shape is not None and scan.take("..."):
+        dims.extend(whole(shape).dims)
+    while not scan.at("]") and not scan.at(";"):
+        size = shape[len(dims)] if shape is not None and len(dims) < len(shape) else None
+        dims.append(_dim(scan, size, operand, operands))
+        if not scan.take(",") and not scan.at("]") and not scan.at(";"):
+            scan.fail("an index goes on in another way", expected="`,` or `]`")
+    mode = _mode(scan) if scan.take(";") else Mode.CLIP
+    scan.expect("]", "an index")
+    return Indexer(tuple(dims), mode), operands
+
+
+def _mode(scan: Scanner) -> Mode:
+    start = scan.pos
+    word = scan.match(WORD, "a mode").group()
+    if word not in [mode.value for mode in Mode]:
+        scan.fail("no such mode", expected=", ".join(m.value for m in Mode), pos=start)
+    return Mode(word)
+
+
+def _dim(scan: Scanner, size: int | None, operand: ReadAtom | None, operands: list[Atom]) -> Dim:
+    start = scan.pos
+    if operand is None and scan.take(DYNAMIC):
+        return _dynamic(scan, DYNAMIC)
+    if operand is not None and (scan.looking(LITERAL) or scan.looking(NAME)):
+        operands.append(operand())
+        return _dynamic(scan, scan.text[start : scan.pos].rstrip())
+    first = _integer(scan)
+    if not scan.take(":"):
+        if first is None:
+            scan.fail("an index is missing", expected="a variable, an integer or a slice")
+        return Pick(first)
+    return _static_span(scan, first or 0, size)
+
+
+def _dynamic(scan: Scanner, start: str) -> Dim:
+    """The rest of ``i`` or of ``i:i+6:2``, after ``i``."""
+    if not scan.take(":"):
+        return Pick(None)
+    scan.expect(start, "a slice from a variable")
+    sign, digits = scan.match(_REACH, "the size of a slice").groups()
+    reach = int(sign + digits)
+    step = _step(scan)
+    if reach % step or reach // step < 0:
+        scan.fail("a slice does not end on a step", expected=f"a multiple of {step}")
+    return Span(None, reach // step, step)
+
+
+def _static_span(scan: Scanner, first: int, size: int | None) -> Span:
+    """The rest of ``first:stop:step``, after the colon."""
+    here = scan.pos
+    stop = _integer(scan)
+    step = _step(scan)
+    if stop is None:
+        if step > 0 and size is None:
+            scan.fail("the end of a slice is missing", expected="an integer", pos=here)
+        stop = size if step > 0 else -1
+    return Span(first, len(range(first, cast(int, stop), step)), step)
+
+
+def _step(scan: Scanner) -> int:
+    if not scan.take(":"):
+        return 1
+    here = scan.pos
+    step = _integer(scan)
+    if step == 0:
+        scan.fail("a slice has no step", expected="a step that is not 0", pos=here)
+    return 1 if step is None else step
+
+
+def _integer(scan: Scanner) -> int | None:
+    found = scan.looking(_INTEGER)
+    if found is None:
+        return None
+    scan.advance(found)
+    return int(found.group())

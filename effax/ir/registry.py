@@ -1,0 +1,57 @@
+"""Primitives by the name that prints, for reading programs back."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from inspect import isabstract
+from pkgutil import iter_modules
+
+from pyrsistent import PMap, pmap
+
+from effax.ir import prims
+from effax.ir.errors import BadArgument
+from effax.ir.primitive import Primitive
+
+Registry = PMap[str, type[Primitive]]
+
+
+@cache
+def own_primitives() -> Registry:
+    """The primitives of this library."""
+    found: dict[str, type[Primitive]] = {}
+    for module in iter_modules(prims.__path__, f"{prims.__name__}."):
+        for value in vars(import_module(module.name)).values():
+            if isinstance(value, type) and issubclass(value, Primitive) and is_concrete(value):
+                assert found.setdefault(value.name, value) is value, value.name
+    return pmap(found)
+
+
+def is_concrete(prim: type[Primitive]) -> bool:
+    """Whether the class is a primitive, and not only a base of some."""
+    return hasattr(prim, "name") and not isabstract(prim)
+
+
+def registry(*more: type[Primitive]) -> Registry:
+    """The primitives of this library, and these.
+
+    Raises:
+        BadArgument: two primitives have one name, or one has none.
+    """
+    made = own_primitives()
+    for prim in more:
+        if not is_concrete(prim):
+            raise BadArgument(
+                "a base class cannot be read back",
+                expected="a primitive with a `name` and all its methods",
+                found=prim.__name__,
+            )
+        if made.get(prim.name, prim) is not prim:
+            raise BadArgument(
+                f"two primitives are called {prim.name}",
+                expected="one primitive a name",
+                found=f"{made[prim.name].__qualname__} and {prim.__qualname__}",
+                remedy="give one of them another `name`",
+            )
+        made = made.set(prim.name, prim)
+    return made

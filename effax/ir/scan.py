@@ -1,0 +1,158 @@
+"""Reading text piece by piece: a position, what may come next there, and errors that show it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NoReturn
+
+from effax.ir.dtypes import dtype_of_short_name
+from effax.ir.errors import EffaxError, ParseError
+from effax.ir.syntax import Lit, Scalar
+from effax.ir.types import ArrayType, RefKind, Type, array_type, ref_type
+
+_SPACE: Final = re.compile(r"(?:\s+|#[^\n]*)*")
+_TOKEN: Final = re.compile(r"[^\s,;()\[\]{}]+|\S")
+
+_REAL: Final = r"(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|nan|inf)"
+_COMPLEX: Final = rf"\([-+]?{_REAL}[-+]{_REAL}j\)"
+_NUMBER: Final = rf"[-+]?{_REAL}j?(?!\w)|{_COMPLEX}"
+_ARRAY: Final = r"(~?)([a-z]\w*)\[(\d+(?:,\d+)*)?\]"
+
+NUMBER: Final = re.compile(_NUMBER)
+TYPE: Final = re.compile(rf"(?:([A-Z]\w*)\{{{_ARRAY}\}}|{_ARRAY})")
+LITERAL: Final = re.compile(rf"({_NUMBER}|True|False):{_ARRAY}")
+IN: Final = re.compile(rf"in\s*\((?!{_COMPLEX[2:]}:)")
+WORD: Final = re.compile(r"[^\W\d]\w*")
+NAME: Final = re.compile(r"[a-z]+(?!\w)")
+
+_REF_KINDS: Final = {kind.value: kind for kind in RefKind}
+
+
+class Scanner:
+    """A text and how far it has been read. Methods leave the position after what they read."""
+
+    __slots__ = ("line_start", "pos", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.pos = 0
+        self.line_start = 0
+        self.skip()
+
+    @property
+    def column(self) -> int:
+        """The column of the position, from 0."""
+        return self.pos - self.line_start
+
+    def skip(self) -> None:
+        """Pass over space and comments."""
+        start = self.pos
+        found = _SPACE.match(self.text, start)
+        if found is not None and found.end() > start:
+            self.pos = found.end()
+            newline = self.text.rfind("\n", start, self.pos)
+            if newline >= 0:
+                self.line_start = newline + 1
+
+    def at(self, mark: str) -> bool:
+        """Whether ``mark`` is next."""
+        return self.text.startswith(mark, self.pos)
+
+    def looking(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """A match of the pattern that is next, if there is one."""
+        return pattern.match(self.text, self.pos)
+
+    def take(self, mark: str) -> bool:
+        """Read ``mark``, and the space after it, if it is next."""
+        if not self.at(mark):
+            return False
+        self.pos += len(mark)
+        self.skip()
+        return True
+
+    def expect(self, mark: str, where: str) -> None:
+        """Read ``mark``. Raises ParseError where something else is next."""
+        if not self.take(mark):
+            self.fail(f"{where} goes on in another way", expected=f"`{mark}`")
+
+    def match(self, pattern: re.Pattern[str], what: str) -> re.Match[str]:
+        """Read a match of the pattern. Raises ParseError where something else is next."""
+        found = self.looking(pattern)
+        if found is None:
+            self.fail(f"{what} is missing", expected=what)
+        self.advance(found)
+        return found
+
+    def advance(self, found: re.Match[str]) -> None:
+        """Go on after a match, and the space after it."""
+        self.pos = found.end()
+        self.skip()
+
+    def fail(
+        self,
+        what: str,
+        expected: str | None = None,
+        remedy: str | None = None,
+        pos: int | None = None,
+        found: str | None = None,
+    ) -> NoReturn:
+        """Raise a ParseError that shows a position, which is the present one by default."""
+        here = self.pos if pos is None else pos
+        token = _TOKEN.match(self.text, here)
+        if found is None:
+            found = f"`{token.group()}`" if token else "the end of the text"
+        raise self.located(ParseError(what, expected, found, remedy), here)
+
+    def failed(self, error: EffaxError, pos: int) -> NoReturn:
+        """Raise what another part of the library found wrong, as a ParseError."""
+        wrapped = ParseError(error.what, error.expected, error.found, error.remedy)
+        raise self.located(wrapped, pos) from error
+
+    def located(self, error: ParseError, pos: int) -> ParseError:
+        """The error, with the line and the column of a position."""
+        start = self.text.rfind("\n", 0, pos) + 1
+        end = self.text.find("\n", start)
+        line = self.text[start : end if end >= 0 else len(self.text)]
+        error.line = self.text.count("\n", 0, pos) + 1
+        error.column = pos - start + 1
+        error.source = f"line {error.line}, column {error.column}"
+        error.excerpt = f"  {line}\n  {' ' * (pos - start)}^"
+        return error
+
+    def type(self) -> Type:
+        """Read a type: ``f32[3]``, ``~f32[]``, ``Ref{f32[3]}``."""
+        start = self.pos
+        found = self.match(TYPE, "a type")
+        kind = found.group(1)
+        if kind is None:
+            weak, name, sizes = found.group(5, 6, 7)
+            return self.array_type(weak, name, sizes, start)
+        if kind not in _REF_KINDS:
+            self.fail("no such kind of reference", expected=", ".join(_REF_KINDS), pos=start)
+        weak, name, sizes = found.group(2, 3, 4)
+        return ref_type(self.array_type(weak, name, sizes, start), _REF_KINDS[kind])
+
+    def array_type(self, weak: str, name: str, sizes: str | None, pos: int) -> ArrayType:
+        """The array type of the parts that ``TYPE`` or ``LITERAL`` matched."""
+        try:
+            dtype = dtype_of_short_name(name)
+        except KeyError:
+            self.fail("no such dtype", expected="a name such as f32, bf16, i8, bool", pos=pos)
+        shape = tuple(map(int, sizes.split(","))) if sizes else ()
+        return array_type(shape, dtype, bool(weak))
+
+    def literal(self, found: re.Match[str]) -> Lit:
+        """The literal that ``LITERAL`` matched here."""
+        start = self.pos
+        self.advance(found)
+        text, weak, name, sizes = found.groups()
+        return Lit(scalar(text), self.array_type(weak, name, sizes, start))
+
+
+def scalar(text: str) -> Scalar:
+    """The Python value of a number, or of a truth value, as ``repr`` writes them."""
+    if text in ("True", "False"):
+        return text == "True"
+    if "j" in text:
+        return complex(text)
+    return int(text) if text.lstrip("+-").isdigit() else float(text)
