@@ -136,7 +136,12 @@ class Builder:
         append = self.eqns.append
         n = self.next_id
         for prim, slots, out_types, effects in body.steps:
-            ins = tuple([env[s] for s in slots])
+            # Most applications have one or two arguments, and one result.
+            if len(slots) == 2:
+                i, j = slots
+                ins: tuple[Atom, ...] = (env[i], env[j])
+            else:
+                ins = tuple([env[s] for s in slots])
             if len(out_types) == 1:
                 v = _new(Var, (n, out_types[0]))
                 n += 1

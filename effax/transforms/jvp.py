@@ -17,20 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from returns.result import Result
 
 from effax.ir.build import Builder, Template, template
-from effax.ir.errors import TransformError
+from effax.ir.errors import EffaxError, TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims.refs import EmptyRef, NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
-from effax.transforms.rulebook import Never, RuleBook, RuleBuilder, book_or_default
+from effax.transforms.rulebook import JvpOut, Never, RuleBook, RuleBuilder, book_or_default
 from effax.transforms.rules.common import zeros
-from effax.transforms.run import as_result
-from effax.transforms.spread import Flow, Mask, spread
+from effax.transforms.run import as_result, located
+from effax.transforms.spread import Flow, Mask, spread, spread_call
 
 
 class Jvp(NamedTuple):
@@ -76,31 +77,19 @@ def jvp(
         instantiate: for which results a tangent of zero is given as an array of zeros.
         book: the rules; the library's own where it is None.
     """
-    return _jvp(jaxpr, tuple(tangents), instantiate, book_or_default(book))
-
-
-@as_result
-def _jvp(
-    jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Sequence[bool], book: RuleBook
-) -> Jvp:
-    return jvp_jaxpr(jaxpr, tangents, instantiate, book)
-
-
-def jvp_jaxpr(
-    jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Sequence[bool], book: RuleBook
-) -> Jvp:
-    """:func:`jvp` for use inside of passes and rules: raises TransformError."""
-    wanted = (instantiate,) * len(jaxpr.outs) if isinstance(instantiate, bool) else instantiate
-    return _jvp_cached(jaxpr, tangents, tuple(wanted), book)
+    wanted = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
+    return as_result(jvp_jaxpr)(jaxpr, tuple(tangents), wanted, book_or_default(book))
 
 
 @lru_cache(maxsize=1024)
-def _jvp_cached(jaxpr: Jaxpr, tangents: Mask, wanted: Mask, book: RuleBook) -> Jvp:
-    if len(tangents) != len(jaxpr.binders):
+def jvp_jaxpr(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, book: RuleBook) -> Jvp:
+    """:func:`jvp` for use inside of passes and rules: raises TransformError."""
+    wanted = (instantiate,) * len(jaxpr.outs) if isinstance(instantiate, bool) else instantiate
+    if (len(tangents), len(wanted)) != (len(jaxpr.binders), len(jaxpr.outs)):
         raise TransformError(
-            "jvp needs one entry an input",
-            expected=str(len(jaxpr.binders)),
-            found=str(len(tangents)),
+            "jvp needs one entry an input, and of `instantiate` one a result",
+            expected=f"{len(jaxpr.binders)} and {len(jaxpr.outs)}",
+            found=f"{len(tangents)} and {len(wanted)}",
         )
     for i, (v, has) in enumerate(zip(jaxpr.binders, tangents, strict=True)):
         if has and not is_inexact(v.type):
@@ -133,11 +122,11 @@ class _Engine:
                 self.tangent[v.id] = b.bind(tangent_type(v.type))
         for eqn in jaxpr.eqns:
             self.step(eqn)
-        outs = [a if isinstance(a, Lit) else self._primal(a) for a in jaxpr.outs]
+        outs: list[Atom] = [a if isinstance(a, Lit) else self._primal(a) for a in jaxpr.outs]
         tangents = [None if isinstance(a, Lit) else self.tangent[a.id] for a in jaxpr.outs]
-        for i, (atom, want) in enumerate(zip(jaxpr.outs, wanted, strict=True)):
-            if want and tangents[i] is None and is_inexact(atom.type):
-                tangents[i] = zeros(b, tangent_type(atom.type))
+        for i, (type_, want) in enumerate(zip(jaxpr.out_types, wanted, strict=True)):
+            if want and tangents[i] is None and is_inexact(type_):
+                tangents[i] = zeros(b, tangent_type(type_))
         present = [t for t in tangents if t is not None]
         made = b.finish([*outs, *present], jaxpr.n_consts, jaxpr.names)
         return Jvp(made, tuple(t is not None for t in tangents), self.mask)
@@ -150,28 +139,33 @@ class _Engine:
     def step(self, eqn: Eqn) -> None:
         prim, ins, outs, effects, source = eqn
         primal, tangent = self.primal, self.tangent
-        args: list[Atom] = [a if type(a) is Lit else primal[a.id] for a in ins]  # type: ignore[misc]  # bound before use
-        present = [None if type(a) is Lit else tangent[a.id] for a in ins]
-        active = bool(self.active) and any(v.id in self.active for v in outs)
-        if not active and present.count(None) == len(present):
+        args: list[Atom] = [a if type(a) is Lit else primal[a[0]] for a in ins]  # type: ignore[misc]  # bound before use
+        given = [None if type(a) is Lit else tangent[a[0]] for a in ins]
+        present = [t for t in given if t is not None]
+        # Only a reference is ever in `active`, and what makes one has an effect.
+        if effects and any(v.id in self.active for v in outs):
+            self._allocate(eqn, args, given)
+            return
+        if not present:
             out_types = tuple([v.type for v in outs])
             made = self.b.emit_typed(prim, tuple(args), out_types, effects, source)
             for v, w in zip(outs, made, strict=True):
                 primal[v.id] = w
             return
-        if active:
-            self._allocate(eqn, args, present)
-            return
-        rule = jvp_template(
-            self.book, prim, tuple([a.type for a in args]), tuple([t is not None for t in present])
-        )
-        results = self.b.inline(rule.body, [*args, *[t for t in present if t is not None]], source)
-        for v, w in zip(outs, results[: rule.n_outs], strict=True):
-            primal[v.id] = w
-        rest = iter(results[rule.n_outs :])
-        for v, has in zip(outs, rule.out_tangents, strict=True):
+        types, mask = tuple([a.type for a in args]), tuple([t is not None for t in given])
+        try:
+            body, n_outs, out_tangents = jvp_template(self.book, prim, types, mask)
+        except EffaxError as error:
+            located(error, eqn)
+            raise
+        args += present
+        results = self.b.inline(body, args, source)
+        for v, result in zip(outs, results, strict=False):
+            primal[v[0]] = result
+        for v, has in zip(outs, out_tangents, strict=True):
             if has:
-                tangent[v.id] = next(rest)
+                tangent[v[0]] = results[n_outs]
+                n_outs += 1
 
     def _allocate(self, eqn: Eqn, args: Sequence[Atom], present: Sequence[Atom | None]) -> None:
         """A reference that takes differentiated values gets a tangent from its beginning."""
@@ -204,13 +198,48 @@ def jvp_template(
     return JvpTemplate(body, len(outs), tuple(t is not None for t in out_tangents))
 
 
+def close_tangents(
+    b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> list[Atom | None]:
+    """Tangents for what a loop feeds back too: zeros, where the loop makes one that is not.
+
+    ``prim`` holds programs. A reference that takes differentiated values has its tangent already.
+    """
+    types = tuple([p.type for p in primals])
+    mask = tuple([t is not None for t in tangents])
+    grown, _ = spread_call(prim, types, mask, tangent_flow(b.book))
+    return [
+        zeros(b, tangent_type(type_)) if now and not before else t
+        for t, type_, before, now in zip(tangents, types, mask, grown, strict=True)
+    ]
+
+
+def with_tangents(results: Sequence[Atom], has_tangent: Mask) -> JvpOut:
+    """Results ``(*outs, *tangents present)`` as what a rule gives."""
+    n = len(has_tangent)
+    rest = iter(results[n:])
+    return JvpOut(results[:n], [next(rest) if has else None for has in has_tangent])
+
+
+def regrouped(mask: Mask, cuts: Sequence[int]) -> list[int]:
+    """Positions in ``(*primals, *tangents present)``, by groups: primals, then their tangents.
+
+    Group ``i`` is of the primals from ``cuts[i]`` up to ``cuts[i + 1]``.
+    """
+    marked = [i for i, has in enumerate(mask) if has]
+    slot = {i: len(mask) + n for n, i in enumerate(marked)}
+    order: list[int] = []
+    for low, high in pairwise(cuts):
+        order += range(low, high)
+        order += [slot[i] for i in range(low, high) if i in slot]
+    return order
+
+
 @lru_cache(maxsize=16)
 def tangent_flow(book: RuleBook) -> Flow:
     """How having a tangent spreads, under the rules of a book."""
 
     def outs(prim: Primitive, types: tuple[Type, ...], mask: Mask) -> Mask:
-        if isinstance(prim, NewRef):
-            return mask
         return jvp_template(book, prim, types, mask).out_tangents
 
     return Flow(outs, is_inexact, control=False)

@@ -9,6 +9,8 @@ from typing import ParamSpec, TypeVar
 from returns.result import Failure, Result, Success
 
 from effax.ir.errors import EffaxError, TransformError
+from effax.ir.pretty import eqn_str
+from effax.ir.syntax import Eqn
 
 A = ParamSpec("A")
 T = TypeVar("T")
@@ -34,3 +36,8 @@ def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
             return Failure(wrapped)
 
     return bounded
+
+
+def located(error: EffaxError, eqn: Eqn) -> EffaxError:
+    """The error, told at which equation it happened, unless it knows better."""
+    return error.at(eqn_str(eqn), None if eqn.source is None else str(eqn.source))

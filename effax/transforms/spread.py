@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from effax.effects import Accum, Write
 from effax.ir.primitive import Primitive, Region
-from effax.ir.syntax import Eqn, Jaxpr, Lit, Var
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
 
 Mask = tuple[bool, ...]
@@ -74,12 +74,18 @@ def _sweep(jaxpr: Jaxpr, marked: list[bool], flow: Flow) -> bool:
             continue
         grown, outs = spread_eqn(eqn, mask, flow)
         for a, before, after in zip(eqn.ins, mask, grown, strict=True):
-            if after and not before and isinstance(a, Var) and not marked[a.id]:
-                marked[a.id] = again = True
+            # What a loop feeds back joins its argument inside of the loop only.
+            if after and not before and isinstance(a.type, RefType) and not marked[_id(a)]:
+                marked[_id(a)] = again = True
         for v, flag in zip(eqn.outs, outs, strict=True):
             if flag:
                 marked[v.id] = True
     return again
+
+
+def _id(ref: Atom) -> int:
+    assert isinstance(ref, Var), "a reference is a variable"
+    return ref.id
 
 
 def spread_eqn(eqn: Eqn, mask: Mask, flow: Flow) -> tuple[Mask, Mask]:
@@ -163,4 +169,3 @@ def _mark_decided(
         for effect in region.jaxpr.effects:
             if isinstance(effect, Write | Accum) and flow.may_mark(types[region.args[effect.ref]]):
                 ins[region.args[effect.ref]] = True
-

@@ -1,14 +1,22 @@
-"""PLACEHOLDER."""
+"""Forward mode of ``cond``: each branch gives the tangents that any of them gives."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import Cond
 from effax.ir.syntax import Atom
+from effax.transforms.jvp import jvp_jaxpr, tangent_flow, with_tangents
 from effax.transforms.rulebook import JvpOut, RuleBuilder
+from effax.transforms.spread import spread_call
 
 
-def cond_jvp(b: RuleBuilder, prim: Cond, primals: Sequence[Atom], tangents: Sequence[Atom | None]) -> JvpOut:
-    raise NotApplicable("not there")
+def cond_jvp(
+    b: RuleBuilder, prim: Cond, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    types = tuple([p.type for p in primals])
+    mask = tuple([t is not None for t in tangents])
+    _, given = spread_call(prim, types, mask, tangent_flow(b.book))
+    branches = [jvp_jaxpr(branch, mask[1:], given, b.book).jaxpr for branch in prim.branches]
+    present = [t for t in tangents if t is not None]
+    return with_tangents(b.emit(Cond(tuple(branches)), [*primals, *present]), given)

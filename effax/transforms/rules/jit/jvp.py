@@ -1,14 +1,20 @@
-"""PLACEHOLDER."""
+"""Forward mode of ``jit``: the function differentiated, in one call."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Atom
+from effax.transforms.jvp import jvp_jaxpr, with_tangents
 from effax.transforms.rulebook import JvpOut, RuleBuilder
 
 
-def jit_jvp(b: RuleBuilder, prim: Jit, primals: Sequence[Atom], tangents: Sequence[Atom | None]) -> JvpOut:
-    raise NotApplicable("not there")
+def jit_jvp(
+    b: RuleBuilder, prim: Jit, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    present = [t for t in tangents if t is not None]
+    inner = jvp_jaxpr(prim.jaxpr, tuple([t is not None for t in tangents]), False, b.book)
+    outs = b.emit(replace(prim, jaxpr=inner.jaxpr), [*primals, *present])
+    return with_tangents(outs, inner.out_tangents)

@@ -1,14 +1,40 @@
-"""PLACEHOLDER."""
+"""Forward mode of ``scan``: one loop over primals and tangents.
+
+Each of the groups is followed by its tangents: ``(consts, d consts) (carry, d carry) (xs, d xs)
+-> (carry, d carry) (ys, d ys)``. A carry that gets a tangent in the loop starts with zeros.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import Scan
 from effax.ir.syntax import Atom
+from effax.transforms.jvp import close_tangents, jvp_jaxpr, regrouped, with_tangents
+from effax.transforms.rearrange import rearranged
 from effax.transforms.rulebook import JvpOut, RuleBuilder
 
 
-def scan_jvp(b: RuleBuilder, prim: Scan, primals: Sequence[Atom], tangents: Sequence[Atom | None]) -> JvpOut:
-    raise NotApplicable("not there")
+def scan_jvp(
+    b: RuleBuilder, prim: Scan, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    closed = close_tangents(b, prim, primals, tangents)
+    mask = tuple([t is not None for t in closed])
+    d_consts, d_carry, _ = (tuple(group) for group in prim.split(mask))
+    n_ys = len(prim.jaxpr.outs) - prim.n_carry
+    inner = jvp_jaxpr(prim.jaxpr, mask, (*d_carry, *(False,) * n_ys), b.book)
+
+    first_x = prim.n_consts + prim.n_carry
+    ins = regrouped(mask, (0, prim.n_consts, first_x, len(mask)))
+    outs = regrouped(inner.out_tangents, (0, prim.n_carry, prim.n_carry + n_ys))
+    both = replace(
+        prim,
+        jaxpr=rearranged(inner.jaxpr, ins, outs),
+        n_consts=prim.n_consts + sum(d_consts),
+        n_carry=prim.n_carry + sum(d_carry),
+    )
+    args = [*primals, *[t for t in closed if t is not None]]
+    results = b.emit(both, [args[i] for i in ins])
+    by_position = dict(zip(outs, results, strict=True))
+    return with_tangents([by_position[i] for i in range(len(outs))], inner.out_tangents)
