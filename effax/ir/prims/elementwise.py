@@ -176,8 +176,8 @@ def _safe(scalar: Callable[[float], float], limit: float) -> Callable[[float], f
 
 
 def _logistic(x: Value) -> Value:
-    half = np.asarray(0.5, x.dtype)
-    return half * (np.tanh(half * x) + np.asarray(1, x.dtype))
+    one = np.asarray(1, x.dtype)
+    return one / (one + np.exp(-x))
 
 
 def _sign(x: Value) -> Value:
