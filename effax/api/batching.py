@@ -7,7 +7,6 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
-from returns.result import Failure, Success
 
 from effax import tree
 from effax.bind import Operand, run
@@ -15,6 +14,7 @@ from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import RefType, Type, ref_type
 from effax.ref import Ref
 from effax.tracing import FlatArgs, FlatFunction, flat_args, trace_flat
+from effax.transforms.run import unwrap
 from effax.transforms.vmap import vmap as vmap_pass
 
 P = ParamSpec("P")
@@ -147,13 +147,9 @@ def _mapped(
 ) -> Any:
     targets = _out_axes(out_axes, flat)
     in_axes = [*[None] * len(flat.consts), *axes]
-    match vmap_pass(flat.jaxpr, size, in_axes, targets):
-        case Success(done):
-            outs = run(done.jaxpr, [*flat.consts, *flat_in.leaves])
-            return tree.unflatten(flat.out_tree, outs)
-        case Failure(error):
-            raise error
-    raise AssertionError("a Result is a Success or a Failure")
+    done = unwrap(vmap_pass(flat.jaxpr, size, in_axes, targets))
+    outs = run(done.jaxpr, [*flat.consts, *flat_in.leaves])
+    return tree.unflatten(flat.out_tree, outs)
 
 
 def _out_axes(out_axes: object, flat: FlatFunction) -> list[int | None]:

@@ -13,7 +13,6 @@ from threading import Lock
 from typing import Final
 
 from returns.io import IOFailure, IOResult, IOSuccess
-from returns.result import Failure, Success
 
 from effax.ir.errors import EffaxError, LoweringError
 from effax.ir.syntax import Jaxpr
@@ -21,6 +20,7 @@ from effax.lowering import xla
 from effax.lowering.stablehlo import Module, lower
 from effax.transforms.dce import dce
 from effax.transforms.discharge import Discharged, discharge
+from effax.transforms.run import unwrap
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,8 @@ _kept: Final = _Kept(1024)
 
 def without_refs(jaxpr: Jaxpr) -> Discharged:
     """The program with dead code and references removed. Raises TransformError."""
-    live = dce(jaxpr, (True,) * len(jaxpr.outs)).unwrap().jaxpr
-    match discharge(live):
-        case Success(done):
-            return done
-        case Failure(error):
-            raise error
-    raise AssertionError("a Result is a Success or a Failure")
+    live = unwrap(dce(jaxpr, (True,) * len(jaxpr.outs))).jaxpr
+    return unwrap(discharge(live))
 
 
 def stablehlo_of(jaxpr: Jaxpr, name: str = "main") -> tuple[Discharged, Module]:
@@ -85,12 +80,7 @@ def stablehlo_of(jaxpr: Jaxpr, name: str = "main") -> tuple[Discharged, Module]:
     """
     done = without_refs(jaxpr)
     aliases = [(i, done.n_outs + k) for k, i in enumerate(done.changed)]
-    match lower(done.jaxpr, name=name, aliases=aliases):
-        case Success(module):
-            return done, module
-        case Failure(error):
-            raise error
-    raise AssertionError("a Result is a Success or a Failure")
+    return done, unwrap(lower(done.jaxpr, name=name, aliases=aliases))
 
 
 def compile_program(jaxpr: Jaxpr) -> IOResult[CompiledProgram, EffaxError]:

@@ -41,3 +41,10 @@ def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
 def located(error: EffaxError, eqn: Eqn) -> EffaxError:
     """The error, told at which equation it happened, unless it knows better."""
     return error.at(eqn_str(eqn), None if eqn.source is None else str(eqn.source))
+
+
+def unwrap(result: Result[T, EffaxError]) -> T:
+    """The value of a pass for callers that want its error raised."""
+    if isinstance(result, Failure):
+        raise result.failure()
+    return result.unwrap()

@@ -1,0 +1,344 @@
+"""``grad`` and its kin: compositions of tracing, linearisation and transposition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast, overload
+
+from effax import operators as ops
+from effax import tree
+from effax.ad import GradValue
+from effax.api.derivatives import (
+    Residuals,
+    TracedCall,
+    check_differentiable,
+    check_real,
+    checked_cotangents,
+    linearized,
+    pulled_back,
+    traced_call,
+    zero_of,
+)
+from effax.api.vjp import only_outs, split_aux
+from effax.array import Array
+from effax.bind import Operand, run
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import Type, is_inexact, tangent_type
+from effax.ref import Ref
+from effax.tracing import shown_tree
+from effax.transforms.jvp import jvp as jvp_pass
+from effax.transforms.run import unwrap
+from effax.tree import PyTreeDef
+
+P = ParamSpec("P")
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+def _chosen(argnums: int | Sequence[int], n_args: int, what: str) -> tuple[int, ...]:
+    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for n in nums:
+        if not -n_args <= n < n_args:
+            raise BadArgument(
+                f"{what}: argnums names an argument that the call does not have",
+                expected=f"less than {n_args}",
+                found=str(n),
+                remedy="pass the argument by position",
+            )
+    return tuple(n % n_args for n in nums)
+
+
+class _Gradient:
+    """A gradient function: what ``grad`` and ``value_and_grad`` share."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        argnums: int | Sequence[int],
+        has_aux: bool,
+        holomorphic: bool,
+        allow_int: bool,
+        what: str,
+    ) -> None:
+        if not callable(fun):
+            raise BadArgument(
+                f"{what} takes a function", found=f"{type(fun).__name__}: {fun!r:.60}"
+            )
+        self.fun = fun
+        self.argnums = argnums
+        self.has_aux = has_aux
+        self.holomorphic = holomorphic
+        self.allow_int = allow_int
+        self.what = what
+
+    def __call__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        """The result (with the auxiliary part), and the gradients."""
+        nums = _chosen(self.argnums, len(args), self.what)
+        call = traced_call(self.fun, args, kwargs, self.what)
+        mask = self._mask(call, nums, len(args))
+        main, aux = split_aux(call.flat, self.has_aux, self.what)
+        self._check_scalar(call, main)
+        res = linearized(call, mask)
+        grads = iter(self._gradients(res, mask, call))
+        out = tree.unflatten(main, res.outs[:1])
+        result = out if aux is None else (out, tree.unflatten(aux, res.outs[1:]))
+        return result, self._arranged(grads, args, nums, call)
+
+    def _mask(self, call: TracedCall, nums: Sequence[int], n_args: int) -> list[bool]:
+        position = _leaf_args(call.args.treedef, n_args)
+        mask = []
+        for x, name, arg in zip(call.args.leaves, call.args.names, position, strict=True):
+            if arg not in nums:
+                mask.append(False)
+                continue
+            mask.append(check_differentiable(x.type, name, self.what, self.allow_int))
+            check_real(x.type, name, self.what, self.holomorphic)
+        return mask
+
+    def _check_scalar(self, call: TracedCall, main: PyTreeDef) -> None:
+        types = call.flat.jaxpr.out_types
+        if main.num_leaves != 1 or main != tree.structure(0):
+            raise IllTyped(
+                f"{self.what} needs a function that gives one scalar",
+                expected="a scalar",
+                found=shown_tree(main),
+                remedy="pass has_aux=True for a pair (scalar, aux), or use `vjp`",
+            )
+        if types[0].shape != ():
+            raise IllTyped(
+                f"{self.what} needs a function that gives a scalar",
+                expected="shape ()",
+                found=str(types[0]),
+                remedy="sum or average the result, or use `vjp` or a Jacobian",
+            )
+        if not is_inexact(types[0]):
+            raise IllTyped(
+                f"{self.what} needs a function that gives a real number",
+                expected="a float dtype",
+                found=str(types[0]),
+            )
+        check_real(types[0], "the result", self.what, self.holomorphic)
+
+    def _gradients(self, res: Residuals, mask: Sequence[bool], call: TracedCall) -> list[Array]:
+        types = [x.type for x, m in zip(call.args.leaves, mask, strict=True) if m]
+        if not res.out_tangents[0]:
+            return [zero_of(tangent_type(t)) for t in types]
+        out_type = call.flat.jaxpr.out_types[0]
+        one = ops.ones((), out_type.dtype)
+        kept = res._replace(linear=only_outs(res, 1))
+        cts = pulled_back(kept, [GradValue()] * len(types), [], [one])
+        return [
+            zero_of(tangent_type(t)) if c is None else c for c, t in zip(cts, types, strict=True)
+        ]
+
+    def _arranged(
+        self, grads: Any, args: Sequence[Any], nums: Sequence[int], call: TracedCall
+    ) -> Any:
+        """The gradients in the structure of the arguments that ``argnums`` names."""
+        position = _leaf_args(call.args.treedef, len(args))
+        leaves: list[object] = []
+        by_arg: dict[int, list[object]] = {n: [] for n in nums}
+        for x, arg in zip(call.args.leaves, position, strict=True):
+            if arg in by_arg:
+                by_arg[arg].append(next(grads) if is_inexact(x.type) else zero_of(x.type))
+        children = call.args.treedef.children()[0].children()
+        leaves = [tree.unflatten(children[n], by_arg[n]) for n in nums]
+        return leaves[0] if isinstance(self.argnums, int) else tuple(leaves)
+
+
+def _leaf_args(treedef: PyTreeDef, n_args: int) -> list[int]:
+    """For each leaf of ``(args, kwargs)``, the position of its argument (-1: a keyword)."""
+    positional, keywords = treedef.children()
+    counts = [c.num_leaves for c in positional.children()] if n_args else []
+    return [i for i, n in enumerate(counts) for _ in range(n)] + [-1] * keywords.num_leaves
+
+
+@overload
+def grad(
+    fun: Callable[Concatenate[A, P], Any],
+    argnums: int = ...,
+    *,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[Concatenate[A, P], A]: ...
+@overload
+def grad(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = ...,
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[P, Any]: ...
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """The gradient of a function that gives a scalar.
+
+    Args:
+        fun: a function of trees of arrays and references; it gives one scalar, or a pair of a
+            scalar and something else where ``has_aux``.
+        argnums: the position, or the positions, of the arguments to differentiate.
+        has_aux: whether the gradient comes in a pair with the function's second part.
+        holomorphic: whether the function is complex and holomorphic.
+        allow_int: whether integer arguments may be differentiated (to ``float0`` zeros).
+
+    Returns:
+        A function of the same arguments that gives the gradient, in the argument's structure; a
+        tuple of them where ``argnums`` is a sequence.
+
+    Raises:
+        IllTyped: the result is no scalar, or an argument is not real-valued.
+        BadArgument: ``argnums`` names no argument.
+    """
+    gradient = _Gradient(fun, argnums, has_aux, holomorphic, allow_int, "grad")
+
+    @wraps(fun)
+    def grad_fun(*args: Any, **kwargs: Any) -> Any:
+        value, grads = gradient(args, kwargs)
+        return (grads, value[1]) if has_aux else grads
+
+    return grad_fun
+
+
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[A, P], R],
+    argnums: int = ...,
+    *,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[Concatenate[A, P], tuple[R, A]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: int | Sequence[int] = ...,
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[P, tuple[R, Any]]: ...
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Like :func:`grad`, and gives the pair of the function's result and the gradient."""
+    gradient = _Gradient(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad")
+
+    @wraps(fun)
+    def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
+        return gradient(args, kwargs)
+
+    return value_and_grad_fun
+
+
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
+    """Run ``fun`` and push tangents forward.
+
+    Args:
+        fun: a function of trees of arrays and references.
+        primals: its arguments.
+        tangents: a tree like the arguments: for an array one of its type, for a reference a
+            reference, for integers anything.
+        has_aux: whether ``fun`` gives a pair, whose second part is not differentiated.
+
+    Returns:
+        The result and its tangent, and the second part of the pair where ``has_aux``.
+
+    Raises:
+        IllTyped: tangents do not fit the primals.
+    """
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
+        raise BadArgument("jvp takes primals and tangents as tuples or lists")
+    call = traced_call(fun, tuple(primals), {}, "jvp")
+    types = [x.type for x in call.args.leaves]
+    in_tree = call.args.treedef.children()[0]
+    dots = checked_tangents(tuple(tangents), in_tree, types)
+    mask = [is_inexact(t) for t in types]
+    main, aux = split_aux(call.flat, has_aux, "jvp")
+    done = unwrap(jvp_pass(call.flat.jaxpr, (*[False] * call.n_consts, *mask)))
+    given = [d for d, m in zip(dots, mask, strict=True) if m]
+    results = run(done.jaxpr, [*call.operands, *given])
+    n_outs = len(call.flat.jaxpr.outs)
+    out_dots = _with_zeros(results[n_outs:], done.out_tangents, call.flat.jaxpr.out_types)
+    n = main.num_leaves
+    out = tree.unflatten(main, results[:n]), tree.unflatten(main, out_dots[:n])
+    return out if aux is None else (*out, tree.unflatten(aux, results[n:n_outs]))
+
+
+def checked_tangents(
+    tangents: object, in_tree: PyTreeDef, types: Sequence[Type]
+) -> list[Operand]:
+    """The leaves of a tree of tangents; references are taken as they are. Raises IllTyped."""
+    leaves, treedef = tree.flatten(tangents)
+    if not any(isinstance(x, Ref) for x in leaves):
+        return cast("list[Operand]", checked_cotangents(tangents, in_tree, types, "the tangent"))
+    if treedef != in_tree:
+        raise IllTyped(
+            "the tangents have another structure than the primals",
+            expected=shown_tree(in_tree),
+            found=shown_tree(treedef),
+        )
+    for x, t, path in zip(leaves, types, tree.paths(tangents), strict=True):
+        found = getattr(x, "type", None)
+        if found is not tangent_type(t):
+            raise IllTyped(
+                f"the tangent{path} has the wrong type",
+                expected=str(tangent_type(t)),
+                found=str(found),
+            )
+    return leaves
+
+
+def _with_zeros(
+    tangents: Sequence[Array], mask: Sequence[bool], types: Sequence[Type]
+) -> list[Array]:
+    present = iter(tangents)
+    return [
+        next(present) if has else zero_of(tangent_type(t))
+        for has, t in zip(mask, types, strict=True)
+    ]
+
+
+class LinearMap:
+    """The derivative of a function at a point: from tangents of arguments to those of results."""
+
+    def __init__(self, res: Residuals, call: TracedCall) -> None:
+        self._res = res
+        self._in_tree = call.args.treedef.children()[0]
+        self._in_types = [x.type for x in call.args.leaves]
+        self._out_tree = call.flat.out_tree
+        self._out_types = call.flat.jaxpr.out_types
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """The linear program: residuals, then tangents, to tangents of results."""
+        return self._res.linear
+
+    def __call__(self, *tangents: Any) -> Any:
+        """Push tangents forward. Raises IllTyped where they do not fit the arguments."""
+        dots = checked_tangents(tangents, self._in_tree, self._in_types)
+        given = [d for d, m in zip(dots, self._res.in_tangents, strict=True) if m]
+        results = run(self._res.linear, [*self._res.values, *given])
+        outs = _with_zeros(results, self._res.out_tangents, self._out_types)
+        return tree.unflatten(self._out_tree, outs)
+
+
+def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, LinearMap]:
+    """Run ``fun`` once; gives its result and its derivative there, a linear function."""
+    call = traced_call(fun, primals, {}, "linearize")
+    mask = [is_inexact(x.type) for x in call.args.leaves]
+    res = linearized(call, mask)
+    return tree.unflatten(call.flat.out_tree, res.outs), LinearMap(res, call)

@@ -1,0 +1,180 @@
+"""What the differentiating functions share: a call traced, linearised, and its parts run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from effax import tree
+from effax.array import Array, as_value, from_numpy
+from effax.bind import Operand, run
+from effax.config import allowed
+from effax.ir.dtypes import FLOAT0, is_complex, is_inexact_dtype
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import ArrayType, RefType, Type, tangent_type
+from effax.numpy.promotion import converted
+from effax.tracing import FlatArgs, FlatFunction, flat_args, shown_tree, trace_flat
+from effax.transforms.linearize import Linearized, linearize
+from effax.transforms.run import unwrap
+from effax.transforms.transpose import GradValue, NonLinear, Want, transpose
+from effax.tree import PyTreeDef
+
+class TracedCall(NamedTuple):
+    """A call traced on values."""
+
+    flat: FlatFunction
+    args: FlatArgs
+
+    @property
+    def n_consts(self) -> int:
+        """How many binders of the program are captured constants."""
+        return len(self.flat.consts)
+
+    @property
+    def operands(self) -> list[Operand]:
+        """What the program is run on."""
+        return [*self.flat.consts, *self.args.leaves]
+
+
+def traced_call(
+    fun: Callable[..., object], args: Sequence[Any], kwargs: dict[str, Any], what: str
+) -> TracedCall:
+    """Trace a call; Python may ask for the values of what it is called with."""
+    if not callable(fun):
+        raise BadArgument(f"{what} takes a function", found=f"{type(fun).__name__}: {fun!r:.60}")
+    flat_in = flat_args(fun, args, kwargs)
+    name = getattr(fun, "__name__", type(fun).__name__)
+    flat = trace_flat(
+        fun,
+        flat_in.treedef,
+        [x.type for x in flat_in.leaves],
+        flat_in.names,
+        f"{what}({name})",
+        flat_in.leaves,
+        on_values=True,
+    )
+    return TracedCall(flat, flat_in)
+
+
+class Residuals(NamedTuple):
+    """A linearised call: its results, and the linear program with its residuals.
+
+    ``linear`` maps residuals, then tangents, to the tangents that ``out_tangents`` marks.
+    """
+
+    outs: list[Array]
+    values: list[Operand]
+    linear: Jaxpr
+    in_tangents: tuple[bool, ...]
+    out_tangents: tuple[bool, ...]
+
+
+def linearized(call: TracedCall, mask: Sequence[bool]) -> Residuals:
+    """Run a call and keep what its linear part needs.
+
+    Args:
+        call: the traced call.
+        mask: which leaves of the arguments are differentiated.
+    """
+    full = (*[False] * call.n_consts, *mask)
+    done: Linearized = unwrap(linearize(call.flat.jaxpr, full))
+    operands = call.operands
+    results = run(done.primal, operands)
+    n = len(call.flat.jaxpr.outs)
+    values = [r.pick(operands, results[n:]) for r in done.residuals]
+    return Residuals(list(results[:n]), values, done.linear, tuple(mask), done.out_tangents)
+
+
+def pulled_back(
+    res: Residuals, wants: Sequence[Want], refs: Sequence[Operand], cts: Sequence[Array | None]
+) -> list[Array | None]:
+    """Cotangents of the differentiated leaves from those of the results that have tangents.
+
+    Args:
+        res: the linearised call.
+        wants: one entry a differentiated leaf.
+        refs: the references of the entries that are ``GradRef``, in order.
+        cts: one cotangent a result with a tangent; None is zero.
+
+    Returns:
+        One entry a leaf that is ``GradValue``, in order: its cotangent, or None for zero.
+    """
+    n = len(res.values)
+    present = [c for c in cts if c is not None]
+    full = [*[NonLinear()] * n, *wants]
+    done = unwrap(transpose(res.linear, full, [c is not None for c in cts]))
+    results = iter(run(done.jaxpr, [*res.values, *refs, *present]))
+    nonzero = iter(done.nonzero)
+    return [next(results) if next(nonzero) else None for w in wants if isinstance(w, GradValue)]
+
+
+def zero_of(type_: Type) -> Array:
+    """A cotangent of zero for a value of this type; ``float0`` for one without tangents."""
+    if not is_inexact_dtype(type_.dtype):
+        return from_numpy(np.zeros(type_.shape, FLOAT0))
+    return from_numpy(np.zeros(type_.shape, type_.dtype))
+
+
+def checked_cotangents(
+    cts: object, out_tree: PyTreeDef, types: Sequence[Type], what: str
+) -> list[Array]:
+    """The leaves of a tree of (co)tangents, checked against the types that it belongs to.
+
+    Raises IllTyped where structure, shape or dtype differ.
+    """
+    leaves, treedef = tree.flatten(cts)
+    if treedef != out_tree:
+        raise IllTyped(
+            f"{what} has another structure than what it belongs to",
+            expected=shown_tree(out_tree),
+            found=shown_tree(treedef),
+        )
+    checked = []
+    for leaf, type_, path in zip(leaves, types, tree.paths(cts), strict=True):
+        want = tangent_type(type_)
+        x = as_value(leaf, f"{what}{path}")
+        if isinstance(want, ArrayType) and not is_inexact_dtype(want.dtype):
+            checked.append(x)
+            continue
+        weak = x.type.weak and x.shape == want.shape
+        if x.shape != want.shape or (x.dtype != want.dtype and not weak):
+            raise IllTyped(
+                f"{what}{path} has the wrong type", expected=str(want), found=str(x.type)
+            )
+        checked.append(converted(x, want.dtype, False))
+    return checked
+
+
+def check_differentiable(type_: Type, name: str, what: str, allow_int: bool) -> bool:
+    """Whether a leaf has tangents. Raises IllTyped for one that cannot be differentiated."""
+    if isinstance(type_, RefType):
+        raise IllTyped(
+            f"{what} with respect to {name}, which is a reference",
+            expected="an array",
+            found=str(type_),
+            remedy="use `vjp`, and bind a gradient ref with `with_refs`",
+        )
+    if is_inexact_dtype(type_.dtype):
+        return True
+    if allow_int:
+        return False
+    raise IllTyped(
+        f"{what} with respect to {name}, which is not real-valued",
+        expected="a float (or complex, with holomorphic) dtype",
+        found=str(type_),
+        remedy=f"convert it to {allowed(float)}, or pass allow_int=True",
+    )
+
+
+def check_real(type_: Type, name: str, what: str, holomorphic: bool) -> None:
+    """Raises IllTyped where complex and holomorphic do not agree."""
+    if is_complex(type_.dtype) != holomorphic and is_inexact_dtype(type_.dtype):
+        raise IllTyped(
+            f"{what}: {name} is {'not ' if holomorphic else ''}complex",
+            expected="complex" if holomorphic else "real",
+            found=str(type_),
+            remedy=None if holomorphic else "pass holomorphic=True for a holomorphic function",
+        )

@@ -1,0 +1,286 @@
+"""``vjp``: run a function forward, and pull cotangents back, as values or into references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
+
+from effax import tree
+from effax.ad import DidntWant, DontWant, GradRef, GradValue
+from effax.api.derivatives import (
+    Residuals,
+    checked_cotangents,
+    linearized,
+    pulled_back,
+    traced_call,
+    zero_of,
+)
+from effax.bind import Operand
+from effax.ir.errors import BadArgument, IllTyped, RefError
+from effax.ir.syntax import Jaxpr
+from effax.ir.trace import alias_error, identity
+from effax.ir.types import RefType, Type, is_inexact, ref_type, tangent_type
+from effax.ref import EagerRef, Ref
+from effax.tracing import FlatFunction, shown_tree
+from effax.transforms.transpose import Want
+from effax.tree import PyTreeDef
+
+Entry = Ref | GradValue | DontWant
+
+
+class _Shape(NamedTuple):
+    """What is static about a VJP: the linear program and the structures of both sides."""
+
+    linear: Jaxpr
+    n_residuals: int
+    in_tangents: tuple[bool, ...]
+    out_tangents: tuple[bool, ...]
+    in_tree: PyTreeDef
+    in_types: tuple[Type, ...]
+    in_names: tuple[str, ...]
+    out_tree: PyTreeDef
+    out_types: tuple[Type, ...]
+
+
+class VJP:
+    """A pullback: from cotangents of the results to those of the arguments.
+
+    It is a tree whose leaves are its residuals and the references bound to it, so it crosses
+    ``jit`` and loops as an argument or a result where it holds no references.
+    """
+
+    def __init__(
+        self, shape: _Shape, residuals: Sequence[Operand], entries: Sequence[Entry]
+    ) -> None:
+        self._shape = shape
+        self._residuals = list(residuals)
+        self._entries = list(entries)
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """The linear program: residuals, then tangents of arguments, to tangents of results."""
+        return self._shape.linear
+
+    @property
+    def residuals(self) -> tuple[Operand, ...]:
+        """What the forward pass kept for the backward pass."""
+        return tuple(self._residuals)
+
+    def with_refs(self, *entries: Any) -> VJP:
+        """Say for each argument what becomes of its gradient; gives a new VJP function.
+
+        Args:
+            entries: one an argument of the differentiated function, or a tree of them: a ``Ref``
+                into which the gradient is added, ``ad.GradValue()`` (a value is returned), or
+                ``ad.DontWant()`` (it is not computed). One entry serves a whole subtree, except a
+                reference, which serves one array.
+
+        Raises:
+            BadArgument: the number or structure of the entries, or an entry, is not right.
+            IllTyped: a reference has another type than the gradient.
+            RefError: one reference is given twice.
+        """
+        return VJP(self._shape, self._residuals, _entries(self._shape, entries))
+
+    def __call__(self, cotangents: Any) -> tuple[Any, ...]:
+        """Pull cotangents back.
+
+        Args:
+            cotangents: a tree like the function's result.
+
+        Returns:
+            One entry an argument: its cotangent, ``GradRef()``, or ``DidntWant()``.
+
+        Raises:
+            IllTyped: the cotangents do not fit the results.
+            RefError: an argument is a reference and no gradient reference is bound for it.
+        """
+        shape = self._shape
+        cts = checked_cotangents(cotangents, shape.out_tree, shape.out_types, "the cotangent")
+        _check_refs_bound(shape, self._entries)
+        entries = [e for e, has in zip(self._entries, shape.in_tangents, strict=True) if has]
+        wants = [_want(e) for e in entries]
+        refs = [e for e in entries if isinstance(e, Ref)]
+        res = Residuals(
+            [], self._residuals, shape.linear, shape.in_tangents, shape.out_tangents
+        )
+        present = [c for c, has in zip(cts, shape.out_tangents, strict=True) if has]
+        values = iter(pulled_back(res, wants, refs, present))
+        leaves = [
+            _leaf(entry, has, type_, values)
+            for entry, has, type_ in zip(
+                self._entries, shape.in_tangents, shape.in_types, strict=True
+            )
+        ]
+        args: tuple[Any, ...] = tree.unflatten(shape.in_tree, leaves)
+        return args
+
+
+def _want(entry: Entry) -> Want:
+    return GradRef() if isinstance(entry, Ref) else entry
+
+
+def _leaf(entry: Entry, has_tangent: bool, type_: Type, values: Any) -> object:
+    if isinstance(entry, Ref):
+        return GradRef()
+    if isinstance(entry, DontWant):
+        return DidntWant()
+    value = next(values) if has_tangent else None
+    return zero_of(tangent_type(type_)) if value is None else value
+
+
+def _check_refs_bound(shape: _Shape, entries: Sequence[Entry]) -> None:
+    for entry, type_, name in zip(entries, shape.in_types, shape.in_names, strict=True):
+        if isinstance(type_, RefType) and isinstance(entry, GradValue) and is_inexact(type_):
+            raise RefError(
+                f"{name} is a reference, so its gradient must be accumulated into a reference, "
+                "and none is bound",
+                expected=f"a reference of type {type_}",
+                found="no entry for it",
+                remedy="bind one first: `f_vjp.with_refs(grad_ref)(cotangent)`, or pass "
+                "`ad.DontWant()`",
+            )
+
+
+def _entries(shape: _Shape, entries: Sequence[object]) -> list[Entry]:
+    full: tuple[object, ...] = tree.unflatten(shape.in_tree, range(len(shape.in_types)))
+    if len(entries) != len(full):
+        raise BadArgument(
+            "with_refs takes one entry for each argument of the differentiated function",
+            expected=str(len(full)),
+            found=str(len(entries)),
+            remedy="use `ad.GradValue()` for arguments whose gradient is returned as usual",
+        )
+    for i, entry in enumerate(tree.leaves(tuple(entries))):
+        if not isinstance(entry, Ref | GradValue | DontWant):
+            raise BadArgument(
+                f"entry {i} of with_refs is nothing that a gradient can be asked for with",
+                expected="a Ref, ad.GradValue() or ad.DontWant()",
+                found=f"{type(entry).__name__}: {entry!r:.60}",
+            )
+    try:
+        spread = tree.broadcast_prefix(tuple(entries), full)
+    except ValueError:
+        raise BadArgument(
+            "with_refs gets a tree of another structure than the arguments",
+            expected=shown_tree(shape.in_tree),
+            found=repr(tree.map(lambda e: type(e).__name__, tuple(entries))),
+        ) from None
+    if any(e is None for e in spread):
+        raise BadArgument(
+            "an entry of with_refs is None",
+            expected="a Ref, ad.GradValue() or ad.DontWant()",
+            found="None",
+        )
+    _check_ref_entries(shape, spread)
+    return cast("list[Entry]", spread)
+
+
+def _check_ref_entries(shape: _Shape, entries: Sequence[object]) -> None:
+    seen: dict[int, str] = {}
+    for entry, type_, name in zip(entries, shape.in_types, shape.in_names, strict=True):
+        if not isinstance(entry, Ref):
+            continue
+        if isinstance(entry, EagerRef):
+            entry.check_usable()
+        want = type_ if isinstance(type_, RefType) else ref_type(tangent_type(type_))  # type: ignore[arg-type]  # an array's type
+        if not is_inexact(type_):
+            raise IllTyped(
+                f"with_refs binds a reference for {name}, which has no gradient",
+                expected="ad.GradValue() or ad.DontWant()",
+                found=str(type_),
+            )
+        if entry.type is not want:
+            raise IllTyped(
+                f"the gradient reference for {name} has the wrong type",
+                expected=str(want),
+                found=str(entry.type),
+                remedy=f"make it with `new_ref(zeros_like({name}))`",
+            )
+        key = identity(entry)
+        if key in seen:
+            raise alias_error(
+                f"with_refs gets one reference for {seen[key]} and for {name}"
+            )
+        seen[key] = name
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Run ``fun`` and give its result and a function that pulls cotangents back.
+
+    Args:
+        fun: a function of trees of arrays and references.
+        primals: its arguments. All of them are differentiated; integers get ``float0`` zeros.
+        has_aux: whether ``fun`` gives a pair, whose second part is not differentiated.
+
+    Returns:
+        ``(result, VJP)``, with the second part of the pair last where ``has_aux``.
+
+    Raises:
+        TransformError: a primitive has no rule, or a differentiated value is written to a
+            reference that is not differentiated.
+    """
+    call = traced_call(fun, primals, {}, "vjp")
+    mask = tuple(is_inexact(x.type) for x in call.args.leaves)
+    main, aux = split_aux(call.flat, has_aux, "vjp")
+    res = linearized(call, mask)
+    n = main.num_leaves
+    in_tree = call.args.treedef.children()[0]
+    shape = _Shape(
+        only_outs(res, n),
+        len(res.values),
+        mask,
+        res.out_tangents[:n],
+        in_tree,
+        tuple(x.type for x in call.args.leaves),
+        tuple(call.args.names),
+        main,
+        call.flat.jaxpr.out_types[:n],
+    )
+    pullback = VJP(shape, res.values, [GradValue()] * len(mask))
+    out = tree.unflatten(main, res.outs[:n])
+    if aux is None:
+        return out, pullback
+    return out, pullback, tree.unflatten(aux, res.outs[n:])
+
+
+def only_outs(res: Residuals, n: int) -> Jaxpr:
+    """The linear program with the tangents of the first ``n`` results only."""
+    kept = sum(res.out_tangents[:n])
+    if kept == len(res.linear.outs):
+        return res.linear
+    return res.linear.replace(outs=res.linear.outs[:kept])
+
+
+def split_aux(
+    flat: FlatFunction, has_aux: bool, what: str
+) -> tuple[PyTreeDef, PyTreeDef | None]:
+    """The structure of the result, and that of the auxiliary part. Raises IllTyped."""
+    if not has_aux:
+        return flat.out_tree, None
+    if flat.out_tree.type is not tuple or flat.out_tree.num_children != 2:
+        raise IllTyped(
+            f"{what} with has_aux: the function must give a pair (result, aux)",
+            expected="(result, aux)",
+            found=shown_tree(flat.out_tree),
+        )
+    main, aux = flat.out_tree.children()
+    return main, aux
+
+
+def _flatten_vjp(f: VJP) -> tuple[list[object], object]:
+    refs = [e for e in f._entries if isinstance(e, Ref)]
+    static = [None if isinstance(e, Ref) else e for e in f._entries]
+    return [*f._residuals, *refs], (f._shape, tuple(static))
+
+
+def _unflatten_vjp(aux: tuple[_Shape, tuple[Entry | None, ...]], children: Any) -> VJP:
+    shape, static = aux
+    items = list(children)
+    refs = iter(items[shape.n_residuals :])
+    entries = [next(refs) if e is None else e for e in static]
+    return VJP(shape, items[: shape.n_residuals], entries)
+
+
+tree.register_pytree_node(VJP, _flatten_vjp, _unflatten_vjp)
+
