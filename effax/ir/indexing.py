@@ -156,7 +156,8 @@ def _check_bounds(axis: int, dim: Dim, size: int, shape: Shape) -> None:
                 found=f"{dim.at} for shape {shape}",
             )
         return
-    start = 0 if dim.start is None else dim.start
+    # A dynamic start fits somewhere if it fits where the span's least position is 0.
+    start = max(0, (1 - dim.size) * dim.step) if dim.start is None else dim.start
     last = start + (dim.size - 1) * dim.step
     inside = dim.size == 0 or (0 <= start < size and 0 <= last < size)
     if dim.size < 0 or dim.step == 0 or not inside:

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Final
 
-from effax.transforms.rulebook import RuleBook
+from effax.transforms.rulebook import EMPTY_BOOK, RuleBook
 from effax.transforms.rules.arith import ARITHMETIC
+from effax.transforms.rules.compare import COMPARISON
+from effax.transforms.rules.contract import CONTRACTION
 from effax.transforms.rules.control import CONTROL
+from effax.transforms.rules.index import INDEX
+from effax.transforms.rules.math import MATH
+from effax.transforms.rules.reduce import REDUCTION
 from effax.transforms.rules.refs.book import REFS
+from effax.transforms.rules.shape import SHAPE
 
-DEFAULT_BOOK: Final[RuleBook] = ARITHMETIC.union(CONTROL).union(REFS)
+FAMILIES: Final = (
+    ARITHMETIC,
+    MATH,
+    COMPARISON,
+    SHAPE,
+    REDUCTION,
+    CONTRACTION,
+    INDEX,
+    REFS,
+    CONTROL,
+)
+
+DEFAULT_BOOK: Final[RuleBook] = reduce(RuleBook.union, FAMILIES, EMPTY_BOOK)

@@ -1,0 +1,101 @@
+"""Rules of contraction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from effax.ir.prims.elementwise import ConvertElementType
+from effax.ir.prims.reduce import DotGeneral
+from effax.ir.syntax import Atom
+from effax.transforms.rulebook import (
+    EMPTY_BOOK,
+    BatchOut,
+    JvpOut,
+    Linear,
+    RuleBook,
+    RuleBuilder,
+    Rules,
+    WholeOnly,
+)
+from effax.transforms.rules.common import array_of, no_refs
+from effax.transforms.rules.compare import convert_back
+from effax.transforms.rules.linear import at, linear_operand, only
+from effax.transforms.rules.pointwise import add
+from effax.transforms.rules.shape import after_batch, permuted
+
+
+def _dot_jvp(
+    b: RuleBuilder, prim: DotGeneral, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    # d(x · y) = dx · y + x · dy
+    x, y = primals
+    dx, dy = tangents
+    z = b(prim, x, y)
+    parts = [] if dx is None else [b(prim, dx, y)]
+    if dy is not None:
+        parts.append(b(prim, x, dy))
+    return JvpOut([z], [parts[0] if len(parts) == 1 else add(b, *parts)])
+
+
+def _dot_transpose(
+    b: RuleBuilder,
+    prim: DotGeneral,
+    ins: Sequence[Atom | Linear],
+    cts: Sequence[Atom | None],
+) -> Sequence[Atom | None]:
+    """The cotangent is contracted with the other operand, along what that one kept.
+
+    Axes of the result are those of the batch, what x kept, and what y kept, in order. What is
+    contracted here are the axes that the other operand kept; what remains are the batch, what
+    this operand kept, and what was contracted there.
+    """
+    ct = only(cts)
+    position, x, (y,) = linear_operand(prim, ins)
+    contract, batch = prim.dimension_numbers
+    mine, other = (
+        (contract[position], batch[position]),
+        (contract[1 - position], batch[1 - position]),
+    )
+    shape = x.type.shape
+    kept = [i for i in range(len(shape)) if i not in (*mine[0], *mine[1])]
+    y_kept = tuple(i for i in range(len(y.type.shape)) if i not in (*other[0], *other[1]))
+    n_batch = len(batch[0])
+    first = n_batch if position else n_batch + len(kept)
+    along = tuple(range(first, first + len(y_kept)))
+    if y.type.dtype != ct.type.dtype:
+        y = b(ConvertElementType(ct.type.dtype), y)
+    numbers = ((along, y_kept), (tuple(range(n_batch)), other[1]))
+    made = b(DotGeneral(numbers, None, prim.precision), ct, y)
+    # Axes of the operand in the order in which they are now.
+    paired = sorted(range(len(other[0])), key=other[0].__getitem__)
+    order = [*mine[1], *kept, *(mine[0][i] for i in paired)]
+    made_in_order = permuted(b, made, [order.index(i) for i in range(len(shape))])
+    return at(position, convert_back(b, made_in_order, array_of(x)), ins)
+
+
+def _dot_batch(
+    b: RuleBuilder, prim: DotGeneral, ins: Sequence[Atom], batched: Sequence[bool], size: int
+) -> BatchOut:
+    contract, batch = prim.dimension_numbers
+    sides = [
+        (after_batch(c), after_batch(d)) if has else (c, d)
+        for c, d, has in zip(contract, batch, batched, strict=True)
+    ]
+    (lc, lb), (rc, rb) = sides
+    if batched[0] and batched[1]:
+        numbers = ((lc, rc), ((0, *lb), (0, *rb)))
+        return BatchOut([b(replace(prim, dimension_numbers=numbers), *ins)], [True])
+    # The batch axis is the first of those that its operand keeps.
+    z = b(replace(prim, dimension_numbers=((lc, rc), (lb, rb))), *ins)
+    place = len(lb)
+    if batched[1]:
+        place += len(ins[0].type.shape) - len(lb) - len(lc)
+    rest = (i for i in range(len(z.type.shape)) if i != place)
+    return BatchOut([permuted(b, z, [place, *rest])], [True])
+
+
+CONTRACTION: Final[RuleBook] = EMPTY_BOOK.extend(
+    DotGeneral, Rules(_dot_jvp, _dot_transpose, _dot_batch, WholeOnly(), no_refs)
+)

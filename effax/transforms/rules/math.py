@@ -1,0 +1,135 @@
+"""Rules of mathematical functions. Their derivatives are those of the textbooks.
+
+At the edge of a domain they give what the formula gives: sqrt has the slope inf at 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from effax.ir.prims import elementwise as ew
+from effax.ir.syntax import Atom
+from effax.transforms.rulebook import EMPTY_BOOK, JvpOut, RuleBook, RuleBuilder
+from effax.transforms.rules.pointwise import (
+    add,
+    binary,
+    const,
+    div,
+    mul,
+    neg,
+    nonzero,
+    pointwise,
+    scaled,
+    shifted,
+    square,
+    sub,
+    unary,
+    where,
+)
+
+
+def _integer_pow_jvp(
+    b: RuleBuilder, prim: ew.IntegerPow, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """d(x^n) = n·x^(n-1)·dx, without 0^(-1) where n is 0."""
+    (x,), (dx,) = primals, tangents
+    assert dx is not None
+    y, n = b(prim, x), prim.y
+    if n == 0:
+        return JvpOut([y], [None])
+    if n == 1:
+        return JvpOut([y], [dx])
+    power = x if n == 2 else b(ew.IntegerPow(n - 1), x)
+    return JvpOut([y], [mul(b, dx, scaled(b, power, n))])
+
+
+def _pow_dx(b: RuleBuilder, d: Atom, x: Atom, y: Atom, z: Atom) -> Atom:
+    # d(x^y)/dx = y·x^(y-1), and 0 where y is 0, also at x = 0
+    slope = mul(b, y, b(ew.Pow(), x, shifted(b, y, -1)))
+    return mul(b, d, where(b, b(ew.Eq(), y, const(0, y)), const(0, slope), slope))
+
+
+def _pow_dy(b: RuleBuilder, d: Atom, x: Atom, y: Atom, z: Atom) -> Atom:
+    # d(x^y)/dy = x^y·log x, and 0 where x is 0 and y is not negative
+    return mul(b, d, mul(b, b(ew.Log(), nonzero(b, x)), z))
+
+
+def _tanh(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
+    # 1 - y² = (1 + y)(1 - y), which does not cancel
+    return mul(b, d, mul(b, shifted(b, y, 1), sub(b, const(1, y), y)))
+
+
+def _acosh(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
+    # x² - 1 = (x + 1)(x - 1), which does not cancel
+    return mul(b, d, b(ew.Rsqrt(), mul(b, shifted(b, x, 1), shifted(b, x, -1))))
+
+
+def _atanh(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
+    return div(b, d, mul(b, shifted(b, x, 1), sub(b, const(1, x), x)))
+
+
+def _one_minus_square(b: RuleBuilder, x: Atom) -> Atom:
+    return sub(b, const(1, x), square(b, x))
+
+
+def _gauss(b: RuleBuilder, x: Atom, sign: int) -> Atom:
+    """``sign · 2/√π · exp(-x²)``."""
+    return scaled(b, b(ew.Exp(), neg(b, square(b, x))), sign * 2 / math.sqrt(math.pi))
+
+
+def _atan2_dy(b: RuleBuilder, d: Atom, y: Atom, x: Atom, z: Atom) -> Atom:
+    # d atan2(y, x)/dy = x/(x² + y²)
+    return mul(b, d, div(b, x, add(b, square(b, x), square(b, y))))
+
+
+def _atan2_dx(b: RuleBuilder, d: Atom, y: Atom, x: Atom, z: Atom) -> Atom:
+    # d atan2(y, x)/dx = -y/(x² + y²)
+    return mul(b, d, neg(b, div(b, y, add(b, square(b, x), square(b, y)))))
+
+
+MATH: Final[RuleBook] = (
+    EMPTY_BOOK.extend(ew.Exp, unary(lambda b, d, x, y: mul(b, d, y)))
+    .extend(ew.Exp2, unary(lambda b, d, x, y: mul(b, d, scaled(b, y, math.log(2)))))
+    .extend(ew.Expm1, unary(lambda b, d, x, y: mul(b, d, shifted(b, y, 1))))
+    .extend(ew.Log, unary(lambda b, d, x, y: div(b, d, x)))
+    .extend(ew.Log1p, unary(lambda b, d, x, y: div(b, d, shifted(b, x, 1))))
+    .extend(ew.Sqrt, unary(lambda b, d, x, y: mul(b, d, div(b, const(0.5, y), y))))
+    .extend(ew.Rsqrt, unary(lambda b, d, x, y: mul(b, d, scaled(b, div(b, y, x), -0.5))))
+    .extend(
+        ew.Cbrt,
+        unary(lambda b, d, x, y: mul(b, d, scaled(b, b(ew.IntegerPow(-2), y), 1 / 3))),
+    )
+    .extend(ew.Sin, unary(lambda b, d, x, y: mul(b, d, b(ew.Cos(), x))))
+    .extend(ew.Cos, unary(lambda b, d, x, y: mul(b, d, neg(b, b(ew.Sin(), x)))))
+    .extend(ew.Tan, unary(lambda b, d, x, y: mul(b, d, shifted(b, square(b, y), 1))))
+    .extend(
+        ew.Asin,
+        unary(lambda b, d, x, y: mul(b, d, b(ew.Rsqrt(), _one_minus_square(b, x)))),
+    )
+    .extend(
+        ew.Acos,
+        unary(lambda b, d, x, y: mul(b, d, neg(b, b(ew.Rsqrt(), _one_minus_square(b, x))))),
+    )
+    .extend(ew.Atan, unary(lambda b, d, x, y: div(b, d, shifted(b, square(b, x), 1))))
+    .extend(ew.Atan2, binary(_atan2_dy, _atan2_dx))
+    .extend(ew.Sinh, unary(lambda b, d, x, y: mul(b, d, b(ew.Cosh(), x))))
+    .extend(ew.Cosh, unary(lambda b, d, x, y: mul(b, d, b(ew.Sinh(), x))))
+    .extend(ew.Tanh, unary(_tanh))
+    .extend(
+        ew.Asinh,
+        unary(lambda b, d, x, y: mul(b, d, b(ew.Rsqrt(), shifted(b, square(b, x), 1)))),
+    )
+    .extend(ew.Acosh, unary(_acosh))
+    .extend(ew.Atanh, unary(_atanh))
+    # d logistic(x) = y(1 - y) dx
+    .extend(
+        ew.Logistic,
+        unary(lambda b, d, x, y: mul(b, d, mul(b, y, sub(b, const(1, y), y)))),
+    )
+    .extend(ew.Erf, unary(lambda b, d, x, y: mul(b, d, _gauss(b, x, 1))))
+    .extend(ew.Erfc, unary(lambda b, d, x, y: mul(b, d, _gauss(b, x, -1))))
+    .extend(ew.Pow, binary(_pow_dx, _pow_dy))
+    .extend(ew.IntegerPow, pointwise(_integer_pow_jvp))
+)

@@ -1,0 +1,250 @@
+"""Rules of reductions and of what runs along an axis: sums, products, extrema, sort."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from math import prod
+from typing import Final
+
+from effax.ir.dtypes import INT32
+from effax.ir.indexing import Indexer, Pick
+from effax.ir.primitive import Primitive
+from effax.ir.prims import reduce as p
+from effax.ir.prims.elementwise import ConvertElementType, Eq, Max, Min
+from effax.ir.prims.index import Gather
+from effax.ir.prims.shape import BroadcastInDim, Concatenate, Iota, Pad, Reshape, Rev, Slice
+from effax.ir.syntax import Atom
+from effax.ir.types import Shape
+from effax.transforms.rulebook import (
+    EMPTY_BOOK,
+    BatchOut,
+    JvpOut,
+    JvpRule,
+    Linear,
+    Never,
+    RuleBook,
+    RuleBuilder,
+    Rules,
+    TransposeRule,
+    WholeOnly,
+)
+from effax.transforms.rules.common import linear_jvp, no_refs, no_tangent
+from effax.transforms.rules.compare import extremum_weights
+from effax.transforms.rules.linear import only
+from effax.transforms.rules.pointwise import NONLINEAR, add, const, div, mul
+from effax.transforms.rules.shape import after_batch, as_primitive, permuted, to_front
+
+
+def _reduced_after(prim: p.Reduction, size: int) -> p.Reduction:
+    return replace(prim, axes=after_batch(prim.axes))
+
+
+def _reduction(
+    jvp: JvpRule[p.Reduction], transpose: TransposeRule[p.Reduction] | Never = NONLINEAR
+) -> Rules[p.Reduction]:
+    return Rules(jvp, transpose, as_primitive(_reduced_after), WholeOnly(), no_refs)
+
+
+def _spread_back(b: RuleBuilder, x: Atom, axes: Sequence[int], shape: Shape) -> Atom:
+    """What is left of a reduction, repeated along the axes that went."""
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    return b(BroadcastInDim(shape, kept), x)
+
+
+def _sum_transpose(
+    b: RuleBuilder, prim: p.Reduction, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    return [_spread_back(b, only(cts), prim.axes, ins[0].type.shape)]
+
+
+def _prod_jvp(
+    b: RuleBuilder, prim: p.Reduction, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """dy = sum_i dx_i · (product of the elements before i) · (product of those after i).
+
+    Nothing is divided, so zeros do no harm, and the second derivative is right too.
+    """
+    (x,), (dx,) = primals, tangents
+    assert dx is not None
+    y = b(prim, x)
+    flat, d = (_flattened(b, a, prim.axes) for a in (x, dx))
+    last = len(flat.type.shape) - 1
+    if flat.type.shape[last] == 0:
+        return JvpOut([y], [None])
+    before, after = ([(0, 0, 0)] * last + [edge] for edge in ((1, -1, 0), (-1, 1, 0)))
+    one = const(1, x)
+    left = b(Pad(tuple(before)), b(p.CumProd(last), flat), one)
+    right = b(Pad(tuple(after)), b(p.CumProd(last, reverse=True), flat), one)
+    return JvpOut([y], [b(p.ReduceSum((last,)), mul(b, d, mul(b, left, right)))])
+
+
+def _flattened(b: RuleBuilder, x: Atom, axes: Sequence[int]) -> Atom:
+    """The array with these axes joined to one, the last."""
+    shape = x.type.shape
+    kept = [i for i in range(len(shape)) if i not in axes]
+    x = permuted(b, x, [*kept, *axes])
+    if len(axes) == 1:
+        return x
+    return b(Reshape((*(shape[i] for i in kept), prod(shape[i] for i in axes))), x)
+
+
+def _extremum_jvp(
+    b: RuleBuilder, prim: p.Reduction, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """The mean of the tangents at the places of the extreme element."""
+    (x,), (dx,) = primals, tangents
+    assert dx is not None
+    y = b(prim, x)
+    there = b(Eq(), x, _spread_back(b, y, prim.axes, x.type.shape))
+    weight = b(ConvertElementType(x.type.dtype), there)
+    total = b(p.ReduceSum(prim.axes), weight)
+    return JvpOut([y], [div(b, b(p.ReduceSum(prim.axes), mul(b, dx, weight)), total)])
+
+
+def _cumulative_after(prim: p.Cumulative, size: int) -> p.Cumulative:
+    return replace(prim, axis=prim.axis + 1)
+
+
+def _cumulative(
+    jvp: JvpRule[p.Cumulative], transpose: TransposeRule[p.Cumulative] | Never = NONLINEAR
+) -> Rules[p.Cumulative]:
+    return Rules(jvp, transpose, as_primitive(_cumulative_after), WholeOnly(), no_refs)
+
+
+def _cumsum_transpose(
+    b: RuleBuilder, prim: p.Cumulative, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    # Each element is in the sums from its own place on.
+    return [b(replace(prim, reverse=not prim.reverse), only(cts))]
+
+
+Dual = tuple[Atom, Atom]
+"""A value and its tangent."""
+
+Combine = Callable[[RuleBuilder, Dual, Dual], Dual]
+
+
+def _times(b: RuleBuilder, left: Dual, right: Dual) -> Dual:
+    (x, dx), (y, dy) = left, right
+    return mul(b, x, y), add(b, mul(b, dx, y), mul(b, dy, x))
+
+
+def _extreme(prim: Primitive, b: RuleBuilder, left: Dual, right: Dual) -> Dual:
+    (x, dx), (y, dy) = left, right
+    z = b(prim, x, y)
+    in_x, in_y = extremum_weights(b, x, y, z)
+    return z, add(b, mul(b, dx, in_x), mul(b, dy, in_y))
+
+
+def _running_jvp(
+    combine: Combine,
+    b: RuleBuilder,
+    prim: p.Cumulative,
+    primals: Sequence[Atom],
+    tangents: Sequence[Atom | None],
+) -> JvpOut:
+    """The tangent runs through a tree of combinations: no division, logarithmic depth."""
+    (x,), (dx,) = primals, tangents
+    assert dx is not None
+    y = b(prim, x)
+    pair = (x, dx)
+    if prim.reverse:
+        pair = _each(b, Rev((prim.axis,)), pair)
+    _, dy = _tree(b, combine, pair, prim.axis)
+    return JvpOut([y], [b(Rev((prim.axis,)), dy) if prim.reverse else dy])
+
+
+def _tree(b: RuleBuilder, combine: Combine, x: Dual, axis: int) -> Dual:
+    """All running combinations: those of the pairs are every second one of them.
+
+    y[1::2] = running(x[0::2] · x[1::2]);   y[0] = x[0];   y[2::2] = y[1::2] · x[2::2]
+    """
+    n = x[0].type.shape[axis]
+    if n < 2:
+        return x
+    pairs = combine(b, _strided(b, x, axis, 0, n - 1), _strided(b, x, axis, 1, n))
+    odd = _tree(b, combine, pairs, axis)
+    even = _strided(b, x, axis, 0, 1)
+    if n > 2:
+        before = _strided(b, odd, axis, 0, (n - 1) // 2, 1)
+        rest = combine(b, before, _strided(b, x, axis, 2, n))
+        even = (
+            b(Concatenate(axis), even[0], rest[0]),
+            b(Concatenate(axis), even[1], rest[1]),
+        )
+    return _interleaved(b, even[0], odd[0], axis), _interleaved(b, even[1], odd[1], axis)
+
+
+def _each(b: RuleBuilder, prim: Primitive, x: Dual) -> Dual:
+    return b(prim, x[0]), b(prim, x[1])
+
+
+def _strided(b: RuleBuilder, x: Dual, axis: int, start: int, stop: int, stride: int = 2) -> Dual:
+    """``x[start:stop:stride]`` along the axis."""
+    shape = x[0].type.shape
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis], limits[axis], strides[axis] = start, stop, stride
+    return _each(b, Slice(tuple(starts), tuple(limits), tuple(strides)), x)
+
+
+def _interleaved(b: RuleBuilder, even: Atom, odd: Atom, axis: int) -> Atom:
+    """The elements of both, in turn."""
+    more = even.type.shape[axis] - odd.type.shape[axis]
+    spread = []
+    for x, edges in ((even, (0, 1 - more, 1)), (odd, (1, more, 1))):
+        config = [(0, 0, 0)] * len(x.type.shape)
+        config[axis] = edges
+        spread.append(b(Pad(tuple(config)), x, const(0, x)))
+    return add(b, *spread)
+
+
+def _arg_after(prim: p.ArgReduction, size: int) -> p.ArgReduction:
+    return replace(prim, axis=prim.axis + 1)
+
+
+def _sort_jvp(
+    b: RuleBuilder, prim: p.Sort, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """Tangents are moved as their operands are, by the positions that are sorted along."""
+    shape = primals[0].type.shape
+    *outs, order = b.emit(prim, [*primals, b(Iota(INT32, shape, prim.dimension))])
+    places = [order if i == prim.dimension else _along(b, i, shape) for i in range(len(shape))]
+    moved = Gather(Indexer((Pick(None),) * len(shape)))
+    return JvpOut(outs, [None if t is None else b(moved, t, *places) for t in tangents])
+
+
+def _along(b: RuleBuilder, axis: int, shape: Shape) -> Atom:
+    """``0, 1, 2, ...`` along an axis, of size 1 along those after it."""
+    counted = b(Iota(INT32, (shape[axis],), 0))
+    return b(Reshape((shape[axis],) + (1,) * (len(shape) - axis - 1)), counted)
+
+
+def _sort_batch(
+    b: RuleBuilder, prim: p.Sort, ins: Sequence[Atom], batched: Sequence[bool], size: int
+) -> BatchOut:
+    args = [to_front(b, x, has, size) for x, has in zip(ins, batched, strict=True)]
+    outs = b.emit(replace(prim, dimension=prim.dimension + 1), args)
+    return BatchOut(outs, [True] * len(outs))
+
+
+_ARG: Final[Rules[p.ArgReduction]] = Rules(
+    no_tangent, NONLINEAR, as_primitive(_arg_after), WholeOnly(), no_refs
+)
+
+REDUCTION: Final[RuleBook] = (
+    EMPTY_BOOK.extend(p.ReduceSum, _reduction(linear_jvp, _sum_transpose))
+    .extend(p.ReduceProd, _reduction(_prod_jvp))
+    .extend(p.ReduceMax, _reduction(_extremum_jvp))
+    .extend(p.ReduceMin, _reduction(_extremum_jvp))
+    .extend(p.ReduceAnd, _reduction(no_tangent))
+    .extend(p.ReduceOr, _reduction(no_tangent))
+    .extend(p.Argmax, _ARG)
+    .extend(p.Argmin, _ARG)
+    .extend(p.CumSum, _cumulative(linear_jvp, _cumsum_transpose))
+    .extend(p.CumProd, _cumulative(partial(_running_jvp, _times)))
+    .extend(p.CumMax, _cumulative(partial(_running_jvp, partial(_extreme, Max()))))
+    .extend(p.CumMin, _cumulative(partial(_running_jvp, partial(_extreme, Min()))))
+    .extend(p.Sort, Rules(_sort_jvp, NONLINEAR, _sort_batch, WholeOnly(), no_refs))
+)

@@ -1,0 +1,443 @@
+"""Rules of primitives on arrays: derivatives, transposes, batching, one application at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from inspect import isabstract
+from itertools import product
+
+import numpy as np
+import pytest
+
+from effax.ir.build import Builder
+from effax.ir.errors import NotApplicable
+from effax.ir.evaluate import evaluate
+from effax.ir.indexing import Indexer, Pick
+from effax.ir.primitive import Primitive, Value
+from effax.ir.prims import control, index, reduce, refs, shape
+from effax.ir.prims import elementwise as ew
+from effax.ir.prims.refs import AddUpdate
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import Type, ref_type, tangent_type, type_of_value
+from effax.transforms.jvp import jvp
+from effax.transforms.rulebook import EMPTY_BOOK, Linear, Never, RuleBuilder
+from effax.transforms.rules.book import DEFAULT_BOOK, FAMILIES
+from tests.unit.transforms.array_cases import ALL, DIFFERENTIABLE, Case, ints, normal
+
+STEP = 1e-6
+
+
+def single(prim: Primitive, args: Sequence[Value]) -> Jaxpr:
+    """The program of one application."""
+    b = Builder([type_of_value(np.asarray(a)) for a in args])
+    return b.finish(b.emit(prim, b.binders))
+
+
+def subsets(positions: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All subsets that are not empty."""
+    for flags in product((False, True), repeat=len(positions)):
+        if any(flags):
+            yield tuple(i for i, flag in zip(positions, flags, strict=True) if flag)
+
+
+def tangent_like(x: Value, seed: int) -> Value:
+    return normal(*x.shape, seed=seed, dtype=str(x.dtype))
+
+
+def pushed(
+    prim: Primitive, args: Sequence[Value], tangents: dict[int, Value]
+) -> tuple[list[Value], list[Value | None]]:
+    """Results and their tangents (None: no tangent), by the pass on one application."""
+    mask = [i in tangents for i in range(len(args))]
+    made = jvp(single(prim, args), mask).unwrap()
+    results = evaluate(made.jaxpr, [*args, *(tangents[i] for i in sorted(tangents))])
+    n = len(made.out_tangents)
+    rest = iter(results[n:])
+    return results[:n], [next(rest) if has else None for has in made.out_tangents]
+
+
+def moved(args: Sequence[Value], tangents: dict[int, Value], step: float) -> list[Value]:
+    return [a + step * tangents[i] if i in tangents else a for i, a in enumerate(args)]
+
+
+@pytest.mark.parametrize("case", DIFFERENTIABLE, ids=str)
+def test_jvp_agrees_with_finite_differences(case: Case) -> None:
+    """df(x; dx) = (f(x + h·dx) - f(x - h·dx)) / 2h + O(h²), for every subset of operands."""
+    plain = case.prim.evaluate(*case.args)
+    for positions in subsets(case.smooth):
+        tangents = {i: tangent_like(case.args[i], seed=10 + i) for i in positions}
+        outs, found = pushed(case.prim, case.args, tangents)
+        with np.errstate(all="ignore"):
+            ahead, behind = (
+                case.prim.evaluate(*moved(case.args, tangents, s)) for s in (STEP, -STEP)
+            )
+        for out, given, dy, high, low in zip(outs, plain, found, ahead, behind, strict=True):
+            np.testing.assert_array_equal(out, given)
+            if not np.issubdtype(out.dtype, np.inexact):
+                assert dy is None
+                continue
+            wanted = (high - low) / (2 * STEP)
+            given_dy = np.zeros_like(wanted) if dy is None else dy
+            assert given_dy.shape == wanted.shape
+            assert given_dy.dtype == wanted.dtype
+            np.testing.assert_allclose(given_dy, wanted, rtol=2e-6, atol=2e-7)
+
+
+def transposed(
+    prim: Primitive, args: Sequence[Value], group: Sequence[int], in_place: bool
+) -> Jaxpr:
+    """``(*args outside of the group, [refs of the group], ct) -> cotangents of the group``."""
+    rule = DEFAULT_BOOK.of(prim).transpose
+    assert not isinstance(rule, Never)
+    types = [type_of_value(a) for a in args]
+    (out,) = prim.typing(*types).outs
+    b = RuleBuilder(DEFAULT_BOOK)
+    ins: list[Atom | Linear] = []
+    for i, type_ in enumerate(types):
+        if i not in group:
+            ins.append(b.bind(type_))
+        else:
+            ref = b.bind(ref_type(type_)) if in_place else None
+            ins.append(Linear(type_, ref))
+    made = rule(b, prim, ins, [b.bind(tangent_type(out))])
+    assert len(made) == len(ins)
+    assert all(made[i] is None for i in range(len(ins)) if i not in group)
+    given = {i: ct for i, ct in enumerate(made) if ct is not None}
+    assert all(ct.type is tangent_type(types[i]) for i, ct in given.items())
+    return b.finish(list(given.values()))
+
+
+def pairing(x: Value, y: Value) -> float:
+    """JAX's pairing of a cotangent and a tangent: the real part of the sum, not conjugated."""
+    return float(np.real(np.sum(x * y)))
+
+
+LINEAR = [(case, group) for case in DIFFERENTIABLE for group in case.linear]
+
+
+@pytest.mark.parametrize(("case", "group"), LINEAR, ids=str)
+def test_transpose_is_the_adjoint(case: Case, group: tuple[int, ...]) -> None:
+    """<ct, f(x)> = <f^T(ct), x>, for every linear subset of a group, the others 0."""
+    for positions in subsets(group):
+        if len(case.linear) == 1:
+            args = [np.zeros_like(a) if i in group else a for i, a in enumerate(case.args)]
+        else:
+            args = list(case.args)
+        xs = {i: tangent_like(case.args[i], seed=20 + i) for i in positions}
+        y = case.prim.evaluate(*(xs.get(i, a) for i, a in enumerate(args)))[0]
+        ct = tangent_like(y, seed=30)
+        others = [a for i, a in enumerate(args) if i not in positions]
+        program = transposed(case.prim, args, positions, in_place=False)
+        found = iter(evaluate(program, [*others, ct]))
+        if not all(y.shape):
+            assert not program.outs or pairing(ct, y) == 0
+            continue
+        total = sum(pairing(next(found), xs[i]) for i in positions)
+        np.testing.assert_allclose(total, pairing(ct, y), rtol=1e-10, atol=1e-12)
+
+
+SPARSE = [
+    (case, group) for case, group in LINEAR if DEFAULT_BOOK.of(case.prim).sparse and group == (0,)
+]
+
+
+@pytest.mark.parametrize(("case", "group"), SPARSE, ids=str)
+def test_sparse_transpose_adds_in_place(case: Case, group: tuple[int, ...]) -> None:
+    """ref after = ref before + f^T(ct), with one addupdate and no array of the operand's size."""
+    x = case.args[0]
+    ct = tangent_like(case.prim.evaluate(*case.args)[0], seed=30)
+    dense = evaluate(transposed(case.prim, case.args, group, False), [*case.args[1:], ct])
+    program = transposed(case.prim, case.args, group, in_place=True)
+    ref = normal(*x.shape, seed=40)
+    before = ref.copy()
+    assert evaluate(program, [ref, *case.args[1:], ct]) == []
+    np.testing.assert_allclose(ref, before + (dense[0] if dense else 0), rtol=1e-12)
+    assert [type(eqn.prim) for eqn in program.eqns] == ([AddUpdate] if ct.size else [])
+
+
+def test_sparse_primitives_are_those_that_read_a_part() -> None:
+    sparse = {prim for prim, rules in DEFAULT_BOOK.rules.items() if rules.sparse}
+    assert {shape.Slice, shape.DynamicSlice, index.Gather} <= sparse
+    assert not {shape.Pad, index.Scatter, reduce.ReduceSum} & sparse
+
+
+def test_no_family_claims_the_primitive_of_another() -> None:
+    names = [prim for family in FAMILIES for prim in family.rules]
+    assert len(names) == len(set(names))
+
+
+def test_every_primitive_of_the_library_has_rules() -> None:
+    modules = (ew, shape, reduce, index, refs, control)
+    classes = {c for module in modules for c in vars(module).values() if isinstance(c, type)}
+    found = {c for c in classes if issubclass(c, Primitive) and hasattr(c, "name")}
+    missing = {c.__name__ for c in found if not isabstract(c) and c not in DEFAULT_BOOK.rules}
+    assert len(found) > 100
+    assert not missing
+
+
+def test_every_array_primitive_has_a_case() -> None:
+    covered = {type(case.prim) for case in ALL}
+    families = [f for f in FAMILIES if not any("control" in p.__module__ for p in f.rules)]
+    arrays = {
+        p for f in families for p in f.rules if not p.__module__.endswith((".refs", ".control"))
+    }
+    assert {p.__name__ for p in arrays - covered} == {"Iota"}
+
+
+N = 3
+
+
+def stacked(x: Value, seed: int) -> Value:
+    """``N`` lanes of the type of ``x``, different from each other."""
+    lanes = []
+    for lane in range(N):
+        if x.dtype.kind == "b":
+            lanes.append(np.asarray(np.random.default_rng((seed, lane)).random(x.shape) > 0.5))
+        elif x.dtype.kind in "iu":
+            lanes.append(((np.roll(x, lane) if x.ndim else x) + lane).astype(x.dtype))
+        else:
+            lanes.append(np.asarray(np.roll(x, lane) + x.dtype.type(0.03) * lane))
+    return np.stack(lanes)
+
+
+def batched_program(
+    prim: Primitive, types: Sequence[Type], mask: Sequence[bool]
+) -> tuple[Jaxpr, Sequence[bool]]:
+    rule = DEFAULT_BOOK.of(prim).batch
+    assert not isinstance(rule, Never)
+    b = RuleBuilder(DEFAULT_BOOK, types)
+    outs, flags = rule(b, prim, tuple(b.binders), mask, N)
+    return b.finish(outs), flags
+
+
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_batching_equals_stacking(case: Case) -> None:
+    """vmap(f)(xs)[i] = f(xs[i]), for every subset of batched operands."""
+    for positions in subsets(range(len(case.args))):
+        mask = [i in positions for i in range(len(case.args))]
+        args = [
+            stacked(a, i) if has else a
+            for i, (a, has) in enumerate(zip(case.args, mask, strict=True))
+        ]
+        program, flags = batched_program(case.prim, [type_of_value(a) for a in args], mask)
+        with np.errstate(all="ignore"):
+            lanes = [
+                case.prim.evaluate(*(a[i] if has else a for a, has in zip(args, mask, strict=True)))
+                for i in range(N)
+            ]
+        found = evaluate(program, args)
+        for j, (out, flag) in enumerate(zip(found, flags, strict=True)):
+            wanted = np.stack([np.asarray(lane[j]) for lane in lanes])
+            given = out if flag else np.broadcast_to(out, wanted.shape)
+            assert given.dtype == wanted.dtype
+            np.testing.assert_allclose(given, wanted, rtol=1e-12, atol=1e-14)
+
+
+def test_elementwise_batching_broadcasts_scalars_no_more_than_it_must() -> None:
+    x, s = normal(4, 3), normal()
+    lanes = type_of_value(np.zeros((N, 4, 3)))
+    program, _ = batched_program(ew.Mul(), [lanes, type_of_value(s)], [True, False])
+    assert [eqn.prim for eqn in program.eqns] == [ew.Mul()]
+    program, _ = batched_program(ew.Mul(), [lanes, type_of_value(x)], [True, False])
+    assert [eqn.prim.name for eqn in program.eqns] == ["broadcast_in_dim", "mul"]
+
+
+def test_a_gather_at_one_place_stays_a_slice() -> None:
+    """Batching the array alone adds one span to the indexer: nothing is picked anew."""
+    row = index.Gather(Indexer((Pick(None),)))
+    table = type_of_value(np.zeros((N, 5)))
+    program, _ = batched_program(row, [table, type_of_value(ints([1, 2]))], [True, False])
+    assert [eqn.prim.name for eqn in program.eqns] == ["gather"]
+
+
+def slope(prim: Primitive, args: Sequence[float], position: int = 0) -> float:
+    values = [np.asarray(a, np.float64) for a in args]
+    _, (dy,) = pushed(prim, values, {position: np.asarray(1.0)})
+    return 0.0 if dy is None else float(dy)
+
+
+INF, NAN = float("inf"), float("nan")
+
+EDGES = [
+    (ew.Sqrt(), (0.0,), 0, INF),
+    (ew.Cbrt(), (0.0,), 0, INF),
+    (ew.Log(), (0.0,), 0, INF),
+    (ew.Abs(), (0.0,), 0, 1.0),
+    (ew.Sign(), (0.0,), 0, 0.0),
+    (ew.Asin(), (1.0,), 0, INF),
+    (ew.Acosh(), (1.0,), 0, INF),
+    (ew.Tanh(), (INF,), 0, 0.0),
+    (ew.Logistic(), (-INF,), 0, 0.0),
+    (ew.IntegerPow(0), (0.0,), 0, 0.0),
+    (ew.IntegerPow(1), (0.0,), 0, 1.0),
+    (ew.IntegerPow(2), (0.0,), 0, 0.0),
+    (ew.IntegerPow(-1), (0.0,), 0, -INF),
+    (ew.Pow(), (0.0, 0.0), 0, 0.0),
+    (ew.Pow(), (0.0, 0.0), 1, 0.0),
+    (ew.Pow(), (0.0, 1.0), 0, 1.0),
+    (ew.Pow(), (0.0, 2.0), 0, 0.0),
+    (ew.Pow(), (0.0, 2.0), 1, 0.0),
+    (ew.Pow(), (0.0, 0.5), 0, INF),
+    (ew.Pow(), (-2.0, 3.0), 0, 12.0),
+    (ew.Pow(), (-2.0, 3.0), 1, NAN),
+    (ew.Max(), (1.0, 1.0), 0, 0.5),
+    (ew.Max(), (1.0, 1.0), 1, 0.5),
+    (ew.Min(), (1.0, 1.0), 1, 0.5),
+    (ew.Max(), (NAN, 1.0), 0, 0.0),
+    (ew.Rem(), (-5.0, 3.0), 1, 1.0),
+    (ew.Clamp(), (0.0, 0.0, 1.0), 1, 0.0),
+    (ew.Clamp(), (0.0, 0.5, 1.0), 1, 1.0),
+    (ew.Clamp(), (0.0, 2.0, 1.0), 2, 1.0),
+    (ew.Clamp(), (1.0, 0.5, 0.0), 0, 0.0),
+    (ew.Nextafter(), (3.0, 4.0), 0, 1.0),
+    (ew.Nextafter(), (3.0, 4.0), 1, 0.0),
+    (ew.StopGradient(), (3.0,), 0, 0.0),
+]
+
+
+@pytest.mark.parametrize(("prim", "args", "position", "wanted"), EDGES, ids=str)
+def test_slopes_at_edges(
+    prim: Primitive, args: Sequence[float], position: int, wanted: float
+) -> None:
+    np.testing.assert_equal(slope(prim, args, position), wanted)
+
+
+def test_a_complex_magnitude_has_slope_zero_at_zero() -> None:
+    zero = np.zeros((), np.complex128)
+    for prim in (ew.Abs(), ew.Sign()):
+        _, (dy,) = pushed(prim, [zero], {0: np.asarray(1 + 1j)})
+        assert dy == 0
+
+
+def jacobian(prim: Primitive, x: Value) -> Value:
+    """Row ``i``: the tangent of the result along the i-th unit vector."""
+    rows = []
+    for unit in np.eye(x.size):
+        _, (dy,) = pushed(prim, [x], {0: unit.reshape(x.shape)})
+        rows.append(np.zeros_like(prim.evaluate(x)[0]) if dy is None else dy)
+    return np.stack(rows, axis=-1)
+
+
+def test_equal_extreme_elements_share_the_tangent() -> None:
+    for prim in (reduce.ReduceMax((0,)), reduce.ReduceMin((0,))):
+        np.testing.assert_allclose(jacobian(prim, np.ones(4)), np.full(4, 0.25))
+    pair = jacobian(reduce.CumMax(0), np.ones(2))
+    np.testing.assert_allclose(pair, np.array([[1, 0], [0.5, 0.5]]))
+
+
+def test_products_with_zeros_have_exact_derivatives() -> None:
+    one, two = np.array([0.0, 2.0, 3.0]), np.array([0.0, 0.0, 3.0])
+    np.testing.assert_array_equal(jacobian(reduce.ReduceProd((0,)), one), [6, 0, 0])
+    np.testing.assert_array_equal(jacobian(reduce.ReduceProd((0,)), two), [0, 0, 0])
+    running = jacobian(reduce.CumProd(0), np.array([2.0, 0.0, 3.0]))
+    np.testing.assert_array_equal(running, [[1, 0, 0], [0, 2, 0], [0, 6, 0]])
+
+
+@pytest.mark.parametrize("prim", [reduce.ReduceProd((0,)), reduce.CumProd(0)], ids=str)
+def test_second_derivatives_of_products_with_zeros(prim: Primitive) -> None:
+    """d²(x·y·z) along (1, 1, 0) twice is 2z, where x = y = 0."""
+    x, d = np.array([0.0, 0.0, 3.0]), np.array([1.0, 1.0, 0.0])
+    once = jvp(single(prim, [x]), [True]).unwrap().jaxpr
+    twice = jvp(once, [True, False]).unwrap().jaxpr
+    found = evaluate(twice, [x, d, d])[-1]
+    np.testing.assert_allclose(np.ravel(found)[-1], 6.0)
+
+
+def test_running_derivatives_take_logarithmically_many_equations() -> None:
+    sizes = [
+        len(jvp(single(reduce.CumProd(0), [np.ones(n)]), [True]).unwrap().jaxpr.eqns)
+        for n in (64, 4096)
+    ]
+    assert sizes[1] <= 2.2 * sizes[0]
+
+
+def test_a_scatter_with_duplicates_sends_cotangents_to_the_values_that_remain() -> None:
+    """Of two values written to one position, the first one is lost and gets nothing."""
+    prim = index.Scatter(Indexer((Pick(None),)))
+    args = [np.zeros(3), np.zeros(3), ints([2, 2, 0])]
+    program = transposed(prim, args, (0, 1), in_place=False)
+    dx, dv = evaluate(program, [args[2], np.array([1.0, 2.0, 3.0])])
+    np.testing.assert_array_equal(dx, [0, 2, 0])
+    np.testing.assert_array_equal(dv, [0, 3, 1])
+
+
+def test_a_clipped_read_sends_its_cotangent_to_where_it_read() -> None:
+    prim = index.Gather(Indexer((Pick(None),)))
+    args = [np.zeros(3), ints([7, -2, 7])]
+    for in_place in (False, True):
+        program = transposed(prim, args, (0,), in_place)
+        ref = np.zeros(3)
+        cts = np.array([1.0, 2.0, 4.0])
+        given = [ref, args[1], cts] if in_place else [args[1], cts]
+        outs = evaluate(program, given)
+        np.testing.assert_array_equal(ref if in_place else outs[0], [2, 0, 5])
+
+
+def test_a_narrow_contraction_transposes_in_the_wide_dtype() -> None:
+    numbers = (((1,), (0,)), ((), ()))
+    prim = reduce.DotGeneral(numbers, preferred_element_type=np.dtype(np.float64))
+    args = [normal(2, 3, dtype="float32"), normal(3, 4, dtype="float32")]
+    program = transposed(prim, args, (0,), in_place=False)
+    ct = normal(2, 4)
+    (dx,) = evaluate(program, [args[1], ct])
+    assert dx.dtype == np.float32
+    np.testing.assert_allclose(dx, ct @ args[1].T, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("prim", "args", "group"),
+    [
+        (ew.Mul(), (normal(2), normal(2)), (0, 1)),
+        (ew.Div(), (normal(2), normal(2)), (1,)),
+        (index.Gather(Indexer((Pick(None),))), (normal(2), normal(2)), (0, 1)),
+    ],
+    ids=str,
+)
+def test_transposing_where_nothing_is_linear_says_so(
+    prim: Primitive, args: Sequence[Value], group: tuple[int, ...]
+) -> None:
+    types = [type_of_value(a) for a in args]
+    b = RuleBuilder(DEFAULT_BOOK)
+    ins = [Linear(t, None) if i in group else b.bind(t) for i, t in enumerate(types)]
+    rule = DEFAULT_BOOK.of(prim).transpose
+    assert not isinstance(rule, Never)
+    with pytest.raises(NotApplicable, match="transposed where it is not linear") as caught:
+        rule(b, prim, ins, [b.bind(types[0])])
+    assert prim.name in str(caught.value)
+    assert "remedy" in str(caught.value)
+
+
+def test_a_missing_rule_is_a_named_reason() -> None:
+    outcome = jvp(single(ew.Sin(), [normal(2)]), [True], book=EMPTY_BOOK)
+    assert "no rules for sin" in str(outcome.failure())
+
+
+@pytest.mark.jax
+def test_slopes_at_edges_are_those_of_jax() -> None:
+    """Where this library deviates on purpose, JAX gives nan or has no rule."""
+    jax = pytest.importorskip("jax")
+    lax = jax.lax
+    named = {"integer_pow": None, "stop_gradient": lax.stop_gradient, "nextafter": None}
+    with jax.enable_x64(True):
+        for prim, args, position, wanted in EDGES:
+            if isinstance(prim, ew.IntegerPow):
+                f = partial(lax.integer_pow, y=prim.y)
+            elif prim.name in named and named[prim.name] is None:
+                continue
+            else:
+                f = named.get(prim.name) or getattr(lax, prim.name)
+            theirs = float(jax.grad(f, argnums=position)(*args))
+            assert np.isnan(theirs) or theirs == wanted, (prim, args)
+
+
+@pytest.mark.jax
+@pytest.mark.parametrize("name", ["cummax", "cummin", "cumprod"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_tangents_with_ties_are_those_of_jax(name: str, reverse: bool) -> None:
+    jax = pytest.importorskip("jax")
+    ours = {"cummax": reduce.CumMax, "cummin": reduce.CumMin, "cumprod": reduce.CumProd}[name]
+    x = np.array([1.0, 1.0, 0.0, 1.0, 0.0, 2.0, 2.0])
+    with jax.enable_x64(True):
+        theirs = jax.jacfwd(partial(getattr(jax.lax, name), reverse=reverse))(x)
+    np.testing.assert_allclose(jacobian(ours(0, reverse), x), np.asarray(theirs))
