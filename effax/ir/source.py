@@ -56,21 +56,25 @@ class SavedSource(NamedTuple):
         return f"{where} in {'/'.join(self.scopes)}" if self.scopes else where
 
 
-_inside: dict[CodeType, bool] = {}
+class _Library(dict[str, bool]):
+    """Whether a file is of this library, found once for each.
+
+    By name: the hash of a code object is computed from all of its instructions, each time.
+    """
+
+    def __missing__(self, file: str) -> bool:
+        inside = self[file] = file.startswith(_PACKAGE)
+        return inside
 
 
-def _is_library(code: CodeType) -> bool:
-    inside = _inside.get(code)
-    if inside is None:
-        inside = _inside[code] = code.co_filename.startswith(_PACKAGE)
-    return inside
+_library = _Library()
 
 
 def caller(scopes: tuple[str, ...] = ()) -> Source | None:
     """The innermost frame outside of this library, or None where there is none."""
     frame = sys._getframe(1)
-    while _is_library(frame.f_code):
+    while _library[frame.f_code.co_filename]:
         if frame.f_back is None:
             return None
         frame = frame.f_back
-    return Source(frame.f_code, frame.f_lasti, scopes)
+    return tuple.__new__(Source, (frame.f_code, frame.f_lasti, scopes))
