@@ -1,0 +1,233 @@
+"""What is compared, with the budgets: passes over programs, calls, and growth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import programs
+import theirs
+from measure import Case, Prepare, Thunk
+
+import effax
+import effax.numpy as enp
+from effax.ir.check import check
+from effax.ir.syntax import Jaxpr
+from effax.transforms.dce import dce
+from effax.transforms.discharge import discharge
+from effax.transforms.jvp import jvp
+from effax.transforms.vmap import vmap
+
+LEVEL = 0.9
+"""A budget of "level with JAX" leaves a tenth to noise."""
+
+Build = Callable[[Any, int, float], programs.Function]
+Pass = Callable[[Any], object]
+
+
+def constant(seed: int) -> float:
+    """A literal that is exact in 32 bits and differs from the others."""
+    return 1.0 + seed / 4096
+
+
+def program_cases(sizes: tuple[int, ...]) -> Iterator[Case]:
+    """Passes over programs of each size; time is for one equation of the program that goes in."""
+    for n in sizes:
+        yield from _tracing(n)
+        yield _pass("jvp", n, 10, programs.elementwise, _our_jvp, theirs.jvp)
+        yield _pass("vmap", n, 10, programs.elementwise, _our_vmap, theirs.vmap)
+        yield _pass("check", n, 8, programs.elementwise, check, theirs.check)
+        yield _pass("print", n, 8, programs.elementwise, str, str)
+        yield _pass("dce", n, None, programs.half_dead, _our_dce, theirs.dce)
+        yield _discharge(n)
+
+
+def named(what: str, size: int) -> str:
+    """The name of a case of this size."""
+    return f"{what} {size:,}"
+
+
+def _tracing(n: int) -> Iterator[Case]:
+    our_x, their_x = enp.ones(programs.WIDTH), jnp.ones(programs.WIDTH)
+
+    def our_trace(seed: int) -> Thunk:
+        f = programs.elementwise(enp, n, constant(seed))
+        return lambda: effax.make_jaxpr(f)(our_x)
+
+    def their_trace(seed: int) -> Thunk:
+        f = programs.elementwise(jnp, n, constant(seed))
+        return lambda: jax.make_jaxpr(f)(their_x)
+
+    def our_grad(seed: int) -> Thunk:
+        f = programs.loss(enp, n, constant(seed))
+        return lambda: effax.make_jaxpr(effax.grad(f))(our_x)
+
+    def their_grad(seed: int) -> Thunk:
+        f = programs.loss(jnp, n, constant(seed))
+        return lambda: jax.make_jaxpr(jax.grad(f))(their_x)
+
+    yield Case(named("trace", n), our_trace, their_trace, 8, n)
+    yield Case(named("grad", n), our_grad, their_grad, 25, n)
+
+
+def _pass(what: str, n: int, budget: float | None, build: Build, ours: Pass, its: Pass) -> Case:
+    our_x, their_x = enp.ones(programs.WIDTH), jnp.ones(programs.WIDTH)
+
+    def prepare_ours(seed: int) -> Thunk:
+        program = effax.make_jaxpr(build(enp, n, constant(seed)))(our_x).jaxpr
+        return lambda: ours(program)
+
+    def prepare_theirs(seed: int) -> Thunk:
+        program = jax.make_jaxpr(build(jnp, n, constant(seed)))(their_x)
+        return lambda: its(program)
+
+    return Case(named(what, n), prepare_ours, prepare_theirs, budget, n)
+
+
+def _our_jvp(program: Jaxpr) -> object:
+    return jvp(program, [True] * len(program.binders)).unwrap()
+
+
+def _our_vmap(program: Jaxpr) -> object:
+    return vmap(program, theirs.BATCH, [True] * len(program.binders)).unwrap()
+
+
+def _our_dce(program: Jaxpr) -> object:
+    return dce(program, [i == 0 for i in range(len(program.outs))]).unwrap()
+
+
+def _discharge(n: int) -> Case:
+    def prepare_ours(seed: int) -> Thunk:
+        r = effax.new_ref(enp.zeros(programs.WIDTH))
+        f = programs.updates(enp, n, constant(seed))
+        program = effax.make_jaxpr(f)(r, enp.ones(())).jaxpr
+        return lambda: discharge(program).unwrap()
+
+    def prepare_theirs(seed: int) -> Thunk:
+        r = jax.new_ref(jnp.zeros(programs.WIDTH))
+        f = programs.updates(jnp, n, constant(seed))
+        program = jax.make_jaxpr(f)(r, jnp.ones(()))
+        return lambda: theirs.discharge(program)
+
+    return Case(named("discharge", n), prepare_ours, prepare_theirs, units=n)
+
+
+def growth_cases(depths: int) -> Iterator[Case]:
+    """``grad`` nested in itself; time is for one equation of each side's own result."""
+    for depth in range(1, depths + 1):
+        yield _nested_grad(depth)
+
+
+def _nested_grad(depth: int) -> Case:
+    def prepare_ours(seed: int) -> Thunk:
+        f = _nested(effax, enp, depth, seed)
+        return lambda: effax.make_jaxpr(f)(1.0)
+
+    def prepare_theirs(seed: int) -> Thunk:
+        f = _nested(jax, jnp, depth, seed)
+        return lambda: jax.make_jaxpr(f)(1.0)
+
+    def sizes() -> tuple[int, int]:
+        ours = effax.make_jaxpr(_nested(effax, enp, depth, 0))(1.0).jaxpr
+        its = jax.make_jaxpr(_nested(jax, jnp, depth, 0))(1.0)
+        return _size(ours), theirs.equations(its)
+
+    return Case(f"grad nested {depth} deep", prepare_ours, prepare_theirs, units=sizes)
+
+
+def _nested(library: Any, np: Any, depth: int, seed: int) -> Callable[[float], Any]:
+    f = programs.scalar(np, constant(seed))
+    for _ in range(depth):
+        f = library.grad(f)
+    return f
+
+
+def _size(program: Jaxpr) -> int:
+    inside = (inner for eqn in program.eqns for inner in eqn.prim.subjaxprs())
+    return len(program.eqns) + sum(map(_size, inside))
+
+
+def call_cases() -> Iterator[Case]:
+    """Calls that were made before with arguments of the same types; time is for one call."""
+    yield _call("call: scalar + 1", LEVEL, _one_argument)
+    yield _call("call: 10 arguments", None, _ten_arguments)
+    yield _call("call: dict of 20 arrays", None, _dict_argument)
+    yield _call("call: ref argument", 8, _ref_argument)
+    yield _call("call: closed-over ref", 8, _closed_over_ref)
+    yield _call("call: 10 refs", None, _ten_refs)
+    yield _call("jit of a fresh lambda", 500, _fresh_lambda)
+    yield _call("eager r[i] = v", 30, _eager_write)
+    yield _call("eager r[i] += v", 30, _eager_add)
+    yield _call("eager a + b", None, _eager_sum)
+
+
+def _call(name: str, budget: float | None, make: Callable[[Any, Any], Thunk]) -> Case:
+    ours: Prepare = lambda _: make(effax, enp)  # noqa: E731
+    its: Prepare = lambda _: make(jax, jnp)  # noqa: E731
+    return Case(name, ours, its, budget, fresh=False)
+
+
+def _jitted(library: Any, f: programs.Function, *args: object) -> Thunk:
+    g = library.jit(f)
+    return lambda: g(*args)
+
+
+def _one_argument(library: Any, np: Any) -> Thunk:
+    return _jitted(library, programs.add_one, np.ones(()))
+
+
+def _ten_arguments(library: Any, np: Any) -> Thunk:
+    return _jitted(library, programs.add_ten, *[np.ones(()) for _ in range(10)])
+
+
+def _dict_argument(library: Any, np: Any) -> Thunk:
+    tree = {f"w{i}": np.ones(programs.WIDTH) for i in range(20)}
+    return _jitted(library, programs.add_to_each, tree)
+
+
+def _new_ref(library: Any, np: Any) -> Any:
+    return library.new_ref(np.zeros(programs.WIDTH))
+
+
+def _ref_argument(library: Any, np: Any) -> Thunk:
+    return _jitted(library, programs.count_up, _new_ref(library, np), np.ones(()))
+
+
+def _closed_over_ref(library: Any, np: Any) -> Thunk:
+    r = _new_ref(library, np)
+    return _jitted(library, lambda x: programs.count_up(r, x), np.ones(()))
+
+
+def _ten_refs(library: Any, np: Any) -> Thunk:
+    refs = [_new_ref(library, np) for _ in range(10)]
+    return _jitted(library, programs.count_up_each, refs, np.ones(()))
+
+
+def _fresh_lambda(library: Any, np: Any) -> Thunk:
+    x = np.ones(())
+    return lambda: library.jit(lambda x: x + 1)(x)
+
+
+def _eager_write(library: Any, np: Any) -> Thunk:
+    r, v = _new_ref(library, np), np.ones(())
+
+    def write() -> None:
+        r[3] = v
+
+    return write
+
+
+def _eager_add(library: Any, np: Any) -> Thunk:
+    r, v = _new_ref(library, np), np.ones(())
+
+    def add() -> None:
+        r[3] += v
+
+    return add
+
+
+def _eager_sum(_: Any, np: Any) -> Thunk:
+    a, b = np.ones(programs.WIDTH), np.ones(programs.WIDTH)
+    return lambda: a + b

@@ -1,0 +1,197 @@
+"""How many times faster than JAX: one table, measured now, both sides in turns.
+
+    python benchmarks/run.py [--quick] [--only PATTERN] [--json FILE]
+
+It is a report: the exit status is 0 whether the budgets hold or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from measure import QUICK, Case, Effort, Measured, measure
+
+LINEAR = 1.25
+"""How much an equation may cost more in a program of 10,000 than in one of 100."""
+NO_FASTER = 1.05
+"""The greatest exponent of time in the size of the result that counts as growing no faster."""
+
+SIZES = (100, 1_000, 10_000)
+DEPTHS = 6
+SCALED = ("trace", "jvp", "vmap", "grad", "check", "print")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the report."""
+
+    name: str
+    effax: str
+    jax: str
+    ratio: str = ""
+    median: str = ""
+    budget: str = ""
+    met: bool | None = None
+    repetitions: str = ""
+
+    def cells(self) -> tuple[str, ...]:
+        """The texts of the columns."""
+        met = "" if self.met is None else "yes" if self.met else "NO"
+        return (
+            self.name,
+            self.effax,
+            self.jax,
+            self.ratio,
+            self.median,
+            self.budget,
+            met,
+            self.repetitions,
+        )
+
+
+HEAD = ("", "effax µs", "JAX µs", "ratio", "of medians", "budget", "met", "repetitions")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    options = _options(argv)
+    try:
+        import theirs
+    except ImportError:
+        print("JAX is not installed: nothing to compare with (pip install 'effax[bench]').")
+        return 0
+    effort = QUICK if options.quick else Effort()
+    sizes = SIZES[:2] if options.quick else SIZES
+    depths = 4 if options.quick else DEPTHS
+    print(_preamble(theirs.VERSION, effort), flush=True)
+    print(_line(HEAD), flush=True)
+    results: list[Measured] = []
+    for case in _cases(sizes, depths):
+        if re.search(options.only, case.name):
+            _run(case, effort, results)
+    for row in (*_linearity(results, sizes), *_growth(results)):
+        print(_line(row.cells()))
+    if options.json is not None:
+        options.json.write_text(json.dumps([_record(m) for m in results], indent=1) + "\n")
+    return 0
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Time effax against JAX.")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions, smaller programs")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="cases with this in the name")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all times to a file")
+    return parser.parse_args(argv)
+
+
+def _cases(sizes: tuple[int, ...], depths: int) -> Iterable[Case]:
+    import cases
+
+    yield from cases.program_cases(sizes)
+    yield from cases.growth_cases(depths)
+    yield from cases.call_cases()
+
+
+def _run(case: Case, effort: Effort, results: list[Measured]) -> None:
+    try:
+        measured = measure(case, effort)
+    except Exception as error:  # noqa: BLE001  a report goes on where one of its rows fails
+        print(f"{case.name:<26}not measured: {type(error).__name__}: {error!s:.200}", flush=True)
+        return
+    results.append(measured)
+    print(_line(_row(measured).cells()), flush=True)
+
+
+def _row(m: Measured) -> Row:
+    budget = m.case.budget
+    met = None if budget is None else min(m.ratio, m.median_ratio) >= budget
+    wanted = "" if budget is None else "level" if budget < 1 else f"{budget:g}"
+    return Row(
+        m.case.name,
+        _micros(m.effax.least / m.units[0]),
+        _micros(m.jax.least / m.units[1]),
+        f"{m.ratio:.1f}",
+        f"{m.median_ratio:.1f}",
+        wanted,
+        met,
+        str(m.repetitions),
+    )
+
+
+def _linearity(results: Sequence[Measured], sizes: tuple[int, ...]) -> Iterable[Row]:
+    """Time for an equation in the largest programs over that in the smallest."""
+    by_name = {m.case.name: m for m in results}
+    for what in SCALED:
+        small, large = (by_name.get(f"{what} {n:,}") for n in (sizes[0], sizes[-1]))
+        if small is None or large is None:
+            continue
+        ours, its = (
+            (large.effax.least / large.units[0]) / (small.effax.least / small.units[0]),
+            (large.jax.least / large.units[1]) / (small.jax.least / small.units[1]),
+        )
+        name = f"{what}: {sizes[-1]:,} / {sizes[0]:,}"
+        yield Row(name, f"×{ours:.2f}", f"×{its:.2f}", "", "", f"×{LINEAR}", ours <= LINEAR)
+
+
+def _growth(results: Sequence[Measured]) -> Iterable[Row]:
+    """The exponent with which nested ``grad`` grows in the size of its result."""
+    nested = [m for m in results if m.case.name.startswith("grad nested")]
+    if len(nested) < 4:
+        return
+    first, last = nested[-3], nested[-1]
+    ours = _exponent(first.effax.least, last.effax.least, first.units[0], last.units[0])
+    its = _exponent(first.jax.least, last.jax.least, first.units[1], last.units[1])
+    yield Row("grad nested: exponent", f"{ours:.2f}", f"{its:.2f}", "", "", "1", ours <= NO_FASTER)
+
+
+def _exponent(time: float, later: float, size: int, larger: int) -> float:
+    return math.log(later / time) / math.log(larger / size)
+
+
+def _preamble(jax_version: str, effort: Effort) -> str:
+    import effax
+
+    return f"""\
+effax {effax.__version__} against JAX {jax_version}, Python {platform.python_version()}, \
+{os.cpu_count()} CPUs.
+CPU time of the process in microseconds, for an equation of the program or a call: the least of
+{effort.least} to {effort.most} repetitions of each side in turns, warm, without cycle collection.
+ratio: JAX's least time over effax's; a budget is met where it and the ratio of medians reach it.
+"level" leaves a tenth to noise. Nested grad: for an equation of each side's own result.
+"""
+
+
+def _line(cells: Sequence[str]) -> str:
+    widths = (26, 10, 10, 8, 12, 8, 5, 13)
+    rest = [f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True)]
+    return f"{cells[0]:<{widths[0]}}" + "".join(rest)
+
+
+def _micros(seconds: float) -> str:
+    micros = seconds * 1e6
+    return f"{micros:.2f}" if micros < 100 else f"{micros:,.0f}"
+
+
+def _record(m: Measured) -> dict[str, object]:
+    return {
+        "case": m.case.name,
+        "budget": m.case.budget,
+        "ratio": m.ratio,
+        "ratio_of_medians": m.median_ratio,
+        "units": m.units,
+        "effax": {"cpu": m.effax.cpu, "wall": m.effax.wall},
+        "jax": {"cpu": m.jax.cpu, "wall": m.jax.wall},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
