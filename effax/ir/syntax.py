@@ -104,7 +104,17 @@ class Jaxpr:
         names: what the user calls each binder (may be empty); not part of equality.
     """
 
-    __slots__ = ("_effects", "_hash", "_size", "binders", "eqns", "n_consts", "names", "outs")
+    __slots__ = (
+        "_class",
+        "_effects",
+        "_hash",
+        "_size",
+        "binders",
+        "eqns",
+        "n_consts",
+        "names",
+        "outs",
+    )
 
     binders: tuple[Var, ...]
     eqns: PVector[Eqn]
@@ -114,6 +124,7 @@ class Jaxpr:
     _hash: int | None
     _effects: Row[ArgIndex] | None
     _size: int | None
+    _class: object | None
 
     def __init__(
         self,
@@ -132,6 +143,7 @@ class Jaxpr:
         put(self, "_hash", None)
         put(self, "_effects", None)
         put(self, "_size", None)
+        put(self, "_class", None)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a jaxpr is immutable: cannot set {name}; use `replace`")
@@ -196,15 +208,24 @@ class Jaxpr:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return (
-            isinstance(other, Jaxpr)
-            and hash(self) == hash(other)
-            and self.binders == other.binders
+        if not isinstance(other, Jaxpr) or hash(self) != hash(other):
+            return False
+        if self._class is not None and self._class is other._class:
+            return True
+        same = (
+            self.binders == other.binders
             and self.outs == other.outs
             and self.n_consts == other.n_consts
             and len(self.eqns) == len(other.eqns)
             and all(a == b for a, b in zip(self.eqns, other.eqns, strict=True))
         )
+        if same:
+            # Found equal once, known to be equal: a program that is held many times, at many
+            # levels, is compared once.
+            known = object() if self._class is None else self._class
+            object.__setattr__(self, "_class", known)
+            object.__setattr__(other, "_class", known)
+        return same
 
     def __hash__(self) -> int:
         if self._hash is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 
@@ -27,14 +28,24 @@ def numbered(
         n_consts: how many leading binders are captured.
         names: what the user calls each binder.
     """
-    env: list[Atom | None] = [None] * size
     n = len(binders)
+    env = cast("list[Atom]", [None] * size)  # None is never read: bound before use
     fresh = [Var(i, v.type) for i, v in enumerate(binders)]
     for v, w in zip(binders, fresh, strict=True):
         env[v.id] = w
     made: list[Eqn] = []
+    push = made.append
     for prim, ins, bound, effects, source in eqns:
-        new_ins = tuple([a if type(a) is Lit else env[a[0]] for a in ins])
+        # Most equations have two arguments, and one result.
+        if len(ins) == 2:
+            a, b = ins
+            if type(a) is not Lit:
+                a = env[a[0]]
+            if type(b) is not Lit:
+                b = env[b[0]]
+            new_ins: tuple[Atom, ...] = (a, b)
+        else:
+            new_ins = tuple([a if type(a) is Lit else env[a[0]] for a in ins])
         if len(bound) == 1:
             (v,) = bound
             w = env[v[0]] = _new(Var, (n, v[1]))
@@ -45,9 +56,9 @@ def numbered(
             n += len(bound)
             for v, w in zip(bound, new_outs, strict=True):
                 env[v[0]] = w
-        made.append(_new(Eqn, (prim, new_ins, new_outs, effects, source)))
+        push(_new(Eqn, (prim, new_ins, new_outs, effects, source)))
     results = [a if isinstance(a, Lit) else env[a.id] for a in outs]
-    return Jaxpr(fresh, made, results, n_consts, names)  # type: ignore[arg-type]  # bound before use
+    return Jaxpr(fresh, made, results, n_consts, names)
 
 
 def rearranged(jaxpr: Jaxpr, ins: Sequence[int], outs: Sequence[int]) -> Jaxpr:
