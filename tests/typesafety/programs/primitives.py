@@ -1,0 +1,60 @@
+"""A primitive that lacks a part, and a rule record that lacks a rule, are type errors."""
+
+from collections.abc import Sequence
+
+from effax.effects import Accum, ArgIndex, Read, Row, VarId
+from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.syntax import Atom
+from effax.ir.types import Type
+from effax.transforms.rulebook import (
+    JvpOut,
+    Never,
+    RuleBuilder,
+    Rules,
+    WholeOnly,
+)
+
+
+class Meaningless(Primitive):
+    """It says its types, and not what it means."""
+
+    name = "meaningless"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing(ins)
+
+
+Meaningless()  # E: abstract
+
+
+class Twice(Primitive):
+    """A whole primitive."""
+
+    name = "twice"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing(ins)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return [x + x for x in ins]
+
+
+def twice_jvp(
+    b: RuleBuilder, prim: Twice, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    return JvpOut([b(prim, primals[0])], [b(prim, tangents[0])] if tangents[0] else [None])
+
+
+def not_a_rule(b: RuleBuilder, prim: Twice) -> JvpOut:
+    return JvpOut([], [])
+
+
+nothing = Never("this is an example")
+
+Rules(twice_jvp, nothing, nothing, WholeOnly(), nothing)
+Rules(twice_jvp, batch=nothing, split=WholeOnly(), discharge=nothing)  # E: call-arg
+Rules(not_a_rule, nothing, nothing, WholeOnly(), nothing)  # E: arg-type
+
+of_arguments: Row[ArgIndex] = Row([Read(ArgIndex(0))])
+of_variables: Row[VarId] = Row([Accum(VarId(0))])
+of_arguments.join(of_variables)  # E: arg-type
