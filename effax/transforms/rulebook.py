@@ -33,6 +33,24 @@ class RuleBuilder(Builder):
         self.book = book
 
 
+class BatchBuilder(RuleBuilder):
+    """The builder of a batch rule: it knows what lanes share, and which of them run.
+
+    Attributes:
+        shared: positions of arguments that are references of the whole batch. They have no batch
+            axis, whatever is done to them: what lanes add is summed, and none may write alone.
+        active: one boolean a lane. Where it is false the lane is not here, and its effects must
+            not happen. None: all lanes are here.
+    """
+
+    __slots__ = ("active", "shared")
+
+    def __init__(self, book: RuleBook, shared: frozenset[int] = frozenset()) -> None:
+        super().__init__(book)
+        self.shared = shared
+        self.active: Var | None = None
+
+
 class JvpOut(NamedTuple):
     """Results and their tangents; None is a tangent of zero."""
 
@@ -59,13 +77,15 @@ class JvpRule(Protocol[P_contra]):
 class Linear(NamedTuple):
     """An argument in which the application is linear, while it is transposed.
 
-    ``ref`` is where its cotangent accumulates, if that is a reference: always for an argument
-    that is a reference itself; for an array, where the engine chose so. A rule may add to
-    ``ref`` in place and give None, or give a value, which the engine adds.
+    ``ref`` is where its cotangent accumulates, if that is a reference: always for a wanted
+    argument that is a reference itself; for an array, where the engine chose so. A rule may add
+    to ``ref`` in place and give None, or give a value, which the engine adds. Where ``wanted`` is
+    false nobody looks at the cotangent, and a rule may leave it out.
     """
 
     type: Type
     ref: Var | None
+    wanted: bool = True
 
 
 class TransposeRule(Protocol[P_contra]):
@@ -95,12 +115,13 @@ class BatchOut(NamedTuple):
 class BatchRule(Protocol[P_contra]):
     """The application on arguments of which some have a leading batch axis of length ``size``.
 
-    At least one is batched. A batched reference has the axis in its cell.
+    At least one is batched, or a reference of the whole batch is changed, or lanes are masked. A
+    batched reference has the axis in its cell.
     """
 
     def __call__(
         self,
-        b: RuleBuilder,
+        b: BatchBuilder,
         prim: P_contra,
         ins: Sequence[Atom],
         batched: Sequence[bool],

@@ -12,7 +12,7 @@ from effax.ir.indexing import Dim, Indexer, Pick, Span, row, whole
 from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import refs
 from effax.ir.prims.control import Scan
-from effax.ir.syntax import Atom, Jaxpr, Var
+from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 
 F32 = array_type((), "float32")
@@ -76,6 +76,22 @@ def run(jaxpr: Jaxpr, args: Sequence[Value]) -> tuple[list[Value], list[Value]]:
     return outs, [x for x, t in zip(held, jaxpr.in_types, strict=True) if isinstance(t, RefType)]
 
 
+def check_bound(jaxpr: Jaxpr) -> None:
+    """Variables are bound once, in order, before use; equations have the types of their typing."""
+    bound = {v.id: v for v in jaxpr.binders}
+    for eqn in jaxpr.eqns:
+        assert all(isinstance(a, Lit) or bound.get(a.id) == a for a in eqn.ins)
+        typing = eqn.prim.typing(*[a.type for a in eqn.ins])
+        assert tuple(v.type for v in eqn.outs) == typing.outs
+        assert eqn.effects == typing.effects, eqn.prim
+        for v in eqn.outs:
+            assert v.id not in bound
+            bound[v.id] = v
+        for held in eqn.prim.subjaxprs():
+            check_bound(held)
+    assert all(isinstance(a, Lit) or bound.get(a.id) == a for a in jaxpr.outs)
+
+
 def primitives(jaxpr: Jaxpr) -> list[Primitive]:
     """Every primitive that the program applies, also in the programs that it holds."""
     found = []
@@ -114,6 +130,7 @@ __all__ = [
     "Pick",
     "Span",
     "add",
+    "check_bound",
     "count",
     "f32",
     "get",

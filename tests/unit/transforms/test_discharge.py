@@ -16,7 +16,7 @@ from effax.ir.prims import refs as p
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.index import Gather, Scatter, ScatterAdd
 from effax.ir.prims.shape import BroadcastInDim
-from effax.ir.syntax import Atom, Jaxpr, Lit, Var
+from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Type, array_type
 from effax.transforms.discharge import Discharged, discharge, has_refs
 from tests.unit.transforms.building import (
@@ -26,6 +26,7 @@ from tests.unit.transforms.building import (
     Pick,
     Span,
     add,
+    check_bound,
     count,
     f32,
     get,
@@ -64,22 +65,6 @@ def assert_same(jaxpr: Jaxpr, seed: int = 0) -> Discharged:
         np.testing.assert_allclose(final.get(i, args[i]), want, rtol=1e-6)
     assert made.jaxpr.out_types[: made.n_outs] == jaxpr.out_types
     return made
-
-
-def check_bound(jaxpr: Jaxpr) -> None:
-    """Variables are bound once, in order, before use; equations have the types of their typing."""
-    bound = {v.id: v for v in jaxpr.binders}
-    for eqn in jaxpr.eqns:
-        assert all(isinstance(a, Lit) or bound.get(a.id) == a for a in eqn.ins)
-        typing = eqn.prim.typing(*[a.type for a in eqn.ins])
-        assert tuple(v.type for v in eqn.outs) == typing.outs
-        assert eqn.effects == typing.effects
-        for v in eqn.outs:
-            assert v.id not in bound
-            bound[v.id] = v
-        for held in eqn.prim.subjaxprs():
-            check_bound(held)
-    assert all(isinstance(a, Lit) or bound.get(a.id) == a for a in jaxpr.outs)
 
 
 def nested(kind: str, body: Jaxpr) -> Jaxpr:

@@ -1,4 +1,8 @@
-"""PLACEHOLDER."""
+"""Transposition of ``cond``: every branch is transposed, and the same one runs.
+
+A value that some branch gives a cotangent and another does not gets zeros in the other; where
+there is a reference, the other leaves it alone.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,25 @@ from collections.abc import Sequence
 from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import Cond
 from effax.ir.syntax import Atom
+from effax.ir.types import tangent_type
 from effax.transforms.rulebook import Linear, RuleBuilder
+from effax.transforms.rules.cotangents import call_operands, instantiated, values_of, want_of
+from effax.transforms.transpose import transpose_jaxpr
+from effax.transforms.wants import GradValue
 
 
-def cond_transpose(b: RuleBuilder, prim: Cond, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]) -> Sequence[Atom | None]:
-    raise NotApplicable("not there")
+def cond_transpose(
+    b: RuleBuilder, prim: Cond, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    index, *operands = ins
+    if isinstance(index, Linear):
+        raise NotApplicable("cond is not linear in the index that selects its branch")
+    wants = tuple(map(want_of, operands))
+    has = tuple([ct is not None for ct in cts])
+    branches = [transpose_jaxpr(branch, wants, has, b.book) for branch in prim.branches]
+    values = [x for x, w in zip(operands, wants, strict=True) if isinstance(w, GradValue)]
+    types = [tangent_type(x.type) for x in values]
+    given = tuple(map(any, zip(*[branch.nonzero for branch in branches], strict=True)))
+    made = Cond(tuple(instantiated(branch, given, types) for branch in branches))
+    results = b.emit(made, [index, *call_operands(operands, cts)])
+    return [None, *values_of(wants, given, results)]

@@ -1,14 +1,22 @@
-"""PLACEHOLDER."""
+"""Transposition of ``jit``: the program is transposed, and adds into references in place."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Atom
 from effax.transforms.rulebook import Linear, RuleBuilder
+from effax.transforms.rules.cotangents import call_operands, values_of, want_of
+from effax.transforms.transpose import transpose_jaxpr
 
 
-def jit_transpose(b: RuleBuilder, prim: Jit, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]) -> Sequence[Atom | None]:
-    raise NotApplicable("not there")
+def jit_transpose(
+    b: RuleBuilder, prim: Jit, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    wants = tuple(map(want_of, ins))
+    has = tuple([ct is not None for ct in cts])
+    inner = transpose_jaxpr(prim.jaxpr, wants, has, b.book)
+    results = b.emit(replace(prim, jaxpr=inner.jaxpr), call_operands(ins, cts))
+    return values_of(wants, inner.nonzero, results)

@@ -1,38 +1,86 @@
-"""PLACEHOLDER."""
+"""Transposition of the primitives of references: reads become accumulations, and back.
+
+The cotangent of a reference is a reference, which at each point of the backward run holds the
+cotangent of the contents at that point.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.ir.errors import NotApplicable
+from effax.ir.build import typing_of
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
-from effax.ir.syntax import Atom
+from effax.ir.syntax import Atom, Var
 from effax.transforms.rulebook import Linear, RuleBuilder
+from effax.transforms.rules.common import zeros
+from effax.transforms.rules.linear import at, fixed
 
 
-def new_ref_transpose(b: RuleBuilder, prim: NewRef, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]) -> Sequence[Atom | None]:
-    raise NotApplicable("not there")
+def new_ref_transpose(
+    b: RuleBuilder, prim: NewRef, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    # The cotangent of the first contents is what the reference's cotangent holds in the end.
+    (ref,) = cts
+    return [None if ref is None else b(Freeze(), ref)]
 
 
-def empty_ref_transpose(b: RuleBuilder, prim: EmptyRef, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]) -> Sequence[Atom | None]:
-    raise NotApplicable("not there")
+def empty_ref_transpose(
+    b: RuleBuilder, prim: EmptyRef, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    return []
 
 
-def get_transpose(b: RuleBuilder, prim: Get, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]) -> Sequence[Atom | None]:
-    raise NotApplicable("not there")
+def get_transpose(
+    b: RuleBuilder, prim: Get, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    # y = r[i]:  r' [i] += y'
+    (ct,) = cts
+    ref = cotangent_ref(ins[0])
+    if ct is not None and ref is not None:
+        b.emit(AddUpdate(prim.indexer), [ref, ct, *fixed(prim, ins, 1)])
+    return [None] * len(ins)
 
 
-def swap_transpose(b: RuleBuilder, prim: Swap, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]) -> Sequence[Atom | None]:
-    raise NotApplicable("not there")
+def swap_transpose(
+    b: RuleBuilder, prim: Swap, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    # old = r[i], r[i] = v:  v' = r'[i], r'[i] = old'
+    ref, operands = cotangent_ref(ins[0]), fixed(prim, ins, 2)
+    if ref is None:
+        return [None] * len(ins)
+    (old,) = cts
+    part = typing_of(prim, tuple([x.type for x in ins])).outs[0]
+    # Positions that are picked twice were read twice: their cotangents add up.
+    repeated = any(x.type.shape for x in operands)
+    first = zeros(b, part) if old is None or repeated else old
+    ct = b(Swap(prim.indexer), ref, first, *operands)
+    if old is not None and repeated:
+        b.emit(AddUpdate(prim.indexer), [ref, old, *operands])
+    return at(1, ct, ins) if isinstance(ins[1], Linear) else [None] * len(ins)
 
 
-def add_update_transpose(b: RuleBuilder, prim: AddUpdate, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]) -> Sequence[Atom | None]:
-    raise NotApplicable("not there")
+def add_update_transpose(
+    b: RuleBuilder, prim: AddUpdate, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    # r[i] += v:  v' = r'[i]
+    ref = cotangent_ref(ins[0])
+    if ref is None or not isinstance(ins[1], Linear):
+        return [None] * len(ins)
+    return at(1, b(Get(prim.indexer), ref, *fixed(prim, ins, 2)), ins)
 
 
-def freeze_transpose(b: RuleBuilder, prim: Freeze, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]) -> Sequence[Atom | None]:
-    raise NotApplicable("not there")
+def freeze_transpose(
+    b: RuleBuilder, prim: Freeze, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    return cts
 
 
-def free_ref_transpose(b: RuleBuilder, prim: FreeRef, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]) -> Sequence[Atom | None]:
-    raise NotApplicable("not there")
+def free_ref_transpose(
+    b: RuleBuilder, prim: FreeRef, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    return [None]
+
+
+def cotangent_ref(operand: Atom | Linear) -> Var | None:
+    """The reference that holds the operand's cotangent, where that is wanted and linear."""
+    return operand.ref if isinstance(operand, Linear) else None

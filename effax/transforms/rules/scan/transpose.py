@@ -1,14 +1,170 @@
-"""PLACEHOLDER."""
+"""Transposition of ``scan``: the transposed body runs in the other direction.
+
+The cotangent of the carry is carried. The cotangent of a constant, to which every iteration
+adds, is a reference; that of a scanned input is a scanned reference, of which each iteration
+adds to its own element, or a stacked result where there is no reference for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, chain
+from typing import NamedTuple
 
+from effax.effects import ArgIndex
 from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import Scan
-from effax.ir.syntax import Atom
+from effax.ir.prims.refs import Freeze, NewRef
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import tangent_type
+from effax.transforms.rearrange import rearranged
 from effax.transforms.rulebook import Linear, RuleBuilder
+from effax.transforms.rules.common import zeros
+from effax.transforms.rules.cotangents import instantiated, values_of, want_of
+from effax.transforms.spread import Mask
+from effax.transforms.transpose import Transposed, transpose_jaxpr
+from effax.transforms.wants import DontWant, GradRef, GradValue, Want
 
 
-def scan_transpose(b: RuleBuilder, prim: Scan, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]) -> Sequence[Atom | None]:
-    raise NotApplicable("not there")
+class Operands(NamedTuple):
+    """The arguments of a scan that is transposed."""
+
+    consts: Sequence[Atom | Linear]
+    carry: Sequence[Linear]
+    xs: Sequence[Atom | Linear]
+    carry_cts: Sequence[Atom | None]
+    y_cts: Sequence[Atom | None]
+
+
+def scan_transpose(
+    b: RuleBuilder, prim: Scan, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    consts, carry, xs = prim.split(ins)
+    linear_carry = [x for x in carry if isinstance(x, Linear)]
+    if len(linear_carry) != len(carry):
+        raise NotApplicable(
+            "the scan carries a value that does not depend on its linear inputs, and is not "
+            "known before it runs backward",
+            remedy="split off what does not depend on the linear inputs (`partial_eval`)",
+        )
+    operands = Operands(consts, linear_carry, xs, cts[: prim.n_carry], cts[prim.n_carry :])
+    const_wants = list(map(_summed, consts))
+    wants = [*map(_carried, linear_carry), *map(want_of, xs)]
+    carried, inner = _closed(b, prim, [*const_wants, *wants], operands)
+    untouched = _untouched(inner, operands)
+    if untouched:
+        const_wants = [DontWant() if i in untouched else w for i, w in enumerate(const_wants)]
+        carried, inner = _closed(b, prim, [*const_wants, *wants], operands)
+    # A constant whose cotangent has no reference yet gets one for the time of the loop.
+    sums = [_sum(b, x, want) for x, want in zip(consts, const_wants, strict=True)]
+    given = (*_among(wants, carried), *inner.nonzero[_n_values(wants[: prim.n_carry]) :])
+    types = [
+        tangent_type(t)
+        for t, want in zip(prim.jaxpr.in_types, [*const_wants, *wants], strict=True)
+        if isinstance(want, GradValue)
+    ]
+    body = instantiated(inner, given, types)
+    results = _emit(b, prim, body, carried, operands, sums)
+    summed = [
+        b(Freeze(), ref) if isinstance(x, Linear) and x.ref is None and ref is not None else None
+        for x, ref in zip(consts, sums, strict=True)
+    ]
+    return [*summed, *values_of(wants, given, results)]
+
+
+def _summed(x: Atom | Linear) -> Want:
+    want = want_of(x)
+    return GradRef() if isinstance(want, GradValue) else want
+
+
+def _carried(x: Linear) -> Want:
+    return GradValue() if x.wanted else DontWant()
+
+
+def _n_values(wants: Sequence[Want]) -> int:
+    return sum(isinstance(want, GradValue) for want in wants)
+
+
+def _among(wants: Sequence[Want], carried: Mask) -> list[bool]:
+    """The entries of ``carried`` for carried values whose cotangent is wanted."""
+    return [has for has, want in zip(carried, wants, strict=False) if isinstance(want, GradValue)]
+
+
+def _closed(
+    b: RuleBuilder, prim: Scan, wants: Sequence[Want], operands: Operands
+) -> tuple[Mask, Transposed]:
+    """Which carried cotangents may be nonzero in some iteration, and the transposed body.
+
+    The least set that has the given ones and what the body makes of its own: a cotangent that
+    stays zero is not carried.
+    """
+    wanted = [isinstance(want, GradValue) for want in prim.split(wants)[1]]
+    of_ys = [ct is not None for ct in operands.y_cts]
+    mask = tuple([ct is not None and w for ct, w in zip(operands.carry_cts, wanted, strict=True)])
+    while True:
+        inner = transpose_jaxpr(prim.jaxpr, tuple(wants), (*mask, *of_ys), b.book)
+        made = iter(inner.nonzero)
+        grown = tuple([w and (next(made) or has) for w, has in zip(wanted, mask, strict=True)])
+        if grown == mask:
+            return mask, inner
+        mask = grown
+
+
+def _untouched(inner: Transposed, operands: Operands) -> set[int]:
+    """The constants to whose cotangent no iteration adds anything."""
+    linear = [i for i, x in enumerate(operands.consts) if isinstance(x, Linear) and x.wanted]
+    first = len(_fixed(operands.consts)) + len(_fixed(operands.xs))
+    touched = inner.jaxpr.effects.refs
+    return {i for n, i in enumerate(linear) if ArgIndex(first + n) not in touched}
+
+
+def _sum(b: RuleBuilder, x: Atom | Linear, want: Want) -> Atom | None:
+    """Where the cotangent of a constant is summed up."""
+    if not isinstance(x, Linear) or isinstance(want, DontWant):
+        return None
+    return b(NewRef(), zeros(b, tangent_type(x.type))) if x.ref is None else x.ref
+
+
+def _emit(
+    b: RuleBuilder,
+    prim: Scan,
+    body: Jaxpr,
+    carried: Mask,
+    operands: Operands,
+    sums: Sequence[Atom | None],
+) -> Sequence[Atom]:
+    """The backward loop; gives the carried cotangents, then those of scanned inputs."""
+    consts, carry, xs, carry_cts, y_cts = operands
+    last_cts = [
+        zeros(b, tangent_type(x.type)) if ct is None else ct
+        for x, ct, has in zip(carry, carry_cts, carried, strict=True)
+        if has
+    ]
+    # As the transposed body takes them: what is fixed, references, cotangents.
+    groups = [_fixed(consts), _fixed(xs), _present(sums), _refs(xs), last_cts, _present(y_cts)]
+    fixed_consts, fixed_xs, const_refs, x_refs, carry_group, y_group = range(6)
+    # As a scan takes them: constants, what is carried, what is scanned.
+    order = [fixed_consts, const_refs, carry_group, fixed_xs, x_refs, y_group]
+    starts = [0, *accumulate(map(len, groups))]
+    ins = list(chain.from_iterable(range(starts[g], starts[g + 1]) for g in order))
+    made = Scan(
+        rearranged(body, ins, range(len(body.outs))),
+        prim.length,
+        not prim.reverse,
+        len(groups[fixed_consts]) + len(groups[const_refs]),
+        len(last_cts),
+        prim.unroll,
+    )
+    return b.emit(made, [x for g in order for x in groups[g]])
+
+
+def _fixed(operands: Sequence[Atom | Linear]) -> list[Atom]:
+    return [x for x in operands if not isinstance(x, Linear)]
+
+
+def _refs(operands: Sequence[Atom | Linear]) -> list[Atom]:
+    return [x.ref for x in operands if isinstance(x, Linear) and x.ref is not None]
+
+
+def _present(atoms: Sequence[Atom | None]) -> list[Atom]:
+    return [x for x in atoms if x is not None]

@@ -1,0 +1,48 @@
+"""What the transpose rules of calls share: the wants of the program, its arguments, its results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from effax.ir.build import Builder
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import RefType, Type
+from effax.transforms.rulebook import Linear
+from effax.transforms.rules.common import zeros
+from effax.transforms.spread import Mask
+from effax.transforms.transpose import Transposed
+from effax.transforms.wants import DontWant, GradRef, GradValue, NonLinear, Threaded, Want
+
+
+def want_of(operand: Atom | Linear) -> Want:
+    """What the program of a call is to do about its input, from what its operand is."""
+    if not isinstance(operand, Linear):
+        return NonLinear()
+    if not operand.wanted:
+        return DontWant()
+    if isinstance(operand.type, RefType):
+        return Threaded()
+    return GradValue() if operand.ref is None else GradRef()
+
+
+def call_operands(ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]) -> list[Atom]:
+    """The arguments of a transposed program: what is fixed, references, cotangents present."""
+    fixed = [x for x in ins if not isinstance(x, Linear)]
+    refs = [x.ref for x in ins if isinstance(x, Linear) and x.ref is not None]
+    return [*fixed, *refs, *[ct for ct in cts if ct is not None]]
+
+
+def values_of(wants: Sequence[Want], given: Mask, results: Sequence[Atom]) -> list[Atom | None]:
+    """One cotangent an input: a result, for each input of a value that is given."""
+    rest, has = iter(results), iter(given)
+    return [next(rest) if isinstance(w, GradValue) and next(has) else None for w in wants]
+
+
+def instantiated(program: Transposed, given: Mask, types: Sequence[Type]) -> Jaxpr:
+    """The transposed program, giving these cotangents: zeros, for one that it does not have."""
+    if program.nonzero == given:
+        return program.jaxpr
+    b = Builder(program.jaxpr.in_types)
+    own = iter(b.inline_jaxpr(program.jaxpr, b.binders))
+    entries = zip(program.nonzero, given, types, strict=True)
+    return b.finish([next(own) if has else zeros(b, t) for has, want, t in entries if want])
