@@ -21,6 +21,8 @@ from effax.ir.types import RefType, Type
 
 Mask = tuple[bool, ...]
 
+NONE: frozenset[int] = frozenset()
+
 
 @dataclass(frozen=True)
 class Flow:
@@ -52,12 +54,20 @@ class Spread(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def spread(jaxpr: Jaxpr, ins: Mask, flow: Flow) -> Spread:
-    """Follow marked inputs through ``jaxpr`` to the fixpoint."""
+def spread(jaxpr: Jaxpr, ins: Mask, flow: Flow, fixed: frozenset[int] = NONE) -> Spread:
+    """Follow marked inputs through ``jaxpr`` to the fixpoint.
+
+    Args:
+        jaxpr: the program.
+        ins: which inputs are marked.
+        flow: how marks spread.
+        fixed: positions of references among the inputs that stay unmarked, whatever they take.
+    """
     marked = [False] * jaxpr.size
     for v, flag in zip(jaxpr.binders, ins, strict=True):
         marked[v.id] = flag
-    while _sweep(jaxpr, marked, flow):
+    held = frozenset(jaxpr.binders[i].id for i in fixed)
+    while _sweep(jaxpr, marked, flow, held):
         pass
     variables = frozenset(i for i, flag in enumerate(marked) if flag)
     grown = tuple(marked[v.id] for v in jaxpr.binders)
@@ -65,14 +75,15 @@ def spread(jaxpr: Jaxpr, ins: Mask, flow: Flow) -> Spread:
     return Spread(grown, outs, variables)
 
 
-def _sweep(jaxpr: Jaxpr, marked: list[bool], flow: Flow) -> bool:
+def _sweep(jaxpr: Jaxpr, marked: list[bool], flow: Flow, held: frozenset[int]) -> bool:
     """One pass over the equations. True if a reference was marked: earlier reads may change."""
     again = False
     for eqn in jaxpr.eqns:
         mask = tuple([type(a) is not Lit and marked[a.id] for a in eqn.ins])
         if True not in mask:
             continue
-        grown, outs = spread_eqn(eqn, mask, flow)
+        fixed = positions_of(held, eqn) if held and eqn.effects else NONE
+        grown, outs = spread_eqn(eqn, mask, flow, fixed)
         for a, before, after in zip(eqn.ins, mask, grown, strict=True):
             # What a loop feeds back joins its argument inside of the loop only.
             if after and not before and isinstance(a.type, RefType) and not marked[_id(a)]:
@@ -88,18 +99,23 @@ def _id(ref: Atom) -> int:
     return ref.id
 
 
-def spread_eqn(eqn: Eqn, mask: Mask, flow: Flow) -> tuple[Mask, Mask]:
+def positions_of(variables: frozenset[int], eqn: Eqn) -> frozenset[int]:
+    """The positions of these variables among the equation's arguments."""
+    return frozenset(i for i, a in enumerate(eqn.ins) if isinstance(a, Var) and a.id in variables)
+
+
+def spread_eqn(eqn: Eqn, mask: Mask, flow: Flow, fixed: frozenset[int] = NONE) -> tuple[Mask, Mask]:
     """The marks of an equation's arguments (references may join) and of its results."""
     types = tuple([a.type for a in eqn.ins])
     if eqn.prim.subjaxprs():
-        return spread_call(eqn.prim, types, mask, flow)
+        return spread_call(eqn.prim, types, mask, flow, fixed)
     if eqn.effects:
-        mask = _with_written(eqn, mask, flow)
+        mask = _with_written(eqn, mask, flow, fixed)
     return mask, flow.outs(eqn.prim, types, mask)
 
 
-def _with_written(eqn: Eqn, mask: Mask, flow: Flow) -> Mask:
-    changed = {e.ref for e in eqn.effects if isinstance(e, Write | Accum)}
+def _with_written(eqn: Eqn, mask: Mask, flow: Flow, fixed: frozenset[int]) -> Mask:
+    changed = {e.ref for e in eqn.effects if isinstance(e, Write | Accum)} - fixed
     if not changed:
         return mask
     return tuple(
@@ -109,12 +125,17 @@ def _with_written(eqn: Eqn, mask: Mask, flow: Flow) -> Mask:
 
 
 def spread_call(
-    prim: Primitive, types: tuple[Type, ...], mask: Mask, flow: Flow
+    prim: Primitive,
+    types: tuple[Type, ...],
+    mask: Mask,
+    flow: Flow,
+    fixed: frozenset[int] = NONE,
 ) -> tuple[Mask, Mask]:
     """The closed marks of the arguments and results of a primitive that holds programs.
 
     What a loop feeds back joins the marks of its arguments, so the first part is also the mask
-    under which the programs can be transformed.
+    under which the programs can be transformed. References at the positions ``fixed`` stay
+    unmarked.
     """
     regions = prim.regions()
     ins = list(mask)
@@ -124,9 +145,9 @@ def spread_call(
     while True:
         before = (tuple(ins), tuple(outs))
         for region in regions:
-            decided = _enter(region, types, ins, outs, flow) or decided
+            decided = _enter(region, types, ins, outs, flow, fixed) or decided
         if decided:
-            _mark_decided(regions, types, ins, outs, flow)
+            _mark_decided(regions, types, ins, outs, flow, fixed)
         if before == (tuple(ins), tuple(outs)):
             return before
 
@@ -136,10 +157,16 @@ def _n_results(regions: Sequence[Region]) -> int:
 
 
 def _enter(
-    region: Region, types: tuple[Type, ...], ins: list[bool], outs: list[bool], flow: Flow
+    region: Region,
+    types: tuple[Type, ...],
+    ins: list[bool],
+    outs: list[bool],
+    flow: Flow,
+    fixed: frozenset[int],
 ) -> bool:
     """Follow one region once; whether its marked result decides what runs."""
-    inside = spread(region.jaxpr, tuple(ins[a] for a in region.args), flow)
+    held = frozenset(i for i, a in enumerate(region.args) if a in fixed) if fixed else NONE
+    inside = spread(region.jaxpr, tuple(ins[a] for a in region.args), flow, held)
     for a, flag in zip(region.args, inside.ins, strict=True):
         if flag and isinstance(types[a], RefType):
             ins[a] = True
@@ -158,6 +185,7 @@ def _mark_decided(
     ins: list[bool],
     outs: list[bool],
     flow: Flow,
+    fixed: frozenset[int],
 ) -> None:
     """A marked predicate marks every result, every fed back value and every written reference."""
     for region in regions:
@@ -167,5 +195,7 @@ def _mark_decided(
             if feed is not None:
                 ins[feed] = True
         for effect in region.jaxpr.effects:
-            if isinstance(effect, Write | Accum) and flow.may_mark(types[region.args[effect.ref]]):
-                ins[region.args[effect.ref]] = True
+            if isinstance(effect, Write | Accum):
+                ref = region.args[effect.ref]
+                if ref not in fixed and flow.may_mark(types[ref]):
+                    ins[ref] = True
