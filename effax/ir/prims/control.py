@@ -17,7 +17,6 @@ from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 
-
 T = TypeVar("T")
 
 
@@ -145,7 +144,9 @@ class Scan(Primitive):
         wanted = [*self.jaxpr.in_types[self.n_consts :][: self.n_carry], *outs[self.n_carry :]]
         check_results(self, "the body", self.jaxpr, wanted)
         ys = [stacked_type(t, self.length) for t in outs[self.n_carry :]]
-        return Typing((*self.jaxpr.in_types[self.n_consts :][: self.n_carry], *ys), self.jaxpr.effects)
+        return Typing(
+            (*self.jaxpr.in_types[self.n_consts :][: self.n_carry], *ys), self.jaxpr.effects
+        )
 
     def split(self, items: Sequence[T]) -> tuple[Sequence[T], Sequence[T], Sequence[T]]:
         """Arguments as (consts, carry, xs)."""
@@ -200,7 +201,9 @@ class Cond(Primitive):
         index, *operands = ins
         scalar = isinstance(index, ArrayType) and index.shape == ()
         if not scalar or index.dtype.name not in ("bool", "int32"):
-            raise IllTyped("cond takes a scalar index", expected="bool[] or i32[]", found=str(index))
+            raise IllTyped(
+                "cond takes a scalar index", expected="bool[] or i32[]", found=str(index)
+            )
         if not self.branches or (index.dtype.name == "bool" and len(self.branches) != 2):
             raise IllTyped("cond has the wrong number of branches", found=str(len(self.branches)))
         effects: Row[ArgIndex] = Row()

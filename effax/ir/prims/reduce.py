@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from effax.ir.dtypes import BOOL, DType, as_dtype, family, is_integer
+from effax.ir.dtypes import BOOL, DType, as_dtype, family, int_bounds, is_integer
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.elementwise import BITS, NUMBERS, ORDERED, arrays, check_dtype, check_same_dtype
@@ -66,14 +66,14 @@ def lowest(dtype: DType) -> bool | int | float:
     """The least value of an ordered dtype: the neutral element of max."""
     if family(dtype) == "bool":
         return False
-    return int(np.iinfo(dtype).min) if is_integer(dtype) else float("-inf")
+    return int_bounds(dtype)[0] if is_integer(dtype) else float("-inf")
 
 
 def greatest(dtype: DType) -> bool | int | float:
     """The greatest value of an ordered dtype: the neutral element of min."""
     if family(dtype) == "bool":
         return True
-    return int(np.iinfo(dtype).max) if is_integer(dtype) else float("inf")
+    return int_bounds(dtype)[1] if is_integer(dtype) else float("inf")
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class BroadcastInDim(Primitive):
         if not fits or list(dims) != sorted(dims):
             raise IllTyped(
                 "broadcast_in_dim cannot place the operand's axes",
-                expected=f"one increasing target axis of {self.shape} an operand axis, of equal size",
+                expected=f"an axis of {self.shape} an operand axis, increasing, of equal size",
                 found=f"{x} with broadcast_dimensions={dims}",
             )
         return Typing((x.update(shape=self.shape),))
@@ -235,7 +235,9 @@ class Slice(Primitive):
         strides = self.strides or (1,) * x.ndim
         fits = len(self.start_indices) == len(self.limit_indices) == len(strides) == x.ndim and all(
             0 <= a <= b <= n and s > 0
-            for a, b, s, n in zip(self.start_indices, self.limit_indices, strides, x.shape, strict=False)
+            for a, b, s, n in zip(
+                self.start_indices, self.limit_indices, strides, x.shape, strict=False
+            )
         )
         if not fits:
             raise IllTyped(

@@ -1,0 +1,316 @@
+"""What elementwise primitives mean on NumPy, where no one NumPy function is it.
+
+Integers wrap around, as in XLA. Floats narrower than float32 are computed in float32 and rounded
+once. Complex division follows C99, annex G, where infinities meet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Final
+
+import numpy as np
+
+from effax.ir.dtypes import DType, family, int_bounds, is_float
+from effax.ir.primitive import Value
+
+Unary = Callable[[Value], Value]
+Binary = Callable[[Value, Value], Value]
+
+
+def is_narrow_float(dtype: DType) -> bool:
+    """Whether the dtype is a float of fewer than 32 bits."""
+    return is_float(dtype) and dtype.itemsize < 4
+
+
+def _wide(x: Value) -> Value:
+    """The value in a dtype of NumPy's own, where its dtype is narrow."""
+    if is_narrow_float(x.dtype):
+        return x.astype(np.float32)
+    if x.dtype.kind == "V":
+        return x.astype(np.int8 if family(x.dtype) == "int" else np.uint8)
+    return x
+
+
+def _wide1(meaning: Unary) -> Unary:
+    """The same function, computed in a wide dtype and rounded once."""
+
+    @wraps(meaning)
+    def rounded(x: Value) -> Value:
+        return meaning(_wide(x)).astype(x.dtype, copy=False)
+
+    return rounded
+
+
+def _wide2(meaning: Binary) -> Binary:
+    """The same function, computed in a wide dtype and rounded once."""
+
+    @wraps(meaning)
+    def rounded(x: Value, y: Value) -> Value:
+        return meaning(_wide(x), _wide(y)).astype(x.dtype, copy=False)
+
+    return rounded
+
+
+def _in_floats(scalar: Callable[[float], float]) -> Unary:
+    """An elementwise function from a function of Python floats."""
+    lifted = np.frompyfunc(scalar, 1, 1)
+
+    def apply(x: Value) -> Value:
+        return np.asarray(lifted(np.asarray(x, np.float64))).astype(x.dtype)
+
+    return apply
+
+
+erf: Final = _in_floats(math.erf)
+erfc: Final = _in_floats(math.erfc)
+
+
+def _complex(real: Value, imag: Value) -> Value:
+    made = np.empty(np.shape(real), np.complex64 if real.dtype == np.float32 else np.complex128)
+    made.real, made.imag = real, imag
+    return made
+
+
+def sign(x: Value) -> Value:
+    """x / |x|, and x itself where it is zero or nan."""
+    if x.dtype.kind == "c":
+        size = np.abs(x)
+        size = np.where(size == 0, np.asarray(1, size.dtype), size)
+        return _complex(x.real / size, x.imag / size)
+    if is_float(x.dtype):
+        # NumPy gives 0 for -0.
+        return np.where(x == 0, x, np.sign(x))
+    return np.asarray(np.sign(x))
+
+
+def square(x: Value) -> Value:
+    """x·x; of complex numbers without the cancellation of x·x - y·y."""
+    if x.dtype.kind != "c":
+        return np.asarray(np.square(x))
+    re, im = x.real, x.imag
+    return _complex((re - im) * (re + im), 2 * re * im)
+
+
+def complex_div(x: Value, y: Value) -> Value:
+    """x / y of complex numbers, where nan + nan·i stands for no number, never for an infinity."""
+    q = np.asarray(np.true_divide(x, y))
+    lost = np.isnan(q.real) & np.isnan(q.imag)
+    if not lost.any():
+        return q
+    x, y = np.broadcast_arrays(x, y)
+    a, b, c, d = x.real, x.imag, y.real, y.imag
+    inf, zero = np.asarray(np.inf, a.dtype), np.asarray(0, a.dtype)
+    # A number that is not nan over zero is infinite.
+    by_zero = (c == 0) & (d == 0) & ~(np.isnan(a) & np.isnan(b))
+    far, over_far = np.isinf(x), np.isinf(y)
+    infinite = far & np.isfinite(y)
+    vanishing = over_far & np.isfinite(x)
+    a, b = _unit_of_infinite(a, far), _unit_of_infinite(b, far)
+    c, d = _unit_of_infinite(c, over_far), _unit_of_infinite(d, over_far)
+    re, im = a * c + b * d, b * c - a * d
+    pole = np.copysign(inf, y.real)
+    for where, real, imag in (
+        (vanishing, zero * re, zero * im),
+        (infinite, inf * re, inf * im),
+        (by_zero, pole * x.real, pole * x.imag),
+    ):
+        q = np.where(lost & where, _complex(real, imag), q)
+    return q
+
+
+def _unit_of_infinite(part: Value, infinite: Value) -> Value:
+    """Part of an infinite number as ±1 where it is infinite and ±0 elsewhere; else itself."""
+    unit = np.copysign(np.isinf(part).astype(part.dtype), part)
+    return np.where(infinite, unit, part)
+
+
+def log1p(x: Value) -> Value:
+    """log(1 + x). NumPy's is not accurate for small complex numbers."""
+    if x.dtype.kind != "c":
+        return np.asarray(np.log1p(x))
+    re, im = x.real, x.imag
+    # |1 + x|² = 1 + (re·(2 + re) + im²)
+    near = np.log1p(re * (2 + re) + im * im) / 2
+    far = np.log(np.hypot(1 + re, im))
+    return _complex(np.where(np.abs(x) < 0.5, near, far), np.arctan2(im, 1 + re))
+
+
+def expm1(x: Value) -> Value:
+    """exp(x) - 1. NumPy's of a large real number, taken as complex, is not real."""
+    if x.dtype.kind != "c":
+        return np.asarray(np.expm1(x))
+    re, im = x.real, x.imag
+    # expm1(a)·cos b - (1 - cos b)  and  exp(a)·sin b
+    real = np.expm1(re) * np.cos(im) - 2 * np.square(np.sin(im / 2))
+    flat = im == 0
+    return _complex(np.where(flat, np.expm1(re), real), np.where(flat, im, np.exp(re) * np.sin(im)))
+
+
+@_wide1
+def rsqrt(x: Value) -> Value:
+    """1 / √x."""
+    one = np.asarray(1, x.dtype)
+    return complex_div(one, np.sqrt(x)) if x.dtype.kind == "c" else np.asarray(one / np.sqrt(x))
+
+
+@_wide1
+def logistic(x: Value) -> Value:
+    """1 / (1 + exp(-x))."""
+    one = np.asarray(1, x.dtype)
+    below = one + np.exp(-x)
+    return complex_div(one, below) if x.dtype.kind == "c" else np.asarray(one / below)
+
+
+@_wide2
+def div(x: Value, y: Value) -> Value:
+    """x / y; of integers truncated, with -1 for a zero divisor."""
+    if x.dtype.kind == "c":
+        return complex_div(x, y)
+    if x.dtype.kind == "f":
+        return np.asarray(np.true_divide(x, y))
+    if x.dtype.kind == "u":
+        most = np.asarray(int_bounds(x.dtype)[1], x.dtype)
+        return np.where(y == 0, most, x // np.where(y == 0, 1, y).astype(x.dtype))
+    # Of -1, the negative wraps around at the least integer.
+    one = np.asarray(1, x.dtype)
+    safe = np.where((y == 0) | (y == -1), one, y)
+    floor = x // safe
+    inexact = (floor * safe != x) & ((x < 0) != (safe < 0))
+    truncated = floor + inexact.astype(x.dtype)
+    return np.where(y == 0, -one, np.where(y == -1, -x, truncated))
+
+
+@_wide2
+def rem(x: Value, y: Value) -> Value:
+    """The remainder with the sign of x; of integers, x itself for a zero divisor."""
+    if x.dtype.kind == "f":
+        return np.asarray(np.fmod(x, y))
+    safe = np.where((y == 0) | (y == -1) if x.dtype.kind == "i" else y == 0, 1, y)
+    return np.where(y == 0, x, np.fmod(x, safe.astype(x.dtype)))
+
+
+@_wide2
+def power(x: Value, y: Value) -> Value:
+    """x to the y."""
+    return np.asarray(np.power(x, y))
+
+
+def integer_power(x: Value, n: int) -> Value:
+    """x to the n by squaring; integers wrap around."""
+    wide = _wide(x)
+    one = np.ones_like(wide)
+    result, base, left = one, wide, abs(n)
+    while left:
+        if left & 1:
+            result = base if result is one else result * base
+        left >>= 1
+        base = square(base) if left else base
+    if n < 0:
+        result = complex_div(one, result) if wide.dtype.kind == "c" else one / result
+    return np.asarray(result).astype(x.dtype, copy=False)
+
+
+def nextafter(x: Value, y: Value) -> Value:
+    """The float that follows x in the direction of y; y itself, with its sign, where x = y."""
+    return np.where(x == y, y, np.nextafter(x, y))
+
+
+def _width(dtype: DType) -> int:
+    low, high = int_bounds(dtype)
+    return (high - low).bit_length()
+
+
+def _bits(x: Value) -> Value:
+    """The bits of integers, as unsigned integers."""
+    if x.dtype.kind == "V":
+        return x.astype(np.int8).view(np.uint8) & np.uint8((1 << _width(x.dtype)) - 1)
+    return np.asarray(x).view(f"u{x.dtype.itemsize}")
+
+
+def _signed(x: Value) -> Value:
+    """The bits of integers, as integers in two's complement."""
+    if x.dtype.kind == "V":
+        sign_bit = np.int8(1 << (_width(x.dtype) - 1))
+        return (_bits(x).view(np.int8) ^ sign_bit) - sign_bit
+    return np.asarray(x).view(f"i{x.dtype.itemsize}")
+
+
+def _steps(y: Value) -> tuple[Value, Value]:
+    """By how many bits to shift, and where that is by all of them."""
+    steps = y.astype(np.int64)
+    too_far = (steps < 0) | (steps >= _width(y.dtype))
+    return np.where(too_far, 0, steps), too_far
+
+
+def shift_left(x: Value, y: Value) -> Value:
+    """x · 2^y, modulo 2^bits."""
+    steps, too_far = _steps(y)
+    bits = _bits(x)
+    return _as(np.where(too_far, 0, bits << steps.astype(bits.dtype)), x.dtype, bits.dtype)
+
+
+def shift_right_logical(x: Value, y: Value) -> Value:
+    """The bits of x moved down, with zeros above."""
+    steps, too_far = _steps(y)
+    bits = _bits(x)
+    return _as(np.where(too_far, 0, bits >> steps.astype(bits.dtype)), x.dtype, bits.dtype)
+
+
+def shift_right_arithmetic(x: Value, y: Value) -> Value:
+    """⌊x / 2^y⌋ of the bits of x read as a signed integer."""
+    steps, too_far = _steps(y)
+    signed = _signed(x)
+    far = np.where(too_far, _width(x.dtype) - 1, steps)
+    return _as(signed >> far.astype(signed.dtype), x.dtype, signed.dtype)
+
+
+def _as(bits: Value, dtype: DType, container: DType) -> Value:
+    """Integers of these bits."""
+    whole = bits.astype(container)
+    return whole.astype(dtype) if dtype.kind == "V" else whole.view(dtype)
+
+
+def population_count(x: Value) -> Value:
+    """How many bits are set."""
+    return np.asarray(np.bitwise_count(_bits(x))).astype(x.dtype)
+
+
+def maximum(x: Value, y: Value) -> Value:
+    """The greater. NumPy gives either of two zeros, and 0 is greater than -0."""
+    return _tied_zeros(np.asarray(np.maximum(x, y)), x, y, np.add)
+
+
+def minimum(x: Value, y: Value) -> Value:
+    """The lesser. NumPy gives either of two zeros, and -0 is less than 0."""
+    return _tied_zeros(np.asarray(np.minimum(x, y)), x, y, lambda a, b: -(-a - b))
+
+
+def _tied_zeros(result: Value, x: Value, y: Value, zero: Binary) -> Value:
+    """The result with ``zero(x, y)`` where both are zero; it is rare that any are."""
+    if is_float(result.dtype):
+        tied = result == 0
+        if tied.any():
+            tied = tied & (x == y)
+            if tied.any():
+                return np.where(tied, zero(x, y), result)
+    return result
+
+
+def clamp(low: Value, x: Value, high: Value) -> Value:
+    """min(max(x, low), high)."""
+    return minimum(maximum(x, low), high)
+
+
+def convert(x: Value, dtype: DType) -> Value:
+    """Conversion as in XLA: floats saturate into integers, and nan becomes 0."""
+    if family(dtype) not in ("int", "uint") or not is_float(x.dtype):
+        return x.astype(dtype)
+    low, high = int_bounds(dtype)
+    wide = np.trunc(np.where(np.isnan(x), 0, x.astype(np.float64)))
+    # The greatest 64-bit integer is no float: what rounds up to it is filled in afterwards.
+    full = wide >= float(high)
+    inside = np.where(full, 0, np.maximum(wide, float(low))).astype(dtype)
+    return np.where(full, np.asarray(high).astype(dtype), inside)

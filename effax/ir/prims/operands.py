@@ -1,0 +1,146 @@
+"""What primitives ask of their operands, and the bases of elementwise ones.
+
+Operands have one dtype and one shape; an operand without axes goes with any shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Self
+
+import numpy as np
+
+from effax.effects import Rule
+from effax.ir.dtypes import BOOL, family
+from effax.ir.errors import IllTyped, RefError
+from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.types import ArrayType, Shape, Type, array_type
+
+NUMBERS = frozenset({"int", "uint", "float", "complex"})
+REALS = frozenset({"int", "uint", "float"})
+ORDERED = frozenset({"bool", "int", "uint", "float"})
+INEXACT = frozenset({"float", "complex"})
+FLOATS = frozenset({"float"})
+INTEGERS = frozenset({"int", "uint"})
+BITS = frozenset({"bool", "int", "uint"})
+ANY = frozenset({"bool", "int", "uint", "float", "complex", "void"})
+
+
+class Nullary(Primitive):
+    """A primitive without parameters: one object, so that equality is identity."""
+
+    __slots__ = ()
+    _instance: ClassVar[Primitive | None] = None
+
+    def __new__(cls) -> Self:
+        if "_instance" not in cls.__dict__:
+            cls._instance = super().__new__(cls)
+        assert isinstance(cls._instance, cls)
+        return cls._instance
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), ())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+def as_array(prim: Primitive, index: int, type_: Type) -> ArrayType:
+    """The operand's type, which must be an array's. Raises RefError for a reference."""
+    if isinstance(type_, ArrayType):
+        return type_
+    error = RefError(
+        f"{prim.name} takes arrays, and operand {index} is a reference",
+        expected="an array",
+        found=str(type_),
+        remedy=Rule.REF_AS_ARRAY.remedy,
+    )
+    error.rule = Rule.REF_AS_ARRAY.code
+    raise error
+
+
+def arrays(prim: Primitive, types: Sequence[Type], count: int | None = None) -> list[ArrayType]:
+    """All operands' types, as arrays and as many as ``count``. Raises IllTyped."""
+    if count is not None and len(types) != count:
+        raise IllTyped(
+            f"{prim.name} has the wrong number of operands",
+            expected=str(count),
+            found=str(len(types)),
+        )
+    return [as_array(prim, i, t) for i, t in enumerate(types)]
+
+
+def check_dtype(prim: Primitive, type_: ArrayType, accepts: frozenset[str]) -> None:
+    """Raises IllTyped unless the dtype is of an accepted family."""
+    if family(type_.dtype) not in accepts:
+        raise IllTyped(
+            f"{prim.name} does not take this dtype",
+            expected=" or ".join(sorted(accepts)),
+            found=str(type_),
+            remedy="convert the operand first",
+        )
+
+
+def common_shape(prim: Primitive, types: Sequence[ArrayType]) -> Shape:
+    """The one shape of the operands, scalars aside. Raises IllTyped where there are two."""
+    shape: Shape = ()
+    for type_ in types:
+        if type_.shape and shape and type_.shape != shape:
+            raise IllTyped(
+                f"{prim.name} has operands of different shape",
+                expected="equal shapes, or scalars",
+                found=", ".join(map(str, types)),
+                remedy="broadcast the operands first",
+            )
+        shape = type_.shape or shape
+    return shape
+
+
+def check_same_dtype(prim: Primitive, types: Sequence[ArrayType]) -> None:
+    """Raises IllTyped unless all operands have one dtype."""
+    if any(t.dtype != types[0].dtype for t in types):
+        raise IllTyped(
+            f"{prim.name} has operands of different dtype",
+            expected="equal dtypes",
+            found=", ".join(map(str, types)),
+            remedy="convert the operands first",
+        )
+
+
+class Elementwise(Nullary):
+    """``arity`` operands of one dtype and shape; the result has the same, or is boolean."""
+
+    __slots__ = ()
+    arity: ClassVar[int]
+    accepts: ClassVar[frozenset[str]]
+    predicate: ClassVar[bool] = False
+    ufunc: ClassVar[Callable[..., Value]]
+
+    def typing(self, *ins: Type) -> Typing:
+        types = arrays(self, ins, self.arity)
+        check_dtype(self, types[0], self.accepts)
+        check_same_dtype(self, types)
+        shape = common_shape(self, types)
+        if self.predicate:
+            return Typing((array_type(shape, BOOL),))
+        weak = all(t.weak for t in types)
+        return Typing((array_type(shape, types[0].dtype, weak),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        result = np.asarray(type(self).ufunc(*ins))
+        # NumPy widens narrow integers; the result wraps around in the operands' dtype.
+        return (result if self.predicate else result.astype(ins[0].dtype, copy=False),)
+
+
+class Unary(Elementwise):
+    """One operand."""
+
+    __slots__ = ()
+    arity = 1
+
+
+class Binary(Elementwise):
+    """Two operands."""
+
+    __slots__ = ()
+    arity = 2
