@@ -1,0 +1,86 @@
+"""Types and scalars in MLIR's notation, exact to the bit."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from effax.ir.dtypes import FLOAT0, DType, family, real_dtype
+from effax.ir.errors import LoweringError
+from effax.ir.syntax import Scalar
+from effax.ir.types import ArrayType
+
+_FLOATS: Final[dict[str, str]] = {
+    "bfloat16": "bf16",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+}
+_SMALL_FLOAT: Final = re.compile(r"float(\d+)_(e\d+m\d+\w*)")
+
+
+@cache
+def element(dtype: DType) -> str:
+    """The element type, such as ``f32``, ``i1``, ``ui8``, ``complex<f64>``.
+
+    A ``float0`` has one value and no counterpart; a boolean stands for it.
+
+    Raises:
+        LoweringError: XLA has no such type.
+    """
+    if dtype == FLOAT0:
+        return "i1"
+    kind = family(dtype)
+    if kind == "bool":
+        return "i1"
+    if kind in ("int", "uint"):
+        return dtype.name.replace("uint", "ui").replace("int", "i")
+    small = _SMALL_FLOAT.fullmatch(dtype.name)
+    if small is not None:
+        return f"f{small[1]}{small[2].upper()}"
+    if dtype.name not in _FLOATS:
+        raise LoweringError(
+            "XLA has no such dtype",
+            expected=", ".join(_FLOATS),
+            found=str(dtype),
+            remedy="convert to one of these first",
+        )
+    return _FLOATS[dtype.name]
+
+
+@cache
+def tensor(type_: ArrayType) -> str:
+    """The type of an array: ``tensor<2x3xf32>``."""
+    sizes = "".join([f"{n}x" for n in type_.shape])
+    return f"tensor<{sizes}{element(type_.dtype)}>"
+
+
+def scalar(value: Scalar, dtype: DType) -> str:
+    """A value as an attribute, rounded to ``dtype`` as NumPy does; its bits where not finite."""
+    kind = family(dtype)
+    if kind in ("bool", "void"):
+        return "true" if value else "false"
+    if kind in ("int", "uint"):
+        return str(int(value.real))
+    if kind == "complex":
+        value, part = complex(value), real_dtype(dtype)
+        return f"({scalar(value.real, part)}, {scalar(value.imag, part)})"
+    with np.errstate(over="ignore"):
+        rounded = np.asarray(value.real, dtype)
+    number = float(rounded)
+    if not np.isfinite(number):
+        bits = int.from_bytes(rounded.astype(dtype.newbyteorder("<")).tobytes(), "little")
+        return f"0x{bits:0{2 * dtype.itemsize}X}"
+    digits, mark, exponent = repr(number).partition("e")
+    # MLIR wants a point in every decimal number.
+    return f"{digits}{mark}{exponent}" if "." in digits else f"{digits}.0{mark}{exponent}"
+
+
+def constant(value: Scalar, type_: ArrayType) -> str:
+    """The operation that makes an array of ``type_`` whose elements are all ``value``."""
+    return f"stablehlo.constant dense<{scalar(value, type_.dtype)}> : {tensor(type_)}"

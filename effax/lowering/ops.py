@@ -1,0 +1,223 @@
+"""StableHLO operations as functions of a writer: one call, one operation or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from effax.ir.dtypes import BOOL, INT32, DType, as_dtype, family, is_complex, real_dtype
+from effax.ir.syntax import Scalar
+from effax.ir.types import ArrayType, Shape, array_type
+from effax.lowering.notation import tensor
+from effax.lowering.writer import Val, Writer
+
+INT64: DType = as_dtype("int64")
+PREDICATE = array_type((), BOOL)
+
+
+def same(w: Writer, name: str, *xs: Val) -> Val:
+    """An operation whose operands and result have one type: ``add``, ``chlo.erf``, ..."""
+    dialect, _, short = name.rpartition(".")
+    names = ", ".join([x.name for x in xs])
+    if dialect == "chlo":
+        types = ", ".join([x.text for x in xs])
+        return w.op1(f"chlo.{short} {names} : {types} -> {xs[0].text}", xs[0].type)
+    return w.op1(f"stablehlo.{short} {names} : {xs[0].text}", xs[0].type)
+
+
+def mapped(w: Writer, name: str, type_: ArrayType, *xs: Val) -> Val:
+    """An operation whose result has another type than its operands."""
+    names = ", ".join([x.name for x in xs])
+    return w.op1(f"stablehlo.{name} {names} : {signature(xs, type_)}", type_)
+
+
+def signature(xs: Sequence[Val], *types: ArrayType) -> str:
+    """A function type."""
+    given = ", ".join([tensor(t) for t in types])
+    return f"({', '.join([x.text for x in xs])}) -> {given if len(types) == 1 else f'({given})'}"
+
+
+def numbers(xs: Sequence[int]) -> str:
+    """A list of numbers."""
+    return f"[{', '.join(map(str, xs))}]"
+
+
+def array(xs: Sequence[int]) -> str:
+    """An attribute that holds numbers."""
+    return f"array<i64: {', '.join(map(str, xs))}>" if xs else "array<i64>"
+
+
+def compare(w: Writer, direction: str, x: Val, y: Val) -> Val:
+    """Compare element by element."""
+    kinds = {"int": "SIGNED", "uint": "UNSIGNED", "bool": "UNSIGNED", "void": "UNSIGNED"}
+    kind = kinds.get(family(x.type.dtype), "FLOAT")
+    type_ = array_type(x.shape, BOOL)
+    text = f"stablehlo.compare {direction}, {x}, {y}, {kind} : {signature([x, y], type_)}"
+    return w.op1(text, type_)
+
+
+def select(w: Writer, which: Val, yes: Val, no: Val) -> Val:
+    """``yes`` where ``which`` (of the same shape, or a scalar), else ``no``."""
+    return w.op1(f"stablehlo.select {which}, {yes}, {no} : {which.text}, {yes.text}", yes.type)
+
+
+def full(w: Writer, value: Scalar, like: Val) -> Val:
+    """An array like another one whose elements are all ``value``."""
+    return w.constant(value, like.type)
+
+
+def convert(w: Writer, x: Val, dtype: DType) -> Val:
+    """The elements in another dtype."""
+    if x.type.dtype == dtype:
+        return x
+    if family(dtype) == "bool":
+        return compare(w, "NE", x, full(w, 0, x))
+    if is_complex(x.type.dtype) and not is_complex(dtype):
+        return convert(w, real(w, x), dtype)
+    return mapped(w, "convert", x.type.update(dtype=dtype), x)
+
+
+def real(w: Writer, x: Val) -> Val:
+    """The real part."""
+    return mapped(w, "real", x.type.update(dtype=real_dtype(x.type.dtype)), x)
+
+
+def imag(w: Writer, x: Val) -> Val:
+    """The imaginary part."""
+    return mapped(w, "imag", x.type.update(dtype=real_dtype(x.type.dtype)), x)
+
+
+def bitcast(w: Writer, x: Val, dtype: DType) -> Val:
+    """The bits as another dtype of the same width."""
+    return mapped(w, "bitcast_convert", x.type.update(dtype=dtype), x)
+
+
+def reshape(w: Writer, x: Val, shape: Shape) -> Val:
+    """The elements in another shape."""
+    return x if x.shape == shape else mapped(w, "reshape", x.type.update(shape=shape), x)
+
+
+def broadcast(w: Writer, x: Val, shape: Shape, dims: Sequence[int]) -> Val:
+    """Operand axis ``i`` as axis ``dims[i]`` of a larger shape."""
+    if x.shape == shape:
+        return x
+    if not x.shape:
+        return w.repeat(x, shape)
+    type_ = x.type.update(shape=shape)
+    text = f"stablehlo.broadcast_in_dim {x}, dims = {numbers(dims)} : {signature([x], type_)}"
+    return w.op1(text, type_)
+
+
+def transpose(w: Writer, x: Val, permutation: Sequence[int]) -> Val:
+    """Result axis ``i`` is operand axis ``permutation[i]``."""
+    if tuple(permutation) == tuple(range(len(x.shape))):
+        return x
+    type_ = x.type.update(shape=tuple([x.shape[p] for p in permutation]))
+    return w.op1(
+        f"stablehlo.transpose {x}, dims = {numbers(permutation)} : {signature([x], type_)}", type_
+    )
+
+
+def reverse(w: Writer, x: Val, dims: Sequence[int]) -> Val:
+    """The operand with these axes reversed."""
+    return w.op1(f"stablehlo.reverse {x}, dims = {numbers(dims)} : {x.text}", x.type) if dims else x
+
+
+def slice_(
+    w: Writer, x: Val, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
+) -> Val:
+    """``x[start:limit:stride]``, an axis each."""
+    shape = tuple([-(-(b - a) // s) for a, b, s in zip(starts, limits, strides, strict=True)])
+    if shape == x.shape:
+        return x
+    spans = ", ".join(
+        [
+            f"{a}:{b}" if s == 1 else f"{a}:{b}:{s}"
+            for a, b, s in zip(starts, limits, strides, strict=True)
+        ]
+    )
+    type_ = x.type.update(shape=shape)
+    return w.op1(f"stablehlo.slice {x} [{spans}] : {signature([x], type_)}", type_)
+
+
+def pad(w: Writer, x: Val, value: Val, config: Sequence[tuple[int, int, int]]) -> Val:
+    """``(low, high, interior)`` elements of ``value`` an axis."""
+    shape = tuple(
+        [
+            low + n + max(n - 1, 0) * inner + high
+            for n, (low, high, inner) in zip(x.shape, config, strict=True)
+        ]
+    )
+    type_ = x.type.update(shape=shape)
+    low, high, inner = (numbers([c[i] for c in config]) for i in range(3))
+    text = f"stablehlo.pad {x}, {value}, low = {low}, high = {high}, interior = {inner}"
+    return w.op1(f"{text} : {signature([x, value], type_)}", type_)
+
+
+def iota(w: Writer, type_: ArrayType, dimension: int) -> Val:
+    """``0, 1, 2, ...`` along an axis."""
+    return w.op1(f"stablehlo.iota dim = {dimension} : {tensor(type_)}", type_)
+
+
+def concatenate(w: Writer, xs: Sequence[Val], dimension: int) -> Val:
+    """The operands one after the other along an axis."""
+    if len(xs) == 1:
+        return xs[0]
+    shape = list(xs[0].shape)
+    shape[dimension] = sum([x.shape[dimension] for x in xs])
+    type_ = xs[0].type.update(shape=tuple(shape))
+    names = ", ".join([x.name for x in xs])
+    text = f"stablehlo.concatenate {names}, dim = {dimension} : {signature(xs, type_)}"
+    return w.op1(text, type_)
+
+
+def dynamic_slice(w: Writer, x: Val, starts: Sequence[Val], sizes: Shape) -> Val:
+    """The window of these sizes at these starts, which move inward until it fits."""
+    if sizes == x.shape:
+        return x
+    type_ = x.type.update(shape=sizes)
+    names = ", ".join([x.name, *[s.name for s in starts]])
+    text = f"stablehlo.dynamic_slice {names}, sizes = {numbers(sizes)}"
+    return w.op1(f"{text} : {signature([x, *starts], type_)}", type_)
+
+
+def dynamic_update_slice(w: Writer, x: Val, update: Val, starts: Sequence[Val]) -> Val:
+    """``x`` with ``update`` at these starts, which move inward until it fits."""
+    if update.shape == x.shape:
+        return update
+    return mapped(w, "dynamic_update_slice", x.type, x, update, *starts)
+
+
+def reduce(w: Writer, name: str, x: Val, start: Val, axes: Sequence[int]) -> Val:
+    """Combine along axes with an operation of the dialect."""
+    shape = tuple([n for i, n in enumerate(x.shape) if i not in axes])
+    type_ = x.type.update(shape=shape)
+    text = f"stablehlo.reduce({x} init: {start}) applies stablehlo.{name} across dimensions = "
+    return w.op1(f"{text}{numbers(axes)} : {signature([x, start], type_)}", type_)
+
+
+def index_dtype(types: Sequence[ArrayType], sizes: Shape = ()) -> DType:
+    """int32 where it holds every index of these types into these sizes, else int64."""
+    wide = any(t.dtype.name in ("uint32", "int64", "uint64") for t in types)
+    return INT64 if wide or any(n > 2**31 - 1 for n in sizes) else INT32
+
+
+def index(w: Writer, i: Val, dtype: DType) -> Val:
+    """An index in a signed dtype that holds it; what is too large stays too large."""
+    if i.type.dtype.name == "uint64":
+        i = same(w, "minimum", i, full(w, 2**63 - 1, i))
+    return convert(w, i, dtype)
+
+
+def while_(
+    w: Writer,
+    state: Sequence[Val],
+    again: Callable[..., Sequence[Val]],
+    step: Callable[..., Sequence[Val]],
+) -> tuple[Val, ...]:
+    """``state = step(*state)`` while ``again(*state)``; both may use values from outside."""
+    types = [v.type for v in state]
+    condition = w.region(types, again, captures=True)
+    body = w.region(types, step, captures=True)
+    names = ", ".join([v.name for v in state])
+    text = f'"stablehlo.while"({names}) ({condition}, {body}) : {signature(state, *types)}'
+    return w.op(text, *types)

@@ -1,0 +1,279 @@
+"""Reads before writes: keeping an update in place when the old elements are wanted too.
+
+XLA orders operations by data alone. In ::
+
+    { lambda ; a:f32[1000000] i:i32[] v:f32[]. let
+        b:f32[] = gather[a[i]] a i
+        c:f32[1000000] = scatter[a[i]] a v i
+      in (c, b) }
+
+nothing says that the read comes before the write, so XLA writes into a copy of ``a``, a million
+elements for one. :func:`ordered` makes the write depend on what was read::
+
+        b:f32[] = gather[a[i]] a i
+        d:f32[] e:bool[] = hold b
+        j:i32[] = select_n e 0 i
+        c:f32[1000000] = scatter[a[j]] a v j
+      in (c, d)
+
+It takes the order of the program: a read that comes after the update gets its copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from effax.ir.build import Builder, lit
+from effax.ir.dtypes import BOOL, INT32, as_dtype, family, is_complex
+from effax.ir.primitive import Typing, Value
+from effax.ir.prims.control import Cond, Jit, Scan, While
+from effax.ir.prims.elementwise import And, Nullary, SelectN, arrays
+from effax.ir.prims.index import Gather, Scatter, ScatterAdd
+from effax.ir.prims.shape import DynamicSlice, DynamicUpdateSlice, Slice
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
+from effax.ir.types import Type, array_type
+from effax.lowering import ops
+from effax.lowering.writer import EMPTY_BOOK, Val, Writer
+
+WORTH: Final = 1 << 16
+"""The size in bytes from which a copy costs more than a conditional (about 4 microseconds)."""
+
+UPDATES: Final = frozenset({Scatter, ScatterAdd, DynamicUpdateSlice})
+"""Primitives that replace a part of their first operand."""
+
+FUSED_READS: Final = frozenset({Gather, DynamicSlice, Slice, Jit})
+"""Primitives that read a part of an operand, and that XLA may do once for each use."""
+
+LOOPS: Final = frozenset({Cond, Scan, While})
+"""Primitives that may read a part of an operand, and that XLA does once."""
+
+PREDICATE: Final = array_type((), BOOL)
+
+
+class Hold(Nullary):
+    """``hold(x) -> (x, true)``: x is computed once, and what uses the truth comes later."""
+
+    name = "hold"
+
+    def typing(self, *ins: Type) -> Typing:
+        """The type of the operand, and a boolean."""
+        return Typing((*arrays(self, ins, 1), PREDICATE))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        """The operand and true."""
+        return (ins[0], np.asarray(True))
+
+
+class Done(Nullary):
+    """``done(x) -> true``: what uses the truth comes after x."""
+
+    name = "done"
+
+    def typing(self, *ins: Type) -> Typing:
+        """A boolean."""
+        arrays(self, ins, 1)
+        return Typing((PREDICATE,))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        """True."""
+        return (np.asarray(True),)
+
+
+def hold(w: Writer, prim: Hold, ins: Sequence[Val]) -> Sequence[Val]:
+    """The operand, and a truth that is there after it."""
+    (x,) = ins
+    return _first_of_two(w, x, lambda: (x,), lambda: (ops.full(w, 0, x),))
+
+
+def done(w: Writer, prim: Done, ins: Sequence[Val]) -> Sequence[Val]:
+    """A truth that is there after the operand."""
+    return _first_of_two(w, ins[0], lambda: (), lambda: ())
+
+
+def _first_of_two(
+    w: Writer, x: Val, first: Callable[[], Sequence[Val]], second: Callable[[], Sequence[Val]]
+) -> Sequence[Val]:
+    """The results of ``first``, and true; both after ``x``.
+
+    A conditional that always takes its first branch, which XLA cannot know. An optimization
+    barrier says the same, but is gone before jaxlib 0.10 orders operations, and an ``if`` of
+    simple branches becomes a selection.
+    """
+    bits = _bits(w, x)
+    odd = ops.same(w, "or", bits, ops.full(w, 1, bits))
+    which = ops.convert(w, ops.compare(w, "EQ", odd, ops.full(w, 0, odd)), INT32)
+
+    def as_is() -> Sequence[Val]:
+        return (*first(), w.constant(True, PREDICATE))
+
+    def never() -> Sequence[Val]:
+        read = _bits(w, x)
+        return (*second(), ops.compare(w, "EQ", read, ops.full(w, 0, read)))
+
+    regions = [w.region([], branch, captures=True) for branch in (as_is, never)]
+    types = [*[v.type for v in first()], PREDICATE]
+    text = f'"stablehlo.case"({which}) ({", ".join(regions)}) : {ops.signature([which], *types)}'
+    return w.op(text, *types)
+
+
+def _bits(w: Writer, x: Val) -> Val:
+    """The first element as an unsigned integer."""
+    ndim, dtype = len(x.shape), x.type.dtype
+    if ndim:
+        first = ops.slice_(w, x, [0] * ndim, [1] * ndim, [1] * ndim)
+        return _bits(w, ops.reshape(w, first, ()))
+    if is_complex(dtype):
+        return _bits(w, ops.real(w, x))
+    if family(dtype) == "float":
+        return ops.bitcast(w, x, as_dtype(f"uint{dtype.itemsize * 8}"))
+    return ops.convert(w, x, as_dtype("uint8")) if family(dtype) in ("bool", "void") else x
+
+
+ORDERING: Final = EMPTY_BOOK.extend(Hold, hold).extend(Done, done)
+
+MANY: Final = -1
+"""The label of a value that flows to more than one place."""
+
+
+class Read(NamedTuple):
+    """A part that an equation reads: the equation's number, and the result."""
+
+    at: int
+    part: Var
+
+
+def ordered(jaxpr: Jaxpr, fixed: frozenset[int] = frozenset()) -> Jaxpr:
+    """The program with updates of big arrays ordered after the reads of what they replace.
+
+    Args:
+        jaxpr: the program.
+        fixed: numbers of variables whose memory must be kept, so that a copy is made anyway.
+    """
+    found = [k for k, eqn in enumerate(jaxpr.eqns) if type(eqn[0]) in UPDATES]
+    updates = [k for k in found if _is_big(jaxpr.eqns[k].ins[0], fixed)]
+    waits = _waits(jaxpr, frozenset(updates)) if updates else {}
+    return _with_order(jaxpr, waits) if waits else jaxpr
+
+
+def _is_big(x: Atom, fixed: frozenset[int]) -> bool:
+    nbytes = prod(x.type.shape) * x.type.dtype.itemsize
+    return nbytes >= WORTH and isinstance(x, Var) and x.id not in fixed
+
+
+def _waits(jaxpr: Jaxpr, updates: frozenset[int]) -> dict[int, list[Read]]:
+    """For updates of arrays that are not used again: the reads that they must wait for."""
+    flows, last = _flows(jaxpr, updates)
+    reads: dict[int, list[Read]] = {}
+    waits: dict[int, list[Read]] = {}
+    for k, eqn in enumerate(jaxpr.eqns):
+        if k in last:
+            before = [r for r in reads.get(_id(eqn.ins[0]), []) if r.part.id in flows]
+            found = [
+                r for r in before if flows[r.part.id] != k or not _is_safe(jaxpr.eqns[r.at], eqn)
+            ]
+            if found:
+                waits[k] = found
+        elif type(eqn.prim) in FUSED_READS or type(eqn.prim) in LOOPS:
+            for a in eqn.ins:
+                if isinstance(a, Var):
+                    size = prod(a.type.shape)
+                    # What is as large as the array is no part of it: holding it is a copy too.
+                    parts = [v for v in eqn.outs if 0 < prod(v.type.shape) < size]
+                    reads.setdefault(a.id, []).extend([Read(k, v) for v in parts])
+    return waits
+
+
+def _is_safe(read: Eqn, update: Eqn) -> bool:
+    """Whether what is read, and serves the update alone, leaves the update in place.
+
+    XLA fuses the read into the update, in place if both are one window at a run-time position.
+    An array of positions is not fused, and neither are loops.
+    """
+    if type(read.prim) in LOOPS:
+        return True
+    if isinstance(update.prim, Scatter | ScatterAdd):
+        indexer, operands = update.prim.indexer, update.ins[2:]
+        if any(a.type.shape for a in operands):
+            return True
+        return bool(operands) and read.ins[1:] == operands and read.prim == Gather(indexer)
+    return (
+        isinstance(read.prim, DynamicSlice)
+        and read.ins[1:] == update.ins[2:]
+        and read.prim.slice_sizes == update.ins[1].type.shape
+        and any(isinstance(a, Var) for a in read.ins[1:])
+    )
+
+
+def _with_order(jaxpr: Jaxpr, waits: dict[int, list[Read]]) -> Jaxpr:
+    """The program in which update ``k`` waits for the parts in ``waits[k]``."""
+    held = {r.part.id: r.at for found in waits.values() for r in found}
+    starts = set(held.values())
+    renamed: dict[int, Atom] = {}
+    signals: dict[int, Var] = {}
+    b = Builder()
+    b.next_id = jaxpr.size
+
+    def new(atom: Atom) -> Atom:
+        return renamed.get(atom.id, atom) if isinstance(atom, Var) else atom
+
+    for k, eqn in enumerate(jaxpr.eqns):
+        ins = tuple([new(a) for a in eqn.ins])
+        if k in waits:
+            ins = _delayed(b, ins, [signals[r.part.id] for r in waits[k]])
+        b.eqns.append(eqn._replace(ins=ins))
+        for part in eqn.outs if k in starts else ():
+            if part.id not in held:
+                continue
+            if type(eqn.prim) in LOOPS:
+                signals[part.id] = b(Done(), part)
+            else:
+                renamed[part.id], signals[part.id] = b.emit(Hold(), (part,))
+    return jaxpr.replace(eqns=b.eqns, outs=[new(a) for a in jaxpr.outs])
+
+
+def _delayed(b: Builder, ins: tuple[Atom, ...], signals: Sequence[Var]) -> tuple[Atom, ...]:
+    """The operands of an update, the smallest of which waits for the signals."""
+    ready = signals[0]
+    for signal in signals[1:]:
+        ready = b(And(), ready, signal)
+    sizes = [prod(a.type.shape) for a in ins]
+    at = min(range(1, len(ins)), key=sizes.__getitem__)
+    late = b(SelectN(), ready, lit(0, ins[at].type), ins[at])
+    return (*ins[:at], late, *ins[at + 1 :])
+
+
+def _id(atom: Atom) -> int:
+    return atom.id if isinstance(atom, Var) else MANY
+
+
+def _flows(jaxpr: Jaxpr, updates: frozenset[int]) -> tuple[dict[int, int], set[int]]:
+    """Where live values flow, and which updates are the last use of what they update.
+
+    A value that only serves to compute what update ``k`` stores has the label ``k``: the update
+    depends on it already. Dead values have none.
+    """
+    flows: dict[int, int] = {v.id: MANY for v in jaxpr.outs if isinstance(v, Var)}
+    last: set[int] = set()
+
+    def use(atom: Atom, label: int) -> None:
+        if isinstance(atom, Var):
+            flows[atom.id] = label if flows.get(atom.id, label) == label else MANY
+
+    for k in range(len(jaxpr.eqns) - 1, -1, -1):
+        eqn = jaxpr.eqns[k]
+        labels = {flows[v.id] for v in eqn.outs if v.id in flows}
+        if not labels:
+            continue
+        label = labels.pop() if len(labels) == 1 else MANY
+        if k in updates:
+            if _id(eqn.ins[0]) not in flows:
+                last.add(k)
+            use(eqn.ins[0], label)
+            label = k
+        for a in eqn.ins[1 if k in updates else 0 :]:
+            use(a, label)
+    return flows, last

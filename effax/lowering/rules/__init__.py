@@ -1,0 +1,1 @@
+"""How each primitive is written in StableHLO, by family."""

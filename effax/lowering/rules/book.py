@@ -1,0 +1,17 @@
+"""The library's own lowering book: the families together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from effax.lowering.ordering import ORDERING
+from effax.lowering.rules.control import CONTROL
+from effax.lowering.rules.elementwise import ELEMENTWISE
+from effax.lowering.rules.index import INDEX
+from effax.lowering.rules.reduce import REDUCE
+from effax.lowering.rules.shape import SHAPE
+from effax.lowering.writer import LoweringBook
+
+DEFAULT: Final[LoweringBook] = (
+    ELEMENTWISE.union(SHAPE).union(REDUCE).union(INDEX).union(CONTROL).union(ORDERING)
+)

@@ -1,0 +1,286 @@
+"""Lowering: from an effect-free jaxpr to a StableHLO module, as text.
+
+    { lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b 2.0:f32[] in (c,) }
+
+becomes::
+
+    module @main {
+      func.func public @main(%0: tensor<3xf32>) -> (tensor<3xf32>) {
+        %c0 = stablehlo.constant dense<2.0> : tensor<3xf32>
+        %1 = stablehlo.sine %0 : tensor<3xf32>
+        %2 = stablehlo.multiply %1, %c0 : tensor<3xf32>
+        return %2 : tensor<3xf32>
+      }
+    }
+
+A variable keeps its number. Every held program is a function of its own, written once however
+often and wherever it is called; functions are found by the value of the program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from returns.result import Failure, Result, Success
+
+from effax.effects import ArgIndex, Row
+from effax.ir.errors import EffaxError, LoweringError
+from effax.ir.pretty import eqn_str
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, has_host_effects
+from effax.ir.types import ArrayType, RefType, Type
+from effax.lowering.notation import constant, tensor
+from effax.lowering.ordering import ordered
+from effax.lowering.rules.book import DEFAULT
+from effax.lowering.writer import LoweringBook, Name, Splat, Template, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A StableHLO module.
+
+    Attributes:
+        text: the module; its function ``main`` is the program.
+        in_types: the types of the arguments of ``main``.
+        out_types: the types of its results.
+        aliases: (argument, result) that share memory: the argument is donated.
+    """
+
+    text: str
+    in_types: tuple[ArrayType, ...]
+    out_types: tuple[ArrayType, ...]
+    aliases: tuple[tuple[int, int], ...]
+
+
+def lower(
+    jaxpr: Jaxpr,
+    *,
+    name: str = "main",
+    aliases: Sequence[tuple[int, int]] = (),
+    book: LoweringBook = DEFAULT,
+) -> Result[Module, LoweringError]:
+    """Write an effect-free program as a StableHLO module. Equal inputs give equal text.
+
+    Type:     a -> b  =>  text
+    Effects:  none are allowed: discharge references first.
+    Laws:     tests/laws/test_lowering.py
+    Raises:   LoweringError (as a Failure): the program has effects, the book has no rule for a
+              primitive, XLA has no such dtype, or an alias does not fit.
+
+    Args:
+        jaxpr: the program; its constants are arguments too.
+        name: the name of the module, which profiles and dumps show.
+        aliases: (argument, result) pairs of one type: the result takes the argument's memory.
+        book: the rules.
+    """
+    try:
+        return Success(_Lowering(book).module(jaxpr, name, tuple(aliases)))
+    except LoweringError as error:
+        return Failure(error)
+    except EffaxError as error:
+        wrapped = LoweringError(error.what, error.expected, error.found, error.remedy)
+        wrapped.at(error.equation, error.source)
+        wrapped.__cause__ = error
+        return Failure(wrapped)
+
+
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.]+")
+
+
+def _symbol(name: str) -> str:
+    """The name with nothing in it that MLIR would have to quote."""
+    plain = _NOT_IN_NAMES.sub("_", name).strip("_")
+    return plain if plain and not plain[0].isdigit() else f"f{plain}"
+
+
+class _Lowering:
+    """One run of :func:`lower`: the functions found so far, and templates by kind of equation."""
+
+    def __init__(self, book: LoweringBook) -> None:
+        self.book = book
+        self.templates: dict[tuple[object, ...], Template] = {}
+        self.symbols: dict[Jaxpr, str] = {}
+        self.waiting: list[Jaxpr] = []
+
+    def module(self, jaxpr: Jaxpr, name: str, aliases: tuple[tuple[int, int], ...]) -> Module:
+        in_types, out_types = _arrays(jaxpr, jaxpr.in_types), _arrays(jaxpr, jaxpr.out_types)
+        _check_aliases(jaxpr, in_types, out_types, aliases)
+        donated = {i: f" {{tf.aliasing_output = {k} : i32}}" for i, k in aliases}
+        fixed = frozenset([v.id for i, v in enumerate(jaxpr.binders) if i not in donated])
+        main = self.function(ordered(jaxpr, fixed), "public @main", donated)
+        parts = [f"module @{_symbol(name)} {{\n", main]
+        # A function's calls may find new functions; a list keeps nesting off Python's stack.
+        done = 0
+        while done < len(self.waiting):
+            held = self.waiting[done]
+            done += 1
+            head = f"private @{self.symbols[held]}"
+            parts.append(self.function(ordered(held), head, {}))
+        parts.append("}\n")
+        return Module("".join(parts), in_types, out_types, aliases)
+
+    def symbol(self, jaxpr: Jaxpr, label: str) -> str:
+        """The name of the function of a held program."""
+        found = self.symbols.get(jaxpr)
+        if found is None:
+            found = self.symbols[jaxpr] = f"{_symbol(label)}_{len(self.symbols)}"
+            self.waiting.append(jaxpr)
+        return found
+
+    def function(self, jaxpr: Jaxpr, head: str, attributes: dict[int, str]) -> str:
+        in_types, out_types = _arrays(jaxpr, jaxpr.in_types), _arrays(jaxpr, jaxpr.out_types)
+        body = _Function(self, jaxpr)
+        body.equations()
+        taken = [
+            f"%{v.id}: {tensor(t)}{attributes.get(i, '')}"
+            for i, (v, t) in enumerate(zip(jaxpr.binders, in_types, strict=True))
+        ]
+        given = ", ".join([tensor(t) for t in out_types])
+        lines = [
+            f"  func.func {head}({', '.join(taken)}) -> ({given}) {{",
+            *body.constants.values(),
+            *body.lines,
+            body.result(),
+            "  }\n",
+        ]
+        return "\n".join(lines)
+
+    def template(self, eqn: Eqn) -> Template:
+        """What every equation of this one's kind becomes."""
+        try:
+            operands = [(a.type, isinstance(a, Lit)) for a in eqn.ins]
+            w = Writer(self.book, self.symbol, cast("list[tuple[ArrayType, bool]]", operands))
+            outs = w.apply(eqn.prim, *w.ins)
+        except EffaxError as error:
+            source = None if eqn.source is None else str(eqn.source)
+            raise error.at(eqn_str(eqn), source) from None
+        return w.finish(outs)
+
+
+class _Function:
+    """The text of one function while it is written. Names are written without ``%``."""
+
+    def __init__(self, lowering: _Lowering, jaxpr: Jaxpr) -> None:
+        self.lowering = lowering
+        self.jaxpr = jaxpr
+        self.names: list[Name] = list(range(jaxpr.size))
+        self.lines: list[str] = []
+        self.constants: dict[str, str] = {}
+        self.splats: dict[tuple[Lit, ArrayType], str] = {}
+
+    def equations(self) -> None:
+        """Write every equation."""
+        templates = self.lowering.templates
+        names, lines = self.names, self.lines
+        append, known = lines.append, templates.get
+        for eqn in self.jaxpr.eqns:
+            prim, ins, outs, effects, _ = eqn
+            # A literal operand makes another kind: it repeats for free.
+            key = (prim, *[(a.type,) if type(a) is Lit else a.type for a in ins])
+            found = known(key)
+            if found is None or effects.effects:
+                if effects.effects:
+                    raise _effectful(eqn)
+                found = templates[key] = self.lowering.template(eqn)
+            text, pick, _, _, direct = found
+            if direct:
+                given = (outs[0].id, *[names[a.id] for a in ins])  # type: ignore[union-attr]  # no literals
+                append(text % (given if pick is None else pick(given)))
+            else:
+                self.indirect(found, eqn)
+
+    def indirect(self, template: Template, eqn: Eqn) -> None:
+        """Write an equation that uses constants, or has results that are arguments."""
+        given: list[Name] = [v.id for v in eqn.outs]
+        given += [self.names[a.id] if not isinstance(a, Lit) else "" for a in eqn.ins]
+        given += [self.splat(s, eqn) for s in template.splats]
+        if template.text and eqn.outs:
+            pick = template.pick
+            self.lines.append(
+                template.text % (tuple(given) if pick is None else pick(tuple(given)))
+            )
+        for k, position in template.aliases:
+            self.names[eqn.outs[k].id] = given[position]
+
+    def splat(self, splat: Splat, eqn: Eqn) -> str:
+        """The name of a constant."""
+        what, type_ = splat
+        literal = cast(Lit, eqn.ins[what]) if isinstance(what, int) else what
+        return self.literal(literal, type_)
+
+    def literal(self, literal: Lit, type_: ArrayType) -> str:
+        """The name of an array whose elements are all a literal; at the head of the function."""
+        found = self.splats.get((literal, type_))
+        if found is None:
+            text = constant(literal.value, type_)
+            name = f"c{len(self.constants)}"
+            line = self.constants.setdefault(text, f"    %{name} = {text}")
+            found = line[5 : line.index(" ", 5)]
+            self.splats[literal, type_] = found
+        return found
+
+    def result(self) -> str:
+        """The final line."""
+        outs = self.jaxpr.outs
+        if not outs:
+            return "    return"
+        names = ", ".join([f"%{self.name(a)}" for a in outs])
+        types = ", ".join([tensor(t) for t in _arrays(self.jaxpr, self.jaxpr.out_types)])
+        return f"    return {names} : {types}"
+
+    def name(self, atom: Atom) -> Name:
+        if isinstance(atom, Lit):
+            return self.literal(atom, atom.type)
+        return self.names[atom.id]
+
+
+DISCHARGE: Final = "discharge the program first, so that references are arrays in and out"
+
+
+def _arrays(jaxpr: Jaxpr, types: Sequence[Type]) -> tuple[ArrayType, ...]:
+    """The types, which must be arrays'. Raises LoweringError for a reference."""
+    for i, type_ in enumerate(types):
+        if isinstance(type_, RefType):
+            raise LoweringError(
+                f"a program with references is lowered, and {jaxpr.name_of(i)} is one",
+                expected="arrays",
+                found=str(type_),
+                remedy=DISCHARGE,
+            )
+    return cast("tuple[ArrayType, ...]", tuple(types))
+
+
+def _effectful(eqn: Eqn) -> EffaxError:
+    row: Row[ArgIndex] = eqn.effects
+    error = LoweringError(
+        f"a program with effects is lowered, and {eqn.prim.name} has some",
+        expected="no effects",
+        found=str(row),
+        remedy="run it with `evaluate`" if has_host_effects(row) else DISCHARGE,
+    )
+    return error.at(eqn_str(eqn), None if eqn.source is None else str(eqn.source))
+
+
+def _check_aliases(
+    jaxpr: Jaxpr,
+    in_types: Sequence[ArrayType],
+    out_types: Sequence[ArrayType],
+    aliases: Sequence[tuple[int, int]],
+) -> None:
+    """Raises LoweringError unless each alias is of one type, and each end is in one of them."""
+    ends = ([i for i, _ in aliases], [k for _, k in aliases])
+    once = all(len(set(side)) == len(side) for side in ends)
+    for i, k in aliases:
+        inside = 0 <= i < len(in_types) and 0 <= k < len(out_types)
+        if not inside or tensor(in_types[i]) != tensor(out_types[k]) or not once:
+            raise LoweringError(
+                f"argument {i} and result {k} cannot share memory",
+                expected="pairs of an argument and a result of one type, each in one pair",
+                found=(
+                    f"{jaxpr.name_of(i)}: {in_types[i]} and {out_types[k]}, of {tuple(aliases)}"
+                    if inside
+                    else f"{len(in_types)} arguments, {len(out_types)} results"
+                ),
+            )

@@ -1,0 +1,290 @@
+"""The writer, in which a lowering rule writes one application, and what becomes of it.
+
+A rule runs once for a primitive and the types of its operands. What it writes is kept as a
+template, and every other equation of that kind costs one formatting of a string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar, cast
+
+from pyrsistent import PMap, pmap
+
+from effax.ir.errors import LoweringError
+from effax.ir.primitive import Primitive
+from effax.ir.syntax import Jaxpr, Lit, Scalar
+from effax.ir.types import ArrayType, Shape
+from effax.lowering.notation import constant, tensor
+
+P = TypeVar("P", bound=Primitive)
+P_contra = TypeVar("P_contra", bound=Primitive, contravariant=True)
+Name = str | int
+Pick = Callable[[tuple[object, ...]], object]
+
+_MARK: Final = "\0"
+"""Around what stands for a name in the text of a template."""
+
+
+class Val(NamedTuple):
+    """An SSA value while a rule writes.
+
+    Attributes:
+        name: how it is written, ``%`` included.
+        type: its type.
+        literal: whether it is a scalar literal of the program, which repeats for free.
+    """
+
+    name: str
+    type: ArrayType
+    literal: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def shape(self) -> Shape:
+        """The shape."""
+        return self.type.shape
+
+    @property
+    def text(self) -> str:
+        """The type as text."""
+        return tensor(self.type)
+
+
+class Rule(Protocol[P_contra]):
+    """Writes an application with a writer and gives its results."""
+
+    def __call__(self, w: Writer, prim: P_contra, ins: Sequence[Val], /) -> Sequence[Val]: ...
+
+
+@dataclass(frozen=True)
+class Expansion(Generic[P]):
+    """A rule that gives a program of other primitives, which is called as a function."""
+
+    jaxpr: Callable[[P, tuple[ArrayType, ...]], Jaxpr]
+
+
+@dataclass(frozen=True, eq=False)
+class LoweringBook:
+    """Lowering rules by primitive; a value that ``lower`` takes as an argument."""
+
+    rules: PMap[type[Primitive], Rule[Primitive] | Expansion[Primitive]]
+
+    def of(self, prim: Primitive) -> Rule[Primitive] | Expansion[Primitive]:
+        """The rule of a primitive. Raises LoweringError where the book has none."""
+        found = self.rules.get(type(prim))
+        if found is None:
+            raise LoweringError(
+                f"the lowering book has no rule for {prim.name}",
+                remedy="extend the book: `book.extend(Prim, rule)`",
+            )
+        return found
+
+    def extend(self, prim: type[P], rule: Rule[P] | Expansion[P]) -> LoweringBook:
+        """A book with the rule of one more primitive, in the place of one that it has."""
+        found = cast("Rule[Primitive]", rule)  # looked up by type(prim)
+        return LoweringBook(self.rules.set(prim, found))
+
+    def union(self, other: LoweringBook) -> LoweringBook:
+        """A book with the rules of both; those of ``other`` win."""
+        return LoweringBook(self.rules.update(other.rules))
+
+
+EMPTY_BOOK: Final = LoweringBook(pmap())
+
+
+class Splat(NamedTuple):
+    """A constant that a template wants: a literal, or literal operand ``what``, repeated."""
+
+    what: int | Lit
+    type: ArrayType
+
+
+class Template(NamedTuple):
+    """An application, written once for all of its kind.
+
+    It is instantiated on names (without ``%``): those of the results, of the operands, of
+    ``splats``.
+
+    Attributes:
+        text: a format, with ``%s`` for each name.
+        pick: the names in the order of ``text``, from all of them; None where they are all.
+        splats: constants of the function that the application uses.
+        aliases: results that are one of the names as it is: (result, position of the name).
+        direct: whether there is one result, and neither splats nor aliases.
+    """
+
+    text: str
+    pick: Pick | None
+    splats: tuple[Splat, ...]
+    aliases: tuple[tuple[int, int], ...]
+    direct: bool
+
+
+class Writer:
+    """Writes one application of a primitive. It lives inside the function that began it."""
+
+    __slots__ = ("_book", "_closed", "_lines", "_n_locals", "_splats", "_symbol", "ins")
+
+    def __init__(
+        self,
+        book: LoweringBook,
+        symbol: Callable[[Jaxpr, str], str],
+        operands: Sequence[tuple[ArrayType, bool]],
+    ) -> None:
+        self._book = book
+        self._symbol = symbol
+        self._lines: list[str] = []
+        self._splats: list[Splat] = []
+        self._n_locals = 0
+        self._closed = False
+        self.ins = tuple(
+            [
+                self._splat(Splat(i, type_), True) if literal else _marked(f"i{i}", type_)
+                for i, (type_, literal) in enumerate(operands)
+            ]
+        )
+
+    def fresh(self, type_: ArrayType) -> Val:
+        """A value with a name of its own, such as an argument of a region."""
+        self._n_locals += 1
+        return _marked(f"t{self._n_locals}", type_)
+
+    def op(self, text: str, *types: ArrayType) -> tuple[Val, ...]:
+        """Write an operation: its right-hand side, and the types of its results."""
+        outs = tuple([self.fresh(t) for t in types])
+        self._lines.append(f"{', '.join([v.name for v in outs])} = {text}")
+        return outs
+
+    def op1(self, text: str, type_: ArrayType) -> Val:
+        """Write an operation of one result."""
+        return self.op(text, type_)[0]
+
+    def region(
+        self,
+        types: Sequence[ArrayType],
+        body: Callable[..., Sequence[Val]],
+        captures: bool = False,
+    ) -> str:
+        """The text of a region.
+
+        Args:
+            types: the types of its arguments.
+            body: gets one value a type and gives what the region returns.
+            captures: whether the region may use values from outside, as those of control flow.
+        """
+        outer, self._lines = self._lines, []
+        closed, self._closed = self._closed, not captures
+        args = [self.fresh(t) for t in types]
+        outs = body(*args)
+        self._closed = closed
+        inner, self._lines = self._lines, outer
+        head = [f"^bb0({', '.join([f'{v}: {v.text}' for v in args])}):"] if args else []
+        lines = [*inner, returning("stablehlo.return", outs)]
+        return "\n".join(["{", *head, *[f"  {line}" for line in lines], "}"])
+
+    def constant(self, value: Scalar, type_: ArrayType) -> Val:
+        """An array whose elements are all ``value``."""
+        if self._closed:
+            return self.op1(constant(value, type_), type_)
+        literal = Lit(value, type_.update(shape=(), weak=False))
+        return self._splat(Splat(literal, type_.strong()))
+
+    def repeat(self, scalar: Val, shape: Shape) -> Val:
+        """An array whose elements are all the scalar."""
+        if scalar.shape == shape:
+            return scalar
+        type_ = scalar.type.update(shape=shape)
+        if scalar.literal:
+            return self._splat(Splat(self.ins.index(scalar), type_))
+        text = (
+            f"stablehlo.broadcast_in_dim {scalar}, dims = [] : ({scalar.text}) -> {tensor(type_)}"
+        )
+        return self.op1(text, type_)
+
+    def call(self, jaxpr: Jaxpr, ins: Sequence[Val], label: str) -> tuple[Val, ...]:
+        """Call a program as a function, which is written once a module whoever calls it."""
+        types = cast("tuple[ArrayType, ...]", jaxpr.out_types)
+        if not types:
+            return ()
+        names = ", ".join([v.name for v in ins])
+        taken = ", ".join([v.text for v in ins])
+        given = ", ".join([tensor(t) for t in types])
+        text = f"func.call @{self._symbol(jaxpr, label)}({names}) : ({taken}) -> ({given})"
+        return self.op(text, *types)
+
+    def apply(self, prim: Primitive, *ins: Val) -> Sequence[Val]:
+        """Write an application of a primitive, by the rule of the book."""
+        rule = self._book.of(prim)
+        if isinstance(rule, Expansion):
+            jaxpr = rule.jaxpr(prim, tuple([v.type for v in ins]))
+            return self.call(jaxpr, ins, prim.name)
+        return rule(self, prim, ins)
+
+    def apply1(self, prim: Primitive, *ins: Val) -> Val:
+        """Write an application of one result."""
+        (out,) = self.apply(prim, *ins)
+        return out
+
+    def finish(self, outs: Sequence[Val]) -> Template:
+        """What was written, as a template with these results."""
+        n_names = len(outs) + len(self.ins)
+        position = {f"i{i}": len(outs) + i for i in range(len(self.ins))}
+        splats: list[Splat] = []
+
+        def find(mark: str) -> int:
+            if mark not in position:
+                position[mark] = n_names + len(splats)
+                splats.append(self._splats[int(mark[1:])])
+            return position[mark]
+
+        aliases: list[tuple[int, int]] = []
+        for k, out in enumerate(outs):
+            mark = out.name.split(_MARK)[1]
+            if mark[0] == "t" and mark not in position:
+                position[mark] = k
+            else:
+                aliases.append((k, find(mark)))
+        text: list[str] = []
+        order: list[int] = []
+        body = "\n".join(self._lines).replace("%", "%%").replace("\n", "\n    ")
+        for i, piece in enumerate(body.split(_MARK)):
+            if i % 2 == 0:
+                text.append(piece)
+            elif piece[0] == "t" and piece not in position:
+                # Numbers are unique in a function, so a local name is one beside a number.
+                text.append(f"t%s_{piece[1:]}")
+                order.append(0)
+            else:
+                text.append("%s")
+                order.append(find(piece))
+        pick = None if order == list(range(n_names + len(splats))) else _picker(order)
+        direct = len(outs) == 1 and not splats and not aliases
+        whole = f"    {''.join(text)}" if self._lines else ""
+        return Template(whole, pick, tuple(splats), tuple(aliases), direct)
+
+    def _splat(self, splat: Splat, literal: bool = False) -> Val:
+        if splat not in self._splats:
+            self._splats.append(splat)
+        return _marked(f"s{self._splats.index(splat)}", splat.type, literal)
+
+
+def _marked(mark: str, type_: ArrayType, literal: bool = False) -> Val:
+    return Val(f"%{_MARK}{mark}{_MARK}", type_, literal)
+
+
+def _picker(order: Sequence[int]) -> Pick:
+    # A single item must come as a tuple too.
+    return itemgetter(*order) if len(order) > 1 else lambda names: tuple([names[i] for i in order])
+
+
+def returning(operation: str, outs: Sequence[Val]) -> str:
+    """A terminator that returns these values."""
+    if not outs:
+        return operation
+    names = ", ".join([v.name for v in outs])
+    return f"{operation} {names} : {', '.join([v.text for v in outs])}"
