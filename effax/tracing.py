@@ -12,9 +12,10 @@ from effax.array import Array, DeviceArray, TracedArray, as_value
 from effax.bind import Operand, atom_in, handle
 from effax.config import allowed
 from effax.effects import Rule
+from effax.ir.build import Builder
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.trace import Trace, current_trace, tracing
+from effax.ir.trace import Trace, current_trace, identity, tracing
 from effax.ir.types import ArrayType, Type, array_type
 from effax.numpy.promotion import literal
 from effax.ref import EagerRef, Ref, TracedRef
@@ -164,3 +165,28 @@ def check_same_tree(found: PyTreeDef, expected: PyTreeDef, what: str) -> None:
             expected=shown_tree(expected),
             found=shown_tree(found),
         )
+
+
+def shared_consts(
+    flats: Sequence[FlatFunction],
+) -> tuple[list[Operand], list[Jaxpr]]:
+    """The programs over one list of constants: the union of theirs, in order of appearance."""
+    union: dict[int, Operand] = {}
+    for flat in flats:
+        for c in flat.consts:
+            union.setdefault(identity(c), c)
+    keys = list(union)
+    jaxprs = [_over_consts(flat, keys, [union[k].type for k in keys]) for flat in flats]
+    return list(union.values()), jaxprs
+
+
+def _over_consts(flat: FlatFunction, keys: Sequence[int], types: Sequence[Type]) -> Jaxpr:
+    if [identity(c) for c in flat.consts] == list(keys):
+        return flat.jaxpr
+    n = len(flat.consts)
+    b = Builder([*types, *flat.jaxpr.in_types[n:]])
+    place = {k: v for k, v in zip(keys, b.binders, strict=False)}
+    args = [*(place[identity(c)] for c in flat.consts), *b.binders[len(keys) :]]
+    outs = b.inline_jaxpr(flat.jaxpr, args)
+    names = [*[""] * len(keys), *flat.jaxpr.names[n:]]
+    return b.finish(outs, len(keys), names)

@@ -26,7 +26,7 @@ from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, Type
 from effax.numpy.promotion import converted
 from effax.ref import Ref
-from effax.tracing import FlatFunction, shown_tree, trace_flat
+from effax.tracing import FlatFunction, shared_consts, shown_tree, trace_flat
 from effax.tree import PyTreeDef
 
 Carry = TypeVar("Carry")
@@ -252,31 +252,6 @@ def map(  # noqa: A001  JAX's name
     return scan(lambda _, x: (None, f(x)), None, xs)[1]
 
 
-def _shared_consts(
-    flats: Sequence[FlatFunction],
-) -> tuple[list[Operand], list[Jaxpr]]:
-    """The programs over one list of constants: the union of theirs, in order of appearance."""
-    union: dict[int, Operand] = {}
-    for flat in flats:
-        for c in flat.consts:
-            union.setdefault(identity(c), c)
-    keys = list(union)
-    jaxprs = [_over_consts(flat, keys, [union[k].type for k in keys]) for flat in flats]
-    return list(union.values()), jaxprs
-
-
-def _over_consts(flat: FlatFunction, keys: Sequence[int], types: Sequence[Type]) -> Jaxpr:
-    if [identity(c) for c in flat.consts] == list(keys):
-        return flat.jaxpr
-    n = len(flat.consts)
-    b = Builder([*types, *flat.jaxpr.in_types[n:]])
-    place = {k: v for k, v in zip(keys, b.binders, strict=False)}
-    args = [*(place[identity(c)] for c in flat.consts), *b.binders[len(keys) :]]
-    outs = b.inline_jaxpr(flat.jaxpr, args)
-    names = [*[""] * len(keys), *flat.jaxpr.names[n:]]
-    return b.finish(outs, len(keys), names)
-
-
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Carry
 ) -> Carry:
@@ -299,7 +274,7 @@ def while_loop(
     types = [x.type for x in leaves]
     test = trace_flat(cond_fun, call, types, carry.names, "the condition of while_loop")
     _check_predicate(test)
-    consts, (cond_jaxpr, body_jaxpr) = _shared_consts([test, flat])
+    consts, (cond_jaxpr, body_jaxpr) = shared_consts([test, flat])
     outs = bind(While(cond_jaxpr, body_jaxpr, len(consts)), *consts, *leaves)
     return cast(Carry, tree.unflatten(carry.treedef, outs))
 
@@ -410,7 +385,7 @@ def _choose(
         for f, name in zip(branches, names, strict=True)
     ]
     _check_branches(flats, names, what)
-    consts, jaxprs = _shared_consts(flats)
+    consts, jaxprs = shared_consts(flats)
     refs = {identity(x) for x in args.leaves if isinstance(x, Ref)}
     if any(identity(c) in refs for c in consts):
         raise alias_error(f"{what} gets a reference as operand, and a branch closes over it")

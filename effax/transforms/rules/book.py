@@ -10,6 +10,7 @@ from effax.transforms.rules.arith import ARITHMETIC
 from effax.transforms.rules.compare import COMPARISON
 from effax.transforms.rules.contract import CONTRACTION
 from effax.transforms.rules.control import CONTROL
+from effax.transforms.rules.custom import CUSTOM
 from effax.transforms.rules.index import INDEX
 from effax.transforms.rules.math import MATH
 from effax.transforms.rules.reduce import REDUCTION
@@ -26,6 +27,7 @@ FAMILIES: Final = (
     INDEX,
     REFS,
     CONTROL,
+    CUSTOM,
 )
 
 DEFAULT_BOOK: Final[RuleBook] = reduce(RuleBook.union, FAMILIES, EMPTY_BOOK)

@@ -1,0 +1,177 @@
+"""Jacobians and Hessians: derivatives along a whole basis at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from math import prod
+from typing import Any, ParamSpec
+
+from effax import operators as ops
+from effax import tree
+from effax.api.autodiff import linearize
+from effax.api.batching import vmap
+from effax.api.derivatives import check_differentiable, check_real
+from effax.api.vjp import vjp
+from effax.array import Array, as_value
+from effax.ir.errors import BadArgument
+from effax.tree import PyTreeDef
+
+P = ParamSpec("P")
+
+
+def _chosen(argnums: int | Sequence[int], args: Sequence[Any], what: str) -> tuple[int, ...]:
+    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for n in nums:
+        if not -len(args) <= n < len(args):
+            raise BadArgument(
+                f"{what}: argnums names an argument that the call does not have",
+                expected=f"less than {len(args)}",
+                found=str(n),
+            )
+    return tuple(n % len(args) for n in nums)
+
+
+def _partial(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], nums: Sequence[int]
+) -> Callable[..., Any]:
+    """``fun`` as a function of the chosen arguments alone."""
+
+    def chosen(*some: Any) -> Any:
+        full = list(args)
+        for n, x in zip(nums, some, strict=True):
+            full[n] = x
+        return fun(*full, **kwargs)
+
+    chosen.__name__ = getattr(fun, "__name__", type(fun).__name__)
+    return chosen
+
+
+def _basis(leaves: Sequence[Array]) -> list[Array]:
+    """For each leaf, ``n`` unit vectors in its place and zeros in that of the others."""
+    total = sum(x.size for x in leaves)
+    columns, before = [], 0
+    for x in leaves:
+        rows = ops.equal(
+            ops.reshape(ops.arange(total), (total, 1)), ops.arange(before, before + x.size)
+        )
+        columns.append(ops.reshape(ops.astype(rows, x.dtype), (total, *x.shape)))
+        before += x.size
+    return columns
+
+
+def _blocks(stacked: Array, leaves: Sequence[Array], axis: int) -> list[Array]:
+    """Cut the axis of a basis of ``leaves`` into one block a leaf, in the leaf's shape."""
+    parts, before = [], 0
+    rest_before, rest_after = stacked.shape[:axis], stacked.shape[axis + 1 :]
+    for x in leaves:
+        index = (slice(None),) * axis + (slice(before, before + prod(x.shape)),)
+        parts.append(ops.reshape(stacked[index], (*rest_before, *x.shape, *rest_after)))
+        before += prod(x.shape)
+    return parts
+
+
+def _one_or_all(value: tuple[Any, ...], argnums: int | Sequence[int]) -> Any:
+    return value[0] if isinstance(argnums, int) else value
+
+
+def _inputs(
+    args: Sequence[Any], nums: Sequence[int], what: str, holomorphic: bool, allow_int: bool
+) -> tuple[list[Array], PyTreeDef]:
+    leaves, treedef = tree.flatten(tuple(args[n] for n in nums))
+    checked = []
+    for leaf, path in zip(leaves, tree.paths(tuple(args[n] for n in nums)), strict=True):
+        x = as_value(leaf, f"argument{path}")
+        check_differentiable(x.type, f"argument{path}", what, allow_int)
+        check_real(x.type, f"argument{path}", what, holomorphic)
+        checked.append(x)
+    return checked, treedef
+
+
+def jacfwd(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[P, Any]:
+    """The Jacobian of ``fun``, column by column in forward mode.
+
+    Args:
+        fun: a function of trees of arrays.
+        argnums: the position, or the positions, of the arguments to differentiate.
+        has_aux: whether ``fun`` gives a pair, whose second part is given beside the Jacobian.
+        holomorphic: whether the function is complex and holomorphic.
+
+    Returns:
+        A function of the same arguments; for each leaf of the result, a tree like the argument
+        of arrays of shape ``(*result shape, *argument shape)``.
+    """
+
+    @wraps(fun)
+    def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
+        nums = _chosen(argnums, args, "jacfwd")
+        leaves, treedef = _inputs(args, nums, "jacfwd", holomorphic, False)
+        partial = _partial(fun, args, dict(kwargs), nums)
+        out, push = linearize(partial, *tree.unflatten(treedef, leaves))
+        out, aux = out if has_aux else (out, None)
+        n_outs = len(tree.leaves(out))
+
+        def columns(*dots: Array) -> list[Array]:
+            return tree.leaves(push(*tree.unflatten(treedef, dots)))[:n_outs]
+
+        stacked = vmap(columns, out_axes=-1)(*_basis(leaves))
+        rows = [tree.unflatten(treedef, _blocks(s, leaves, s.ndim - 1)) for s in stacked]
+        made = [_one_or_all(row, argnums) for row in rows]
+        result = tree.unflatten(tree.structure(out), made)
+        return (result, aux) if has_aux else result
+
+    return jacobian
+
+
+def jacrev(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]:
+    """The Jacobian of ``fun``, row by row in reverse mode; otherwise like :func:`jacfwd`."""
+
+    @wraps(fun)
+    def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
+        nums = _chosen(argnums, args, "jacrev")
+        _inputs(args, nums, "jacrev", holomorphic, allow_int)
+        chosen = tuple(args[n] for n in nums)
+        partial = _partial(fun, args, dict(kwargs), nums)
+        out, pullback, *aux = vjp(partial, *chosen, has_aux=has_aux)
+        outs, out_tree = tree.flatten(out)
+
+        def pull(*cts: Array) -> tuple[Any, ...]:
+            return pullback(tree.unflatten(out_tree, cts))  # type: ignore[no-any-return]  # a VJP gives a tuple
+
+        stacked = vmap(pull)(*_basis(outs))
+        leaves, in_tree = tree.flatten(stacked)
+        cut = [_blocks(leaf, outs, 0) for leaf in leaves]
+        rows = [
+            _one_or_all(tree.unflatten(in_tree, [c[i] for c in cut]), argnums)
+            for i in range(len(outs))
+        ]
+        result = tree.unflatten(out_tree, rows)
+        return (result, aux[0]) if has_aux else result
+
+    return jacobian
+
+
+def hessian(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[P, Any]:
+    """The matrix of second derivatives: the forward Jacobian of the reverse one."""
+    return jacfwd(
+        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
+        argnums,
+        has_aux=has_aux,
+        holomorphic=holomorphic,
+    )

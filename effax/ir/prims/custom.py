@@ -1,0 +1,126 @@
+"""Calls that bring derivatives of their own: custom_jvp, custom_vjp, and its linear part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from effax.ir.errors import TransformError
+from effax.ir.primitive import Primitive, Region, Typing, Value
+from effax.ir.prims.control import check_call, check_no_ref_results
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import Type
+
+
+def _call_region(jaxpr: Jaxpr) -> Region:
+    outs = range(len(jaxpr.outs))
+    return Region(jaxpr, tuple(range(len(jaxpr.binders))), tuple(outs), (None,) * len(outs))
+
+
+@dataclass(frozen=True, slots=True)
+class CustomJvp(Primitive):
+    """A call with its own forward derivative.
+
+    ``call`` maps the arguments to the results. ``rule`` maps constants, the other arguments, and
+    the tangents of those, to results and their tangents; the first ``n_consts`` arguments have
+    no tangents.
+    """
+
+    call: Jaxpr
+    rule: Jaxpr
+    n_consts: int
+    label: str
+    name: ClassVar[str] = "custom_jvp_call"
+
+    def typing(self, *ins: Type) -> Typing:
+        check_call(self, "the function", self.call, ins)
+        check_no_ref_results(self, "the function", self.call)
+        return Typing(self.call.out_types, self.call.effects)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        from effax.ir.evaluate import evaluate
+
+        return evaluate(self.call, ins)
+
+    def subjaxprs(self) -> tuple[Jaxpr, ...]:
+        return (self.call, self.rule)
+
+    def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomJvp:
+        return replace(self, call=jaxprs[0], rule=jaxprs[1])
+
+    def regions(self) -> tuple[Region, ...]:
+        return (_call_region(self.call),)
+
+
+@dataclass(frozen=True, slots=True)
+class CustomVjp(Primitive):
+    """A call with its own reverse derivative.
+
+    ``call`` maps the arguments to the results; ``fwd`` to the results and residuals; ``bwd`` maps
+    the ``n_consts`` constants, the residuals, the references at ``refs`` among the arguments, and
+    cotangents of the results, to the cotangents of the arguments that ``wanted`` marks.
+    """
+
+    call: Jaxpr
+    fwd: Jaxpr
+    bwd: Jaxpr
+    n_consts: int
+    refs: tuple[int, ...]
+    wanted: tuple[bool, ...]
+    label: str
+    name: ClassVar[str] = "custom_vjp_call"
+
+    def typing(self, *ins: Type) -> Typing:
+        check_call(self, "the function", self.call, ins)
+        check_call(self, "the forward rule", self.fwd, ins)
+        check_no_ref_results(self, "the function", self.call)
+        check_no_ref_results(self, "the forward rule", self.fwd)
+        return Typing(self.call.out_types, self.call.effects)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        from effax.ir.evaluate import evaluate
+
+        return evaluate(self.call, ins)
+
+    def subjaxprs(self) -> tuple[Jaxpr, ...]:
+        return (self.call, self.fwd, self.bwd)
+
+    def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomVjp:
+        return replace(self, call=jaxprs[0], fwd=jaxprs[1], bwd=jaxprs[2])
+
+    def regions(self) -> tuple[Region, ...]:
+        return (_call_region(self.call),)
+
+
+@dataclass(frozen=True, slots=True)
+class CustomLinear(Primitive):
+    """The derivative of a ``custom_vjp`` call, known by its transpose alone.
+
+    Arguments: ``n_fixed`` constants, residuals and references, then tangents. ``bwd`` maps the
+    fixed ones and cotangents of the results to cotangents of the tangents. Effects of ``bwd``
+    happen when it runs, that is after transposition; this equation itself has none.
+    """
+
+    bwd: Jaxpr
+    n_fixed: int
+    out_types: tuple[Type, ...]
+    label: str
+    name: ClassVar[str] = "custom_lin"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing(self.out_types)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        raise TransformError(
+            f"{self.label} has a custom reverse derivative and no forward one",
+            expected="grad or vjp",
+            found="a forward-mode derivative (jvp, linearize, jacfwd)",
+            remedy="use custom_jvp for functions that are differentiated forward",
+        )
+
+    def subjaxprs(self) -> tuple[Jaxpr, ...]:
+        return (self.bwd,)
+
+    def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomLinear:
+        return replace(self, bwd=jaxprs[0])
