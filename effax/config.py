@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
-from effax.ir.dtypes import DType, as_dtype, canonical
-from effax.ir.errors import BadArgument
+from effax.ir.dtypes import DType, as_dtype, canonical, is_array_dtype
+from effax.ir.errors import BadArgument, IllTyped
 
 
 class Config:
@@ -52,9 +53,30 @@ def enable_x64(enabled: bool = True) -> Iterator[None]:
 
 
 def allowed(dtype: object) -> DType:
-    """The dtype that a request for ``dtype`` gets under the present settings."""
+    """The dtype that a request for ``dtype`` gets under the present settings.
+
+    Raises IllTyped for what names no dtype of arrays.
+    """
+    try:
+        found = _allowed(dtype, config.enable_x64)
+    except TypeError:
+        found = None
+    if found is None:
+        raise IllTyped(
+            "this names no dtype of arrays",
+            expected="a dtype, such as `numpy.float32` or 'float32'",
+            found=f"{dtype!r:.80}",
+        )
+    return found
+
+
+@lru_cache(maxsize=1 << 10)
+def _allowed(dtype: object, wide: bool) -> DType | None:
     named = as_dtype(_PYTHON.get(dtype, dtype) if isinstance(dtype, type) else dtype)
-    return named if config.enable_x64 else canonical(named)
+    named = named.newbyteorder("=")
+    if not is_array_dtype(named):
+        return None
+    return named if wide else canonical(named)
 
 
 _PYTHON: dict[object, str] = {

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast, final
 
 import numpy as np
 
-from effax import bind as _bind
 from effax import operators as ops
 from effax.array import Array, DeviceArray, as_value
 from effax.effects import Rule
@@ -442,3 +441,7 @@ def _check_range(ref: Ref, value: object) -> None:
                 expected=f"{info.min} to {info.max}, for {ref.dtype}",
                 found=str(value),
             )
+
+
+# Binding needs the classes above.
+from effax import bind as _bind  # noqa: E402

@@ -7,7 +7,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from effax.array import Array, DeviceArray, TracedArray, as_value, not_an_array
+from effax.array import (
+    Array,
+    DeviceArray,
+    as_value,
+    is_python_scalar,
+    not_an_array,
+    python_kind,
+)
 from effax.bind import Operand, bind1
 from effax.config import allowed, config
 from effax.ir.build import lit
@@ -17,8 +24,6 @@ from effax.ir.prims.elementwise import ConvertElementType
 from effax.ir.prims.shape import BroadcastInDim, Reshape
 from effax.ir.syntax import Lit, Scalar
 from effax.ir.types import ArrayType, Shape, array_type
-
-PYTHON_SCALARS = (bool, int, float, complex)
 
 
 @lru_cache(maxsize=4096)
@@ -48,8 +53,8 @@ def operand_kind(x: object, what: str) -> tuple[DType, bool]:
     if isinstance(x, Array):
         type_ = x.type
         return type_.dtype, type_.weak
-    if isinstance(x, PYTHON_SCALARS):
-        return allowed(type(x)), not isinstance(x, bool)
+    if is_python_scalar(x):
+        return allowed(python_kind(x)), not isinstance(x, bool)
     if isinstance(x, np.ndarray | np.generic):
         return allowed(x.dtype), False
     raise not_an_array(x, what)
@@ -86,7 +91,7 @@ def converted(x: Array, dtype: DType, weak: bool) -> Array:
 
 def typed(x: object, dtype: DType, weak: bool, what: str) -> Array | Lit:
     """An operand in this dtype; a Python scalar becomes a constant."""
-    if isinstance(x, PYTHON_SCALARS):
+    if is_python_scalar(x):
         return literal(x, array_type((), dtype, weak))
     return converted(as_value(x, what), dtype, weak)
 
@@ -126,18 +131,21 @@ def to_shape(x: Operand, shape: Shape) -> Array:
 def brought_together(
     operands: Sequence[object], what: str, dtype: DType, weak: bool
 ) -> list[Array | Lit]:
-    """The operands in one dtype and in shapes that elementwise primitives take."""
-    typed_ones = [typed(x, dtype, weak, f"operand {i} of {what}") for i, x in enumerate(operands)]
+    """The operands in one dtype and in shapes that elementwise primitives take.
+
+    A weak operand of the right dtype stays weak: the result is weak only where all operands are.
+    """
+    typed_ones = [
+        x
+        if isinstance(x, Array) and x.type.dtype == dtype
+        else typed(x, dtype, weak, f"operand {i} of {what}")
+        for i, x in enumerate(operands)
+    ]
     shapes = [x.type.shape for x in typed_ones]
     if len({s for s in shapes if s}) > 1:
         full = broadcast_shapes(shapes, what)
         return [broadcast(x, full) for x in typed_ones]
     return typed_ones
-
-
-def same_trace(x: TracedArray, y: TracedArray) -> bool:
-    """Whether two symbols are of one trace, which goes on."""
-    return x.trace is y.trace and x.trace.alive
 
 
 def is_number(dtype: DType) -> bool:

@@ -1,0 +1,457 @@
+"""Elementwise functions made of primitives: division, powers, rounding, logic, special values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from effax.array import Array, ArrayLike, DeviceArray
+from effax.bind import bind1
+from effax.ir.dtypes import DType, family, is_complex, is_float, is_inexact_dtype
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.prims import elementwise as ew
+from effax.ir.syntax import Lit
+from effax.ir.types import array_type
+from effax.numpy import promotion as pr
+from effax.numpy import ufuncs as uf
+from effax.numpy.dtypes import finfo
+
+
+def _real_operands(x1: ArrayLike, x2: ArrayLike, what: str) -> tuple[Array | Lit, Array | Lit]:
+    """Two operands in one dtype of real numbers. Raises IllTyped for complex ones."""
+    dtype, weak = uf.number(*pr.common_dtype((x1, x2), what))
+    if is_complex(dtype):
+        raise IllTyped(f"{what} takes real operands", expected="real numbers", found=str(dtype))
+    a, b = pr.brought_together((x1, x2), what, dtype, weak)
+    return a, b
+
+
+def _zero(like: Array | Lit) -> Lit:
+    return pr.literal(0, array_type((), like.type.dtype, like.type.weak))
+
+
+def _remainder(a: Array | Lit, b: Array | Lit) -> Array:
+    """The remainder with the sign of the divisor."""
+    rest = bind1(ew.Rem(), a, b)
+    if family(rest.dtype) == "uint":
+        return rest
+    signs_differ = uf.not_equal(bind1(ew.Lt(), rest, _zero(b)), bind1(ew.Lt(), b, _zero(b)))
+    wrong = uf.bitwise_and(signs_differ, bind1(ew.Ne(), rest, _zero(b)))
+    return bind1(ew.SelectN(), wrong, rest, bind1(ew.Add(), rest, b))
+
+
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The remainder with the sign of the divisor, as Python's ``%``."""
+    return _remainder(*_real_operands(x1, x2, "remainder"))
+
+
+mod = remainder
+
+
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The remainder with the sign of the dividend."""
+    return bind1(ew.Rem(), *_real_operands(x1, x2, "fmod"))
+
+
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The quotient rounded down, as Python's ``//``."""
+    a, b = _real_operands(x1, x2, "floor_divide")
+    return _floor_divide(a, b)
+
+
+def _floor_divide(a: Array | Lit, b: Array | Lit) -> Array:
+    if is_float(a.type.dtype):
+        # a - (a mod b) is a multiple of b, which rounding finds; of b = 0 it is nan.
+        quotient = bind1(ew.Div(), bind1(ew.Sub(), a, _remainder(a, b)), b)
+        by_zero = bind1(ew.Eq(), b, _zero(b))
+        return uf.select(by_zero, bind1(ew.Div(), a, b), uf.rint(quotient))
+    quotient = bind1(ew.Div(), a, b)
+    if family(a.type.dtype) == "uint":
+        return quotient
+    signs_differ = uf.not_equal(bind1(ew.Lt(), a, _zero(a)), bind1(ew.Lt(), b, _zero(b)))
+    rest = bind1(ew.Ne(), bind1(ew.Rem(), a, b), _zero(a))
+    lower = uf.subtract(quotient, 1)
+    return bind1(ew.SelectN(), uf.bitwise_and(signs_differ, rest), quotient, lower)
+
+
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
+    """``floor_divide`` and ``remainder``."""
+    a, b = _real_operands(x1, x2, "divmod")
+    return _floor_divide(a, b), _remainder(a, b)
+
+
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 to the power of x2; a static integer power is multiplied out."""
+    n = _static_integer(x2)
+    if n is not None:
+        return _integer_power(x1, n)
+    dtype, weak = pr.common_dtype((x1, x2), "power")
+    if not is_inexact_dtype(dtype):
+        return _power_of_integers(x1, x2, *uf.number(dtype, weak))
+    return bind1(ew.Pow(), *pr.brought_together((x1, x2), "power", dtype, weak))
+
+
+def _static_integer(x: object) -> int | None:
+    if isinstance(x, bool):
+        return None
+    if isinstance(x, int | np.integer):
+        return int(x)
+    if isinstance(x, DeviceArray) and not x.shape and family(x.dtype) in ("int", "uint"):
+        return int(x)
+    return None
+
+
+def _integer_power(x: ArrayLike, n: int) -> Array:
+    dtype, weak = uf.number(*pr.operand_kind(x, "the base of power"))
+    if n < 0 and not is_inexact_dtype(dtype):
+        raise _negative_power(str(n), dtype)
+    if n == 2:
+        return uf.square(x)
+    return bind1(ew.IntegerPow(n), pr.typed(x, dtype, weak, "the base of power"))
+
+
+def _negative_power(power: str, dtype: DType) -> IllTyped:
+    return IllTyped(
+        "integers to a negative power are not integers",
+        expected="a power that is at least 0",
+        found=f"power {power} of {dtype}",
+        remedy="convert the base to a floating dtype",
+    )
+
+
+def _power_of_integers(x1: ArrayLike, x2: ArrayLike, dtype: DType, weak: bool) -> Array:
+    """Square and multiply over the bits of a nonnegative integer exponent."""
+    n_bits = dtype.itemsize * 8 - (family(dtype) == "int")
+    if not isinstance(x2, Array) or isinstance(x2, DeviceArray):
+        known = np.asarray(x2)
+        if known.size and known.min() < 0:
+            raise _negative_power(str(known.min()), dtype)
+        n_bits = int(known.max()).bit_length() if known.size else 0
+    base, exponent = pr.brought_together((x1, x2), "power", dtype, weak)
+    shape = pr.broadcast_shapes([base.type.shape, exponent.type.shape], "power")
+    one = pr.literal(1, array_type((), dtype, base.type.weak))
+    result: Array | Lit = pr.to_shape(one, shape)
+    for _ in range(n_bits):
+        odd = bind1(ew.Ne(), bind1(ew.And(), exponent, one), _zero(exponent))
+        result = bind1(ew.SelectN(), odd, result, bind1(ew.Mul(), result, base))
+        exponent = bind1(ew.ShiftRightLogical(), exponent, one)
+        base = bind1(ew.Mul(), base, base)
+    return pr.converted(pr.to_shape(result, shape), dtype, weak)
+
+
+def isfinite(x: ArrayLike, /) -> Array:
+    """Whether elements are neither infinite nor nan."""
+    dtype, weak = pr.inexact(*pr.operand_kind(x, "the operand of isfinite"))
+    if is_complex(dtype):
+        return uf.bitwise_and(isfinite(uf.real(x)), isfinite(uf.imag(x)))
+    return bind1(ew.IsFinite(), pr.typed(x, dtype, weak, "the operand of isfinite"))
+
+
+def isnan(x: ArrayLike, /) -> Array:
+    """Whether elements are nan."""
+    return uf.not_equal(x, x)
+
+
+def isinf(x: ArrayLike, /) -> Array:
+    """Whether elements are infinite, of either sign."""
+    dtype, _ = pr.operand_kind(x, "the operand of isinf")
+    if is_complex(dtype):
+        return uf.bitwise_or(isinf(uf.real(x)), isinf(uf.imag(x)))
+    return uf.equal(uf.absolute(x), float("inf")) if is_float(dtype) else isnan(x)
+
+
+def isposinf(x: ArrayLike, /) -> Array:
+    """Whether elements are positive infinity."""
+    return uf.equal(_real_operand(x, "isposinf"), float("inf"))
+
+
+def isneginf(x: ArrayLike, /) -> Array:
+    """Whether elements are negative infinity."""
+    return uf.equal(_real_operand(x, "isneginf"), float("-inf"))
+
+
+def _real_operand(x: ArrayLike, what: str) -> ArrayLike:
+    dtype, _ = pr.operand_kind(x, f"the operand of {what}")
+    if is_complex(dtype):
+        raise IllTyped(f"{what} takes real operands", expected="real numbers", found=str(dtype))
+    return x
+
+
+def iscomplex(x: ArrayLike, /) -> Array:
+    """Whether elements have an imaginary part."""
+    return uf.not_equal(uf.imag(x), 0)
+
+
+def isreal(x: ArrayLike, /) -> Array:
+    """Whether elements have no imaginary part."""
+    return uf.equal(uf.imag(x), 0)
+
+
+def signbit(x: ArrayLike, /) -> Array:
+    """Whether the sign bit is set: of negative elements, -0.0, and some nans."""
+    value = pr.as_value(_real_operand(x, "signbit"), "the operand of signbit")
+    if family(value.dtype) == "bool":
+        return pr.to_shape(pr.literal(False, array_type((), bool)), value.shape)
+    if not is_float(value.dtype):
+        return uf.less(value, 0)
+    bits = bind1(ew.BitcastConvertType(np.dtype(f"i{value.dtype.itemsize}")), value)
+    return uf.less(bits, 0)
+
+
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The magnitude of x1 with the sign of x2."""
+    dtype, weak = pr.inexact(*pr.common_dtype((x1, x2), "copysign"))
+    a, b = (
+        pr.converted(pr.as_value(x), dtype, weak)
+        for x in (_real_operand(x1, "copysign"), _real_operand(x2, "copysign"))
+    )
+    size = uf.absolute(a)
+    return uf.select(signbit(b), uf.negative(size), size)
+
+
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """0 where x1 is negative, 1 where it is positive, else x2."""
+    dtype, weak = pr.inexact(*pr.common_dtype((x1, x2), "heaviside"))
+    x = pr.converted(pr.as_value(x1), dtype, weak)
+    y = pr.converted(pr.as_value(x2), dtype, weak)
+    at_zero = uf.select(isnan(x), x, y)
+    return uf.select(uf.less(x, 0), 0, uf.select(uf.greater(x, 0), 1, at_zero))
+
+
+def trunc(x: ArrayLike, /) -> Array:
+    """The nearest integer towards 0."""
+    dtype, _ = pr.operand_kind(_real_operand(x, "trunc"), "the operand of trunc")
+    return uf.select(uf.less(x, 0), uf.ceil(x), uf.floor(x)) if is_float(dtype) else pr.as_value(x)
+
+
+def modf(x: ArrayLike, /) -> tuple[Array, Array]:
+    """The fractional and the whole part, both with the sign of ``x``."""
+    dtype, weak = pr.inexact(*pr.operand_kind(_real_operand(x, "modf"), "the operand of modf"))
+    value = pr.converted(pr.as_value(x), dtype, weak)
+    whole = trunc(value)
+    return uf.subtract(value, whole), whole
+
+
+def round(a: ArrayLike, decimals: int = 0) -> Array:
+    """Rounded to so many decimals, ties to even."""
+    dtype, _ = pr.operand_kind(a, "the operand of round")
+    if not is_inexact_dtype(dtype):
+        if decimals < 0:
+            raise BadArgument("integers are rounded to no decimals", "decimals >= 0", str(decimals))
+        return pr.as_value(a)
+    if is_complex(dtype):
+        parts = round(uf.real(a), decimals), round(uf.imag(a), decimals)
+        return bind1(ew.Complex(), *parts)
+    if decimals == 0:
+        return uf.rint(a)
+    if decimals > np.log10(float(finfo(dtype).max)):
+        return pr.as_value(a)
+    # A half has too little range for the scale.
+    value = uf.astype(a, np.float32) if dtype == np.float16 else a
+    scale = float(10**decimals) if decimals > 0 else 10.0**decimals
+    rounded = uf.true_divide(uf.rint(uf.multiply(value, scale)), scale)
+    return uf.astype(rounded, dtype) if dtype == np.float16 else rounded
+
+
+def clip(
+    arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None
+) -> Array:
+    """Elements moved into the interval from ``min`` to ``max``."""
+    result = pr.as_value(_real_operand(arr, "clip"))
+    if min is not None:
+        result = uf.maximum(min, result)
+    return result if max is None else uf.minimum(max, result)
+
+
+def logical_not(x: ArrayLike, /) -> Array:
+    """Whether elements are zero."""
+    return uf.invert(uf.truth(x))
+
+
+def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Whether both elements are nonzero."""
+    return uf.bitwise_and(uf.truth(x1), uf.truth(x2))
+
+
+def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Whether one of the elements is nonzero."""
+    return uf.bitwise_or(uf.truth(x1), uf.truth(x2))
+
+
+def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Whether exactly one of the elements is nonzero."""
+    return uf.bitwise_xor(uf.truth(x1), uf.truth(x2))
+
+
+def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The greater of two elements; of one and nan, the one."""
+    return uf.select(uf.bitwise_or(uf.greater(x1, x2), isnan(x2)), x1, x2)
+
+
+def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The lesser of two elements; of one and nan, the one."""
+    return uf.select(uf.bitwise_or(uf.less(x1, x2), isnan(x2)), x1, x2)
+
+
+def _both_inexact(x1: ArrayLike, x2: ArrayLike, what: str) -> tuple[Array, Array]:
+    dtype, weak = pr.inexact(*pr.common_dtype((x1, x2), what))
+    if is_complex(dtype):
+        raise IllTyped(f"{what} takes real operands", expected="real numbers", found=str(dtype))
+    return pr.converted(pr.as_value(x1), dtype, weak), pr.converted(pr.as_value(x2), dtype, weak)
+
+
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """sqrt(x1² + x2²) without overflow."""
+    a, b = (uf.absolute(x) for x in _both_inexact(x1, x2, "hypot"))
+    top, low = uf.maximum(a, b), uf.minimum(a, b)
+    ratio = uf.true_divide(low, uf.select(uf.equal(top, 0), 1, top))
+    length = uf.multiply(top, uf.sqrt(uf.add(uf.square(ratio), 1)))
+    return uf.select(uf.bitwise_or(isposinf(a), isposinf(b)), float("inf"), length)
+
+
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """log(exp(x1) + exp(x2)) without overflow."""
+    a, b = _both_inexact(x1, x2, "logaddexp")
+    # Equal infinities have no difference.
+    gap = uf.select(uf.equal(a, b), 0, uf.subtract(a, b))
+    return uf.add(uf.maximum(a, b), uf.log1p(uf.exp(uf.negative(uf.absolute(gap)))))
+
+
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """log2(2**x1 + 2**x2) without overflow."""
+    a, b = _both_inexact(x1, x2, "logaddexp2")
+    gap = uf.select(uf.equal(a, b), 0, uf.subtract(a, b))
+    fine = uf.log1p(uf.exp2(uf.negative(uf.absolute(gap))))
+    return uf.add(uf.maximum(a, b), uf.multiply(fine, float(1 / np.log(2))))
+
+
+def log2(x: ArrayLike, /) -> Array:
+    """The logarithm to base 2."""
+    return uf.true_divide(uf.log(x), float(np.log(2)))
+
+
+def log10(x: ArrayLike, /) -> Array:
+    """The logarithm to base 10."""
+    return uf.multiply(uf.log(x), float(1 / np.log(10)))
+
+
+def sinc(x: ArrayLike, /) -> Array:
+    """sin(πx) / (πx), and 1 at 0."""
+    scaled = uf.multiply(uf.true_divide(x, 1), float(np.pi))
+    at_zero = uf.equal(scaled, 0)
+    safe = uf.select(at_zero, 1, scaled)
+    return uf.select(at_zero, 1, uf.true_divide(uf.sin(safe), safe))
+
+
+def reciprocal(x: ArrayLike, /) -> Array:
+    """1 / x."""
+    dtype, weak = pr.inexact(*pr.operand_kind(x, "the operand of reciprocal"))
+    return bind1(ew.IntegerPow(-1), pr.typed(x, dtype, weak, "the operand of reciprocal"))
+
+
+def fabs(x: ArrayLike, /) -> Array:
+    """The magnitude of real elements, in a floating dtype."""
+    dtype, weak = pr.inexact(*pr.operand_kind(_real_operand(x, "fabs"), "the operand of fabs"))
+    return bind1(ew.Abs(), pr.typed(x, dtype, weak, "the operand of fabs"))
+
+
+def deg2rad(x: ArrayLike, /) -> Array:
+    """Degrees as radians."""
+    return uf.multiply(x, float(np.pi / 180))
+
+
+def rad2deg(x: ArrayLike, /) -> Array:
+    """Radians as degrees."""
+    return uf.multiply(x, float(180 / np.pi))
+
+
+def angle(z: ArrayLike, deg: bool = False) -> Array:
+    """The angle of complex elements."""
+    turned = uf.arctan2(uf.imag(z), uf.real(z))
+    return rad2deg(turned) if deg else turned
+
+
+def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The greatest common divisor of integers.
+
+    Euclid's algorithm, in as many steps as the worst case of the dtype takes.
+    """
+    dtype, weak = pr.common_dtype((x1, x2), "gcd")
+    if family(dtype) not in ("int", "uint"):
+        raise IllTyped("gcd takes integers", expected="integers", found=str(dtype))
+    a, b = (
+        uf.absolute(pr.converted(pr.as_value(x), dtype, weak)) for x in (x1, x2)
+    )
+    # Two neighbours in the sequence of Fibonacci take the most steps.
+    for _ in range(int(dtype.itemsize * 8 * 1.4405) + 1):
+        done = uf.equal(b, 0)
+        rest = remainder(a, uf.select(done, 1, b))
+        a, b = uf.select(done, a, b), uf.select(done, 0, rest)
+    return a
+
+
+def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The least common multiple of integers."""
+    divisor = gcd(x1, x2)
+    parts = floor_divide(uf.absolute(x2), uf.select(uf.equal(divisor, 0), 1, divisor))
+    return uf.multiply(uf.absolute(x1), parts)
+
+
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 · 2**x2, for integers x2."""
+    dtype, weak = pr.inexact(*pr.operand_kind(_real_operand(x1, "ldexp"), "an operand of ldexp"))
+    if is_inexact_dtype(pr.operand_kind(x2, "an operand of ldexp")[0]):
+        raise IllTyped("ldexp takes integer exponents", found=str(pr.operand_kind(x2, "")[0]))
+    # In two halves, each of which is in range wherever the result is.
+    half = right_half = floor_divide(x2, 2)
+    right_half = uf.subtract(x2, half)
+    value = pr.converted(pr.as_value(x1), dtype, weak)
+    for part in (half, right_half):
+        value = uf.multiply(value, uf.exp2(uf.astype(part, dtype)))
+    return value
+
+
+def nan_to_num(
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:
+    """Elements with nan and the infinities replaced (by the greatest and least number)."""
+    value = pr.as_value(x, "the operand of nan_to_num")
+    if is_complex(value.dtype):
+        parts = (nan_to_num(p, copy, nan, posinf, neginf) for p in (uf.real(x), uf.imag(x)))
+        return bind1(ew.Complex(), *parts)
+    if not is_float(value.dtype):
+        return value
+    limits = finfo(value.dtype)
+    high = float(limits.max) if posinf is None else posinf
+    low = float(limits.min) if neginf is None else neginf
+    value = uf.select(isnan(value), nan, value)
+    value = uf.select(isposinf(value), high, value)
+    return uf.select(isneginf(value), low, value)
+
+
+def isclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
+    """Whether elements differ by no more than ``atol + rtol · |b|``."""
+    dtype, weak = pr.inexact(*pr.common_dtype((a, b), "isclose"))
+    x, y = (pr.converted(pr.as_value(o), dtype, weak) for o in (a, b))
+    allowed = uf.add(atol, uf.multiply(rtol, uf.absolute(y)))
+    near = uf.less_equal(uf.absolute(uf.subtract(x, y)), allowed)
+    close = uf.bitwise_or(uf.equal(x, y), uf.bitwise_and(isfinite(y), near))
+    if equal_nan:
+        close = uf.bitwise_or(close, uf.bitwise_and(isnan(x), isnan(y)))
+    return close
+
+
+def conjugate(x: ArrayLike, /) -> Array:
+    """The complex conjugate."""
+    return uf.conj(x)
+
+

@@ -1,0 +1,86 @@
+"""Axes, shapes and sizes as users write them, made plain: nonnegative, static, checked."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+import numpy as np
+
+from effax.array import Array, Axis
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.types import Shape
+
+
+def static_int(value: object, what: str) -> int:
+    """A Python int. Raises IllTyped for what is none; of a symbol, ConcretizationError."""
+    if type(value) is int:
+        return value
+    if isinstance(value, bool | np.bool_):
+        raise IllTyped(f"{what} is a boolean", expected="an integer", found=repr(value))
+    try:
+        return operator.index(value)  # type: ignore[arg-type]  # that is what is found out
+    except TypeError as error:
+        if isinstance(value, Array) and not value.shape and value.dtype.kind in "iu":
+            raise error from None
+        raise IllTyped(
+            f"{what} is not an integer",
+            expected="an integer",
+            found=f"{type(value).__name__}: {value!r:.60}",
+        ) from None
+
+
+def plain_axis(axis: object, ndim: int, what: str) -> int:
+    """An axis counted from the first. Raises BadArgument where there is none such."""
+    index = static_int(axis, f"the axis of {what}")
+    if -ndim <= index < ndim:
+        return index % ndim
+    raise BadArgument(
+        f"{what} names an axis that the array does not have",
+        expected=f"at least {-ndim} and less than {ndim}" if ndim else "no axis: it is a scalar",
+        found=f"axis {index}",
+    )
+
+
+def plain_axes(axis: Axis, ndim: int, what: str) -> tuple[int, ...]:
+    """Distinct axes counted from the first; all of them where ``axis`` is None."""
+    if axis is None:
+        return tuple(range(ndim))
+    if type(axis) is int and 0 <= axis < ndim:
+        return (axis,)
+    named = axis if isinstance(axis, tuple | list) else [axis]
+    axes = tuple([plain_axis(a, ndim, what) for a in named])
+    if len(set(axes)) != len(axes):
+        raise BadArgument(f"{what} names an axis twice", "distinct axes", str(axis))
+    return axes
+
+
+def plain_shape(shape: object, what: str) -> Shape:
+    """Sizes of axes as a tuple of ints. Raises IllTyped or BadArgument where they are none."""
+    if isinstance(shape, Sequence | np.ndarray) and not isinstance(shape, str):
+        sizes = tuple([static_int(n, f"a size in the shape of {what}") for n in shape])
+    elif isinstance(shape, Array) and shape.shape:
+        sizes = tuple(int(n) for n in shape.numpy())
+    else:
+        sizes = (static_int(shape, f"the shape of {what}"),)
+    if any(n < 0 for n in sizes):
+        raise BadArgument(
+            f"the shape of {what} has a negative size", "sizes of at least 0", str(sizes)
+        )
+    return sizes
+
+
+def sequence_of(axis: int | Sequence[int]) -> list[int]:
+    """One axis or several as a list."""
+    return list(axis) if isinstance(axis, Sequence) else [axis]
+
+
+def no_out(out: None, what: str) -> None:
+    """Raises BadArgument where an output is given: arrays are immutable."""
+    if out is not None:
+        raise BadArgument(
+            f"{what} takes no `out`, since arrays are immutable",
+            expected="None",
+            found=type(out).__name__,
+            remedy="use the result",
+        )

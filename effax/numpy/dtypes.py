@@ -1,0 +1,183 @@
+"""Names of dtypes, what they promote to, and what they can hold."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import ml_dtypes
+import numpy as np
+
+from effax.array import Array, DTypeLike, is_python_scalar, python_kind
+from effax.config import allowed, config
+from effax.ir.dtypes import DType, as_dtype, canonical, family, promote
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.types import Type
+
+
+class ScalarType(type):
+    """The type of ``float32`` and the like: names a dtype; a call makes an array of it."""
+
+    _dtype: DType
+
+    @property
+    def dtype(cls) -> DType:
+        """The dtype that is named."""
+        return cls._dtype
+
+    def __call__(cls, x: object) -> Array:  # type: ignore[override]  # makes an array, no instance
+        from effax.numpy.creation import asarray
+
+        return asarray(x, cls)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Array) and not instance.shape and instance.dtype == cls._dtype
+
+    def __hash__(cls) -> int:
+        return hash(cls._dtype.type)
+
+    def __eq__(cls, other: object) -> bool:
+        if isinstance(other, ScalarType):
+            return cls._dtype == other._dtype
+        return cls._dtype.type is other or (isinstance(other, np.dtype) and cls._dtype == other)
+
+    def __ne__(cls, other: object) -> bool:
+        return not cls == other
+
+
+def _named(name: str) -> ScalarType:
+    made = ScalarType(name, (), {"__module__": "effax.numpy", "__slots__": ()})
+    made._dtype = as_dtype(name)
+    return made
+
+
+bool_ = _named("bool")
+int2, int4, int8, int16 = _named("int2"), _named("int4"), _named("int8"), _named("int16")
+int32, int64 = _named("int32"), _named("int64")
+uint2, uint4, uint8, uint16 = _named("uint2"), _named("uint4"), _named("uint8"), _named("uint16")
+uint32, uint64 = _named("uint32"), _named("uint64")
+float16, bfloat16 = _named("float16"), _named("bfloat16")
+float32, float64 = _named("float32"), _named("float64")
+float8_e4m3fn, float8_e5m2 = _named("float8_e4m3fn"), _named("float8_e5m2")
+complex64, complex128 = _named("complex64"), _named("complex128")
+int_, uint, float_, complex_ = int64, uint64, float64, complex128
+single, double, csingle, cdouble = float32, float64, complex64, complex128
+
+generic, number, inexact = np.generic, np.number, np.inexact
+integer, signedinteger, unsignedinteger = np.integer, np.signedinteger, np.unsignedinteger
+floating, complexfloating = np.floating, np.complexfloating
+
+_CATEGORIES: Final[dict[object, frozenset[str]]] = {
+    np.generic: frozenset({"bool", "int", "uint", "float", "complex", "void"}),
+    np.number: frozenset({"int", "uint", "float", "complex"}),
+    np.inexact: frozenset({"float", "complex"}),
+    np.integer: frozenset({"int", "uint"}),
+    np.signedinteger: frozenset({"int"}),
+    np.unsignedinteger: frozenset({"uint"}),
+    np.floating: frozenset({"float"}),
+    np.complexfloating: frozenset({"complex"}),
+}
+
+_KINDS: Final[dict[str, frozenset[str]]] = {
+    "bool": frozenset({"bool"}),
+    "signed integer": frozenset({"int"}),
+    "unsigned integer": frozenset({"uint"}),
+    "integral": frozenset({"int", "uint"}),
+    "real floating": frozenset({"float"}),
+    "complex floating": frozenset({"complex"}),
+    "numeric": frozenset({"int", "uint", "float", "complex"}),
+}
+
+_PYTHON_NUMBERS: Final = (bool, int, float, complex)
+
+
+def default_dtype(dtype: DTypeLike | None, kind: type = float) -> DType:
+    """The dtype that is asked for, or else the default one of Python's ``kind``."""
+    return allowed(kind if dtype is None else dtype)
+
+
+def dtype_of(x: object) -> tuple[DType, bool]:
+    """The dtype that a value has or that ``x`` names, and whether it is weak."""
+    if isinstance(x, Array):
+        return x.dtype, x.weak_type
+    if isinstance(x, Type):
+        return x.dtype, bool(getattr(x, "weak", False))
+    if is_python_scalar(x):
+        return allowed(python_kind(x)), not isinstance(x, bool)
+    if x in _PYTHON_NUMBERS if isinstance(x, type) else False:
+        return allowed(x), x is not bool
+    if isinstance(x, np.ndarray | np.generic):
+        return allowed(x.dtype), False
+    return allowed(x), False
+
+
+def result_type(*args: object) -> DType:
+    """The dtype in which these meet: arrays, numbers, dtypes, Python's number types.
+
+    Raises:
+        BadArgument: there are none.
+        IllTyped: one is neither, or they have no dtype in common.
+    """
+    if not args:
+        raise BadArgument("result_type of nothing", expected="at least one argument")
+    try:
+        return promote([dtype_of(x) for x in args], config.enable_x64)[0]
+    except TypeError as error:
+        raise IllTyped(f"result_type: {error}", found=", ".join(map(str, args))) from None
+
+
+def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
+    """The dtype in which two dtypes meet. Raises IllTyped where there is none."""
+    return result_type(a, b)
+
+
+def issubdtype(arg1: object, arg2: object) -> bool:
+    """Whether a dtype is, or is of, another one: ``issubdtype(x.dtype, floating)``."""
+    inner = arg1 in _CATEGORIES if isinstance(arg1, type) else False
+    outer = _CATEGORIES.get(arg2) if isinstance(arg2, type) else None
+    if inner:
+        return outer is not None and _CATEGORIES[arg1] <= outer
+    dtype = _unchanged(arg1)
+    return dtype == _unchanged(arg2) if outer is None else family(dtype) in outer
+
+
+def isdtype(dtype: DTypeLike, kind: object) -> bool:
+    """Whether a dtype is of a kind: a dtype, a name of the array API standard, or a tuple."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    families = _KINDS.get(kind) if isinstance(kind, str) else None
+    if families is not None:
+        return family(_unchanged(dtype)) in families
+    return _unchanged(dtype) == _unchanged(kind)
+
+
+def can_cast(from_: DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
+    """Whether NumPy's casting rule allows the conversion."""
+    return bool(np.can_cast(_unchanged(from_), _unchanged(to), casting=casting))  # type: ignore[arg-type]  # NumPy checks it
+
+
+def finfo(dtype: DTypeLike) -> ml_dtypes.finfo:
+    """Limits of a floating dtype: ``eps``, ``max``, ``tiny``, ``bits``, ..."""
+    named = canonical(_unchanged(dtype)) if dtype in (float, complex) else _unchanged(dtype)
+    if family(named) not in ("float", "complex"):
+        raise IllTyped("finfo of a dtype that is not inexact", found=str(named))
+    return ml_dtypes.finfo(named)
+
+
+def iinfo(dtype: DTypeLike) -> ml_dtypes.iinfo:
+    """Limits of an integer dtype: ``min``, ``max``, ``bits``."""
+    named = canonical(_unchanged(dtype)) if dtype is int else _unchanged(dtype)
+    if family(named) not in ("int", "uint"):
+        raise IllTyped("iinfo of a dtype that is not one of integers", found=str(named))
+    return ml_dtypes.iinfo(named)
+
+
+def _unchanged(dtype: object) -> DType:
+    """The dtype that is named, whether 64-bit dtypes are enabled or not. Raises IllTyped."""
+    try:
+        return as_dtype(dtype)
+    except TypeError:
+        raise IllTyped(
+            "this names no dtype",
+            expected="a dtype, such as `numpy.float32` or 'float32'",
+            found=f"{dtype!r:.80}",
+        ) from None

@@ -1,0 +1,110 @@
+"""Padding arrays: with constants, or with what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from effax.array import Array, ArrayLike, as_value
+from effax.bind import bind1
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.prims.shape import Pad
+from effax.ir.syntax import Lit
+from effax.numpy import promotion as pr
+from effax.numpy import ufuncs as uf
+from effax.numpy.axes import static_int
+from effax.numpy.shape import taken_along
+
+PadWidth = int | Sequence[int] | Sequence[Sequence[int]] | np.ndarray
+
+_FROM_INSIDE: Final = ("edge", "reflect", "symmetric", "wrap")
+
+
+def pad(
+    array: ArrayLike,
+    pad_width: PadWidth,
+    mode: str = "constant",
+    *,
+    constant_values: ArrayLike | Sequence[object] = 0,
+    reflect_type: str = "even",
+) -> Array:
+    """The array with more elements before and after, on each axis.
+
+    Args:
+        array: what is padded.
+        pad_width: how many: a number, ``(before, after)``, or a pair an axis.
+        mode: "constant", "empty" (zeros), "edge", "reflect", "symmetric" or "wrap".
+        constant_values: the constant, with the same forms as ``pad_width``.
+        reflect_type: "even"; others are not supported.
+
+    Raises:
+        BadArgument: the mode is none of these, a width is negative, or there is nothing to repeat.
+    """
+    x = as_value(array, "the argument of pad")
+    widths = _widths(pad_width, x.ndim)
+    if mode in ("constant", "empty"):
+        return _with_constants(x, widths, constant_values if mode == "constant" else 0)
+    if mode not in _FROM_INSIDE:
+        raise BadArgument("pad knows no such mode", f"constant, empty, {', '.join(_FROM_INSIDE)}", repr(mode))
+    if reflect_type != "even":
+        raise BadArgument("pad reflects evenly", "reflect_type 'even'", repr(reflect_type))
+    for axis, (before, after) in enumerate(widths):
+        if before == after == 0:
+            continue
+        if x.shape[axis] == 0:
+            raise BadArgument(f"pad of an empty axis has nothing to repeat: axis {axis}")
+        # NumPy pads the positions as it would pad the elements.
+        positions = np.pad(np.arange(x.shape[axis]), (before, after), mode=mode)  # type: ignore[call-overload]  # checked above
+        x = taken_along(x, axis, positions)
+    return x
+
+
+def _widths(pad_width: PadWidth, ndim: int) -> list[tuple[int, int]]:
+    try:
+        table = np.broadcast_to(np.asarray(pad_width), (ndim, 2))
+    except ValueError:
+        raise BadArgument(
+            "pad takes a number, a pair, or a pair an axis",
+            expected=f"widths that broadcast to shape {(ndim, 2)}",
+            found=str(pad_width),
+        ) from None
+    widths = [(static_int(a, "a width of pad"), static_int(b, "a width of pad")) for a, b in table]
+    if any(a < 0 or b < 0 for a, b in widths):
+        raise BadArgument("a width of pad is negative", "widths of at least 0", str(pad_width))
+    return widths
+
+
+def _with_constants(x: Array, widths: list[tuple[int, int]], values: object) -> Array:
+    if isinstance(values, Sequence):
+        table = np.empty((x.ndim, 2), object)
+        table[...] = np.asarray(values, object)
+        if any(row[0] is not row[1] and row[0] != row[1] for row in table) or x.ndim > 1:
+            return _axis_by_axis(x, widths, table)
+        values = table[0, 0]
+    return _padded(x, tuple(widths), _constant(values, x))
+
+
+def _axis_by_axis(x: Array, widths: list[tuple[int, int]], table: np.ndarray) -> Array:
+    for axis, (before, after) in enumerate(widths):
+        for width, value in zip(((before, 0), (0, after)), table[axis], strict=True):
+            here = tuple(width if i == axis else (0, 0) for i in range(x.ndim))
+            x = _padded(x, here, _constant(value, x))
+    return x
+
+
+def _constant(value: object, x: Array) -> Array | Lit:
+    if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
+        kind = x.dtype.kind
+        return pr.literal(int(value) if kind in "iu" else value, x.type.update(shape=()))
+    filled = uf.astype(value, x.dtype)  # type: ignore[arg-type]  # checked there
+    if filled.shape:
+        raise IllTyped("pad takes scalars for constants", "a scalar", str(filled.type))
+    return filled
+
+
+def _padded(x: Array, widths: tuple[tuple[int, int], ...], value: Array | Lit) -> Array:
+    if all(a == b == 0 for a, b in widths):
+        return x
+    return bind1(Pad(tuple((a, b, 0) for a, b in widths)), x, value)
