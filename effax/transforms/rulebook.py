@@ -7,7 +7,7 @@ keeps the program as a template, and inlines it everywhere else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -16,7 +16,7 @@ from pyrsistent import PMap, pmap
 from effax.ir.build import Builder
 from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
-from effax.ir.syntax import Atom, Jaxpr, Var
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import Type
 
 P = TypeVar("P", bound=Primitive)
@@ -49,6 +49,10 @@ class BatchBuilder(RuleBuilder):
         super().__init__(book)
         self.shared = shared
         self.active: Var | None = None
+
+    def mask(self) -> tuple[Var, ...]:
+        """The mask of lanes as leading arguments of a program that takes one."""
+        return () if self.active is None else (self.active,)
 
 
 class JvpOut(NamedTuple):
@@ -150,14 +154,25 @@ class SplitOut(NamedTuple):
     unknown_args: tuple[int, ...]
 
 
+Policy = Callable[[Eqn], bool]
+"""Says of an equation on known values whether partial evaluation may keep its results for the
+unknown half; what may not is computed again there. A pure function."""
+
+
 class SplitRule(Protocol[P_contra]):
     """Splits an application of which some arguments are known and some are not.
 
-    None: the application is unknown as a whole.
+    None: the application is unknown as a whole. The policy is for the programs that it holds.
     """
 
     def __call__(
-        self, book: RuleBook, prim: P_contra, in_types: tuple[Type, ...], known: tuple[bool, ...], /
+        self,
+        book: RuleBook,
+        prim: P_contra,
+        in_types: tuple[Type, ...],
+        known: tuple[bool, ...],
+        policy: Policy | None,
+        /,
     ) -> SplitOut | None: ...
 
 

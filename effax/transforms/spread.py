@@ -107,7 +107,7 @@ def positions_of(variables: frozenset[int], eqn: Eqn) -> frozenset[int]:
 def spread_eqn(eqn: Eqn, mask: Mask, flow: Flow, fixed: frozenset[int] = NONE) -> tuple[Mask, Mask]:
     """The marks of an equation's arguments (references may join) and of its results."""
     types = tuple([a.type for a in eqn.ins])
-    if eqn.prim.subjaxprs():
+    if eqn.prim.subjaxprs() and eqn.prim.regions():
         return spread_call(eqn.prim, types, mask, flow, fixed)
     if eqn.effects:
         mask = _with_written(eqn, mask, flow, fixed)

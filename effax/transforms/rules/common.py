@@ -8,7 +8,7 @@ from effax.ir.build import Builder, lit
 from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
 from effax.ir.prims.reduce import ReduceSum
-from effax.ir.prims.shape import BroadcastInDim, Reshape
+from effax.ir.prims.shape import BroadcastInDim, Transpose
 from effax.ir.syntax import Atom
 from effax.ir.types import ArrayType, Shape, Type
 from effax.transforms.rulebook import DischargeOut, JvpOut, Linear, RuleBuilder
@@ -53,12 +53,29 @@ def sum_to(b: Builder, ct: Atom, shape: Shape) -> Atom:
     return b(ReduceSum(tuple(range(len(ct.type.shape)))), ct)
 
 
-def expand_rank(b: Builder, x: Atom, ndim: int) -> Atom:
-    """A batched operand with axes of size 1 after its batch axis, up to ``ndim`` axes."""
-    shape = x.type.shape
-    if len(shape) == ndim:
+def to_front(b: Builder, x: Atom, batched: bool, size: int) -> Atom:
+    """The operand with a leading batch axis: broadcast where it has none."""
+    if batched:
         return x
-    return b(Reshape((shape[0],) + (1,) * (ndim - len(shape)) + shape[1:]), x)
+    shape = x.type.shape
+    return b(BroadcastInDim((size, *shape), tuple(range(1, 1 + len(shape)))), x)
+
+
+def permuted(b: Builder, x: Atom, permutation: Sequence[int]) -> Atom:
+    """The operand with its axes in another order; nothing where they are in order."""
+    if list(permutation) == list(range(len(permutation))):
+        return x
+    return b(Transpose(tuple(permutation)), x)
+
+
+def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that undoes this one."""
+    return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
+
+
+def after_batch(axes: Sequence[int]) -> tuple[int, ...]:
+    """The axes where a batch axis leads."""
+    return tuple(a + 1 for a in axes)
 
 
 def placed(positions: Sequence[int], values: Sequence[Atom], n: int) -> list[Atom | None]:

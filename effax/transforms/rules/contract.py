@@ -19,11 +19,10 @@ from effax.transforms.rulebook import (
     Rules,
     WholeOnly,
 )
-from effax.transforms.rules.common import array_of, no_refs
+from effax.transforms.rules.common import after_batch, array_of, no_refs, permuted
 from effax.transforms.rules.compare import convert_back
 from effax.transforms.rules.linear import at, linear_operand, only
 from effax.transforms.rules.pointwise import add
-from effax.transforms.rules.shape import after_batch, permuted
 
 
 def _dot_jvp(

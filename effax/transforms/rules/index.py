@@ -32,11 +32,10 @@ from effax.transforms.rulebook import (
     Rules,
     WholeOnly,
 )
-from effax.transforms.rules.common import no_refs, zeros
+from effax.transforms.rules.common import no_refs, to_front, zeros
 from effax.transforms.rules.indexed import batched_indexer
 from effax.transforms.rules.linear import first_linear_jvp, fixed, only
 from effax.transforms.rules.pointwise import const, where
-from effax.transforms.rules.shape import to_front
 
 
 def window(sizes: Shape) -> Indexer:

@@ -18,8 +18,8 @@ from effax.ir.prims.shape import BroadcastInDim, Iota, Reshape
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape
 from effax.transforms.rulebook import RuleBuilder
+from effax.transforms.rules.common import inverse, permuted
 from effax.transforms.rules.pointwise import scaled
-from effax.transforms.rules.shape import inverse, permuted
 
 Label = tuple[str, int]
 """An axis of what is indexed: ("batch", 0), ("pick", broadcast axis) or ("span", axis)."""

@@ -30,11 +30,18 @@ from effax.transforms.rulebook import (
     TransposeRule,
     WholeOnly,
 )
-from effax.transforms.rules.common import linear_jvp, no_refs, no_tangent
+from effax.transforms.rules.common import (
+    after_batch,
+    linear_jvp,
+    no_refs,
+    no_tangent,
+    permuted,
+    to_front,
+)
 from effax.transforms.rules.compare import extremum_weights
 from effax.transforms.rules.linear import only
 from effax.transforms.rules.pointwise import NONLINEAR, add, const, div, mul
-from effax.transforms.rules.shape import after_batch, as_primitive, permuted, to_front
+from effax.transforms.rules.shape import as_primitive
 
 
 def _reduced_after(prim: p.Reduction, size: int) -> p.Reduction:

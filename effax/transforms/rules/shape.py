@@ -27,36 +27,18 @@ from effax.transforms.rulebook import (
     TransposeRule,
     WholeOnly,
 )
-from effax.transforms.rules.common import linear_jvp, no_refs, no_tangent
+from effax.transforms.rules.common import (
+    after_batch,
+    inverse,
+    linear_jvp,
+    no_refs,
+    no_tangent,
+    to_front,
+)
 from effax.transforms.rules.linear import first_linear_jvp, only
 from effax.transforms.rules.pointwise import const, where
 
 P = TypeVar("P", bound=Primitive)
-
-
-def to_front(b: RuleBuilder, x: Atom, batched: bool, size: int) -> Atom:
-    """The operand with a leading batch axis: broadcast where it has none."""
-    if batched:
-        return x
-    shape = x.type.shape
-    return b(p.BroadcastInDim((size, *shape), tuple(range(1, 1 + len(shape)))), x)
-
-
-def permuted(b: RuleBuilder, x: Atom, permutation: Sequence[int]) -> Atom:
-    """The operand with its axes in another order; nothing where they are in order."""
-    if list(permutation) == list(range(len(permutation))):
-        return x
-    return b(p.Transpose(tuple(permutation)), x)
-
-
-def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
-    """The permutation that undoes this one."""
-    return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
-
-
-def after_batch(axes: Sequence[int]) -> tuple[int, ...]:
-    """The axes where a batch axis leads."""
-    return tuple(a + 1 for a in axes)
 
 
 def as_primitive(make: Callable[[P, int], Primitive]) -> BatchRule[P]:

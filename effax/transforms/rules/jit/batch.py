@@ -1,14 +1,22 @@
-"""PLACEHOLDER."""
+"""Batching of ``jit``: a call of the batched function."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Atom
-from effax.transforms.rulebook import BatchOut, RuleBuilder
+from effax.transforms.lanes import at_arguments
+from effax.transforms.rulebook import BatchBuilder, BatchOut
+from effax.transforms.vmap import vmap_jaxpr
 
 
-def jit_batch(b: RuleBuilder, prim: Jit, ins: Sequence[Atom], batched: Sequence[bool], size: int) -> BatchOut:
-    raise NotApplicable("not there")
+def jit_batch(
+    b: BatchBuilder, prim: Jit, ins: Sequence[Atom], batched: Sequence[bool], size: int
+) -> BatchOut:
+    masked = b.active is not None
+    with at_arguments(range(len(ins))):
+        inner = vmap_jaxpr(prim.jaxpr, tuple(batched), size, b.book, b.shared, masked)
+    outs = b.emit(replace(prim, jaxpr=inner.jaxpr), [*b.mask(), *ins])
+    return BatchOut(outs, inner.out_batched)
