@@ -42,8 +42,8 @@ Dim = Span | Pick
 class Mode(Enum):
     """What happens to picked positions outside of ``[0, size)``.
 
-    ``CLIP``: they move to the nearest position inside. ``DROP``: reads give zero, writes and
-    accumulations do nothing.
+    ``CLIP``: they move to the nearest position inside; where an axis is empty there is none, and
+    they drop. ``DROP``: reads give zero, writes and accumulations do nothing.
     """
 
     CLIP = "clip"
@@ -189,13 +189,14 @@ def numpy_index(
         elif value is None:
             index.append(dim.at if dim.at is not None else 0)
         else:
-            value = np.asarray(value)
-            clipped = np.clip(value.astype(np.int64), 0, max(size - 1, 0))
-            index.append(int(clipped) if clipped.ndim == 0 else clipped)
-            here = clipped == value if size else np.zeros(value.shape, bool)
+            wide = np.asarray(value).astype(np.uint64 if value.dtype.kind == "u" else np.int64)
+            clipped = np.clip(wide, 0, max(size - 1, 0))
+            index.append(int(clipped) if clipped.ndim == 0 else clipped.astype(np.int64))
+            here = clipped == wide if size else np.zeros(wide.shape, bool)
             if not here.all():
                 inside = here if inside is None else inside & here
-    return tuple(index), (inside if indexer.mode is Mode.DROP else None)
+    drops = indexer.mode is Mode.DROP or 0 in shape
+    return tuple(index), (inside if drops else None)
 
 
 def _span_slice(dim: Span, size: int, start: np.ndarray | None) -> slice:
@@ -236,7 +237,7 @@ def write(
     if not add:
         x[index] = value
     elif any(isinstance(i, np.ndarray) for i in index):
-        np.add.at(x, index, value)
+        np.add.at(x, index, value)  # type: ignore[arg-type]  # its stub knows no slices
     else:
         x[index] += value
 

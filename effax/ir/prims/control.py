@@ -14,6 +14,7 @@ import numpy as np
 from effax.effects import ArgIndex, Row, Rule
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.primitive import Primitive, Region, Typing, Value
+from effax.ir.prims.operands import check_least
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 
@@ -190,6 +191,15 @@ def element_view(x: Value, index: int) -> Value:
     return x[index : index + 1].reshape(x.shape[1:])
 
 
+def joined_types(branches: Sequence[tuple[Type, ...]]) -> tuple[Type, ...]:
+    """The types of what one of several programs gives: weak where all of them are."""
+    joined: list[Type] = []
+    for first, *rest in zip(*branches, strict=True):
+        same = all(t is first for t in rest)
+        joined.append(first if same or not isinstance(first, ArrayType) else first.strong())
+    return tuple(joined)
+
+
 @dataclass(frozen=True, slots=True)
 class Cond(Primitive):
     """``cond(index, *operands)``: the branch of that number, clamped; a boolean picks of two."""
@@ -198,6 +208,7 @@ class Cond(Primitive):
     name: ClassVar[str] = "cond"
 
     def typing(self, *ins: Type) -> Typing:
+        check_least(self, ins, 1)
         index, *operands = ins
         scalar = isinstance(index, ArrayType) and index.shape == ()
         if not scalar or index.dtype.name not in ("bool", "int32"):
@@ -212,7 +223,7 @@ class Cond(Primitive):
             check_no_ref_results(self, f"branch {i}", branch)
             check_results(self, f"branch {i}", branch, self.branches[0].out_types)
             effects = effects.join(branch.effects.rename(lambda n: ArgIndex(n + 1)))
-        return Typing(self.branches[0].out_types, effects)
+        return Typing(joined_types([branch.out_types for branch in self.branches]), effects)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.evaluate import evaluate

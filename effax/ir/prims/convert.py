@@ -149,13 +149,7 @@ class SelectN(Nullary):
     name = "select_n"
 
     def typing(self, *ins: Type) -> Typing:
-        if len(ins) < 2:
-            raise IllTyped(
-                "select_n has too few operands",
-                expected="a selector and at least one case",
-                found=str(len(ins)),
-            )
-        which, *cases = arrays(self, ins)
+        which, *cases = arrays(self, ins, least=2)
         if which.dtype not in (BOOL, INT32) or (which.dtype == BOOL and len(cases) > 2):
             raise IllTyped(
                 "select_n selects with an int32, or a boolean of two cases",
@@ -178,7 +172,7 @@ class SelectN(Nullary):
         shape = np.broadcast_shapes(which.shape, *(c.shape for c in cases))
         index = np.clip(np.broadcast_to(which, shape).astype(np.int64), 0, len(cases) - 1)
         stacked = np.stack([np.broadcast_to(c, shape) for c in cases])
-        return (np.take_along_axis(stacked, index[None], axis=0)[0],)
+        return (np.asarray(np.take_along_axis(stacked, index[None], axis=0)[0]),)
 
 
 class StopGradient(Unary):

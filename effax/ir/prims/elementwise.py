@@ -93,7 +93,9 @@ from effax.ir.prims.operands import (
     Unary,
     arrays,
     as_array,
+    check_count,
     check_dtype,
+    check_least,
     check_same_dtype,
     common_shape,
 )
@@ -179,7 +181,9 @@ __all__ = [
     "Xor",
     "arrays",
     "as_array",
+    "check_count",
     "check_dtype",
+    "check_least",
     "check_same_dtype",
     "common_shape",
 ]

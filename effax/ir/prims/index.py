@@ -24,7 +24,7 @@ class Gather(Primitive):
     name: ClassVar[str] = "gather"
 
     def typing(self, *ins: Type) -> Typing:
-        x, *operands = arrays(self, ins)
+        x, *operands = arrays(self, ins, least=1)
         return Typing((x.update(shape=indexed_shape(self.indexer, x.shape, operands)),))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
@@ -50,7 +50,7 @@ class Scatter(Primitive):
     name: ClassVar[str] = "scatter"
 
     def typing(self, *ins: Type) -> Typing:
-        x, value, *operands = arrays(self, ins)
+        x, value, *operands = arrays(self, ins, least=2)
         check_same_dtype(self, [x, value])
         check_update(self, indexed_shape(self.indexer, x.shape, operands), x.dtype, value)
         return Typing((x.update(weak=x.weak and value.weak),))
@@ -69,7 +69,7 @@ class ScatterAdd(Primitive):
     name: ClassVar[str] = "scatter_add"
 
     def typing(self, *ins: Type) -> Typing:
-        x, value, *operands = arrays(self, ins)
+        x, value, *operands = arrays(self, ins, least=2)
         check_dtype(self, x, NUMBERS)
         check_same_dtype(self, [x, value])
         check_update(self, indexed_shape(self.indexer, x.shape, operands), x.dtype, value)

@@ -59,14 +59,33 @@ def as_array(prim: Primitive, index: int, type_: Type) -> ArrayType:
     raise error
 
 
-def arrays(prim: Primitive, types: Sequence[Type], count: int | None = None) -> list[ArrayType]:
-    """All operands' types, as arrays and as many as ``count``. Raises IllTyped."""
-    if count is not None and len(types) != count:
+def check_count(prim: Primitive, types: Sequence[Type], count: int) -> None:
+    """Raises IllTyped unless there are as many operands as ``count``."""
+    if len(types) != count:
         raise IllTyped(
             f"{prim.name} has the wrong number of operands",
             expected=str(count),
             found=str(len(types)),
         )
+
+
+def check_least(prim: Primitive, types: Sequence[Type], least: int) -> None:
+    """Raises IllTyped unless there are at least so many operands."""
+    if len(types) < least:
+        raise IllTyped(
+            f"{prim.name} has too few operands",
+            expected=f"at least {least}",
+            found=str(len(types)),
+        )
+
+
+def arrays(
+    prim: Primitive, types: Sequence[Type], count: int | None = None, least: int = 0
+) -> list[ArrayType]:
+    """All operands' types, as arrays, as many as ``count``, at least ``least``. Raises IllTyped."""
+    if count is not None:
+        check_count(prim, types, count)
+    check_least(prim, types, least)
     return [as_array(prim, i, t) for i, t in enumerate(types)]
 
 
@@ -127,9 +146,13 @@ class Elementwise(Nullary):
         return Typing((array_type(shape, types[0].dtype, weak),))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        result = np.asarray(type(self).ufunc(*ins))
-        # NumPy widens narrow integers; the result wraps around in the operands' dtype.
-        return (result if self.predicate else result.astype(ins[0].dtype, copy=False),)
+        result = type(self).ufunc(*ins)
+        dtype = ins[0].dtype
+        if result.dtype is not dtype and not self.predicate:
+            # NumPy widens narrow integers; the result wraps around in the operands' dtype.
+            result = result.astype(dtype, copy=False)
+        # Of arrays without axes, NumPy's functions give scalars.
+        return (result if type(result) is np.ndarray else np.asarray(result),)
 
 
 class Unary(Elementwise):

@@ -36,12 +36,16 @@ class Reduction(Primitive):
         return Typing((x.update(shape=without_axes(x.shape, self.axes)),))
 
 
+def _wide(x: Value) -> Value:
+    """The operand in float32 where its dtype is narrower, as XLA may have it."""
+    return x.astype(np.float32) if x.dtype.kind == "V" or x.dtype == np.float16 else x
+
+
 def _accumulated(
     ufunc: Callable[..., Value], x: Value, axes: tuple[int, ...], start: object = None
 ) -> Value:
-    """Reduce in float32 where the dtype is narrower, as XLA may, and round once."""
-    narrow = x.dtype.kind == "V" or x.dtype == np.float16
-    wide = x.astype(np.float32) if narrow else x
+    """Reduce in a wide dtype and round once."""
+    wide = _wide(x)
     kwargs = {} if start is None else {"initial": np.asarray(start, wide.dtype)}
     return np.asarray(ufunc(wide, axis=axes, **kwargs)).astype(x.dtype, copy=False)
 
@@ -144,7 +148,8 @@ class Argmax(ArgReduction):
     name: ClassVar[str] = "argmax"
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        return (np.argmax(_comparable(ins[0]), axis=self.axis).astype(self.index_dtype),)
+        found = np.asarray(np.argmax(_comparable(ins[0]), axis=self.axis))
+        return (found.astype(self.index_dtype),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +157,12 @@ class Argmin(ArgReduction):
     name: ClassVar[str] = "argmin"
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        return (np.argmin(_comparable(ins[0]), axis=self.axis).astype(self.index_dtype),)
+        found = np.asarray(np.argmin(_comparable(ins[0]), axis=self.axis))
+        return (found.astype(self.index_dtype),)
 
 
 def _comparable(x: Value) -> Value:
+    """The operand in a dtype that NumPy sorts: its order is that of the values."""
     return x.astype(np.float32) if x.dtype.kind == "V" else x
 
 
@@ -176,7 +183,9 @@ class Cumulative(Primitive):
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         x = np.flip(ins[0], self.axis) if self.reverse else ins[0]
-        run = self.ufunc.accumulate(x, axis=self.axis, dtype=x.dtype)
+        wide = _wide(x)
+        run = self.ufunc.accumulate(wide, axis=self.axis, dtype=wide.dtype)
+        run = run.astype(x.dtype, copy=False)
         return (np.flip(run, self.axis) if self.reverse else run,)
 
 

@@ -16,8 +16,16 @@ from effax.ir import indexing
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.indexing import Indexer, indexed_shape
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims.elementwise import NUMBERS, Nullary, arrays, as_array, check_dtype
 from effax.ir.prims.index import check_update
+from effax.ir.prims.operands import (
+    NUMBERS,
+    Nullary,
+    arrays,
+    as_array,
+    check_count,
+    check_dtype,
+    check_least,
+)
 from effax.ir.types import ArrayType, RefKind, RefType, Type, ref_type
 
 REF = ArgIndex(0)
@@ -45,6 +53,12 @@ def as_ref(prim: Primitive, ins: Sequence[Type]) -> RefType:
         found=str(ins[0]) if ins else "nothing",
         remedy="make one with `new_ref`",
     )
+
+
+def only_ref(prim: Primitive, ins: Sequence[Type]) -> RefType:
+    """The type of the one operand, which must be a reference. Raises IllTyped."""
+    check_count(prim, ins, 1)
+    return as_ref(prim, ins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +129,7 @@ class Swap(Primitive):
 
     def typing(self, *ins: Type) -> Typing:
         ref = as_ref(self, ins)
+        check_least(self, ins, 2)
         value, *operands = (as_array(self, i, t) for i, t in enumerate(ins[1:], 1))
         shape = indexed_shape(self.indexer, ref.shape, operands)
         check_update(self, shape, ref.dtype, value)
@@ -135,6 +150,7 @@ class AddUpdate(Primitive):
 
     def typing(self, *ins: Type) -> Typing:
         ref = as_ref(self, ins)
+        check_least(self, ins, 2)
         value, *operands = (as_array(self, i, t) for i, t in enumerate(ins[1:], 1))
         check_dtype(self, ref.inner, NUMBERS)
         shape = indexed_shape(self.indexer, ref.shape, operands)
@@ -152,7 +168,7 @@ class Freeze(Nullary):
     name = "freeze"
 
     def typing(self, *ins: Type) -> Typing:
-        return Typing((as_ref(self, ins).inner,), CONSUMES)
+        return Typing((only_ref(self, ins).inner,), CONSUMES)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         return (np.array(ins[0]),)
@@ -164,7 +180,7 @@ class FreeRef(Nullary):
     name = "free_ref"
 
     def typing(self, *ins: Type) -> Typing:
-        as_ref(self, ins)
+        only_ref(self, ins)
         return Typing((), FREES)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:

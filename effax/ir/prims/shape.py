@@ -288,7 +288,7 @@ class DynamicSlice(Primitive):
     name: ClassVar[str] = "dynamic_slice"
 
     def typing(self, *ins: Type) -> Typing:
-        x, *starts = arrays(self, ins)
+        x, *starts = arrays(self, ins, least=1)
         check_starts(self, starts, x.ndim)
         check_fits(self, self.slice_sizes, x.shape)
         return Typing((x.update(shape=self.slice_sizes),))
@@ -304,7 +304,7 @@ class DynamicUpdateSlice(Primitive):
     name: ClassVar[str] = "dynamic_update_slice"
 
     def typing(self, *ins: Type) -> Typing:
-        x, update, *starts = arrays(self, ins)
+        x, update, *starts = arrays(self, ins, least=2)
         check_starts(self, starts, x.ndim)
         check_same_dtype(self, [x, update])
         check_fits(self, update.shape, x.shape)
