@@ -23,32 +23,37 @@ from typing import Final, NamedTuple
 
 from returns.result import Result
 
-from effax.ir.build import Builder, Template, template, typing_of
+from effax.effects import NO_EFFECTS
+from effax.ir.build import Builder, Where
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.indexing import whole
-from effax.ir.primitive import Primitive
-from effax.ir.prims.elementwise import Add
+from effax.ir.prims.elementwise import Add, ConvertElementType
 from effax.ir.prims.refs import AddUpdate, Freeze, Get, NewRef
-from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
-from effax.ir.types import RefType, Type, is_inexact, ref_type, tangent_type
+from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.transforms.discharge import changed_refs
-from effax.transforms.linearity import (
-    FIXED,
-    UNWANTED,
-    WANTED,
-    Kind,
-    Kinds,
-    Plan,
-    plan,
-    sparse_operands,
-)
-from effax.transforms.rulebook import Linear, Never, RuleBook, RuleBuilder, book_or_default
+from effax.transforms.linearity import FIXED, UNWANTED, WANTED, Kind, Kinds
+from effax.transforms.liveness import Plan, plan, sparse_operands
+from effax.transforms.rulebook import RuleBook, book_or_default
 from effax.transforms.rules.common import zeros
 from effax.transforms.run import as_result, located
 from effax.transforms.spread import Mask
-from effax.transforms.tidy import without_dead
-from effax.transforms.wants import DontWant, GradRef, GradValue, NonLinear, Threaded, Want, Wants
+from effax.transforms.transpose_template import (
+    IN_REF,
+    TransposeTemplate,
+    cotangent_ref_type,
+    transpose_template,
+)
+from effax.transforms.wants import (
+    DontWant,
+    GradRef,
+    GradValue,
+    NonLinear,
+    Threaded,
+    Want,
+    Wants,
+    check_wants,
+)
 
 __all__ = [
     "DontWant",
@@ -62,10 +67,8 @@ __all__ = [
     "transpose_jaxpr",
 ]
 
-Where = Source | SavedSource | None
-
-IN_REF: Final[Kind] = WANTED + 1
-"""A wanted argument whose cotangent goes into a reference."""
+ADD: Final = Add()
+ONE: Final[Mask] = (True,)
 
 
 class Transposed(NamedTuple):
@@ -79,16 +82,6 @@ class Transposed(NamedTuple):
 
     jaxpr: Jaxpr
     nonzero: Mask
-
-
-class TransposeTemplate(NamedTuple):
-    """One application transposed, and the positions of the arguments whose cotangents it gives.
-
-    Its arguments: those that are fixed, the references of cotangents, the cotangents present.
-    """
-
-    body: Template
-    given: tuple[int, ...]
 
 
 def transpose(
@@ -126,7 +119,7 @@ def transpose(
 @lru_cache(maxsize=2048)
 def transpose_jaxpr(jaxpr: Jaxpr, wants: Wants, cts: Mask, book: RuleBook) -> Transposed:
     """:func:`transpose` for use inside of passes and rules: raises TransformError."""
-    _check(jaxpr, wants, cts)
+    check_wants(jaxpr, wants, cts)
     threaded = tuple([isinstance(w, Threaded) for w in wants])
     kinds = tuple(map(_kind, wants))
     return _Engine(plan(jaxpr, kinds, cts, threaded, book), wants, book).run(cts)
@@ -136,42 +129,6 @@ def _kind(want: Want) -> Kind:
     if isinstance(want, NonLinear):
         return FIXED
     return UNWANTED if isinstance(want, DontWant) else WANTED
-
-
-def _check(jaxpr: Jaxpr, wants: Wants, cts: Mask) -> None:
-    if (len(wants), len(cts)) != (len(jaxpr.binders), len(jaxpr.outs)):
-        raise TransformError(
-            "transpose needs one want an input, and one entry a result",
-            expected=f"{len(jaxpr.binders)} and {len(jaxpr.outs)}",
-            found=f"{len(wants)} and {len(cts)}",
-        )
-    for i, (v, want) in enumerate(zip(jaxpr.binders, wants, strict=True)):
-        name = jaxpr.name_of(i)
-        if not isinstance(want, NonLinear) and not is_inexact(v.type):
-            raise TransformError(
-                f"{name} cannot be linear: only floats and complex numbers can",
-                found=str(v.type),
-                remedy="mark it NonLinear()",
-            )
-        if isinstance(want, GradValue) and isinstance(v.type, RefType):
-            raise TransformError(
-                f"{name} is a reference, so its gradient must be accumulated into a reference",
-                expected="GradRef() or DontWant()",
-                found="GradValue()",
-                remedy="bind one, as with `with_refs`",
-            )
-        if isinstance(want, Threaded) and not isinstance(v.type, RefType):
-            raise TransformError(
-                f"{name} is an array: only the cotangent of a reference is threaded",
-                found=str(v.type),
-                remedy="mark it GradRef()",
-            )
-    for i, (type_, has) in enumerate(zip(jaxpr.out_types, cts, strict=True)):
-        if has and (isinstance(type_, RefType) or not is_inexact(type_)):
-            raise TransformError(
-                f"result {i} has no cotangent: only arrays of floats and complex numbers do",
-                found=str(type_),
-            )
 
 
 class _Engine:
@@ -187,6 +144,9 @@ class _Engine:
         self.ct: list[Atom | None] = [None] * size
         # Where a cotangent accumulates: for every linear reference, and for some arrays.
         self.ref: list[Var | None] = [None] * size
+        self.in_place = (
+            bool(todo.accumulated) or todo.refs or any(isinstance(w, GradRef) for w in wants)
+        )
 
     def run(self, cts: Mask) -> Transposed:
         jaxpr, b = self.todo.jaxpr, self.b
@@ -201,7 +161,10 @@ class _Engine:
             if ct is not None and isinstance(atom, Var) and self.todo.kinds[atom.id] == WANTED:
                 self.add(atom, ct, None)
         for eqn, kinds, acts in self.todo.backward:
-            self._backward(eqn, kinds, acts)
+            if self.in_place or len(eqn.outs) != 1 or acts:
+                self._backward(eqn, kinds, acts)
+            else:
+                self._backward_plainly(eqn, kinds)
         for v, ref in bound:
             local = self.ref[v.id]
             if local is not None:
@@ -229,7 +192,8 @@ class _Engine:
         for i, (v, want) in enumerate(zip(jaxpr.binders, self.wants, strict=True)):
             if not isinstance(want, GradRef | Threaded):
                 continue
-            ref = b.bind(cotangent_ref_type(v.type))
+            dtype = want.dtype if isinstance(want, GradRef) else None
+            ref = b.bind(cotangent_ref_type(v.type, dtype))
             if isinstance(v.type, RefType) and isinstance(want, GradRef) and i in changed:
                 later.append((v, ref))
             else:
@@ -250,35 +214,84 @@ class _Engine:
             self.fixed[v.id] = w
 
     def _backward(self, eqn: Eqn, kinds: Kinds, acts: bool) -> None:
-        prim, ins, outs, _, source = eqn
+        prim, ins, outs, effects, source = eqn
         cts = [self._take(v, source) for v in outs]
-        if isinstance(prim, Freeze | Get) and _reads_all(prim, ins[0]):
+        if effects and isinstance(prim, Freeze | Get) and _reads_all(prim, ins[0]):
             # The whole cotangent is summed up as that of an array: a first one is not added.
             if cts[0] is not None and isinstance(ins[0], Var):
                 self.add(ins[0], cts[0], source)
             return
         present = [ct for ct in cts if ct is not None]
-        if not present and not acts and not self._is_met(ins, kinds):
+        if not (present or acts or (effects and self._is_met(ins, kinds))):
             return
-        fixed: list[Atom] = []
-        refs: list[Atom] = []
+        args: list[Atom] = [
+            a if type(a) is Lit else self.fixed[a.id]  # type: ignore[misc]  # computed before
+            for a, kind in zip(ins, kinds, strict=True)
+            if kind == FIXED
+        ]
+        how = kinds
+        ref_types: tuple[Type, ...] = ()
+        if self.in_place:
+            how, refs = self._places(eqn, kinds)
+            args += refs
+            ref_types = tuple([ref.type for ref in refs])
+        has = ONE if len(outs) == 1 and present else tuple([ct is not None for ct in cts])
+        rule = self._template(eqn, how, has, ref_types)
+        args += present
+        own = self.todo.kinds
+        for i, ct in zip(rule.given, self.b.inline(rule.body, args, source), strict=True):
+            a = ins[i]
+            if type(a) is Var and own[a.id] == WANTED:
+                self.add(a, ct, source)
+
+    def _backward_plainly(self, eqn: Eqn, kinds: Kinds) -> None:
+        """:meth:`_backward` where nothing is a reference, for an equation of one result."""
+        _, ins, outs, _, source = eqn
+        sums, fixed, own = self.ct, self.fixed, self.todo.kinds
+        ct = sums[outs[0][0]]
+        if ct is None:
+            return
+        args: list[Atom] = [
+            a if type(a) is Lit else fixed[a.id]  # type: ignore[misc]  # computed before
+            for a, kind in zip(ins, kinds, strict=True)
+            if kind == FIXED
+        ]
+        args.append(ct)
+        rule = self._template(eqn, kinds, ONE, ())
+        for i, part in zip(rule.given, self.b.inline(rule.body, args, source), strict=True):
+            a = ins[i]
+            if type(a) is Var and own[a[0]] == WANTED:
+                old = sums[a[0]]
+                sums[a[0]] = part if old is None else self._sum(old, part, source)
+
+    def _template(
+        self, eqn: Eqn, how: Kinds, has: Mask, ref_types: tuple[Type, ...]
+    ) -> TransposeTemplate:
+        types = tuple([a.type for a in eqn.ins])
+        try:
+            return transpose_template(self.book, eqn.prim, types, how, has, ref_types)
+        except EffaxError as error:
+            located(error, eqn)
+            raise
+
+    def _sum(self, first: Atom, second: Atom, source: Where) -> Atom:
+        type_ = first.type
+        if type_ is second.type:
+            return self.b.emit_typed(ADD, (first, second), (type_,), NO_EFFECTS, source)[0]
+        return self.b.emit(ADD, (first, second), source)[0]
+
+    def _places(self, eqn: Eqn, kinds: Kinds) -> tuple[Kinds, list[Atom]]:
+        """Which arguments have their cotangent added in place, and where."""
         how = list(kinds)
-        for i, (a, kind) in enumerate(zip(ins, kinds, strict=True)):
-            if kind == FIXED:
-                fixed.append(self._value(a))
-            elif kind == WANTED and isinstance(a, Var):
-                ref = self._place(i, a, prim, source)
+        refs: list[Atom] = []
+        for i, (a, kind) in enumerate(zip(eqn.ins, kinds, strict=True)):
+            if kind == WANTED and isinstance(a, Var):
+                ref = self._place(i, a, eqn)
                 # One reference is not passed twice.
                 if ref is not None and ref not in refs:
                     refs.append(ref)
                     how[i] = IN_REF
-        rule = self._template(eqn, tuple(how), tuple([ct is not None for ct in cts]))
-        results = self.b.inline(rule.body, [*fixed, *refs, *present], source)
-        own = self.todo.kinds
-        for i, ct in zip(rule.given, results, strict=True):
-            a = ins[i]
-            if isinstance(a, Var) and own[a.id] == WANTED:
-                self.add(a, ct, source)
+        return tuple(how), refs
 
     def _is_met(self, ins: Sequence[Atom], kinds: Kinds) -> bool:
         """Whether a linear reference among the arguments has a cotangent that is not zero."""
@@ -287,28 +300,19 @@ class _Engine:
             for a, kind in zip(ins, kinds, strict=True)
         )
 
-    def _place(self, i: int, a: Var, prim: Primitive, source: Where) -> Var | None:
-        """Where the application can add the cotangent of operand ``i`` in place, if anywhere."""
+    def _place(self, i: int, a: Var, eqn: Eqn) -> Var | None:
+        """Where the equation can add the cotangent of its operand ``i`` in place, if anywhere."""
         found = self.ref[a.id]
         if type(a.type) is not RefType:
-            wanted = a.id in self.todo.accumulated
-            if found is None and not wanted:
+            if found is None and a.id not in self.todo.accumulated:
                 return None
-            operands = sparse_operands(self.book, prim)
+            operands = sparse_operands(self.book, eqn.prim)
             if i not in (operands.in_part if found is None else operands.in_place):
                 return None
         if found is None:
-            found = self._new_ref(a.type, zeros(self.b, cotangent_ref_type(a.type).inner), source)
-            self.ref[a.id] = found
+            first = zeros(self.b, cotangent_ref_type(a.type).inner)
+            found = self.ref[a.id] = self._new_ref(a.type, first, eqn.source)
         return found
-
-    def _template(self, eqn: Eqn, how: Kinds, has: Mask) -> TransposeTemplate:
-        types = tuple([a.type for a in eqn.ins])
-        try:
-            return transpose_template(self.book, eqn.prim, types, how, has)
-        except EffaxError as error:
-            located(error, eqn)
-            raise
 
     def _take(self, v: Var, source: Where) -> Atom | None:
         """The whole cotangent of a value that is not used before this point.
@@ -327,13 +331,15 @@ class _Engine:
         ref = self.ref[v.id]
         if ref is not None:
             self._accumulate(ref, ct, source)
-        elif type(v.type) is RefType or v.id in self.todo.accumulated:
+        elif self.in_place and (type(v.type) is RefType or v.id in self.todo.accumulated):
             self.ref[v.id] = self._new_ref(v.type, ct, source)
         else:
             old = self.ct[v.id]
-            self.ct[v.id] = ct if old is None else self.b.emit(Add(), (old, ct), source)[0]
+            self.ct[v.id] = ct if old is None else self._sum(old, ct, source)
 
     def _accumulate(self, ref: Var, ct: Atom, source: Where) -> None:
+        if ct.type.dtype != ref.type.dtype:
+            ct = self.b.emit(ConvertElementType(ref.type.dtype), (ct,), source)[0]
         self.b.emit(AddUpdate(whole(ref.type.shape)), (ref, ct), source)
 
     def _new_ref(self, type_: Type, first: Atom, source: Where) -> Var:
@@ -341,55 +347,5 @@ class _Engine:
         return self.b.emit(NewRef(kind), (first,), source)[0]
 
 
-def cotangent_ref_type(type_: Type) -> RefType:
-    """The type of the reference in which the cotangent of a value accumulates."""
-    return type_ if isinstance(type_, RefType) else ref_type(type_)
-
-
 def _reads_all(prim: Freeze | Get, ref: Atom) -> bool:
     return isinstance(prim, Freeze) or prim.indexer.is_whole(ref.type.shape)
-
-
-@lru_cache(maxsize=1 << 14)
-def transpose_template(
-    book: RuleBook, prim: Primitive, types: tuple[Type, ...], how: Kinds, has: Mask
-) -> TransposeTemplate:
-    """The template of one application, without what computes cotangents that nobody wants.
-
-    Args:
-        book: the rules.
-        prim: the primitive.
-        types: of its arguments.
-        how: one entry an argument: its kind, or that its cotangent goes into a reference.
-        has: which results have a cotangent.
-    """
-    rule = book.of(prim).transpose
-    if isinstance(rule, Never):
-        raise rule.error(prim, "transpose")
-    b = RuleBuilder(book)
-    fixed = [b.bind(t) if k == FIXED else None for t, k in zip(types, how, strict=True)]
-    refs = [
-        b.bind(cotangent_ref_type(t)) if k == IN_REF else None
-        for t, k in zip(types, how, strict=True)
-    ]
-    ins = [
-        Linear(t, ref, k >= WANTED) if x is None else x
-        for t, k, x, ref in zip(types, how, fixed, refs, strict=True)
-    ]
-    outs = typing_of(prim, types).outs
-    cts = [b.bind(tangent_type(t)) if h else None for t, h in zip(outs, has, strict=True)]
-    given = [
-        (i, ct)
-        for i, (ct, k) in enumerate(zip(rule(b, prim, ins, cts), how, strict=True))
-        if ct is not None and k >= WANTED
-    ]
-    for i, ct in given:
-        want = cotangent_ref_type(types[i]).inner
-        if (ct.type.shape, ct.type.dtype) != (want.shape, want.dtype):
-            raise TransformError(
-                f"the transpose rule of {prim.name} gives operand {i} a cotangent of another type",
-                expected=str(want),
-                found=str(ct.type),
-            )
-    body = without_dead(b.finish([ct for _, ct in given]))
-    return TransposeTemplate(template(body), tuple([i for i, _ in given]))

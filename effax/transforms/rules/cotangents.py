@@ -22,7 +22,14 @@ def want_of(operand: Atom | Linear) -> Want:
         return DontWant()
     if isinstance(operand.type, RefType):
         return Threaded()
-    return GradValue() if operand.ref is None else GradRef()
+    return GradValue() if operand.ref is None else grad_ref(operand)
+
+
+def grad_ref(operand: Linear) -> GradRef:
+    """That the cotangent of an array goes into the operand's reference, or one of its dtype."""
+    if operand.ref is None or operand.ref.type.dtype == operand.type.dtype:
+        return GradRef()
+    return GradRef(operand.ref.type.dtype)
 
 
 def call_operands(ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]) -> list[Atom]:

@@ -608,6 +608,123 @@ def test_effects_on_fixed_references_run_once_and_in_order() -> None:
     assert count(nothing.jaxpr, ew.Mul) == 0
 
 
+def test_calls_that_are_linear_in_part_are_split() -> None:
+    """Fixed results and effects of a call come first, in their order."""
+
+    def held(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
+        add(b, r, c)
+        s = b(ew.Sin(), get(b, r))
+        return [s, b(ew.Mul(), x, s)]
+
+    inner = program([REF, F32, F32], held)
+
+    def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
+        s, y = b.emit(Jit(inner), [r, c, x])
+        add(b, r, s)
+        return [b(ew.Mul(), y, get(b, r))]
+
+    jaxpr = program([REF, F32, F32], body)
+    made = check(jaxpr, (N, N, V))
+    assert count(made.jaxpr, ew.Sin) == 1
+    args = values(jaxpr)
+    _, finals = run(jaxpr, args)
+    _, after = run(made.jaxpr, [args[0], args[1], np.asarray(1, np.float32)])
+    np.testing.assert_allclose(after, finals)
+
+
+def test_a_scan_that_carries_a_fixed_value_is_split() -> None:
+    def step(b: Builder, i: Var, y: Var, c: Var) -> Sequence[Atom]:
+        scaled = b(ew.Mul(), y, b(ew.Mul(), c, b(ew.ConvertElementType(F32.dtype), i)))
+        return [b(ew.Add(), i, number(1, I32)), b(ew.Add(), scaled, y)]
+
+    inner = program([I32, F32, F32], step)
+    jaxpr = program([I32, F32, f32(4)], lambda b, *a: b.emit(scan(inner, 4, 0, 2), a)[1:])
+    check(jaxpr, (N, V, N))
+
+
+def test_arguments_of_calls_are_computed_where_they_are_needed() -> None:
+    inner = program([F32, F32, F32], lambda b, c, x, y: [b(ew.Mul(), x, c), b(ew.Neg(), y)])
+
+    def body(b: Builder, c: Var, x: Var, y: Var) -> Sequence[Atom]:
+        return b.emit(Jit(inner), [b(ew.Sin(), b(ew.Cos(), c)), x, y])
+
+    assert count(check(program([F32] * 3, body), (N, V, V)).jaxpr, ew.Sin, ew.Cos) == 2
+
+
+def test_what_no_iteration_adds_to_gets_no_accumulator() -> None:
+    def step(b: Builder, w: Var, y: Var) -> Sequence[Atom]:
+        return [b(ew.Neg(), y), w]
+
+    inner = program([f32(1000), F32], step)
+    jaxpr = program([f32(1000), F32], lambda b, *a: b.emit(scan(inner, 4, 1, 1), a))
+    made = check(jaxpr, (V, V), (True, False))
+    assert made.nonzero == (False, True)
+    assert count(made.jaxpr, p.NewRef) == big_zeros(made.jaxpr) == 0
+
+
+def test_a_local_reference_of_zeros_leaves_nothing_behind() -> None:
+    def body(b: Builder, x: Var) -> Sequence[Atom]:
+        r = b(p.NewRef(), number(0.0))
+        add(b, r, x)
+        return [get(b, r)]
+
+    made = check(program([F32], body), (V,))
+    assert count(made.jaxpr, p.Freeze) == 0
+
+
+class TestWideAccumulators:
+    """Cotangents of a narrow array can be summed up in a wider reference."""
+
+    def wide(self, jaxpr: Jaxpr, wants: Sequence[Want]) -> None:
+        made = transposed(jaxpr, wants)
+        narrow = transposed(jaxpr, [V if isinstance(w, GradRef) else w for w in wants])
+        asked = [t for t, w in zip(jaxpr.in_types, wants, strict=True) if isinstance(w, GradRef)]
+        bound = [t for t in made.jaxpr.in_types if isinstance(t, RefType)]
+        assert [t.dtype.name for t in bound] == ["float32"] * len(asked)
+        rng = np.random.default_rng(0)
+        args = values(jaxpr)
+        fixed = [x for x, w in zip(args, wants, strict=True) if w == N]
+        given = [random_value(rng, t) for t in jaxpr.out_types]
+        totals = [np.ones(t.shape, np.float32) for t in asked]
+        _, after = run(made.jaxpr, [*fixed, *totals, *given])
+        expected, _ = run(narrow.jaxpr, [*fixed, *given])
+        for have, want in zip(after, expected, strict=True):
+            # The narrow sums round after each of forty additions.
+            np.testing.assert_allclose(have, 1 + want.astype(np.float32), atol=0.1)
+
+    def test_dense_sparse_and_through_calls(self) -> None:
+        bf16 = array_type((40,), "bfloat16")
+
+        def part(b: Builder, i: Var, x: Var) -> Sequence[Atom]:
+            return [b(Gather(row((40,))), x, i)]
+
+        inner = program([I32, bf16], part)
+        looped = program(
+            [I32, bf16, bf16.update(shape=())],
+            lambda b, i, x, u: [b.inline_jaxpr(inner, [i, x])[0], u],
+        )
+
+        def body(b: Builder, i: Var, x: Var, y: Var) -> Sequence[Atom]:
+            outs = [b(ew.Neg(), x), b(Slice((1,), (5,)), x), *b.emit(Jit(inner), [i, x])]
+            outs += b.emit(Cond((inner, inner)), [i, i, x])
+            return [*outs, *b.emit(scan(looped, 40, 2, 0), [i, x, y])]
+
+        jaxpr = program([I32, bf16, bf16], body)
+        wide = GradRef(F32.dtype)
+        self.wide(jaxpr, (N, wide, wide))
+        assert big_zeros(transposed(jaxpr, (N, wide, wide)).jaxpr, 40) == 0
+
+    def test_a_dtype_that_does_not_fit_is_refused(self) -> None:
+        jaxpr = program([REF, array_type((), "complex64")], lambda b, r, x: [get(b, r), x])
+        for wants in (
+            (GradRef(I32.dtype), V),
+            (GradRef(np.dtype("float64")), V),
+            (R, GradRef(F32.dtype)),
+        ):
+            assert "cannot be summed up" in str(transpose(jaxpr, wants).failure())
+        assert repr(R) == "GradRef()"
+
+
 # Errors.
 
 
