@@ -1,0 +1,114 @@
+"""The commutation table, against a model: what a store and a log of the outside world show."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from effax.effects import (
+    Accum,
+    Alloc,
+    ArgIndex,
+    Effect,
+    Free,
+    Io,
+    Read,
+    Write,
+    changes_state,
+    commutes,
+)
+
+A, B = ArgIndex(0), ArgIndex(1)
+KINDS = (Read, Write, Accum, Free)
+
+TABLE = {
+    (Read, Read): True,
+    (Read, Write): False,
+    (Read, Accum): False,
+    (Read, Free): False,
+    (Write, Write): False,
+    (Write, Accum): False,
+    (Write, Free): False,
+    (Accum, Accum): True,
+    (Accum, Free): False,
+    (Free, Free): False,
+}
+
+
+def every_effect() -> list[Effect[ArgIndex]]:
+    made: list[Effect[ArgIndex]] = [kind(ref) for kind in (*KINDS, Alloc) for ref in (A, B)]
+    return [*made, Io("stdout"), Io("disk")]
+
+
+@pytest.mark.parametrize(("first", "second"), list(TABLE), ids=lambda kind: kind.word)
+def test_effects_on_one_reference(
+    first: type[Read[ArgIndex]], second: type[Read[ArgIndex]]
+) -> None:
+    assert commutes(first(A), second(A)) is TABLE[first, second]
+    assert commutes(second(A), first(A)) is TABLE[first, second]
+
+
+@pytest.mark.parametrize(("first", "second"), list(product(KINDS, KINDS)))
+def test_effects_on_different_references_commute(
+    first: type[Read[ArgIndex]], second: type[Read[ArgIndex]]
+) -> None:
+    assert commutes(first(A), second(B))
+
+
+def test_an_allocation_commutes_with_everything() -> None:
+    assert all(commutes(Alloc(A), effect) for effect in every_effect())
+    assert all(commutes(effect, Alloc(A)) for effect in every_effect())
+
+
+def test_host_effects_keep_their_order_on_one_channel_only() -> None:
+    assert not commutes(Io("stdout"), Io("stdout"))
+    assert commutes(Io("stdout"), Io("disk"))
+    assert all(commutes(Io("stdout"), kind(A)) for kind in KINDS)
+
+
+def test_commuting_is_symmetric() -> None:
+    for first, second in product(every_effect(), repeat=2):
+        assert commutes(first, second) == commutes(second, first)
+
+
+Op = tuple[str, int]
+
+
+def run(effects: tuple[Effect[ArgIndex], Effect[ArgIndex]], order: tuple[int, int]) -> object:
+    """What can be observed of two operations that are done in some order."""
+    store: dict[int, float | None] = {0: 1.0, 1: 2.0}
+    log: dict[str, list[int]] = {"stdout": [], "disk": []}
+    seen: dict[int, object] = {}
+    for i in order:
+        effect = effects[i]
+        if isinstance(effect, Io):
+            log[effect.channel].append(i)
+            continue
+        if isinstance(effect, Alloc):
+            continue
+        held = store[effect.ref]
+        if held is None:
+            seen[i] = "used after it was freed"
+        elif isinstance(effect, Read):
+            seen[i] = held
+        elif isinstance(effect, Write):
+            store[effect.ref] = 10.0 + i
+        elif isinstance(effect, Accum):
+            store[effect.ref] = held + 100.0 * (i + 1)
+        else:
+            store[effect.ref] = None
+    return store, log, seen
+
+
+@pytest.mark.parametrize(("first", "second"), list(product(every_effect(), repeat=2)), ids=repr)
+def test_effects_commute_exactly_if_no_order_of_them_can_be_told_apart(
+    first: Effect[ArgIndex], second: Effect[ArgIndex]
+) -> None:
+    same = run((first, second), (0, 1)) == run((first, second), (1, 0))
+    assert commutes(first, second) == same
+
+
+def test_who_can_notice() -> None:
+    noticed = {type(effect) for effect in every_effect() if changes_state(effect)}
+    assert noticed == {Write, Accum, Free, Io}
