@@ -88,7 +88,7 @@ def test_on_and_refs_ignore_allocations_and_the_host() -> None:
 
 
 def test_rows_commute_if_all_pairs_do() -> None:
-    reads, adds = row_of(Read(A), Read(B)]), Row([Accum(A), Accum(B))
+    reads, adds = row_of(Read(A), Read(B)), row_of(Accum(A), Accum(B))
     assert reads.commutes(reads)
     assert adds.commutes(adds)
     assert not reads.commutes(adds)
