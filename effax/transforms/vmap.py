@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
 from returns.result import Result
 
 from effax.effects import Accum, Alloc, ArgIndex, Write
@@ -99,7 +100,7 @@ def _vmap(
     jaxpr: Jaxpr, size: int, in_axes: Sequence[int | None], out_axes: Axes, book: RuleBook
 ) -> Vmapped:
     sources, targets = _checked(jaxpr, size, in_axes, out_axes)
-    return _vmap_cached(jaxpr, size, sources, targets, book)
+    return _vmap_cached(jaxpr, int(size), sources, targets, book)
 
 
 @lru_cache(maxsize=1024)
@@ -296,12 +297,11 @@ class _Engine:
 
     def _told(self, error: EffaxError, eqn: Eqn) -> None:
         """Tell an error at which equation it happened, and what its reference is called here."""
-        if isinstance(error, SharedWrite):
+        if isinstance(error, SharedWrite) and error.position < len(eqn.ins):
             ref = eqn.ins[error.position]
-            ids = [v.id for v in self.jaxpr.binders]
-            if isinstance(ref, Var) and ref.id in ids:
-                position = ids.index(ref.id)
-                error.name(self.jaxpr.name_of(position), position)
+            for i, v in enumerate(self.jaxpr.binders):
+                if v == ref:
+                    error.name(self.jaxpr.name_of(i), i)
         located(error, eqn)
 
 
@@ -390,7 +390,7 @@ def _checked(
         targets: tuple[int | None, ...] = (out_axes,) * n_outs
     else:
         targets = tuple(out_axes)
-    if type(size) is not int or size < 0:
+    if not _is_integer(size) or size < 0:
         raise TransformError(
             "vmap: the number of lanes is wrong",
             expected="an integer, at least 0",
@@ -410,15 +410,20 @@ def _checked(
     )
 
 
+def _is_integer(value: object) -> bool:
+    """Whether the value is an integer (and no boolean)."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def _counted(axis: int | None, lane: Type, name: str) -> int | None:
     """An axis of the batched type, counted from the front."""
     if axis is None:
         return None
     ndim = len(lane.shape) + 1
-    if type(axis) is not int or not -ndim <= axis < ndim:
+    if not _is_integer(axis) or not -ndim <= axis < ndim:
         raise TransformError(
             f"vmap: the batch axis of {name} does not exist",
             expected=f"None, or an integer from {-ndim} to {ndim - 1} ({lane} in one lane)",
             found=repr(axis),
         )
-    return axis % ndim
+    return int(axis) % ndim

@@ -23,6 +23,8 @@ from effax.ir.types import Type, ref_type, tangent_type, type_of_value
 from effax.transforms.jvp import jvp
 from effax.transforms.rulebook import EMPTY_BOOK, BatchBuilder, Linear, Never, RuleBuilder
 from effax.transforms.rules.book import DEFAULT_BOOK, FAMILIES
+from effax.transforms.transpose import transpose
+from effax.transforms.wants import GradRef, GradValue, NonLinear, Want
 from tests.unit.transforms.array_cases import ALL, DIFFERENTIABLE, Case, ints, normal
 
 STEP = 1e-6
@@ -135,6 +137,32 @@ def test_transpose_is_the_adjoint(case: Case, group: tuple[int, ...]) -> None:
             continue
         total = sum(pairing(next(found), xs[i]) for i in positions)
         np.testing.assert_allclose(total, pairing(ct, y), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("case", "group"), LINEAR, ids=str)
+def test_gradient_references_end_with_what_gradient_values_are(
+    case: Case, group: tuple[int, ...]
+) -> None:
+    """The pass on one application: ref after = ref before + the value that GradValue gives."""
+    program = single(case.prim, case.args)
+    (out,) = program.out_types
+    ct = tangent_like(np.zeros(out.shape, out.dtype), seed=30)
+    others = [a for i, a in enumerate(case.args) if i not in group]
+    sums: list[list[Value]] = []
+    for want in (GradValue(), GradRef()):
+        wants: list[Want] = [want if i in group else NonLinear() for i in range(len(case.args))]
+        made = transpose(program, wants).unwrap()
+        cells = [np.ones_like(case.args[i]) for i in group]
+        given = [*others, *cells] if isinstance(want, GradRef) else others
+        found = iter(evaluate(made.jaxpr, [*given, ct]))
+        if isinstance(want, GradRef):
+            sums.append(cells)
+        else:
+            sums.append(
+                [c + next(found) if has else c for c, has in zip(cells, made.nonzero, strict=True)]
+            )
+    for value, cell in zip(*sums, strict=True):
+        np.testing.assert_allclose(cell, value, rtol=1e-12)
 
 
 SPARSE = [

@@ -14,19 +14,22 @@ from effax.effects import Accum, ArgIndex, Write
 from effax.ir.build import Builder, lit
 from effax.ir.check import checked
 from effax.ir.errors import NotApplicable, TransformError
+from effax.ir.indexing import Indexer
 from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims import refs, shape
 from effax.ir.prims.control import Cond, Jit, Scan, While
+from effax.ir.prims.index import Gather
 from effax.ir.prims.reduce import ReduceSum
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import RefType, Type, array_type, ref_type
+from effax.ir.types import RefType, Type, array_type, ref_type, type_of_value
 from effax.transforms.discharge import discharge
 from effax.transforms.jvp import jvp
 from effax.transforms.lanes import SharedWrite
 from effax.transforms.rulebook import EMPTY_BOOK
 from effax.transforms.vmap import Vmapped, vmap
 from tests.unit.transforms import programs as p
+from tests.unit.transforms.array_cases import indexers
 from tests.unit.transforms.building import (
     Pick,
     Span,
@@ -386,6 +389,50 @@ def test_a_write_where_lanes_differ_names_the_reference(kind: str) -> None:
     assert "not clear whose value remains" in str(error)
     assert "batched argument" in str(error)
     assert error.equation is not None
+
+
+def indexing(indexer: Indexer, operands: Sequence[Value], kind: str, masked: bool) -> Jaxpr:
+    """Reads, writes or adds to a part of a reference, in one branch of two where ``masked``."""
+    cell = ref_type(p.f(4, 5, 3))
+    (part,) = Gather(indexer).evaluate(np.zeros((4, 5, 3)), *operands)
+    types: list[Type] = [cell, p.f(*part.shape), *map(type_of_value, operands)]
+
+    def use(b: Builder, r: Atom, value: Atom, *at: Atom) -> list[Atom]:
+        if kind == "add":
+            b.emit(refs.AddUpdate(indexer), [r, value, *at])
+            return [value]
+        if kind == "swap":
+            return [b(refs.Swap(indexer), r, value, *at)]
+        return [b(refs.Get(indexer), r, *at)]
+
+    def unused(b: Builder, r: Atom, value: Atom, *at: Atom) -> list[Atom]:
+        return [value]
+
+    if not masked:
+        return program(types, use)
+    branches = Cond((program(types, unused), program(types, use)))
+    return program([*types, B], lambda b, *args: b.emit(branches, [args[-1], *args[:-1]]))
+
+
+def rolled(x: Value) -> Value:
+    return np.stack([np.roll(x, lane) + np.asarray(lane, x.dtype) for lane in range(N)])
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("kind", ["get", "swap", "add"])
+@pytest.mark.parametrize(("indexer", "operands"), indexers())
+def test_every_indexer_on_a_reference(
+    indexer: Indexer, operands: tuple[Value, ...], kind: str, masked: bool
+) -> None:
+    jaxpr = indexing(indexer, operands, kind, masked)
+    mask = [np.array([True, False, True])] if masked else []
+    for flags in product((0, None), repeat=1 + len(operands)):
+        in_axes = [0, *flags, *[0] * masked]
+        lanes = arguments(jaxpr, in_axes)[:2]
+        at = [o if f is None else rolled(o) for o, f in zip(operands, flags[1:], strict=True)]
+        agrees(jaxpr, in_axes, [*lanes, *at, *mask])
+        if kind != "swap":
+            agrees(jaxpr, [None, *in_axes[1:]], [lanes[0][0], lanes[1], *at, *mask])
 
 
 # Predicates that differ between lanes.
