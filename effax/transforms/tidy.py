@@ -1,8 +1,9 @@
-"""What passes need to leave nothing dead behind in the programs that rules build."""
+"""What passes need to leave nothing dead behind in the programs that they build."""
 
 from __future__ import annotations
 
 from effax.ir.syntax import Jaxpr, Var
+from effax.transforms.dce import dce_once
 
 
 def used_variables(jaxpr: Jaxpr) -> frozenset[int]:
@@ -13,16 +14,6 @@ def used_variables(jaxpr: Jaxpr) -> frozenset[int]:
 
 
 def without_dead(jaxpr: Jaxpr) -> Jaxpr:
-    """The program without equations that change no state and whose results nobody uses.
-
-    One sweep, from the end: for templates, in which a reference is never made for nothing.
-    """
-    live = {a.id for a in jaxpr.outs if isinstance(a, Var)}
-    kept = []
-    for eqn in reversed(jaxpr.eqns):
-        if eqn.effects.changes_state or any(v.id in live for v in eqn.outs):
-            kept.append(eqn)
-            live.update(a.id for a in eqn.ins if isinstance(a, Var))
-    if len(kept) == len(jaxpr.eqns):
-        return jaxpr
-    return jaxpr.replace(eqns=reversed(kept))
+    """The program without what no result needs and nobody can observe; inputs stay."""
+    every_in, every_out = (True,) * len(jaxpr.binders), (True,) * len(jaxpr.outs)
+    return dce_once(jaxpr, every_out, every_in, every_in).jaxpr

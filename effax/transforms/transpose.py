@@ -28,7 +28,7 @@ from effax.ir.build import Builder, Where
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.indexing import whole
 from effax.ir.prims.elementwise import Add, ConvertElementType
-from effax.ir.prims.refs import AddUpdate, Freeze, Get, NewRef
+from effax.ir.prims.refs import AddUpdate, EmptyRef, Freeze, Get, NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.transforms.discharge import changed_refs
@@ -38,6 +38,7 @@ from effax.transforms.rulebook import RuleBook, book_or_default
 from effax.transforms.rules.common import zeros
 from effax.transforms.run import as_result, located
 from effax.transforms.spread import Mask
+from effax.transforms.tidy import without_dead
 from effax.transforms.transpose_template import (
     IN_REF,
     TransposeTemplate,
@@ -174,8 +175,11 @@ class _Engine:
             for v, want in zip(jaxpr.binders, self.wants, strict=True)
             if isinstance(want, GradValue)
         ]
-        outs = [ct for ct in values if ct is not None]
-        return Transposed(b.finish(outs), tuple([ct is not None for ct in values]))
+        made = b.finish([ct for ct in values if ct is not None])
+        if any(isinstance(eqn.prim, NewRef | EmptyRef) for eqn in self.todo.forward):
+            # Writes to a reference made here run forward; nobody may read what they write.
+            made = without_dead(made)
+        return Transposed(made, tuple([ct is not None for ct in values]))
 
     def _bind(self) -> list[tuple[Var, Var]]:
         """Bind nonlinear inputs, then gradient references.

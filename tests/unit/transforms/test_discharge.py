@@ -39,6 +39,7 @@ from tests.unit.transforms.building import (
     swap,
     values,
 )
+from tests.unit.transforms.programs import PROGRAMS
 
 
 def discharged(jaxpr: Jaxpr) -> Discharged:
@@ -346,6 +347,12 @@ def test_a_result_that_is_a_reference_is_refused() -> None:
 
 def test_equal_programs_give_equal_programs() -> None:
     assert discharged(scanned()).jaxpr == discharged(scanned()).jaxpr
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_programs_of_every_kind(name: str, seed: int) -> None:
+    assert_same(PROGRAMS[name](), seed)
 
 
 @pytest.mark.parametrize("n", [1000, 10000])

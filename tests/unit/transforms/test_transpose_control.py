@@ -1,0 +1,407 @@
+"""Transpose of control flow, and of what linearize makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from effax.ir.build import Builder
+from effax.ir.errors import NotApplicable
+from effax.ir.evaluate import evaluate
+from effax.ir.prims import elementwise as ew
+from effax.ir.prims import refs as p
+from effax.ir.prims.control import Cond, Jit, Scan, While
+from effax.ir.prims.index import Gather
+from effax.ir.prims.shape import BroadcastInDim, Slice
+from effax.ir.syntax import Atom, Jaxpr, Var
+from effax.ir.types import RefType, Type, is_inexact
+from effax.transforms.discharge import discharge
+from effax.transforms.linearize import linearize
+from effax.transforms.transpose import (
+    Want,
+    transpose,
+)
+from tests.unit.transforms.adjoint import (
+    DOT,
+    D,
+    N,
+    R,
+    T,
+    V,
+    big_zeros,
+    check,
+    only_accumulates,
+    plumbed,
+    refs_and_values_agree,
+    transposed,
+)
+from tests.unit.transforms.building import (
+    F32,
+    I32,
+    REF,
+    add,
+    check_bound,
+    count,
+    f32,
+    get,
+    number,
+    program,
+    ref,
+    row,
+    run,
+    scan,
+    show,
+    swap,
+    values,
+)
+from tests.unit.transforms.programs import PROGRAMS
+
+# Control flow.
+
+
+def nested(kind: str, inner: Jaxpr, wants: Sequence[Want]) -> tuple[Jaxpr, Sequence[Want]]:
+    """A linear program that calls ``inner``, and its wants."""
+    b = Builder(inner.in_types)
+    if kind == "jit":
+        return b.finish(b.emit(Jit(inner), b.binders)), wants
+    if kind == "scan":
+        made = b.emit(scan(inner, 3, len(b.binders), 0, reverse=True), b.binders)
+        return b.finish(made), wants
+    index = b.bind(I32)
+
+    def other(b: Builder, *a: Var) -> Sequence[Atom]:
+        zeros = [b(BroadcastInDim(t.shape, ()), number(0.0)) for t in inner.out_types]
+        return [
+            *zeros[:-1],
+            b(ew.Mul(), b(BroadcastInDim(inner.out_types[-1].shape, ()), a[-1]), a[0]),
+        ]
+
+    branches = (program(inner.in_types, other), inner)
+    return b.finish(b.emit(Cond(branches), [index, *b.binders[:-1]])), [*wants, N]
+
+
+def index_third(jaxpr: Jaxpr) -> Jaxpr:
+    c, i, r, x, k = jaxpr.in_types
+    return program([c, i, k, r, x], lambda b, c, i, k, r, x: b.inline_jaxpr(jaxpr, [c, i, r, x, k]))
+
+
+CALLEE = program(
+    [F32, I32, ref(4), F32],
+    lambda b, c, i, r, x: [plumbed(b, c, i, r, x)[0]],
+)
+
+
+@pytest.mark.parametrize("outer", ["jit", "cond", "scan"])
+@pytest.mark.parametrize("inner", ["jit", "cond", "scan"])
+@pytest.mark.parametrize("wants", [(N, N, R, V), (N, N, T, R), (N, N, D, V), (N, N, T, D)])
+def test_nested_control_flow(outer: str, inner: str, wants: Sequence[Want]) -> None:
+    def scalar(jaxpr: Jaxpr) -> Jaxpr:
+        if not any(t.shape for t in jaxpr.out_types):
+            return jaxpr
+
+        def body(b: Builder, *a: Var) -> Sequence[Atom]:
+            (y,) = b.inline_jaxpr(jaxpr, a)
+            return [b(Gather(row(y.type.shape, 1)), y)]
+
+        return program(jaxpr.in_types, body)
+
+    once, given = nested(inner, CALLEE, wants)
+    if inner == "cond":
+        # The linear value stays last: it is what the other branch of an outer cond uses.
+        once, given = index_third(once), [*given[:2], N, *given[2:4]]
+    for seed in (0, 1):
+        check(once, given, seed=seed)
+    twice, given = nested(outer, scalar(once), given)
+    for seed in (0, 1, 2):
+        check(twice, given, seed=seed)
+
+
+def loop_body(
+    b: Builder, c: Var, w: Var, s: Var, y: Var, z: Var, a: Var, r: Var, x: Var
+) -> Sequence[Atom]:
+    """consts c fixed, w and the reference s linear; carry y, z; scanned a fixed, r, x linear."""
+    add(b, s, b(ew.Mul(), y, a))
+    here = swap(b, r, b(ew.Add(), y, x))
+    new = b(ew.Add(), b(ew.Mul(), y, c), b(ew.Mul(), w, a))
+    return [b(ew.Add(), new, here), b(ew.Add(), z, get(b, s)), b(ew.Mul(), new, a), b(ew.Neg(), x)]
+
+
+LOOP_TYPES: list[Type] = [F32, F32, REF, F32, F32, f32(5), ref(5), f32(5)]
+LOOP = program(
+    LOOP_TYPES,
+    lambda b, *a: b.emit(
+        scan(program([F32, F32, REF, F32, F32, F32, REF, F32], loop_body), 5, 3, 2), a
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "wants",
+    [
+        (N, V, R, V, V, N, R, V),
+        (N, R, T, V, V, N, T, R),
+        (N, D, T, V, D, N, T, V),
+        (N, V, D, D, V, N, D, D),
+        (N, D, D, D, D, N, D, V),
+        (N, R, D, R, R, N, D, R),
+    ],
+)
+@pytest.mark.parametrize("cts", [None, (True, False, False, False), (False, False, True, False)])
+def test_scan(wants: Sequence[Want], cts: Sequence[bool] | None) -> None:
+    made = check(LOOP, wants, cts)
+    (loop,) = [e.prim for e in made.jaxpr.eqns if isinstance(e.prim, Scan)]
+    assert loop.reverse
+    check(
+        program(
+            LOOP_TYPES,
+            lambda b, *a: b.emit(Scan(LOOP.eqns[0].prim.subjaxprs()[0], 5, True, 3, 2), a),
+        ),
+        wants,
+        cts,
+    )
+
+
+def test_a_scan_only_carries_cotangents_that_are_not_zero() -> None:
+    def body(b: Builder, y: Var, z: Var, x: Var) -> Sequence[Atom]:
+        return [b(ew.Add(), y, x), b(ew.Add(), z, y), b(ew.Neg(), y)]
+
+    jaxpr = program(
+        [F32, F32, f32(4)], lambda b, *a: b.emit(scan(program([F32] * 3, body), 4, 0, 2), a)
+    )
+    made = check(jaxpr, (V, V, V), (False, False, True))
+    assert made.nonzero == (True, False, True)
+    (loop,) = [e.prim for e in made.jaxpr.eqns if isinstance(e.prim, Scan)]
+    assert loop.n_carry == 1
+    check(jaxpr, (V, V, V), (False, True, False))
+
+
+def test_constants_and_scanned_inputs_of_a_scan_use_the_references_that_are_given() -> None:
+    def body(b: Builder, w: Var, y: Var, u: Var) -> Sequence[Atom]:
+        return [b(ew.Add(), b(ew.Add(), y, b(Slice((0,), (4,)), w)), u)]
+
+    inner = program([f32(1000), f32(4), f32(4)], body)
+    jaxpr = program([f32(1000), f32(4), f32(6, 4)], lambda b, *a: b.emit(scan(inner, 6, 1, 1), a))
+    made = check(jaxpr, (R, V, R))
+    (loop,) = [e for e in made.jaxpr.eqns if isinstance(e.prim, Scan)]
+    assert [a.type for a in loop.ins] == [ref(1000), f32(4), ref(6, 4)]
+    assert len(loop.outs) == 1
+    assert count(made.jaxpr, p.NewRef, BroadcastInDim) == 0
+    refs_and_values_agree(jaxpr, (V, V, V))
+
+
+def test_microbatches() -> None:
+    """An outer scan closes over a gradient reference; an inner one scans over its layers."""
+    layers, width = 3, 2
+
+    def layer(b: Builder, y: Var, dw: Var, act: Var, w: Var) -> Sequence[Atom]:
+        return [b(ew.Add(), b(DOT, y, w), b(DOT, act, dw))]
+
+    inner = program([f32(1, width), f32(width, width), f32(1, width), f32(width, width)], layer)
+
+    def loss(b: Builder, acts: Var, ws: Var, dws: Var) -> Sequence[Atom]:
+        start = b(BroadcastInDim((1, width), ()), number(0.0))
+        return b.emit(scan(inner, layers, 0, 1), [start, dws, acts, ws])
+
+    stacked = f32(layers, width, width)
+    linear = program([f32(layers, 1, width), stacked, stacked], loss)
+    back = check(linear, (N, N, R))
+    assert only_accumulates(back, 2)
+
+    def process(b: Builder, ws: Var, acc: Var, acts: Var, ct: Var) -> Sequence[Atom]:
+        b.inline_jaxpr(back.jaxpr, [acts, ws, acc, ct])
+        return []
+
+    one = program([stacked, ref(*stacked.shape), f32(layers, 1, width), f32(1, width)], process)
+    n = 5
+    whole = program(
+        [stacked, ref(*stacked.shape), f32(n, layers, 1, width), f32(n, 1, width)],
+        lambda b, *a: b.emit(scan(one, n, 2, 0), a),
+    )
+    check_bound(whole)
+    outer = whole.eqns[0].prim.subjaxprs()[0]
+    (loop,) = [e for e in outer.eqns if isinstance(e.prim, Scan)]
+    # The accumulator of all layers is scanned: each iteration has its layer's slice.
+    assert ref(*stacked.shape) in [a.type for a in loop.ins]
+    assert count(whole, p.NewRef) == 0
+    assert stacked not in [v.type for e in outer.eqns for v in e.outs]
+
+    args = values(whole)
+    _, (total,) = run(whole, args)
+    expected = np.array(args[1])
+    by_value = transposed(linear, (N, N, V))
+    for acts, ct in zip(args[2], args[3], strict=True):
+        expected += run(by_value.jaxpr, [acts, args[0], ct])[0][0]
+    np.testing.assert_allclose(total, expected, rtol=1e-5)
+
+
+def test_branches_share_references_and_give_zeros_only_where_one_has_none() -> None:
+    types = [F32, f32(3), F32]
+
+    def first(b: Builder, c: Var, x: Var, y: Var) -> Sequence[Atom]:
+        return [b(ew.Mul(), y, c)]
+
+    def second(b: Builder, c: Var, x: Var, y: Var) -> Sequence[Atom]:
+        return [b(Gather(row((3,), 1)), x)]
+
+    branches = (program(types, first), program(types, second))
+    jaxpr = program([I32, *types], lambda b, *a: b.emit(Cond(branches), a))
+    for seed in range(3):
+        check(jaxpr, (N, N, V, V), seed=seed)
+        made = check(jaxpr, (N, N, R, R), seed=seed)
+        assert count(made.jaxpr, BroadcastInDim) == 0
+
+
+def test_a_loop_whose_linear_values_go_through() -> None:
+    cond = program([F32, F32, I32], lambda b, w, y, i: [b(ew.Lt(), i, number(3, I32))])
+    body = program([F32, F32, I32], lambda b, w, y, i: [y, b(ew.Add(), i, number(1, I32))])
+
+    def whole(b: Builder, w: Var, y: Var, i: Var) -> Sequence[Atom]:
+        return b.emit(While(cond, body, 1), [w, y, i])[:1]
+
+    check(program([F32, F32, I32], whole), (V, V, N))
+
+
+def test_a_loop_is_refused_with_the_remedy() -> None:
+    cond = program([F32, F32], lambda b, c, y: [b(ew.Lt(), c, c)])
+    body = program([F32, F32], lambda b, c, y: [b(ew.Mul(), y, c)])
+    jaxpr = program([F32, F32], lambda b, *a: b.emit(While(cond, body, 1), a))
+    error = transpose(jaxpr, (N, V)).failure()
+    assert isinstance(error, NotApplicable)
+    assert "fori_loop" in str(error)
+    assert "while" in str(error.equation)
+
+
+# What does not depend on linear inputs.
+
+
+def test_effects_on_fixed_references_run_once_and_in_order() -> None:
+    def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
+        add(b, r, c)
+        y = b(ew.Mul(), x, get(b, r))
+        swap(b, r, b(ew.Sin(), c))
+        return [b(ew.Mul(), y, get(b, r))]
+
+    jaxpr = program([REF, F32, F32], body)
+    made = check(jaxpr, (N, N, V))
+    args = values(jaxpr)
+    _, finals = run(jaxpr, args)
+    _, after = run(made.jaxpr, [args[0], args[1], np.asarray(1, np.float32)])
+    np.testing.assert_allclose(after, finals)
+    nothing = transposed(jaxpr, (N, N, D))
+    assert count(nothing.jaxpr, p.AddUpdate, p.Swap) == 2
+    assert count(nothing.jaxpr, ew.Mul) == 0
+
+
+def test_calls_that_are_linear_in_part_are_split() -> None:
+    """Fixed results and effects of a call come first, in their order."""
+
+    def held(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
+        add(b, r, c)
+        s = b(ew.Sin(), get(b, r))
+        return [s, b(ew.Mul(), x, s)]
+
+    inner = program([REF, F32, F32], held)
+
+    def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
+        s, y = b.emit(Jit(inner), [r, c, x])
+        add(b, r, s)
+        return [b(ew.Mul(), y, get(b, r))]
+
+    jaxpr = program([REF, F32, F32], body)
+    made = check(jaxpr, (N, N, V))
+    assert count(made.jaxpr, ew.Sin) == 1
+    args = values(jaxpr)
+    _, finals = run(jaxpr, args)
+    _, after = run(made.jaxpr, [args[0], args[1], np.asarray(1, np.float32)])
+    np.testing.assert_allclose(after, finals)
+
+
+def test_a_scan_that_carries_a_fixed_value_is_split() -> None:
+    def step(b: Builder, i: Var, y: Var, c: Var) -> Sequence[Atom]:
+        scaled = b(ew.Mul(), y, b(ew.Mul(), c, b(ew.ConvertElementType(F32.dtype), i)))
+        return [b(ew.Add(), i, number(1, I32)), b(ew.Add(), scaled, y)]
+
+    inner = program([I32, F32, F32], step)
+    jaxpr = program([I32, F32, f32(4)], lambda b, *a: b.emit(scan(inner, 4, 0, 2), a)[1:])
+    check(jaxpr, (N, V, N))
+
+
+def test_arguments_of_calls_are_computed_where_they_are_needed() -> None:
+    inner = program([F32, F32, F32], lambda b, c, x, y: [b(ew.Mul(), x, c), b(ew.Neg(), y)])
+
+    def body(b: Builder, c: Var, x: Var, y: Var) -> Sequence[Atom]:
+        return b.emit(Jit(inner), [b(ew.Sin(), b(ew.Cos(), c)), x, y])
+
+    assert count(check(program([F32] * 3, body), (N, V, V)).jaxpr, ew.Sin, ew.Cos) == 2
+
+
+def test_what_no_iteration_adds_to_gets_no_accumulator() -> None:
+    def step(b: Builder, w: Var, y: Var) -> Sequence[Atom]:
+        return [b(ew.Neg(), y), w]
+
+    inner = program([f32(1000), F32], step)
+    jaxpr = program([f32(1000), F32], lambda b, *a: b.emit(scan(inner, 4, 1, 1), a))
+    made = check(jaxpr, (V, V), (True, False))
+    assert made.nonzero == (False, True)
+    assert count(made.jaxpr, p.NewRef) == big_zeros(made.jaxpr) == 0
+
+
+def test_a_local_reference_of_zeros_leaves_nothing_behind() -> None:
+    def body(b: Builder, x: Var) -> Sequence[Atom]:
+        r = b(p.NewRef(), number(0.0))
+        add(b, r, x)
+        return [get(b, r)]
+
+    made = check(program([F32], body), (V,))
+    assert count(made.jaxpr, p.Freeze) == 0
+
+
+# Linearised programs.
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("variant", range(6))
+def test_reverse_mode(name: str, variant: int) -> None:
+    """What linearize makes is transposed; afterwards no reference is needed."""
+    jaxpr = PROGRAMS[name]()
+    mask = [is_inexact(t) for t in jaxpr.in_types]
+    lin = linearize(jaxpr, mask).unwrap()
+    args = [np.array(x) for x in values(jaxpr)]
+    outs = evaluate(lin.primal, args)
+    residuals = [r.pick(args, outs) for r in lin.residuals]
+    rng = np.random.default_rng(variant)
+    wants: list[Want] = [N] * len(residuals)
+    for type_ in jaxpr.in_types:
+        if isinstance(type_, RefType):
+            wants.append((T, R, D)[variant % 3])
+        elif is_inexact(type_):
+            wants.append((V, R, D)[rng.integers(2 if variant < 3 else 3)])
+    if name == "whiles" and (V in wants or R in wants):
+        assert isinstance(transpose(lin.linear, wants).failure(), NotApplicable)
+        return
+    made = check(lin.linear, wants, seed=variant, fixed=residuals)
+    if not {V, R, T} & {*wants}:
+        assert not made.jaxpr.eqns
+    pure = discharge(made.jaxpr).unwrap().jaxpr
+    check_bound(pure)
+    operands = [*residuals, *values(made.jaxpr, variant)[len(residuals) :]]
+    results, _ = run(made.jaxpr, operands)
+    same, _ = run(pure, operands)
+    for want, have in zip(results, same[: len(results)], strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-9, atol=1e-12)
+
+
+def test_nested_scans_are_transposed_once_a_level() -> None:
+    jaxpr = program([F32, F32], lambda b, c, y: [b(ew.Mul(), y, c)])
+    for _ in range(25):
+        inner = jaxpr
+        jaxpr = program([F32, F32], lambda b, *a: b.emit(scan(inner, 1, 1, 1), a))  # noqa: B023
+    check(jaxpr, (N, V))
+
+
+def test_equal_inputs_give_equal_programs() -> None:
+    wants = (N, V, R, V, V, N, R, V)
+    assert transposed(LOOP, wants).jaxpr == transposed(LOOP, wants).jaxpr
+    assert show(transposed(LOOP, wants).jaxpr) == show(transposed(LOOP, wants).jaxpr)
