@@ -76,20 +76,14 @@ def dce(
     n_ins, n_outs = len(jaxpr.binders), len(jaxpr.outs)
     used = (True,) * n_outs if used_outs is None else tuple(used_outs)
     keep = (keep_inputs,) * n_ins if isinstance(keep_inputs, bool) else tuple(keep_inputs)
-    return as_result(dce_jaxpr)(jaxpr, used, (True,) * n_ins, keep)
-
-
-@lru_cache(maxsize=4096)
-def dce_jaxpr(jaxpr: Jaxpr, used_outs: Mask, observed: Mask, keep: Mask) -> Dce:
-    """:func:`dce` for use inside of passes and rules: raises TransformError.
-
-    ``observed`` says of which input references somebody sees the contents afterwards.
-    """
-    return dce_once(jaxpr, used_outs, observed, keep)
+    return as_result(dce_once)(jaxpr, used, (True,) * n_ins, keep)
 
 
 def dce_once(jaxpr: Jaxpr, used_outs: Mask, observed: Mask, keep: Mask) -> Dce:
-    """:func:`dce_jaxpr` without a cache, for programs that nobody will ask for again."""
+    """:func:`dce_jaxpr` without a cache, as in ``jvp``.
+
+    ``observed`` says of which input references somebody sees the contents afterwards.
+    """
     if (len(used_outs), len(keep)) != (len(jaxpr.outs), len(jaxpr.binders)):
         raise TransformError(
             "dce needs one entry a result, and of `keep_inputs` one an input",
@@ -97,13 +91,17 @@ def dce_once(jaxpr: Jaxpr, used_outs: Mask, observed: Mask, keep: Mask) -> Dce:
             found=f"{len(used_outs)} and {len(keep)}",
         )
     outs = [a for a, used in zip(jaxpr.outs, used_outs, strict=True) if used]
-    sweep = _Sweep(jaxpr, outs, observed)
+    sweep = Sweep(jaxpr.binders, list(jaxpr.eqns), outs, observed, jaxpr.size)
     kept, changed = sweep.run()
     used_ins = tuple([sweep.needed[v.id] for v in jaxpr.binders])
     stay = [used or held for used, held in zip(used_ins, keep, strict=True)]
     if not changed and all(stay) and all(used_outs) and _is_numbered(jaxpr):
         return Dce(jaxpr, used_ins)
     return Dce(_reduced(jaxpr, stay, kept, outs), used_ins)
+
+
+dce_jaxpr = lru_cache(maxsize=4096)(dce_once)
+""":func:`dce` for use inside of passes and rules: raises TransformError."""
 
 
 def _reduced(
@@ -128,20 +126,30 @@ def _is_numbered(jaxpr: Jaxpr) -> bool:
     return True
 
 
-class _Sweep:
-    """One pass from the end: which variables are needed, and which contents are seen later."""
+class Sweep:
+    """One pass from the end: which variables are needed, and which contents are seen later.
 
-    def __init__(self, jaxpr: Jaxpr, outs: Sequence[Atom], observed: Mask) -> None:
-        self.eqns = list(jaxpr.eqns)
-        self.needed = [False] * jaxpr.size
+    Attributes:
+        needed: by number, whether a variable is needed.
+    """
+
+    def __init__(
+        self,
+        binders: Sequence[Var],
+        eqns: Sequence[Eqn],
+        outs: Sequence[Atom],
+        observed: Mask,
+        size: int,
+    ) -> None:
+        self.eqns = eqns
+        self.needed = [False] * size
         for a in outs:
             if isinstance(a, Var):
                 self.needed[a.id] = True
         self.frees = False
-        self.outer = {v.id for v in jaxpr.binders if isinstance(v.type, RefType)}
-        self.observed = {
-            v.id for v, seen in zip(jaxpr.binders, observed, strict=True) if seen
-        } & self.outer
+        self.outer = {v.id for v in binders if isinstance(v.type, RefType)}
+        seen = {v.id for v, has in zip(binders, observed, strict=True) if has}
+        self.observed = seen & self.outer
 
     def run(self) -> tuple[list[Eqn], bool]:
         """The equations that stay, and whether they are others than before."""

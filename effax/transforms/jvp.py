@@ -78,12 +78,15 @@ def jvp(
         book: the rules; the library's own where it is None.
     """
     wanted = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
-    return as_result(jvp_jaxpr)(jaxpr, tuple(tangents), wanted, book_or_default(book))
+    return as_result(jvp_once)(jaxpr, tuple(tangents), wanted, book_or_default(book))
 
 
-@lru_cache(maxsize=1024)
-def jvp_jaxpr(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, book: RuleBook) -> Jvp:
-    """:func:`jvp` for use inside of passes and rules: raises TransformError."""
+def jvp_once(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, book: RuleBook) -> Jvp:
+    """:func:`jvp_jaxpr` without a cache.
+
+    Equal programs share what is kept in caches. One that a user gave may come from other lines,
+    with other names, than its equal, and keeps those.
+    """
     wanted = (instantiate,) * len(jaxpr.outs) if isinstance(instantiate, bool) else instantiate
     if (len(tangents), len(wanted)) != (len(jaxpr.binders), len(jaxpr.outs)):
         raise TransformError(
@@ -98,6 +101,10 @@ def jvp_jaxpr(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, book: Rule
                 found=str(v.type),
             )
     return _Engine(jaxpr, tangents, book).run(wanted)
+
+
+jvp_jaxpr = lru_cache(maxsize=1024)(jvp_once)
+""":func:`jvp` for use inside of passes and rules: raises TransformError."""
 
 
 class _Engine:

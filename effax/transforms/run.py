@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -26,7 +28,8 @@ def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
     @wraps(run)
     def bounded(*args: A.args, **kwargs: A.kwargs) -> Result[T, TransformError]:
         try:
-            return Success(run(*args, **kwargs))
+            with _no_collections():
+                return Success(run(*args, **kwargs))
         except TransformError as error:
             return Failure(error)
         except EffaxError as error:
@@ -36,6 +39,22 @@ def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
             return Failure(wrapped)
 
     return bounded
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Keep Python's cycle collector away while a pass runs.
+
+    Programs are frozen and hold no cycles. On large ones the collector, which would look at all
+    of them again and again, costs as much as the pass.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def located(error: EffaxError, eqn: Eqn) -> EffaxError:

@@ -176,6 +176,9 @@ def _enter(
             outs[result] = True
         if flag and feed is not None:
             ins[feed] = True
+        # A loop without iterations gives back what it was given.
+        if result is not None and feed is not None and ins[feed]:
+            outs[result] = True
     return flow.control and region.decides and inside.outs[0]
 
 

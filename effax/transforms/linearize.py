@@ -1,0 +1,132 @@
+"""Linearisation: a program's values, and its derivative as a linear program.
+
+Before::
+
+    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b a in (c,) }
+
+The primal program gives the result and what the derivative needs; the linear program maps that
+and tangents to tangents (an input that is needed is passed as it is)::
+
+    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b a; d:f32[] = cos a in (c, d, b) }
+    { lambda a:f32[] b:f32[] c:f32[] ; d:f32[]. let
+        e:f32[] = mul d a
+        f:f32[] = mul e b
+        g:f32[] = mul c d
+        h:f32[] = add f g
+      in (h,) }
+
+It is ``jvp``, of which partial evaluation takes the part that tangents do not decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from returns.result import Result
+
+from effax.ir.errors import NotApplicable, TransformError
+from effax.ir.syntax import Jaxpr
+from effax.transforms.dce import Sweep
+from effax.transforms.halves import Halves, divide
+from effax.transforms.jvp import jvp_once
+from effax.transforms.partial_eval import FromInput, PartialEval, Residual, joined
+from effax.transforms.rulebook import RuleBook, book_or_default
+from effax.transforms.run import as_result
+from effax.transforms.spread import Mask
+
+
+class Linearized(NamedTuple):
+    """The result of :func:`linearize`.
+
+    Attributes:
+        primal: ``inputs -> (results, residuals that are neither inputs nor results)``.
+        linear: ``(residuals, tangents of inputs with one) -> tangents of results with one``.
+        in_tangents: which inputs have a tangent; the given mask.
+        out_tangents: which results have a tangent.
+        residuals: where each residual comes from: ``r.pick(inputs, primal's results)``.
+    """
+
+    primal: Jaxpr
+    linear: Jaxpr
+    in_tangents: Mask
+    out_tangents: Mask
+    residuals: tuple[Residual, ...]
+
+
+def linearize(
+    jaxpr: Jaxpr,
+    tangents: Sequence[bool],
+    instantiate: bool | Sequence[bool] = False,
+    book: RuleBook | None = None,
+) -> Result[Linearized, TransformError]:
+    """Split the derivative of ``jaxpr`` in what its inputs decide, and a linear program.
+
+    Type:     (a, b) -> c  =>  (a, b) -> (c, r)  and  (r, ta) -> tc     a has tangents
+    Effects:  those of the program are in the primal one, those on tangent refs in the linear one.
+    Laws:     tests/laws/test_linearize.py
+    Raises:   TransformError: as for ``jvp``; NotApplicable: values cannot be computed before
+              tangents, as in a ``while`` with host effects.
+    Source:   autodidax, part 4.
+
+    Args:
+        jaxpr: the program.
+        tangents: one entry an input: whether it has a tangent.
+        instantiate: for which results a tangent of zero is given as an array of zeros.
+        book: the rules; the library's own where it is None.
+    """
+    wanted = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
+    return as_result(linearize_once)(jaxpr, tuple(tangents), wanted, book_or_default(book))
+
+
+def linearize_once(
+    jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, book: RuleBook
+) -> Linearized:
+    """:func:`linearize_jaxpr` without a cache, as in ``jvp``."""
+    pushed = jvp_once(jaxpr, tangents, instantiate, book)
+    n_ins, n_outs = len(jaxpr.binders), len(jaxpr.outs)
+    known = (True,) * n_ins + (False,) * sum(tangents)
+    late = (False,) * n_outs + (True,) * sum(pushed.out_tangents)
+    halves = divide(pushed.jaxpr, known, None, late, book)
+    for i, has in enumerate(halves.known_outs[:n_outs]):
+        if not has:
+            raise NotApplicable(
+                f"linearize: result {i} cannot be computed before the tangents are there",
+                remedy="use jvp, which computes values and tangents together",
+            )
+    pe = joined(trimmed(halves))
+    _check_references(pe)
+    return Linearized(pe.known, pe.unknown, tangents, pushed.out_tangents, pe.residuals)
+
+
+linearize_jaxpr = lru_cache(maxsize=256)(linearize_once)
+""":func:`linearize` for use inside of passes and rules: raises TransformError."""
+
+
+def trimmed(halves: Halves) -> Halves:
+    """The halves without what the late one computes for nothing, and its residuals."""
+    jaxpr, known = halves.jaxpr, halves.known_ins
+    early_ins = [v for v, has in zip(jaxpr.binders, known, strict=True) if has]
+    late_ins = [v for v, has in zip(jaxpr.binders, known, strict=True) if not has]
+    late_ins = [*halves.residuals, *late_ins]
+    late = Sweep(late_ins, halves.late, halves.late_outs, (True,) * len(late_ins), halves.size)
+    late_eqns, _ = late.run()
+    residuals = [v for v in halves.residuals if late.needed[v.id]]
+    outs = [*halves.early_outs, *residuals]
+    early = Sweep(early_ins, halves.early, outs, (True,) * len(early_ins), halves.size)
+    early_eqns, _ = early.run()
+    return halves._replace(early=early_eqns, late=late_eqns, residuals=residuals)
+
+
+def _check_references(pe: PartialEval) -> None:
+    """Raises NotApplicable where the linear program would act on a reference of the primal one."""
+    for i in pe.unknown.effects.refs:
+        if i < len(pe.residuals):
+            source = pe.residuals[i]
+            assert isinstance(source, FromInput), "a reference is never a result"
+            raise NotApplicable(
+                f"linearize: the derivative reads or changes {pe.known.name_of(source.index)}, "
+                "a reference, after the program has run",
+                remedy="use jvp, which computes values and tangents together",
+            )
