@@ -1,0 +1,58 @@
+"""What generated programs may contain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from effax.ir.dtypes import DType, as_dtype
+
+CONTROL: Final = ("jit", "cond", "scan", "while")
+
+
+@dataclass(frozen=True)
+class Features:
+    """What programs may contain.
+
+    Attributes:
+        floats: the floating dtypes. Laws about numbers want float64 alone, for tolerances that
+            tell the wrong from the rounded.
+        ints: the integer dtypes; one that is signed and at least 32 bits wide among them.
+        refs: whether programs use references.
+        control: which of jit, cond, scan, while they use.
+        differentiable: whether their derivatives are those of their values everywhere: no
+            ``stop_gradient``, no jumps.
+        lowerable: whether they keep to what has one meaning on every machine: no order among
+            writes to one position, no overflow of conversions.
+        weak: whether types may be weak.
+        depth: how deep programs may hold programs.
+        steps: how many steps of growth there are at most, held programs included; a step is one
+            equation, sometimes a few.
+    """
+
+    floats: tuple[DType, ...] = (as_dtype("float64"),)
+    ints: tuple[DType, ...] = (as_dtype("int32"),)
+    refs: bool = True
+    control: tuple[str, ...] = CONTROL
+    differentiable: bool = False
+    lowerable: bool = False
+    weak: bool = False
+    depth: int = 2
+    steps: int = 12
+
+
+ANYTHING: Final = Features(
+    floats=(as_dtype("float64"), as_dtype("float32")),
+    ints=(as_dtype("int32"), as_dtype("int64"), as_dtype("uint8")),
+    weak=True,
+)
+"""Programs for laws that do not compare numbers to a tolerance."""
+
+NUMERIC: Final = Features()
+"""Programs in double precision."""
+
+SMOOTH: Final = Features(differentiable=True)
+"""Programs in double precision that differences can differentiate."""
+
+COMPILED: Final = Features(floats=(as_dtype("float32"),), lowerable=True, depth=1, steps=8)
+"""Programs that are lowered in 32 bits."""

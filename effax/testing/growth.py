@@ -1,0 +1,127 @@
+"""How a program grows: which steps there are, and how many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from effax.testing.choices import below_strategy
+from effax.testing.features import Features
+from effax.testing.grower import Grower
+from effax.testing.steps import control, elementwise, index, reduce, refs, shape
+
+Step = Callable[[Grower], object]
+
+LINEAR: Final[tuple[tuple[int, Step], ...]] = (
+    (2, elementwise.negate),
+    (4, elementwise.add),
+    (4, elementwise.mul),
+    (1, elementwise.div),
+    (2, elementwise.select),
+    (1, elementwise.select_many),
+    (1, elementwise.convert),
+    (2, reduce.sum_),
+    (1, reduce.cumulative),
+    (3, reduce.dot),
+    (1, shape.reshape),
+    (2, shape.broadcast),
+    (1, shape.transpose),
+    (1, shape.squeeze),
+    (2, shape.slice_),
+    (1, shape.concatenate),
+    (1, shape.pad),
+    (1, shape.reverse),
+    (1, shape.iota),
+    (2, shape.dynamic_slice),
+    (2, shape.dynamic_update_slice),
+    (3, index.gather),
+    (3, index.scatter),
+)
+"""Steps that keep linear what is, with their weights; the simplest first."""
+
+NONLINEAR: Final[tuple[tuple[int, Step], ...]] = (
+    (5, elementwise.smooth),
+    (2, elementwise.growing),
+    (1, elementwise.of_positive),
+    (1, elementwise.power),
+    (2, elementwise.extremum),
+    (2, elementwise.compare),
+    (2, elementwise.integers),
+    (1, elementwise.booleans),
+    (2, reduce.extremum),
+    (1, reduce.product),
+    (1, reduce.cumulative_extremum),
+    (1, reduce.position),
+    (1, reduce.sort),
+    (1, reduce.of_booleans),
+)
+
+OF_REFS: Final[tuple[tuple[int, Step], ...]] = (
+    (7, refs.get),
+    (7, refs.swap),
+    (7, refs.addupdate),
+    (4, refs.new),
+    (2, refs.empty),
+    (2, refs.consume),
+)
+
+OF_CONTROL: Final[dict[str, tuple[int, Callable[[Grower, control.Grow], None]]]] = {
+    "jit": (3, control.jit),
+    "cond": (4, control.cond),
+    "scan": (6, control.scan),
+    "while": (4, control.loop),
+}
+
+
+def grow(g: Grower, most: int) -> None:
+    """Let a program grow by at most so many steps, as far as the budget lasts."""
+    table = _table(g.features, g.theme, bool(g.linear), g.depth > 0)
+    for taken in range(most):
+        if g.budget[0] <= 0 or not (taken == 0 or g.choose.below(8)):
+            return
+        g.budget[0] -= 1
+        # Inside of one strategy: Hypothesis can leave a step out as a whole.
+        g.choose.draw(_step(g, table))
+
+
+@st.composite
+def _step(draw: DrawFn, g: Grower, table: tuple[Step, ...]) -> None:
+    table[draw(below_strategy(len(table)))](g)
+
+
+THEMES: Final[tuple[dict[str, int], ...]] = (
+    {},
+    {"refs": 3, "control": 2},
+    {"control": 4},
+    {"linear": 2, "refs": 2},
+)
+"""How much more often steps of a kind are taken in a program: what is rare meets what is rare."""
+
+
+@lru_cache(maxsize=256)
+def _table(features: Features, theme: int, linear: bool, deeper: bool) -> tuple[Step, ...]:
+    rows: dict[str, list[tuple[int, Step]]] = {"other": [], "linear": [*LINEAR]}
+    if linear:
+        few = ((2, elementwise.smooth), (1, elementwise.compare), (1, elementwise.integers))
+        rows["linear"] += few
+    else:
+        rows["other"] += NONLINEAR
+        if not features.differentiable:
+            rows["other"].append((1, elementwise.jumping))
+    if features.refs:
+        rows["refs"] = [*OF_REFS]
+    if deeper:
+        rows["control"] = [
+            (weight, partial(step, grow=grow))
+            for weight, step in (OF_CONTROL[name] for name in features.control)
+        ]
+    return tuple(
+        step
+        for kind, found in rows.items()
+        for weight, step in found
+        for _ in range(weight * THEMES[theme].get(kind, 1))
+    )

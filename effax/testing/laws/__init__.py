@@ -1,0 +1,68 @@
+"""The laws of transformations, as functions of programs.
+
+Each takes a program (and a seed for its inputs) and raises :class:`LawBroken` where it does not
+hold, with a report that has the program as a test, ready to paste.
+"""
+
+from __future__ import annotations
+
+from effax.testing.laws.discharge import (
+    discharge_is_observationally_equal,
+    discharge_of_pure_is_the_same,
+)
+from effax.testing.laws.jvp import (
+    jvp_has_the_chain_rule,
+    jvp_is_linear,
+    jvp_is_the_derivative,
+    jvp_keeps_values,
+)
+from effax.testing.laws.partial_eval import (
+    partial_eval_of_all_or_nothing,
+    partial_eval_recomposes,
+)
+from effax.testing.laws.simplify import (
+    dce_keeps_what_is_observed,
+    inline_keeps_what_is_observed,
+    observationally_equal,
+    simplifies,
+)
+from effax.testing.laws.transpose import (
+    transpose_adds_into_references,
+    transpose_is_adjoint,
+    transpose_is_its_own_inverse,
+    transpose_leaves_out_what_nobody_wants,
+    vjp_is_adjoint_to_jvp,
+)
+from effax.testing.laws.vmap import (
+    vmap_commutes_with_discharge,
+    vmap_commutes_with_jvp,
+    vmap_is_stacking,
+)
+from effax.testing.passes import Passes
+from effax.testing.report import LawBroken, law
+
+__all__ = [
+    "LawBroken",
+    "Passes",
+    "dce_keeps_what_is_observed",
+    "discharge_is_observationally_equal",
+    "discharge_of_pure_is_the_same",
+    "inline_keeps_what_is_observed",
+    "jvp_has_the_chain_rule",
+    "jvp_is_linear",
+    "jvp_is_the_derivative",
+    "jvp_keeps_values",
+    "law",
+    "observationally_equal",
+    "partial_eval_of_all_or_nothing",
+    "partial_eval_recomposes",
+    "simplifies",
+    "transpose_adds_into_references",
+    "transpose_is_adjoint",
+    "transpose_is_its_own_inverse",
+    "transpose_leaves_out_what_nobody_wants",
+    "vjp_is_adjoint_to_jvp",
+    "vmap_commutes_with_discharge",
+    "vmap_commutes_with_jvp",
+    "vmap_is_stacking",
+]

@@ -1,0 +1,48 @@
+"""Laws of the discharge of references."""
+
+from __future__ import annotations
+
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import RefType
+from effax.testing.passes import Passes
+from effax.testing.report import law
+from effax.testing.values import check_all, random_inputs, run
+
+
+def mentions_refs(jaxpr: Jaxpr) -> bool:
+    """Whether a reference occurs anywhere."""
+    types = [v.type for v in jaxpr.binders] + [v.type for e in jaxpr.eqns for v in e.outs]
+    return any(isinstance(t, RefType) for t in types) or any(
+        mentions_refs(inner) for eqn in jaxpr.eqns for inner in eqn.prim.subjaxprs()
+    )
+
+
+@law
+def discharge_is_observationally_equal(
+    jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
+) -> None:
+    """discharge(f)(x, contents) = (f(x), final contents); no reference is left"""
+    passes = passes or Passes()
+    done = passes.discharge(jaxpr)
+    assert not mentions_refs(done.jaxpr), f"a reference is left:\n{done.jaxpr}"
+    assert not done.jaxpr.effects, f"effects are left: {done.jaxpr.effects}"
+    refs = tuple(i for i, t in enumerate(jaxpr.in_types) if isinstance(t, RefType))
+    assert done.refs == refs, f"the references are {refs}, not {done.refs}"
+    inputs = random_inputs(jaxpr.in_types, seed)
+    expected = run(jaxpr, inputs)
+    found = run(done.jaxpr, inputs).outs
+    check_all("result", expected.outs, found[: done.n_outs])
+    new = dict(zip(done.changed, found[done.n_outs :], strict=True))
+    final = [new.get(i, inputs[i]) for i in refs]
+    check_all("final content of reference", expected.contents, final)
+
+
+@law
+def discharge_of_pure_is_the_same(jaxpr: Jaxpr, passes: Passes | None = None) -> None:
+    """discharge(f) is f, the same object, where f mentions no reference; so discharge is
+    idempotent"""
+    passes = passes or Passes()
+    done = passes.discharge(jaxpr)
+    if not mentions_refs(jaxpr):
+        assert done.jaxpr is jaxpr, "a pure program has changed"
+    assert passes.discharge(done.jaxpr).jaxpr is done.jaxpr, "a second discharge changes something"

@@ -1,0 +1,74 @@
+"""Laws of partial evaluation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from effax.effects import Io
+from effax.ir.evaluate import evaluate
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import RefType
+from effax.testing.passes import Passes
+from effax.testing.report import law
+from effax.testing.values import Outcome, check_outcomes, contents_of, random_inputs, run
+from effax.transforms.partial_eval import recompose
+from effax.transforms.spread import Mask
+
+
+def known_inputs(jaxpr: Jaxpr, seed: int) -> Mask:
+    """Which inputs are known: half of them; for seed 0 the arrays."""
+    rng = np.random.default_rng([seed, 3])
+    draws = [bool(rng.integers(0, 2)) for _ in jaxpr.binders]
+    if seed:
+        return tuple(draws)
+    return tuple(not isinstance(t, RefType) for t in jaxpr.in_types)
+
+
+@law
+def partial_eval_recomposes(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+    """unknown(residuals(known(x)), y) = f(x, y): results, references, types, order of effects"""
+    passes = passes or Passes()
+    known = known_inputs(jaxpr, seed)
+    rng = np.random.default_rng([seed, 4])
+    forced = tuple(bool(rng.integers(0, 4) == 0) for _ in jaxpr.outs)
+    made = passes.partial_eval(jaxpr, known, forced)
+    inputs = random_inputs(jaxpr.in_types, seed)
+    expected = run(jaxpr, inputs)
+
+    held = [np.array(x) for x in inputs]
+    early = evaluate(made.known, [x for x, has in zip(held, known, strict=True) if has])
+    residuals = [r.pick(held, early) for r in made.residuals]
+    rest = [x for x, has in zip(held, known, strict=True) if not has]
+    late = evaluate(made.unknown, [*residuals, *rest])
+    first, second = iter(early), iter(late)
+    outs = [np.array(next(first) if has else next(second)) for has in made.known_outs]
+    check_outcomes(expected, Outcome(outs, contents_of(jaxpr.in_types, held)))
+
+    for i, (has, force) in enumerate(zip(made.known_outs, forced, strict=True)):
+        assert not (has and force), f"result {i} was asked of the unknown half"
+    whole = recompose(made)
+    assert whole.in_types == jaxpr.in_types, f"inputs have other types:\n{whole}"
+    assert whole.out_types == jaxpr.out_types, f"results have other types:\n{whole}"
+    assert set(whole.effects) <= set(jaxpr.effects), (
+        f"effects {whole.effects}, which the program does not have: {jaxpr.effects}"
+    )
+    check_outcomes(expected, run(whole, inputs))
+
+
+@law
+def partial_eval_of_all_or_nothing(
+    jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
+) -> None:
+    """All inputs known: nothing is left for the unknown half. None known: it does everything
+    that any input decides."""
+    passes = passes or Passes()
+    made = passes.partial_eval(jaxpr, (True,) * len(jaxpr.binders))
+    assert not made.unknown.eqns, f"all is known, and this is left:\n{made.unknown}"
+    assert all(made.known_outs), f"all is known, and results are not: {made.known_outs}"
+    inputs = random_inputs(jaxpr.in_types, seed)
+    check_outcomes(run(jaxpr, inputs), run(recompose(made), inputs))
+
+    made = passes.partial_eval(jaxpr, (False,) * len(jaxpr.binders))
+    touched = [e for e in made.known.effects if not isinstance(e, Io)]
+    assert not touched, f"nothing is known, and the known half has effects: {made.known.effects}"
+    check_outcomes(run(jaxpr, inputs), run(recompose(made), inputs))

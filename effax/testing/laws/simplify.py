@@ -1,0 +1,105 @@
+"""Laws of passes that make programs smaller and mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from effax.ir.syntax import Jaxpr
+from effax.testing.passes import Passes
+from effax.testing.report import law
+from effax.testing.values import Outcome, check_outcomes, random_inputs, run
+from effax.transforms.spread import Mask
+
+
+def count(jaxpr: Jaxpr) -> int:
+    """The number of equations, those of held programs included as often as they are held."""
+    return sum(1 + sum(map(count, eqn.prim.subjaxprs())) for eqn in jaxpr.eqns)
+
+
+@law
+def observationally_equal(first: Jaxpr, second: Jaxpr, seed: int = 0) -> None:
+    """Two programs give the same results, and leave the same in every reference.
+
+    Args:
+        first: what is expected.
+        second: what is found, on the same inputs.
+        seed: of the inputs.
+    """
+    check_equal_programs(first, second, seed)
+
+
+def check_equal_programs(first: Jaxpr, second: Jaxpr, seed: int) -> None:
+    """:func:`observationally_equal`, for use inside of other laws."""
+    assert first.in_types == second.in_types, (
+        f"the inputs have other types: expected {first.in_types}, found {second.in_types}"
+    )
+    inputs = random_inputs(first.in_types, seed)
+    check_outcomes(run(first, inputs), run(second, inputs))
+
+
+@law
+def simplifies(
+    simplify: Callable[[Jaxpr], Jaxpr],
+    jaxpr: Jaxpr,
+    seed: int = 0,
+) -> None:
+    """p(f) = f in all that is observed, p(p(f)) = p(f), |p(f)| <= |f|
+
+    Args:
+        simplify: the pass.
+        jaxpr: the program.
+        seed: of the inputs.
+    """
+    check_simplifies(simplify, jaxpr, seed)
+
+
+def check_simplifies(simplify: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr, seed: int) -> None:
+    """:func:`simplifies`, for use inside of other laws."""
+    once = simplify(jaxpr)
+    check_equal_programs(jaxpr, once, seed)
+    twice = simplify(once)
+    assert twice == once, f"a second run changes the program again:\n{once}\n{twice}"
+    assert count(once) <= count(jaxpr), f"the program has grown:\n{once}"
+
+
+def used_results(jaxpr: Jaxpr, seed: int) -> Mask:
+    """Some of the results; all where the seed is 0."""
+    rng = np.random.default_rng(seed)
+    return tuple(bool(seed == 0 or rng.integers(0, 3)) for _ in jaxpr.outs)
+
+
+@law
+def dce_keeps_what_is_observed(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+    """dce(f, used) = f on the used results and on every reference; idempotent, never larger"""
+    passes = passes or Passes()
+    used = used_results(jaxpr, seed)
+    made, used_ins = passes.dce(jaxpr, used)
+    assert made.in_types == jaxpr.in_types, f"inputs are lost:\n{made}"
+    inputs = random_inputs(jaxpr.in_types, seed)
+    whole = run(jaxpr, inputs)
+    wanted = [x for x, flag in zip(whole.outs, used, strict=True) if flag]
+    check_outcomes(Outcome(wanted, whole.contents), run(made, inputs))
+    _check_unused_do_not_matter(made, used_ins, inputs, seed)
+    again = passes.dce(made, (True,) * len(made.outs)).jaxpr
+    assert again == made, f"a second run changes the program again:\n{made}\n{again}"
+    assert count(made) <= count(jaxpr), f"the program has grown:\n{made}"
+
+
+def _check_unused_do_not_matter(
+    jaxpr: Jaxpr, used_ins: Mask, inputs: list[np.ndarray], seed: int
+) -> None:
+    """What is said to be unused is: other values for it change no result."""
+    others = random_inputs(jaxpr.in_types, seed + 1)
+    mixed = [x if used else y for x, y, used in zip(inputs, others, used_ins, strict=True)]
+    check_outcomes(Outcome(run(jaxpr, inputs).outs, []), Outcome(run(jaxpr, mixed).outs, []))
+
+
+@law
+def inline_keeps_what_is_observed(
+    jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
+) -> None:
+    """inline(f) = f in all that is observed; idempotent, never larger"""
+    passes = passes or Passes()
+    check_simplifies(passes.inline, jaxpr, seed)

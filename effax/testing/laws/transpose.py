@@ -1,0 +1,307 @@
+"""Laws of transposition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from effax.ir.evaluate import evaluate
+from effax.ir.primitive import Value
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import RefType, Type, is_inexact
+from effax.testing.laws.jvp import differentiated, push, random_tangents
+from effax.testing.laws.simplify import count
+from effax.testing.passes import Passes
+from effax.testing.report import law
+from effax.testing.values import (
+    Differs,
+    Outcome,
+    check_all,
+    check_outcomes,
+    random_inputs,
+    random_value,
+    run,
+    tolerance,
+)
+from effax.transforms.spread import Mask
+from effax.transforms.wants import (
+    DontWant,
+    GradRef,
+    GradValue,
+    NonLinear,
+    Threaded,
+    Want,
+)
+
+
+class Pulled(NamedTuple):
+    """What a transposed program gives: one cotangent an input; None: not linear, or not asked."""
+
+    cts: list[Value | None]
+
+
+def full_wants(jaxpr: Jaxpr, linear: Mask) -> list[Want]:
+    """The cotangent of every linear input: as a value, or threaded through its reference."""
+    return [
+        NonLinear() if not has else Threaded() if isinstance(t, RefType) else GradValue()
+        for t, has in zip(jaxpr.in_types, linear, strict=True)
+    ]
+
+
+def pull(
+    passes: Passes,
+    jaxpr: Jaxpr,
+    wants: Sequence[Want],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    buffers: Sequence[Value | None],
+) -> list[Value | None]:
+    """Run a program transposed by the pass.
+
+    Args:
+        passes: the passes.
+        jaxpr: the program.
+        wants: one an input.
+        inputs: of which those that are not linear are given to it.
+        outs: the cotangents of the results of floats.
+        buffers: for each input that has a gradient reference, what that holds at first.
+
+    Returns:
+        One cotangent an input, or what its gradient reference holds in the end.
+    """
+    made = passes.transpose(jaxpr, wants)
+    fixed = [
+        np.array(x) for x, w in zip(inputs, wants, strict=True) if isinstance(w, NonLinear)
+    ]
+    held = [None if x is None else np.array(x) for x in buffers]
+    results = evaluate(made.jaxpr, [*fixed, *(x for x in held if x is not None), *outs])
+    given = (np.array(x) for x in results)
+    nonzero = iter(made.nonzero)
+    found: list[Value | None] = []
+    for type_, want, buffer in zip(jaxpr.in_types, wants, held, strict=True):
+        if isinstance(want, GradValue):
+            found.append(next(given) if next(nonzero) else np.zeros(type_.shape, type_.dtype))
+        else:
+            found.append(buffer)
+    return found
+
+
+def random_cotangents(types: Sequence[Type], seed: int) -> list[Value]:
+    """A cotangent for each type of floats."""
+    rng = np.random.default_rng([seed, 5])
+    return [np.array(random_value(rng, t)) for t in types if is_inexact(t)]
+
+
+def inner_product(xs: Sequence[Value | None], ys: Sequence[Value | None]) -> tuple[float, float]:
+    """The sum of the products of all elements, and the sum of their magnitudes."""
+    total = size = 0.0
+    for x, y in zip(xs, ys, strict=True):
+        if x is not None and y is not None:
+            product = np.asarray(x, np.float64) * np.asarray(y, np.float64)
+            total += float(product.sum())
+            size += float(np.abs(product).sum())
+    return total, size
+
+
+def check_products(left: tuple[float, float], right: tuple[float, float]) -> None:
+    """Raise Differs unless two inner products are equal up to rounding."""
+    scale = max(1.0, left[1], right[1])
+    if not np.isfinite(scale):
+        return
+    if abs(left[0] - right[0]) > tolerance(np.dtype(np.float64)) * scale:
+        raise Differs(f"<ct, f(x)> = {left[0]!r}, but <transpose(f)(ct), x> = {right[0]!r}")
+
+
+def linear_refs(jaxpr: Jaxpr, linear: Mask) -> list[int]:
+    """The positions of the linear inputs that are references."""
+    return [
+        i
+        for i, (t, has) in enumerate(zip(jaxpr.in_types, linear, strict=True))
+        if has and isinstance(t, RefType)
+    ]
+
+
+@law
+def transpose_is_adjoint(
+    jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
+) -> None:
+    """<ct, f(x)> = <transpose(f)(ct), x>, where x and f(x) include what references hold"""
+    passes = passes or Passes()
+    inputs = random_inputs(jaxpr.in_types, seed)
+    after = run_all(jaxpr, inputs)
+    cts = random_cotangents(jaxpr.out_types, seed)
+    refs = linear_refs(jaxpr, linear)
+    finals = dict(
+        zip(refs, random_cotangents([jaxpr.in_types[i] for i in refs], seed + 1), strict=True)
+    )
+    buffers = [finals.get(i) for i in range(len(inputs))]
+    found = pull(passes, jaxpr, full_wants(jaxpr, linear), inputs, cts, buffers)
+    floats = [y for y, t in zip(after.outs, jaxpr.out_types, strict=True) if is_inexact(t)]
+    left = inner_product(
+        [*cts, *finals.values()], [*floats, *(after.contents[i] for i in refs)]
+    )
+    given = [x if has else None for x, has in zip(inputs, linear, strict=True)]
+    check_products(left, inner_product(found, given))
+
+
+def run_all(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:
+    """Run a program; all inputs, as they are in the end, stand for the contents."""
+    held = [np.array(x) for x in inputs]
+    outs = [np.array(x) for x in evaluate(jaxpr, held)]
+    return Outcome(outs, held)
+
+
+@law
+def transpose_is_its_own_inverse(
+    jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
+) -> None:
+    """transpose(transpose(f)) = f"""
+    passes = passes or Passes()
+    once = passes.transpose(jaxpr, full_wants(jaxpr, linear))
+    n_fixed = linear.count(False)
+    n_refs = len(linear_refs(jaxpr, linear))
+    mask = tuple(i >= n_fixed for i in range(len(once.jaxpr.binders)))
+    assert all(isinstance(t, RefType) for t in once.jaxpr.in_types[n_fixed:][:n_refs])
+    inputs = random_inputs(jaxpr.in_types, seed)
+    fixed = [x for x, has in zip(inputs, linear, strict=True) if not has]
+    values = [
+        x
+        for x, t, has in zip(inputs, jaxpr.in_types, linear, strict=True)
+        if has and not isinstance(t, RefType)
+    ]
+    present = [x for x, has in zip(values, once.nonzero, strict=True) if has]
+    refs = linear_refs(jaxpr, linear)
+    buffers: list[Value | None] = [None] * len(mask)
+    buffers[n_fixed : n_fixed + n_refs] = [inputs[i] for i in refs]
+    filler = [np.zeros(t.shape, t.dtype) for t in once.jaxpr.in_types[n_fixed:]]
+    twice = pull(
+        passes, once.jaxpr, full_wants(once.jaxpr, mask), [*fixed, *filler], present, buffers
+    )
+    expected = run_all(jaxpr, inputs)
+    check_all("result", expected.outs, _present(twice[n_fixed + n_refs :]))
+    check_all(
+        "final content of linear reference",
+        [expected.contents[i] for i in refs],
+        _present(twice[n_fixed : n_fixed + n_refs]),
+    )
+
+
+def _present(values: Sequence[Value | None]) -> list[Value]:
+    return [x for x in values if x is not None]
+
+
+@law
+def transpose_adds_into_references(
+    jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
+) -> None:
+    """With GradRef a reference ends with what it held, plus the result of GradValue"""
+    passes = passes or Passes()
+    inputs = random_inputs(jaxpr.in_types, seed)
+    cts = random_cotangents(jaxpr.out_types, seed)
+    # The final contents of a GradRef input have a cotangent of zero.
+    zeros = [
+        np.zeros(t.shape, t.dtype) if has and isinstance(t, RefType) else None
+        for t, has in zip(jaxpr.in_types, linear, strict=True)
+    ]
+    expected = pull(passes, jaxpr, full_wants(jaxpr, linear), inputs, cts, zeros)
+    rng = np.random.default_rng([seed, 6])
+    wants: list[Want] = []
+    held: list[Value | None] = []
+    for type_, has in zip(jaxpr.in_types, linear, strict=True):
+        in_place = has and (isinstance(type_, RefType) or bool(rng.integers(0, 3)))
+        wants.append(GradRef() if in_place else GradValue() if has else NonLinear())
+        held.append(np.array(random_value(rng, type_)) if in_place else None)
+    found = pull(passes, jaxpr, wants, inputs, cts, held)
+    sums = [
+        x if x is None or y is None else np.asarray(x + y, x.dtype)
+        for x, y in zip(expected, held, strict=True)
+    ]
+    check_all("cotangent", _present(sums), _present(found))
+
+
+@law
+def transpose_leaves_out_what_nobody_wants(
+    jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
+) -> None:
+    """With DontWant for some inputs the other cotangents stay as they are, and no work is added"""
+    passes = passes or Passes()
+    inputs = random_inputs(jaxpr.in_types, seed)
+    cts = random_cotangents(jaxpr.out_types, seed)
+    rng = np.random.default_rng([seed, 7])
+    wants = [GradRef() if isinstance(w, Threaded) else w for w in full_wants(jaxpr, linear)]
+    zeros = [
+        np.zeros(t.shape, t.dtype) if isinstance(w, GradRef) else None
+        for t, w in zip(jaxpr.in_types, wants, strict=True)
+    ]
+    fewer: list[Want] = [
+        DontWant() if not isinstance(w, NonLinear) and rng.integers(0, 2) else w for w in wants
+    ]
+    kept = [not isinstance(w, DontWant) for w in fewer]
+    expected = pull(passes, jaxpr, wants, inputs, cts, zeros)
+    buffers = [x if has else None for x, has in zip(zeros, kept, strict=True)]
+    found = pull(passes, jaxpr, fewer, inputs, cts, buffers)
+    wanted = [x if has else None for x, has in zip(expected, kept, strict=True)]
+    check_all("cotangent", _present(wanted), _present(found))
+    less = passes.transpose(jaxpr, fewer).jaxpr
+    whole = passes.transpose(jaxpr, wants).jaxpr
+    assert count(less) <= count(whole), f"with fewer wants there is more work:\n{less}\n{whole}"
+    if all(isinstance(w, DontWant | NonLinear) for w in fewer):
+        assert not [e for e in less.eqns if not e.effects.changes_state], (
+            f"nothing is wanted, and work is left:\n{less}"
+        )
+
+
+@law
+def vjp_is_adjoint_to_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+    """<ct, df(x)(t)> = <vjp(f)(x)(ct), t>: jvp, then partial_eval, then transpose"""
+    passes = passes or Passes()
+    types = jaxpr.in_types
+    mask = differentiated(types, seed)
+    inputs = random_inputs(types, seed)
+    tangents = random_tangents(types, mask, seed)
+    pushed = push(passes, jaxpr, inputs, tangents)
+
+    made = passes.jvp(jaxpr, mask)
+    n_primals, n_outs = len(jaxpr.binders), len(jaxpr.outs)
+    n_tangents = len(made.jaxpr.binders) - n_primals
+    known = (True,) * n_primals + (False,) * n_tangents
+    halves = passes.partial_eval(made.jaxpr, known)
+    assert all(halves.known_outs[:n_outs]), "a primal result depends on tangents"
+    held = [np.array(x) for x in inputs]
+    early = evaluate(halves.known, held)
+    fixed = [np.array(r.pick(held, early)) for r in halves.residuals]
+    # Tangent results that no tangent reaches are known, and zero.
+    pairs = zip(halves.known_outs[n_outs:], _where(made.out_tangents), strict=True)
+    reached = [j for has, j in pairs if not has]
+    cts = random_cotangents([jaxpr.out_types[j] for j in reached], seed)
+
+    linear = halves.unknown
+    is_linear = (False,) * len(fixed) + (True,) * n_tangents
+    moved = [t for t in tangents if t is not None]
+    refs = linear_refs(linear, is_linear)
+    finals = random_cotangents([linear.in_types[i] for i in refs], seed + 1)
+    buffers: list[Value | None] = [None] * len(is_linear)
+    for i, ct in zip(refs, finals, strict=True):
+        buffers[i] = ct
+    given = [*fixed, *moved]
+    found = pull(passes, linear, full_wants(linear, is_linear), given, cts, buffers)
+    contents = [
+        x for x, t in zip(pushed.contents, _ref_types(types), strict=True) if is_inexact(t)
+    ]
+    left = inner_product([*cts, *finals], [*(pushed.outs[j] for j in reached), *contents])
+    check_products(left, inner_product(found[len(fixed) :], moved))
+
+
+def _where(mask: Sequence[bool]) -> list[int]:
+    return [i for i, has in enumerate(mask) if has]
+
+
+def _ref_types(types: Sequence[Type]) -> list[Type]:
+    return [t for t in types if isinstance(t, RefType)]
+
+
+def check_same_observations(first: Jaxpr, second: Jaxpr, inputs: Sequence[Value]) -> None:
+    """Raise Differs unless two programs do the same on these inputs."""
+    check_outcomes(run(first, inputs), run(second, inputs))

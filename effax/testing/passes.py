@@ -1,0 +1,87 @@
+"""The passes that a law is about, as one value: the library's own, or others in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from returns.result import Failure, Result, Success
+
+from effax.ir.errors import TransformError
+from effax.ir.syntax import Jaxpr
+from effax.transforms.dce import Dce, dce
+from effax.transforms.discharge import Discharged, discharge
+from effax.transforms.inline import inline
+from effax.transforms.jvp import Jvp, jvp
+from effax.transforms.partial_eval import PartialEval, partial_eval
+from effax.transforms.rulebook import RuleBook, book_or_default
+from effax.transforms.spread import Mask
+from effax.transforms.transpose import Transposed, transpose
+from effax.transforms.vmap import Vmapped, vmap
+from effax.transforms.wants import Want
+
+T = TypeVar("T")
+
+
+def unwrapped(result: Result[T, TransformError]) -> T:
+    """What a pass gives. Raises its TransformError."""
+    match result:
+        case Success(value):
+            return value
+        case Failure(error):
+            raise error
+    raise AssertionError("a Result is a Success or a Failure")
+
+
+@dataclass(frozen=True)
+class Passes:
+    """The passes that laws run; they raise TransformError.
+
+    Replace one (``dataclasses.replace``) to hold your own to the same laws, or give another rule
+    book to hold the rules of your own primitives to them.
+    """
+
+    book: RuleBook = field(default_factory=lambda: book_or_default(None))
+    jvp_with: Callable[[Jaxpr, Mask, RuleBook], Jvp] = field(
+        default=lambda jaxpr, mask, book: unwrapped(jvp(jaxpr, mask, book=book))
+    )
+    vmap_with: Callable[[Jaxpr, int, Sequence[int | None], RuleBook], Vmapped] = field(
+        default=lambda jaxpr, size, axes, book: unwrapped(vmap(jaxpr, size, axes, book=book))
+    )
+    partial_eval_with: Callable[[Jaxpr, Mask, Mask, RuleBook], PartialEval] = field(
+        default=lambda jaxpr, known, forced, book: unwrapped(
+            partial_eval(jaxpr, known, instantiate=forced, book=book)
+        )
+    )
+    transpose_with: Callable[[Jaxpr, Sequence[Want], RuleBook], Transposed] = field(
+        default=lambda jaxpr, wants, book: unwrapped(transpose(jaxpr, wants, book=book))
+    )
+    discharge_with: Callable[[Jaxpr, RuleBook], Discharged] = field(
+        default=lambda jaxpr, book: unwrapped(discharge(jaxpr, book))
+    )
+    dce: Callable[[Jaxpr, Mask], Dce] = field(
+        default=lambda jaxpr, used: unwrapped(dce(jaxpr, used))
+    )
+    inline: Callable[[Jaxpr], Jaxpr] = field(default=lambda jaxpr: unwrapped(inline(jaxpr)))
+
+    def jvp(self, jaxpr: Jaxpr, mask: Mask) -> Jvp:
+        """The program differentiated with respect to the inputs of the mask."""
+        return self.jvp_with(jaxpr, mask, self.book)
+
+    def vmap(self, jaxpr: Jaxpr, size: int, axes: Sequence[int | None]) -> Vmapped:
+        """The program batched, every result along its leading axis."""
+        return self.vmap_with(jaxpr, size, axes, self.book)
+
+    def partial_eval(self, jaxpr: Jaxpr, known: Mask, forced: Mask | None = None) -> PartialEval:
+        """The program split; ``forced`` says which results the unknown half gives anyway."""
+        wanted = (False,) * len(jaxpr.outs) if forced is None else forced
+        return self.partial_eval_with(jaxpr, known, wanted, self.book)
+
+    def transpose(self, jaxpr: Jaxpr, wants: Sequence[Want]) -> Transposed:
+        """The program transposed, with a cotangent for every result of floats."""
+        return self.transpose_with(jaxpr, wants, self.book)
+
+    def discharge(self, jaxpr: Jaxpr) -> Discharged:
+        """The program without references."""
+        return self.discharge_with(jaxpr, self.book)

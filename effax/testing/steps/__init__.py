@@ -1,0 +1,1 @@
+"""Steps of growth, by family of primitives."""

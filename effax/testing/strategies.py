@@ -1,0 +1,198 @@
+"""Hypothesis strategies for types, programs and inputs.
+
+Programs are well typed by construction and shrink to few equations::
+
+    from hypothesis import given
+    from effax.testing import laws
+    from effax.testing.strategies import programs
+
+
+    @given(programs(), st.integers(0, 999))
+    def test_my_pass(jaxpr, seed):
+        laws.observationally_equal(jaxpr, my_pass(jaxpr), seed)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from effax.ir.dtypes import DType, as_dtype, is_float
+from effax.ir.syntax import Atom, Jaxpr, Var
+from effax.ir.types import ArrayType, Shape, Type, array_type, ref_type
+from effax.testing.choices import Choices
+from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
+from effax.testing.grower import Grower
+from effax.testing.growth import THEMES, grow
+from effax.testing.steps.refs import consume_rest
+
+__all__ = [
+    "ANYTHING",
+    "COMPILED",
+    "NUMERIC",
+    "SMOOTH",
+    "Features",
+    "array_types",
+    "compositions",
+    "linear_programs",
+    "programs",
+    "ref_types",
+    "seeds",
+    "shapes",
+    "types",
+]
+
+SHAPES: Final[tuple[Shape, ...]] = (
+    (),
+    (3,),
+    (2,),
+    (2, 3),
+    (3, 2),
+    (2, 2),
+    (1,),
+    (3, 3),
+    (2, 1),
+    (2, 3, 2),
+    (4,),
+    (0,),
+    (0, 2),
+)
+
+DTYPES: Final[tuple[DType, ...]] = tuple(
+    map(
+        as_dtype,
+        (
+            *("float32", "int32", "bool", "float64", "bfloat16", "float16", "complex64"),
+            *("int8", "int16", "int64", "uint8", "uint32", "complex128"),
+        ),
+    )
+)
+
+shapes: Final[SearchStrategy[Shape]] = st.sampled_from(SHAPES)
+"""Small shapes, the simplest first; empty ones and rank 0 among them."""
+
+seeds: Final[SearchStrategy[int]] = st.integers(0, 999)
+"""Seeds of the inputs and directions that laws take; 0 differentiates and batches everything."""
+
+
+def array_types(dtypes: Sequence[DType] = DTYPES, weak: bool = True) -> SearchStrategy[ArrayType]:
+    """Types of arrays.
+
+    Args:
+        dtypes: those that the arrays may have.
+        weak: whether scalars may be weak.
+    """
+    strong = st.builds(array_type, shapes, st.sampled_from(dtypes))
+    if not weak:
+        return strong
+    return strong | st.builds(array_type, st.just(()), st.sampled_from(dtypes), st.just(True))
+
+
+def ref_types(dtypes: Sequence[DType] = DTYPES) -> SearchStrategy[Type]:
+    """Types of references."""
+    return st.builds(ref_type, array_types(dtypes, weak=False))
+
+
+def types(dtypes: Sequence[DType] = DTYPES) -> SearchStrategy[Type]:
+    """Types of arrays and of references."""
+    return array_types(dtypes) | ref_types(dtypes)
+
+
+@st.composite
+def programs(
+    draw: DrawFn,
+    features: Features = NUMERIC,
+    in_types: Sequence[Type] | None = None,
+    steps: int = 8,
+) -> Jaxpr:
+    """Programs of a few equations, well typed.
+
+    Args:
+        draw: given by Hypothesis.
+        features: what they may contain.
+        in_types: the types of their inputs; drawn where it is None.
+        steps: how many steps the outermost program grows by at most.
+    """
+    choose = Choices(draw)
+    wanted = _in_types(choose, features) if in_types is None else in_types
+    g = Grower(choose, features, wanted, theme=choose.below(len(THEMES)))
+    grow(g, steps)
+    consume_rest(g)
+    return g.finish(_outs(g))
+
+
+def _in_types(choose: Choices, features: Features) -> list[Type]:
+    wanted: list[Type] = [_in_type(choose, features, float_only=True)]
+    for _ in range(choose.pick((1, 2, 0, 3))):
+        wanted.append(_in_type(choose, features))
+    if features.refs:
+        for _ in range(choose.pick((0, 1, 2, 1))):
+            inner = _in_type(choose, features, float_only=choose.chance(75))
+            wanted.insert(choose.below(len(wanted) + 1), ref_type(inner))
+    return wanted
+
+
+def _in_type(choose: Choices, features: Features, float_only: bool = False) -> ArrayType:
+    shape = choose.pick(SHAPES)
+    floats = features.floats
+    dtypes = floats if float_only else (*floats, *floats, *features.ints, as_dtype("bool"))
+    dtype = choose.pick(dtypes)
+    weak = features.weak and not shape and choose.chance(25)
+    return array_type(shape, dtype, weak)
+
+
+def _outs(g: Grower) -> list[Atom]:
+    """Most of what nothing uses, and sometimes an input, a literal, or a result twice."""
+    outs: list[Atom] = list(g.leaves()[-5:])
+    if g.choose.chance(20) and g.arrays:
+        outs.append(g.choose.pick(g.arrays))
+    if g.choose.chance(5):
+        outs.append(g.literal(g.features.floats[0]))
+    return outs
+
+
+@st.composite
+def linear_programs(
+    draw: DrawFn, features: Features = NUMERIC, steps: int = 7
+) -> tuple[Jaxpr, tuple[bool, ...]]:
+    """Programs that are linear in some of their inputs, and which those are.
+
+    All results are linear. References that are not linear are not written.
+    """
+    choose = Choices(draw)
+    dtype = features.floats[0]
+    kinds: list[tuple[Type, bool]] = [
+        (array_type(choose.pick(SHAPES), dtype), True)
+        for _ in range(1 + choose.below(3))
+    ]
+    kinds += [(_in_type(choose, features), False) for _ in range(choose.below(3))]
+    if features.refs:
+        kinds += [
+            (ref_type(array_type(choose.pick(SHAPES), dtype)), True)
+            for _ in range(choose.pick((0, 1, 2)))
+        ]
+    wanted, linear = zip(*kinds, strict=True)
+    g = Grower(choose, features, wanted, linear, theme=choose.below(len(THEMES)))
+    grow(g, steps)
+    consume_rest(g)
+    outs = [v for v in g.leaves() if g.is_linear(v) and is_float(v.type.dtype)][-4:]
+    if choose.chance(20):
+        outs += [v for v in g.b.binders if g.is_linear(v) and isinstance(v.type, ArrayType)][:1]
+    return g.finish(outs), linear
+
+
+@st.composite
+def compositions(draw: DrawFn, features: Features = SMOOTH) -> tuple[Jaxpr, Jaxpr]:
+    """Two programs of which the second takes the results of the first, then its references."""
+    first = draw(programs(features, steps=4))
+    refs = [t for t in first.in_types if not isinstance(t, ArrayType)]
+    second = draw(programs(features, in_types=(*first.out_types, *refs), steps=4))
+    return first, second
+
+
+def is_local(v: Var) -> bool:
+    """Whether the variable is an array."""
+    return isinstance(v.type, ArrayType)

@@ -1,0 +1,131 @@
+"""Values for programs: random inputs, running them, and comparing what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from effax.ir.dtypes import DType, family, is_inexact_dtype
+from effax.ir.evaluate import evaluate
+from effax.ir.primitive import Value
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import RefType, Type
+
+
+class Outcome(NamedTuple):
+    """All that can be observed of a run: results, and final contents of references.
+
+    Attributes:
+        outs: one array a result.
+        contents: one array an input that is a reference, in order.
+    """
+
+    outs: list[Value]
+    contents: list[Value]
+
+
+class Differs(AssertionError):
+    """Two values that should be equal are not."""
+
+
+def random_value(rng: np.random.Generator, type_: Type) -> Value:
+    """A value of moderate size; of few decimals, to be read in a report."""
+    shape, dtype = type_.shape, type_.dtype
+    match family(dtype):
+        case "bool":
+            return rng.integers(0, 2, shape).astype(bool) | np.zeros(shape, bool)
+        case "int":
+            return np.asarray(rng.integers(-2, 5, shape), dtype)
+        case "uint":
+            return np.asarray(rng.integers(0, 5, shape), dtype)
+        case "complex":
+            parts = rng.uniform(-2, 2, (2, *shape)).round(3)
+            return np.asarray(parts[0] + 1j * parts[1], dtype)
+        case "float":
+            return np.asarray(rng.uniform(-2, 2, shape).round(3), dtype)
+    return np.zeros(shape, dtype)
+
+
+def random_inputs(types: Sequence[Type], seed: int) -> list[Value]:
+    """One value an input; for a reference, a buffer of its own."""
+    rng = np.random.default_rng(seed)
+    return [np.array(random_value(rng, type_)) for type_ in types]
+
+
+def run(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:
+    """Run a program; the inputs stay as they are."""
+    held = [np.array(x) for x in inputs]
+    outs = [np.array(x) for x in evaluate(jaxpr, held)]
+    return Outcome(outs, contents_of(jaxpr.in_types, held))
+
+
+def contents_of(types: Sequence[Type], values: Sequence[Value]) -> list[Value]:
+    """Those of the values that are of references."""
+    return [x for x, t in zip(values, types, strict=True) if isinstance(t, RefType)]
+
+
+def check_equal(what: str, expected: Value, found: Value, scale: float = 0.0) -> None:
+    """Raise Differs unless the values have one type and are equal up to rounding.
+
+    Args:
+        what: what they are, for the message.
+        expected: what should have been.
+        found: what is.
+        scale: a magnitude of which rounding may be a part, beside that of what is expected.
+    """
+    expected, found = np.asarray(expected), np.asarray(found)
+    if (expected.shape, expected.dtype) != (found.shape, found.dtype):
+        raise Differs(
+            f"{what} has another type: expected {_type(expected)}, found {_type(found)}"
+        )
+    if not is_inexact_dtype(expected.dtype):
+        same = bool(np.array_equal(expected, found))
+    else:
+        same = _close(expected, found, scale)
+    if not same:
+        raise Differs(f"{what} differs:\n  expected {shown(expected)}\n  found    {shown(found)}")
+
+
+def check_outcomes(expected: Outcome, found: Outcome) -> None:
+    """Raise Differs unless the same was observed."""
+    check_all("result", expected.outs, found.outs)
+    check_all("final content of reference", expected.contents, found.contents)
+
+
+def check_all(what: str, expected: Sequence[Value], found: Sequence[Value]) -> None:
+    """Raise Differs unless the values are equal in pairs."""
+    if len(expected) != len(found):
+        raise Differs(f"expected {len(expected)} of {what}, found {len(found)}")
+    for i, (x, y) in enumerate(zip(expected, found, strict=True)):
+        check_equal(f"{what} {i}", x, y)
+
+
+def tolerance(dtype: DType) -> float:
+    """How much of its magnitude a value may be off after a program has run."""
+    eps = np.finfo(np.float32 if dtype.kind == "V" else dtype).eps
+    return 1e-7 if eps < 1e-10 else 2e-3
+
+
+def _close(expected: Value, found: Value, scale: float) -> bool:
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        x, y = expected.astype(wide), found.astype(wide)
+        finite = np.isfinite(x) & np.isfinite(y)
+        largest = float(np.abs(x[finite]).max(initial=1.0))
+        limit = tolerance(expected.dtype) * max(largest, scale)
+        near = np.abs(x - y) <= limit
+        same = (x == y) | (np.isnan(x) & np.isnan(y))
+    return bool(np.all(np.where(finite, near, same)))
+
+
+def _type(x: Value) -> str:
+    return f"{x.dtype}{list(x.shape)}"
+
+
+def shown(x: Value) -> str:
+    """A value, as an expression that makes it again."""
+    with np.printoptions(precision=17, floatmode="unique", threshold=10_000):
+        text = np.array2string(x, separator=", ").replace("\n", " ")
+    return f"np.array({text}, {x.dtype.name!r})" if x.size else f"np.zeros({x.shape}, {x.dtype.name!r})"
