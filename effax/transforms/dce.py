@@ -257,7 +257,7 @@ def _narrow(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
     """What is needed of a primitive that holds programs; the same object where all of it is."""
     made = _NARROW[type(prim)](prim, used, observed)
     before, after = prim.subjaxprs(), made.prim.subjaxprs()
-    same = all(old is new for old, new in zip(before, after, strict=True))
+    same = all(old == new for old, new in zip(before, after, strict=True))
     if same and all(made.ins) and all(made.outs):
         return Narrowed(prim, made.ins, made.outs)
     return made

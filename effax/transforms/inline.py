@@ -20,6 +20,7 @@ from returns.result import Result
 
 from effax.ir.build import Builder
 from effax.ir.errors import TransformError
+from effax.ir.primitive import Primitive
 from effax.ir.prims.control import Jit
 from effax.ir.prims.elementwise import ConvertElementType
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
@@ -49,9 +50,9 @@ def inline_once(jaxpr: Jaxpr, which: Which | None) -> Jaxpr:
     if not any(eqn.prim.subjaxprs() for eqn in jaxpr.eqns):
         return jaxpr
     b = Builder(jaxpr.in_types)
-    outs = _Calls(b, which).run(jaxpr)
-    made = b.finish(outs, jaxpr.n_consts, jaxpr.names)
-    return jaxpr if made == jaxpr else made
+    calls = _Calls(b, which)
+    outs = calls.run(jaxpr)
+    return b.finish(outs, jaxpr.n_consts, jaxpr.names) if calls.changed else jaxpr
 
 
 inline_jaxpr = lru_cache(maxsize=1024)(inline_once)
@@ -81,6 +82,7 @@ class _Calls:
         self.b = b
         self.which = which
         self.stack: list[_Frame] = []
+        self.changed = False
 
     def run(self, jaxpr: Jaxpr) -> list[Atom]:
         self.enter(jaxpr, list(self.b.binders), None)
@@ -107,17 +109,24 @@ class _Calls:
         for eqn in frame.eqns:
             ins = [frame.value(a) for a in eqn.ins]
             if isinstance(eqn.prim, Jit) and (self.which is None or self.which(eqn)):
+                self.changed = True
                 self.enter(eqn.prim.jaxpr, ins, eqn)
                 return True
-            held = eqn.prim.subjaxprs()
-            prim = eqn.prim
-            if held:
-                prim = prim.with_subjaxprs([inline_jaxpr(inner, self.which) for inner in held])
             types = tuple([v.type for v in eqn.outs])
+            prim = self.held_inlined(eqn.prim)
             made = self.b.emit_typed(prim, tuple(ins), types, eqn.effects, eqn.source)
             for v, w in zip(eqn.outs, made, strict=True):
                 frame.env[v.id] = w
         return False
+
+    def held_inlined(self, prim: Primitive) -> Primitive:
+        """The primitive with calls inlined in the programs that it holds."""
+        before = prim.subjaxprs()
+        after = [inline_jaxpr(held, self.which) for held in before]
+        if all(old == new for old, new in zip(before, after, strict=True)):
+            return prim
+        self.changed = True
+        return prim.with_subjaxprs(after)
 
 
 def fitted(b: Builder, atom: Atom, type_: Type) -> Atom:
