@@ -196,7 +196,7 @@ def _join(nodes: Sequence[str]) -> str:
     raise TypeError(f"no common dtype for {', '.join(nodes)}")
 
 
-_WEAK_DTYPE: Final[dict[str, str]] = {"i*": "int", "f*": "float", "c*": "complex"}
+_WEAK_DTYPE: Final[dict[str, str]] = {"i*": "int64", "f*": "float64", "c*": "complex128"}
 
 
 def promote(operands: Sequence[tuple[DType, bool]], wide: bool = False) -> tuple[DType, bool]:
@@ -214,9 +214,10 @@ def promote(operands: Sequence[tuple[DType, bool]], wide: bool = False) -> tuple
 
 @lru_cache(maxsize=4096)
 def _promote(operands: tuple[tuple[DType, bool], ...], wide: bool) -> tuple[DType, bool]:
-    first = operands[0]
-    if all(dtype == first[0] for dtype, _ in operands):
-        return first[0], all(weak for _, weak in operands)
+    weak = all(weak for _, weak in operands)
+    first = operands[0][0]
+    if all(dtype == first for dtype, _ in operands):
+        return (first if wide else canonical(first)), weak
     strong = {dtype for dtype, weak in operands if not weak}
     if len(strong) == 1 and (only := next(iter(strong))).name not in _LATTICE:
         # A narrow float meets weak scalars in its own dtype.
@@ -226,16 +227,13 @@ def _promote(operands: tuple[tuple[DType, bool], ...], wide: bool) -> tuple[DTyp
     unknown = [d for d, weak in operands if not weak and d.name not in _LATTICE]
     if unknown:
         raise TypeError(f"{unknown[0]} promotes to no other dtype; convert it explicitly")
-    node = _join([_node(*operand) for operand in operands])
+    # Weak operands alone meet as if they were strong, and stay weak.
+    node = _join([d.name if weak else _node(d, w) for d, w in operands])
     if node in _WEAK_DTYPE:
-        weak_here = [d for d, weak in operands if weak and _WEAK_NODE[family(d)] == node]
-        wanted = max((d.itemsize for d in weak_here), default=8)
-        default = {"i*": "int32", "f*": "float32", "c*": "complex64"}[node]
-        doubled = {"i*": "int64", "f*": "float64", "c*": "complex128"}[node]
-        narrow = as_dtype(default)
-        return (as_dtype(doubled) if wide and wanted > narrow.itemsize else narrow), True
-    dtype = as_dtype(node)
-    return (dtype if wide else canonical(dtype)), False
+        dtype, weak = as_dtype(_WEAK_DTYPE[node]), True
+    else:
+        dtype = as_dtype(node)
+    return (dtype if wide else canonical(dtype)), weak
 
 
 _NARROWED: Final[dict[str, str]] = {

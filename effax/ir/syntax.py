@@ -136,7 +136,7 @@ class Jaxpr:
     ) -> None:
         put = object.__setattr__
         put(self, "binders", tuple(binders))
-        put(self, "eqns", pvector(eqns))
+        put(self, "eqns", eqns if isinstance(eqns, PVector) else pvector(eqns))
         put(self, "outs", tuple(outs))
         put(self, "n_consts", n_consts)
         put(self, "names", tuple(names))

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from typing import Any, ClassVar
+
+import pytest
+from pyrsistent import PVector
+
+from effax.effects import Accum, ArgIndex, Io, Read, Row, Write
+from effax.ir.build import Builder
+from effax.ir.dtypes import as_dtype
+from effax.ir.prims.elementwise import Add, Mul, Neg
+from effax.ir.prims.refs import Freeze, NewRef, Swap
+from effax.ir.source import SavedSource
+from effax.ir.syntax import Eqn, Jaxpr, Lit, Var, alpha_eq, has_host_effects, renumbered
+from effax.ir.types import array_type
+from tests.unit.ir.building import ALL, F32, REF, VEC, WEAK, chain, nested, program, writer
+
+PROGRAMS = [chain(4), writer(), nested()]
+
+
+def test_literals_are_equal_when_their_bits_are() -> None:
+    assert Lit(0.0, F32) != Lit(-0.0, F32)
+    assert Lit(math.nan, F32) == Lit(float("nan"), F32)
+    assert len({Lit(math.nan, F32), Lit(-math.nan, F32)}) == 1
+    assert Lit(1.0, F32) != Lit(1.0, WEAK)
+    assert Lit(True, array_type((), "bool")) != Lit(1, array_type((), "int32"))
+    assert Lit(0j, array_type((), "complex64")) != Lit(-0j, array_type((), "complex64"))
+    assert Lit(1.0, F32) != 1.0
+
+
+def test_a_literal_is_immutable() -> None:
+    with pytest.raises(AttributeError, match="immutable"):
+        Lit(1.0, F32).value = 2.0
+
+
+def test_a_literal_is_copied_as_itself() -> None:
+    for lit in (Lit(-0.0, F32), Lit(math.nan, WEAK)):
+        assert pickle.loads(pickle.dumps(lit)) == copy.deepcopy(lit) == lit
+        assert hash(pickle.loads(pickle.dumps(lit))) == hash(lit)
+
+
+@pytest.mark.parametrize("make", [lambda: chain(4), writer, nested])
+def test_equal_builds_are_equal_programs(make: Any) -> None:
+    first, second = make(), make()
+    assert first is not second
+    assert first == second
+    assert hash(first) == hash(second)
+    assert {first: 1}[second] == 1
+
+
+def test_different_programs_are_different() -> None:
+    assert len(set(PROGRAMS)) == len(PROGRAMS)
+    assert chain(4) != chain(5)
+    assert chain(4) != chain(4).replace(n_consts=1)
+    assert chain(4) != chain(4).replace(outs=[chain(4).binders[0]])
+    assert chain(4) != "{ lambda ; . let in () }"
+
+
+def test_where_an_equation_came_from_and_what_arguments_are_called_do_not_count() -> None:
+    plain = chain(3)
+    told = plain.replace(
+        eqns=[eqn._replace(source=SavedSource("f.py", 3, "f")) for eqn in plain.eqns],
+        names=("x", "y"),
+    )
+    assert told == plain
+    assert hash(told) == hash(plain)
+    assert told.name_of(1) == "y"
+    assert plain.name_of(1) == "argument 1"
+
+
+class CountingPrimitive(Neg):
+    """Counts how often it is hashed."""
+
+    name = "counting"
+    hashes: ClassVar[int] = 0
+
+    def __hash__(self) -> int:
+        CountingPrimitive.hashes += 1
+        return 7
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def test_a_program_is_hashed_once() -> None:
+    b = Builder([F32])
+    jaxpr = b.finish([b(CountingPrimitive(), b.binders[0])])
+    assert hash(jaxpr) == hash(jaxpr)
+    before = CountingPrimitive.hashes
+    assert before > 0
+    assert len({jaxpr, jaxpr}) == 1
+    assert CountingPrimitive.hashes == before
+
+
+def test_a_program_is_immutable() -> None:
+    jaxpr = chain(2)
+    with pytest.raises(AttributeError, match="replace"):
+        jaxpr.outs = ()
+    with pytest.raises(AttributeError, match="immutable"):
+        del jaxpr.outs
+    assert isinstance(jaxpr.eqns, PVector)
+    assert isinstance(jaxpr.binders, tuple)
+    assert jaxpr.eqns.append(jaxpr.eqns[0]) is not jaxpr.eqns
+
+
+def test_what_is_not_replaced_is_shared() -> None:
+    jaxpr = chain(4)
+    assert jaxpr.replace(outs=jaxpr.binders).eqns is jaxpr.eqns
+    assert jaxpr.replace(eqns=jaxpr.eqns[:2]).binders is jaxpr.binders
+
+
+@pytest.mark.parametrize("jaxpr", PROGRAMS, ids=["chain", "writer", "nested"])
+def test_programs_are_pickled_and_copied(jaxpr: Jaxpr) -> None:
+    for made in (pickle.loads(pickle.dumps(jaxpr)), copy.deepcopy(jaxpr)):
+        assert made == jaxpr
+        assert hash(made) == hash(jaxpr)
+        assert [e.effects for e in made.eqns] == [e.effects for e in jaxpr.eqns]
+        assert [v.type for v in made.binders] == list(jaxpr.in_types)
+
+
+def test_the_size_is_that_of_an_environment() -> None:
+    assert chain(4).size == 6
+    assert Jaxpr([], [], []).size == 0
+    assert Jaxpr([Var(9, F32)], [], []).size == 10
+
+
+def test_effects_of_a_program_name_its_binders() -> None:
+    read, write, accum = (kind(ArgIndex(0)) for kind in (Read, Write, Accum))
+    assert writer().effects == Row((read, write, accum))
+    assert nested().effects == Row((Read(ArgIndex(1)), Write(ArgIndex(1))))
+    assert not chain(3).effects
+
+
+def test_a_program_that_uses_its_own_references_only_is_pure() -> None:
+    def body(b: Builder, x: Var) -> list[Var]:
+        r = b(NewRef(), x)
+        b.emit(Swap(ALL), [r, x])
+        return [b(Freeze(), r)]
+
+    assert not program([VEC], body).effects
+
+
+def test_host_effects_are_found() -> None:
+    io: Row[ArgIndex] = Row([Io("stdout")])
+    assert has_host_effects(io)
+    assert not has_host_effects(writer().effects)
+    eqn = Eqn(Neg(), (), (), io)
+    assert has_host_effects(Jaxpr([], [eqn, eqn], []).effects)
+
+
+def renamed(jaxpr: Jaxpr, shift: int) -> Jaxpr:
+    """The program with other numbers."""
+
+    def new(atom: Any) -> Any:
+        return atom if isinstance(atom, Lit) else Var(atom.id * 2 + shift, atom.type)
+
+    eqns = [
+        e._replace(ins=tuple(map(new, e.ins)), outs=tuple(map(new, e.outs))) for e in jaxpr.eqns
+    ]
+    return jaxpr.replace([new(v) for v in jaxpr.binders], eqns, [new(a) for a in jaxpr.outs])
+
+
+@pytest.mark.parametrize("jaxpr", PROGRAMS, ids=["chain", "writer", "nested"])
+def test_programs_are_alpha_equal_up_to_the_numbers_of_variables(jaxpr: Jaxpr) -> None:
+    other = renamed(jaxpr, 5)
+    assert other != jaxpr
+    assert alpha_eq(jaxpr, other)
+    assert renumbered(other) == jaxpr == renumbered(jaxpr)
+
+
+def test_programs_that_differ_in_more_are_not_alpha_equal() -> None:
+    x, y = Var(0, F32), Var(1, F32)
+    first = Jaxpr([x, y], [Eqn(Add(), (x, y), (Var(2, F32),))], [Var(2, F32)])
+    assert not alpha_eq(first, first.replace(outs=[x]))
+    assert not alpha_eq(first, first.replace(eqns=[Eqn(Add(), (y, x), (Var(2, F32),))]))
+    assert not alpha_eq(first, first.replace(eqns=[Eqn(Mul(), (x, y), (Var(2, F32),))]))
+    assert not alpha_eq(chain(3), writer())
+
+
+def test_types_of_a_program() -> None:
+    assert writer().in_types == (REF, array_type((), "int32"), VEC)
+    assert writer().out_types == (VEC, F32)
+    assert as_dtype("float32") == writer().out_types[0].dtype
