@@ -38,6 +38,9 @@ class Nullary(Primitive):
         assert isinstance(cls._instance, cls)
         return cls._instance
 
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a primitive is immutable: cannot set {name}")
+
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), ())
 

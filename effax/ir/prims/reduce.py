@@ -52,6 +52,8 @@ def _accumulated(
 
 @dataclass(frozen=True, slots=True)
 class ReduceSum(Reduction):
+    """The sum of the elements; 0 of none."""
+
     name: ClassVar[str] = "reduce_sum"
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
@@ -60,6 +62,8 @@ class ReduceSum(Reduction):
 
 @dataclass(frozen=True, slots=True)
 class ReduceProd(Reduction):
+    """The product of the elements; 1 of none."""
+
     name: ClassVar[str] = "reduce_prod"
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
@@ -145,6 +149,8 @@ class ArgReduction(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class Argmax(ArgReduction):
+    """The index of the first greatest element, or of the first nan."""
+
     name: ClassVar[str] = "argmax"
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
@@ -154,6 +160,8 @@ class Argmax(ArgReduction):
 
 @dataclass(frozen=True, slots=True)
 class Argmin(ArgReduction):
+    """The index of the first least element, or of the first nan."""
+
     name: ClassVar[str] = "argmin"
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
@@ -191,18 +199,24 @@ class Cumulative(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class CumSum(Cumulative):
+    """Running sums."""
+
     name: ClassVar[str] = "cumsum"
     ufunc: ClassVar[np.ufunc] = np.add
 
 
 @dataclass(frozen=True, slots=True)
 class CumProd(Cumulative):
+    """Running products."""
+
     name: ClassVar[str] = "cumprod"
     ufunc: ClassVar[np.ufunc] = np.multiply
 
 
 @dataclass(frozen=True, slots=True)
 class CumMax(Cumulative):
+    """Running maxima; nan from the first nan on."""
+
     name: ClassVar[str] = "cummax"
     accepts: ClassVar[frozenset[str]] = ORDERED
     ufunc: ClassVar[np.ufunc] = np.maximum
@@ -210,6 +224,8 @@ class CumMax(Cumulative):
 
 @dataclass(frozen=True, slots=True)
 class CumMin(Cumulative):
+    """Running minima; nan from the first nan on."""
+
     name: ClassVar[str] = "cummin"
     accepts: ClassVar[frozenset[str]] = ORDERED
     ufunc: ClassVar[np.ufunc] = np.minimum

@@ -1,0 +1,218 @@
+"""One application, at least, of every primitive: what tests that go over all of them run on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from effax.ir.build import typing_of
+from effax.ir.dtypes import as_dtype, family
+from effax.ir.indexing import Indexer, Mode, Pick, Span, row, whole
+from effax.ir.primitive import Primitive, Value
+from effax.ir.prims import custom, reduce, shape
+from effax.ir.prims import elementwise as e
+from effax.ir.prims.control import Cond, Jit, Scan, While
+from effax.ir.prims.index import Gather, Scatter, ScatterAdd
+from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
+from effax.ir.registry import own_primitives
+from effax.ir.syntax import Eqn, Jaxpr, Var
+from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
+from tests.unit.ir.building import chain, nested, program
+
+INT32 = as_dtype("int32")
+PARTS: dict[str, tuple[str, ...]] = {
+    "bool": ("bool",),
+    "int": ("int8", "int32"),
+    "uint": ("uint8",),
+    "float": ("float32", "bfloat16"),
+    "complex": ("complex64",),
+}
+
+
+class Sample(NamedTuple):
+    """A primitive and the types of its arguments."""
+
+    prim: Primitive
+    ins: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"{self.prim.name}-{'-'.join(map(str, self.ins))}"
+
+    @property
+    def eqn(self) -> Eqn:
+        """The application on arguments a, b, c, ..."""
+        outs, effects = typing_of(self.prim, self.ins)
+        args = [Var(i, t) for i, t in enumerate(self.ins)]
+        results = [Var(len(args) + i, t) for i, t in enumerate(outs)]
+        return Eqn(self.prim, tuple(args), tuple(results), effects)
+
+    @property
+    def program(self) -> Jaxpr:
+        """A program of that equation alone; results that are references are kept inside."""
+        eqn = self.eqn
+        outs = [v for v in eqn.outs if isinstance(v.type, ArrayType)]
+        return Jaxpr([a for a in eqn.ins if isinstance(a, Var)], [eqn], outs)
+
+
+def arr(sizes: str, dtype: str = "float32", weak: bool = False) -> ArrayType:
+    """The array type of sizes such as ``2,3``."""
+    return array_type([int(n) for n in sizes.split(",") if n], dtype, weak)
+
+
+def elementwise() -> list[Sample]:
+    """Elementwise primitives without parameters, in every family of dtypes they take."""
+    return [
+        Sample(prim(), (arr("2,3", dtype),) * prim.arity)
+        for prim in own_primitives().values()
+        if issubclass(prim, e.Elementwise)
+        for kind in sorted(prim.accepts)
+        for dtype in PARTS.get(kind, ())
+    ]
+
+
+WHOLE, AT = whole((4, 3)), row((4, 3))
+DROPPED = Indexer((Pick(None), Span(2, 3, -1)), Mode.DROP)
+MIXED = Indexer((Span(None, 2, 2), Pick(1)))
+INDEX, INDICES = arr("", "int32"), arr("5", "int32")
+TABLE = arr("4,3")
+REF = ref_type(TABLE)
+
+CONVERSIONS = [
+    Sample(e.Abs(), (arr("3", "complex64"),)),
+    Sample(e.Abs(), (arr("3", weak=True),)),
+    Sample(e.Real(), (arr("3", "complex64"),)),
+    Sample(e.Imag(), (arr("3", "complex128"),)),
+    Sample(e.Complex(), (arr("3"), arr("3"))),
+    Sample(e.IntegerPow(3), (arr("3", "int8"),)),
+    Sample(e.IntegerPow(-2), (arr("3"),)),
+    Sample(e.ConvertElementType(as_dtype("bfloat16")), (arr("3", "int32"),)),
+    Sample(e.ConvertElementType(INT32, True), (arr("3"),)),
+    Sample(e.BitcastConvertType(as_dtype("uint32")), (arr("3"),)),
+    Sample(e.SelectN(), (arr("3", "bool"), arr("3"), arr("3"))),
+    Sample(e.SelectN(), (INDEX, arr("3"), arr("3"), arr("3"))),
+    Sample(e.Add(), (arr("2,3", weak=True), arr("", weak=True))),
+]
+
+SHAPES = [
+    Sample(shape.Reshape((3, 2)), (arr("2,3"),)),
+    Sample(shape.BroadcastInDim((4, 3), (1,)), (arr("3"),)),
+    Sample(shape.BroadcastInDim((), ()), (arr(""),)),
+    Sample(shape.Transpose((1, 0)), (arr("2,3"),)),
+    Sample(shape.Squeeze((0,)), (arr("1,3"),)),
+    Sample(shape.ExpandDims((0, 2)), (arr("3"),)),
+    Sample(shape.Concatenate(0), (arr("2"), arr("3"))),
+    Sample(shape.Pad(((1, -1, 2), (0, 0, 0))), (arr("2,3"), arr(""))),
+    Sample(shape.Rev((0,)), (arr("3", "bool"),)),
+    Sample(shape.Slice((0, 1), (2, 3)), (arr("2,3"),)),
+    Sample(shape.Slice((0,), (5,), (2,)), (arr("5"),)),
+    Sample(shape.Iota(INT32, (3, 2), 1), ()),
+    Sample(shape.DynamicSlice((2, 2)), (arr("2,3"), INDEX, INDEX)),
+    Sample(shape.DynamicUpdateSlice(), (arr("2,3"), arr("1,2"), INDEX, INDEX)),
+]
+
+DOT = (((1,), (0,)), ((), ()))
+REDUCTIONS = [
+    *(
+        Sample(prim((0,)), (arr("2,3"),))
+        for prim in (reduce.ReduceSum, reduce.ReduceProd, reduce.ReduceMax, reduce.ReduceMin)
+    ),
+    *(
+        Sample(prim((0, 1)), (arr("2,3", dtype),))
+        for prim in (reduce.ReduceAnd, reduce.ReduceOr)
+        for dtype in ("bool", "uint8")
+    ),
+    *(Sample(prim(1, INT32), (arr("2,3"),)) for prim in (reduce.Argmax, reduce.Argmin)),
+    Sample(reduce.Argmax(0, INT32), (arr("3"),)),
+    *(
+        Sample(prim(0, reverse), (arr("3", dtype),))
+        for prim in (reduce.CumSum, reduce.CumProd, reduce.CumMax, reduce.CumMin)
+        for reverse, dtype in ((False, "int8"), (True, "bfloat16"))
+    ),
+    Sample(reduce.Sort(0, 2), (arr("3"), arr("3", "int32"), arr("3", "complex64"))),
+    Sample(reduce.DotGeneral(DOT), (arr("2,3"), arr("3,4"))),
+    Sample(
+        reduce.DotGeneral(DOT, as_dtype("float32"), "highest"),
+        (arr("2,3", "bfloat16"), arr("3,4", "bfloat16")),
+    ),
+]
+
+INDEXED = [
+    Sample(Gather(WHOLE), (TABLE,)),
+    Sample(Gather(AT), (TABLE, INDEX)),
+    Sample(Gather(DROPPED), (TABLE, INDICES)),
+    Sample(Scatter(MIXED), (TABLE, arr("2"), INDEX)),
+    Sample(ScatterAdd(DROPPED), (TABLE, arr("5,3"), INDICES)),
+    Sample(Get(WHOLE), (REF,)),
+    Sample(Get(MIXED), (REF, INDEX)),
+    Sample(Swap(WHOLE), (REF, TABLE)),
+    Sample(Swap(AT), (REF, arr("3"), INDEX)),
+    Sample(AddUpdate(WHOLE), (REF, TABLE)),
+    Sample(AddUpdate(DROPPED), (REF, arr("5,3"), INDICES)),
+]
+
+REFERENCES = [
+    Sample(NewRef(), (arr("3"),)),
+    Sample(EmptyRef(TABLE), ()),
+    Sample(Freeze(), (REF,)),
+    Sample(FreeRef(), (REF,)),
+]
+
+
+def control() -> list[Sample]:
+    """Primitives that hold programs."""
+    held = chain(2)
+    loop = nested()
+    rule = program([arr("3")] * 4, lambda b, x, y, dx, dy: [x, dy])
+    fwd = program([arr("3")] * 2, lambda b, x, y: [x, y])
+    scans, whiles, conds = (
+        [eqn for eqn in loop.eqns if isinstance(eqn.prim, prim)] for prim in (Scan, While, Cond)
+    )
+    loops = [Sample(q.prim, tuple(a.type for a in q.ins)) for q in (*scans, *whiles, *conds)]
+    call = (arr("3"), arr("3"))
+    return [
+        *loops,
+        Sample(Jit(held, "<lambda>"), call),
+        Sample(Jit(held, "a name of many words"), call),
+        Sample(custom.CustomJvp(held, rule, 0, "f"), call),
+        Sample(custom.CustomVjp(held, fwd, fwd, 0, (), (True, False), "f"), call),
+        Sample(custom.CustomLinear(fwd, 1, (arr("3"),), "f"), call),
+    ]
+
+
+SAMPLES: list[Sample] = [
+    *elementwise(),
+    *CONVERSIONS,
+    *SHAPES,
+    *REDUCTIONS,
+    *INDEXED,
+    *REFERENCES,
+    *control(),
+]
+
+
+def run(sample: Sample, args: Sequence[Value]) -> Sequence[Value]:
+    """The results on these arguments."""
+    with np.errstate(all="ignore"):
+        return sample.prim.evaluate(*args)
+
+
+def values(sample: Sample, seed: int = 0) -> list[Value]:
+    """Random arguments of a sample; a reference's is its buffer."""
+    rng = np.random.default_rng(seed)
+    return [value(type_, rng) for type_ in sample.ins]
+
+
+def value(type_: Type, rng: np.random.Generator) -> Value:
+    """A random value of a type."""
+    inner = type_.inner if isinstance(type_, RefType) else type_
+    x: Value = np.asarray(rng.normal(size=inner.shape)) * 3
+    kind = family(inner.dtype)
+    if kind == "bool":
+        x = x > 0
+    elif kind in ("int", "uint"):
+        x = np.abs(np.trunc(x)) % 5
+    elif kind == "complex":
+        x = x + 1j * rng.normal(size=inner.shape)
+    return x.astype(inner.dtype)
