@@ -263,7 +263,8 @@ class Writer:
                 text.append("%s")
                 order.append(find(piece))
         pick = None if order == list(range(n_names + len(splats))) else _picker(order)
-        direct = len(outs) == 1 and not splats and not aliases
+        # A literal operand that nothing uses has no name either.
+        direct = len(outs) == 1 and not self._splats and not aliases
         whole = f"    {''.join(text)}" if self._lines else ""
         return Template(whole, pick, tuple(splats), tuple(aliases), direct)
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from returns.result import Failure, Result, Success
-
-from effax.ir.errors import TransformError
 from effax.ir.syntax import Jaxpr
 from effax.transforms.dce import Dce, dce
 from effax.transforms.discharge import Discharged, discharge
@@ -16,23 +12,11 @@ from effax.transforms.inline import inline
 from effax.transforms.jvp import Jvp, jvp
 from effax.transforms.partial_eval import PartialEval, partial_eval
 from effax.transforms.rulebook import RuleBook, book_or_default
+from effax.transforms.run import unwrap
 from effax.transforms.spread import Mask
 from effax.transforms.transpose import Transposed, transpose
 from effax.transforms.vmap import Vmapped, vmap
 from effax.transforms.wants import Want
-
-T = TypeVar("T")
-
-
-def unwrapped(result: Result[T, TransformError]) -> T:
-    """What a pass gives. Raises its TransformError."""
-    match result:
-        case Success(value):
-            return value
-        case Failure(error):
-            raise error
-    raise AssertionError("a Result is a Success or a Failure")
-
 
 @dataclass(frozen=True)
 class Passes:
@@ -44,26 +28,26 @@ class Passes:
 
     book: RuleBook = field(default_factory=lambda: book_or_default(None))
     jvp_with: Callable[[Jaxpr, Mask, RuleBook], Jvp] = field(
-        default=lambda jaxpr, mask, book: unwrapped(jvp(jaxpr, mask, book=book))
+        default=lambda jaxpr, mask, book: unwrap(jvp(jaxpr, mask, book=book))
     )
     vmap_with: Callable[[Jaxpr, int, Sequence[int | None], RuleBook], Vmapped] = field(
-        default=lambda jaxpr, size, axes, book: unwrapped(vmap(jaxpr, size, axes, book=book))
+        default=lambda jaxpr, size, axes, book: unwrap(vmap(jaxpr, size, axes, book=book))
     )
     partial_eval_with: Callable[[Jaxpr, Mask, Mask, RuleBook], PartialEval] = field(
-        default=lambda jaxpr, known, forced, book: unwrapped(
+        default=lambda jaxpr, known, forced, book: unwrap(
             partial_eval(jaxpr, known, instantiate=forced, book=book)
         )
     )
     transpose_with: Callable[[Jaxpr, Sequence[Want], RuleBook], Transposed] = field(
-        default=lambda jaxpr, wants, book: unwrapped(transpose(jaxpr, wants, book=book))
+        default=lambda jaxpr, wants, book: unwrap(transpose(jaxpr, wants, book=book))
     )
     discharge_with: Callable[[Jaxpr, RuleBook], Discharged] = field(
-        default=lambda jaxpr, book: unwrapped(discharge(jaxpr, book))
+        default=lambda jaxpr, book: unwrap(discharge(jaxpr, book))
     )
     dce: Callable[[Jaxpr, Mask], Dce] = field(
-        default=lambda jaxpr, used: unwrapped(dce(jaxpr, used))
+        default=lambda jaxpr, used: unwrap(dce(jaxpr, used))
     )
-    inline: Callable[[Jaxpr], Jaxpr] = field(default=lambda jaxpr: unwrapped(inline(jaxpr)))
+    inline: Callable[[Jaxpr], Jaxpr] = field(default=lambda jaxpr: unwrap(inline(jaxpr)))
 
     def jvp(self, jaxpr: Jaxpr, mask: Mask) -> Jvp:
         """The program differentiated with respect to the inputs of the mask."""

@@ -20,6 +20,14 @@ from effax.testing.laws.partial_eval import (
     partial_eval_of_all_or_nothing,
     partial_eval_recomposes,
 )
+from effax.testing.laws.programs import (
+    check_accepts,
+    check_rejects,
+    equality_is_structural,
+    lowering_agrees_with_evaluation,
+    parse_inverts_print,
+    passes_are_pure,
+)
 from effax.testing.laws.simplify import (
     dce_keeps_what_is_observed,
     inline_keeps_what_is_observed,
@@ -36,6 +44,7 @@ from effax.testing.laws.transpose import (
 from effax.testing.laws.vmap import (
     vmap_commutes_with_discharge,
     vmap_commutes_with_jvp,
+    vmap_commutes_with_transpose,
     vmap_is_stacking,
 )
 from effax.testing.passes import Passes
@@ -44,18 +53,24 @@ from effax.testing.report import LawBroken, law
 __all__ = [
     "LawBroken",
     "Passes",
+    "check_accepts",
+    "check_rejects",
     "dce_keeps_what_is_observed",
     "discharge_is_observationally_equal",
     "discharge_of_pure_is_the_same",
+    "equality_is_structural",
     "inline_keeps_what_is_observed",
     "jvp_has_the_chain_rule",
     "jvp_is_linear",
     "jvp_is_the_derivative",
     "jvp_keeps_values",
     "law",
+    "lowering_agrees_with_evaluation",
     "observationally_equal",
+    "parse_inverts_print",
     "partial_eval_of_all_or_nothing",
     "partial_eval_recomposes",
+    "passes_are_pure",
     "simplifies",
     "transpose_adds_into_references",
     "transpose_is_adjoint",
@@ -64,5 +79,6 @@ __all__ = [
     "vjp_is_adjoint_to_jvp",
     "vmap_commutes_with_discharge",
     "vmap_commutes_with_jvp",
+    "vmap_commutes_with_transpose",
     "vmap_is_stacking",
 ]

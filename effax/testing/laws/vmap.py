@@ -11,20 +11,22 @@ from effax.effects import Accum, ArgIndex, Read
 from effax.ir.evaluate import evaluate
 from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr
-from effax.ir.types import RefType, Type, is_inexact
+from effax.ir.types import RefType, Type
 from effax.testing.laws.jvp import differentiated, random_tangents
 from effax.testing.passes import Passes
 from effax.testing.report import law
 from effax.testing.values import (
     Outcome,
     check_all,
-    check_equal,
     check_outcomes,
     contents_of,
     random_inputs,
     run,
 )
+from effax.testing.laws.transpose import full_wants
 from effax.transforms.lanes import with_axis
+from effax.transforms.spread import Mask
+from effax.transforms.wants import GradValue
 
 Axes = tuple[int | None, ...]
 
@@ -112,7 +114,7 @@ def vmap_commutes_with_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = 
     """jvp(vmap(f)) = vmap(jvp(f))"""
     passes = passes or Passes()
     batch = random_batch(jaxpr, seed)
-    mask = _with_batched_tangents(jaxpr, batch, seed)
+    mask = differentiated(jaxpr.in_types, seed)
     vmapped = passes.vmap(jaxpr, batch.size, batch.axes).jaxpr
     first = passes.jvp(vmapped, mask)
     other = passes.jvp(jaxpr, mask)
@@ -124,25 +126,49 @@ def vmap_commutes_with_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = 
     check_all("final content of reference", expected.contents, found.contents)
     n = len(jaxpr.outs)
     check_all("result", expected.outs[:n], found.outs[:n])
-    x = _dense(jaxpr, batch.size, other.out_tangents, expected.outs[n:])
-    y = _dense(jaxpr, batch.size, first.out_tangents, found.outs[n:])
+    types = [with_axis(t, batch.size) for t in jaxpr.out_types]
+    x = _filled(types, other.out_tangents, expected.outs[n:])
+    y = _filled(types, first.out_tangents, found.outs[n:])
     check_all("tangent", x, y)
 
 
-def _with_batched_tangents(jaxpr: Jaxpr, batch: Batch, seed: int) -> tuple[bool, ...]:
-    """Inputs to differentiate: a shared reference takes no tangent of its own in each lane."""
-    mask = differentiated(jaxpr.in_types, seed)
-    return mask
+@law
+def vmap_commutes_with_transpose(
+    jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
+) -> None:
+    """transpose(vmap(f)) = vmap(transpose(f)), lane by lane"""
+    passes = passes or Passes()
+    batch = random_batch(jaxpr, seed, front=True)
+    # What is linear is batched: else its cotangent would be a sum over the lanes.
+    axes = tuple(0 if has else axis for has, axis in zip(linear, batch.axes, strict=True))
+    types = [
+        t if axis is None else with_axis(t, batch.size, axis)
+        for t, axis in zip(jaxpr.in_types, axes, strict=True)
+    ]
+    wants = full_wants(jaxpr, linear)
+    first = passes.transpose(passes.vmap(jaxpr, batch.size, axes).jaxpr, wants)
+    other = passes.transpose(jaxpr, wants)
+    fixed = [axis for axis, has in zip(axes, linear, strict=True) if not has]
+    lanes = [0] * (len(other.jaxpr.binders) - len(fixed))
+    second = passes.vmap(other.jaxpr, batch.size, [*fixed, *lanes])
+    assert first.jaxpr.in_types == second.jaxpr.in_types
+    inputs = random_inputs(first.jaxpr.in_types, seed)
+    found, expected = run(first.jaxpr, inputs), run(second.jaxpr, inputs)
+    check_all("final cotangent of reference", expected.contents, found.contents)
+    values = [t for t, w in zip(types, wants, strict=True) if isinstance(w, GradValue)]
+    check_all(
+        "cotangent",
+        _filled(values, other.nonzero, expected.outs),
+        _filled(values, first.nonzero, found.outs),
+    )
 
 
-def _dense(
-    jaxpr: Jaxpr, size: int, has_tangent: Sequence[bool], tangents: Sequence[Value]
-) -> list[Value]:
-    given = iter(tangents)
+def _filled(types: Sequence[Type], present: Mask, values: Sequence[Value]) -> list[Value]:
+    """The values, with zeros where none is present."""
+    given = iter(values)
     return [
-        next(given) if has else np.zeros((size, *t.shape), t.dtype)
-        for t, has in zip(jaxpr.out_types, has_tangent, strict=True)
-        if is_inexact(t)
+        next(given) if has else np.zeros(t.shape, t.dtype)
+        for t, has in zip(types, present, strict=True)
     ]
 
 
@@ -169,13 +195,3 @@ def vmap_commutes_with_discharge(
         f"other references are changed: {first.changed}, not {done.changed}"
     )
     check_all("result", run(second, inputs).outs, run(first.jaxpr, inputs).outs)
-
-
-def batched_types(types: Sequence[Type], size: int) -> list[Type]:
-    """The types of so many lanes, the batch axis in front."""
-    return [with_axis(t, size) for t in types]
-
-
-def check_sum_over_lanes(what: str, expected: Value, found: Value) -> None:
-    """Raise Differs unless ``expected``, summed over its lanes, is what is found."""
-    check_equal(what, np.asarray(expected.sum(0)), found)

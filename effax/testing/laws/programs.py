@@ -1,0 +1,153 @@
+"""Laws of programs as values: checking, printing and parsing, purity of passes, lowering."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import numpy as np
+from returns.io import IOFailure, IOResult
+from returns.result import Success
+from returns.unsafe import unsafe_perform_io
+
+from effax.ir.check import check
+from effax.ir.errors import EffaxError
+from effax.ir.parse import parse
+from effax.ir.syntax import Jaxpr, alpha_eq, renumbered
+from effax.ir.types import RefType
+from effax.testing.faults import MUTATIONS, mutated
+from effax.testing.laws.jvp import differentiated
+from effax.testing.laws.partial_eval import known_inputs
+from effax.testing.laws.simplify import used_results
+from effax.testing.laws.vmap import random_batch
+from effax.testing.passes import Passes
+from effax.testing.report import law
+from effax.testing.values import Outcome, check_outcomes, random_inputs, run
+
+T = TypeVar("T")
+
+
+@law
+def check_accepts(jaxpr: Jaxpr) -> None:
+    """check(f) = f for a program that is well typed by construction"""
+    assert_valid(jaxpr)
+
+
+def assert_valid(jaxpr: Jaxpr) -> None:
+    """Raise AssertionError with all faults that the checker finds, and the program."""
+    result = check(jaxpr)
+    if not isinstance(result, Success):
+        faults = "\n".join(map(str, result.failure()))
+        raise AssertionError(f"the checker finds faults:\n{faults}\nin\n{jaxpr}")
+
+
+@law
+def check_rejects(jaxpr: Jaxpr, seed: int = 0) -> None:
+    """A valid program with a fault put into it, at any depth, is rejected for that kind of fault"""
+    for i, (kind, mutation) in enumerate(MUTATIONS):
+        made = mutated(jaxpr, mutation, np.random.default_rng([seed, i]))
+        if made is None:
+            continue
+        result = check(made)
+        found = () if isinstance(result, Success) else result.failure()
+        assert kind in [fault.kind for fault in found], (
+            f"{mutation.__name__} is not found: expected a fault of the kind {kind.value}, "
+            f"found {[str(fault) for fault in found]}, in\n{made!r}"
+        )
+
+
+@law
+def parse_inverts_print(jaxpr: Jaxpr) -> None:
+    """parse(str(f)) = f, effects included; str(parse(str(f))) = str(f)"""
+    numbered = renumbered(jaxpr)
+    again = parse(str(numbered))
+    assert again == numbered, f"parsed, the program is another one:\n{again}"
+    assert again.effects == numbered.effects, f"parsed, it has effects {again.effects}"
+    assert str(again) == str(numbered), f"printed again, it is another text:\n{again}"
+
+
+@law
+def equality_is_structural(jaxpr: Jaxpr) -> None:
+    """A copy is equal and has the same hash; a renumbered program is equal up to names"""
+    copy = pickle.loads(pickle.dumps(jaxpr))
+    assert copy == jaxpr and hash(copy) == hash(jaxpr)
+    assert alpha_eq(copy, jaxpr)
+    assert alpha_eq(renumbered(jaxpr), jaxpr)
+
+
+def caches() -> Iterator[Callable[[], None]]:
+    """What empties each cache of the passes."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(("effax.transforms", "effax.ir.build")):
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_clear") and value.__module__ == name:
+                    yield value.cache_clear
+
+
+@law
+def passes_are_pure(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+    """A pass of a valid program is valid, leaves its input as it was, and gives equals for equals
+
+    The second run is of a copy, with all caches emptied.
+    """
+    passes = passes or Passes()
+    before = pickle.loads(pickle.dumps(jaxpr))
+    first = _all_passes(passes, jaxpr, seed)
+    assert before == jaxpr and str(before) == str(jaxpr), "a pass changed its input"
+    for made in first:
+        for part in _programs(made):
+            assert_valid(part)
+    for clear in caches():
+        clear()
+    second = _all_passes(passes, before, seed)
+    for x, y in zip(first, second, strict=True):
+        assert x == y, f"equal programs give different ones:\n{x}\n{y}"
+
+
+def _all_passes(passes: Passes, jaxpr: Jaxpr, seed: int) -> list[object]:
+    batch = random_batch(jaxpr, seed)
+    known = known_inputs(jaxpr, seed)
+    return [
+        passes.jvp(jaxpr, differentiated(jaxpr.in_types, seed)),
+        passes.vmap(jaxpr, batch.size, batch.axes),
+        passes.partial_eval(jaxpr, known),
+        passes.discharge(jaxpr),
+        passes.dce(jaxpr, used_results(jaxpr, seed)),
+        passes.inline(jaxpr),
+    ]
+
+
+def _programs(made: object) -> list[Jaxpr]:
+    """The programs among what a pass gives: a program, or a record with some."""
+    parts = made if isinstance(made, tuple) else (made,)
+    return [part for part in parts if isinstance(part, Jaxpr)]
+
+
+@law
+def lowering_agrees_with_evaluation(jaxpr: Jaxpr, seed: int = 0) -> None:
+    """compile(f)(x) = evaluate(f)(x), and the same is left in every reference"""
+    # The front half of the library does not need XLA; this law does.
+    from effax.lowering import xla
+    from effax.lowering.program import compile_program, run_program
+
+    inputs = random_inputs(jaxpr.in_types, seed)
+    expected = run(jaxpr, inputs)
+    program = _done(compile_program(jaxpr))
+    is_ref = [isinstance(t, RefType) for t in jaxpr.in_types]
+    buffers = [
+        xla.new_ref_buffer(x) if ref else xla.put(x) for x, ref in zip(inputs, is_ref, strict=True)
+    ]
+    results = [np.array(xla.to_numpy(x)) for x in _done(run_program(program, buffers))]
+    n = program.discharged.n_outs
+    new = dict(zip(program.discharged.changed, results[n:], strict=True))
+    contents = [new.get(i, inputs[i]) for i, ref in enumerate(is_ref) if ref]
+    check_outcomes(expected, Outcome(results[:n], contents))
+
+
+def _done(result: IOResult[T, EffaxError]) -> T:
+    """What an impure step gives. Raises its error."""
+    if isinstance(result, IOFailure):
+        raise unsafe_perform_io(result.failure())
+    return unsafe_perform_io(result.unwrap())

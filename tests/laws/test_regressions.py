@@ -1,0 +1,34 @@
+"""Programs for which a law once did not hold, as its report gave them."""
+
+from __future__ import annotations
+
+from effax.ir.parse import parse
+from effax.testing import laws
+
+
+def test_scan_feeds_back_what_is_not_batched_into_what_is() -> None:
+    jaxpr = parse("""
+        { lambda ; a:f64[3] b:f64[] c:f64[]. let
+            d:f64[] e:f64[] f:f64[3] = scan[
+              jaxpr={ lambda ; a:f64[] b:f64[] c:f64[]. let d:f64[] = sin a in (a, a, d) }
+              length=3
+              n_carry=2
+              n_consts=0
+              reverse=False
+              unroll=1
+            ] b c a
+          in (d, e, f) }
+    """)
+    for seed in range(8):
+        laws.vmap_is_stacking(jaxpr, seed)
+        laws.vmap_commutes_with_jvp(jaxpr, seed)
+
+
+def test_lowering_of_a_literal_that_nothing_uses() -> None:
+    jaxpr = parse("""
+        { lambda ; a:Ref{f32[2]} b:f32[]. let
+            c:f32[2] = iota[dimension=0 dtype=float32 shape=(2,)]
+            a[0:i32[]:0:i32[]+2] += c
+          in () }
+    """)
+    laws.lowering_agrees_with_evaluation(jaxpr)
