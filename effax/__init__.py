@@ -1,5 +1,64 @@
-"""effax: programs are immutable values, effects are types, transformations are pure functions."""
+"""effax: programs are immutable values, effects are types, transformations are pure functions.
+
+``import effax as jax; import effax.numpy as jnp`` feels like home: names, argument orders, dtypes
+and printed forms follow JAX. Nothing here imports JAX, and XLA is loaded when it is first used.
+"""
 
 from __future__ import annotations
 
+from effax import ad, lax, numpy, ref, tree
+from effax import config as _config_module
+from effax.api.autodiff import grad, jvp, linearize, value_and_grad
+from effax.api.batching import vmap
+from effax.api.custom import custom_jvp, custom_vjp
+from effax.api.jacobian import hessian, jacfwd, jacrev
+from effax.api.jit import jit
+from effax.api.staging import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
+from effax.api.vjp import VJP, vjp
+from effax.array import Array
+from effax.config import enable_x64
+from effax.ir.trace import named_scope
+from effax.lax import stop_gradient
+from effax.ref import Ref, empty_ref, free_ref, freeze, new_ref
+from effax.runtime import block_until_ready, devices
+
 __version__ = "0.1.0"
+
+config = _config_module.config
+
+__all__ = [
+    "VJP",
+    "Array",
+    "Ref",
+    "ShapeDtypeStruct",
+    "ad",
+    "block_until_ready",
+    "config",
+    "custom_jvp",
+    "custom_vjp",
+    "devices",
+    "empty_ref",
+    "enable_x64",
+    "eval_shape",
+    "free_ref",
+    "freeze",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jit",
+    "jvp",
+    "lax",
+    "linearize",
+    "make_jaxpr",
+    "named_scope",
+    "new_ref",
+    "numpy",
+    "ref",
+    "stop_gradient",
+    "tree",
+    "typeof",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
