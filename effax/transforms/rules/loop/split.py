@@ -8,13 +8,13 @@ half acts it takes copies of what they held before, so that no effect happens tw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from effax.effects import Accum, Io, Write
+from effax.effects import Accum, Io, Read, Write
 from effax.ir.build import Builder
 from effax.ir.indexing import whole
 from effax.ir.prims.control import While
-from effax.ir.prims.refs import FreeRef, Get, NewRef
+from effax.ir.prims.refs import EmptyRef, FreeRef, Get, NewRef
 from effax.ir.syntax import Atom, Jaxpr, has_host_effects
 from effax.ir.types import RefType, Type
 from effax.transforms.dce import dce_jaxpr
@@ -32,18 +32,22 @@ def loop_split(
     known_outs = mask[prim.n_consts :]
     if not cond.known_outs[0] or not (any(known_outs) or cond.known.effects or body.known.effects):
         return None
-    copied = [i for i, t in enumerate(in_types) if mask[i] and isinstance(t, RefType)]
+    effects = prim.cond.effects.join(prim.body.effects)
+    copied = [i for i in effects.refs if mask[i]]
+    # What is only added to may hold anything at first.
+    read = [i for i in copied if Read(i) in effects]
     b = Builder([t for t, has in zip(in_types, known, strict=True) if has])
     args = dict(zip([i for i, has in enumerate(known) if has], b.binders, strict=True))
-    before = [b(Get(whole(in_types[i].shape)), args[i]) for i in copied]
+    before = [b(Get(whole(in_types[i].shape)), args[i]) for i in read]
     n = sum(known_outs)
     loop = While(_first(cond, 1), _first(body, n), sum(mask[: prim.n_consts]))
     outs = b.emit(loop, [args[i] for i, has in enumerate(mask) if has])
 
     unknown_args = tuple([i for i in range(len(in_types)) if i not in copied])
     late = Builder([*[x.type for x in before], *[in_types[i] for i in unknown_args]])
-    values, rest = late.binders[: len(copied)], late.binders[len(copied) :]
-    late_outs = _again(late, prim, dict(zip(copied, values, strict=True)), rest)
+    values = dict(zip(read, late.binders, strict=False))
+    copies = {i: values.get(i) for i in copied}
+    late_outs = _again(late, prim, copies, late.binders[len(read) :])
     return SplitOut(
         b.finish([*outs, *before]),
         late.finish([y for y, has in zip(late_outs, known_outs, strict=True) if not has]),
@@ -91,11 +95,11 @@ def _first(pe: PartialEval, n: int) -> Jaxpr:
 
 
 def _again(
-    b: Builder, prim: While, copies: dict[int, Atom], rest: Sequence[Atom]
+    b: Builder, prim: While, copies: Mapping[int, Atom | None], rest: Sequence[Atom]
 ) -> Sequence[Atom]:
     """The whole loop, with references of its own in the place of those copied."""
     made = {
-        i: b(NewRef(ref.kind), held)
+        i: b(EmptyRef(ref.inner)) if held is None else b(NewRef(ref.kind), held)
         for i, held in copies.items()
         if isinstance(ref := prim.body.binders[i].type, RefType)
     }
