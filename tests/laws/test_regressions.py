@@ -32,3 +32,33 @@ def test_lowering_of_a_literal_that_nothing_uses() -> None:
           in () }
     """)
     laws.lowering_agrees_with_evaluation(jaxpr)
+
+
+def test_swap_of_values_that_meet_at_one_position() -> None:
+    jaxpr = parse("""
+        { lambda ; a:f64[] b:Ref{f64[1]}. let
+            c:i32[2] = iota[dimension=0 dtype=int32 shape=(2,)]
+            d:f64[2] = broadcast_in_dim[broadcast_dimensions=() shape=(2,)] a
+            e:f64[2], b[c] <- b[c], d
+          in (e,) }
+    """)
+    laws.transpose_is_adjoint(jaxpr, (True, True))
+    laws.transpose_is_its_own_inverse(jaxpr, (True, True))
+
+
+def test_split_loop_does_not_read_what_it_does_not_touch() -> None:
+    jaxpr = parse("""
+        { lambda ; a:f64[] b:Ref{f64[]}. let
+            c:i32[] d:f64[] = while[
+              body={ lambda ; a:Ref{f64[]} b:i32[] c:f64[]. let
+                  d:i32[] = add b 1:i32[]
+                in (d, c) }
+              cond={ lambda ; a:Ref{f64[]} b:i32[] c:f64[]. let
+                  d:bool[] = lt b 2:i32[]
+                in (d,) }
+              n_consts=1
+            ] b 0:i32[] a
+          in (c, d) }
+    """)
+    for seed in range(8):
+        laws.partial_eval_recomposes(jaxpr, seed)

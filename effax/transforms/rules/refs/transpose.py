@@ -13,7 +13,9 @@ from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRe
 from effax.ir.syntax import Atom, Var
 from effax.transforms.rulebook import Linear, RuleBuilder
 from effax.transforms.rules.common import zeros
+from effax.transforms.rules.index import winners
 from effax.transforms.rules.linear import at, fixed
+from effax.transforms.rules.pointwise import const, where
 
 
 def new_ref_transpose(
@@ -56,7 +58,11 @@ def swap_transpose(
     ct = b(Swap(prim.indexer), ref, first, *operands)
     if old is not None and repeated:
         b.emit(AddUpdate(prim.indexer), [ref, old, *operands])
-    return at(1, ct, ins) if isinstance(ins[1], Linear) else [None] * len(ins)
+    if not isinstance(ins[1], Linear):
+        return [None] * len(ins)
+    # Of several values that were written to one position the last one remains.
+    mask = winners(b, prim.indexer, ins[0].type.shape, operands, part.shape)
+    return at(1, ct if mask is None else where(b, mask, ct, const(0, ct)), ins)
 
 
 def add_update_transpose(
