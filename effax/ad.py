@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from effax import tree
 from effax.transforms.transpose import DontWant, GradRef, GradValue
 
 
@@ -16,5 +17,9 @@ from effax.transforms.transpose import DontWant, GradRef, GradValue
 class DidntWant:
     """Stands in the place of a gradient that was not asked for."""
 
+
+# Placeholders hold no arrays, so that results with them leave traced functions.
+tree.register_pytree_node(GradRef, lambda _: ((), None), lambda _, __: GradRef())
+tree.register_pytree_node(DidntWant, lambda _: ((), None), lambda _, __: DidntWant())
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]

@@ -84,7 +84,7 @@ def linearized(call: TracedCall, mask: Sequence[bool]) -> Residuals:
     operands = call.operands
     results = run(done.primal, operands)
     n = len(call.flat.jaxpr.outs)
-    values = [r.pick(operands, results[n:]) for r in done.residuals]
+    values = [r.pick(operands, results) for r in done.residuals]
     return Residuals(list(results[:n]), values, done.linear, tuple(mask), done.out_tangents)
 
 

@@ -22,7 +22,7 @@ from effax.ir.trace import alias_error, current_trace
 from effax.ir.types import ArrayType, Type
 from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
 from effax.ref import EagerRef, Ref, TracedRef
-from effax.tracing import FlatFunction, arg_names, input_type, trace_flat
+from effax.tracing import FlatFunction, arg_names, flat_args, input_type, trace_flat
 from effax.tree import PyTreeDef
 
 P = ParamSpec("P")
@@ -88,9 +88,12 @@ class JitFunction(Generic[P, R]):
             static_key = self._static.key(args, kwargs)
             fun, args, kwargs = self._static.split(fun, args, kwargs)
         leaves, treedef = tree.flatten((args, kwargs))
-        types = [
-            x._type if type(x) is DeviceArray else input_type(x) for x in leaves
-        ]
+        try:
+            types = [x._type if type(x) is DeviceArray else input_type(x) for x in leaves]
+        except IllTyped:
+            # Say which argument it was; names are looked up only when something is wrong.
+            flat_args(fun, args, kwargs)
+            raise
         key = (treedef, static_key, config.generation, *types)
         return _Call(fun, args, kwargs, leaves, treedef, key)
 

@@ -16,10 +16,11 @@ from effax.api.derivatives import (
     zero_of,
 )
 from effax.bind import Operand
+from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import alias_error, identity
-from effax.ir.types import RefType, Type, is_inexact, ref_type, tangent_type
+from effax.ir.types import ArrayType, RefType, Type, is_inexact, ref_type, tangent_type
 from effax.ref import EagerRef, Ref
 from effax.tracing import FlatFunction, shown_tree
 from effax.transforms.transpose import Want
@@ -99,7 +100,8 @@ class VJP:
         cts = checked_cotangents(cotangents, shape.out_tree, shape.out_types, "the cotangent")
         _check_refs_bound(shape, self._entries)
         entries = [e for e, has in zip(self._entries, shape.in_tangents, strict=True) if has]
-        wants = [_want(e) for e in entries]
+        types = [t for t, has in zip(shape.in_types, shape.in_tangents, strict=True) if has]
+        wants = [_want(e, t) for e, t in zip(entries, types, strict=True)]
         refs = [e for e in entries if isinstance(e, Ref)]
         res = Residuals(
             [], self._residuals, shape.linear, shape.in_tangents, shape.out_tangents
@@ -116,8 +118,10 @@ class VJP:
         return args
 
 
-def _want(entry: Entry) -> Want:
-    return GradRef() if isinstance(entry, Ref) else entry
+def _want(entry: Entry, type_: Type) -> Want:
+    if not isinstance(entry, Ref):
+        return entry
+    return GradRef() if entry.dtype == type_.dtype else GradRef(entry.dtype)
 
 
 def _leaf(entry: Entry, has_tangent: bool, type_: Type, values: Any) -> object:
@@ -151,7 +155,8 @@ def _entries(shape: _Shape, entries: Sequence[object]) -> list[Entry]:
             found=str(len(entries)),
             remedy="use `ad.GradValue()` for arguments whose gradient is returned as usual",
         )
-    for i, entry in enumerate(tree.leaves(tuple(entries))):
+    placeholders = tree.leaves(tuple(entries), lambda e: e is None or isinstance(e, GradRef | DidntWant))
+    for i, entry in enumerate(placeholders):
         if not isinstance(entry, Ref | GradValue | DontWant):
             raise BadArgument(
                 f"entry {i} of with_refs is nothing that a gradient can be asked for with",
@@ -166,12 +171,6 @@ def _entries(shape: _Shape, entries: Sequence[object]) -> list[Entry]:
             expected=shown_tree(shape.in_tree),
             found=repr(tree.map(lambda e: type(e).__name__, tuple(entries))),
         ) from None
-    if any(e is None for e in spread):
-        raise BadArgument(
-            "an entry of with_refs is None",
-            expected="a Ref, ad.GradValue() or ad.DontWant()",
-            found="None",
-        )
     _check_ref_entries(shape, spread)
     return cast("list[Entry]", spread)
 
@@ -190,7 +189,7 @@ def _check_ref_entries(shape: _Shape, entries: Sequence[object]) -> None:
                 expected="ad.GradValue() or ad.DontWant()",
                 found=str(type_),
             )
-        if entry.type is not want:
+        if entry.type is not want and not _is_wider(entry.type, type_):
             raise IllTyped(
                 f"the gradient reference for {name} has the wrong type",
                 expected=str(want),
@@ -203,6 +202,16 @@ def _check_ref_entries(shape: _Shape, entries: Sequence[object]) -> None:
                 f"with_refs gets one reference for {seen[key]} and for {name}"
             )
         seen[key] = name
+
+
+def _is_wider(have: RefType, type_: Type) -> bool:
+    """Whether a reference sums up gradients of an array in a wider dtype of the same family."""
+    return (
+        isinstance(type_, ArrayType)
+        and have.shape == type_.shape
+        and family(have.dtype) == family(type_.dtype)
+        and have.dtype.itemsize > type_.dtype.itemsize
+    )
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

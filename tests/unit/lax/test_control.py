@@ -1,0 +1,195 @@
+"""Control flow: values, references, differentiation, batching, and errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import effax
+import effax.numpy as jnp
+from effax import lax
+from effax.ir.errors import BadArgument, IllTyped, RefError
+
+
+def test_scan_carries_and_stacks() -> None:
+    def step(c: effax.Array, x: effax.Array) -> tuple[effax.Array, effax.Array]:
+        return c + x, c * x
+
+    for scan in (lax.scan, effax.jit(lax.scan, static_argnums=0)):
+        carry, ys = scan(step, 0.0, jnp.arange(4.0))
+        assert float(carry) == 6.0
+        np.testing.assert_array_equal(ys, [0, 0, 2, 9])
+
+
+def test_scan_reversed_unrolled_and_empty() -> None:
+    def step(c: effax.Array, x: effax.Array) -> tuple[effax.Array, effax.Array]:
+        return c * 2 + x, c
+
+    xs = jnp.arange(1.0, 6.0)
+    for unroll in (1, 2, 5, True):
+        run = effax.jit(lambda xs, u=unroll: lax.scan(step, 1.0, xs, reverse=True, unroll=u))
+        carry, ys = run(xs)
+        expected, seen = 1.0, []
+        for x in reversed(np.asarray(xs)):
+            seen.append(expected)
+            expected = expected * 2 + x
+        assert float(carry) == expected
+        np.testing.assert_array_equal(ys, seen[::-1])
+    carry, ys = lax.scan(step, 1.0, jnp.zeros(0))
+    assert (float(carry), ys.shape) == (1.0, (0,))
+
+
+def test_scan_over_nothing_needs_a_length() -> None:
+    carry, _ = lax.scan(lambda c, _: (c + 1, None), 0, None, length=3)
+    assert int(carry) == 3
+    with pytest.raises(BadArgument, match="length"):
+        lax.scan(lambda c, x: (c, x), 0, None)
+
+
+def test_scan_with_a_closed_over_reference() -> None:
+    total = effax.new_ref(0)
+
+    def step(_: None, x: effax.Array) -> tuple[None, effax.Array]:
+        total[...] += x
+        return None, x * 2
+
+    _, ys = lax.scan(step, None, jnp.arange(10))
+    assert int(total[...]) == 45
+    np.testing.assert_array_equal(ys, np.arange(10) * 2)
+    effax.jit(lambda: lax.scan(step, None, jnp.arange(10)))()
+    assert int(total[...]) == 90
+
+
+def test_scan_over_a_reference_gives_views() -> None:
+    def step(_: None, row: effax.Ref) -> tuple[None, effax.Array]:
+        row[...] *= 2.0
+        return None, jnp.sum(row[...])
+
+    ref = effax.new_ref(jnp.arange(6.0).reshape(3, 2))
+    _, sums = lax.scan(step, None, ref)
+    np.testing.assert_array_equal(sums, [2, 10, 18])
+    effax.jit(lambda r: lax.scan(step, None, r))(ref)
+    np.testing.assert_array_equal(ref[...], np.arange(6.0).reshape(3, 2) * 4)
+
+
+def test_a_weak_carry_takes_the_type_of_the_body() -> None:
+    carry, _ = lax.scan(lambda c, x: (c + x, None), 0.0, jnp.ones(3, jnp.bfloat16))
+    assert carry.dtype == jnp.bfloat16
+
+
+def test_a_carry_that_changes_its_type_is_named() -> None:
+    with pytest.raises(IllTyped, match=r"init\['n'\]") as caught:
+        lax.scan(lambda c, _: ({"n": c["n"] * 1.5}, None), {"n": jnp.zeros((), "int32")}, None, 2)
+    assert "i32[]" in str(caught.value)
+    assert "f32[]" in str(caught.value)
+    with pytest.raises(IllTyped, match="structure"):
+        lax.scan(lambda c, _: ((c, c), None), 1.0, None, 2)
+    with pytest.raises(IllTyped, match="pair"):
+        lax.scan(lambda c, _: c, 1.0, None, 2)
+
+
+def test_references_are_not_carried() -> None:
+    ref = effax.new_ref(1.0)
+    with pytest.raises(RefError, match="init"):
+        lax.scan(lambda c, _: (c, None), ref, None, 2)
+    with pytest.raises(RefError):
+        lax.while_loop(lambda c: True, lambda c: c, ref)
+
+
+def test_while_loop_and_fori_loop() -> None:
+    for wrap in (lambda f: f, effax.jit):
+        assert int(wrap(lambda n: lax.while_loop(lambda i: i < n, lambda i: i + 3, 0))(10)) == 12
+        assert int(wrap(lambda n: lax.fori_loop(0, n, lambda i, t: t + i, 0))(5)) == 10
+        assert int(wrap(lambda: lax.fori_loop(2, 5, lambda i, t: t + i, 0))()) == 9
+
+
+def test_a_condition_sees_what_the_body_writes() -> None:
+    def run() -> effax.Array:
+        ref = effax.new_ref(0)
+
+        def body(n: effax.Array) -> effax.Array:
+            ref[...] += 1
+            return n + 2
+
+        return lax.while_loop(lambda n: ref[...] < 5, body, 0)
+
+    assert int(run()) == 10
+    assert int(effax.jit(run)()) == 10
+
+
+def test_static_bounds_differentiate_in_reverse() -> None:
+    def f(x: effax.Array) -> effax.Array:
+        return lax.fori_loop(0, 3, lambda i, v: v * x, 1.0)
+
+    assert float(effax.grad(f)(2.0)) == 12.0
+    assert float(effax.jit(effax.grad(f))(2.0)) == 12.0
+
+
+def test_forward_mode_through_while() -> None:
+    def f(x: effax.Array) -> effax.Array:
+        return lax.while_loop(lambda v: v < 100.0, lambda v: v * x, x)
+
+    out, dot = effax.jvp(f, (3.0,), (1.0,))
+    assert (float(out), float(dot)) == (243.0, 5 * 81.0)
+
+
+def test_cond_and_switch() -> None:
+    for wrap in (lambda f: f, effax.jit):
+        choose = wrap(lambda p, x: lax.cond(p, lambda v: v + 1, lambda v: v - 1, x))
+        assert [float(choose(True, 1.0)), float(choose(False, 1.0))] == [2.0, 0.0]
+        pick = wrap(lambda i: lax.switch(i, [lambda: 10, lambda: 20, lambda: 30]))
+        assert [int(pick(i)) for i in (-5, 0, 1, 2, 9)] == [10, 10, 20, 30, 30]
+
+
+def test_cond_with_references_in_its_branches() -> None:
+    a, b = effax.new_ref(0.0), effax.new_ref(0.0)
+
+    def first(x: effax.Array) -> effax.Array:
+        a[...] += x
+        return x
+
+    def second(x: effax.Array) -> effax.Array:
+        b[...] = a[...] + x
+        return x * 2
+
+    for wrap in (lambda f: f, effax.jit):
+        run = wrap(lambda p, x: lax.cond(p, first, second, x))
+        assert float(run(True, 2.0)) == 2.0
+        assert float(run(False, 2.0)) == 4.0
+    assert (float(a[...]), float(b[...])) == (4.0, 6.0)
+
+
+def test_branches_must_agree() -> None:
+    with pytest.raises(IllTyped, match="false_fun"):
+        lax.cond(True, lambda: (1.0, 2.0), lambda: 1.0)
+    with pytest.raises(IllTyped, match="true_fun"):
+        lax.cond(True, lambda: jnp.ones(2), lambda: jnp.ones(3))
+    with pytest.raises(IllTyped, match="scalar"):
+        lax.cond(jnp.ones(2) > 0, lambda: 1.0, lambda: 2.0)
+
+
+def test_gradients_through_cond_and_scan() -> None:
+    def f(x: effax.Array) -> effax.Array:
+        def step(c: effax.Array, i: effax.Array) -> tuple[effax.Array, effax.Array]:
+            c = lax.cond(i % 2 == 0, jnp.sin, lambda v: v * x, c)
+            return c, c * c
+
+        c, ys = lax.scan(step, x, jnp.arange(4))
+        return c + jnp.sum(ys)
+
+    x, h = 0.7, 1e-3
+    numeric = (float(f(x + h)) - float(f(x - h))) / (2 * h)
+    assert float(effax.grad(f)(x)) == pytest.approx(numeric, rel=1e-3)
+    assert float(effax.jit(effax.grad(f))(x)) == pytest.approx(numeric, rel=1e-3)
+    batch = effax.vmap(effax.grad(f))(jnp.array([0.7, 0.2]))
+    assert float(batch[0]) == pytest.approx(numeric, rel=1e-3)
+
+
+def test_vmap_of_loops_with_batched_predicates() -> None:
+    limits = jnp.array([1, 5, 0, 8])
+
+    def count(n: effax.Array) -> effax.Array:
+        return lax.while_loop(lambda i: i < n, lambda i: i + 2, 0)
+
+    np.testing.assert_array_equal(effax.vmap(count)(limits), [2, 6, 0, 8])
+    np.testing.assert_array_equal(effax.jit(effax.vmap(count))(limits), [2, 6, 0, 8])
