@@ -501,9 +501,12 @@ def test_adding_to_a_shared_reference_counts_the_lanes_that_are_there() -> None:
     wide: list[Type] = [R3, INT, F, F3]
     branch = Cond((program(wide, lambda b, *_: []), program(wide, outer)))
     jaxpr = program([R3, INT, F, F3, B], lambda b, r, i, x, ns, q: b.emit(branch, [q, r, i, x, ns]))
-    for flags in product((0, None), repeat=4):
-        agrees(jaxpr, [None, *flags])
-    agrees(jaxpr, [0, 0, 0, 0, 0])
+    there = np.array([False, True, True])
+    for flags in product((0, None), repeat=3):
+        given = arguments(jaxpr, [None, *flags, 0])
+        agrees(jaxpr, [None, *flags, 0], [*given[:-1], there])
+        agrees(jaxpr, [None, *flags, None])
+    agrees(jaxpr, [0, 0, 0, 0, 0], [*arguments(jaxpr, [0] * 5)[:-1], there])
 
 
 def countdown(effects: bool) -> Jaxpr:
@@ -581,17 +584,22 @@ def test_a_loop_in_the_body_of_a_loop() -> None:
 
 
 def test_a_reference_made_in_a_branch_needs_no_mask() -> None:
-    def branch(b: Builder, x: Atom) -> list[Atom]:
+    """Nobody sees what lanes that are not there do to it; what they do to ``s`` is masked."""
+
+    def branch(b: Builder, s: Atom, x: Atom) -> list[Atom]:
         r = b(refs.NewRef(), x)
         add(b, r, x)
+        add(b, s, x)
         return [b(refs.Freeze(), r)]
 
-    cond = Cond((program([F], lambda b, x: [x]), program([F], branch)))
-    jaxpr = program([B, F], lambda b, q, x: b.emit(cond, [q, x]))
-    made = agrees(jaxpr, [0, 0])
-    assert count(made, ew.SelectN) == 1
-    made = agrees(jaxpr, [0, None])
-    assert [t.type for e in made.eqns for t in e.outs if isinstance(t.type, RefType)] == [R]
+    types: list[Type] = [R, F]
+    cond = Cond((program(types, lambda b, s, x: [x]), program(types, branch)))
+    jaxpr = program([B, *types], lambda b, q, s, x: b.emit(cond, [q, s, x]))
+    there = np.array([True, False, True])
+    made = agrees(jaxpr, [0, 0, 0], [there, *arguments(jaxpr, [0, 0, 0])[1:]])
+    assert count(made, ew.SelectN) == 2
+    made = agrees(jaxpr, [0, None, None], [there, *arguments(jaxpr, [0, None, None])[1:]])
+    assert [v.type for e in made.eqns for v in e.outs if isinstance(v.type, RefType)] == [R]
 
 
 def test_only_references_that_take_batched_values_are_batched() -> None:
