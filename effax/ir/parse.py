@@ -268,7 +268,7 @@ class _Parser:
                 remedy="a primitive of your own: `parse(text, registry(Mine))`",
                 pos=here,
             )
-        prim = read_params(scan, cls, self.held)
+        prim = read_params(scan, cls, self.held, here)
         ins: list[Atom] = []
         line, column = begun
         while not (

@@ -29,15 +29,15 @@ ReadAtom = Callable[[], Atom]
 ReadHeld = Callable[[], Jaxpr | None]
 
 
-def read_params(scan: Scanner, prim: type[Primitive], held: ReadHeld) -> Primitive:
+def read_params(scan: Scanner, prim: type[Primitive], held: ReadHeld, start: int) -> Primitive:
     """Read ``[a=1 b=2]``, or nothing, and make the primitive.
 
     Args:
         scan: the text; the position is where the brackets may be.
         prim: the primitive's class, of which the fields are the parameters.
         held: reads a program if one is next, written out or by name.
+        start: the position of the primitive's name, for errors.
     """
-    start = scan.pos
     known = {f.name: f for f in fields_of(prim)}
     values: dict[str, object] = {}
     if scan.take("["):
@@ -103,7 +103,8 @@ def _tuple(scan: Scanner, owner: type, held: ReadHeld) -> object:
     while not scan.take(")"):
         items.append(read_value(scan, owner, held))
         # Programs stand side by side, as JAX prints them; everything else has commas.
-        if not isinstance(items[-1], Jaxpr) and not scan.take(",") and not scan.at(")"):
+        comma = scan.take(",") or isinstance(items[-1], Jaxpr)
+        if not comma and not scan.at(")"):
             scan.fail("a tuple goes on in another way", expected="`,` or `)`")
     return tuple(items)
 

@@ -167,7 +167,7 @@ class _Printer:
             head = heads.get(id(prim), "")
             if head == "":
                 head = heads[id(prim)] = self.head(prim)
-            if head is not None and len(outs) == 1:
+            if head is not None and len(outs) == 1 and ins:
                 v, t = outs[0]
                 args = [lit_text(a) if type(a) is Lit else names[a[0]] for a in ins]
                 line = f"{names[v]}:{types[t]} = {head}{' '.join(args)}"
@@ -196,6 +196,8 @@ class _Printer:
         text += eqn.prim.name
         params = self.flat_params(eqn.prim, WIDTH - _column(text, indent))
         text += self.block_params(eqn.prim, indent) if params is None else params
+        if not eqn.ins:
+            return text
         return _filled(f"{text} ", list(map(_atom, eqn.ins)), indent, indent + 2)
 
     def flat_eqn(self, eqn: Eqn, dropped: bool, room: int) -> str | None:
@@ -206,7 +208,7 @@ class _Printer:
         if params is None:
             return None
         results = f"{' '.join(self.binders(eqn.outs))} = " if eqn.outs else ""
-        return f"{results}{eqn.prim.name}{params} {' '.join(map(_atom, eqn.ins))}"
+        return " ".join([f"{results}{eqn.prim.name}{params}", *map(_atom, eqn.ins)])
 
     def flat_params(self, prim: Primitive, room: int) -> str | None:
         """``[a=1 b=2]``, or None where that takes more than ``room``."""
