@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
-import numpy as np
 from returns.io import IOFailure
 from returns.unsafe import unsafe_perform_io
 
 from effax import tree
+from effax.api.dispatch import Runner, ready, run, runner
 from effax.api.static import StaticArgs
 from effax.array import Array, DeviceArray, TracedArray, as_value
-from effax.bind import Operand, atom_in, bind
+from effax.bind import atom_in, bind
 from effax.config import config
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Jaxpr
-from effax.ir.trace import alias_error, current_trace
-from effax.ir.types import ArrayType, Type
+from effax.ir.trace import alias_error, current_trace, identity
+from effax.ir.types import Type
 from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
 from effax.ref import EagerRef, Ref, TracedRef
 from effax.tracing import FlatFunction, arg_names, flat_args, input_type, trace_flat
@@ -42,18 +42,6 @@ class _Call(NamedTuple):
     key: Key
 
 
-class _Ready(NamedTuple):
-    """A compiled call: everything that is the same each time."""
-
-    program: CompiledProgram
-    consts: tuple[Operand, ...]
-    out_tree: PyTreeDef
-    out_types: tuple[ArrayType, ...]
-    refs: tuple[int, ...]
-    changed: tuple[int, ...]
-    one: bool
-
-
 class JitFunction(Generic[P, R]):
     """A compiled callable. Calling it traces once for each structure and types of arguments."""
 
@@ -61,19 +49,37 @@ class JitFunction(Generic[P, R]):
         self._fun = fun
         self._static = static
         self._inline = inline
-        self._ready: dict[Key, _Ready] = {}
+        self._has_static = bool(static.nums or static.names)
+        self._runners: dict[Key, Runner] = {}
         self._traced: dict[Key, FlatFunction] = {}
         self._label = getattr(fun, "__name__", type(fun).__name__)
         update_wrapper(self, fun)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        call = self._taken_apart(args, kwargs)
         if current_trace() is not None:
-            return cast(R, self._staged(call))
-        ready = self._ready.get(call.key)
-        if ready is None:
-            ready = self._prepared(call)
-        return cast(R, _run(ready, call.leaves))
+            return cast(R, self._staged(self._taken_apart(args, kwargs)))
+        if not kwargs and not self._has_static:
+            # Arrays and references alone: their types are the key, and nothing is taken apart.
+            try:
+                key: Key = (config.generation, *[x._type for x in args])  # type: ignore[attr-defined]  # asked for below
+                warm = self._runners.get(key)
+            except AttributeError:
+                warm = None
+            if warm is not None:
+                return cast(R, warm(args))
+        return cast(R, self._called(args, kwargs))
+
+    def _called(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        call = self._taken_apart(args, kwargs)
+        warm = self._runners.get(call.key)
+        if warm is None:
+            flat = self._trace(call)
+            warm = runner(ready(_compiled(flat.jaxpr), flat))
+            self._runners[call.key] = warm
+            if not kwargs and not self._has_static and len(call.leaves) == len(args):
+                if all(isinstance(x, DeviceArray | EagerRef) for x in args):
+                    self._runners[(config.generation, *[x._type for x in args])] = warm
+        return warm(call.leaves)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Bind as a method: the instance becomes the first argument."""
@@ -111,22 +117,6 @@ class JitFunction(Generic[P, R]):
             self._traced[call.key] = flat
         return flat
 
-    def _prepared(self, call: _Call) -> _Ready:
-        flat = self._trace(call)
-        program = _compiled(flat.jaxpr)
-        n_consts = len(flat.consts)
-        ready = _Ready(
-            program,
-            flat.consts,
-            flat.out_tree,
-            cast("tuple[ArrayType, ...]", flat.jaxpr.out_types),
-            tuple(i for i in program.discharged.refs if i >= n_consts),
-            program.discharged.changed,
-            flat.out_tree == tree.structure(0),
-        )
-        self._ready[call.key] = ready
-        return ready
-
     def _staged(self, call: _Call) -> Any:
         """The call inside of another trace: one equation, or its equations where inlined."""
         flat = self._trace(call)
@@ -157,7 +147,7 @@ class JitFunction(Generic[P, R]):
 
     def clear_cache(self) -> None:
         """Forget what was traced and compiled for this callable."""
-        self._ready.clear()
+        self._runners.clear()
         self._traced.clear()
 
 
@@ -174,18 +164,19 @@ class _Bound:
 
 def _check_aliases(flat: FlatFunction, call: _Call) -> None:
     """A kept trace was checked for other references: check those of this call. Raises RefError."""
-    seen: dict[int, int] = {}
-    closed = {id(c) for c in flat.consts if isinstance(c, Ref)}
+    seen: dict[int, int] = {identity(c): -1 for c in flat.consts if isinstance(c, Ref)}
+    n = len(flat.consts)
     for i, x in enumerate(call.leaves):
         if not isinstance(x, Ref):
             continue
-        name = flat.jaxpr.name_of(len(flat.consts) + i)
-        if id(x) in closed:
-            raise alias_error(f"jit gets a reference as {name} and closes over it")
-        if id(x) in seen:
-            first = flat.jaxpr.name_of(len(flat.consts) + seen[id(x)])
-            raise alias_error(f"jit gets one reference as {first} and as {name}")
-        seen[id(x)] = i
+        first = seen.setdefault(identity(x), i)
+        if first < 0:
+            raise alias_error(
+                f"jit gets a reference as {flat.jaxpr.name_of(n + i)} and closes over it"
+            )
+        if first != i:
+            names = [flat.jaxpr.name_of(n + k) for k in (first, i)]
+            raise alias_error(f"jit gets one reference as {names[0]} and as {names[1]}")
 
 
 def _compiled(jaxpr: Jaxpr) -> CompiledProgram:
@@ -193,47 +184,6 @@ def _compiled(jaxpr: Jaxpr) -> CompiledProgram:
     if isinstance(result, IOFailure):
         raise unsafe_perform_io(result.failure())
     return unsafe_perform_io(result.unwrap())
-
-
-def _run(ready: _Ready, leaves: Sequence[Any]) -> Any:
-    consts = ready.consts
-    changed = ready.changed
-    if ready.refs:
-        _check_distinct(ready, leaves)
-    buffers = [
-        x._buffer or x.buffer if type(x) is DeviceArray else _buffer_of(x)
-        for x in ((*consts, *leaves) if consts else leaves)
-    ]
-    results = ready.program.executable(buffers)
-    if changed:
-        n = len(ready.out_types)
-        operands = (*consts, *leaves)
-        for i, new in zip(changed, results[n:], strict=True):
-            operands[i].replace_buffer(new)
-        results = results[:n]
-    outs = [DeviceArray(None, t, r) for t, r in zip(ready.out_types, results, strict=True)]
-    return outs[0] if ready.one else tree.unflatten(ready.out_tree, outs)
-
-
-def _check_distinct(ready: _Ready, leaves: Sequence[Any]) -> None:
-    refs = [leaves[i - len(ready.consts)] for i in ready.refs]
-    ids = {id(r) for r in refs}
-    aliased = len(ids) < len(refs) or any(id(c) in ids for c in ready.consts)
-    if aliased:
-        names = [ready.program.jaxpr.name_of(i) for i in ready.refs]
-        raise alias_error(
-            f"jit gets one reference twice, or one that it closes over, among {', '.join(names)}"
-        )
-
-
-def _buffer_of(x: object) -> Any:
-    if isinstance(x, EagerRef):
-        return x.pinned()
-    if isinstance(x, TracedArray | TracedRef):
-        raise IllTyped(
-            "a traced value reaches a call outside of its trace", found=str(x.atom.type)
-        )
-    return as_value(x).buffer  # type: ignore[attr-defined]  # values outside of traces are DeviceArrays
 
 
 class Lowered:
@@ -296,17 +246,7 @@ class Compiled:
                     expected=str(type_),
                     found=str(found),
                 )
-        discharged = self._program.discharged
-        ready = _Ready(
-            self._program,
-            self._flat.consts,
-            self._flat.out_tree,
-            cast("tuple[ArrayType, ...]", self._flat.jaxpr.out_types),
-            tuple(i for i in discharged.refs if i >= n_consts),
-            discharged.changed,
-            False,
-        )
-        return _run(ready, [np.asarray(x) if isinstance(x, np.generic) else x for x in leaves])
+        return run(ready(self._program, self._flat), leaves)
 
 
 def jit(

@@ -1,0 +1,113 @@
+"""The warm path of a compiled call: buffers in, buffers out, references swapped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from effax import tree
+from effax.array import DeviceArray, TracedArray, as_value
+from effax.bind import Operand
+from effax.ir.errors import IllTyped
+from effax.ir.trace import alias_error
+from effax.ir.types import ArrayType
+from effax.lowering.program import CompiledProgram
+from effax.ref import EagerRef, Ref, TracedRef
+from effax.tracing import FlatFunction
+from effax.tree import PyTreeDef
+
+Runner = Callable[[Sequence[Any]], Any]
+"""Runs a compiled call on the leaves of its arguments."""
+
+
+class Ready(NamedTuple):
+    """A compiled call: everything that is the same each time.
+
+    Attributes:
+        program: the compiled program.
+        consts: what its first arguments are: arrays and references that are closed over.
+        out_tree: the structure of the result.
+        out_types: the types of its leaves.
+        refs: positions of the leaves of the arguments that are references.
+        changed: positions, constants included, of the references that get new buffers.
+    """
+
+    program: CompiledProgram
+    consts: tuple[Operand, ...]
+    out_tree: PyTreeDef
+    out_types: tuple[ArrayType, ...]
+    refs: tuple[int, ...]
+    changed: tuple[int, ...]
+
+
+def ready(program: CompiledProgram, flat: FlatFunction) -> Ready:
+    """Prepare a compiled program for being called as the function that it came from."""
+    n = len(flat.consts)
+    types = tuple([t for t in flat.jaxpr.out_types if isinstance(t, ArrayType)])
+    refs = tuple([i - n for i in program.discharged.refs if i >= n])
+    return Ready(program, flat.consts, flat.out_tree, types, refs, program.discharged.changed)
+
+
+def runner(call: Ready) -> Runner:
+    """The function that runs a call; the common case, no references and one result, is short."""
+    if call.consts or call.refs or call.out_tree != tree.structure(0):
+        return lambda leaves: run(call, leaves)
+    execute = call.program.executable
+    (out_type,) = call.out_types
+
+    def run_pure(leaves: Sequence[Any]) -> DeviceArray:
+        return DeviceArray(None, out_type, execute([buffer_of(x) for x in leaves])[0])
+
+    return run_pure
+
+
+def run(call: Ready, leaves: Sequence[Any]) -> Any:
+    """Run a call. Raises RefError, before anything is run, where references are aliased."""
+    operands = (*call.consts, *leaves)
+    if call.refs:
+        check_distinct(call, leaves)
+    results = call.program.executable([buffer_of(x) for x in operands])
+    types = call.out_types
+    if call.changed:
+        n = len(types)
+        for i, new in zip(call.changed, results[n:], strict=True):
+            operands[i].replace_buffer(new)
+        results = results[:n]
+    outs = [DeviceArray(None, t, r) for t, r in zip(types, results, strict=True)]
+    return tree.unflatten(call.out_tree, outs)
+
+
+def buffer_of(x: Any) -> Any:
+    """The buffer of an argument: an array, a reference, a number. Raises IllTyped for a symbol."""
+    kind = type(x)
+    if kind is DeviceArray:
+        buffer = x._buffer
+        return x.buffer if buffer is None else buffer
+    if kind is EagerRef:
+        buffer = x._buffer
+        return x.pinned() if buffer is None else buffer
+    if isinstance(x, TracedArray | TracedRef):
+        raise IllTyped(
+            "a traced value reaches a call outside of its trace", found=str(x.atom.type)
+        )
+    value = as_value(x)
+    assert isinstance(value, DeviceArray)
+    return value.buffer
+
+
+def check_distinct(call: Ready, leaves: Sequence[Any]) -> None:
+    """Raises RefError where one reference is passed twice, or passed and closed over."""
+    seen: dict[int, int] = {id(c): -1 for c in call.consts if isinstance(c, Ref)}
+    for i in call.refs:
+        first = seen.setdefault(id(leaves[i]), i)
+        if first != i:
+            raise _aliased(call, first, i)
+
+
+def _aliased(call: Ready, first: int, second: int) -> Exception:
+    n = len(call.consts)
+    name = call.program.jaxpr.name_of(n + second)
+    if first < 0:
+        return alias_error(f"jit gets a reference as {name} and closes over it")
+    other = call.program.jaxpr.name_of(n + first)
+    return alias_error(f"jit gets one reference as {other} and as {name}")
