@@ -63,7 +63,7 @@ class _Custom(Generic[P, R]):
         self._fun = fun
         self._nondiff = tuple(nondiff_argnums)
         self._label = getattr(fun, "__name__", type(fun).__name__)
-        update_wrapper(self, fun)
+        update_wrapper(cast(Any, self), fun)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Bind as a method: the instance becomes the first argument."""
@@ -289,7 +289,7 @@ class _Forward:
         self._treedef: PyTreeDef | None = None
         self._is_ref: list[int | None] = []
 
-    def split(self, result: object, args: Sequence[object]) -> tuple[list[object], list[object]]:
+    def split(self, result: object, args: Sequence[object]) -> tuple[list[Array], list[Any]]:
         """The results, checked, and the residuals that are arrays. Raises on a new reference."""
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise IllTyped(
