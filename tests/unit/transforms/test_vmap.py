@@ -667,14 +667,18 @@ def test_structure_of_batched_scans_and_calls() -> None:
 
 
 def test_many_equations_take_a_few_microseconds_each() -> None:
+    """Linear in the size of the program; the best of five, since machines are shared."""
     times = {}
     for n in (1000, 10_000):
         jaxpr = p.chain(n)
         vmap(jaxpr, N, [0, 0])
-        start = time.perf_counter()
-        made = vmap(jaxpr, N + 1, [0, 0]).unwrap().jaxpr
-        times[n] = (time.perf_counter() - start) / n
-        assert len(made.eqns) == len(jaxpr.eqns)
+        runs = []
+        for k in range(5):
+            start = time.perf_counter()
+            made = vmap(jaxpr, N + 1 + k, [0, 0]).unwrap().jaxpr
+            runs.append((time.perf_counter() - start) / n)
+            assert len(made.eqns) == len(jaxpr.eqns)
+        times[n] = min(runs)
     assert times[10_000] < 60e-6
     assert times[10_000] < 4 * times[1000]
 
