@@ -25,13 +25,20 @@ from returns.result import Result
 from effax.ir.build import Builder, Template, template
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.primitive import Primitive
-from effax.ir.prims.refs import EmptyRef, NewRef
+from effax.ir.prims.refs import NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
-from effax.ir.types import RefType, Type, is_inexact, tangent_type
+from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.rulebook import JvpOut, Never, RuleBook, RuleBuilder, book_or_default
 from effax.transforms.rules.common import zeros
 from effax.transforms.run import as_result, located
-from effax.transforms.spread import Flow, Mask, spread, spread_call
+from effax.transforms.spread import (
+    REF_MAKERS,
+    Flow,
+    Mask,
+    mentions_refs,
+    spread,
+    spread_call,
+)
 
 
 class Jvp(NamedTuple):
@@ -257,9 +264,7 @@ def active_refs(jaxpr: Jaxpr, tangents: Mask, book: RuleBook) -> frozenset[int]:
 
     Raises TransformError where an input without a tangent would have to take one.
     """
-    if not any(isinstance(v.type, RefType) for v in jaxpr.binders) and not any(
-        isinstance(eqn.prim, NewRef | EmptyRef) for eqn in jaxpr.eqns
-    ):
+    if not mentions_refs(jaxpr):
         return frozenset()
     found = spread(jaxpr, tangents, tangent_flow(book))
     for i, (before, after) in enumerate(zip(tangents, found.ins, strict=True)):
@@ -270,5 +275,5 @@ def active_refs(jaxpr: Jaxpr, tangents: Mask, book: RuleBook) -> frozenset[int]:
                 found=str(jaxpr.binders[i].type),
                 remedy="write `stop_gradient(value)`, or differentiate with respect to the ref too",
             )
-    made = (v.id for eqn in jaxpr.eqns if isinstance(eqn.prim, NewRef | EmptyRef) for v in eqn.outs)
+    made = (v.id for eqn in jaxpr.eqns if type(eqn.prim) in REF_MAKERS for v in eqn.outs)
     return frozenset(i for i in made if i in found.variables)

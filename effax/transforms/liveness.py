@@ -21,6 +21,8 @@ from effax.transforms.linearity import (
     Kind,
     Kinds,
     Linearity,
+    by_copy,
+    by_rule,
     fixed_effects,
     separated,
 )
@@ -76,10 +78,12 @@ def plan(jaxpr: Jaxpr, ins: Kinds, cts: Mask, threaded: Mask, book: RuleBook) ->
         threaded: which inputs are references whose final contents have one.
         book: the rules.
     """
-    found = Linearity(jaxpr, ins, book)
-    if found.splits:
+    found = Linearity(jaxpr, ins, book, by_rule)
+    if found.mixed:
+        # What a rule cannot split, or leaves whole in one of the halves, is copied.
         jaxpr = separated(jaxpr, found)
-        found = Linearity(jaxpr, ins, book, split=False)
+        jaxpr = separated(jaxpr, Linearity(jaxpr, ins, book, by_copy))
+        found = Linearity(jaxpr, ins, book, None)
     return _Liveness(jaxpr, found, book).plan(cts, threaded)
 
 
@@ -106,7 +110,8 @@ class _Liveness:
             live[v.id] = live[v.id] or has
         forward: list[Eqn] = []
         backward: list[Backward] = []
-        for eqn, kinds in zip(reversed(jaxpr.eqns), reversed(found.steps), strict=True):
+        # A persistent vector is slow to read from its end.
+        for eqn, kinds in zip(reversed(list(jaxpr.eqns)), reversed(found.steps), strict=True):
             prim, ins, outs, effects, _ = eqn
             if kinds is None:
                 if effects.changes_state or any([live[v[0]] for v in outs]):  # noqa: C419  # a list is faster

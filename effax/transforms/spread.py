@@ -12,16 +12,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from effax.effects import Accum, Write
 from effax.ir.primitive import Primitive, Region
+from effax.ir.prims.refs import EmptyRef, NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
 
 Mask = tuple[bool, ...]
 
 NONE: frozenset[int] = frozenset()
+
+REF_MAKERS: Final = (NewRef, EmptyRef)
+"""The primitives that make a reference. To ask for the type is faster than ``isinstance``."""
+
+
+def mentions_refs(jaxpr: Jaxpr) -> bool:
+    """Whether an input of the program is a reference, or one is made in it."""
+    return any(isinstance(v.type, RefType) for v in jaxpr.binders) or any(
+        type(eqn[0]) in REF_MAKERS for eqn in jaxpr.eqns
+    )
 
 
 @dataclass(frozen=True)
