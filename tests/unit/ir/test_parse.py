@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -33,6 +32,7 @@ from tests.unit.ir.building import (
     VEC,
     WEAK,
     chain,
+    cpu_seconds,
     doubled,
     nested,
     program,
@@ -374,14 +374,9 @@ def test_a_program_of_a_thousand_inputs() -> None:
 
 @pytest.mark.slow
 def test_parsing_is_linear() -> None:
-    def seconds(text: str) -> float:
-        start = time.perf_counter()
-        parse(text)
-        return time.perf_counter() - start
-
     small, large = str(chain(1_000)), str(chain(10_000))
     one_line = large.replace("\n    ", "; ").replace("let;", "let").replace("\n", " ")
     assert parse(one_line) == parse(large)
-    fastest = min(seconds(small) for _ in range(3))
-    assert seconds(large) < 40 * fastest
-    assert seconds(one_line) < 40 * fastest
+    limit = 40 * cpu_seconds(parse, small)
+    assert cpu_seconds(parse, large) < limit
+    assert cpu_seconds(parse, one_line) < limit

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from tests.unit.ir.building import (
     VEC,
     WEAK,
     chain,
+    cpu_seconds,
     doubled,
     nested,
     program,
@@ -236,20 +236,9 @@ def test_errors_show_the_program_they_are_about() -> None:
     assert "~f32[], i32[]" in str(caught.value)
 
 
-def seconds(run: object) -> float:
-    assert callable(run)
-    best = float("inf")
-    for _ in range(5):
-        start = time.perf_counter()
-        run()
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
 @pytest.mark.slow
 def test_printing_is_linear() -> None:
-    small, large = chain(2_000), chain(20_000)
-    assert seconds(lambda: str(large)) < 40 * seconds(lambda: str(small))
+    assert cpu_seconds(str, chain(20_000)) < 40 * cpu_seconds(str, chain(2_000))
 
 
 @pytest.mark.jax
