@@ -79,19 +79,17 @@ def discharge(jaxpr: Jaxpr, book: RuleBook | None = None) -> Result[Discharged, 
         jaxpr: the program; the checker accepts it (no aliases, no use after free).
         book: the rules; the library's own where it is None.
     """
-    return _discharge(jaxpr, book_or_default(book))
+    return as_result(discharge_jaxpr)(jaxpr, book_or_default(book))
 
 
-@as_result
-def _discharge(jaxpr: Jaxpr, book: RuleBook) -> Discharged:
-    return discharge_jaxpr(jaxpr, book)
+def discharge_jaxpr(jaxpr: Jaxpr, book: RuleBook) -> Discharged:
+    """:func:`discharge` for use inside of passes and rules: raises TransformError."""
+    # The very same program, and not an equal one that was kept.
+    return _without_refs(jaxpr, book) if has_refs(jaxpr) else Discharged(jaxpr, (), ())
 
 
 @lru_cache(maxsize=1024)
-def discharge_jaxpr(jaxpr: Jaxpr, book: RuleBook) -> Discharged:
-    """:func:`discharge` for use inside of passes and rules: raises TransformError."""
-    if not has_refs(jaxpr):
-        return Discharged(jaxpr, (), ())
+def _without_refs(jaxpr: Jaxpr, book: RuleBook) -> Discharged:
     refs = tuple(i for i, v in enumerate(jaxpr.binders) if isinstance(v.type, RefType))
     changed = changed_refs(jaxpr)
     return Discharged(_Engine(jaxpr, book).run(changed), refs, changed)

@@ -7,8 +7,8 @@ split in two.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 from effax.effects import (
     Alloc,
@@ -19,11 +19,11 @@ from effax.effects import (
 from effax.ir.build import Builder, typing_of
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
-from effax.ir.prims.refs import EmptyRef, NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
-from effax.ir.types import RefType, Type, is_inexact
+from effax.ir.types import Type, is_inexact
+from effax.transforms.dce import dce_once
 from effax.transforms.rulebook import RuleBook, SplitOut, WholeOnly
-from effax.transforms.spread import Flow, Mask, spread, spread_call
+from effax.transforms.spread import Flow, Mask, mentions_refs, spread, spread_call
 
 Kind = int
 """How a value depends on the linear inputs; the greatest of several wins."""
@@ -43,12 +43,35 @@ LINEAR = Flow(_all_results, is_inexact, control=False)
 """How linearity spreads: every result of an equation with a linear argument is linear."""
 
 
-class Linearity:
-    """The kind of every value, in one sweep forward."""
+class Call(NamedTuple):
+    """A call that is linear in part: the equation, and what of it is linear.
 
-    def __init__(self, jaxpr: Jaxpr, ins: Kinds, book: RuleBook, split: bool = True) -> None:
+    Attributes:
+        eqn: the equation.
+        types: of its arguments.
+        kinds: of its arguments; what a loop feeds back joins what it is fed back to.
+        linear_outs: which results depend on a linear argument.
+    """
+
+    eqn: Eqn
+    types: tuple[Type, ...]
+    kinds: Kinds
+    linear_outs: Mask
+
+
+Splitter = Callable[[RuleBook, Call], SplitOut | None]
+
+
+class Linearity:
+    """The kind of every value, in one sweep forward.
+
+    A call that is linear in part is ``mixed``, and split where ``split`` can.
+    """
+
+    def __init__(self, jaxpr: Jaxpr, ins: Kinds, book: RuleBook, split: Splitter | None) -> None:
         self.book = book
         self.split = split
+        self.mixed = False
         self.refs = mentions_refs(jaxpr)
         self.kinds = _first_kinds(jaxpr, ins, self.refs)
         # One entry an equation; None: it is fixed.
@@ -84,29 +107,44 @@ class Linearity:
         for v, kind in zip(eqn.outs, _joined(outs, wanted_outs), strict=True):
             self.kinds[v.id] = kind
         self.plumbing = self.plumbing or bool(fixed_effects(eqn, closed))
-        if self.split and is_mixed(eqn, closed, outs):
-            self._split(eqn, types, closed)
+        if self.split is not None and is_mixed(eqn, closed, outs):
+            self.mixed = True
+            halves = self.split(self.book, Call(eqn, types, closed, outs))
+            if halves is not None:
+                self.splits[len(self.steps)] = (halves, closed)
         return closed
 
-    def _split(self, eqn: Eqn, types: tuple[Type, ...], closed: Kinds) -> None:
-        rule = self.book.of(eqn.prim).split
-        if isinstance(rule, WholeOnly):
-            return
-        known = tuple([k == FIXED for k in closed])
-        found = rule(self.book, eqn.prim, types, known, None)
-        if found is not None:
-            self.splits[len(self.steps)] = (found, closed)
+
+def by_rule(book: RuleBook, call: Call) -> SplitOut | None:
+    """The halves that the primitive's rule for partial evaluation gives."""
+    rule = book.of(call.eqn.prim).split
+    if isinstance(rule, WholeOnly):
+        return None
+    known = tuple([kind == FIXED for kind in call.kinds])
+    return rule(book, call.eqn.prim, call.types, known, None)
+
+
+def by_copy(book: RuleBook, call: Call) -> SplitOut | None:
+    """The call for its fixed results alone, without what only linear ones need; and the call.
+
+    What both need is computed twice, so nobody may see it.
+    """
+    eqn, types, kinds, linear_outs = call
+    if all(linear_outs) or fixed_effects(eqn, kinds).changes_state:
+        return None
+    b = Builder(types)
+    outs = b.emit(eqn.prim, b.binders, eqn.source)
+    fixed_outs = tuple([not has for has in linear_outs])
+    fixed = tuple([kind == FIXED for kind in kinds])
+    early = dce_once(b.finish(outs), fixed_outs, (False,) * len(types), fixed)
+    if any(used and not has for used, has in zip(early.used_ins, fixed, strict=True)):
+        return None
+    late = b.finish([v for v, has in zip(outs, linear_outs, strict=True) if has])
+    return SplitOut(early.jaxpr, late, fixed_outs, 0, tuple(range(len(types))))
 
 
 def _joined(linear: Mask, wanted: Mask) -> Kinds:
     return tuple([WANTED if w else int(has) for has, w in zip(linear, wanted, strict=True)])
-
-
-def mentions_refs(jaxpr: Jaxpr) -> bool:
-    """Whether an input of the program is a reference, or one is made in it."""
-    return any(isinstance(v.type, RefType) for v in jaxpr.binders) or any(
-        isinstance(eqn[0], NewRef | EmptyRef) for eqn in jaxpr.eqns
-    )
 
 
 def _first_kinds(jaxpr: Jaxpr, ins: Kinds, refs: bool) -> list[Kind]:

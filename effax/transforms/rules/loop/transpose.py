@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.effects import Accum, Read, Write
+from effax.effects import Accum, Write
 from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import While
 from effax.ir.syntax import Atom
@@ -23,7 +23,7 @@ def loop_transpose(
     for i, x in enumerate(ins):
         if not isinstance(x, Linear) or not x.wanted:
             continue
-        if any(isinstance(e, Read | Write | Accum) and e.ref == i for row in effects for e in row):
+        if any(isinstance(e, Write | Accum) and e.ref == i for row in effects for e in row):
             raise _cannot(prim, i)
         if i >= prim.n_consts:
             j = i - prim.n_consts

@@ -52,17 +52,15 @@ def swap_transpose(
         return [None] * len(ins)
     (old,) = cts
     part = typing_of(prim, tuple([x.type for x in ins])).outs[0]
-    # Positions that are picked twice were read twice: their cotangents add up.
-    repeated = any(x.type.shape for x in operands)
-    first = zeros(b, part) if old is None or repeated else old
-    ct = b(Swap(prim.indexer), ref, first, *operands)
-    if old is not None and repeated:
-        b.emit(AddUpdate(prim.indexer), [ref, old, *operands])
-    if not isinstance(ins[1], Linear):
-        return [None] * len(ins)
-    # Of several values that were written to one position the last one remains.
-    mask = winners(b, prim.indexer, ins[0].type.shape, operands, part.shape)
-    return at(1, ct if mask is None else where(b, mask, ct, const(0, ct)), ins)
+    # Where picks meet, the last value stays, and every old one was read: then old' is added.
+    last = winners(b, prim.indexer, ref.type.shape, operands, part.shape)
+    first = zeros(b, part) if old is None or last is not None else old
+    ct: Atom = b(Swap(prim.indexer), ref, first, *operands)
+    if last is not None:
+        ct = where(b, last, ct, const(0, ct))
+        if old is not None:
+            b.emit(AddUpdate(prim.indexer), [ref, old, *operands])
+    return at(1, ct, ins) if isinstance(ins[1], Linear) else [None] * len(ins)
 
 
 def add_update_transpose(
