@@ -28,6 +28,8 @@ class Features:
         depth: how deep programs may hold programs.
         steps: how many steps of growth there are at most, held programs included; a step is one
             equation, sometimes a few.
+        focus: the name of a kind of step that every second step is (``effax.testing.growth``
+            has their names), such as "mul", "scan" or "swap"; "" for none.
     """
 
     floats: tuple[DType, ...] = (as_dtype("float64"),)
@@ -39,6 +41,7 @@ class Features:
     weak: bool = False
     depth: int = 2
     steps: int = 12
+    focus: str = ""
 
 
 ANYTHING: Final = Features(

@@ -119,9 +119,28 @@ def _table(features: Features, theme: int, linear: bool, deeper: bool) -> tuple[
             (weight, partial(step, grow=grow))
             for weight, step in (OF_CONTROL[name] for name in features.control)
         ]
-    return tuple(
+    focused = _named(features.focus) if features.focus else []
+    table = [
         step
         for kind, found in rows.items()
         for weight, step in found
         for _ in range(weight * THEMES[theme].get(kind, 1))
-    )
+    ]
+    deep = features.focus in OF_CONTROL
+    return (*(focused * len(table) if deeper or not deep else []), *table)
+
+
+def step_names(linear: bool = False) -> list[str]:
+    """The names of all kinds of steps; of those that linear values can take."""
+    rows = [*LINEAR, *OF_REFS] if linear else [*LINEAR, *NONLINEAR, *OF_REFS]
+    return [_name(step) for _, step in rows] + [*OF_CONTROL]
+
+
+def _named(name: str) -> list[Step]:
+    if name in OF_CONTROL:
+        return [partial(OF_CONTROL[name][1], grow=grow)]
+    return [step for _, step in (*LINEAR, *NONLINEAR, *OF_REFS) if _name(step) == name]
+
+
+def _name(step: Step) -> str:
+    return f"{step.__module__.rpartition('.')[2]}.{step.__name__}"

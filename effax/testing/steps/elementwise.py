@@ -173,7 +173,9 @@ def select_many(g: Grower) -> None:
     x = g.operand()
     index = g.integer()
     if index.type.dtype.name == "int32":
-        g.one(ew.SelectN(), index, x, g.companion(x), g.companion(x))
+        y = g.companion(x)
+        z = g.companion(y if isinstance(y, Var) and y.type.shape else x)
+        g.one(ew.SelectN(), index, x, y, z)
     else:
         g.one(ew.Neg(), x)
 
