@@ -9,10 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from effax.lax.elementwise import bitcast_convert_type as bitcast_convert_type
-    from effax.numpy import *  # noqa: F403  these are effax.numpy's functions, under their names
-    from effax.numpy.dtypes import default_dtype as default_dtype
-    from effax.numpy.index import getitem as getitem
+    from effax.numpy import *  # noqa: F403
 else:
 
     def __getattr__(name: str) -> object:
@@ -25,9 +22,9 @@ else:
 def _find(name: str) -> object:
     import effax.numpy
     from effax.lax import elementwise
-    from effax.numpy import dtypes, index
+    from effax.numpy import creation, dtypes, index
 
-    for module in (effax.numpy, index, dtypes, elementwise):
+    for module in (effax.numpy, index, creation, dtypes, elementwise):
         if hasattr(module, name):
             return getattr(module, name)
     raise AttributeError(f"effax.operators has no function {name!r}")

@@ -1,7 +1,7 @@
 """References: mutable arrays, with NumPy's indexing for reads and writes.
 
-``effax.ref.get``, ``swap`` and ``addupdate`` are the functions behind ``ref[i]``, ``ref[i] = v`` and
-``ref[i] += v``; ``new_ref`` makes a reference and ``freeze`` ends it.
+``effax.ref.get`` and ``swap`` are the functions behind ``ref[i]`` and ``ref[i] = v``; ``addupdate``
+adds in place; ``new_ref`` makes a reference and ``freeze`` ends it.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from effax import operators as ops
 from effax.array import Array, DeviceArray, as_value
 from effax.effects import Rule
 from effax.ir.dtypes import DType, family
-from effax.ir.errors import BadArgument, IllTyped, RefError
+from effax.ir.errors import IllTyped, RefError
 from effax.ir.indexing import Mode
 from effax.ir.prims.elementwise import NUMBERS
-from effax.ir.prims.refs import AddUpdate, EmptyRef, Freeze, FreeRef, Get, NewRef, Swap
+from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.source import Source, caller
 from effax.ir.syntax import Atom
 from effax.ir.trace import Trace, current_trace
 from effax.ir.types import RefType, Shape, array_type, ref_type
-from effax.selection import Selection, select
+from effax.selection import select
+from effax.updates import fitted
 
 if TYPE_CHECKING:
     from effax.lowering.xla import Buffer
 
 
 class Ref:
-    """A mutable array. ``Ref(init)`` makes one; ``isinstance(x, Ref)`` holds for traced ones too."""
+    """A mutable array. ``Ref(init)`` makes one; ``isinstance`` holds for traced ones too."""
 
     __slots__ = ("__weakref__",)
 
@@ -144,7 +145,8 @@ class EagerRef(Ref):
 
     __slots__ = ("_buffer", "_ended", "_memory", "_type", "made_at")
 
-    _memory: np.ndarray
+    _memory: np.ndarray | None
+    """The memory, writable; None after the end, and until a compiled call's new buffer is seen."""
     _buffer: Buffer | None
     _ended: str | None
     _type: RefType
@@ -171,8 +173,12 @@ class EagerRef(Ref):
 
     def memory(self) -> np.ndarray:
         """The writable memory of the contents. Raises RefError after the reference's end."""
-        if self._ended is not None:
+        if self._memory is None:
             self.check_usable()
+            from effax.lowering import xla
+
+            assert self._buffer is not None
+            self._memory = xla.raw_view(self._buffer)
         return self._memory
 
     def read_now(self) -> np.ndarray:
@@ -185,23 +191,28 @@ class EagerRef(Ref):
         if self._buffer is None:
             from effax.lowering import xla
 
-            self.replace_buffer(xla.new_ref_buffer(self._memory))
+            self.replace_buffer(xla.new_ref_buffer(self.memory()))
         assert self._buffer is not None
         return self._buffer
 
     def replace_buffer(self, buffer: Buffer) -> None:
-        """Take the buffer that a compiled program gave back for this reference."""
-        from effax.lowering import xla
+        """Take the buffer that a compiled program gave back for this reference.
 
+        Where the memory is (the same place as before, unless somebody holds a view of the old
+        buffer) is asked when it is next needed, and not in the call.
+        """
         self._buffer = buffer
-        if xla.pointer(buffer) != self._memory.ctypes.data:
-            self._memory = xla.raw_view(buffer)
+        self._memory = None
 
-    def end(self, how: str) -> np.ndarray:
+    def end(self, how: str) -> DeviceArray:
         """Consume the reference; gives its contents, which nobody writes to from now on."""
         contents = self.memory()
+        buffer = self._buffer
         self._ended = how
-        return contents
+        self._memory = self._buffer = None
+        if buffer is None:
+            return DeviceArray(contents.view(), self._type.inner)
+        return DeviceArray(None, self._type.inner, buffer)
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the contents, the same for the reference's whole life from now on."""
@@ -211,14 +222,18 @@ class EagerRef(Ref):
 
     def __getitem__(self, index: object) -> Array:
         if type(index) is int and current_trace() is None:
-            memory = self._memory if self._ended is None else self.memory()
+            memory = self._memory
+            if memory is None:
+                memory = self.memory()
             if memory.ndim == 1 and -len(memory) <= index < len(memory):
                 return DeviceArray(np.array(memory[index]), array_type((), memory.dtype))
         return get(self, index)
 
     def __setitem__(self, index: object, value: object) -> None:
-        if type(index) is int and current_trace() is None and self._ended is None:
+        if type(index) is int and current_trace() is None:
             memory = self._memory
+            if memory is None:
+                memory = self.memory()
             if memory.ndim == 1 and -len(memory) <= index < len(memory):
                 kind = type(value)
                 if (kind is float or kind is int) and memory.dtype.kind == "f":
@@ -234,7 +249,7 @@ class EagerRef(Ref):
     def __repr__(self) -> str:
         if self._ended is not None:
             return f"Ref(<consumed by {self._ended}>)"
-        shown = np.array2string(self._memory, separator=", ", prefix="Ref(")
+        shown = np.array2string(self.memory(), separator=", ", prefix="Ref(")
         return f"Ref({shown}, dtype={self.dtype})"
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -293,8 +308,7 @@ def freeze(ref: Ref) -> Array:
     _check_ref(ref, "freeze")
     _check_own(ref, "freeze")
     if isinstance(ref, EagerRef):
-        contents = ref.end("freeze")
-        return DeviceArray(contents.view(), ref.type.inner, ref._buffer)
+        return ref.end("freeze")
     return _bind.bind1(Freeze(), ref)
 
 
@@ -340,8 +354,7 @@ def get(ref: Ref, index: object = ...) -> Array:
     """``ref[index]`` for an index as NumPy's. Positions that are only known later are clamped."""
     _check_ref(ref, "get")
     at = select(ref.shape, index, Mode.CLIP, True, "a reference")
-    part = _bind.bind1(Get(at.indexer), ref, *at.operands)
-    return part if at.shape == at.inner else ops.reshape(part, at.shape)
+    return at.outward(_bind.bind1(Get(at.indexer), ref, *at.operands))
 
 
 def swap(ref: Ref, index: object, value: object) -> Array:
@@ -351,19 +364,19 @@ def swap(ref: Ref, index: object, value: object) -> Array:
     """
     _check_ref(ref, "swap")
     at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    filled = _fitted(ref, at, value)
+    filled = fitted(at, ref.dtype, value, "the reference")
     if not at.operands:
         old = _bind.bind1(Swap(at.indexer), ref, filled, *at.operands)
     else:
         old = _bind.bind1(Get(at.indexer._replace(mode=Mode.CLIP)), ref, *at.operands)
         _bind.bind(Swap(at.indexer), ref, filled, *at.operands)
-    return old if at.shape == at.inner else ops.reshape(old, at.shape)
+    return at.outward(old)
 
 
 def _write(ref: Ref, index: object, value: object) -> None:
     _check_ref(ref, "a write")
     at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    _bind.bind(Swap(at.indexer), ref, _fitted(ref, at, value), *at.operands)
+    _bind.bind(Swap(at.indexer), ref, fitted(at, ref.dtype, value, "the reference"), *at.operands)
 
 
 def addupdate(ref: Ref, index: object, value: object) -> None:
@@ -372,75 +385,9 @@ def addupdate(ref: Ref, index: object, value: object) -> None:
     if family(ref.dtype) not in NUMBERS:
         raise IllTyped("only numbers can be added in place", found=str(ref.type))
     at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    _bind.bind(AddUpdate(at.indexer), ref, _fitted(ref, at, value), *at.operands)
-
-
-_RANKS = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
-
-
-def _fitted(ref: Ref, at: Selection, value: object) -> Array:
-    """The value in the reference's dtype and in the shape of the part that is indexed.
-
-    Raises IllTyped where the kind would be lost or the shape does not broadcast, BadArgument
-    where a Python number does not fit.
-    """
-    if isinstance(value, list | tuple):
-        value = ops.asarray(value)
-    _check_range(ref, value)
-    array = as_value(value, "the value written to a reference")
-    if not keeps_kind(array, ref.dtype):
-        raise IllTyped(
-            "a value of this dtype does not fit into the reference",
-            expected=str(ref.dtype),
-            found=str(array.type),
-            remedy=f"convert it first: `value.astype('{ref.dtype}')`",
-        )
-    array = ops.astype(array, ref.dtype)
-    if array.shape != at.shape:
-        array = _broadcast(array, at.shape)
-    return array if at.shape == at.inner else ops.reshape(array, at.inner)
-
-
-def _broadcast(array: Array, shape: Shape) -> Array:
-    sizes = array.shape
-    while len(sizes) > len(shape) and sizes[0] == 1:
-        sizes = sizes[1:]
-    fits = len(sizes) <= len(shape) and all(
-        n in (1, m) for n, m in zip(reversed(sizes), reversed(shape), strict=False)
+    _bind.bind(
+        AddUpdate(at.indexer), ref, fitted(at, ref.dtype, value, "the reference"), *at.operands
     )
-    if not fits:
-        raise IllTyped(
-            "a value does not broadcast to the part of the reference that is written",
-            expected=f"shape {shape}, or one that broadcasts to it",
-            found=f"shape {array.shape}",
-        )
-    return ops.broadcast_to(ops.reshape(array, sizes), shape)
-
-
-def keeps_kind(array: Array, dtype: DType) -> bool:
-    """Whether writing the array into ``dtype`` keeps kind and, for integers, range."""
-    have, want = family(array.dtype), family(dtype)
-    if array.dtype == dtype or (array.weak_type and _RANKS[have] <= _RANKS[want]):
-        return True
-    if _RANKS[have] != _RANKS[want]:
-        return _RANKS[have] < _RANKS[want]
-    if have in ("float", "complex"):
-        return True
-    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-    return bool(np.iinfo(array.dtype).min >= low and np.iinfo(array.dtype).max <= high)
-
-
-def _check_range(ref: Ref, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        return
-    if family(ref.dtype) in ("int", "uint"):
-        info = np.iinfo(ref.dtype)
-        if not info.min <= value <= info.max:
-            raise BadArgument(
-                f"the Python integer {value} does not fit into the reference",
-                expected=f"{info.min} to {info.max}, for {ref.dtype}",
-                found=str(value),
-            )
 
 
 # Binding needs the classes above.

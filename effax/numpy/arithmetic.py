@@ -10,10 +10,17 @@ from effax.ir.dtypes import DType, family, is_complex, is_float, is_inexact_dtyp
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Lit
-from effax.ir.types import array_type
+from effax.ir.types import Shape, array_type
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.dtypes import finfo
+
+__all__ = [
+    "around", "clip", "conjugate", "copysign", "divmod", "fix", "floor_divide", "fmax", "fmin",
+    "fmod", "heaviside", "iscomplex", "isfinite", "isinf", "isnan", "isneginf", "isposinf",
+    "isreal", "logical_and", "logical_not", "logical_or", "logical_xor", "mod", "modf", "pow",
+    "power", "remainder", "round", "signbit", "trunc",
+]  # fmt: skip
 
 
 def _real_operands(x1: ArrayLike, x2: ArrayLike, what: str) -> tuple[Array | Lit, Array | Lit]:
@@ -29,14 +36,19 @@ def _zero(like: Array | Lit) -> Lit:
     return pr.literal(0, array_type((), like.type.dtype, like.type.weak))
 
 
+def _is_wrong(rest: Array, b: Array | Lit) -> Array:
+    """Whether a remainder is not zero and has another sign than the divisor."""
+    zero = _zero(b)
+    signs_differ = uf.not_equal(bind1(ew.Lt(), rest, zero), bind1(ew.Lt(), b, zero))
+    return uf.bitwise_and(signs_differ, bind1(ew.Ne(), rest, zero))
+
+
 def _remainder(a: Array | Lit, b: Array | Lit) -> Array:
     """The remainder with the sign of the divisor."""
     rest = bind1(ew.Rem(), a, b)
     if family(rest.dtype) == "uint":
         return rest
-    signs_differ = uf.not_equal(bind1(ew.Lt(), rest, _zero(b)), bind1(ew.Lt(), b, _zero(b)))
-    wrong = uf.bitwise_and(signs_differ, bind1(ew.Ne(), rest, _zero(b)))
-    return bind1(ew.SelectN(), wrong, rest, bind1(ew.Add(), rest, b))
+    return bind1(ew.SelectN(), _is_wrong(rest, b), rest, bind1(ew.Add(), rest, b))
 
 
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -59,18 +71,23 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _floor_divide(a: Array | Lit, b: Array | Lit) -> Array:
+    rest = bind1(ew.Rem(), a, b)
     if is_float(a.type.dtype):
-        # a - (a mod b) is a multiple of b, which rounding finds; of b = 0 it is nan.
-        quotient = bind1(ew.Div(), bind1(ew.Sub(), a, _remainder(a, b)), b)
+        # a - rest is a multiple of b, which rounding finds; a remainder by 0 is nan.
         by_zero = bind1(ew.Eq(), b, _zero(b))
-        return uf.select(by_zero, bind1(ew.Div(), a, b), uf.rint(quotient))
+        multiple = bind1(ew.SelectN(), by_zero, bind1(ew.Sub(), a, rest), _full(a, rest.shape))
+        quotient = bind1(ew.Div(), multiple, b)
+        one = pr.literal(1, array_type((), quotient.dtype, quotient.weak_type))
+        lower = bind1(ew.Sub(), quotient, one)
+        return uf.rint(bind1(ew.SelectN(), _is_wrong(rest, b), quotient, lower))
     quotient = bind1(ew.Div(), a, b)
     if family(a.type.dtype) == "uint":
         return quotient
-    signs_differ = uf.not_equal(bind1(ew.Lt(), a, _zero(a)), bind1(ew.Lt(), b, _zero(b)))
-    rest = bind1(ew.Ne(), bind1(ew.Rem(), a, b), _zero(a))
-    lower = uf.subtract(quotient, 1)
-    return bind1(ew.SelectN(), uf.bitwise_and(signs_differ, rest), quotient, lower)
+    return bind1(ew.SelectN(), _is_wrong(rest, b), quotient, uf.subtract(quotient, 1))
+
+
+def _full(x: Array | Lit, shape: Shape) -> Array | Lit:
+    return x if x.type.shape == shape or not x.type.shape else pr.to_shape(x, shape)
 
 
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
@@ -161,15 +178,16 @@ def isinf(x: ArrayLike, /) -> Array:
 
 def isposinf(x: ArrayLike, /) -> Array:
     """Whether elements are positive infinity."""
-    return uf.equal(_real_operand(x, "isposinf"), float("inf"))
+    return uf.equal(real_operand(x, "isposinf"), float("inf"))
 
 
 def isneginf(x: ArrayLike, /) -> Array:
     """Whether elements are negative infinity."""
-    return uf.equal(_real_operand(x, "isneginf"), float("-inf"))
+    return uf.equal(real_operand(x, "isneginf"), float("-inf"))
 
 
-def _real_operand(x: ArrayLike, what: str) -> ArrayLike:
+def real_operand(x: ArrayLike, what: str) -> ArrayLike:
+    """The operand. Raises IllTyped where it is complex."""
     dtype, _ = pr.operand_kind(x, f"the operand of {what}")
     if is_complex(dtype):
         raise IllTyped(f"{what} takes real operands", expected="real numbers", found=str(dtype))
@@ -188,7 +206,7 @@ def isreal(x: ArrayLike, /) -> Array:
 
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set: of negative elements, -0.0, and some nans."""
-    value = pr.as_value(_real_operand(x, "signbit"), "the operand of signbit")
+    value = pr.as_value(real_operand(x, "signbit"), "the operand of signbit")
     if family(value.dtype) == "bool":
         return pr.to_shape(pr.literal(False, array_type((), bool)), value.shape)
     if not is_float(value.dtype):
@@ -202,10 +220,10 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     dtype, weak = pr.inexact(*pr.common_dtype((x1, x2), "copysign"))
     a, b = (
         pr.converted(pr.as_value(x), dtype, weak)
-        for x in (_real_operand(x1, "copysign"), _real_operand(x2, "copysign"))
+        for x in (real_operand(x1, "copysign"), real_operand(x2, "copysign"))
     )
     size = uf.absolute(a)
-    return uf.select(signbit(b), uf.negative(size), size)
+    return uf.where(signbit(b), uf.negative(size), size)
 
 
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -213,19 +231,19 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     dtype, weak = pr.inexact(*pr.common_dtype((x1, x2), "heaviside"))
     x = pr.converted(pr.as_value(x1), dtype, weak)
     y = pr.converted(pr.as_value(x2), dtype, weak)
-    at_zero = uf.select(isnan(x), x, y)
-    return uf.select(uf.less(x, 0), 0, uf.select(uf.greater(x, 0), 1, at_zero))
+    at_zero = uf.where(isnan(x), x, y)
+    return uf.where(uf.less(x, 0), 0, uf.where(uf.greater(x, 0), 1, at_zero))
 
 
 def trunc(x: ArrayLike, /) -> Array:
     """The nearest integer towards 0."""
-    dtype, _ = pr.operand_kind(_real_operand(x, "trunc"), "the operand of trunc")
-    return uf.select(uf.less(x, 0), uf.ceil(x), uf.floor(x)) if is_float(dtype) else pr.as_value(x)
+    dtype, _ = pr.operand_kind(real_operand(x, "trunc"), "the operand of trunc")
+    return uf.where(uf.less(x, 0), uf.ceil(x), uf.floor(x)) if is_float(dtype) else pr.as_value(x)
 
 
 def modf(x: ArrayLike, /) -> tuple[Array, Array]:
     """The fractional and the whole part, both with the sign of ``x``."""
-    dtype, weak = pr.inexact(*pr.operand_kind(_real_operand(x, "modf"), "the operand of modf"))
+    dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x, "modf"), "the operand of modf"))
     value = pr.converted(pr.as_value(x), dtype, weak)
     whole = trunc(value)
     return uf.subtract(value, whole), whole
@@ -252,11 +270,9 @@ def round(a: ArrayLike, decimals: int = 0) -> Array:
     return uf.astype(rounded, dtype) if dtype == np.float16 else rounded
 
 
-def clip(
-    arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None
-) -> Array:
+def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """Elements moved into the interval from ``min`` to ``max``."""
-    result = pr.as_value(_real_operand(arr, "clip"))
+    result = pr.as_value(real_operand(arr, "clip"))
     if min is not None:
         result = uf.maximum(min, result)
     return result if max is None else uf.minimum(max, result)
@@ -284,174 +300,17 @@ def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The greater of two elements; of one and nan, the one."""
-    return uf.select(uf.bitwise_or(uf.greater(x1, x2), isnan(x2)), x1, x2)
+    return uf.where(uf.bitwise_or(uf.greater(x1, x2), isnan(x2)), x1, x2)
 
 
 def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The lesser of two elements; of one and nan, the one."""
-    return uf.select(uf.bitwise_or(uf.less(x1, x2), isnan(x2)), x1, x2)
+    return uf.where(uf.bitwise_or(uf.less(x1, x2), isnan(x2)), x1, x2)
 
 
-def _both_inexact(x1: ArrayLike, x2: ArrayLike, what: str) -> tuple[Array, Array]:
-    dtype, weak = pr.inexact(*pr.common_dtype((x1, x2), what))
-    if is_complex(dtype):
-        raise IllTyped(f"{what} takes real operands", expected="real numbers", found=str(dtype))
-    return pr.converted(pr.as_value(x1), dtype, weak), pr.converted(pr.as_value(x2), dtype, weak)
-
-
-def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """sqrt(x1² + x2²) without overflow."""
-    a, b = (uf.absolute(x) for x in _both_inexact(x1, x2, "hypot"))
-    top, low = uf.maximum(a, b), uf.minimum(a, b)
-    ratio = uf.true_divide(low, uf.select(uf.equal(top, 0), 1, top))
-    length = uf.multiply(top, uf.sqrt(uf.add(uf.square(ratio), 1)))
-    return uf.select(uf.bitwise_or(isposinf(a), isposinf(b)), float("inf"), length)
-
-
-def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """log(exp(x1) + exp(x2)) without overflow."""
-    a, b = _both_inexact(x1, x2, "logaddexp")
-    # Equal infinities have no difference.
-    gap = uf.select(uf.equal(a, b), 0, uf.subtract(a, b))
-    return uf.add(uf.maximum(a, b), uf.log1p(uf.exp(uf.negative(uf.absolute(gap)))))
-
-
-def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """log2(2**x1 + 2**x2) without overflow."""
-    a, b = _both_inexact(x1, x2, "logaddexp2")
-    gap = uf.select(uf.equal(a, b), 0, uf.subtract(a, b))
-    fine = uf.log1p(uf.exp2(uf.negative(uf.absolute(gap))))
-    return uf.add(uf.maximum(a, b), uf.multiply(fine, float(1 / np.log(2))))
-
-
-def log2(x: ArrayLike, /) -> Array:
-    """The logarithm to base 2."""
-    return uf.true_divide(uf.log(x), float(np.log(2)))
-
-
-def log10(x: ArrayLike, /) -> Array:
-    """The logarithm to base 10."""
-    return uf.multiply(uf.log(x), float(1 / np.log(10)))
-
-
-def sinc(x: ArrayLike, /) -> Array:
-    """sin(πx) / (πx), and 1 at 0."""
-    scaled = uf.multiply(uf.true_divide(x, 1), float(np.pi))
-    at_zero = uf.equal(scaled, 0)
-    safe = uf.select(at_zero, 1, scaled)
-    return uf.select(at_zero, 1, uf.true_divide(uf.sin(safe), safe))
-
-
-def reciprocal(x: ArrayLike, /) -> Array:
-    """1 / x."""
-    dtype, weak = pr.inexact(*pr.operand_kind(x, "the operand of reciprocal"))
-    return bind1(ew.IntegerPow(-1), pr.typed(x, dtype, weak, "the operand of reciprocal"))
-
-
-def fabs(x: ArrayLike, /) -> Array:
-    """The magnitude of real elements, in a floating dtype."""
-    dtype, weak = pr.inexact(*pr.operand_kind(_real_operand(x, "fabs"), "the operand of fabs"))
-    return bind1(ew.Abs(), pr.typed(x, dtype, weak, "the operand of fabs"))
-
-
-def deg2rad(x: ArrayLike, /) -> Array:
-    """Degrees as radians."""
-    return uf.multiply(x, float(np.pi / 180))
-
-
-def rad2deg(x: ArrayLike, /) -> Array:
-    """Radians as degrees."""
-    return uf.multiply(x, float(180 / np.pi))
-
-
-def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """The angle of complex elements."""
-    turned = uf.arctan2(uf.imag(z), uf.real(z))
-    return rad2deg(turned) if deg else turned
-
-
-def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The greatest common divisor of integers.
-
-    Euclid's algorithm, in as many steps as the worst case of the dtype takes.
-    """
-    dtype, weak = pr.common_dtype((x1, x2), "gcd")
-    if family(dtype) not in ("int", "uint"):
-        raise IllTyped("gcd takes integers", expected="integers", found=str(dtype))
-    a, b = (
-        uf.absolute(pr.converted(pr.as_value(x), dtype, weak)) for x in (x1, x2)
-    )
-    # Two neighbours in the sequence of Fibonacci take the most steps.
-    for _ in range(int(dtype.itemsize * 8 * 1.4405) + 1):
-        done = uf.equal(b, 0)
-        rest = remainder(a, uf.select(done, 1, b))
-        a, b = uf.select(done, a, b), uf.select(done, 0, rest)
-    return a
-
-
-def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The least common multiple of integers."""
-    divisor = gcd(x1, x2)
-    parts = floor_divide(uf.absolute(x2), uf.select(uf.equal(divisor, 0), 1, divisor))
-    return uf.multiply(uf.absolute(x1), parts)
-
-
-def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 · 2**x2, for integers x2."""
-    dtype, weak = pr.inexact(*pr.operand_kind(_real_operand(x1, "ldexp"), "an operand of ldexp"))
-    if is_inexact_dtype(pr.operand_kind(x2, "an operand of ldexp")[0]):
-        raise IllTyped("ldexp takes integer exponents", found=str(pr.operand_kind(x2, "")[0]))
-    # In two halves, each of which is in range wherever the result is.
-    half = right_half = floor_divide(x2, 2)
-    right_half = uf.subtract(x2, half)
-    value = pr.converted(pr.as_value(x1), dtype, weak)
-    for part in (half, right_half):
-        value = uf.multiply(value, uf.exp2(uf.astype(part, dtype)))
-    return value
-
-
-def nan_to_num(
-    x: ArrayLike,
-    copy: bool = True,
-    nan: ArrayLike = 0.0,
-    posinf: ArrayLike | None = None,
-    neginf: ArrayLike | None = None,
-) -> Array:
-    """Elements with nan and the infinities replaced (by the greatest and least number)."""
-    value = pr.as_value(x, "the operand of nan_to_num")
-    if is_complex(value.dtype):
-        parts = (nan_to_num(p, copy, nan, posinf, neginf) for p in (uf.real(x), uf.imag(x)))
-        return bind1(ew.Complex(), *parts)
-    if not is_float(value.dtype):
-        return value
-    limits = finfo(value.dtype)
-    high = float(limits.max) if posinf is None else posinf
-    low = float(limits.min) if neginf is None else neginf
-    value = uf.select(isnan(value), nan, value)
-    value = uf.select(isposinf(value), high, value)
-    return uf.select(isneginf(value), low, value)
-
-
-def isclose(
-    a: ArrayLike,
-    b: ArrayLike,
-    rtol: ArrayLike = 1e-05,
-    atol: ArrayLike = 1e-08,
-    equal_nan: bool = False,
-) -> Array:
-    """Whether elements differ by no more than ``atol + rtol · |b|``."""
-    dtype, weak = pr.inexact(*pr.common_dtype((a, b), "isclose"))
-    x, y = (pr.converted(pr.as_value(o), dtype, weak) for o in (a, b))
-    allowed = uf.add(atol, uf.multiply(rtol, uf.absolute(y)))
-    near = uf.less_equal(uf.absolute(uf.subtract(x, y)), allowed)
-    close = uf.bitwise_or(uf.equal(x, y), uf.bitwise_and(isfinite(y), near))
-    if equal_nan:
-        close = uf.bitwise_or(close, uf.bitwise_and(isnan(x), isnan(y)))
-    return close
+around, fix, pow = round, trunc, power
 
 
 def conjugate(x: ArrayLike, /) -> Array:
     """The complex conjugate."""
     return uf.conj(x)
-
-

@@ -36,6 +36,12 @@ from effax.numpy.join import concatenate, stack
 from effax.numpy.pad import pad
 from effax.ref import Ref
 
+__all__ = [
+    "arange", "array", "asarray", "copy", "diag", "diagflat", "empty", "empty_like", "eye",
+    "full", "full_like", "identity", "linspace", "logspace", "meshgrid", "ones", "ones_like",
+    "tri", "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
 ShapeLike = int | Sequence[int]
 
 
@@ -122,7 +128,8 @@ def _nested(a: list[object], dtype: DTypeLike | None) -> Array:
         limits = np.iinfo(target)
         if value.size and not limits.min <= value.min() <= value.max() <= limits.max:
             raise BadArgument(
-                "an integer does not fit into the dtype", f"{limits.min} to {limits.max}, for {target}"
+                "an integer does not fit into the dtype",
+                f"{limits.min} to {limits.max}, for {target}",
             )
     return from_numpy(value.astype(target))
 
@@ -246,7 +253,9 @@ def arange(
     by = 1 if step is None else as_value(step).numpy()[()]
     if by == 0:
         raise BadArgument("arange counts in steps of zero", "a step that is not 0", "0")
-    if family(kind) not in ("int", "uint") or any(is_inexact_dtype(np.asarray(x).dtype) for x in known):
+    if family(kind) not in ("int", "uint") or any(
+        is_inexact_dtype(np.asarray(x).dtype) for x in known
+    ):
         if stop is None and step is None:
             return bind1(Iota(kind, (max(0, math.ceil(last)),), 0))
         return from_numpy(np.arange(first, last, by, kind))
@@ -322,7 +331,11 @@ def linspace(
     made = pr.converted(made, target, False)
     if not retstep:
         return made
-    distance = uf.true_divide(uf.subtract(last, first), gaps) if gaps > 0 else full_like(first, float("nan"))
+    distance = (
+        uf.true_divide(uf.subtract(last, first), gaps)
+        if gaps > 0
+        else full_like(first, float("nan"))
+    )
     return made, pr.converted(distance, kind, False)
 
 
@@ -357,7 +370,12 @@ def _diagonal_mask(shape: Shape, k: int) -> Array:
     return uf.equal(uf.add(rows, k) if k else rows, _counted(shape, 1))
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
+def eye(
+    N: int,  # noqa: N803  NumPy's name
+    M: int | None = None,  # noqa: N803  NumPy's name
+    k: int = 0,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Ones on the ``k``-th diagonal of an N×M matrix, zeros elsewhere."""
     shape = plain_shape((N, N if M is None else M), "eye")
     return uf.astype(_diagonal_mask(shape, k), default_dtype(dtype))
@@ -368,7 +386,12 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
+def tri(
+    N: int,  # noqa: N803  NumPy's name
+    M: int | None = None,  # noqa: N803  NumPy's name
+    k: int = 0,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Ones on and below the ``k``-th diagonal of an N×M matrix, zeros above."""
     shape = plain_shape((N, N if M is None else M), "tri")
     return uf.astype(_on_or_below(shape, k), default_dtype(dtype))
@@ -440,4 +463,3 @@ def meshgrid(
         lone = sh.reshape(v, [v.shape[0] if i == axis else 1 for i in range(len(order))])
         made.append(lone if sparse else sh.broadcast_to(lone, sizes))
     return made
-

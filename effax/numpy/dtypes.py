@@ -13,6 +13,15 @@ from effax.ir.dtypes import DType, as_dtype, canonical, family, promote
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Type
 
+__all__ = [
+    "bfloat16", "bool_", "can_cast", "cdouble", "complex64", "complex128", "complex_",
+    "complexfloating", "csingle", "double", "finfo", "float8_e4m3fn", "float8_e5m2", "float16",
+    "float32", "float64", "float_", "floating", "generic", "iinfo", "inexact", "int2", "int4",
+    "int8", "int16", "int32", "int64", "int_", "integer", "isdtype", "issubdtype", "number",
+    "promote_types", "result_type", "signedinteger", "single", "uint", "uint2", "uint4",
+    "uint8", "uint16", "uint32", "uint64", "unsignedinteger",
+]  # fmt: skip
+
 
 class ScalarType(type):
     """The type of ``float32`` and the like: names a dtype; a call makes an array of it."""

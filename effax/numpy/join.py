@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -25,6 +26,11 @@ from effax.numpy.shape import (
     taken_along,
 )
 
+__all__ = [
+    "append", "array_split", "column_stack", "concat", "concatenate", "dstack", "hsplit",
+    "hstack", "repeat", "roll", "split", "stack", "tile", "unstack", "vsplit", "vstack",
+]  # fmt: skip
+
 Arrays = Sequence[ArrayLike] | Array | np.ndarray
 
 
@@ -40,21 +46,15 @@ def _listed(arrays: Arrays, what: str) -> list[Array]:
     return [as_value(x, f"array {i} of {what}") for i, x in enumerate(arrays)]
 
 
-def _in_one_dtype(
-    arrays: Sequence[Array], what: str, dtype: DTypeLike | None
-) -> Sequence[Array]:
+def _in_one_dtype(arrays: Sequence[Array], what: str, dtype: DTypeLike | None) -> Sequence[Array]:
     first = arrays[0].type
     if dtype is None and all(x.type.dtype is first.dtype for x in arrays):
         return arrays
-    kind, weak = (
-        pr.common_dtype(arrays, what) if dtype is None else (pr.allowed(dtype), False)
-    )
+    kind, weak = pr.common_dtype(arrays, what) if dtype is None else (pr.allowed(dtype), False)
     return [pr.converted(x, kind, weak) for x in arrays]
 
 
-def concatenate(
-    arrays: Arrays, axis: int | None = 0, dtype: DTypeLike | None = None
-) -> Array:
+def concatenate(arrays: Arrays, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """The arrays one after the other along an axis, or flattened where it is None."""
     values = _listed(arrays, "concatenate")
     if axis is None:
@@ -74,9 +74,7 @@ def concatenate(
 concat = concatenate
 
 
-def stack(
-    arrays: Arrays, axis: int = 0, out: None = None, dtype: DTypeLike | None = None
-) -> Array:
+def stack(arrays: Arrays, axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Array:
     """The arrays, of one shape, along a new axis."""
     no_out(out, "stack")
     values = _listed(arrays, "stack")
@@ -95,7 +93,9 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The parts of an array along an axis, each without it."""
     value = as_value(x, "the argument of unstack")
     place = plain_axis(axis, value.ndim, "unstack")
-    return tuple([slice_along(value, place, i, i + 1, drop=True) for i in range(value.shape[place])])
+    return tuple(
+        [slice_along(value, place, i, i + 1, drop=True) for i in range(value.shape[place])]
+    )
 
 
 def hstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
@@ -156,7 +156,7 @@ def array_split(
             raise BadArgument("array_split makes parts", "a number of at least 1", str(parts))
         each, longer = divmod(size, parts)
         ends = [i * each + min(i, longer) for i in range(parts + 1)]
-        return [slice_along(x, place, a, b) for a, b in zip(ends, ends[1:], strict=False)]
+        return [slice_along(x, place, a, b) for a, b in pairwise(ends)]
     cuts = [int(i) for i in np.asarray(indices_or_sections)]
     spans = [slice(a, b).indices(size) for a, b in zip([0, *cuts], [*cuts, size], strict=True)]
     return [slice_along(x, place, a, max(a, b)) for a, b, _ in spans]
@@ -173,10 +173,12 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
     return split(ary, indices_or_sections, 0)
 
 
-def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
+def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:  # noqa: N803  NumPy's name
     """The array laid side by side so many times along each axis."""
     x = as_value(A, "the argument of tile")
-    times = [static_int(n, "reps of tile") for n in (reps if isinstance(reps, Sequence) else [reps])]
+    times = [
+        static_int(n, "reps of tile") for n in (reps if isinstance(reps, Sequence) else [reps])
+    ]
     times = [1] * (x.ndim - len(times)) + times
     sizes = [1] * (len(times) - x.ndim) + list(x.shape)
     apart = [n for size in sizes for n in (1, size)]

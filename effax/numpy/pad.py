@@ -17,6 +17,10 @@ from effax.numpy import ufuncs as uf
 from effax.numpy.axes import static_int
 from effax.numpy.shape import taken_along
 
+__all__ = [
+    "pad",
+]  # fmt: skip
+
 PadWidth = int | Sequence[int] | Sequence[Sequence[int]] | np.ndarray
 
 _FROM_INSIDE: Final = ("edge", "reflect", "symmetric", "wrap")
@@ -47,7 +51,9 @@ def pad(
     if mode in ("constant", "empty"):
         return _with_constants(x, widths, constant_values if mode == "constant" else 0)
     if mode not in _FROM_INSIDE:
-        raise BadArgument("pad knows no such mode", f"constant, empty, {', '.join(_FROM_INSIDE)}", repr(mode))
+        raise BadArgument(
+            "pad knows no such mode", f"constant, empty, {', '.join(_FROM_INSIDE)}", repr(mode)
+        )
     if reflect_type != "even":
         raise BadArgument("pad reflects evenly", "reflect_type 'even'", repr(reflect_type))
     for axis, (before, after) in enumerate(widths):

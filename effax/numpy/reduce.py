@@ -17,6 +17,11 @@ from effax.numpy.axes import no_out, plain_axes, plain_axis
 from effax.numpy.dtypes import default_dtype
 from effax.numpy.shape import broadcast_to, expand_dims, ravel, reshape
 
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod",
+    "cumsum", "max", "mean", "min", "prod", "ptp", "std", "sum", "var",
+]  # fmt: skip
+
 
 def _accumulator(dtype: DType) -> DType:
     """The dtype that sums and products of ``dtype`` have: integers grow to the default width."""
@@ -296,7 +301,9 @@ def std(
 ) -> Array:
     """The square root of the variance; the arguments are those of :func:`var`."""
     no_out(out, "std")
-    spread = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    spread = var(
+        a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
+    )
     return uf.sqrt(spread)
 
 

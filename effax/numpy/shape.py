@@ -17,6 +17,12 @@ from effax.ir.types import Shape
 from effax.numpy import promotion as pr
 from effax.numpy.axes import plain_axes, plain_axis, plain_shape, sequence_of, static_int
 
+__all__ = [
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes",
+    "broadcast_to", "diagonal", "expand_dims", "flip", "fliplr", "flipud", "matrix_transpose",
+    "moveaxis", "permute_dims", "ravel", "reshape", "rot90", "squeeze", "swapaxes", "transpose",
+]  # fmt: skip
+
 
 def reshape(a: ArrayLike, shape: int | Sequence[int], order: str = "C") -> Array:
     """The same elements in another shape; one size may be -1.
@@ -85,9 +91,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     return swapaxes(value, -1, -2)
 
 
-def moveaxis(
-    a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]
-) -> Array:
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """The array with some axes moved; the others keep their order."""
     x = as_value(a, "the argument of moveaxis")
     old = plain_axes(sequence_of(source), x.ndim, "moveaxis")

@@ -16,6 +16,18 @@ from effax.ir.trace import Trace, current_trace
 from effax.ir.types import array_type
 from effax.numpy import promotion as pr
 
+__all__ = [
+    "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh",
+    "arctan", "arctan2", "arctanh", "asin", "asinh", "astype", "atan", "atan2", "atanh",
+    "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "conj", "cos", "cosh",
+    "divide", "equal", "exp", "exp2", "expm1", "float_power", "floor", "greater",
+    "greater_equal", "imag", "invert", "left_shift", "less", "less_equal", "log", "log1p",
+    "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal", "positive", "real",
+    "right_shift", "rint", "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
+    "true_divide",
+]  # fmt: skip
+
 BinaryFunction = Callable[[ArrayLike, ArrayLike], Array]
 UnaryFunction = Callable[[ArrayLike], Array]
 Dtyping = Callable[[DType, bool], tuple[DType, bool]]
@@ -70,11 +82,11 @@ def _beside(atom: Atom, x: object, kept: _Kept) -> Lit | None:
     """A Python number as a constant of the atom's dtype, where promotion keeps that dtype."""
     dtype = atom.type.dtype
     kind = type(x)
-    if (dtype.kind == "f" and (kind is float or kind is int)) or (
+    same_kind = (dtype.kind == "f" and (kind is float or kind is int)) or (
         dtype.kind == "i" and kind is int
-    ):
-        if kept[dtype]:
-            return pr.literal(x, array_type((), dtype, atom.type.weak))  # type: ignore[arg-type, union-attr]  # a number; an array's type
+    )
+    if same_kind and kept[dtype]:
+        return pr.literal(x, array_type((), dtype, atom.type.weak))  # type: ignore[arg-type, union-attr]  # a number; an array's type
     return None
 
 
@@ -91,7 +103,7 @@ def _binary(prim: ew.Elementwise, name: str, dtyping: Dtyping, doc: str) -> Bina
             type_ = x1.type
             if type_ is x2.type and kept[type_.dtype]:
                 with np.errstate(all="ignore"):
-                    value = np.asarray(prim.ufunc(x1.numpy(), x2.numpy()))
+                    value = np.asarray(type(prim).ufunc(x1.numpy(), x2.numpy()))
                 return DeviceArray(value, typing_of(prim, (type_, type_)).outs[0])  # type: ignore[arg-type]  # an array's type
         dtype, weak = dtyping(*pr.common_dtype((x1, x2), name))
         return bind1(prim, *pr.brought_together((x1, x2), name, dtype, weak))
@@ -163,7 +175,6 @@ arcsinh = _unary(ew.Asinh(), "arcsinh", inexact, "The inverse hyperbolic sine.")
 arccosh = _unary(ew.Acosh(), "arccosh", inexact, "The inverse hyperbolic cosine.")
 arctanh = _unary(ew.Atanh(), "arctanh", inexact, "The inverse hyperbolic tangent.")
 invert = _unary(ew.Not(), "invert", _as_is, "Bitwise complement; logical on booleans.")
-bitwise_count = _unary(ew.PopulationCount(), "bitwise_count", number, "How many bits are set.")
 
 _floor = _unary(ew.Floor(), "floor", inexact, "")
 _ceil = _unary(ew.Ceil(), "ceil", inexact, "")
@@ -193,9 +204,7 @@ def _is_boolean(x: object) -> bool:
     )
 
 
-add = _on_booleans(
-    _sum_of_numbers, bitwise_or, "add", "Elementwise sum; of booleans, logical or."
-)
+add = _on_booleans(_sum_of_numbers, bitwise_or, "add", "Elementwise sum; of booleans, logical or.")
 multiply = _on_booleans(
     _product_of_numbers, bitwise_and, "multiply", "Elementwise product; of booleans, logical and."
 )
@@ -266,8 +275,8 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return bind1(ew.ShiftRightLogical() if logical else ew.ShiftRightArithmetic(), *operands)
 
 
-def select(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Elements of ``x`` where the condition holds, else of ``y``: ``where`` of three arguments."""
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Elements of ``x`` where the condition holds, else of ``y``."""
     dtype, weak = pr.common_dtype((x, y), "where")
     test = truth(condition)
     a, b = (pr.typed(o, dtype, weak, "a case of where") for o in (x, y))
@@ -279,6 +288,14 @@ def select(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array:
 def masked(mask: Array, x: Array, fill: bool | int | float = 0) -> Array:
     """Elements of ``x`` where the mask of its shape holds, else a number, in the dtype of x."""
     return bind1(ew.SelectN(), mask, pr.literal(fill, array_type((), x.dtype, x.weak_type)), x)
+
+
+def bitwise_count(x: ArrayLike, /) -> Array:
+    """How many bits of the magnitude are set."""
+    dtype, weak = number(*pr.operand_kind(x, "the operand of bitwise_count"))
+    value = pr.typed(x, dtype, weak, "the operand of bitwise_count")
+    magnitude = bind1(ew.Abs(), value) if family(dtype) == "int" else value
+    return pr.converted(bind1(ew.PopulationCount(), magnitude), np.dtype(np.uint8), False)
 
 
 def truth(x: ArrayLike) -> Array:
@@ -294,3 +311,10 @@ def astype(x: ArrayLike, dtype: DTypeLike) -> Array:
     if is_complex(value.dtype) and not is_complex(target) and family(target) != "bool":
         value = real(value)
     return pr.converted(value, target, False)
+
+
+abs = absolute
+acos, acosh, asin, asinh = arccos, arccosh, arcsin, arcsinh
+atan, atan2, atanh = arctan, arctan2, arctanh
+bitwise_invert = bitwise_not = invert
+bitwise_left_shift, bitwise_right_shift = left_shift, right_shift

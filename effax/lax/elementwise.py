@@ -1,0 +1,241 @@
+"""Elementwise primitives under JAX's names: dtypes must agree, nothing is promoted.
+
+Python numbers take the dtype of the other operands; operands without axes go with any shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from effax import tree
+from effax.array import Array, ArrayLike, DTypeLike, as_value, is_python_scalar, python_kind
+from effax.bind import bind1
+from effax.config import allowed
+from effax.ir.dtypes import DType, family, is_inexact_dtype
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.primitive import Primitive
+from effax.ir.prims import elementwise as ew
+from effax.ir.syntax import Lit
+from effax.ir.types import array_type
+from effax.numpy import promotion as pr
+
+__all__ = [
+    "RoundingMethod", "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh",
+    "bitcast_convert_type", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt",
+    "ceil", "clamp", "complex", "conj", "convert_element_type", "cos", "cosh", "div", "eq",
+    "erf", "erfc", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag", "integer_pow",
+    "is_finite", "le", "log", "log1p", "logistic", "lt", "max", "min", "mul", "ne", "neg",
+    "nextafter", "population_count", "pow", "real", "reciprocal", "rem", "round", "rsqrt",
+    "select", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign",
+    "sin", "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh",
+]  # fmt: skip
+
+T = TypeVar("T")
+UnaryFunction = Callable[[ArrayLike], Array]
+BinaryFunction = Callable[[ArrayLike, ArrayLike], Array]
+
+_RANKS = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
+
+
+def operands(what: str, *xs: ArrayLike) -> list[Array | Lit]:
+    """Operands in the one dtype that they must have.
+
+    Raises:
+        IllTyped: one is no array, or a Python number would lose its kind in that dtype.
+    """
+    values = [x if is_python_scalar(x) else as_value(x, f"an operand of {what}") for x in xs]
+    arrays = [x for x in values if isinstance(x, Array)]
+    if not arrays:
+        dtype, weak = pr.common_dtype(values, what)
+    else:
+        dtype, weak = arrays[0].dtype, arrays[0].weak_type
+    return [x if isinstance(x, Array) else _constant(x, dtype, weak, what) for x in values]
+
+
+def _constant(x: bool | int | float | complex, dtype: DType, weak: bool, what: str) -> Lit:
+    if _RANKS[family(allowed(python_kind(x)))] > _RANKS[family(dtype)]:
+        raise IllTyped(
+            f"{what} takes operands of one dtype",
+            expected=f"a number that is a {dtype}",
+            found=f"{type(x).__name__}: {x}",
+            remedy="convert the array with `convert_element_type`, or use `effax.numpy`",
+        )
+    return pr.literal(x, array_type((), dtype, weak))
+
+
+def _unary(prim: Primitive, name: str, doc: str) -> UnaryFunction:
+    def function(x: ArrayLike) -> Array:
+        if isinstance(x, Array):
+            return bind1(prim, x)
+        return bind1(prim, *operands(name, x))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _binary(prim: Primitive, name: str, doc: str) -> BinaryFunction:
+    def function(x: ArrayLike, y: ArrayLike) -> Array:
+        if isinstance(x, Array) and isinstance(y, Array):
+            return bind1(prim, x, y)
+        return bind1(prim, *operands(name, x, y))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+add = _binary(ew.Add(), "add", "x + y.")
+sub = _binary(ew.Sub(), "sub", "x - y.")
+mul = _binary(ew.Mul(), "mul", "x · y.")
+div = _binary(ew.Div(), "div", "x / y; of integers, rounded towards 0.")
+rem = _binary(ew.Rem(), "rem", "The remainder with the sign of x.")
+max = _binary(ew.Max(), "max", "The greater of two elements; nan if one is.")
+min = _binary(ew.Min(), "min", "The lesser of two elements; nan if one is.")
+atan2 = _binary(ew.Atan2(), "atan2", "The angle of the point (y, x).")
+nextafter = _binary(ew.Nextafter(), "nextafter", "The next value from x towards y.")
+complex = _binary(ew.Complex(), "complex", "x + iy.")
+eq = _binary(ew.Eq(), "eq", "x == y.")
+ne = _binary(ew.Ne(), "ne", "x != y.")
+lt = _binary(ew.Lt(), "lt", "x < y.")
+le = _binary(ew.Le(), "le", "x <= y.")
+gt = _binary(ew.Gt(), "gt", "x > y.")
+ge = _binary(ew.Ge(), "ge", "x >= y.")
+bitwise_and = _binary(ew.And(), "bitwise_and", "Bitwise and; logical on booleans.")
+bitwise_or = _binary(ew.Or(), "bitwise_or", "Bitwise or; logical on booleans.")
+bitwise_xor = _binary(ew.Xor(), "bitwise_xor", "Bitwise exclusive or.")
+shift_left = _binary(ew.ShiftLeft(), "shift_left", "Bits of x moved up by y.")
+shift_right_logical = _binary(
+    ew.ShiftRightLogical(), "shift_right_logical", "Bits of x moved down by y; zeros come in."
+)
+shift_right_arithmetic = _binary(
+    ew.ShiftRightArithmetic(), "shift_right_arithmetic", "Bits of x moved down by y; signs come in."
+)
+
+neg = _unary(ew.Neg(), "neg", "-x.")
+abs = _unary(ew.Abs(), "abs", "The magnitude.")
+sign = _unary(ew.Sign(), "sign", "-1, 0 or 1; of a complex number, its direction.")
+floor = _unary(ew.Floor(), "floor", "The greatest integer that is not greater.")
+ceil = _unary(ew.Ceil(), "ceil", "The least integer that is not less.")
+is_finite = _unary(ew.IsFinite(), "is_finite", "Whether elements are neither infinite nor nan.")
+exp = _unary(ew.Exp(), "exp", "e to the power of x.")
+exp2 = _unary(ew.Exp2(), "exp2", "2 to the power of x.")
+expm1 = _unary(ew.Expm1(), "expm1", "exp(x) - 1, exact near 0.")
+log = _unary(ew.Log(), "log", "The natural logarithm.")
+log1p = _unary(ew.Log1p(), "log1p", "log(1 + x), exact near 0.")
+sqrt = _unary(ew.Sqrt(), "sqrt", "The square root.")
+rsqrt = _unary(ew.Rsqrt(), "rsqrt", "1 / sqrt(x).")
+cbrt = _unary(ew.Cbrt(), "cbrt", "The cube root.")
+square = _unary(ew.Square(), "square", "x · x.")
+sin = _unary(ew.Sin(), "sin", "The sine.")
+cos = _unary(ew.Cos(), "cos", "The cosine.")
+tan = _unary(ew.Tan(), "tan", "The tangent.")
+asin = _unary(ew.Asin(), "asin", "The inverse sine.")
+acos = _unary(ew.Acos(), "acos", "The inverse cosine.")
+atan = _unary(ew.Atan(), "atan", "The inverse tangent.")
+sinh = _unary(ew.Sinh(), "sinh", "The hyperbolic sine.")
+cosh = _unary(ew.Cosh(), "cosh", "The hyperbolic cosine.")
+tanh = _unary(ew.Tanh(), "tanh", "The hyperbolic tangent.")
+asinh = _unary(ew.Asinh(), "asinh", "The inverse hyperbolic sine.")
+acosh = _unary(ew.Acosh(), "acosh", "The inverse hyperbolic cosine.")
+atanh = _unary(ew.Atanh(), "atanh", "The inverse hyperbolic tangent.")
+logistic = _unary(ew.Logistic(), "logistic", "1 / (1 + exp(-x)).")
+erf = _unary(ew.Erf(), "erf", "The error function.")
+erfc = _unary(ew.Erfc(), "erfc", "1 - erf(x), exact for large x.")
+bitwise_not = _unary(ew.Not(), "bitwise_not", "Bitwise complement; logical on booleans.")
+population_count = _unary(ew.PopulationCount(), "population_count", "How many bits are set.")
+real = _unary(ew.Real(), "real", "The real part of complex elements.")
+imag = _unary(ew.Imag(), "imag", "The imaginary part of complex elements.")
+
+
+def conj(x: ArrayLike) -> Array:
+    """The complex conjugate; of real elements, the complex number."""
+    value = as_value(x, "the operand of conj")
+    if family(value.dtype) == "float":
+        value = bind1(ew.Complex(), value, pr.literal(0.0, value.type.update(shape=())))
+    return bind1(ew.Conj(), value)
+
+
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
+    """x to the power of y, an inexact or integer one, for inexact x."""
+    base, power = operands("pow", x)[0], y
+    if isinstance(power, int) and not isinstance(power, bool):
+        return integer_pow(x, power)
+    if not is_python_scalar(power):
+        exponent = as_value(power, "the exponent of pow")
+        if family(exponent.dtype) in ("int", "uint") and is_inexact_dtype(base.type.dtype):
+            power = convert_element_type(exponent, base.type.dtype)
+    return bind1(ew.Pow(), *operands("pow", x, power))
+
+
+def integer_pow(x: ArrayLike, y: int) -> Array:
+    """x to the power of a static integer."""
+    return bind1(ew.IntegerPow(y), *operands("integer_pow", x))
+
+
+def reciprocal(x: ArrayLike) -> Array:
+    """1 / x."""
+    return integer_pow(x, -1)
+
+
+class RoundingMethod:
+    """How :func:`round` breaks ties."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def round(x: ArrayLike, rounding_method: int = RoundingMethod.AWAY_FROM_ZERO) -> Array:
+    """The nearest integer; ties go away from zero, or to the even one."""
+    (value,) = operands("round", x)
+    if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
+        return bind1(ew.RoundEven(), value)
+    if rounding_method != RoundingMethod.AWAY_FROM_ZERO:
+        raise BadArgument("round knows two methods", "0 or 1", repr(rounding_method))
+    size = bind1(ew.Abs(), value)
+    whole = floor(size)
+    # The difference is exact, which size + 0.5 is not.
+    up = ge(sub(size, whole), 0.5)
+    return mul(bind1(ew.Sign(), value), select(up, add(whole, 1.0), whole))
+
+
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
+    """``min(max(x, low), high)``."""
+    return bind1(ew.Clamp(), *operands("clamp", min, x, max))
+
+
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
+    """``on_true`` where the condition holds, else ``on_false``."""
+    return select_n(pred, on_false, on_true)
+
+
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
+    """Elementwise ``cases[which]``, for a boolean or int32 ``which``."""
+    return bind1(ew.SelectN(), *operands("select_n", which), *operands("select_n", *cases))
+
+
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
+    """The elements in another dtype."""
+    (x,) = operands("convert_element_type", operand)
+    dtype = allowed(new_dtype)
+    if isinstance(x, Array) and x.dtype == dtype and not x.weak_type:
+        return x
+    return bind1(ew.ConvertElementType(dtype, False), x)
+
+
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
+    """The bits of elements read as another dtype of the same width."""
+    (x,) = operands("bitcast_convert_type", operand)
+    return bind1(ew.BitcastConvertType(allowed(new_dtype)), x)
+
+
+def stop_gradient(x: T) -> T:
+    """The same values, with a derivative of zero; ``x`` may be a tree."""
+
+    def stop(leaf: Any) -> Any:
+        if isinstance(leaf, Array) and is_inexact_dtype(leaf.dtype):
+            return bind1(ew.StopGradient(), leaf)
+        return leaf
+
+    return stop(x) if isinstance(x, Array) else tree.map(stop, x)  # type: ignore[no-any-return]  # the tree of x

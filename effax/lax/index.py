@@ -1,0 +1,149 @@
+"""Slices whose start is traced, under JAX's names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from effax.array import Array, ArrayLike, as_value
+from effax.bind import Operand, bind1
+from effax.ir.dtypes import INT32, family
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.prims import shape as prims
+from effax.ir.syntax import Lit
+from effax.ir.types import array_type
+from effax.lax import elementwise as el
+from effax.numpy import promotion as pr
+from effax.numpy import shape as sh
+from effax.numpy.axes import plain_axis, plain_shape
+from effax.numpy.join import unstack
+from effax.selection import ds
+
+__all__ = [
+    "ds", "dslice", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim",
+    "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim",
+]  # fmt: skip
+
+Starts = Array | np.ndarray | Sequence[ArrayLike]
+
+dslice = ds
+
+
+def _start(index: ArrayLike, size: int, wrap: bool) -> Operand:
+    """The start of a slice; a negative one counts from the end."""
+    if isinstance(index, int | np.integer) and not isinstance(index, bool):
+        plain = int(index)
+        return pr.literal(plain + size if wrap and plain < 0 else plain, array_type((), INT32))
+    start = as_value(index, "the start of a slice")
+    if family(start.dtype) not in ("int", "uint") or start.shape:
+        raise IllTyped("a slice starts at an integer", "an integer scalar", str(start.type))
+    if start.dtype.itemsize < 4:
+        start = el.convert_element_type(start, INT32)
+    if not wrap or family(start.dtype) == "uint":
+        return start
+    return el.select(el.lt(start, 0), el.add(start, size), start)
+
+
+def _starts(starts: Starts, shape: Sequence[int], wrap: bool | Sequence[bool]) -> list[Operand]:
+    given = list(unstack(starts)) if isinstance(starts, Array | np.ndarray) else list(starts)
+    if len(given) != len(shape):
+        raise BadArgument(
+            "a dynamic slice needs one start an axis", f"{len(shape)} starts", str(len(given))
+        )
+    wraps = [wrap] * len(shape) if isinstance(wrap, bool) else list(wrap)
+    found = [_start(i, n, w) for i, n, w in zip(given, shape, wraps, strict=True)]
+    if len({s.type.dtype for s in found if not isinstance(s, Lit)}) > 1:
+        return [s if isinstance(s, Lit) else el.convert_element_type(s, INT32) for s in found]  # type: ignore[arg-type]  # no references
+    return found
+
+
+def dynamic_slice(
+    operand: ArrayLike,
+    start_indices: Starts,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
+    """The window of these static sizes from ``start_indices``, which move inward until it fits."""
+    x = as_value(operand, "the operand of dynamic_slice")
+    starts = _starts(start_indices, x.shape, allow_negative_indices)
+    sizes = plain_shape(slice_sizes, "dynamic_slice")
+    return bind1(prims.DynamicSlice(sizes), x, *starts)
+
+
+def dynamic_slice_in_dim(
+    operand: ArrayLike,
+    start_index: ArrayLike,
+    slice_size: int,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
+    """:func:`dynamic_slice` along one axis."""
+    x = as_value(operand, "the operand of dynamic_slice_in_dim")
+    place = plain_axis(axis, x.ndim, "dynamic_slice_in_dim")
+    starts: list[ArrayLike] = [0] * x.ndim
+    sizes = list(x.shape)
+    starts[place], sizes[place] = start_index, slice_size
+    return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
+
+
+def dynamic_index_in_dim(
+    operand: ArrayLike,
+    index: ArrayLike,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
+    """The element at a position along an axis, which moves inward until it exists."""
+    part = dynamic_slice_in_dim(
+        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+    )
+    return part if keepdims else sh.squeeze(part, axis)
+
+
+def dynamic_update_slice(
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_indices: Starts,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
+    """The operand with ``update`` in the window from ``start_indices``, moved until it fits."""
+    x, new = as_value(operand, "the operand"), as_value(update, "the update")
+    starts = _starts(start_indices, x.shape, allow_negative_indices)
+    return bind1(prims.DynamicUpdateSlice(), x, new, *starts)
+
+
+def dynamic_update_slice_in_dim(
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_index: ArrayLike,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
+    """:func:`dynamic_update_slice` along one axis."""
+    x = as_value(operand, "the operand of dynamic_update_slice_in_dim")
+    starts: list[ArrayLike] = [0] * x.ndim
+    starts[plain_axis(axis, x.ndim, "dynamic_update_slice_in_dim")] = start_index
+    return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
+
+
+def dynamic_update_index_in_dim(
+    operand: ArrayLike,
+    update: ArrayLike,
+    index: ArrayLike,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
+    """The operand with ``update`` at a position along an axis; its size there may be missing."""
+    x, new = as_value(operand, "the operand"), as_value(update, "the update")
+    if new.ndim != x.ndim:
+        new = sh.expand_dims(new, plain_axis(axis, x.ndim, "dynamic_update_index_in_dim"))
+    return dynamic_update_slice_in_dim(
+        x, new, index, axis, allow_negative_indices=allow_negative_indices
+    )

@@ -1,0 +1,119 @@
+"""Special functions that are no primitives: the inverse error function."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from effax.array import Array, ArrayLike
+from effax.ir.dtypes import is_float
+from effax.ir.errors import IllTyped
+from effax.lax import elementwise as el
+
+__all__ = [
+    "erf_inv",
+]  # fmt: skip
+
+# Coefficients of M. Giles, "Approximating the erfinv function" (2010), in single precision:
+# in w - 2.5 for the central part, and in sqrt(w) - 3 for the tails, where w = -log(1 - x²).
+_CENTRAL: Final = (
+    2.81022636e-08,
+    3.43273939e-07,
+    -3.5233877e-06,
+    -4.39150654e-06,
+    0.00021858087,
+    -0.00125372503,
+    -0.00417768164,
+    0.246640727,
+    1.50140941,
+)
+_TAILS: Final = (
+    -0.000200214257,
+    0.000100950558,
+    0.00134934322,
+    -0.00367342844,
+    0.00573950773,
+    -0.0076224613,
+    0.00943887047,
+    1.00167406,
+    2.83297682,
+)
+
+
+def _horner(central: Array, x: Array) -> Array:
+    """The polynomial in ``x``, with the coefficients of the tails outside of the central part."""
+    result: ArrayLike = _coefficient(central, 0)
+    for i in range(1, len(_CENTRAL)):
+        result = el.add(_coefficient(central, i), el.mul(result, x))
+    return result  # type: ignore[return-value]  # after one step, an array
+
+
+def _coefficient(central: Array, i: int) -> Array:
+    single = np.float32
+    return el.select(central, single(_CENTRAL[i]), single(_TAILS[i]))
+
+
+def _single(x: Array) -> Array:
+    w = el.neg(el.log1p(el.mul(x, el.neg(x))))
+    central = el.lt(w, 5.0)
+    argument = el.select(central, el.sub(w, 2.5), el.sub(el.sqrt(w), 3.0))
+    inside = el.mul(_horner(central, argument), x)
+    return el.select(el.eq(el.abs(x), 1.0), el.mul(x, math.inf), inside)
+
+
+def _double(x: Array) -> Array:
+    """Newton's method on erf(y) = x, from the single precision result."""
+    y = el.convert_element_type(_single(el.convert_element_type(x, np.float32)), x.dtype)
+    ends = el.eq(el.abs(x), 1.0)
+    # What is 1 in single precision only starts from the end of the tail.
+    y = el.clamp(-6.0, y, 6.0)
+    for _ in range(3):
+        size = el.abs(x)
+        # Near 1, erf(y) - x loses all digits; (1 - x) - erfc(y) keeps them.
+        far = el.sub(el.sub(1.0, size), el.erfc(el.abs(y)))
+        near = el.sub(el.erf(el.abs(y)), size)
+        off = el.mul(el.sign(x), el.select(el.gt(size, 0.5), far, near))
+        slope = el.mul(2 / math.sqrt(math.pi), el.exp(el.neg(el.square(y))))
+        step = el.div(off, slope)
+        # Halley's correction: erf'' / erf' = -2y.
+        y = el.sub(y, el.div(step, el.add(1.0, el.mul(y, step))))
+    return el.select(ends, el.mul(x, math.inf), y)
+
+
+def _erf_inv(x: Array) -> Array:
+    if x.dtype == np.float64:
+        return _double(x)
+    if x.dtype == np.float32:
+        return _single(x)
+    wide = _single(el.convert_element_type(x, np.float32))
+    return el.convert_element_type(wide, x.dtype)
+
+
+@cache
+def _with_derivative() -> object:
+    from effax.api.custom import custom_jvp
+
+    erf_inv = custom_jvp(_erf_inv)
+
+    def rule(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
+        # d erf⁻¹(x) = √π/2 · exp(erf⁻¹(x)²) · dx
+        y = erf_inv(primals[0])
+        slope = el.mul(el.exp(el.square(y)), math.sqrt(math.pi) / 2)
+        return y, el.mul(tangents[0], slope)
+
+    erf_inv.defjvp(rule)
+    return erf_inv
+
+
+def erf_inv(x: ArrayLike) -> Array:
+    """The inverse of the error function, for floats."""
+    from effax.array import as_value
+
+    value = as_value(x, "the operand of erf_inv")
+    if not is_float(value.dtype):
+        raise IllTyped("erf_inv takes floats", expected="a floating dtype", found=str(value.type))
+    return _with_derivative()(value)  # type: ignore[operator, no-any-return]  # a custom_jvp

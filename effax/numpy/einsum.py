@@ -1,0 +1,190 @@
+"""Einstein summation: a contraction of many arrays as a path of contractions of two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple, cast
+
+import numpy as np
+import opt_einsum
+from opt_einsum.parser import parse_einsum_input
+
+from effax.array import Array, ArrayLike, DTypeLike, as_value
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.types import Shape
+from effax.numpy import promotion as pr
+from effax.numpy import ufuncs as uf
+from effax.numpy.axes import no_out
+from effax.numpy.products import contract
+from effax.numpy.reduce import sum
+from effax.numpy.shape import diagonal, transpose
+
+__all__ = [
+    "einsum", "einsum_path",
+]  # fmt: skip
+
+
+class _Step(NamedTuple):
+    """Contract the operands at these positions; the result joins the end of the list."""
+
+    positions: tuple[int, ...]
+    inputs: tuple[str, ...]
+    output: str
+
+
+def einsum(
+    subscripts: object,
+    /,
+    *operands: object,
+    out: None = None,
+    optimize: str | bool = "auto",
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Sums of products, named by letters: ``einsum('ij,jk->ik', a, b)``.
+
+    Args:
+        subscripts: one letter an axis of each operand, and of the result after ``->``; or the
+            first operand, where operands and lists of axis numbers alternate.
+        operands: the arrays.
+        out: not supported.
+        optimize: how the order of contractions is found, as opt_einsum's; False takes them in
+            the order given.
+        precision: of the products.
+        preferred_element_type: the dtype in which products are summed.
+
+    Raises:
+        BadArgument: the subscripts do not fit the operands.
+    """
+    no_out(out, "einsum")
+    text, arrays = _parsed(subscripts, operands)
+    dtype, weak = pr.common_dtype(arrays, "einsum")
+    values = [pr.converted(x, dtype, weak) for x in arrays]
+    for step in _path(text, tuple(x.shape for x in values), optimize):
+        taken = [values[i] for i in step.positions]
+        values = [x for i, x in enumerate(values) if i not in step.positions]
+        names = [*step.inputs]
+        sizes = _sizes(names, taken)
+        parts = [_prepared(x, n, sizes) for x, n in zip(taken, names, strict=True)]
+        while len(parts) > 1:
+            rest = [*(n for _, n in parts[2:]), step.output]
+            made = _pair(
+                *parts[0], *parts[1], set("".join(rest)), precision, preferred_element_type
+            )
+            parts = [made, *parts[2:]]
+        values.append(_in_order(*parts[0], step.output))
+    (result,) = values
+    return result if preferred_element_type is None else uf.astype(result, preferred_element_type)
+
+
+def _parsed(subscripts: object, operands: Sequence[object]) -> tuple[str, list[Array]]:
+    """The subscripts in full, as ``ij,jk->ik``, and the operands."""
+    is_text = isinstance(subscripts, str)
+    given = operands if is_text else [subscripts, *operands]
+    mixed = [
+        x if isinstance(x, list | tuple) and not is_text else as_value(x, f"operand {i} of einsum")
+        for i, x in enumerate(given)
+    ]
+    try:
+        inputs, output, arrays = parse_einsum_input([subscripts, *mixed] if is_text else mixed)
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise BadArgument("einsum does not understand the subscripts", found=str(error)) from None
+    return f"{inputs}->{output}", cast("list[Array]", list(arrays))
+
+
+@lru_cache(maxsize=512)
+def _path(text: str, shapes: tuple[Shape, ...], optimize: str | bool) -> tuple[_Step, ...]:
+    how = "auto" if optimize is True else optimize
+    if len(shapes) > 2 and how is False:
+        how_path: object = [(0, 1)] + [(0, len(shapes) - 2 - i) for i in range(len(shapes) - 2)]
+    else:
+        how_path = how or "auto"
+    try:
+        _, info = opt_einsum.contract_path(text, *shapes, shapes=True, optimize=how_path)  # type: ignore[arg-type, call-overload, unused-ignore]  # a path is a list of pairs
+    except ValueError as error:
+        raise BadArgument("einsum does not fit its operands", found=str(error)) from None
+    steps = []
+    for positions, _, formula, *_ in info.contraction_list:
+        inputs, output = str(formula).split("->")
+        steps.append(_Step(tuple(positions), tuple(inputs.split(",")), output))
+    return tuple(steps)
+
+
+def _sizes(names: Iterable[str], arrays: Iterable[Array]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for name, x in zip(names, arrays, strict=True):
+        for letter, n in zip(name, x.shape, strict=True):
+            have = sizes.get(letter, 1)
+            if 1 not in (have, n) and have != n:
+                raise IllTyped(f"einsum gives axis {letter!r} two sizes", str(have), str(n))
+            sizes[letter] = max(have, n)
+    return sizes
+
+
+def _prepared(x: Array, name: str, sizes: dict[str, int]) -> tuple[Array, str]:
+    """The operand with one axis a letter, and without axes that are repeated by broadcasting."""
+    for letter in dict.fromkeys(name):
+        while name.count(letter) > 1:
+            i = name.index(letter)
+            j = name.index(letter, i + 1)
+            x = diagonal(x, 0, i, j)
+            name = "".join(c for k, c in enumerate(name) if k not in (i, j)) + letter
+    stretched = tuple(i for i, c in enumerate(name) if x.shape[i] == 1 and sizes[c] != 1)
+    if stretched:
+        x = sum(x, stretched, x.dtype)
+        name = "".join(c for i, c in enumerate(name) if i not in stretched)
+    return x, name
+
+
+def _summed(x: Array, name: str, kept: set[str]) -> tuple[Array, str]:
+    """The operand summed over the letters that nothing else has."""
+    gone = tuple(i for i, c in enumerate(name) if c not in kept)
+    if not gone:
+        return x, name
+    return sum(x, gone, x.dtype), "".join(c for c in name if c in kept)
+
+
+def _pair(
+    x: Array,
+    x_name: str,
+    y: Array,
+    y_name: str,
+    kept: set[str],
+    precision: object,
+    preferred_element_type: DTypeLike | None,
+) -> tuple[Array, str]:
+    """Two operands contracted over the letters that are not kept."""
+    x, x_name = _summed(x, x_name, kept | set(y_name))
+    y, y_name = _summed(y, y_name, kept | set(x_name))
+    both = [c for c in x_name if c in y_name]
+    batch = [c for c in both if c in kept]
+    gone = [c for c in both if c not in kept]
+    product = contract(
+        x,
+        y,
+        (tuple(map(x_name.index, gone)), tuple(map(y_name.index, gone))),
+        (tuple(map(x_name.index, batch)), tuple(map(y_name.index, batch))),
+        precision,
+        preferred_element_type,
+    )
+    rest = [c for c in x_name + y_name if c not in both]
+    if preferred_element_type is not None:
+        product = uf.astype(product, x.dtype)
+    return product, "".join(batch + rest)
+
+
+def _in_order(x: Array, name: str, output: str) -> Array:
+    x, name = _summed(x, name, set(output))
+    return transpose(x, [name.index(c) for c in output])
+
+
+def einsum_path(
+    subscripts: str, *operands: ArrayLike, optimize: str | bool = "greedy"
+) -> tuple[list[object], str]:
+    """The order of contractions that :func:`einsum` would take, and a description of it."""
+    shapes = [np.shape(x) if not isinstance(x, Array) else x.shape for x in operands]
+    path, info = opt_einsum.contract_path(
+        subscripts, *shapes, shapes=True, optimize="auto" if optimize is True else optimize
+    )
+    return ["einsum_path", *path], str(info)

@@ -1,0 +1,310 @@
+"""Products of vectors, matrices and arrays."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from enum import Enum
+
+from effax.array import Array, ArrayLike, DTypeLike, as_value
+from effax.bind import bind1
+from effax.config import allowed
+from effax.ir.dtypes import is_complex
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.prims.reduce import DotGeneral
+from effax.numpy import promotion as pr
+from effax.numpy import ufuncs as uf
+from effax.numpy.axes import no_out, plain_axes, plain_axis
+from effax.numpy.join import stack
+from effax.numpy.reduce import sum
+from effax.numpy.shape import (
+    broadcast_to,
+    diagonal,
+    expand_dims,
+    moveaxis,
+    ravel,
+    reshape,
+    slice_along,
+)
+
+__all__ = [
+    "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot",
+    "vecdot", "vecmat",
+]  # fmt: skip
+
+Axes = tuple[int, ...]
+
+
+class Precision(Enum):
+    """How exact the products of floats are on devices that can trade it for speed."""
+
+    DEFAULT = "default"
+    HIGH = "high"
+    HIGHEST = "highest"
+
+
+def plain_precision(precision: object) -> str | None:
+    """The name of a precision, which may be given as one of ``lax.Precision``."""
+    if precision is None:
+        return None
+    name = str(precision.value if isinstance(precision, Precision) else precision).lower()
+    names = [p.value for p in Precision]
+    if name not in names:
+        raise BadArgument("there is no such precision", " or ".join(names), repr(precision))
+    return None if name == "default" else name
+
+
+def _operands(a: ArrayLike, b: ArrayLike, what: str) -> tuple[Array, Array]:
+    """Two arrays in one dtype."""
+    x, y = as_value(a, f"the first operand of {what}"), as_value(b, f"the second operand of {what}")
+    if x.type.dtype is y.type.dtype:
+        return x, y
+    dtype, weak = pr.common_dtype((x, y), what)
+    return pr.converted(x, dtype, weak), pr.converted(y, dtype, weak)
+
+
+def contract(
+    a: Array,
+    b: Array,
+    contracted: tuple[Axes, Axes],
+    batch: tuple[Axes, Axes] = ((), ()),
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """``dot_general`` of arrays of one dtype."""
+    wanted = None if preferred_element_type is None else allowed(preferred_element_type)
+    if wanted == a.dtype:
+        wanted = None
+    prim = DotGeneral((contracted, batch), wanted, plain_precision(precision))
+    return bind1(prim, a, b)
+
+
+def _sizes_match(a: Array, i: int, b: Array, j: int, what: str) -> None:
+    if a.shape[i] != b.shape[j]:
+        raise IllTyped(
+            f"{what} pairs axes of different size",
+            expected=f"axis {i} of {a.type} as long as axis {j} of {b.type}",
+            found=f"{a.shape[i]} and {b.shape[j]}",
+        )
+
+
+def dot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """The last axis of ``a`` contracted with the last but one (or only one) of ``b``."""
+    x, y = _operands(a, b, "dot")
+    if not x.ndim or not y.ndim:
+        return contract(x, y, ((), ()), ((), ()), precision, preferred_element_type)
+    place = 0 if y.ndim == 1 else y.ndim - 2
+    _sizes_match(x, x.ndim - 1, y, place, "dot")
+    pairs = ((x.ndim - 1,), (place,))
+    return contract(x, y, pairs, ((), ()), precision, preferred_element_type)
+
+
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """The matrix product of the last two axes; the others are broadcast, vectors are promoted."""
+    x, y = _operands(a, b, "matmul")
+    if not x.ndim or not y.ndim:
+        raise IllTyped(
+            "matmul takes vectors and matrices",
+            expected="at least one axis",
+            found=f"{x.type}, {y.type}",
+            remedy="use `multiply` for scalars",
+        )
+    place = 0 if y.ndim == 1 else y.ndim - 2
+    _sizes_match(x, x.ndim - 1, y, place, "matmul")
+    batch: tuple[Axes, Axes] = ((), ())
+    if x.ndim > 2 and y.ndim > 2:
+        shape = pr.broadcast_shapes([x.shape[:-2], y.shape[:-2]], "matmul")
+        x = broadcast_to(x, (*shape, *x.shape[-2:]))
+        y = broadcast_to(y, (*shape, *y.shape[-2:]))
+        batch = (tuple(range(len(shape))), tuple(range(len(shape))))
+        place = y.ndim - 2
+    pairs = ((x.ndim - 1,), (place,))
+    product = contract(x, y, pairs, batch, precision, preferred_element_type)
+    # The row axis of one matrix stands before the batch axes of many.
+    return moveaxis(product, 0, -2) if x.ndim == 2 and y.ndim > 2 else product
+
+
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Matrices times vectors, along the last axes."""
+    x, y = _operands(x1, x2, "matvec")
+    product = matmul(x, expand_dims(y, -1))
+    return reshape(product, product.shape[:-1])
+
+
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Vectors (conjugated) times matrices, along the last axes."""
+    x, y = _operands(x1, x2, "vecmat")
+    product = matmul(expand_dims(uf.conj(x), -2), y)
+    return reshape(product, (*product.shape[:-2], product.shape[-1]))
+
+
+def vdot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """The sum of products of all elements, those of ``a`` conjugated."""
+    x, y = ravel(uf.conj(a)), ravel(b)
+    return dot(x, y, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def vecdot(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """The sum of products along an axis, elements of ``x1`` conjugated; others broadcast."""
+    x, y = _operands(x1, x2, "vecdot")
+    x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
+    _sizes_match(x, x.ndim - 1, y, y.ndim - 1, "vecdot")
+    shape = pr.broadcast_shapes([x.shape[:-1], y.shape[:-1]], "vecdot")
+    x = broadcast_to(uf.conj(x), (*shape, x.shape[-1]))
+    y = broadcast_to(y, (*shape, y.shape[-1]))
+    axes = tuple(range(len(shape)))
+    last = ((x.ndim - 1,), (y.ndim - 1,))
+    return contract(x, y, last, (axes, axes), precision, preferred_element_type)
+
+
+def inner(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """The last axes of both contracted."""
+    x, y = _operands(a, b, "inner")
+    if not x.ndim or not y.ndim:
+        product = uf.multiply(x, y)
+        return (
+            product
+            if preferred_element_type is None
+            else uf.astype(product, preferred_element_type)
+        )
+    return tensordot(
+        x, y, (-1, -1), precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
+    """All products of an element of ``a`` and one of ``b``."""
+    no_out(out, "outer")
+    return uf.multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
+
+
+def tensordot(
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
+    *,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """The last so many axes of ``a`` contracted with the first of ``b``, or pairs of axes."""
+    x, y = _operands(a, b, "tensordot")
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(x.ndim, y.ndim):
+            raise BadArgument(
+                "tensordot contracts axes that there are",
+                expected=f"at most {min(x.ndim, y.ndim)}, for {x.type} and {y.type}",
+                found=str(axes),
+            )
+        left, right = tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes))
+    else:
+        if len(axes) != 2:
+            raise BadArgument("tensordot takes axes of both operands", "2 entries", str(axes))
+        left = _axes_of(axes[0], x, "tensordot")
+        right = _axes_of(axes[1], y, "tensordot")
+    if len(left) != len(right):
+        raise BadArgument("tensordot pairs axes", f"{len(left)} axes of each", str(axes))
+    for i, j in zip(left, right, strict=True):
+        _sizes_match(x, i, y, j, "tensordot")
+    return contract(x, y, (left, right), ((), ()), precision, preferred_element_type)
+
+
+def _axes_of(axes: int | Sequence[int], x: Array, what: str) -> Axes:
+    if isinstance(axes, Sequence):
+        return plain_axes(list(axes), x.ndim, what)
+    return (plain_axis(axes, x.ndim, what),)
+
+
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
+    """The Kronecker product: each element of ``a`` times the whole of ``b``."""
+    x, y = _operands(a, b, "kron")
+    ndim = max(x.ndim, y.ndim)
+    x = reshape(x, [1] * (ndim - x.ndim) + list(x.shape))
+    y = reshape(y, [1] * (ndim - y.ndim) + list(y.shape))
+    shape = list(map(operator.mul, x.shape, y.shape))
+    apart = uf.multiply(
+        expand_dims(x, tuple(range(1, 2 * ndim, 2))), expand_dims(y, tuple(range(0, 2 * ndim, 2)))
+    )
+    return reshape(apart, shape)
+
+
+def trace(
+    a: ArrayLike,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
+    """The sum of the diagonal of two axes."""
+    no_out(out, "trace")
+    return sum(diagonal(a, offset, axis1, axis2), -1, dtype)
+
+
+def cross(
+    a: ArrayLike,
+    b: ArrayLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> Array:
+    """The cross product of vectors of 2 or 3 elements."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x = moveaxis(as_value(a, "the first operand of cross"), axisa, -1)
+    y = moveaxis(as_value(b, "the second operand of cross"), axisb, -1)
+    if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
+        raise IllTyped("cross takes vectors of 2 or 3 elements", found=f"{x.type}, {y.type}")
+    (x0, x1, *x2), (y0, y1, *y2) = _elements(x), _elements(y)
+    last = uf.subtract(uf.multiply(x0, y1), uf.multiply(x1, y0))
+    if not x2 and not y2:
+        return last
+    third_x = x2[0] if x2 else uf.multiply(x0, 0)
+    third_y = y2[0] if y2 else uf.multiply(y0, 0)
+    first = uf.subtract(uf.multiply(x1, third_y), uf.multiply(third_x, y1))
+    second = uf.subtract(uf.multiply(third_x, y0), uf.multiply(x0, third_y))
+    return moveaxis(stack([first, second, last]), 0, axisc)
+
+
+def _elements(x: Array) -> list[Array]:
+    axis = x.ndim - 1
+    return [slice_along(x, axis, i, i + 1, drop=True) for i in range(x.shape[axis])]
+
+
+def real_square(x: Array) -> Array:
+    """|x|²."""
+    if is_complex(x.dtype):
+        return uf.add(uf.square(uf.real(x)), uf.square(uf.imag(x)))
+    return uf.square(x)

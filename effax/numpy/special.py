@@ -1,0 +1,199 @@
+"""Elementwise functions of analysis and number theory, and comparison up to a tolerance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from effax.array import Array, ArrayLike
+from effax.bind import bind1
+from effax.ir.dtypes import family, is_complex, is_float, is_inexact_dtype
+from effax.ir.errors import IllTyped
+from effax.ir.prims import elementwise as ew
+from effax.numpy import promotion as pr
+from effax.numpy import ufuncs as uf
+from effax.numpy.arithmetic import (
+    floor_divide,
+    isfinite,
+    isnan,
+    isneginf,
+    isposinf,
+    real_operand,
+    remainder,
+)
+from effax.numpy.dtypes import finfo
+from effax.numpy.reduce import any
+
+__all__ = [
+    "angle", "deg2rad", "degrees", "fabs", "gcd", "hypot", "isclose", "lcm", "ldexp", "log2",
+    "log10", "logaddexp", "logaddexp2", "nan_to_num", "rad2deg", "radians", "reciprocal",
+    "sinc",
+]  # fmt: skip
+
+
+def _both_inexact(x1: ArrayLike, x2: ArrayLike, what: str) -> tuple[Array, Array]:
+    dtype, weak = pr.inexact(*pr.common_dtype((x1, x2), what))
+    if is_complex(dtype):
+        raise IllTyped(f"{what} takes real operands", expected="real numbers", found=str(dtype))
+    return pr.converted(pr.as_value(x1), dtype, weak), pr.converted(pr.as_value(x2), dtype, weak)
+
+
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """sqrt(x1² + x2²) without overflow."""
+    a, b = (uf.absolute(x) for x in _both_inexact(x1, x2, "hypot"))
+    top, low = uf.maximum(a, b), uf.minimum(a, b)
+    ratio = uf.true_divide(low, uf.where(uf.equal(top, 0), 1, top))
+    length = uf.multiply(top, uf.sqrt(uf.add(uf.square(ratio), 1)))
+    return uf.where(uf.bitwise_or(isposinf(a), isposinf(b)), float("inf"), length)
+
+
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """log(exp(x1) + exp(x2)) without overflow."""
+    a, b = _both_inexact(x1, x2, "logaddexp")
+    # Equal infinities have no difference.
+    gap = uf.where(uf.equal(a, b), 0, uf.subtract(a, b))
+    return uf.add(uf.maximum(a, b), uf.log1p(uf.exp(uf.negative(uf.absolute(gap)))))
+
+
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """log2(2**x1 + 2**x2) without overflow."""
+    a, b = _both_inexact(x1, x2, "logaddexp2")
+    gap = uf.where(uf.equal(a, b), 0, uf.subtract(a, b))
+    fine = uf.log1p(uf.exp2(uf.negative(uf.absolute(gap))))
+    return uf.add(uf.maximum(a, b), uf.multiply(fine, float(1 / np.log(2))))
+
+
+def log2(x: ArrayLike, /) -> Array:
+    """The logarithm to base 2."""
+    return uf.true_divide(uf.log(x), float(np.log(2)))
+
+
+def log10(x: ArrayLike, /) -> Array:
+    """The logarithm to base 10."""
+    return uf.multiply(uf.log(x), float(1 / np.log(10)))
+
+
+def sinc(x: ArrayLike, /) -> Array:
+    """sin(πx) / (πx), and 1 at 0."""
+    scaled = uf.multiply(_inexact(x, "sinc"), float(np.pi))
+    at_zero = uf.equal(scaled, 0)
+    safe = uf.where(at_zero, 1, scaled)
+    return uf.where(at_zero, 1, uf.true_divide(uf.sin(safe), safe))
+
+
+def _inexact(x: ArrayLike, what: str) -> Array:
+    dtype, weak = pr.inexact(*pr.operand_kind(x, f"the operand of {what}"))
+    return pr.converted(pr.as_value(x), dtype, weak)
+
+
+def reciprocal(x: ArrayLike, /) -> Array:
+    """1 / x."""
+    dtype, weak = pr.inexact(*pr.operand_kind(x, "the operand of reciprocal"))
+    return bind1(ew.IntegerPow(-1), pr.typed(x, dtype, weak, "the operand of reciprocal"))
+
+
+def fabs(x: ArrayLike, /) -> Array:
+    """The magnitude of real elements, in a floating dtype."""
+    dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x, "fabs"), "the operand of fabs"))
+    return bind1(ew.Abs(), pr.typed(x, dtype, weak, "the operand of fabs"))
+
+
+def deg2rad(x: ArrayLike, /) -> Array:
+    """Degrees as radians."""
+    return uf.multiply(_inexact(x, "deg2rad"), float(np.pi / 180))
+
+
+def rad2deg(x: ArrayLike, /) -> Array:
+    """Radians as degrees."""
+    return uf.multiply(_inexact(x, "rad2deg"), float(180 / np.pi))
+
+
+def angle(z: ArrayLike, deg: bool = False) -> Array:
+    """The angle of complex elements."""
+    turned = uf.arctan2(uf.imag(z), uf.real(z))
+    return rad2deg(turned) if deg else turned
+
+
+def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The greatest common divisor of integers, by Euclid's algorithm."""
+    from effax.lax.control import while_loop
+
+    dtype, weak = pr.common_dtype((x1, x2), "gcd")
+    if family(dtype) not in ("int", "uint"):
+        raise IllTyped("gcd takes integers", expected="integers", found=str(dtype))
+    shape = pr.broadcast_shapes([pr.shape_of(x1), pr.shape_of(x2)], "gcd")
+    pair = [
+        pr.to_shape(uf.absolute(pr.converted(pr.as_value(x), dtype, weak)), shape) for x in (x1, x2)
+    ]
+
+    def step(pair: list[Array]) -> list[Array]:
+        a, b = pair
+        done = uf.equal(b, 0)
+        rest = remainder(a, uf.masked(uf.invert(done), b, 1))
+        return [uf.where(done, a, b), uf.masked(uf.invert(done), rest)]
+
+    found: list[Array] = while_loop(lambda p: any(uf.not_equal(p[1], 0)), step, pair)
+    return found[0]
+
+
+def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The least common multiple of integers."""
+    divisor = gcd(x1, x2)
+    parts = floor_divide(uf.absolute(x2), uf.masked(uf.not_equal(divisor, 0), divisor, 1))
+    return uf.multiply(uf.absolute(x1), parts)
+
+
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 · 2**x2, for integers x2."""
+    dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x1, "ldexp"), "an operand of ldexp"))
+    if is_inexact_dtype(pr.operand_kind(x2, "an operand of ldexp")[0]):
+        raise IllTyped("ldexp takes integer exponents", found=str(pr.operand_kind(x2, "")[0]))
+    # In two halves, each of which is in range wherever the result is.
+    half = right_half = floor_divide(x2, 2)
+    right_half = uf.subtract(x2, half)
+    value = pr.converted(pr.as_value(x1), dtype, weak)
+    for part in (half, right_half):
+        value = uf.multiply(value, uf.exp2(uf.astype(part, dtype)))
+    return value
+
+
+def nan_to_num(
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:
+    """Elements with nan and the infinities replaced (by the greatest and least number)."""
+    value = pr.as_value(x, "the operand of nan_to_num")
+    if is_complex(value.dtype):
+        parts = (nan_to_num(p, copy, nan, posinf, neginf) for p in (uf.real(x), uf.imag(x)))
+        return bind1(ew.Complex(), *parts)
+    if not is_float(value.dtype):
+        return value
+    limits = finfo(value.dtype)
+    high = float(limits.max) if posinf is None else posinf
+    low = float(limits.min) if neginf is None else neginf
+    value = uf.where(isnan(value), nan, value)
+    value = uf.where(isposinf(value), high, value)
+    return uf.where(isneginf(value), low, value)
+
+
+def isclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
+    """Whether elements differ by no more than ``atol + rtol · |b|``."""
+    dtype, weak = pr.inexact(*pr.common_dtype((a, b), "isclose"))
+    x, y = (pr.converted(pr.as_value(o), dtype, weak) for o in (a, b))
+    allowed = uf.add(atol, uf.multiply(rtol, uf.absolute(y)))
+    near = uf.less_equal(uf.absolute(uf.subtract(x, y)), allowed)
+    close = uf.bitwise_or(uf.equal(x, y), uf.bitwise_and(isfinite(y), near))
+    if equal_nan:
+        close = uf.bitwise_or(close, uf.bitwise_and(isnan(x), isnan(y)))
+    return close
+
+
+degrees, radians = rad2deg, deg2rad
