@@ -138,11 +138,12 @@ class _Lowering:
             for i, (v, t) in enumerate(zip(jaxpr.binders, in_types, strict=True))
         ]
         given = ", ".join([tensor(t) for t in out_types])
+        result = body.result()
         lines = [
             f"  func.func {head}({', '.join(taken)}) -> ({given}) {{",
             *body.constants.values(),
             *body.lines,
-            body.result(),
+            result,
             "  }\n",
         ]
         return "\n".join(lines)

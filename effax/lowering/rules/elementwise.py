@@ -276,7 +276,7 @@ def select_n(w: Writer, prim: e.SelectN, ins: Sequence[Val]) -> Sequence[Val]:
         return (cases[0],)
     if family(which.type.dtype) == "bool":
         return (ops.select(w, which, cases[1], cases[0]),)
-    return (_selected(w, ops.index(w, which, ops.index_dtype([which.type])), cases, 0),)
+    return (_selected(w, which, cases, 0),)
 
 
 def _selected(w: Writer, which: Val, cases: Sequence[Val], first: int) -> Val:

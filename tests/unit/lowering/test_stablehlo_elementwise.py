@@ -1,0 +1,222 @@
+"""Elementwise primitives: XLA computes what the evaluator says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from effax.ir.build import Builder, lit
+from effax.ir.dtypes import as_dtype, family
+from effax.ir.errors import EffaxError
+from effax.ir.primitive import Primitive
+from effax.ir.prims import elementwise as e
+from effax.ir.syntax import Atom
+from effax.ir.types import array_type
+from tests.unit.lowering.compiled import (
+    DTYPES,
+    Array,
+    agree,
+    applied,
+    array,
+    in_each,
+    module,
+    program,
+    run,
+    samples,
+    scalar,
+)
+
+ALL = [*DTYPES, "float16", "float64", "int8", "uint32", "int64", "uint64", "complex128"]
+
+
+def concrete(base: type[e.Elementwise]) -> Iterator[type[e.Elementwise]]:
+    for sub in base.__subclasses__():
+        if sub.__module__.startswith("effax.ir.prims") and "arity" not in vars(sub):
+            yield sub
+        else:
+            yield from concrete(sub)
+
+
+UNARY: list[Primitive] = [p() for p in concrete(e.Unary)]
+UNARY += [e.Abs(), e.Real(), e.Imag(), *[e.IntegerPow(y) for y in (0, 1, 2, 3, 7, -1, -3)]]
+BINARY: list[Primitive] = [*[p() for p in concrete(e.Binary)], e.Complex()]
+
+
+def edges(dtype: str) -> Array:
+    """Values at which functions of the dtype do something special."""
+    made = as_dtype(dtype)
+    kind = family(made)
+    if kind == "bool":
+        return np.array([False, True])
+    if kind in ("int", "uint"):
+        info = np.iinfo(dtype)
+        return np.array([info.min, info.max, 0, 1, 2, 3, 7, info.max // 2, info.max - 1], made)
+    if kind == "complex":
+        parts = np.array([0, 1, -1, 0.5, 2, -3])
+        return (parts[:, None] + 1j * parts).ravel().astype(made)
+    ordinary = [0.0, -0.0, 1, -1, 0.5, -0.7, 2.5, -2.5, 3.5, 1e-3, 10, -10, 30, -30, 80, -80, 0.999]
+    with np.errstate(over="ignore"):
+        return np.array([*ordinary, np.inf, -np.inf, np.nan], made)
+
+
+def accepting(prims: list[Primitive], *values: Array) -> list[Primitive]:
+    types = [array_type(v.shape, v.dtype) for v in values]
+
+    def accepts(prim: Primitive) -> bool:
+        try:
+            prim.typing(*types)
+        except EffaxError:
+            return False
+        return True
+
+    return [p for p in prims if accepts(p)]
+
+
+def test_no_primitive_is_forgotten() -> None:
+    assert len(UNARY) > 40
+    assert len(BINARY) > 20
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_unary(dtype: str) -> None:
+    x = edges(dtype)
+    prims = accepting(UNARY, x)
+    if family(as_dtype(dtype)) in ("int", "uint"):
+        # The evaluator's exponent must fit, and so must powers in the exact comparison.
+        prims = [p for p in prims if not isinstance(p, e.IntegerPow) or p.y < 4]
+    agree(in_each(prims, x), [x], names=[str(p) for p in prims])
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_binary(dtype: str) -> None:
+    x, y = (v.ravel() for v in np.meshgrid(edges(dtype), edges(dtype)))
+    prims = accepting(BINARY, x, y)
+    agree(in_each(prims, x, y), [x, y], names=[p.name for p in prims])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
+def test_a_scalar_goes_with_any_shape(dtype: str) -> None:
+    x, y = samples(dtype, (2, 3)), samples(dtype, (), 1)
+    prims = accepting(BINARY, x, x)
+    agree(in_each(prims, x, y), [x, y])
+    agree(in_each(prims, y, x), [y, x])
+    agree(in_each(prims, y, y), [y, y])
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_literal_goes_with_any_shape(side: int) -> None:
+    type_ = array("float32", 2, 3)
+    b = Builder([type_])
+    ins: list[Atom] = [b.binders[0], lit(2.5, type_)]
+    outs = [b(p, *(ins if side else ins[::-1])) for p in (e.Add(), e.Sub(), e.Div(), e.Lt())]
+    agree(b.finish(outs), [samples("float32", (2, 3))])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "uint8", "bool"])
+@pytest.mark.parametrize(
+    "shapes", [((5,), (5,), (5,)), ((), (5,), ()), ((), (5,), (5,)), ((5,), (), ())]
+)
+def test_clamp(dtype: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    values = [samples(dtype, s, k) for k, s in enumerate(shapes)]
+    agree(applied(e.Clamp(), *values), values)
+
+
+def test_clamp_keeps_nan_and_lets_the_high_end_win() -> None:
+    x = np.array([np.nan, 3.0], np.float32)
+    (out,) = agree(
+        applied(e.Clamp(), scalar(5, "float32"), x, scalar(1, "float32")),
+        [scalar(5, "float32"), x, scalar(1, "float32")],
+    )
+    assert np.isnan(out[0])
+    assert out[1] == 1
+
+
+@pytest.mark.parametrize("before", [*ALL, "int16", "uint16"])
+def test_conversions(before: str) -> None:
+    x = edges(before)
+    kinds = ("complex", "bool") if family(as_dtype(before)) == "complex" else ()
+    after = [d for d in ALL if not kinds or family(as_dtype(d)) in kinds]
+    prims: list[Primitive] = [e.ConvertElementType(as_dtype(d)) for d in after]
+    agree(in_each(prims, x), [x], names=after)
+
+
+def test_floats_saturate_and_truncate_into_integers() -> None:
+    x = np.array([1e20, -1e20, np.nan, 2.9, -2.9, 255.5, np.inf], np.float32)
+    to_u8, to_i32 = (e.ConvertElementType(as_dtype(d)) for d in ("uint8", "int32"))
+    found = run(in_each([to_u8, to_i32], x), [x])
+    assert found[0].tolist() == [255, 0, 0, 2, 0, 255, 255]
+    assert found[1].tolist() == [2**31 - 1, -(2**31), 0, 2, -2, 255, 2**31 - 1]
+
+
+WIDTHS = [
+    ["float32", "int32", "uint32"],
+    ["float16", "bfloat16", "int16", "uint16"],
+    ["float64", "int64", "uint64", "complex64"],
+    ["bool", "int8", "uint8"],
+]
+
+
+@pytest.mark.parametrize("dtypes", WIDTHS, ids=lambda ds: ds[0])
+def test_bitcasts(dtypes: list[str]) -> None:
+    prims: list[Primitive] = [e.BitcastConvertType(as_dtype(d)) for d in dtypes]
+    for before in dtypes:
+        x = edges(before)
+        if "bool" in dtypes and before != "bool":
+            x = np.array([0, 1], before)
+        found = run(in_each(prims, x), [x])
+        assert [f.tobytes() for f in found] == [x.tobytes()] * len(found)
+
+
+@pytest.mark.parametrize(
+    ("which", "n"),
+    [("int32", 1), ("int32", 2), ("int32", 3), ("int32", 5), ("bool", 1), ("bool", 2)],
+)
+def test_select_n(which: str, n: int) -> None:
+    cases = [samples("float32", (6,), k) for k in range(n)]
+    index = np.array([0, 1, 2, 3, 4, 9]).astype(which)
+    agree(applied(e.SelectN(), index, *cases), [index, *cases])
+    agree(applied(e.SelectN(), index[1], *cases), [index[1], *cases])
+    ends = [c[0] for c in cases]
+    agree(applied(e.SelectN(), index, *ends), [index, *ends])
+
+
+def test_select_n_takes_the_nearest_case() -> None:
+    cases = [scalar(k, "float32") for k in range(3)]
+    index = np.array([-(2**31), -1, 0, 2, 3, 2**31 - 1], np.int32)
+    (out,) = agree(applied(e.SelectN(), index, *cases), [index, *cases])
+    assert out.tolist() == [0, 0, 0, 2, 2, 2]
+
+
+def test_select_n_mixes_arrays_and_scalars() -> None:
+    index, x, y = np.array([True, False, True]), samples("float32", (3,)), samples("float32", ())
+    agree(applied(e.SelectN(), index, x, y), [index, x, y])
+    agree(applied(e.SelectN(), index, y, x), [index, y, x])
+
+
+def test_integer_pow_of_bfloat16_rounds_once() -> None:
+    x = samples("bfloat16", (64,))
+    (out,) = run(applied(e.IntegerPow(5), x), [x])
+    wanted = (x.astype(np.float64) ** 5).astype(x.dtype)
+    assert np.mean(out == wanted) > 0.9
+
+
+def test_integer_pow_takes_few_operations() -> None:
+    jaxpr = applied(e.IntegerPow(1 << 20), samples("float32", (3,)))
+    assert module(jaxpr).text.count("multiply") == 20
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0, 3)])
+def test_empty_arrays(shape: tuple[int, ...]) -> None:
+    x = np.zeros(shape, np.float32)
+    agree(in_each([e.Sin(), e.Neg(), e.Abs(), e.IntegerPow(3)], x), [x])
+    agree(in_each([e.Add(), e.Max(), e.Lt()], x, x), [x, x])
+
+
+def test_the_identity_writes_nothing() -> None:
+    type_ = array("float32", 3)
+    jaxpr = program([type_], lambda b, x: [b(e.StopGradient(), b(e.Copy(), x)), x])
+    agree(jaxpr, [samples("float32", (3,))])
+    literal = program([], lambda b: [b(e.Copy(), lit(1.5, type_))])
+    agree(literal, [])
