@@ -200,7 +200,8 @@ class _Division:
             self.keep_early(eqn)
             return
         split = None
-        if any(usable) and not ordered:
+        # What a held program computes of nothing is known too.
+        if not ordered and (any(usable) or eqn.prim.subjaxprs()):
             types = tuple([a.type for a in eqn.ins])
             try:
                 split = _split(self.book, eqn.prim, types, usable, self.policy)

@@ -20,7 +20,7 @@ all that is done to it; one of the caller's may be used by both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -30,6 +30,7 @@ from returns.result import Result
 from effax.ir.build import Builder
 from effax.ir.errors import TransformError
 from effax.ir.syntax import Atom, Jaxpr, Var
+from effax.ir.types import RefType, Type
 from effax.transforms.halves import Halves, divide
 from effax.transforms.rearrange import numbered
 from effax.transforms.rulebook import Policy, RuleBook, book_or_default
@@ -169,6 +170,17 @@ def _sources(halves: Halves) -> tuple[tuple[Residual, ...], list[Var]]:
             extra.append(v)
         sources.append(found)
     return tuple(sources), extra
+
+
+def spares_references(in_types: Sequence[Type], known: Mask, passed: Collection[int]) -> bool:
+    """Whether some known reference is no argument of the unknown half of an application.
+
+    Splitting it then pays, even if nothing is computed early: the reference can stay known.
+    """
+    return any(
+        has and i not in passed and isinstance(type_, RefType)
+        for i, (type_, has) in enumerate(zip(in_types, known, strict=True))
+    )
 
 
 def recompose(pe: PartialEval) -> Jaxpr:

@@ -116,11 +116,13 @@ def test_all_known_leaves_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_nothing_known_leaves_everything(name: str) -> None:
+def test_nothing_known_leaves_all_but_constants(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     pe = split(jaxpr, *[False] * len(jaxpr.binders))
-    assert pe.residuals == ()
+    assert not pe.known.effects
+    assert not [r for r in pe.residuals if isinstance(r, FromInput)]
     assert len(primitives(pe.known)) + len(primitives(pe.unknown)) >= len(primitives(jaxpr))
+    same(jaxpr, pe)
 
 
 def test_residuals_are_forwarded_and_given_once() -> None:
@@ -527,3 +529,25 @@ def test_equations_keep_where_they_came_from() -> None:
     pe = split(marked, True, False, True)
     eqns: list[Eqn] = [*pe.known.eqns, *pe.unknown.eqns]
     assert {eqn.source for eqn in eqns} == {where}
+
+
+def test_a_reference_that_a_call_does_not_use_stays_known() -> None:
+    idle = program([p.R, p.F], lambda b, r, y: [p.mul(b, y, y)])
+    scan = program([p.R, p.F], lambda b, r, c: [p.mul(b, c, c)])
+    test = program([p.R, p.N, p.F], lambda b, r, n, y: [b(ew.Lt(), n, lit(2, p.N))])
+    step = program(
+        [p.R, p.N, p.F], lambda b, r, n, y: [b(ew.Add(), n, lit(1, p.N)), p.mul(b, y, y)]
+    )
+
+    def body(b: Builder, i: Atom, x: Atom, y: Atom) -> list[Atom]:
+        r = b(NewRef(), x)
+        (u,) = b.emit(Jit(idle), [r, y])
+        (v,) = b.emit(Cond((idle, idle)), [i, r, u])
+        (w,) = b.emit(Scan(scan, 2, False, 1, 1), [r, v])
+        _, z = b.emit(While(test, step, 1), [r, lit(0, p.N), w])
+        return [get(b, r), z]
+
+    jaxpr = program([p.N, p.F, p.F], body)
+    pe = split(jaxpr, True, True, False)
+    assert pe.known_outs == (True, False)
+    same(jaxpr, pe)

@@ -13,7 +13,12 @@ from effax.ir.build import Builder
 from effax.ir.prims.control import Cond
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type
-from effax.transforms.partial_eval import FromInput, PartialEval, partial_eval_jaxpr
+from effax.transforms.partial_eval import (
+    FromInput,
+    PartialEval,
+    partial_eval_jaxpr,
+    spares_references,
+)
 from effax.transforms.rulebook import Policy, RuleBook, SplitOut
 from effax.transforms.rules.common import zeros
 from effax.transforms.spread import Mask
@@ -27,7 +32,9 @@ def cond_split(
     halves = _branches(book, prim, known[1:], policy)
     known_outs = halves[0].known_outs
     shared = _shared(halves)
-    if not (any(known_outs) or shared.places or any(pe.known.effects for pe in halves)):
+    passed = [i + 1 for i in shared.inputs]
+    gained = any(known_outs) or shared.places or any(pe.known.effects for pe in halves)
+    if not gained and not spares_references(in_types, known, passed):
         return None
     b = Builder([t for t, has in zip(in_types, known, strict=True) if has])
     early = Cond(tuple([_early(pe, shared) for pe in halves]))
@@ -37,7 +44,7 @@ def cond_split(
 
     unknown_args = (
         0,
-        *[i for i, has in enumerate(known) if i and (i - 1 in shared.inputs or not has)],
+        *[i for i, has in enumerate(known) if i and (i in passed or not has)],
     )
     late = Builder([*[r.type for r in residuals], *[in_types[i] for i in unknown_args]])
     values, (index, *operands) = late.binders[: len(residuals)], late.binders[len(residuals) :]

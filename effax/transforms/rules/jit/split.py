@@ -9,7 +9,12 @@ from effax.ir.build import Builder
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import Type
-from effax.transforms.partial_eval import FromInput, FromOutput, partial_eval_jaxpr
+from effax.transforms.partial_eval import (
+    FromInput,
+    FromOutput,
+    partial_eval_jaxpr,
+    spares_references,
+)
 from effax.transforms.rulebook import Policy, RuleBook, SplitOut
 from effax.transforms.spread import Mask
 
@@ -20,7 +25,9 @@ def jit_split(
     none = (False,) * len(prim.jaxpr.outs)
     pe = partial_eval_jaxpr(prim.jaxpr, known, policy, none, book)
     computed = [r.index for r in pe.residuals if isinstance(r, FromOutput)]
-    if not (any(pe.known_outs) or computed or pe.known.effects):
+    forwarded = {r.index for r in pe.residuals if isinstance(r, FromInput)}
+    gained = any(pe.known_outs) or computed or pe.known.effects
+    if not gained and not spares_references(in_types, known, forwarded):
         return None
 
     b = Builder([t for t, has in zip(in_types, known, strict=True) if has])
@@ -28,7 +35,6 @@ def jit_split(
     residuals = [outs[j] for j in computed]
     early = b.finish([*outs[: sum(pe.known_outs)], *residuals])
 
-    forwarded = {r.index for r in pe.residuals if isinstance(r, FromInput)}
     unknown_args = [i for i, has in enumerate(known) if i in forwarded or not has]
     late = Builder([*[r.type for r in residuals], *[in_types[i] for i in unknown_args]])
     values = iter(late.binders[: len(residuals)])

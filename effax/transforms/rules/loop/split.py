@@ -33,8 +33,8 @@ def loop_split(
     if not cond.known_outs[0] or not (any(known_outs) or cond.known.effects or body.known.effects):
         return None
     effects = prim.cond.effects.join(prim.body.effects)
-    copied = [i for i in effects.refs if mask[i]]
-    # What is only added to may hold anything at first.
+    copied = [i for i, t in enumerate(in_types) if mask[i] and isinstance(t, RefType)]
+    # What is not read may hold anything at first.
     read = [i for i in copied if Read(i) in effects]
     b = Builder([t for t, has in zip(in_types, known, strict=True) if has])
     args = dict(zip([i for i, has in enumerate(known) if has], b.binders, strict=True))

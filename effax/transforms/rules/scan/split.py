@@ -30,7 +30,12 @@ from effax.ir.syntax import Atom, Jaxpr, Var, has_host_effects
 from effax.ir.types import RefType, Type
 from effax.transforms.dce import dce_jaxpr
 from effax.transforms.inline import fitted
-from effax.transforms.partial_eval import FromInput, PartialEval, partial_eval_jaxpr
+from effax.transforms.partial_eval import (
+    FromInput,
+    PartialEval,
+    partial_eval_jaxpr,
+    spares_references,
+)
 from effax.transforms.rearrange import rearranged
 from effax.transforms.rulebook import Policy, RuleBook, SplitOut
 from effax.transforms.spread import Flow, Mask, spread
@@ -52,14 +57,15 @@ def scan_split(
         # Each iteration's host effects come before the next one's: the halves cannot part.
         return None
     plan = _Plan(prim, mask, pe)
-    if not (any(pe.known_outs) or plan.hoisted or plan.stacked or pe.known.effects):
+    unknown_args = plan.unknown_args()
+    gained = any(pe.known_outs) or plan.hoisted or plan.stacked or pe.known.effects
+    if not gained and not spares_references(in_types, known, unknown_args):
         return None
     b = Builder([t for t, has in zip(in_types, known, strict=True) if has])
     given = [i for i, has in enumerate(known) if has]
     outs, hoisted, stacked = plan.early(b, dict(zip(given, b.binders, strict=True)))
     residuals = [*hoisted, *stacked]
 
-    unknown_args = plan.unknown_args()
     late = Builder([*[r.type for r in residuals], *[in_types[i] for i in unknown_args]])
     args = dict(zip(unknown_args, late.binders[len(residuals) :], strict=True))
     n = len(hoisted)
