@@ -6,6 +6,7 @@ from typing import Final
 
 from effax.lowering.ordering import ORDERING
 from effax.lowering.rules.control import CONTROL
+from effax.lowering.rules.custom import CUSTOM
 from effax.lowering.rules.elementwise import ELEMENTWISE
 from effax.lowering.rules.index import INDEX
 from effax.lowering.rules.reduce import REDUCE
@@ -13,5 +14,5 @@ from effax.lowering.rules.shape import SHAPE
 from effax.lowering.writer import LoweringBook
 
 DEFAULT: Final[LoweringBook] = (
-    ELEMENTWISE.union(SHAPE).union(REDUCE).union(INDEX).union(CONTROL).union(ORDERING)
+    ELEMENTWISE.union(SHAPE).union(REDUCE).union(INDEX).union(CONTROL).union(CUSTOM).union(ORDERING)
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -24,6 +24,7 @@ from effax.ir.prims import elementwise as e
 from effax.ir.prims import index as ix
 from effax.ir.prims import reduce as r
 from effax.ir.prims import refs
+from effax.ir.prims.custom import CustomJvp, CustomLinear, CustomVjp
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, Type, array_type, ref_type
@@ -270,6 +271,42 @@ def test_books_are_values() -> None:
     assert Twice not in EMPTY_BOOK.rules
     assert Twice in EMPTY_BOOK.union(book).rules
     assert Twice not in DEFAULT.rules
+
+
+def named(base: type[Primitive]) -> Iterator[type[Primitive]]:
+    for sub in base.__subclasses__():
+        # `dataclass(slots=True)` makes a class anew and leaves the first one behind.
+        is_real = getattr(sys.modules[sub.__module__], sub.__name__, None) is sub
+        if is_real and sub.__module__.startswith("effax.ir.prims.") and "name" in vars(sub):
+            yield sub
+        yield from named(sub)
+
+
+def test_every_primitive_on_arrays_has_a_rule() -> None:
+    prims = [p for p in named(Primitive) if p.__module__ != refs.__name__]
+    assert len(prims) > 100
+    assert [p for p in prims if p not in DEFAULT.rules] == []
+
+
+def test_custom_derivatives_leave_the_call() -> None:
+    call = program([VEC], lambda b, x: [b(e.Sin(), x)])
+    rule = program([VEC, VEC], lambda b, x, t: [b(e.Cos(), x), t])
+    both = program([VEC], lambda b, x: [b(e.Cos(), x), x])
+    custom = [
+        CustomJvp(call, rule, 0, "f"),
+        CustomVjp(call, both, rule, 0, (), (True,), "f"),
+    ]
+    for prim in custom:
+        x = samples("float32", (3,))
+        agree(applied(prim, x), [x])
+        assert "cosine" not in module(applied(prim, x)).text
+
+
+def test_a_derivative_that_is_known_by_its_transpose_alone_is_an_error() -> None:
+    linear = CustomLinear(program([VEC], lambda b, t: [t]), 0, (VEC,), "my_relu")
+    error = lower(applied(linear, samples("float32", (3,)))).failure()
+    assert "my_relu" in str(error)
+    assert "custom_jvp" in str(error)
 
 
 def with_a_ref_argument() -> Jaxpr:

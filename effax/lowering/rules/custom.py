@@ -1,0 +1,28 @@
+"""Lowering of calls with derivatives of their own: what is left of them is the call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from effax.ir.errors import LoweringError
+from effax.ir.prims import custom as c
+from effax.lowering.writer import EMPTY_BOOK, Val, Writer
+
+
+def call(w: Writer, prim: c.CustomJvp | c.CustomVjp, ins: Sequence[Val]) -> Sequence[Val]:
+    return w.call(prim.call, ins, prim.label)
+
+
+def linear(w: Writer, prim: c.CustomLinear, ins: Sequence[Val]) -> Sequence[Val]:
+    raise LoweringError(
+        f"{prim.label} has a custom reverse derivative and no forward one",
+        expected="grad or vjp",
+        found="a forward-mode derivative (jvp, linearize, jacfwd)",
+        remedy="use custom_jvp for functions that are differentiated forward",
+    )
+
+
+CUSTOM: Final = (
+    EMPTY_BOOK.extend(c.CustomJvp, call).extend(c.CustomVjp, call).extend(c.CustomLinear, linear)
+)
