@@ -25,7 +25,9 @@ def test_every_primitive_has_a_sample() -> None:
     assert {type(s.prim) for s in SAMPLES} == set(own_primitives().values())
 
 
-@pytest.mark.parametrize("prim", own_primitives().values(), ids=lambda prim: prim.name)
+@pytest.mark.parametrize(
+    "prim", [p for _, p in sorted(own_primitives().items())], ids=lambda prim: prim.name
+)
 def test_a_primitive_is_documented(prim: type[Primitive]) -> None:
     told = prim.__dict__["__doc__"]
     assert told
