@@ -15,7 +15,7 @@ from effax.ir.prims import refs as p
 from effax.ir.prims.control import Cond, Jit
 from effax.ir.prims.index import Gather
 from effax.ir.prims.reduce import DotGeneral
-from effax.ir.prims.shape import BroadcastInDim, Slice
+from effax.ir.prims.shape import Slice
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, array_type
 from effax.transforms.transpose import (
@@ -265,12 +265,15 @@ def test_positions_that_are_picked_twice() -> None:
     jaxpr = program([at, ref(2), f32(3)], body)
     check(jaxpr, (N, R, V))
     check(jaxpr, (N, T, V))
-    swapped = program(
-        [at, ref(2)],
-        lambda b, i, r: [swap(b, r, b(BroadcastInDim((3,), ()), number(0.0)), Pick(None), at=[i])],
-    )
-    check(swapped, (N, R))
-    check(swapped, (N, T))
+    # The last value that is written to a position stays; the old one is read each time.
+    swapped = program([at, ref(2), f32(3)], lambda b, i, r, x: [swap(b, r, x, Pick(None), at=[i])])
+    for seed in range(4):
+        check(swapped, (N, R, V), seed=seed)
+        check(swapped, (N, T, V), seed=seed)
+    again = transposed(transposed(swapped, (N, T, V)).jaxpr, (N, T, V))
+    args = values(swapped)
+    for have, want in zip(run(again.jaxpr, args), run(swapped, args), strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-6)
 
 
 class TestWideAccumulators:

@@ -163,6 +163,17 @@ def test_scan(wants: Sequence[Want], cts: Sequence[bool] | None) -> None:
     )
 
 
+@pytest.mark.parametrize("wants", [(N, V, T, V, V, N, T, V), (N, R, T, V, R, N, T, R)])
+def test_what_is_transposed_can_be_transposed(wants: Sequence[Want]) -> None:
+    programs = [(LOOP, wants)]
+    programs += [nested(kind, CALLEE, (N, N, T, V)) for kind in ("jit", "cond", "scan")]
+    for jaxpr, given in programs:
+        back = transposed(jaxpr, given).jaxpr
+        n_fixed, n_refs = list(given).count(N), sum(w in {R, T} for w in given)
+        rest = [V] * (len(back.binders) - n_fixed - n_refs)
+        check(back, [*[N] * n_fixed, *[T] * n_refs, *rest])
+
+
 def test_a_scan_only_carries_cotangents_that_are_not_zero() -> None:
     def body(b: Builder, y: Var, z: Var, x: Var) -> Sequence[Atom]:
         return [b(ew.Add(), y, x), b(ew.Add(), z, y), b(ew.Neg(), y)]
@@ -263,6 +274,23 @@ def test_a_loop_whose_linear_values_go_through() -> None:
     check(program([F32, F32, I32], whole), (V, V, N))
 
 
+def test_a_loop_that_reads_a_linear_reference_for_nothing() -> None:
+    types: list[Type] = [REF, I32]
+
+    def step(b: Builder, r: Var, i: Var) -> Sequence[Atom]:
+        get(b, r)
+        return [b(ew.Add(), i, number(1, I32))]
+
+    cond = program(types, lambda b, r, i: [b(ew.Lt(), i, number(3, I32))])
+
+    def body(b: Builder, r: Var, i: Var, x: Var) -> Sequence[Atom]:
+        b.emit(While(cond, program(types, step), 1), [r, i])
+        return [b(ew.Add(), get(b, r), x)]
+
+    for wants in ((R, N, V), (T, N, V), (D, N, V)):
+        check(program([REF, I32, F32], body), wants)
+
+
 def test_a_loop_is_refused_with_the_remedy() -> None:
     cond = program([F32, F32], lambda b, c, y: [b(ew.Lt(), c, c)])
     body = program([F32, F32], lambda b, c, y: [b(ew.Mul(), y, c)])
@@ -326,6 +354,30 @@ def test_a_scan_that_carries_a_fixed_value_is_split() -> None:
     inner = program([I32, F32, F32], step)
     jaxpr = program([I32, F32, f32(4)], lambda b, *a: b.emit(scan(inner, 4, 0, 2), a)[1:])
     check(jaxpr, (N, V, N))
+
+
+def test_a_fixed_result_of_a_call_without_fixed_arguments() -> None:
+    def held(b: Builder, x: Var) -> Sequence[Atom]:
+        r = b(p.NewRef(), number(2.0))
+        add(b, r, number(1.0))
+        return [b(ew.Neg(), x), b(p.Freeze(), r)]
+
+    inner = program([F32], held)
+
+    def body(b: Builder, x: Var) -> Sequence[Atom]:
+        y, three = b.emit(Jit(inner), [x])
+        return [b(ew.Mul(), y, three)]
+
+    check(program([F32], body), (V,))
+    looped = scan(
+        program([F32, F32], lambda b, w, x: b.emit(Jit(inner), [b(ew.Add(), w, x)])), 3, 1, 0
+    )
+
+    def outer(b: Builder, w: Var, x: Var) -> Sequence[Atom]:
+        y, threes = b.emit(looped, [w, x])
+        return [b(ew.Mul(), y, threes)]
+
+    check(program([F32, f32(3)], outer), (V, V))
 
 
 def test_arguments_of_calls_are_computed_where_they_are_needed() -> None:
