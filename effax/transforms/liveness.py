@@ -102,12 +102,7 @@ class _Liveness:
 
     def plan(self, cts: Mask, threaded: Mask) -> Plan:
         jaxpr, found, live = self.jaxpr, self.found, self.live
-        for atom, has in zip(jaxpr.outs, cts, strict=True):
-            if has and isinstance(atom, Var) and found.kinds[atom.id] == WANTED:
-                live[atom.id] = True
-                self.uses[atom.id] += 1
-        for v, has in zip(jaxpr.binders, threaded, strict=True):
-            live[v.id] = live[v.id] or has
+        self._begin(cts, threaded)
         forward: list[Eqn] = []
         backward: list[Backward] = []
         # A persistent vector is slow to read from its end.
@@ -120,6 +115,8 @@ class _Liveness:
                         if type(a) is not Lit:
                             live[a[0]] = True
             elif effects or len(outs) != 1 or prim.subjaxprs():
+                if any(live[v.id] and not found.kinds[v.id] for v in outs):
+                    raise located(_half_linear(eqn), eqn)
                 acts = found.plumbing and fixed_effects(eqn, kinds).changes_state
                 if acts or self._matters(eqn, kinds):
                     backward.append(Backward(eqn, kinds, acts))
@@ -132,6 +129,16 @@ class _Liveness:
             _check_order(forward, backward, jaxpr)
         accumulated = frozenset(i for i in self.in_part if self.uses[i] > 1)
         return Plan(jaxpr, forward, backward, found.kinds, accumulated, found.refs)
+
+    def _begin(self, cts: Mask, threaded: Mask) -> None:
+        """Mark the results that have a cotangent, and the references whose contents have one."""
+        for atom, has in zip(self.jaxpr.outs, cts, strict=True):
+            if has and isinstance(atom, Var) and self.found.kinds[atom.id] == WANTED:
+                self.live[atom.id] = True
+                self.uses[atom.id] += 1
+        for v, has in zip(self.jaxpr.binders, threaded, strict=True):
+            if has:
+                self.live[v.id] = True
 
     def _use_plainly(self, eqn: Eqn, kinds: Kinds) -> None:
         """:meth:`_use` for an equation on arrays that holds no programs: most are."""
@@ -149,9 +156,7 @@ class _Liveness:
             self.in_part.add(ins[0].id)
 
     def _matters(self, eqn: Eqn, kinds: Kinds) -> bool:
-        live, own = self.live, self.found.kinds
-        if eqn.prim.subjaxprs() and any(live[v.id] and not own[v.id] for v in eqn.outs):
-            raise located(_half_linear(eqn), eqn)
+        live = self.live
         if WANTED not in kinds:
             return False
         if any(live[v.id] for v in eqn.outs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Type, is_inexact
 from effax.transforms.discharge import discharge
 from effax.transforms.linearize import linearize
+from effax.transforms.rulebook import WholeOnly, book_or_default
 from effax.transforms.transpose import (
     Want,
     transpose,
@@ -378,6 +380,57 @@ def test_a_fixed_result_of_a_call_without_fixed_arguments() -> None:
         return [b(ew.Mul(), y, threes)]
 
     check(program([F32, f32(3)], outer), (V, V))
+
+
+class TestRulesThatCannotSplit:
+    """A book whose calls cannot be split: what would go wrong is an error."""
+
+    def failure(self, jaxpr: Jaxpr, wants: Sequence[Want]) -> str:
+        book = book_or_default(None)
+        for prim in (Jit, Scan):
+            rules = book.rules[prim]
+            book = book.extend(prim, replace(rules, split=WholeOnly()))
+        return str(transpose(jaxpr, wants, book=book).failure())
+
+    def held(self) -> Jaxpr:
+        def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
+            add(b, r, c)
+            return [b(ew.Mul(), x, c), b(ew.Sin(), c)]
+
+        return program([REF, F32, F32], body)
+
+    def test_an_effect_that_would_run_after_a_later_one(self) -> None:
+        def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
+            y, _ = b.emit(Jit(self.held()), [r, c, x])
+            return [b(ew.Mul(), y, get(b, r))]
+
+        words = self.failure(program([REF, F32, F32], body), (N, N, V))
+        assert "that one would run first" in words
+        assert "jit" in words
+
+    def test_a_later_effect_that_commutes_is_fine(self) -> None:
+        def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
+            y, _ = b.emit(Jit(self.held()), [r, c, x])
+            add(b, r, c)
+            return [y]
+
+        check(program([REF, F32, F32], body), (N, N, V))
+
+    def test_a_fixed_result_that_an_effect_keeps_from_being_copied(self) -> None:
+        def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
+            y, s = b.emit(Jit(self.held()), [r, c, x])
+            return [b(ew.Mul(), y, s)]
+
+        words = self.failure(program([REF, F32, F32], body), (N, N, V))
+        assert "cannot split it" in words
+
+    def test_a_fixed_carry(self) -> None:
+        def step(b: Builder, c: Var, y: Var) -> Sequence[Atom]:
+            return [b(ew.Sin(), c), b(ew.Mul(), y, c)]
+
+        loop = scan(program([F32, F32], step), 3, 0, 2)
+        words = self.failure(program([F32, F32], lambda b, *a: b.emit(loop, a)[1:]), (N, V))
+        assert "the scan carries a value that does not depend on its linear inputs" in words
 
 
 def test_arguments_of_calls_are_computed_where_they_are_needed() -> None:
