@@ -15,7 +15,7 @@ from effax.ir.syntax import Lit
 from effax.ir.types import array_type
 from effax.lax import elementwise as el
 from effax.numpy import promotion as pr
-from effax.numpy import shape as sh
+from effax.numpy import shapes as sh
 from effax.numpy.axes import plain_axis, plain_shape
 from effax.numpy.join import unstack
 from effax.selection import ds

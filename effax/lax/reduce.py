@@ -12,7 +12,7 @@ from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import reduce as prims
 from effax.ir.prims.reduce import DotDimensionNumbers
 from effax.lax.shape import broadcasted_iota
-from effax.numpy import shape as sh
+from effax.numpy import shapes as sh
 from effax.numpy.axes import plain_axes, plain_axis, static_int
 from effax.numpy.products import plain_precision
 

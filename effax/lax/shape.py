@@ -16,7 +16,7 @@ from effax.ir.prims import shape as prims
 from effax.ir.types import Shape
 from effax.lax.elementwise import operands
 from effax.numpy import creation, join
-from effax.numpy import shape as sh
+from effax.numpy import shapes as sh
 from effax.numpy.axes import plain_axis, plain_shape, static_int
 
 __all__ = [

@@ -9,9 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from effax.array import Array, ArrayLike
+from effax.array import Array, ArrayLike, as_value
 from effax.ir.dtypes import is_float
 from effax.ir.errors import IllTyped
+from effax.ir.trace import current_trace
 from effax.lax import elementwise as el
 
 __all__ = [
@@ -101,7 +102,7 @@ def _with_derivative() -> object:
 
     def rule(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
         # d erf⁻¹(x) = √π/2 · exp(erf⁻¹(x)²) · dx
-        y = erf_inv(primals[0])
+        y = _erf_inv(primals[0])
         slope = el.mul(el.exp(el.square(y)), math.sqrt(math.pi) / 2)
         return y, el.mul(tangents[0], slope)
 
@@ -111,9 +112,9 @@ def _with_derivative() -> object:
 
 def erf_inv(x: ArrayLike) -> Array:
     """The inverse of the error function, for floats."""
-    from effax.array import as_value
-
     value = as_value(x, "the operand of erf_inv")
     if not is_float(value.dtype):
         raise IllTyped("erf_inv takes floats", expected="a floating dtype", found=str(value.type))
+    if current_trace() is None:
+        return _erf_inv(value)
     return _with_derivative()(value)  # type: ignore[operator, no-any-return]  # a custom_jvp

@@ -21,14 +21,14 @@ from effax.numpy.dtypes import bool_ as _bool
 from effax.numpy.dtypes import complexfloating as _complexfloating
 from effax.numpy.dtypes import issubdtype as _issubdtype
 from effax.numpy.dtypes import result_type as _result_type
-from effax.numpy.einsum import *  # noqa: F403
+from effax.numpy.einstein import *  # noqa: F403
 from effax.numpy.index import *  # noqa: F403
 from effax.numpy.join import *  # noqa: F403
 from effax.numpy.nanreduce import *  # noqa: F403
-from effax.numpy.pad import *  # noqa: F403
+from effax.numpy.padding import *  # noqa: F403
 from effax.numpy.products import *  # noqa: F403
 from effax.numpy.reduce import *  # noqa: F403
-from effax.numpy.shape import *  # noqa: F403
+from effax.numpy.shapes import *  # noqa: F403
 from effax.numpy.sorting import *  # noqa: F403
 from effax.numpy.special import *  # noqa: F403
 from effax.numpy.ufuncs import *  # noqa: F403

@@ -28,12 +28,12 @@ from effax.ir.prims.shape import BroadcastInDim, Iota
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType, Shape, array_type
 from effax.numpy import promotion as pr
-from effax.numpy import shape as sh
+from effax.numpy import shapes as sh
 from effax.numpy import ufuncs as uf
 from effax.numpy.axes import plain_axis, plain_shape, static_int
 from effax.numpy.dtypes import default_dtype, dtype_of
 from effax.numpy.join import concatenate, stack
-from effax.numpy.pad import pad
+from effax.numpy.padding import pad
 from effax.ref import Ref
 
 __all__ = [

@@ -18,12 +18,12 @@ from effax.ir.prims.reduce import greatest, lowest
 from effax.ir.types import Shape
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
-from effax.numpy.arithmetic import remainder
+from effax.numpy.arithmetic import clip, remainder
 from effax.numpy.axes import no_out, plain_axis, static_int
 from effax.numpy.creation import arange, array, full
 from effax.numpy.join import concatenate
 from effax.numpy.reduce import sum
-from effax.numpy.shape import broadcast_to, ravel, reshape
+from effax.numpy.shapes import broadcast_to, ravel, reshape
 from effax.selection import Selection, integers, wrapped
 from effax.selection import select as selection_of
 
@@ -156,7 +156,7 @@ def take(
     if size == 0 and at.size:
         raise BadArgument("take from an empty axis", "at least one element", str(x.type))
     at = remainder(at, size) if mode == "wrap" else at
-    at = uf.clip(at, 0, size - 1) if mode == "clip" else wrapped(at, size)
+    at = clip(at, 0, size - 1) if mode == "clip" else wrapped(at, size)
     dims = tuple(Pick(None) if i == place else Span(0, n) for i, n in enumerate(x.shape))
     return read(x, Selection.of(Indexer(dims), (at,)), _known_mode(mode, "take"), fill_value)
 
@@ -193,7 +193,7 @@ def take_along_axis(
     lone = [1 if i == place else n for i, n in enumerate(x.shape)]
     shape = pr.broadcast_shapes([tuple(lone), at.shape], "take_along_axis")
     size = x.shape[place]
-    at = uf.clip(at, 0, size - 1) if mode == "clip" else wrapped(at, size)
+    at = clip(at, 0, size - 1) if mode == "clip" else wrapped(at, size)
     picks = [at if i == place else _line(n, shape, i) for i, n in enumerate(x.shape)]
     indexer = Indexer((Pick(None),) * x.ndim)
     chosen = Selection.of(indexer, tuple(picks))

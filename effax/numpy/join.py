@@ -14,7 +14,7 @@ from effax.ir.prims.shape import Concatenate
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.axes import no_out, plain_axis, sequence_of, static_int
-from effax.numpy.shape import (
+from effax.numpy.shapes import (
     atleast_1d,
     atleast_2d,
     atleast_3d,

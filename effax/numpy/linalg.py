@@ -15,8 +15,8 @@ from effax.numpy.axes import plain_axes
 from effax.numpy.creation import eye
 from effax.numpy.products import cross, matmul, outer, real_square, tensordot, vecdot
 from effax.numpy.reduce import max, min, sum
-from effax.numpy.shape import broadcast_to, matrix_transpose, ravel, reshape
-from effax.numpy.shape import diagonal as _diagonal
+from effax.numpy.shapes import broadcast_to, matrix_transpose, ravel, reshape
+from effax.numpy.shapes import diagonal as _diagonal
 
 __all__ = [
     "cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose",
@@ -146,7 +146,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array:
     """The product of matrices, in the cheapest order."""
-    from effax.numpy.einsum import einsum
+    from effax.numpy.einstein import einsum
 
     if len(arrays) < 2:
         raise BadArgument("multi_dot takes several arrays", "at least 2", str(len(arrays)))

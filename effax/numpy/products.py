@@ -17,7 +17,7 @@ from effax.numpy import ufuncs as uf
 from effax.numpy.axes import no_out, plain_axes, plain_axis
 from effax.numpy.join import stack
 from effax.numpy.reduce import sum
-from effax.numpy.shape import (
+from effax.numpy.shapes import (
     broadcast_to,
     diagonal,
     expand_dims,

@@ -15,7 +15,7 @@ from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.axes import no_out, plain_axes, plain_axis
 from effax.numpy.dtypes import default_dtype
-from effax.numpy.shape import broadcast_to, expand_dims, ravel, reshape
+from effax.numpy.shapes import broadcast_to, expand_dims, ravel, reshape
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod",

@@ -21,7 +21,7 @@ from effax.numpy.axes import no_out, plain_axes, plain_axis
 from effax.numpy.index import take
 from effax.numpy.reduce import any as any_
 from effax.numpy.reduce import sum
-from effax.numpy.shape import (
+from effax.numpy.shapes import (
     broadcast_to,
     expand_dims,
     flip,

@@ -18,7 +18,7 @@ from effax.numpy import ufuncs as uf
 from effax.numpy.axes import no_out
 from effax.numpy.products import contract
 from effax.numpy.reduce import sum
-from effax.numpy.shape import diagonal, transpose
+from effax.numpy.shapes import diagonal, transpose
 
 __all__ = [
     "einsum", "einsum_path",

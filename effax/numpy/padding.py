@@ -15,7 +15,7 @@ from effax.ir.syntax import Lit
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.axes import static_int
-from effax.numpy.shape import taken_along
+from effax.numpy.shapes import taken_along
 
 __all__ = [
     "pad",

@@ -1,0 +1,262 @@
+"""Samples of distributions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from effax.array import Array, ArrayLike, DTypeLike, as_value
+from effax.config import allowed
+from effax.ir.dtypes import DType, family, is_complex, is_float, real_dtype
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.types import Shape
+from effax.lax import elementwise as el
+from effax.lax.special import erf_inv
+from effax.numpy import arithmetic as ar
+from effax.numpy import promotion as pr
+from effax.numpy import ufuncs as uf
+from effax.numpy.axes import plain_shape
+from effax.numpy.creation import asarray
+from effax.numpy.dtypes import default_dtype, finfo
+from effax.numpy.shapes import broadcast_to
+from effax.random.keys import checked, two
+from effax.random.threefry import Width, random_bits
+
+ShapeLike = int | Sequence[int]
+
+
+def _width(dtype: DType) -> Width:
+    bits = dtype.itemsize * 8
+    assert bits in (8, 16, 32, 64)
+    return cast(Width, bits)
+
+
+def bits(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
+    """Random unsigned integers, of 32 bits by default, all equally likely."""
+    kind = allowed(np.uint64 if dtype is None else dtype)
+    if family(kind) != "uint":
+        raise IllTyped("bits are unsigned integers", "an unsigned dtype", str(kind))
+    return random_bits(checked(key, "bits"), plain_shape(shape, "bits"), _width(kind))
+
+
+def _floating(dtype: DTypeLike | None, what: str) -> DType:
+    kind = default_dtype(dtype)
+    if not is_float(kind) or kind.itemsize not in (2, 4, 8):
+        raise IllTyped(f"{what} gives floats", "a floating dtype of 16 bits or more", str(kind))
+    return kind
+
+
+def uniform(
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
+) -> Array:
+    """Samples that are equally likely anywhere in ``[minval, maxval)``.
+
+    Args:
+        key: the key.
+        shape: of the result.
+        dtype: of the result, a floating one.
+        minval: the least sample; it broadcasts to the shape.
+        maxval: the bound that is not reached; it broadcasts to the shape.
+
+    Raises:
+        IllTyped: the dtype is not a floating one, or a bound does not broadcast.
+    """
+    kind = _floating(dtype, "uniform")
+    sizes = plain_shape(shape, "uniform")
+    unit = _unit(checked(key, "uniform"), sizes, kind)
+    if isinstance(minval, Array | np.ndarray) or isinstance(maxval, Array | np.ndarray):
+        low, high = (_bound(x, kind, sizes) for x in (minval, maxval))
+        scaled = el.add(el.mul(unit, el.sub(high, low)), low)
+        return el.max(low, scaled)
+    with np.errstate(over="ignore"):
+        first = np.asarray(minval, kind)
+        width = np.asarray(np.asarray(maxval, kind) - first, kind)
+    if first == 0 and width == 1:
+        return unit
+    scaled = el.add(el.mul(unit, float(width)), float(first))
+    return el.max(scaled, float(first))
+
+
+def _unit(key: Array, shape: Shape, dtype: DType) -> Array:
+    """Samples of [0, 1): random mantissas give [1, 2), and 1 is subtracted."""
+    limits = finfo(dtype)
+    n_mantissa = int(limits.nmant)
+    rng_bits = 8 if n_mantissa < 8 else limits.bits
+    word = np.dtype(f"uint{limits.bits}")
+    found = random_bits(key, shape, cast(Width, rng_bits))
+    if rng_bits != limits.bits:
+        found = el.convert_element_type(found, word)
+    mantissa = el.shift_right_logical(found, rng_bits - n_mantissa)
+    one = int(np.ones((), dtype).view(word))
+    return el.sub(el.bitcast_convert_type(el.bitwise_or(mantissa, one), dtype), 1.0)
+
+
+def _bound(x: ArrayLike, dtype: DType, shape: Shape) -> Array:
+    return broadcast_to(el.convert_element_type(as_value(x, "a bound"), dtype), shape)
+
+
+def randint(
+    key: ArrayLike,
+    shape: ShapeLike,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Integers of ``[minval, maxval)``; ``minval`` where there are none.
+
+    All are equally likely up to a part of 2⁻³² (for ranges that are not a power of 2).
+    """
+    kind = default_dtype(dtype, int)
+    if family(kind) not in ("int", "uint"):
+        raise IllTyped("randint gives integers", "an integer dtype", str(kind))
+    sizes = plain_shape(shape, "randint")
+    parent = checked(key, "randint")
+    low, high = as_value(minval, "minval of randint"), as_value(maxval, "maxval of randint")
+    work = kind
+    if kind.itemsize < 4:
+        # In 32 bits, so that narrow integers are no less even.
+        work = np.dtype(np.int32)
+        info = np.iinfo(kind)
+        low = ar.clip(uf.astype(low, work), int(info.min), int(info.max))
+        high = ar.clip(uf.astype(high, work), int(info.min), int(info.max) + 1)
+    return uf.astype(_randint(parent, low, high, sizes, work), kind)
+
+
+def _randint(key: Array, low: Array, high: Array, shape: Shape, dtype: DType) -> Array:
+    low, high = (
+        x if family(x.dtype) in ("int", "uint") else uf.astype(x, int) for x in (low, high)
+    )
+    beyond = uf.greater(high, int(min(np.iinfo(dtype).max, np.iinfo(high.dtype).max)))
+    low, high = (broadcast_to(_saturated(x, dtype), shape) for x in (low, high))
+    unsigned = np.dtype(f"uint{dtype.itemsize * 8}")
+    n_bits = _width(dtype)
+    first, second = (random_bits(k, shape, n_bits) for k in two(key))
+    empty = uf.less_equal(high, low)
+    span = uf.masked(uf.invert(empty), uf.astype(uf.subtract(high, low), unsigned), 1)
+    # A bound of one more than the dtype holds makes the span one larger.
+    wider = uf.bitwise_and(uf.invert(empty), broadcast_to(beyond, shape))
+    span = uf.where(wider, uf.add(span, 1), span)
+    # (first · 2ⁿ + second) mod span, where 2ⁿ mod span = (2^(n/2) mod span)² mod span.
+    half = broadcast_to(asarray(1 << (n_bits // 2), unsigned), shape)
+    factor = el.rem(half, span)
+    factor = el.rem(el.mul(factor, factor), span)
+    offset = el.add(el.mul(el.rem(first, span), factor), el.rem(second, span))
+    return el.add(low, el.convert_element_type(el.rem(offset, span), dtype))
+
+
+def _saturated(x: Array, dtype: DType) -> Array:
+    have, want = np.iinfo(x.dtype), np.iinfo(dtype)
+    return uf.astype(ar.clip(x, max(want.min, have.min), min(want.max, have.max)), dtype)
+
+
+def normal(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
+    """Samples of the normal distribution with mean 0 and variance 1; complex ones too."""
+    kind = default_dtype(dtype)
+    parent, sizes = checked(key, "normal"), plain_shape(shape, "normal")
+    if is_complex(kind):
+        part = real_dtype(kind)
+        real, imag = (normal(k, sizes, part) for k in two(parent))
+        return uf.true_divide(el.complex(real, imag), math.sqrt(2))
+    kind = _floating(kind, "normal")
+    low = np.nextafter(np.asarray(-1, kind), np.asarray(0, kind))
+    u = uniform(parent, sizes, kind, low, 1.0)
+    return el.mul(erf_inv(u), float(np.asarray(math.sqrt(2), kind)))
+
+
+def truncated_normal(
+    key: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Samples of the normal distribution, of those that lie between the bounds."""
+    kind = _floating(dtype, "truncated_normal")
+    low, high = (uf.astype(x, kind) for x in (lower, upper))
+    sizes = (
+        pr.broadcast_shapes([low.shape, high.shape], "truncated_normal")
+        if shape is None
+        else plain_shape(shape, "truncated_normal")
+    )
+    root = float(np.asarray(math.sqrt(2), kind))
+    first, last = (el.erf(el.div(x, root)) for x in (low, high))
+    u = uniform(checked(key, "truncated_normal"), sizes, kind, first, last)
+    samples = el.mul(erf_inv(u), root)
+    # Rounding must not lead out of the open interval.
+    inner = uf.nextafter(el.stop_gradient(low), float("inf"))
+    outer = uf.nextafter(el.stop_gradient(high), float("-inf"))
+    return ar.clip(samples, inner, outer)
+
+
+def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: ShapeLike | None = None) -> Array:
+    """Booleans that are true with probability ``p``."""
+    chance = as_value(p, "the probability")
+    if not is_float(chance.dtype):
+        raise IllTyped("a probability is a float", "a floating dtype", str(chance.type))
+    sizes = chance.shape if shape is None else plain_shape(shape, "bernoulli")
+    chance = broadcast_to(uf.astype(chance, chance.dtype), sizes)
+    return el.lt(uniform(key, sizes, chance.dtype), chance)
+
+
+def rademacher(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
+    """1 or -1, equally likely."""
+    kind = default_dtype(dtype, int)
+    heads = uf.astype(bernoulli(key, 0.5, plain_shape(shape, "rademacher")), kind)
+    return uf.subtract(uf.multiply(heads, 2), 1)
+
+
+def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
+    """Samples of the exponential distribution with mean 1."""
+    u = uniform(key, shape, _floating(dtype, "exponential"))
+    return el.neg(el.log1p(el.neg(u)))
+
+
+def gumbel(
+    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, mode: str | None = None
+) -> Array:
+    """Samples of the standard Gumbel distribution."""
+    if mode not in (None, "low"):
+        raise BadArgument("gumbel knows one mode", "None or 'low'", repr(mode))
+    kind = _floating(dtype, "gumbel")
+    u = uniform(key, shape, kind, float(finfo(kind).tiny), 1.0)
+    return el.neg(el.log(el.neg(el.log(u))))
+
+
+def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
+    """Samples of the Laplace distribution with scale 1."""
+    kind = _floating(dtype, "laplace")
+    u = uniform(key, shape, kind, -1.0 + float(finfo(kind).epsneg), 1.0)
+    return el.mul(el.sign(u), el.log1p(el.neg(el.abs(u))))
+
+
+def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
+    """Samples of the logistic distribution with scale 1."""
+    kind = _floating(dtype, "logistic")
+    u = uniform(key, shape, kind, float(finfo(kind).tiny), 1.0)
+    return el.sub(el.log(u), el.log1p(el.neg(u)))
+
+
+def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
+    """Samples of the Cauchy distribution with scale 1."""
+    kind = _floating(dtype, "cauchy")
+    u = uniform(key, shape, kind, float(finfo(kind).eps), 1.0)
+    return el.tan(el.mul(el.sub(u, 0.5), math.pi))
+
+
+def lognormal(
+    key: ArrayLike,
+    sigma: ArrayLike = 1.0,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """exp of normal samples with this standard deviation."""
+    sizes = pr.shape_of(sigma) if shape is None else plain_shape(shape, "lognormal")
+    samples = normal(key, sizes, _floating(dtype, "lognormal"))
+    return el.exp(uf.multiply(samples, uf.astype(sigma, samples.dtype)))

@@ -1,0 +1,185 @@
+"""The counter-based generator Threefry-2x32, whose bits are JAX's.
+
+A key is two 32-bit words. The hash of a key and a counter of two words gives two words; arrays of
+random bits are the hashes of 0, 1, 2, ... In a program that is one call of a program of its own,
+labelled ``threefry2x32``; a call with known values runs on NumPy.
+
+Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Final, Literal
+
+import numpy as np
+
+from effax.array import Array, DeviceArray, from_numpy
+from effax.bind import bind1
+from effax.ir.build import Builder, lit
+from effax.ir.dtypes import UINT32, as_dtype
+from effax.ir.errors import BadArgument
+from effax.ir.prims.control import Jit
+from effax.ir.prims.elementwise import (
+    Add,
+    ConvertElementType,
+    Or,
+    ShiftLeft,
+    ShiftRightLogical,
+    Xor,
+)
+from effax.ir.prims.shape import Concatenate, ExpandDims, Iota, Reshape, Slice, Squeeze
+from effax.ir.syntax import Atom, Lit
+from effax.ir.trace import current_trace
+from effax.ir.types import Shape, array_type
+
+Width = Literal[8, 16, 32, 64]
+Words = tuple[Atom, Atom]
+
+_ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY: Final = 0x1BD11BDA
+_LABEL: Final = "threefry2x32"
+_KEY_TYPE: Final = array_type((2,), UINT32)
+_WORD_TYPE: Final = array_type((), UINT32)
+# Hashed so many at a time, words stay in a processor's cache.
+_CHUNK: Final = 1 << 14
+
+
+def random_bits(key: Array, shape: Shape, width: Width) -> Array:
+    """Random unsigned integers of so many bits."""
+    if math.prod(shape) >= 1 << 32:
+        raise BadArgument(
+            "an array of random bits is too large", "less than 2**32 elements", str(shape)
+        )
+    if current_trace() is None and isinstance(key, DeviceArray):
+        first, second = _hashed_counts(key.numpy(), math.prod(shape))
+        return from_numpy(_words_as(first, second, width).reshape(shape))
+    return bind1(bits_program(shape, width), key)
+
+
+def split_key(key: Array, shape: Shape) -> Array:
+    """New keys, along the last axis of the result."""
+    if current_trace() is None and isinstance(key, DeviceArray):
+        words = _hashed_counts(key.numpy(), math.prod(shape))
+        return from_numpy(np.stack(words, 1).reshape(*shape, 2))
+    return bind1(split_program(shape), key)
+
+
+def fold_key(key: Array, data: Array) -> Array:
+    """A new key from a key and a word."""
+    if current_trace() is None and isinstance(key, DeviceArray) and isinstance(data, DeviceArray):
+        zero, word = np.zeros(1, np.uint32), data.numpy().reshape(1)
+        return from_numpy(np.concatenate(_hash(key.numpy(), zero, word)))
+    return bind1(fold_program(), key, data)
+
+
+def _hash(key: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The two words of the hash of each counter, on NumPy."""
+    words = [key[0], key[1], key[0] ^ key[1] ^ np.uint32(_PARITY)]
+    with np.errstate(over="ignore"):
+        a, b = x + words[0], y + words[1]
+        turned = np.empty_like(b)
+        for block in range(5):
+            for r in _ROTATIONS[block % 2]:
+                a += b
+                np.left_shift(b, np.uint32(r), out=turned)
+                b >>= np.uint32(32 - r)
+                b |= turned
+                b ^= a
+            a += words[(block + 1) % 3]
+            b += words[(block + 2) % 3] + np.uint32(block + 1)
+    return a, b
+
+
+def _hashed_counts(key: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The hashes of 0, 1, 2, ..."""
+    first, second = np.empty(count, np.uint32), np.empty(count, np.uint32)
+    for start in range(0, count, _CHUNK):
+        stop = min(start + _CHUNK, count)
+        low = np.arange(start, stop, dtype=np.uint32)
+        first[start:stop], second[start:stop] = _hash(key, np.zeros_like(low), low)
+    return first, second
+
+
+def _words_as(first: np.ndarray, second: np.ndarray, width: Width) -> np.ndarray:
+    if width == 64:
+        return (first.astype(np.uint64) << np.uint64(32)) | second
+    return (first ^ second).astype(f"uint{width}")
+
+
+@lru_cache(maxsize=1 << 10)
+def bits_program(shape: Shape, width: Width) -> Jit:
+    """The call that makes random bits of a key."""
+    b = Builder([_KEY_TYPE])
+    first, second = _emit_counts(b, shape)
+    if width == 64:
+        wide = as_dtype("uint64")
+        high = b(ConvertElementType(wide), first)
+        low = b(ConvertElementType(wide), second)
+        bits = b(Or(), b(ShiftLeft(), high, lit(32, array_type((), wide))), low)
+    else:
+        bits = b(Xor(), first, second)
+        if width != 32:
+            bits = b(ConvertElementType(as_dtype(f"uint{width}")), bits)
+    return Jit(b.finish([bits], names=("key",)), _LABEL)
+
+
+@lru_cache(maxsize=1 << 10)
+def split_program(shape: Shape) -> Jit:
+    """The call that makes new keys of a key."""
+    b = Builder([_KEY_TYPE])
+    return Jit(
+        b.finish([_emit_joined(b, *_emit_counts(b, shape), len(shape))], names=("key",)), _LABEL
+    )
+
+
+@lru_cache(maxsize=1)
+def fold_program() -> Jit:
+    """The call that makes a new key of a key and a word."""
+    b = Builder([_KEY_TYPE, _WORD_TYPE])
+    key, word = b.binders
+    hashed = _emit_hash(b, _emit_words(b, key), _word(0), word)
+    return Jit(b.finish([_emit_joined(b, *hashed, 0)], names=("key", "data")), _LABEL)
+
+
+def _word(value: int) -> Lit:
+    return lit(value, _WORD_TYPE)
+
+
+def _emit_words(b: Builder, key: Atom) -> Words:
+    parts = [b(Squeeze((0,)), b(Slice((i,), (i + 1,)), key)) for i in range(2)]
+    return parts[0], parts[1]
+
+
+def _emit_counts(b: Builder, shape: Shape) -> Words:
+    """The hashes of 0, 1, 2, ... in row-major order."""
+    low: Atom = _word(0)
+    if shape:
+        low = b(Iota(UINT32, (math.prod(shape),), 0))
+        if len(shape) > 1:
+            low = b(Reshape(shape), low)
+    return _emit_hash(b, _emit_words(b, b.binders[0]), _word(0), low)
+
+
+def _emit_joined(b: Builder, first: Atom, second: Atom, axis: int) -> Atom:
+    pair = [b(ExpandDims((axis,)), x) for x in (first, second)]
+    return b(Concatenate(axis), *pair)
+
+
+def _emit_hash(b: Builder, key: Words, x: Atom, y: Atom) -> Words:
+    """The two words of the hash of each counter, as equations."""
+    parity = b(Xor(), b(Xor(), key[0], key[1]), _word(_PARITY))
+    words = (key[0], key[1], parity)
+    first: Atom = b(Add(), x, words[0])
+    second: Atom = b(Add(), y, words[1])
+    for block in range(5):
+        for r in _ROTATIONS[block % 2]:
+            first = b(Add(), first, second)
+            left = b(ShiftLeft(), second, _word(r))
+            right = b(ShiftRightLogical(), second, _word(32 - r))
+            second = b(Xor(), b(Or(), left, right), first)
+        first = b(Add(), first, words[(block + 1) % 3])
+        step = b(Add(), words[(block + 2) % 3], _word(block + 1))
+        second = b(Add(), second, step)
+    return first, second
