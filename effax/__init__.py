@@ -6,7 +6,7 @@ and printed forms follow JAX. Nothing here imports JAX, and XLA is loaded when i
 
 from __future__ import annotations
 
-from effax import ad, lax, numpy, ref, tree
+from effax import ad, lax, nn, numpy, random, ref, tree
 from effax import config as _config_module
 from effax.api.autodiff import grad, jvp, linearize, value_and_grad
 from effax.api.batching import vmap
@@ -53,7 +53,9 @@ __all__ = [
     "make_jaxpr",
     "named_scope",
     "new_ref",
+    "nn",
     "numpy",
+    "random",
     "ref",
     "stop_gradient",
     "tree",
