@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 
 import numpy as np
@@ -29,9 +30,9 @@ def _accumulator(dtype: DType) -> DType:
         case "bool":
             return default_dtype(None, int)
         case "int":
-            return max(dtype, default_dtype(None, int), key=lambda d: d.itemsize)
+            return builtins.max(dtype, default_dtype(None, int), key=lambda d: d.itemsize)
         case "uint":
-            return max(dtype, pr.allowed(np.uint64), key=lambda d: d.itemsize)
+            return builtins.max(dtype, pr.allowed(np.uint64), key=lambda d: d.itemsize)
         case _:
             return dtype
 
