@@ -37,6 +37,13 @@ def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
             wrapped.__cause__ = error
             wrapped.at(error.equation, error.source)
             return Failure(wrapped)
+        except RecursionError as error:
+            deep = TransformError(
+                "programs are held in programs too deeply for Python's stack",
+                remedy="inline calls first (`inline`), or raise `sys.setrecursionlimit`",
+            )
+            deep.__cause__ = error
+            return Failure(deep)
 
     return bounded
 
