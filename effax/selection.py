@@ -133,7 +133,8 @@ def _select(
         dims.append(dim)
         if operand is not None:
             operands.append(operand)
-    indexer = Indexer(tuple(dims), mode)
+    # Where all positions are static they are inside, and one mode keeps equal programs equal.
+    indexer = Indexer(tuple(dims), mode if Pick(None) in dims else Mode.CLIP)
     if any(e is None or e is Ellipsis for e in full):
         return _rearranged(indexer, tuple(operands), full)
     return Selection.of(indexer, tuple(operands))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -91,13 +90,3 @@ def nested() -> Jaxpr:
         return [end, ys, z]
 
     return program([VEC, REF, BOOL], whole_program, n_consts=1)
-
-
-def cpu_seconds(run: Callable[[T], object], argument: T) -> float:
-    """The least processor time of a few runs: what else the machine does counts little."""
-    best = float("inf")
-    for _ in range(5):
-        start = time.process_time()
-        run(argument)
-        best = min(best, time.process_time() - start)
-    return best

@@ -13,7 +13,7 @@ from effax.ir.prims.elementwise import Add, Mul, Neg
 from effax.ir.prims.refs import AddUpdate, Freeze, Get, NewRef, Swap
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import array_type, ref_type
-from tests.unit.ir.building import ALL, BOOL, F32, I32, REF, VEC, WEAK, chain, program
+from tests.unit.ir.building import ALL, F32, I32, REF, VEC, WEAK, chain, program
 
 Value = np.ndarray
 

@@ -24,6 +24,7 @@ from effax.ir.prims.refs import Get, Swap
 from effax.ir.registry import own_primitives, registry
 from effax.ir.syntax import Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
+from tests.counting import calls
 from tests.unit.ir.building import (
     ALL,
     F32,
@@ -32,7 +33,6 @@ from tests.unit.ir.building import (
     VEC,
     WEAK,
     chain,
-    cpu_seconds,
     doubled,
     nested,
     program,
@@ -377,6 +377,6 @@ def test_parsing_is_linear() -> None:
     small, large = str(chain(1_000)), str(chain(10_000))
     one_line = large.replace("\n    ", "; ").replace("let;", "let").replace("\n", " ")
     assert parse(one_line) == parse(large)
-    limit = 40 * cpu_seconds(parse, small)
-    assert cpu_seconds(parse, large) < limit
-    assert cpu_seconds(parse, one_line) < limit
+    limit = 12 * calls(lambda: parse(small))
+    assert calls(lambda: parse(large)) < limit
+    assert calls(lambda: parse(one_line)) < limit

