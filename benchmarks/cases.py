@@ -18,6 +18,7 @@ from effax.ir.syntax import Jaxpr
 from effax.transforms.dce import dce
 from effax.transforms.discharge import discharge
 from effax.transforms.jvp import jvp
+from effax.transforms.run import unwrap
 from effax.transforms.vmap import vmap
 
 LEVEL = 0.9
@@ -87,15 +88,15 @@ def _pass(what: str, n: int, budget: float | None, build: Build, ours: Pass, its
 
 
 def _our_jvp(program: Jaxpr) -> object:
-    return jvp(program, [True] * len(program.binders)).unwrap()
+    return unwrap(jvp(program, [True] * len(program.binders)))
 
 
 def _our_vmap(program: Jaxpr) -> object:
-    return vmap(program, theirs.BATCH, [True] * len(program.binders)).unwrap()
+    return unwrap(vmap(program, theirs.BATCH, [0] * len(program.binders)))
 
 
 def _our_dce(program: Jaxpr) -> object:
-    return dce(program, [i == 0 for i in range(len(program.outs))]).unwrap()
+    return unwrap(dce(program, [i == 0 for i in range(len(program.outs))]))
 
 
 def _discharge(n: int) -> Case:
@@ -103,7 +104,7 @@ def _discharge(n: int) -> Case:
         r = effax.new_ref(enp.zeros(programs.WIDTH))
         f = programs.updates(enp, n, constant(seed))
         program = effax.make_jaxpr(f)(r, enp.ones(())).jaxpr
-        return lambda: discharge(program).unwrap()
+        return lambda: unwrap(discharge(program))
 
     def prepare_theirs(seed: int) -> Thunk:
         r = jax.new_ref(jnp.zeros(programs.WIDTH))

@@ -16,12 +16,12 @@ WIDTH = 8
 
 
 def elementwise(np: Any, size: int, constant: float) -> Function:
-    """``size`` equations on one array: unary ones, and binary ones with an array or a scalar."""
+    """``size`` equations on one array: unary, binary with an array, and binary with a scalar."""
 
     def f(x: Any) -> Any:
         y = x * constant
         for i in range(size - 1):
-            y = _stage(np, i % 6, x, y)
+            y = _stage(np, i % 9, x, y)
         return y
 
     return f
@@ -39,8 +39,14 @@ def _stage(np: Any, kind: int, x: Any, y: Any) -> Any:
             return np.tanh(y)
         case 4:
             return y - x
-        case _:
+        case 5:
             return y * 0.9
+        case 6:
+            return np.exp(y)
+        case 7:
+            return y / x
+        case _:
+            return 1.5 - y
 
 
 def loss(np: Any, size: int, constant: float) -> Function:
@@ -59,8 +65,8 @@ def half_dead(np: Any, size: int, constant: float) -> Function:
     def f(x: Any) -> Any:
         y = z = x * constant
         for i in range(size // 2):
-            y = _stage(np, i % 6, x, y)
-            z = _stage(np, i % 6, x, z)
+            y = _stage(np, i % 9, x, y)
+            z = _stage(np, i % 9, x, z)
         return y, z
 
     return f

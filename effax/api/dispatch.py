@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from effax import tree
 from effax.array import DeviceArray, TracedArray, as_value
@@ -19,6 +19,8 @@ from effax.tree import PyTreeDef
 Runner = Callable[[Sequence[Any]], Any]
 """Runs a compiled call on the leaves of its arguments."""
 
+_LEAF: Final = tree.structure(0)
+
 
 class Ready(NamedTuple):
     """A compiled call: everything that is the same each time.
@@ -30,6 +32,8 @@ class Ready(NamedTuple):
         out_types: the types of its leaves.
         refs: positions of the leaves of the arguments that are references.
         changed: positions, constants included, of the references that get new buffers.
+        is_leaf: whether the result is one array, and no tree of arrays.
+        may_alias: whether there are two references, of which one is an argument.
     """
 
     program: CompiledProgram
@@ -38,6 +42,8 @@ class Ready(NamedTuple):
     out_types: tuple[ArrayType, ...]
     refs: tuple[int, ...]
     changed: tuple[int, ...]
+    is_leaf: bool
+    may_alias: bool
 
 
 def ready(program: CompiledProgram, flat: FlatFunction) -> Ready:
@@ -45,12 +51,22 @@ def ready(program: CompiledProgram, flat: FlatFunction) -> Ready:
     n = len(flat.consts)
     types = tuple([t for t in flat.jaxpr.out_types if isinstance(t, ArrayType)])
     refs = tuple([i - n for i in program.discharged.refs if i >= n])
-    return Ready(program, flat.consts, flat.out_tree, types, refs, program.discharged.changed)
+    may_alias = bool(refs) and len(program.discharged.refs) > 1
+    return Ready(
+        program,
+        flat.consts,
+        flat.out_tree,
+        types,
+        refs,
+        program.discharged.changed,
+        flat.out_tree == _LEAF,
+        may_alias,
+    )
 
 
 def runner(call: Ready) -> Runner:
     """The function that runs a call; the common case, no references and one result, is short."""
-    if call.consts or call.refs or call.out_tree != tree.structure(0):
+    if call.consts or call.refs or not call.is_leaf:
         return lambda leaves: run(call, leaves)
     execute = call.program.executable
     (out_type,) = call.out_types
@@ -64,7 +80,7 @@ def runner(call: Ready) -> Runner:
 def run(call: Ready, leaves: Sequence[Any]) -> Any:
     """Run a call. Raises RefError, before anything is run, where references are aliased."""
     operands = (*call.consts, *leaves)
-    if call.refs:
+    if call.may_alias:
         check_distinct(call, leaves)
     results = call.program.executable([buffer_of(x) for x in operands])
     types = call.out_types
@@ -74,6 +90,8 @@ def run(call: Ready, leaves: Sequence[Any]) -> Any:
             operands[i].replace_buffer(new)
         results = results[:n]
     outs = [DeviceArray(None, t, r) for t, r in zip(types, results, strict=True)]
+    if call.is_leaf:
+        return outs[0]
     return tree.unflatten(call.out_tree, outs)
 
 
@@ -87,9 +105,7 @@ def buffer_of(x: Any) -> Any:
         buffer = x._buffer
         return x.pinned() if buffer is None else buffer
     if isinstance(x, TracedArray | TracedRef):
-        raise IllTyped(
-            "a traced value reaches a call outside of its trace", found=str(x.atom.type)
-        )
+        raise IllTyped("a traced value reaches a call outside of its trace", found=str(x.atom.type))
     value = as_value(x)
     assert isinstance(value, DeviceArray)
     return value.buffer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
 from returns.io import IOFailure
 from returns.unsafe import unsafe_perform_io
@@ -29,6 +29,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Key = tuple[object, ...]
+
+_WITH_TYPE: Final = (DeviceArray, EagerRef)
+"""Classes of which every instance keeps its type as ``_type``."""
 
 
 class _Call(NamedTuple):
@@ -76,9 +79,9 @@ class JitFunction(Generic[P, R]):
             flat = self._trace(call)
             warm = runner(ready(_compiled(flat.jaxpr), flat))
             self._runners[call.key] = warm
-            if not kwargs and not self._has_static and len(call.leaves) == len(args):
-                if all(isinstance(x, DeviceArray | EagerRef) for x in args):
-                    self._runners[(config.generation, *[x._type for x in args])] = warm
+            plain = not kwargs and not self._has_static and len(call.leaves) == len(args)
+            if plain and all(type(x) in _WITH_TYPE for x in args):
+                self._runners[(config.generation, *[x._type for x in args])] = warm
         return warm(call.leaves)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -95,7 +98,7 @@ class JitFunction(Generic[P, R]):
             fun, args, kwargs = self._static.split(fun, args, kwargs)
         leaves, treedef = tree.flatten((args, kwargs))
         try:
-            types = [x._type if type(x) is DeviceArray else input_type(x) for x in leaves]
+            types = [x._type if type(x) in _WITH_TYPE else input_type(x) for x in leaves]
         except IllTyped:
             # Say which argument it was; names are looked up only when something is wrong.
             flat_args(fun, args, kwargs)
@@ -120,9 +123,7 @@ class JitFunction(Generic[P, R]):
     def _staged(self, call: _Call) -> Any:
         """The call inside of another trace: one equation, or its equations where inlined."""
         flat = self._trace(call)
-        operands = [
-            x if isinstance(x, Array | Ref) else as_value(x) for x in call.leaves
-        ]
+        operands = [x if isinstance(x, Array | Ref) else as_value(x) for x in call.leaves]
         args = [*flat.consts, *operands]
         if self._inline:
             trace = current_trace()
@@ -241,8 +242,9 @@ class Compiled:
         for i, (x, type_) in enumerate(zip(leaves, wanted, strict=True)):
             found = input_type(x)
             if found.shape != type_.shape or found.dtype != type_.dtype:
+                name = self._flat.jaxpr.name_of(n_consts + i)
                 raise IllTyped(
-                    f"a compiled call gets another type as {self._flat.jaxpr.name_of(n_consts + i)}",
+                    f"a compiled call gets another type as {name}",
                     expected=str(type_),
                     found=str(found),
                 )

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from returns.result import Result
 
+from effax.effects import NO_EFFECTS
 from effax.ir.build import Builder, Template, template
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.primitive import Primitive
@@ -157,7 +158,7 @@ class _Engine:
         given = [None if type(a) is Lit else tangent[a[0]] for a in ins]
         present = [t for t in given if t is not None]
         # Only a reference is ever in `active`, and what makes one has an effect.
-        if effects and any(v.id in self.active for v in outs):
+        if effects is not NO_EFFECTS and any(v.id in self.active for v in outs):
             self._allocate(eqn, args, given)
             return
         if not present:
@@ -174,6 +175,11 @@ class _Engine:
             raise
         args += present
         results = self.b.inline(body, args, source)
+        if len(results) == 2 and n_outs == 1:
+            # Most equations have one result, which has a tangent.
+            at = outs[0][0]
+            primal[at], tangent[at] = results
+            return
         for v, result in zip(outs, results, strict=False):
             primal[v[0]] = result
         for v, has in zip(outs, out_tangents, strict=True):

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from returns.result import Result
 
-from effax.effects import Accum, Alloc, ArgIndex, Write
+from effax.effects import NO_EFFECTS, Accum, Alloc, ArgIndex, Write
 from effax.ir.build import Builder, Template, template, typing_of
 from effax.ir.dtypes import BOOL
 from effax.ir.errors import EffaxError, TransformError
@@ -218,7 +218,7 @@ class _Engine:
         # References that are made here, and those of them that are batched.
         self.made: set[int] = set()
         self.marked: frozenset[int] = frozenset()
-        if any(_has_alloc(eqn) for eqn in jaxpr.eqns):
+        if any(eqn.effects is not NO_EFFECTS and _has_alloc(eqn) for eqn in jaxpr.eqns):
             self.marked = spread(jaxpr, batched, batch_flow(book, size), shared).variables
 
     def run(self, b: Builder, args: Sequence[Atom]) -> tuple[list[Atom], list[bool]]:
@@ -239,7 +239,7 @@ class _Engine:
         args: list[Atom] = [a if type(a) is Lit else atoms[a[0]] for a in ins]  # type: ignore[misc]  # bound before use
         mask = tuple([type(a) is not Lit and flags[a[0]] for a in ins])
         shared, masked, rule = NONE, False, True in mask
-        if effects or self.active is not None:
+        if effects is not NO_EFFECTS or self.active is not None:
             shared, masked = self._surroundings(eqn)
             rule = rule or masked or self._changes_shared(eqn, shared)
             if effects and _has_alloc(eqn):
