@@ -1,0 +1,202 @@
+"""Initial values of parameters: functions of a key, a shape and a dtype."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from effax.array import Array, ArrayLike, DTypeLike
+from effax.ir.errors import BadArgument
+from effax.ir.types import Shape
+from effax.numpy import creation
+from effax.numpy import ufuncs as uf
+from effax.numpy.axes import plain_axis, plain_shape, sequence_of
+from effax.numpy.dtypes import default_dtype
+from effax.random import distributions as samples
+
+Axes = int | Sequence[int]
+
+# The standard deviation of normal samples of which those outside of (-2, 2) are left out.
+_TRUNCATED: Final = 0.87962566103423978
+
+
+class Initializer(Protocol):
+    """Makes the initial value of a parameter."""
+
+    def __call__(
+        self, key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None
+    ) -> Array: ...
+
+
+def zeros(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+    """Zeros; an initializer itself."""
+    return creation.zeros(shape, dtype)
+
+
+def ones(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+    """Ones; an initializer itself."""
+    return creation.ones(shape, dtype)
+
+
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
+    """The same value everywhere."""
+    default = dtype
+
+    def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+        return creation.full(shape, value, default_dtype(dtype or default))
+
+    return init
+
+
+def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+    """Uniform samples of [0, scale)."""
+    default = dtype
+
+    def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+        return uf.multiply(samples.uniform(key, shape, dtype or default), scale)
+
+    return init
+
+
+def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+    """Normal samples with this standard deviation."""
+    default = dtype
+
+    def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+        return uf.multiply(samples.normal(key, shape, dtype or default), stddev)
+
+    return init
+
+
+def truncated_normal(
+    stddev: float = 1e-2, dtype: DTypeLike | None = None, lower: float = -2.0, upper: float = 2.0
+) -> Initializer:
+    """Standard normal samples between the bounds, times ``stddev``."""
+    default = dtype
+
+    def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+        found = samples.truncated_normal(key, lower, upper, shape, dtype or default)
+        return uf.multiply(found, stddev)
+
+    return init
+
+
+def variance_scaling(
+    scale: float,
+    mode: str,
+    distribution: str,
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
+) -> Initializer:
+    """Samples whose variance is ``scale`` over the number of inputs, outputs, or their mean.
+
+    Args:
+        scale: the numerator.
+        mode: the denominator: "fan_in", "fan_out", "fan_avg" or "fan_geo_avg".
+        distribution: "truncated_normal", "normal" or "uniform".
+        in_axis: the axes of the inputs of the layer.
+        out_axis: the axes of its outputs.
+        batch_axis: axes that count for neither.
+        dtype: of the value, where the call does not say.
+
+    Raises:
+        BadArgument: there is no such mode or distribution.
+    """
+    default = dtype
+    if mode not in ("fan_in", "fan_out", "fan_avg", "fan_geo_avg"):
+        raise BadArgument("there is no such mode", "fan_in, fan_out, fan_avg or fan_geo_avg", mode)
+    if distribution not in ("truncated_normal", "normal", "uniform"):
+        raise BadArgument(
+            "there is no such distribution", "truncated_normal, normal or uniform", distribution
+        )
+
+    def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+        sizes = plain_shape(shape, "an initializer")
+        kind = default_dtype(dtype or default)
+        fan_in, fan_out = _fans(sizes, in_axis, out_axis, batch_axis)
+        fan = {
+            "fan_in": fan_in,
+            "fan_out": fan_out,
+            "fan_avg": (fan_in + fan_out) / 2,
+            "fan_geo_avg": math.sqrt(fan_in * fan_out),
+        }[mode]
+        spread = creation.asarray(scale / fan, kind)
+        if distribution == "normal":
+            return uf.multiply(samples.normal(key, sizes, kind), uf.sqrt(spread))
+        if distribution == "uniform":
+            found = samples.uniform(key, sizes, kind, -1.0, 1.0)
+            return uf.multiply(found, uf.sqrt(uf.multiply(3, spread)))
+        deviation = uf.true_divide(uf.sqrt(spread), creation.asarray(_TRUNCATED, kind))
+        return uf.multiply(samples.truncated_normal(key, -2, 2, sizes, kind), deviation)
+
+    return init
+
+
+def _fans(shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> tuple[float, float]:
+    """How many numbers each output is computed from, and each input goes into."""
+    if len(shape) < 2 and in_axis == -2:
+        raise BadArgument(
+            "a shape of less than 2 axes has no inputs and outputs",
+            expected="at least 2 axes, or `in_axis`",
+            found=str(shape),
+        )
+
+    def size(axes: Axes) -> int:
+        return math.prod(
+            shape[plain_axis(a, len(shape), "an initializer")] for a in sequence_of(axes)
+        )
+
+    n_in, n_out, n_batch = size(in_axis), size(out_axis), size(batch_axis)
+    field = math.prod(shape) / n_in / n_out / n_batch
+    return n_in * field, n_out * field
+
+
+def glorot_uniform(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
+) -> Initializer:
+    """Uniform samples whose variance is 1 over the mean of inputs and outputs."""
+    return variance_scaling(1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype)
+
+
+def glorot_normal(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
+) -> Initializer:
+    """Truncated normal samples whose variance is 1 over the mean of inputs and outputs."""
+    return variance_scaling(
+        1.0, "fan_avg", "truncated_normal", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+def lecun_uniform(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
+) -> Initializer:
+    """Uniform samples whose variance is 1 over the number of inputs."""
+    return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
+
+
+def lecun_normal(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
+) -> Initializer:
+    """Truncated normal samples whose variance is 1 over the number of inputs."""
+    return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
+
+
+def he_uniform(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
+) -> Initializer:
+    """Uniform samples whose variance is 2 over the number of inputs."""
+    return variance_scaling(2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
+
+
+def he_normal(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
+) -> Initializer:
+    """Truncated normal samples whose variance is 2 over the number of inputs."""
+    return variance_scaling(2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
+
+
+xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
+kaiming_uniform, kaiming_normal = he_uniform, he_normal
