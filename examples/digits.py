@@ -88,7 +88,8 @@ def logits(params: Params, x: effax.Array) -> effax.Array:
         return effax.nn.relu(h @ p["w"] + p["b"]), None
 
     h, _ = effax.lax.scan(layer, x, params["hidden"])
-    return h @ params["out"]["w"] + params["out"]["b"]
+    out: effax.Array = h @ params["out"]["w"] + params["out"]["b"]
+    return out
 
 
 def loss(params: Params, x: effax.Array, y: effax.Array) -> effax.Array:
@@ -156,7 +157,8 @@ def batches(data: Data, settings: Settings, rng: np.random.Generator) -> list[tu
 
 def accuracy(params: Params, x: np.ndarray, y: np.ndarray) -> float:
     """The share of images that are classified right."""
-    return float(jnp.mean(jnp.argmax(effax.jit(logits)(params, x), -1) == y))
+    found = jnp.argmax(effax.jit(logits)(params, jnp.asarray(x)), -1)
+    return float(jnp.mean(found == jnp.asarray(y)))
 
 
 def train(data: Data, settings: Settings) -> tuple[Params, list[float], Any]:
@@ -184,7 +186,7 @@ def show_programs(step: Any, *args: Any) -> None:
     print(without_refs(jaxpr).jaxpr)
 
 
-def compare(params: Params, xs: np.ndarray, ys: np.ndarray, repetitions: int) -> None:
+def compare(params: Params, xs: effax.Array, ys: effax.Array, repetitions: int) -> None:
     """Gradient, memory and time of the two ways to accumulate."""
     rows = {}
     results = {}
@@ -237,7 +239,7 @@ def main() -> None:
     score = accuracy(params, data.test_x, data.test_y)
     xs, ys = batches(data, settings, np.random.default_rng(1))[0]
     show_programs(step, param_refs, momenta, xs, ys)
-    compare(params, xs, ys, repetitions=20)
+    compare(params, jnp.asarray(xs), jnp.asarray(ys), repetitions=20)
     plot(losses, args.out)
     print(f"Test accuracy: {score:.4f} on {len(data.test_y)} images.")
     if score < 0.95:

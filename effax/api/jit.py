@@ -21,6 +21,7 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.trace import alias_error, current_trace, identity
 from effax.ir.types import Type
 from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
+from effax.lowering.xla import MemoryStats
 from effax.ref import EagerRef, Ref, TracedRef
 from effax.tracing import FlatFunction, arg_names, flat_args, input_type, trace_flat
 from effax.tree import PyTreeDef
@@ -229,7 +230,7 @@ class Compiled:
         """XLA's estimates: flops, bytes accessed, ..."""
         return self._program.executable.cost_analysis()
 
-    def memory_analysis(self) -> object:
+    def memory_analysis(self) -> MemoryStats:
         """Bytes for arguments, results and temporaries."""
         return self._program.executable.memory_analysis()
 
