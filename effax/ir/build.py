@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from effax.effects import ArgIndex, Row
 from effax.ir.dtypes import family, is_complex
@@ -157,16 +157,46 @@ class Builder:
 
     def inline_jaxpr(self, jaxpr: Jaxpr, args: Sequence[Atom]) -> list[Atom]:
         """Append a program's equations, each under its own source, on these arguments."""
-        env: list[Atom | None] = [None] * jaxpr.size
+        env = cast("list[Atom]", [None] * jaxpr.size)  # None is never read: bound before use
         for v, a in zip(jaxpr.binders, args, strict=True):
             env[v.id] = a
-        for prim, ins, outs, effects, source in jaxpr.eqns:
-            new_ins = tuple([a if type(a) is Lit else env[a.id] for a in ins])
-            types = tuple([v.type for v in outs])
-            made = self.emit_typed(prim, new_ins, types, effects, source)  # type: ignore[arg-type]  # bound before use
-            for v, w in zip(outs, made, strict=True):
-                env[v.id] = w
-        return [a if isinstance(a, Lit) else env[a.id] for a in jaxpr.outs]  # type: ignore[misc]  # bound before use
+        self.replay(jaxpr.eqns, env)
+        return [a if isinstance(a, Lit) else env[a.id] for a in jaxpr.outs]
+
+    def replay(self, eqns: Iterable[Eqn], env: list[Atom]) -> None:
+        """Append equations of another program, each under its own source.
+
+        Args:
+            eqns: the equations.
+            env: by number, what stands here for the variables of that program; those that the
+                equations bind are added.
+        """
+        n = self.next_id
+        append = self.eqns.append
+        for prim, ins, outs, effects, source in eqns:
+            # Most equations have one or two arguments, and one result.
+            if len(ins) == 2:
+                a, b = ins
+                if type(a) is not Lit:
+                    a = env[a[0]]
+                if type(b) is not Lit:
+                    b = env[b[0]]
+                new_ins: tuple[Atom, ...] = (a, b)
+            else:
+                new_ins = tuple([a if type(a) is Lit else env[a[0]] for a in ins])
+            if len(outs) == 1:
+                old, type_ = outs[0]
+                v: Var = _new(Var, (n, type_))
+                n += 1
+                env[old] = v
+                new_outs: tuple[Var, ...] = (v,)
+            else:
+                new_outs = tuple([_new(Var, (n + i, v[1])) for i, v in enumerate(outs)])
+                n += len(outs)
+                for old_v, v in zip(outs, new_outs, strict=True):
+                    env[old_v[0]] = v
+            append(_new(Eqn, (prim, new_ins, new_outs, effects, source)))
+        self.next_id = n
 
     def finish(self, outs: Sequence[Atom], n_consts: int = 0, names: Sequence[str] = ()) -> Jaxpr:
         """Freeze what was built into a program with these results."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import cast
 
+from effax.ir.build import Builder
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
-
-_new = tuple.__new__
 
 
 def numbered(
@@ -28,37 +27,13 @@ def numbered(
         n_consts: how many leading binders are captured.
         names: what the user calls each binder.
     """
-    n = len(binders)
+    b = Builder([v.type for v in binders])
     env = cast("list[Atom]", [None] * size)  # None is never read: bound before use
-    fresh = [Var(i, v.type) for i, v in enumerate(binders)]
-    for v, w in zip(binders, fresh, strict=True):
+    for v, w in zip(binders, b.binders, strict=True):
         env[v.id] = w
-    made: list[Eqn] = []
-    push = made.append
-    for prim, ins, bound, effects, source in eqns:
-        # Most equations have two arguments, and one result.
-        if len(ins) == 2:
-            a, b = ins
-            if type(a) is not Lit:
-                a = env[a[0]]
-            if type(b) is not Lit:
-                b = env[b[0]]
-            new_ins: tuple[Atom, ...] = (a, b)
-        else:
-            new_ins = tuple([a if type(a) is Lit else env[a[0]] for a in ins])
-        if len(bound) == 1:
-            (v,) = bound
-            w = env[v[0]] = _new(Var, (n, v[1]))
-            n += 1
-            new_outs: tuple[Var, ...] = (w,)
-        else:
-            new_outs = tuple([_new(Var, (n + i, v[1])) for i, v in enumerate(bound)])
-            n += len(bound)
-            for v, w in zip(bound, new_outs, strict=True):
-                env[v[0]] = w
-        push(_new(Eqn, (prim, new_ins, new_outs, effects, source)))
+    b.replay(eqns, env)
     results = [a if isinstance(a, Lit) else env[a.id] for a in outs]
-    return Jaxpr(fresh, made, results, n_consts, names)
+    return b.finish(results, n_consts, names)
 
 
 def rearranged(jaxpr: Jaxpr, ins: Sequence[int], outs: Sequence[int]) -> Jaxpr:
