@@ -74,12 +74,16 @@ def _complex(real: Value, imag: Value) -> Value:
     return made
 
 
+def _parts(x: Value) -> tuple[Value, Value]:
+    return np.real(x), np.imag(x)
+
+
 def sign(x: Value) -> Value:
     """x / |x|, and x itself where it is zero or nan."""
     if x.dtype.kind == "c":
         size = np.abs(x)
         size = np.where(size == 0, np.asarray(1, size.dtype), size)
-        return _complex(x.real / size, x.imag / size)
+        return _complex(np.real(x) / size, np.imag(x) / size)
     if is_float(x.dtype):
         # NumPy gives 0 for -0.
         return np.where(x == 0, x, np.sign(x))
@@ -90,18 +94,18 @@ def square(x: Value) -> Value:
     """x·x; of complex numbers without the cancellation of x·x - y·y."""
     if x.dtype.kind != "c":
         return np.asarray(np.square(x))
-    re, im = x.real, x.imag
+    re, im = _parts(x)
     return _complex((re - im) * (re + im), 2 * re * im)
 
 
 def complex_div(x: Value, y: Value) -> Value:
     """x / y of complex numbers, where nan + nan·i stands for no number, never for an infinity."""
     q = np.asarray(np.true_divide(x, y))
-    lost = np.isnan(q.real) & np.isnan(q.imag)
+    lost = np.isnan(np.real(q)) & np.isnan(np.imag(q))
     if not lost.any():
         return q
     x, y = np.broadcast_arrays(x, y)
-    a, b, c, d = x.real, x.imag, y.real, y.imag
+    (a, b), (c, d) = _parts(x), _parts(y)
     inf, zero = np.asarray(np.inf, a.dtype), np.asarray(0, a.dtype)
     # A number that is not nan over zero is infinite.
     by_zero = (c == 0) & (d == 0) & ~(np.isnan(a) & np.isnan(b))
@@ -111,11 +115,11 @@ def complex_div(x: Value, y: Value) -> Value:
     a, b = _unit_of_infinite(a, far), _unit_of_infinite(b, far)
     c, d = _unit_of_infinite(c, over_far), _unit_of_infinite(d, over_far)
     re, im = a * c + b * d, b * c - a * d
-    pole = np.copysign(inf, y.real)
+    pole = np.copysign(inf, np.real(y))
     for where, real, imag in (
         (vanishing, zero * re, zero * im),
         (infinite, inf * re, inf * im),
-        (by_zero, pole * x.real, pole * x.imag),
+        (by_zero, pole * np.real(x), pole * np.imag(x)),
     ):
         q = np.where(lost & where, _complex(real, imag), q)
     return q
@@ -131,7 +135,7 @@ def log1p(x: Value) -> Value:
     """log(1 + x). NumPy's is not accurate for small complex numbers."""
     if x.dtype.kind != "c":
         return np.asarray(np.log1p(x))
-    re, im = x.real, x.imag
+    re, im = _parts(x)
     # |1 + x|² = 1 + (re·(2 + re) + im²)
     near = np.log1p(re * (2 + re) + im * im) / 2
     far = np.log(np.hypot(1 + re, im))
@@ -142,7 +146,7 @@ def expm1(x: Value) -> Value:
     """exp(x) - 1. NumPy's of a large real number, taken as complex, is not real."""
     if x.dtype.kind != "c":
         return np.asarray(np.expm1(x))
-    re, im = x.real, x.imag
+    re, im = _parts(x)
     # expm1(a)·cos b - (1 - cos b)  and  exp(a)·sin b
     real = np.expm1(re) * np.cos(im) - 2 * np.square(np.sin(im / 2))
     flat = im == 0

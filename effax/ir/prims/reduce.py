@@ -311,8 +311,13 @@ class DotGeneral(Primitive):
         out += [s for i, s in enumerate(right) if i not in (*rc, *rb)]
         dtype = self.preferred_element_type or lhs.dtype
         work = _working_dtype(lhs.dtype, dtype)
-        product = np.einsum(lhs.astype(work), left, rhs.astype(work), right, out, optimize=True)
+        x, y = _converted(lhs, work), _converted(rhs, work)
+        product = np.einsum(x, left, y, right, out, optimize=True)
         return (np.asarray(product).astype(dtype),)
+
+
+def _converted(x: Value, dtype: DType) -> Value:
+    return x.astype(dtype)
 
 
 def _dot_type(lhs: ArrayType, rhs: ArrayType, shape: Shape, dtype: DType) -> ArrayType:

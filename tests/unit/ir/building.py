@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 from effax.ir.build import Builder, lit
 from effax.ir.indexing import Indexer, Mode, Pick, Span, row, whole
@@ -19,8 +18,6 @@ WEAK = array_type((), "float32", weak=True)
 I32 = array_type((), "int32")
 BOOL = array_type((), "bool")
 REF = ref_type(VEC)
-
-T = TypeVar("T")
 
 ALL = whole((3,))
 AT = row((3,))
