@@ -343,10 +343,6 @@ class Array:
         """The diagonal of two axes, as the last axis."""
         return ops.diagonal(self, offset, axis1, axis2)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-        """The sum of the diagonal of two axes."""
-        return ops.trace(self, offset, axis1, axis2)
-
     def dot(self, b: ArrayLike) -> Array:
         """The dot product."""
         return ops.dot(self, b)

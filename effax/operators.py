@@ -9,7 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from effax.lax.elementwise import bitcast_convert_type as bitcast_convert_type  # noqa: PLC0414
     from effax.numpy import *  # noqa: F403
+    from effax.numpy.creation import filled as filled  # noqa: PLC0414
+    from effax.numpy.dtypes import default_dtype as default_dtype  # noqa: PLC0414
+    from effax.numpy.index import getitem as getitem  # noqa: PLC0414
 else:
 
     def __getattr__(name: str) -> object:

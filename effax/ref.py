@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast, final
 import numpy as np
 
 from effax import operators as ops
-from effax.array import Array, DeviceArray, as_value
+from effax.array import Array, DeviceArray, DTypeLike, as_value
 from effax.effects import Rule
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import IllTyped, RefError
@@ -34,7 +34,7 @@ class Ref:
 
     __slots__ = ("__weakref__",)
 
-    def __new__(cls, init: object = None, dtype: object = None) -> Ref:
+    def __new__(cls, init: object = None, dtype: DTypeLike | None = None) -> Ref:
         if cls is Ref:
             return new_ref(init if dtype is None else ops.asarray(init, dtype))
         return object.__new__(cls)
@@ -107,7 +107,7 @@ class Ref:
         raise error
 
     __array__ = _as_array
-    __bool__ = __iter__ = __int__ = __float__ = __index__ = _as_array  # type: ignore[assignment]  # all raise
+    __bool__ = __iter__ = __int__ = __float__ = __index__ = _as_array
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _as_array
     __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _as_array
     __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __neg__ = __abs__ = __invert__ = _as_array
@@ -264,7 +264,7 @@ class EagerRef(Ref):
 
 def eager_ref(memory: np.ndarray) -> EagerRef:
     """A reference that takes over this memory, which nobody else holds."""
-    made = cast(EagerRef, object.__new__(EagerRef))
+    made = object.__new__(EagerRef)
     made._memory = memory
     made._buffer = None
     made._ended = None
@@ -292,10 +292,9 @@ def new_ref(init: object) -> Ref:
     return cast(Ref, _bind.bind(NewRef(), value)[0])
 
 
-def empty_ref(shape: Shape, dtype: object = None) -> Ref:
+def empty_ref(shape: Shape, dtype: DTypeLike | None = None) -> Ref:
     """A new reference whose contents are not defined before they are written."""
-    like = ops.zeros(shape, dtype).type if current_trace() is None else None
-    inner = like or array_type(shape, ops.default_dtype(dtype))
+    inner = array_type(shape, ops.default_dtype(dtype))
     return cast(Ref, _bind.bind(EmptyRef(inner))[0])
 
 

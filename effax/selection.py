@@ -187,8 +187,7 @@ def _mask_positions(entry: object) -> list[object]:
     """A boolean mask as the positions of its true elements, an entry an axis."""
     if isinstance(entry, list):
         entry = _from_list(entry)
-    boolean = isinstance(entry, np.ndarray | Array) and entry.dtype == np.bool_
-    if not boolean or not entry.shape:  # type: ignore[union-attr]  # arrays have a shape
+    if not isinstance(entry, np.ndarray | Array) or entry.dtype != np.bool_ or not entry.shape:
         return [entry]
     mask = entry.numpy() if isinstance(entry, Array) else np.asarray(entry)
     found = np.nonzero(mask)

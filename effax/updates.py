@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from effax import operators as ops
 from effax.array import Array, as_value, is_python_scalar, python_kind
 from effax.config import allowed
-from effax.ir.dtypes import DType, family
+from effax.ir.dtypes import DType, family, integer_limits
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape, array_type
 from effax.selection import Selection
@@ -79,16 +77,16 @@ def keeps_kind(array: Array, dtype: DType) -> bool:
         return _RANKS[have] < _RANKS[want]
     if have in ("float", "complex"):
         return True
-    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-    return bool(np.iinfo(array.dtype).min >= low and np.iinfo(array.dtype).max <= high)
+    (low, high), (least, greatest) = integer_limits(dtype), integer_limits(array.dtype)
+    return low <= least and greatest <= high
 
 
 def _check_range(value: bool | int | float | complex, dtype: DType, what: str) -> None:
     if isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        if not info.min <= value <= info.max:
+        low, high = integer_limits(dtype)
+        if not low <= value <= high:
             raise BadArgument(
                 f"the Python integer {value} does not fit into {what}",
-                expected=f"{info.min} to {info.max}, for {dtype}",
+                expected=f"{low} to {high}, for {dtype}",
                 found=str(value),
             )

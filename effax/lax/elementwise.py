@@ -16,7 +16,7 @@ from effax.ir.dtypes import DType, family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
-from effax.ir.syntax import Lit
+from effax.ir.syntax import Lit, Scalar
 from effax.ir.types import array_type
 from effax.numpy import promotion as pr
 
@@ -53,7 +53,7 @@ def operands(what: str, *xs: ArrayLike) -> list[Array | Lit]:
     return [x if isinstance(x, Array) else _constant(x, dtype, weak, what) for x in values]
 
 
-def _constant(x: bool | int | float | complex, dtype: DType, weak: bool, what: str) -> Lit:
+def _constant(x: Scalar, dtype: DType, weak: bool, what: str) -> Lit:
     if _RANKS[family(allowed(python_kind(x)))] > _RANKS[family(dtype)]:
         raise IllTyped(
             f"{what} takes operands of one dtype",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, DeviceArray
+from effax.array import Array, ArrayLike, DeviceArray, as_value
 from effax.bind import bind1
 from effax.ir.dtypes import DType, family, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
@@ -206,7 +206,7 @@ def isreal(x: ArrayLike, /) -> Array:
 
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set: of negative elements, -0.0, and some nans."""
-    value = pr.as_value(real_operand(x, "signbit"), "the operand of signbit")
+    value = as_value(real_operand(x, "signbit"), "the operand of signbit")
     if family(value.dtype) == "bool":
         return pr.to_shape(pr.literal(False, array_type((), bool)), value.shape)
     if not is_float(value.dtype):
@@ -219,7 +219,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The magnitude of x1 with the sign of x2."""
     dtype, weak = pr.inexact(*pr.common_dtype((x1, x2), "copysign"))
     a, b = (
-        pr.converted(pr.as_value(x), dtype, weak)
+        pr.converted(as_value(x), dtype, weak)
         for x in (real_operand(x1, "copysign"), real_operand(x2, "copysign"))
     )
     size = uf.absolute(a)
@@ -229,8 +229,8 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 where x1 is negative, 1 where it is positive, else x2."""
     dtype, weak = pr.inexact(*pr.common_dtype((x1, x2), "heaviside"))
-    x = pr.converted(pr.as_value(x1), dtype, weak)
-    y = pr.converted(pr.as_value(x2), dtype, weak)
+    x = pr.converted(as_value(x1), dtype, weak)
+    y = pr.converted(as_value(x2), dtype, weak)
     at_zero = uf.where(isnan(x), x, y)
     return uf.where(uf.less(x, 0), 0, uf.where(uf.greater(x, 0), 1, at_zero))
 
@@ -238,13 +238,13 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def trunc(x: ArrayLike, /) -> Array:
     """The nearest integer towards 0."""
     dtype, _ = pr.operand_kind(real_operand(x, "trunc"), "the operand of trunc")
-    return uf.where(uf.less(x, 0), uf.ceil(x), uf.floor(x)) if is_float(dtype) else pr.as_value(x)
+    return uf.where(uf.less(x, 0), uf.ceil(x), uf.floor(x)) if is_float(dtype) else as_value(x)
 
 
 def modf(x: ArrayLike, /) -> tuple[Array, Array]:
     """The fractional and the whole part, both with the sign of ``x``."""
     dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x, "modf"), "the operand of modf"))
-    value = pr.converted(pr.as_value(x), dtype, weak)
+    value = pr.converted(as_value(x), dtype, weak)
     whole = trunc(value)
     return uf.subtract(value, whole), whole
 
@@ -255,14 +255,14 @@ def round(a: ArrayLike, decimals: int = 0) -> Array:
     if not is_inexact_dtype(dtype):
         if decimals < 0:
             raise BadArgument("integers are rounded to no decimals", "decimals >= 0", str(decimals))
-        return pr.as_value(a)
+        return as_value(a)
     if is_complex(dtype):
         parts = round(uf.real(a), decimals), round(uf.imag(a), decimals)
         return bind1(ew.Complex(), *parts)
     if decimals == 0:
         return uf.rint(a)
     if decimals > np.log10(float(finfo(dtype).max)):
-        return pr.as_value(a)
+        return as_value(a)
     # A half has too little range for the scale.
     value = uf.astype(a, np.float32) if dtype == np.float16 else a
     scale = float(10**decimals) if decimals > 0 else 10.0**decimals
@@ -272,7 +272,7 @@ def round(a: ArrayLike, decimals: int = 0) -> Array:
 
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """Elements moved into the interval from ``min`` to ``max``."""
-    result = pr.as_value(real_operand(arr, "clip"))
+    result = as_value(real_operand(arr, "clip"))
     if min is not None:
         result = uf.maximum(min, result)
     return result if max is None else uf.minimum(max, result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Literal, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 
@@ -21,7 +21,14 @@ from effax.array import (
 )
 from effax.bind import bind1
 from effax.config import config
-from effax.ir.dtypes import DType, family, is_complex, is_inexact_dtype, promote
+from effax.ir.dtypes import (
+    DType,
+    family,
+    integer_limits,
+    is_complex,
+    is_inexact_dtype,
+    promote,
+)
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.elementwise import Copy
 from effax.ir.prims.shape import BroadcastInDim, Iota
@@ -125,11 +132,11 @@ def _nested(a: list[object], dtype: DTypeLike | None) -> Array:
     if value.dtype.kind in "OUSMm":
         raise IllTyped("an array of things that are no numbers", found=str(value.dtype))
     if value.dtype.kind in "iu" and family(target) in ("int", "uint"):
-        limits = np.iinfo(target)
-        if value.size and not limits.min <= value.min() <= value.max() <= limits.max:
+        low, high = integer_limits(target)
+        if value.size and not low <= value.min() <= value.max() <= high:
             raise BadArgument(
                 "an integer does not fit into the dtype",
-                f"{limits.min} to {limits.max}, for {target}",
+                f"{low} to {high}, for {target}",
             )
     return from_numpy(value.astype(target))
 
@@ -248,9 +255,9 @@ def arange(
         if pr.shape_of(x):
             raise IllTyped("arange counts in scalars", expected="scalars", found=str(x))
     kind = default_dtype(dtype) if dtype is not None else pr.common_dtype(given, "arange")[0]
-    known = [as_value(x, "an argument of arange").numpy()[()] for x in given]
+    known: list[Any] = [as_value(x, "an argument of arange").numpy()[()] for x in given]
     first, last = (0, known[0]) if stop is None else (known[0], known[1])
-    by = 1 if step is None else as_value(step).numpy()[()]
+    by: Any = 1 if step is None else as_value(step).numpy()[()]
     if by == 0:
         raise BadArgument("arange counts in steps of zero", "a step that is not 0", "0")
     if family(kind) not in ("int", "uint") or any(
@@ -258,7 +265,7 @@ def arange(
     ):
         if stop is None and step is None:
             return bind1(Iota(kind, (max(0, math.ceil(last)),), 0))
-        return from_numpy(np.arange(first, last, by, kind))
+        return from_numpy(np.arange(first, last, by, dtype=cast(Any, kind)))
     count = len(range(int(first), int(last), int(by)))
     numbers = bind1(Iota(kind, (count,), 0))
     numbers = numbers if by == 1 else uf.multiply(numbers, int(by))

@@ -33,7 +33,7 @@ class ScalarType(type):
         """The dtype that is named."""
         return cls._dtype
 
-    def __call__(cls, x: object) -> Array:  # type: ignore[override]  # makes an array, no instance
+    def __call__(cls, x: object) -> Array:
         from effax.numpy.creation import asarray
 
         return asarray(x, cls)
@@ -169,7 +169,7 @@ def finfo(dtype: DTypeLike) -> ml_dtypes.finfo:
     named = canonical(_unchanged(dtype)) if dtype in (float, complex) else _unchanged(dtype)
     if family(named) not in ("float", "complex"):
         raise IllTyped("finfo of a dtype that is not inexact", found=str(named))
-    return ml_dtypes.finfo(named)
+    return ml_dtypes.finfo(named)  # type: ignore[no-untyped-call]  # ml_dtypes has no types
 
 
 def iinfo(dtype: DTypeLike) -> ml_dtypes.iinfo:
@@ -177,7 +177,7 @@ def iinfo(dtype: DTypeLike) -> ml_dtypes.iinfo:
     named = canonical(_unchanged(dtype)) if dtype is int else _unchanged(dtype)
     if family(named) not in ("int", "uint"):
         raise IllTyped("iinfo of a dtype that is not one of integers", found=str(named))
-    return ml_dtypes.iinfo(named)
+    return ml_dtypes.iinfo(named)  # type: ignore[no-untyped-call]  # ml_dtypes has no types
 
 
 def _unchanged(dtype: object) -> DType:

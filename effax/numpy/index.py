@@ -9,6 +9,7 @@ import numpy as np
 
 from effax.array import Array, ArrayLike, DeviceArray, as_value, from_numpy
 from effax.bind import bind1
+from effax.config import allowed
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
@@ -257,7 +258,7 @@ def nonzero(
     if not mask.ndim:
         raise IllTyped("nonzero of an array without axes", "at least one axis", str(mask.type))
     if size is None:
-        return tuple(from_numpy(p.astype(pr.allowed(int))) for p in np.nonzero(mask.numpy()))
+        return tuple(from_numpy(p.astype(allowed(int))) for p in np.nonzero(mask.numpy()))
     from effax.numpy.sorting import argsort
 
     count = static_int(size, "the size of nonzero")
@@ -381,7 +382,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 
 def _known(positions: np.ndarray) -> Array:
-    return from_numpy(positions.astype(pr.allowed(int)))
+    return from_numpy(positions.astype(allowed(int)))
 
 
 def bincount(
@@ -408,5 +409,5 @@ def bincount(
         known = values.numpy()
         length = max(minlength, int(known.max()) + 1 if known.size else 0)
     one = 1 if weights is None else as_value(weights)
-    dtype = pr.allowed(int) if weights is None else pr.operand_kind(weights, "weights")[0]
+    dtype = allowed(int) if weights is None else pr.operand_kind(weights, "weights")[0]
     return zeros(length, dtype).at[uf.maximum(values, 0)].add(one)

@@ -9,6 +9,7 @@ import numpy as np
 
 from effax.array import Array, ArrayLike, DeviceArray, DTypeLike, as_value
 from effax.bind import bind1
+from effax.config import allowed
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.shape import Concatenate
 from effax.numpy import promotion as pr
@@ -50,7 +51,7 @@ def _in_one_dtype(arrays: Sequence[Array], what: str, dtype: DTypeLike | None) -
     first = arrays[0].type
     if dtype is None and all(x.type.dtype is first.dtype for x in arrays):
         return arrays
-    kind, weak = pr.common_dtype(arrays, what) if dtype is None else (pr.allowed(dtype), False)
+    kind, weak = pr.common_dtype(arrays, what) if dtype is None else (allowed(dtype), False)
     return [pr.converted(x, kind, weak) for x in arrays]
 
 

@@ -280,22 +280,20 @@ def cross(
     axisc: int = -1,
     axis: int | None = None,
 ) -> Array:
-    """The cross product of vectors of 2 or 3 elements."""
+    """The cross product of vectors of 3 elements."""
     if axis is not None:
         axisa = axisb = axisc = axis
     x = moveaxis(as_value(a, "the first operand of cross"), axisa, -1)
     y = moveaxis(as_value(b, "the second operand of cross"), axisb, -1)
-    if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
-        raise IllTyped("cross takes vectors of 2 or 3 elements", found=f"{x.type}, {y.type}")
-    (x0, x1, *x2), (y0, y1, *y2) = _elements(x), _elements(y)
-    last = uf.subtract(uf.multiply(x0, y1), uf.multiply(x1, y0))
-    if not x2 and not y2:
-        return last
-    third_x = x2[0] if x2 else uf.multiply(x0, 0)
-    third_y = y2[0] if y2 else uf.multiply(y0, 0)
-    first = uf.subtract(uf.multiply(x1, third_y), uf.multiply(third_x, y1))
-    second = uf.subtract(uf.multiply(third_x, y0), uf.multiply(x0, third_y))
-    return moveaxis(stack([first, second, last]), 0, axisc)
+    if x.shape[-1] != 3 or y.shape[-1] != 3:
+        raise IllTyped("cross takes vectors of 3 elements", "3 elements", f"{x.type}, {y.type}")
+    (x0, x1, x2), (y0, y1, y2) = _elements(x), _elements(y)
+    parts = [
+        uf.subtract(uf.multiply(x1, y2), uf.multiply(x2, y1)),
+        uf.subtract(uf.multiply(x2, y0), uf.multiply(x0, y2)),
+        uf.subtract(uf.multiply(x0, y1), uf.multiply(x1, y0)),
+    ]
+    return moveaxis(stack(parts), 0, axisc)
 
 
 def _elements(x: Array) -> list[Array]:

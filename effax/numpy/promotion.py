@@ -18,7 +18,7 @@ from effax.array import (
 from effax.bind import Operand, bind1
 from effax.config import allowed, config
 from effax.ir.build import lit
-from effax.ir.dtypes import DType, family, is_inexact_dtype, promote
+from effax.ir.dtypes import DType, family, integer_limits, is_inexact_dtype, promote
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.elementwise import ConvertElementType
 from effax.ir.prims.shape import BroadcastInDim, Reshape
@@ -27,7 +27,7 @@ from effax.ir.types import ArrayType, Shape, array_type
 
 
 @lru_cache(maxsize=4096)
-def _kept_literal(value: Scalar, kind: type, type_: ArrayType) -> Lit:
+def _kept_literal(value: Scalar, kind: str, type_: ArrayType) -> Lit:
     return lit(value, type_)
 
 
@@ -37,15 +37,15 @@ def literal(value: Scalar, type_: ArrayType) -> Lit:
         # Zeros of either sign are equal, and would share one entry of a cache.
         return lit(value, type_)
     if type(value) is int and type_.dtype.kind in "iu":
-        info = np.iinfo(type_.dtype)
-        if not info.min <= value <= info.max:
+        low, high = integer_limits(type_.dtype)
+        if not low <= value <= high:
             raise BadArgument(
                 f"the Python integer {value} does not fit",
-                expected=f"{info.min} to {info.max}, for {type_.dtype}",
+                expected=f"{low} to {high}, for {type_.dtype}",
                 found=str(value),
                 remedy="give an explicit dtype, or enable 64-bit dtypes",
             )
-    return _kept_literal(value, type(value), type_)
+    return _kept_literal(value, type(value).__name__, type_)
 
 
 def operand_kind(x: object, what: str) -> tuple[DType, bool]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from effax.array import Array, ArrayLike, Axis, DTypeLike, as_value
 from effax.bind import bind1
+from effax.config import allowed
 from effax.ir.dtypes import DType, as_dtype, family, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import reduce as prims
@@ -32,7 +33,7 @@ def _accumulator(dtype: DType) -> DType:
         case "int":
             return builtins.max(dtype, default_dtype(None, int), key=lambda d: d.itemsize)
         case "uint":
-            return builtins.max(dtype, pr.allowed(np.uint64), key=lambda d: d.itemsize)
+            return builtins.max(dtype, allowed(np.uint64), key=lambda d: d.itemsize)
         case _:
             return dtype
 
@@ -222,8 +223,8 @@ def mean(
     """The mean of elements along axes, in a floating dtype; narrow floats are summed in float32."""
     no_out(out, "mean")
     x = as_value(a, "the argument of mean")
-    target = pr.inexact(x.dtype, False)[0] if dtype is None else pr.allowed(dtype)
-    work = _wide(target) if is_inexact_dtype(target) else pr.allowed(float)
+    target = pr.inexact(x.dtype, False)[0] if dtype is None else allowed(dtype)
+    work = _wide(target) if is_inexact_dtype(target) else allowed(float)
     x = pr.converted(x, work, False)
     total = sum(x, axis, keepdims=keepdims, where=where)
     return uf.astype(uf.true_divide(total, _count(x, axis, keepdims, where)), target)
@@ -268,8 +269,8 @@ def var(
     """
     no_out(out, "var")
     x = as_value(a, "the argument of var")
-    target = pr.inexact(x.dtype, False)[0] if dtype is None else pr.allowed(dtype)
-    x = pr.converted(x, _wide(target) if is_inexact_dtype(target) else pr.allowed(float), False)
+    target = pr.inexact(x.dtype, False)[0] if dtype is None else allowed(dtype)
+    x = pr.converted(x, _wide(target) if is_inexact_dtype(target) else allowed(float), False)
     middle = _mean_of(x, axis, where) if mean is None else as_value(mean)
     apart = uf.subtract(x, middle)
     if is_complex(apart.dtype):
@@ -357,7 +358,7 @@ def _position(a: ArrayLike, axis: int | None, out: None, keepdims: bool, what: s
     place = 0 if axis is None else plain_axis(axis, ndim, what)
     if x.shape[place] == 0:
         raise BadArgument(f"{what} of no elements", "at least one element", str(x.type))
-    index = pr.allowed(int)
+    index = allowed(int)
     prim = prims.Argmax(place, index) if what == "argmax" else prims.Argmin(place, index)
     found = bind1(prim, x)
     if not keepdims:

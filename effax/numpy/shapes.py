@@ -10,7 +10,7 @@ import numpy as np
 from effax.array import Array, ArrayLike, Axis, as_value
 from effax.bind import bind1
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.indexing import Indexer, Mode, Pick, Span
+from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
 from effax.ir.prims import shape as prims
 from effax.ir.prims.index import Gather
 from effax.ir.types import Shape
@@ -199,8 +199,9 @@ def atleast_3d(x: ArrayLike) -> Array:
 
 def taken_along(x: Array, axis: int, positions: np.ndarray) -> Array:
     """The elements at these static positions along an axis."""
-    dims = [Span(0, n) if i != axis else Pick(None) for i, n in enumerate(x.shape)]
-    known = pr.as_value(positions.astype(np.int32))
+    dims: list[Dim] = [Span(0, n) for n in x.shape]
+    dims[axis] = Pick(None)
+    known = as_value(positions.astype(np.int32))
     return bind1(Gather(Indexer(tuple(dims), Mode.CLIP)), x, known)
 
 
@@ -213,9 +214,10 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     rows, columns = moved.shape[-2:]
     first = (max(0, -offset), max(0, offset))
     count = max(0, min(rows - first[0], columns - first[1]))
-    dims = (*(Span(0, n) for n in moved.shape[:-2]), Pick(None), Pick(None))
-    at = [pr.as_value(np.arange(f, f + count, dtype=np.int32)) for f in first]
-    return bind1(Gather(Indexer(dims, Mode.CLIP)), moved, *at)
+    dims: list[Dim] = [Span(0, n) for n in moved.shape[:-2]]
+    dims += [Pick(None), Pick(None)]
+    at = [as_value(np.arange(f, f + count, dtype=np.int32)) for f in first]
+    return bind1(Gather(Indexer(tuple(dims), Mode.CLIP)), moved, *at)
 
 
 def flip(m: ArrayLike, axis: Axis = None) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from effax.array import Array, ArrayLike, Axis, as_value, from_numpy
 from effax.bind import bind
+from effax.config import allowed
 from effax.ir.dtypes import family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.reduce import Sort
@@ -42,7 +43,7 @@ def _sorted(axis: int, keys: Sequence[Array], *others: Array) -> list[Array]:
 
 
 def _positions(x: Array, axis: int) -> Array:
-    return cast(Array, bind(Iota(pr.allowed(int), x.shape, axis))[0])
+    return cast(Array, bind(Iota(allowed(int), x.shape, axis))[0])
 
 
 def _along(a: ArrayLike, axis: int | None, what: str) -> tuple[Array, int]:
@@ -87,7 +88,7 @@ def argsort(
     return flip(_sorted(place, [flip(x, place)], flip(at, place))[1], place)
 
 
-def _plain_sort(kind: None, order: None, what: str) -> None:
+def _plain_sort(kind: object, order: object, what: str) -> None:
     if kind is not None or order is not None:
         raise BadArgument(
             f"{what} has one kind, a stable one", "kind=None, order=None", f"{kind!r}, {order!r}"
@@ -136,7 +137,7 @@ def _halving(x: Array, v: Array, after_equal: bool) -> Array:
     """Binary search: the place is in [low, high], and each step halves the interval."""
     from effax.lax.control import fori_loop
 
-    index = pr.allowed(int)
+    index = allowed(int)
     start = broadcast_to(as_value(np.zeros((), index)), v.shape)
     end = broadcast_to(as_value(np.full((), x.size, index)), v.shape)
 
@@ -152,7 +153,7 @@ def _halving(x: Array, v: Array, after_equal: bool) -> Array:
 
     if x.size == 0:
         return start
-    low, _ = cast("tuple[Array, Array]", fori_loop(0, x.size.bit_length(), step, (start, end)))
+    low, _ = fori_loop(0, x.size.bit_length(), step, (start, end))
     return low
 
 
@@ -313,7 +314,7 @@ def _elements(ordered: Array, place: Array) -> Array:
     lead = place.shape[:extra]
     full = broadcast_to(place, (*lead, *line))
     flat = reshape(full, (math.prod(lead), *line))
-    at = uf.astype(flat, pr.allowed(int))
+    at = uf.astype(flat, allowed(int))
     return reshape(take_along_axis(ordered, at, 0, mode="clip"), (*lead, *line))
 
 
@@ -355,7 +356,7 @@ def unique(
         found = _sized(found, size, along, fill)
         index = _sized(index, size, 0, None)
         counts = _sized(counts, size, 0, np.zeros((), counts.dtype))
-    kind = pr.allowed(int)
+    kind = allowed(int)
     more = [(return_index, index), (return_inverse, inverse), (return_counts, counts)]
     extra = [from_numpy(x.astype(kind)) for wanted, x in more if wanted]
     first = from_numpy(found.astype(value.dtype))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from effax.array import Array, ArrayLike
+from effax.array import Array, ArrayLike, as_value
 from effax.bind import bind1
 from effax.ir.dtypes import family, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import IllTyped
@@ -34,7 +34,7 @@ def _both_inexact(x1: ArrayLike, x2: ArrayLike, what: str) -> tuple[Array, Array
     dtype, weak = pr.inexact(*pr.common_dtype((x1, x2), what))
     if is_complex(dtype):
         raise IllTyped(f"{what} takes real operands", expected="real numbers", found=str(dtype))
-    return pr.converted(pr.as_value(x1), dtype, weak), pr.converted(pr.as_value(x2), dtype, weak)
+    return pr.converted(as_value(x1), dtype, weak), pr.converted(as_value(x2), dtype, weak)
 
 
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -82,7 +82,7 @@ def sinc(x: ArrayLike, /) -> Array:
 
 def _inexact(x: ArrayLike, what: str) -> Array:
     dtype, weak = pr.inexact(*pr.operand_kind(x, f"the operand of {what}"))
-    return pr.converted(pr.as_value(x), dtype, weak)
+    return pr.converted(as_value(x), dtype, weak)
 
 
 def reciprocal(x: ArrayLike, /) -> Array:
@@ -122,7 +122,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         raise IllTyped("gcd takes integers", expected="integers", found=str(dtype))
     shape = pr.broadcast_shapes([pr.shape_of(x1), pr.shape_of(x2)], "gcd")
     pair = [
-        pr.to_shape(uf.absolute(pr.converted(pr.as_value(x), dtype, weak)), shape) for x in (x1, x2)
+        pr.to_shape(uf.absolute(pr.converted(as_value(x), dtype, weak)), shape) for x in (x1, x2)
     ]
 
     def step(pair: list[Array]) -> list[Array]:
@@ -150,7 +150,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     # In two halves, each of which is in range wherever the result is.
     half = right_half = floor_divide(x2, 2)
     right_half = uf.subtract(x2, half)
-    value = pr.converted(pr.as_value(x1), dtype, weak)
+    value = pr.converted(as_value(x1), dtype, weak)
     for part in (half, right_half):
         value = uf.multiply(value, uf.exp2(uf.astype(part, dtype)))
     return value
@@ -164,7 +164,7 @@ def nan_to_num(
     neginf: ArrayLike | None = None,
 ) -> Array:
     """Elements with nan and the infinities replaced (by the greatest and least number)."""
-    value = pr.as_value(x, "the operand of nan_to_num")
+    value = as_value(x, "the operand of nan_to_num")
     if is_complex(value.dtype):
         parts = (nan_to_num(p, copy, nan, posinf, neginf) for p in (uf.real(x), uf.imag(x)))
         return bind1(ew.Complex(), *parts)
@@ -187,7 +187,7 @@ def isclose(
 ) -> Array:
     """Whether elements differ by no more than ``atol + rtol · |b|``."""
     dtype, weak = pr.inexact(*pr.common_dtype((a, b), "isclose"))
-    x, y = (pr.converted(pr.as_value(o), dtype, weak) for o in (a, b))
+    x, y = (pr.converted(as_value(o), dtype, weak) for o in (a, b))
     allowed = uf.add(atol, uf.multiply(rtol, uf.absolute(y)))
     near = uf.less_equal(uf.absolute(uf.subtract(x, y)), allowed)
     close = uf.bitwise_or(uf.equal(x, y), uf.bitwise_and(isfinite(y), near))

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, DeviceArray, DTypeLike, TracedArray
+from effax.array import Array, ArrayLike, DeviceArray, DTypeLike, TracedArray, as_value
 from effax.bind import bind1
+from effax.config import allowed
 from effax.ir.build import typing_of
 from effax.ir.dtypes import DType, family, is_complex, is_inexact_dtype
 from effax.ir.prims import elementwise as ew
@@ -40,7 +41,7 @@ def _as_is(dtype: DType, weak: bool) -> tuple[DType, bool]:
 def number(dtype: DType, weak: bool) -> tuple[DType, bool]:
     """Booleans are numbers for arithmetic that has no boolean meaning."""
     if family(dtype) == "bool":
-        return pr.allowed(int), weak
+        return allowed(int), weak
     return dtype, weak
 
 
@@ -215,7 +216,7 @@ def _on_integers(floats: UnaryFunction, name: str, doc: str) -> UnaryFunction:
 
     def function(x: ArrayLike, /) -> Array:
         dtype, _ = pr.operand_kind(x, f"the operand of {name}")
-        return floats(x) if is_inexact_dtype(dtype) else pr.as_value(x)
+        return floats(x) if is_inexact_dtype(dtype) else as_value(x)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -238,24 +239,24 @@ def absolute(x: ArrayLike, /) -> Array:
     """The magnitude of elements; real for complex ones."""
     dtype, weak = pr.operand_kind(x, "the operand of absolute")
     if family(dtype) in ("bool", "uint"):
-        return pr.as_value(x)
+        return as_value(x)
     return bind1(ew.Abs(), pr.typed(x, dtype, weak, "the operand of absolute"))
 
 
 def positive(x: ArrayLike, /) -> Array:
     """The operand itself, as an array."""
-    return pr.as_value(x, "the operand of positive")
+    return as_value(x, "the operand of positive")
 
 
 def real(x: ArrayLike, /) -> Array:
     """The real part."""
-    value = pr.as_value(x, "the operand of real")
+    value = as_value(x, "the operand of real")
     return bind1(ew.Real(), value) if is_complex(value.dtype) else value
 
 
 def imag(x: ArrayLike, /) -> Array:
     """The imaginary part."""
-    value = pr.as_value(x, "the operand of imag")
+    value = as_value(x, "the operand of imag")
     if is_complex(value.dtype):
         return bind1(ew.Imag(), value)
     return pr.to_shape(pr.literal(0, array_type((), value.dtype, value.weak_type)), value.shape)
@@ -263,7 +264,7 @@ def imag(x: ArrayLike, /) -> Array:
 
 def conj(x: ArrayLike, /) -> Array:
     """The complex conjugate."""
-    value = pr.as_value(x, "the operand of conj")
+    value = as_value(x, "the operand of conj")
     return bind1(ew.Conj(), value) if is_complex(value.dtype) else value
 
 
@@ -301,13 +302,13 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 def truth(x: ArrayLike) -> Array:
     """Whether elements are not zero."""
     dtype, _ = pr.operand_kind(x, "a condition")
-    return pr.as_value(x) if family(dtype) == "bool" else not_equal(x, 0)
+    return as_value(x) if family(dtype) == "bool" else not_equal(x, 0)
 
 
 def astype(x: ArrayLike, dtype: DTypeLike) -> Array:
     """The array in another dtype."""
-    target = pr.allowed(dtype)
-    value = pr.as_value(x, "the operand of astype")
+    target = allowed(dtype)
+    value = as_value(x, "the operand of astype")
     if is_complex(value.dtype) and not is_complex(target) and family(target) != "bool":
         value = real(value)
     return pr.converted(value, target, False)

@@ -104,8 +104,8 @@ def _hashed_counts(key: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]
 
 def _words_as(first: np.ndarray, second: np.ndarray, width: Width) -> np.ndarray:
     if width == 64:
-        return (first.astype(np.uint64) << np.uint64(32)) | second
-    return (first ^ second).astype(f"uint{width}")
+        return np.asarray((first.astype(np.uint64) << np.uint64(32)) | second)
+    return np.asarray(first ^ second, np.dtype(f"uint{width}"))
 
 
 @lru_cache(maxsize=1 << 10)

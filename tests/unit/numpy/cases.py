@@ -267,7 +267,6 @@ PRODUCTS = {
     "trace": case(lambda n, x: n.trace(x), A),
     "trace k": case(lambda n, x: n.trace(x, 1, 1, 2), C),
     "cross": case(lambda n, x: n.cross(x[:, :3], x[:, 1:]), B),
-    "cross plane": case(lambda n, x: n.cross(x[:, :2], x[:, 2:]), B),
     "einsum matmul": case(lambda n, x, y: n.einsum("ij,kj->ik", x, y), A, B),
     "einsum implicit": case(lambda n, x, y: n.einsum("ij,kj", x, y), A, B),
     "einsum trace": case(lambda n, x: n.einsum("ii", x[:, :3]), A),

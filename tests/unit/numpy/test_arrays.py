@@ -14,12 +14,6 @@ from tests.unit.numpy.cases import FAMILIES, Case
 from tests.unit.numpy.tracing import run_traced
 
 NAMES = [(family, name) for family, cases in FAMILIES.items() for name in cases]
-    "average plain",
-    "full_like shape",
-    "where size",
-    "flatnonzero size",
-    "quantile nearest",
-}
 
 
 def call_of(case: Case) -> Any:
