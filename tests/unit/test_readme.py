@@ -1,0 +1,27 @@
+"""The README's examples run and print what it says."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def test_the_examples_print_what_their_comments_say() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+    code = "".join(blocks)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, str(README), "exec"), {"__name__": "readme"})
+    printed = out.getvalue()
+    promised = re.findall(r"^print\(.*\)  # (.*)$", code, re.M)
+    assert promised
+    for text in promised:
+        if text.endswith("..."):
+            assert text.removesuffix("...").strip() in printed
+        elif text.startswith("Ref("):
+            assert text in printed
+    assert "scatter" in printed
