@@ -12,8 +12,8 @@ elements for one. :func:`ordered` makes the write depend on what was read::
 
         b:f32[] = gather[a[i]] a i
         d:f32[] e:bool[] = hold b
-        j:i32[] = select_n e 0 i
-        c:f32[1000000] = scatter[a[j]] a v j
+        f:f32[1000000] = gate a e
+        c:f32[1000000] = scatter[a[i]] f v i
       in (c, d)
 
 It takes the order of the program: a read that comes after the update gets its copy.
@@ -27,11 +27,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from effax.ir.build import Builder, lit
+from effax.ir.build import Builder
 from effax.ir.dtypes import BOOL, INT32, as_dtype, family, is_complex
 from effax.ir.primitive import Typing, Value
 from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.elementwise import And, Nullary, SelectN, arrays
+from effax.ir.prims.elementwise import And, Nullary, arrays
 from effax.ir.prims.index import Gather, Scatter, ScatterAdd
 from effax.ir.prims.shape import DynamicSlice, DynamicUpdateSlice, Slice
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
@@ -45,11 +45,14 @@ WORTH: Final = 1 << 16
 UPDATES: Final = frozenset({Scatter, ScatterAdd, DynamicUpdateSlice})
 """Primitives that replace a part of their first operand."""
 
-FUSED_READS: Final = frozenset({Gather, DynamicSlice, Slice, Jit})
-"""Primitives that read a part of an operand, and that XLA may do once for each use."""
+READS: Final = frozenset({Gather, DynamicSlice, Slice})
+"""Primitives that read a part of their first operand."""
 
 LOOPS: Final = frozenset({Cond, Scan, While})
-"""Primitives that may read a part of an operand, and that XLA does once."""
+"""Primitives that may read or update a part of an operand, and that XLA does once."""
+
+HELD: Final = LOOPS | {Jit}
+"""Primitives that may read or update a part of an operand."""
 
 PREDICATE: Final = array_type((), BOOL)
 
@@ -83,6 +86,20 @@ class Done(Nullary):
         return (np.asarray(True),)
 
 
+class Gate(Nullary):
+    """``gate(x, ready) -> x``: what uses the result comes after ``ready``, which is true."""
+
+    name = "gate"
+
+    def typing(self, *ins: Type) -> Typing:
+        """The type of the first operand."""
+        return Typing((arrays(self, ins, 2)[0],))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        """The first operand."""
+        return (ins[0],)
+
+
 def hold(w: Writer, prim: Hold, ins: Sequence[Val]) -> Sequence[Val]:
     """The operand, and a truth that is there after it."""
     (x,) = ins
@@ -92,6 +109,17 @@ def hold(w: Writer, prim: Hold, ins: Sequence[Val]) -> Sequence[Val]:
 def done(w: Writer, prim: Done, ins: Sequence[Val]) -> Sequence[Val]:
     """A truth that is there after the operand."""
     return _first_of_two(w, ins[0], lambda: (), lambda: ())
+
+
+def gate(w: Writer, prim: Gate, ins: Sequence[Val]) -> Sequence[Val]:
+    """The array with its first element written over by itself, in place, once it is ready."""
+    x, ready = ins
+    zero = w.constant(0, array_type((), INT32))
+    # XLA would not stay in place if it knew the position when it fuses the read and the write.
+    starts = [ops.same(w, "optimization_barrier", zero), *[zero] * (len(x.shape) - 1)]
+    first = ops.dynamic_slice(w, x, starts, (1,) * len(x.shape))
+    kept = ops.select(w, ready, first, ops.full(w, 0, first))
+    return (ops.dynamic_update_slice(w, x, kept, starts),)
 
 
 def _first_of_two(
@@ -133,7 +161,7 @@ def _bits(w: Writer, x: Val) -> Val:
     return ops.convert(w, x, as_dtype("uint8")) if family(dtype) in ("bool", "void") else x
 
 
-ORDERING: Final = EMPTY_BOOK.extend(Hold, hold).extend(Done, done)
+ORDERING: Final = EMPTY_BOOK.extend(Hold, hold).extend(Done, done).extend(Gate, gate)
 
 MANY: Final = -1
 """The label of a value that flows to more than one place."""
@@ -153,33 +181,56 @@ def ordered(jaxpr: Jaxpr, fixed: frozenset[int] = frozenset()) -> Jaxpr:
         jaxpr: the program.
         fixed: numbers of variables whose memory must be kept, so that a copy is made anyway.
     """
-    found = [k for k, eqn in enumerate(jaxpr.eqns) if type(eqn[0]) in UPDATES]
-    updates = [k for k in found if _is_big(jaxpr.eqns[k].ins[0], fixed)]
-    waits = _waits(jaxpr, frozenset(updates)) if updates else {}
+    eqns = list(jaxpr.eqns)
+    updates: dict[int, list[Var]] = {}
+    for k, eqn in enumerate(eqns):
+        if type(eqn[0]) in UPDATES or type(eqn[0]) in HELD:
+            found = [x for x in _updated(eqn) if _is_big(x) and x.id not in fixed]
+            if found:
+                updates[k] = found
+    waits = _waits(eqns, jaxpr.outs, updates) if updates else {}
     return _with_order(jaxpr, waits) if waits else jaxpr
 
 
-def _is_big(x: Atom, fixed: frozenset[int]) -> bool:
-    nbytes = prod(x.type.shape) * x.type.dtype.itemsize
-    return nbytes >= WORTH and isinstance(x, Var) and x.id not in fixed
+def _is_big(x: Var) -> bool:
+    return prod(x.type.shape) * x.type.dtype.itemsize >= WORTH
 
 
-def _waits(jaxpr: Jaxpr, updates: frozenset[int]) -> dict[int, list[Read]]:
-    """For updates of arrays that are not used again: the reads that they must wait for."""
-    flows, last = _flows(jaxpr, updates)
+def _updated(eqn: Eqn) -> list[Var]:
+    """The operands that the equation updates, or may update."""
+    prim, ins, outs, _, _ = eqn
+    match prim:
+        case Scan(n_consts=n, n_carry=m):
+            found = ins[n : n + m]
+        case While(n_consts=n):
+            found = ins[n:]
+        case Cond():
+            found = ins[1:]
+        case Jit():
+            found = ins
+        case _:
+            found = ins[:1]
+    types = {v.type for v in outs}
+    return [a for a in found if isinstance(a, Var) and a.type in types and ins.count(a) == 1]
+
+
+def _waits(
+    eqns: Sequence[Eqn], outs: Sequence[Atom], updates: dict[int, list[Var]]
+) -> dict[int, dict[int, list[Read]]]:
+    """For updates of variables that are not used again: the reads that they must wait for."""
+    flows, last = _flows(eqns, outs, updates)
     reads: dict[int, list[Read]] = {}
-    waits: dict[int, list[Read]] = {}
-    for k, eqn in enumerate(jaxpr.eqns):
-        if k in last:
-            before = [r for r in reads.get(_id(eqn.ins[0]), []) if r.part.id in flows]
-            found = [
-                r for r in before if flows[r.part.id] != k or not _is_safe(jaxpr.eqns[r.at], eqn)
-            ]
+    waits: dict[int, dict[int, list[Read]]] = {}
+    for k, eqn in enumerate(eqns):
+        for x in last.get(k, ()):
+            before = [r for r in reads.get(x, ()) if r.part.id in flows]
+            found = [r for r in before if flows[r.part.id] != k or not _is_safe(eqns[r.at], eqn)]
             if found:
-                waits[k] = found
-        elif type(eqn.prim) in FUSED_READS or type(eqn.prim) in LOOPS:
-            for a in eqn.ins:
-                if isinstance(a, Var):
+                waits.setdefault(k, {})[x] = found
+        prim = type(eqn.prim)
+        if prim in READS or prim in HELD:
+            for a in eqn.ins if prim in HELD else eqn.ins[:1]:
+                if isinstance(a, Var) and a.id not in last.get(k, ()):
                     size = prod(a.type.shape)
                     # What is as large as the array is no part of it: holding it is a copy too.
                     parts = [v for v in eqn.outs if 0 < prod(v.type.shape) < size]
@@ -208,9 +259,12 @@ def _is_safe(read: Eqn, update: Eqn) -> bool:
     )
 
 
-def _with_order(jaxpr: Jaxpr, waits: dict[int, list[Read]]) -> Jaxpr:
-    """The program in which update ``k`` waits for the parts in ``waits[k]``."""
-    held = {r.part.id: r.at for found in waits.values() for r in found}
+def _with_order(jaxpr: Jaxpr, waits: dict[int, dict[int, list[Read]]]) -> Jaxpr:
+    """The program in which variable ``x`` passes a gate before its update ``k``.
+
+    The gate waits for the parts in ``waits[k][x]``.
+    """
+    held = {r.part.id: r.at for found in waits.values() for rs in found.values() for r in rs}
     starts = set(held.values())
     renamed: dict[int, Atom] = {}
     signals: dict[int, Var] = {}
@@ -221,10 +275,13 @@ def _with_order(jaxpr: Jaxpr, waits: dict[int, list[Read]]) -> Jaxpr:
         return renamed.get(atom.id, atom) if isinstance(atom, Var) else atom
 
     for k, eqn in enumerate(jaxpr.eqns):
-        ins = tuple([new(a) for a in eqn.ins])
-        if k in waits:
-            ins = _delayed(b, ins, [signals[r.part.id] for r in waits[k]])
-        b.eqns.append(eqn._replace(ins=ins))
+        for x, reads in waits.get(k, {}).items():
+            ready = signals[reads[0].part.id]
+            for r in reads[1:]:
+                ready = b(And(), ready, signals[r.part.id])
+            position = [_id(a) for a in eqn.ins].index(x)
+            renamed[x] = b(Gate(), new(eqn.ins[position]), ready)
+        b.eqns.append(eqn._replace(ins=tuple([new(a) for a in eqn.ins])))
         for part in eqn.outs if k in starts else ():
             if part.id not in held:
                 continue
@@ -235,45 +292,39 @@ def _with_order(jaxpr: Jaxpr, waits: dict[int, list[Read]]) -> Jaxpr:
     return jaxpr.replace(eqns=b.eqns, outs=[new(a) for a in jaxpr.outs])
 
 
-def _delayed(b: Builder, ins: tuple[Atom, ...], signals: Sequence[Var]) -> tuple[Atom, ...]:
-    """The operands of an update, the smallest of which waits for the signals."""
-    ready = signals[0]
-    for signal in signals[1:]:
-        ready = b(And(), ready, signal)
-    sizes = [prod(a.type.shape) for a in ins]
-    at = min(range(1, len(ins)), key=sizes.__getitem__)
-    late = b(SelectN(), ready, lit(0, ins[at].type), ins[at])
-    return (*ins[:at], late, *ins[at + 1 :])
-
-
 def _id(atom: Atom) -> int:
     return atom.id if isinstance(atom, Var) else MANY
 
 
-def _flows(jaxpr: Jaxpr, updates: frozenset[int]) -> tuple[dict[int, int], set[int]]:
-    """Where live values flow, and which updates are the last use of what they update.
+def _flows(
+    eqns: Sequence[Eqn], outs: Sequence[Atom], updates: dict[int, list[Var]]
+) -> tuple[dict[int, int], dict[int, list[int]]]:
+    """Where live values flow, and the variables that an update is the last one to use.
 
     A value that only serves to compute what update ``k`` stores has the label ``k``: the update
     depends on it already. Dead values have none.
     """
-    flows: dict[int, int] = {v.id: MANY for v in jaxpr.outs if isinstance(v, Var)}
-    last: set[int] = set()
+    flows: dict[int, int] = {v.id: MANY for v in outs if isinstance(v, Var)}
+    last: dict[int, list[int]] = {}
 
     def use(atom: Atom, label: int) -> None:
         if isinstance(atom, Var):
             flows[atom.id] = label if flows.get(atom.id, label) == label else MANY
 
-    for k in range(len(jaxpr.eqns) - 1, -1, -1):
-        eqn = jaxpr.eqns[k]
+    for k in range(len(eqns) - 1, -1, -1):
+        eqn = eqns[k]
         labels = {flows[v.id] for v in eqn.outs if v.id in flows}
         if not labels:
             continue
         label = labels.pop() if len(labels) == 1 else MANY
+        ins = eqn.ins
         if k in updates:
-            if _id(eqn.ins[0]) not in flows:
-                last.add(k)
-            use(eqn.ins[0], label)
-            label = k
-        for a in eqn.ins[1 if k in updates else 0 :]:
+            dying = [x.id for x in updates[k] if x.id not in flows]
+            if dying:
+                last[k] = dying
+            if type(eqn.prim) in UPDATES:
+                use(ins[0], label)
+                ins, label = ins[1:], k
+        for a in ins:
             use(a, label)
     return flows, last

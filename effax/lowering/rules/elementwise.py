@@ -13,9 +13,11 @@ from effax.ir.dtypes import (
     complex_dtype,
     family,
     is_complex,
+    is_integer,
     real_dtype,
 )
 from effax.ir.prims import elementwise as e
+from effax.ir.prims.reduce import greatest
 from effax.ir.types import Shape
 from effax.lowering import ops
 from effax.lowering.notation import tensor
@@ -55,7 +57,6 @@ SAME: Final[dict[type[e.Elementwise], str]] = {
     e.Add: "add",
     e.Sub: "subtract",
     e.Mul: "multiply",
-    e.Div: "divide",
     e.Rem: "remainder",
     e.Atan2: "atan2",
     e.Nextafter: "chlo.next_after",
@@ -141,6 +142,17 @@ def exp2(w: Writer, prim: e.Exp2, ins: Sequence[Val]) -> Sequence[Val]:
         return (ops.same(w, "exponential", scaled),)
     # A power is exact where the exponent is an integer.
     return (ops.same(w, "power", ops.full(w, 2, x), x),)
+
+
+def div(w: Writer, prim: e.Div, ins: Sequence[Val]) -> Sequence[Val]:
+    x, y = aligned(w, ins)
+    quotient = ops.same(w, "divide", x, y)
+    if not is_integer(x.type.dtype):
+        return (quotient,)
+    # x / 0 = -1 (all bits) on every backend, but XLA makes x / x a constant 1 before.
+    by_zero = ops.compare(w, "EQ", y, ops.full(w, 0, y))
+    ones = ops.full(w, -1 if family(x.type.dtype) == "int" else greatest(x.type.dtype), x)
+    return (ops.select(w, by_zero, ones, quotient),)
 
 
 def pow_(w: Writer, prim: e.Pow, ins: Sequence[Val]) -> Sequence[Val]:
@@ -302,6 +314,7 @@ def _book() -> LoweringBook:
         .extend(e.Min, extreme_rule("minimum", "and"))
         .extend(e.Sign, sign)
         .extend(e.Exp2, exp2)
+        .extend(e.Div, div)
         .extend(e.Pow, pow_)
         .extend(e.Square, square)
         .extend(e.IsFinite, is_finite)

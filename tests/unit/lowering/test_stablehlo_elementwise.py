@@ -96,6 +96,13 @@ def test_binary(dtype: str) -> None:
     agree(in_each(prims, x, y), [x, y], names=[p.name for p in prims])
 
 
+@pytest.mark.parametrize("dtype", ["int32", "uint8"])
+def test_zero_divided_by_itself(dtype: str) -> None:
+    x = np.array([0, 5], dtype)
+    jaxpr = program([array(dtype, 2)], lambda b, x: [b(e.Div(), x, x), b(e.Rem(), x, x)])
+    agree(jaxpr, [x])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
 def test_a_scalar_goes_with_any_shape(dtype: str) -> None:
     x, y = samples(dtype, (2, 3)), samples(dtype, (), 1)
