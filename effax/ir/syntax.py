@@ -282,12 +282,17 @@ class ClosedJaxpr(NamedTuple):
 
 
 def alpha_eq(first: Jaxpr, second: Jaxpr) -> bool:
-    """Whether two programs are equal up to the numbers of their variables."""
+    """Whether two programs are equal up to the numbers of variables, in held programs too."""
     return renumbered(first) == renumbered(second)
 
 
 def renumbered(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with variables numbered in order of binding."""
+    """The program with variables numbered in order of binding, in held programs too."""
+    return _renumbered(jaxpr, {})
+
+
+def _renumbered(jaxpr: Jaxpr, seen: dict[int, Jaxpr]) -> Jaxpr:
+    """``seen`` has held programs by identity: one that is held many times is renumbered once."""
     names: dict[int, Var] = {}
 
     def bind(v: Var) -> Var:
@@ -297,9 +302,16 @@ def renumbered(jaxpr: Jaxpr) -> Jaxpr:
     def use(a: Atom) -> Atom:
         return names[a.id] if isinstance(a, Var) else a
 
+    def inner(held: Jaxpr) -> Jaxpr:
+        if id(held) not in seen:
+            seen[id(held)] = _renumbered(held, seen)
+        return seen[id(held)]
+
     binders = [bind(v) for v in jaxpr.binders]
-    eqns = [
-        eqn._replace(ins=tuple(map(use, eqn.ins)), outs=tuple(map(bind, eqn.outs)))
-        for eqn in jaxpr.eqns
-    ]
+    eqns = []
+    for eqn in jaxpr.eqns:
+        held = eqn.prim.subjaxprs()
+        prim = eqn.prim.with_subjaxprs([inner(j) for j in held]) if held else eqn.prim
+        ins = tuple(map(use, eqn.ins))
+        eqns.append(eqn._replace(prim=prim, ins=ins, outs=tuple(map(bind, eqn.outs))))
     return Jaxpr(binders, eqns, [use(a) for a in jaxpr.outs], jaxpr.n_consts, jaxpr.names)

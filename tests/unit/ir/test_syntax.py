@@ -152,13 +152,18 @@ def test_host_effects_are_found() -> None:
 
 
 def renamed(jaxpr: Jaxpr, shift: int) -> Jaxpr:
-    """The program with other numbers."""
+    """The program with other numbers, in held programs too."""
 
     def new(atom: Any) -> Any:
         return atom if isinstance(atom, Lit) else Var(atom.id * 2 + shift, atom.type)
 
     eqns = [
-        e._replace(ins=tuple(map(new, e.ins)), outs=tuple(map(new, e.outs))) for e in jaxpr.eqns
+        e._replace(
+            prim=e.prim.with_subjaxprs([renamed(held, shift + 1) for held in e.prim.subjaxprs()]),
+            ins=tuple(map(new, e.ins)),
+            outs=tuple(map(new, e.outs)),
+        )
+        for e in jaxpr.eqns
     ]
     return jaxpr.replace([new(v) for v in jaxpr.binders], eqns, [new(a) for a in jaxpr.outs])
 
