@@ -295,9 +295,9 @@ def minimum(x: Value, y: Value) -> Value:
 def _tied_zeros(result: Value, x: Value, y: Value, zero: Binary) -> Value:
     """The result with ``zero(x, y)`` where both are zero; it is rare that any are."""
     if is_float(result.dtype):
-        tied = result == 0
+        tied = x == y
         if tied.any():
-            tied = tied & (x == y)
+            tied = tied & (result == 0)
             if tied.any():
                 return np.where(tied, zero(x, y), result)
     return result
