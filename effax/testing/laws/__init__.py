@@ -16,6 +16,7 @@ from effax.testing.laws.jvp import (
     jvp_is_the_derivative,
     jvp_keeps_values,
 )
+from effax.testing.laws.linearize import linearize_is_jvp
 from effax.testing.laws.partial_eval import (
     partial_eval_of_all_or_nothing,
     partial_eval_recomposes,
@@ -65,6 +66,7 @@ __all__ = [
     "jvp_is_the_derivative",
     "jvp_keeps_values",
     "law",
+    "linearize_is_jvp",
     "lowering_agrees_with_evaluation",
     "observationally_equal",
     "parse_inverts_print",
