@@ -1,0 +1,291 @@
+"""References outside of every trace: memory that is read and written at once."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import effax.numpy as jnp
+from effax import ref
+from effax.array import Array
+from effax.ir.errors import BadArgument, IllTyped, RefError
+from effax.ref import EagerRef, Ref, empty_ref, free_ref, freeze, new_ref
+
+
+def held(reference: Ref) -> list[Any]:
+    return np.asarray(reference[...]).tolist()  # type: ignore[no-any-return]  # NumPy says Any
+
+
+def test_a_reference_reads_what_was_written() -> None:
+    r = new_ref(jnp.zeros(3))
+    r[1] += 1.0
+    r[2] = 5
+    assert held(r) == [0, 1, 5]
+    r[...] = jnp.arange(3.0)
+    assert held(r) == [0, 1, 2]
+    r[:2] = r[1:]
+    assert held(r) == [1, 2, 2]
+
+
+def test_scalars() -> None:
+    r = new_ref(0.0)
+    r[...] = 2.5
+    r[()] = r[()] * 2
+    assert float(r[...]) == 5
+    assert r.shape == ()
+    assert r[...].dtype == jnp.float32
+
+
+def test_a_read_is_a_value_that_later_writes_do_not_change() -> None:
+    r = new_ref(jnp.arange(3))
+    whole, part, one = r[...], r[1:], r[0]
+    r[...] = 9
+    assert np.asarray(whole).tolist() == [0, 1, 2]
+    assert np.asarray(part).tolist() == [1, 2]
+    assert int(one) == 0
+
+
+def test_the_initial_value_is_copied() -> None:
+    value = np.zeros(2, np.float32)
+    r = new_ref(value)
+    value[0] = 7
+    assert held(r) == [0, 0]
+    array = jnp.zeros(2)
+    r = new_ref(array)
+    r[0] = 7
+    assert np.asarray(array).tolist() == [0, 0]
+
+
+def test_swap_gives_what_was_there() -> None:
+    r = new_ref(jnp.arange(4.0))
+    assert np.asarray(ref.swap(r, slice(0, 2), 9.0)).tolist() == [0, 1]
+    assert held(r) == [9, 9, 2, 3]
+    assert np.asarray(r.swap(jnp.zeros(4))).tolist() == [9, 9, 2, 3]
+
+
+def test_addupdate_counts_every_duplicate() -> None:
+    r = new_ref(jnp.zeros(3))
+    ref.addupdate(r, np.array([0, 2, 0]), np.array([1, 2, 4], np.float32))
+    assert held(r) == [5, 0, 2]
+    r.addupdate(1.0)
+    assert held(r) == [6, 1, 3]
+    r.addupdate(10.0, 1)
+    assert held(r) == [6, 11, 3]
+
+
+def test_get_set_and_methods() -> None:
+    r = Ref(jnp.ones(2))
+    r.set(3)
+    assert np.asarray(r.get()).tolist() == [3, 3]
+    assert np.asarray(ref.get(r, 0)).tolist() == 3
+    assert (r.ndim, r.size, len(r)) == (1, 2, 2)
+    assert r.dtype == jnp.float32
+    assert isinstance(r, EagerRef)
+    assert str(r.aval) == "Ref{f32[2]}"
+
+
+def test_repr() -> None:
+    assert repr(new_ref(jnp.zeros(3))) == "Ref([0., 0., 0.], dtype=float32)"
+    assert repr(new_ref(45)).startswith("Ref(45, dtype=int32")
+
+
+def test_dtypes_follow_the_initial_value_and_are_strong() -> None:
+    assert new_ref(1).dtype == jnp.int32
+    assert new_ref(1.5).dtype == jnp.float32
+    assert Ref(1, jnp.float16).dtype == jnp.float16
+    assert not new_ref(1.0)[...].weak_type
+
+
+def test_empty_ref() -> None:
+    r = empty_ref((2, 3))
+    assert r.shape == (2, 3)
+    assert r.dtype == jnp.float32
+    r[...] = 1
+    assert held(r) == [[1, 1, 1]] * 2
+
+
+def test_freeze_ends_a_reference() -> None:
+    r = new_ref(jnp.arange(3))
+    frozen = freeze(r)
+    assert np.asarray(frozen).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        frozen.numpy()[0] = 1
+    assert "consumed by freeze" in repr(r)
+
+
+def test_free_ref_ends_a_reference() -> None:
+    r = new_ref(jnp.arange(3))
+    free_ref(r)
+    with pytest.raises(RefError, match="free_ref"):
+        r[...]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda r: r[...],
+        lambda r: r[0],
+        lambda r: r.__setitem__(0, 1.0),
+        lambda r: r.__setitem__(slice(None), 1.0),
+        lambda r: ref.addupdate(r, 0, 1.0),
+        lambda r: ref.swap(r, 0, 1.0),
+        freeze,
+        free_ref,
+    ],
+)
+def test_use_after_freeze_is_an_error_that_says_so(use: Callable[[Ref], object]) -> None:
+    r = new_ref(jnp.zeros(2))
+    frozen = freeze(r)
+    with pytest.raises(RefError, match="after `freeze` consumed it"):
+        use(r)
+    assert np.asarray(frozen).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda r: r + 1,
+        lambda r: 1 - r,
+        lambda r: r @ r,
+        lambda r: -r,
+        abs,
+        lambda r: r < 1,
+        bool,
+        float,
+        list,
+        np.asarray,
+    ],
+)
+def test_a_reference_is_no_array(use: Callable[[Ref], object]) -> None:
+    with pytest.raises(RefError, match=r"ref\[\.\.\.\]"):
+        use(new_ref(jnp.zeros(1)))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        jnp.sin,
+        jnp.sum,
+        lambda r: jnp.add(r, 1),
+        lambda r: jnp.zeros(1) + r,
+        lambda r: jnp.where(True, r, 0),
+        jnp.asarray,
+        lambda r: jnp.concatenate([r, r]),
+        lambda r: jnp.matmul(r, r),
+        lambda r: jnp.reshape(r, (1,)),
+        lambda r: jnp.zeros(1).at[0].set(r),
+        lambda r: jnp.zeros((1, 1))[r, 0],
+    ],
+)
+def test_functions_refuse_references_with_the_remedy(use: Callable[[Any], object]) -> None:
+    with pytest.raises((IllTyped, RefError), match=r"ref\[\.\.\.\]"):
+        use(new_ref(jnp.zeros(1)))
+
+
+def test_references_do_not_hold_references() -> None:
+    with pytest.raises(RefError, match="reference"):
+        new_ref(new_ref(0.0))
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "says"),
+    [
+        (1.5, IllTyped, "astype"),
+        (jnp.zeros(3), IllTyped, "astype"),
+        (jnp.arange(3, dtype=jnp.int32), IllTyped, "astype"),
+        (300, BadArgument, "-128 to 127"),
+        (np.zeros(2, np.int8), IllTyped, "broadcast"),
+        (np.zeros((2, 3), np.int8), IllTyped, "broadcast"),
+        ("no", IllTyped, "not an array"),
+        (1j, IllTyped, "complex"),
+    ],
+    ids=repr,
+)
+def test_a_write_that_does_not_fit_changes_nothing(
+    value: Any, error: type[Exception], says: str
+) -> None:
+    r = new_ref(jnp.array([1, 2, 3], jnp.int8))
+    for write in (
+        lambda: r.__setitem__(..., value),
+        lambda: ref.addupdate(r, ..., value),
+        lambda: ref.swap(r, ..., value),
+    ):
+        with pytest.raises(error, match=says):
+            write()
+        assert held(r) == [1, 2, 3]
+
+
+def test_values_that_keep_their_kind_are_converted() -> None:
+    r = new_ref(jnp.zeros(2))
+    for value in (1, True, np.float64(0.5), jnp.float16(2), np.int8(3), [1, 2.5], np.arange(2)):
+        r[...] = value
+        assert held(r) == np.broadcast_to(np.asarray(value, np.float32), 2).tolist()
+
+
+def test_booleans_cannot_be_added() -> None:
+    with pytest.raises(IllTyped, match="numbers"):
+        ref.addupdate(new_ref(jnp.zeros(2, bool)), 0, True)
+
+
+@pytest.mark.parametrize("use", [ref.get, freeze, free_ref])
+def test_functions_of_references_refuse_arrays(use: Callable[[Any], object]) -> None:
+    with pytest.raises(IllTyped, match="new_ref"):
+        use(jnp.zeros(2))
+
+
+def test_copies_and_pickles_have_memory_of_their_own() -> None:
+    r = new_ref(jnp.arange(3))
+    deep = copy.deepcopy(r)
+    loaded = pickle.loads(pickle.dumps(r))
+    r[0] = 9
+    assert held(deep) == [0, 1, 2]
+    assert held(loaded) == [0, 1, 2]
+    assert copy.copy(r) is r
+
+
+def test_one_memory_for_the_whole_life() -> None:
+    r = new_ref(jnp.zeros(1000))
+    assert isinstance(r, EagerRef)
+    address = r.memory().ctypes.data
+    r[...] = jnp.ones(1000)
+    r[5] += 1
+    ref.addupdate(r, np.arange(3), 1.0)
+    assert r.memory().ctypes.data == address
+
+
+def test_large_and_empty_references() -> None:
+    r = new_ref(jnp.zeros((0, 3)))
+    r[...] = 1.0
+    assert r[...].shape == (0, 3)
+    with pytest.raises(IllTyped, match="len"):
+        len(new_ref(0.0))
+
+
+def test_writes_of_views_of_the_same_reference() -> None:
+    r = new_ref(jnp.arange(5))
+    r[1:] = r[:-1]
+    assert held(r) == [0, 0, 1, 2, 3]
+    r[::-1] = r[...]
+    assert held(r) == [3, 2, 1, 0, 0]
+
+
+def test_complex_and_half_references() -> None:
+    r = new_ref(jnp.zeros(2, jnp.complex64))
+    r[0] = 1 + 2j
+    r[1] = 3
+    assert held(r) == [1 + 2j, 3]
+    half = new_ref(jnp.zeros(2, jnp.bfloat16))
+    half[0] = 1.5
+    ref.addupdate(half, 0, jnp.bfloat16(2))
+    assert float(half[0]) == 3.5
+
+
+def test_results_of_reads_are_arrays() -> None:
+    r = new_ref(jnp.arange(4.0).reshape(2, 2))
+    for index in (0, (0, 1), ..., (..., None), np.array([1, 0])):
+        assert isinstance(r[index], Array)
