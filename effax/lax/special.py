@@ -45,44 +45,45 @@ _TAILS: Final = (
 )
 
 
-def _horner(central: Array, x: Array) -> Array:
-    """The polynomial in ``x``, with the coefficients of the tails outside of the central part."""
-    result: ArrayLike = _coefficient(central, 0)
-    for i in range(1, len(_CENTRAL)):
-        result = el.add(_coefficient(central, i), el.mul(result, x))
-    return result  # type: ignore[return-value]  # after one step, an array
-
-
-def _coefficient(central: Array, i: int) -> Array:
-    single = np.float32
-    return el.select(central, single(_CENTRAL[i]), single(_TAILS[i]))
+def _horner(coefficients: Sequence[float], x: Array) -> Array:
+    """The polynomial in ``x``, the coefficient of the highest power first."""
+    result = el.add(el.mul(x, coefficients[0]), coefficients[1])
+    for c in coefficients[2:]:
+        result = el.add(el.mul(result, x), c)
+    return result
 
 
 def _single(x: Array) -> Array:
+    """The inverse to single precision, whatever the dtype."""
     w = el.neg(el.log1p(el.mul(x, el.neg(x))))
-    central = el.lt(w, 5.0)
-    argument = el.select(central, el.sub(w, 2.5), el.sub(el.sqrt(w), 3.0))
-    inside = el.mul(_horner(central, argument), x)
-    return el.select(el.eq(el.abs(x), 1.0), el.mul(x, math.inf), inside)
+    tails = _horner(_TAILS, el.sub(el.sqrt(w), 3.0))
+    slope = el.select(el.lt(w, 5.0), _horner(_CENTRAL, el.sub(w, 2.5)), tails)
+    return el.select(el.eq(el.abs(x), 1.0), el.mul(x, math.inf), el.mul(slope, x))
 
 
 def _double(x: Array) -> Array:
     """Newton's method on erf(y) = x, from the single precision result."""
-    y = el.convert_element_type(_single(el.convert_element_type(x, np.float32)), x.dtype)
-    ends = el.eq(el.abs(x), 1.0)
-    # What is 1 in single precision only starts from the end of the tail.
-    y = el.clamp(-6.0, y, 6.0)
+    size = el.abs(x)
+    rest = el.sub(1.0, size)
+    y = el.select(el.lt(size, 0.999), _single(size), _far(rest))
     for _ in range(3):
-        size = el.abs(x)
         # Near 1, erf(y) - x loses all digits; (1 - x) - erfc(y) keeps them.
-        far = el.sub(el.sub(1.0, size), el.erfc(el.abs(y)))
-        near = el.sub(el.erf(el.abs(y)), size)
-        off = el.mul(el.sign(x), el.select(el.gt(size, 0.5), far, near))
-        slope = el.mul(2 / math.sqrt(math.pi), el.exp(el.neg(el.square(y))))
+        off = el.select(el.lt(size, 0.5), el.sub(el.erf(y), size), el.sub(rest, el.erfc(y)))
+        slope = el.mul(el.exp(el.neg(el.square(y))), 2 / math.sqrt(math.pi))
         step = el.div(off, slope)
         # Halley's correction: erf'' / erf' = -2y.
-        y = el.sub(y, el.div(step, el.add(1.0, el.mul(y, step))))
-    return el.select(ends, el.mul(x, math.inf), y)
+        y = el.sub(y, el.div(step, el.add(el.mul(y, step), 1.0)))
+    y = el.select(el.eq(size, 1.0), math.inf, y)
+    return el.mul(el.sign(x), y)
+
+
+def _far(rest: Array) -> Array:
+    """The y whose erfc is ``rest``, roughly: erfc(y) = exp(-y²) / (y √π) for large y."""
+    logarithm = el.neg(el.log(rest))
+    y = el.sqrt(logarithm)
+    for _ in range(2):
+        y = el.sqrt(el.sub(logarithm, el.log(el.mul(y, math.sqrt(math.pi)))))
+    return y
 
 
 def _erf_inv(x: Array) -> Array:

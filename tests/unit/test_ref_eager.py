@@ -178,7 +178,7 @@ def test_a_reference_is_no_array(use: Callable[[Ref], object]) -> None:
         lambda r: jnp.concatenate([r, r]),
         lambda r: jnp.matmul(r, r),
         lambda r: jnp.reshape(r, (1,)),
-        lambda r: jnp.zeros(1).at[0].set(r),
+        jnp.zeros(1).at[0].set,
         lambda r: jnp.zeros((1, 1))[r, 0],
     ],
 )
