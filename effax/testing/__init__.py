@@ -1,0 +1,15 @@
+"""Tools for tests of programs and of passes: gradients against differences, laws, generators.
+
+- :func:`check_grads` compares a function's derivatives with differences.
+- :mod:`effax.testing.laws` has the laws of the transformations, for programs of your own, for rules
+  of your own (another rule book) and for passes of your own.
+- :mod:`effax.testing.strategies` has Hypothesis strategies for random well-typed programs. It needs
+  Hypothesis; nothing else here does.
+"""
+
+from __future__ import annotations
+
+from effax.testing import laws
+from effax.testing.grads import check_grads
+
+__all__ = ["check_grads", "laws"]

@@ -6,33 +6,32 @@ Hypothesis shrinks a choice towards its first alternative, so the simplest one c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
+from hypothesis.strategies import DrawFn
 
 T = TypeVar("T")
 
-
-@lru_cache(maxsize=256)
-def below_strategy(n: int) -> SearchStrategy[int]:
-    """Numbers in ``range(n)``."""
-    # Making a strategy costs more than drawing from it.
-    return st.integers(0, n - 1)
+_RANDOMS: Final = st.randoms(use_true_random=False)
 
 
 class Choices:
-    """Where a program that grows takes its choices from."""
+    """Where a program that grows takes its choices from.
 
-    __slots__ = ("draw",)
+    They come from a random generator that is made of Hypothesis's own choices, and not from
+    strategies: Hypothesis would copy what strategies drew from one place of a program to others,
+    and most programs that it tries would be variants of few.
+    """
+
+    __slots__ = ("_random",)
 
     def __init__(self, draw: DrawFn) -> None:
-        self.draw = draw
+        self._random = draw(_RANDOMS)
 
     def below(self, n: int) -> int:
         """A number in ``range(n)``."""
-        return self.draw(below_strategy(n)) if n > 1 else 0
+        return self._random.randrange(n) if n > 1 else 0
 
     def between(self, low: int, high: int) -> int:
         """A number from ``low`` to ``high``, both included."""
@@ -48,8 +47,4 @@ class Choices:
 
     def subset(self, items: Sequence[T], percent: int = 50) -> list[T]:
         """Some of the items, in their order; shrinks to none."""
-        if len(items) > 6:
-            return [item for item in items if self.chance(percent)]
-        # One draw for all: its bits say which.
-        bits = self.below(1 << len(items))
-        return [item for i, item in enumerate(items) if bits >> i & 1]
+        return [item for item in items if self.chance(percent)]

@@ -61,18 +61,14 @@ def _live_refs(jaxpr: Jaxpr, binders_only: bool = False) -> list[Var]:
     }
     made = [] if binders_only else [v for eqn in jaxpr.eqns for v in eqn.outs]
     return [
-        v
-        for v in (*jaxpr.binders, *made)
-        if isinstance(v.type, RefType) and v.id not in consumed
+        v for v in (*jaxpr.binders, *made) if isinstance(v.type, RefType) and v.id not in consumed
     ]
 
 
 def unbound(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
     """Drop an equation whose results are used."""
     used = _used(jaxpr)
-    at = _pick(
-        rng, [i for i, eqn in enumerate(jaxpr.eqns) if any(v.id in used for v in eqn.outs)]
-    )
+    at = _pick(rng, [i for i, eqn in enumerate(jaxpr.eqns) if any(v.id in used for v in eqn.outs)])
     return None if at is None else _replaced(jaxpr, at, None)
 
 
@@ -147,7 +143,7 @@ def other_result_type(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
     if at is None:
         return None
     v = next(v for v in jaxpr.eqns[at].outs if isinstance(v.type, ArrayType))
-    other = Var(v.id, v.type.update(shape=(*v.type.shape, 5)))
+    other = _wider(v)
 
     def renamed(a: Atom) -> Atom:
         return other if isinstance(a, Var) and a.id == v.id else a
@@ -162,14 +158,19 @@ def other_result_type(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
     return jaxpr.replace(eqns=eqns, outs=[*map(renamed, jaxpr.outs)])
 
 
+def _wider(v: Var) -> Var:
+    """The variable at another type: with one more axis."""
+    assert isinstance(v.type, ArrayType)
+    return Var(v.id, v.type.update(shape=(*v.type.shape, 5)))
+
+
 def other_use_type(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
     """Use a variable at another type than it has."""
     arrays = [v for v in jaxpr.binders if isinstance(v.type, ArrayType)]
     if not arrays:
         return None
     v = arrays[int(rng.integers(len(arrays)))]
-    other = Var(v.id, v.type.update(shape=(*v.type.shape, 5)))
-    return jaxpr.replace(outs=[*jaxpr.outs, other])
+    return jaxpr.replace(outs=[*jaxpr.outs, _wider(v)])
 
 
 def wrong_arity(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
@@ -187,10 +188,8 @@ def forgotten_effects(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
 def invented_effects(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
     """Record effects that an equation does not have."""
     zero = ArgIndex(0)
-    invented = Row([Read(zero), Write(zero)])
-    at = _pick(
-        rng, [i for i, eqn in enumerate(jaxpr.eqns) if eqn.ins and eqn.effects != invented]
-    )
+    invented: Row[ArgIndex] = Row([Read(zero), Write(zero)])
+    at = _pick(rng, [i for i, eqn in enumerate(jaxpr.eqns) if eqn.ins and eqn.effects != invented])
     return None if at is None else _replaced(jaxpr, at, jaxpr.eqns[at]._replace(effects=invented))
 
 
@@ -207,7 +206,9 @@ def aliased(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
 def returned_ref(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
     """Give a reference as a result."""
     found = _live_refs(jaxpr)
-    return jaxpr.replace(outs=[*jaxpr.outs, found[int(rng.integers(len(found)))]]) if found else None
+    return (
+        jaxpr.replace(outs=[*jaxpr.outs, found[int(rng.integers(len(found)))]]) if found else None
+    )
 
 
 def _with_local(jaxpr: Jaxpr) -> tuple[Jaxpr, Var]:

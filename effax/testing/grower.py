@@ -45,6 +45,7 @@ class Grower:
         linear: the numbers of what depends linearly on the linear inputs.
         magnitudes: roughly how large the elements may be, by number; 2 where nothing is known.
         used: the numbers of variables that some equation takes.
+        sums: the numbers of references that are only added to.
     """
 
     def __init__(
@@ -59,15 +60,19 @@ class Grower:
         self.b = Builder(types)
         self.choose = choose
         self.features = features
-        self.depth = features.depth if outer is None else outer.depth - 1
-        self.budget = [features.steps] if outer is None else outer.budget
-        self.theme = theme if outer is None else outer.theme
+        self.depth: int = features.depth if outer is None else outer.depth - 1
+        self.budget: list[int] = [features.steps] if outer is None else outer.budget
+        self.theme: int = theme if outer is None else outer.theme
         self.arrays = [v for v in self.b.binders if isinstance(v.type, ArrayType)]
         self.refs = [v for v in self.b.binders if isinstance(v.type, RefType)]
         self.made: set[int] = set()
         self.linear = {v.id for v, flag in zip(self.b.binders, linear, strict=False) if flag}
         self.magnitudes: dict[int, float] = {}
         self.used: set[int] = set()
+        self.sums: set[int] = set()
+        if outer is None:
+            numbers = [r for r in self.refs if r.type.dtype.kind != "b"]
+            self.sums = {r.id for r in numbers if choose.chance(25)}
 
     def emit(self, prim: Primitive, *ins: Atom, magnitude: float | None = None) -> tuple[Var, ...]:
         """Append an equation; its results are in scope."""
@@ -123,16 +128,18 @@ class Grower:
         return self.wider(self.operand()) if min_ndim else self.fixed()
 
     def any_array(self, min_ndim: int = 0) -> Var:
-        """An array of any dtype in scope."""
+        """An array in scope: of floats mostly, else of any dtype."""
+        if self.choose.chance(60):
+            return self.operand(min_ndim)
         found = self.maybe(lambda v: len(v.type.shape) >= min_ndim)
         return self.operand(min_ndim) if found is None else found
 
     def fixed(self, min_ndim: int = 0) -> Var:
         """An array of floats in scope that is not linear."""
         found = self.maybe(
-            lambda v: is_float(v.type.dtype)
-            and v.id not in self.linear
-            and len(v.type.shape) >= min_ndim
+            lambda v: (
+                is_float(v.type.dtype) and v.id not in self.linear and len(v.type.shape) >= min_ndim
+            )
         )
         if found is not None:
             return found
@@ -162,7 +169,8 @@ class Grower:
                 return lit(self.choose.pick((0, 1, 2, 3)), type_)
             case "int":
                 return lit(self.choose.pick((0, 1, 2, 3, -1)), type_)
-        return lit(self.choose.pick((0.5, 1.0, 2.0, -1.0, -0.25, 0.0)), type_)
+            case _:
+                return lit(self.choose.pick((0.5, 1.0, 2.0, -1.0, -0.25, 0.0)), type_)
 
     def companion(self, x: Var, linear: bool | None = None) -> Atom:
         """Something that goes elementwise with ``x``: of its shape, or a scalar.
@@ -174,9 +182,12 @@ class Grower:
         want = self.is_linear(x) if linear is None else linear
         type_ = x.type
         found = self.maybe(
-            lambda v: v.type.dtype == type_.dtype
-            and (v.type.shape == type_.shape or not v.type.shape or not type_.shape)
-            and (v.id in self.linear) == want
+            lambda v: (
+                v.type.dtype == type_.dtype
+                and (v.type.shape == type_.shape or not v.type.shape or not type_.shape)
+                and (v.id in self.linear) == want
+                and v is not x
+            )
         )
         if want:
             return x if found is None else found
@@ -205,9 +216,16 @@ class Grower:
     def integer(self) -> Atom:
         """A scalar to index with."""
         found = self.maybe(lambda v: is_integer(v.type.dtype) and not v.type.shape)
-        if found is None or self.choose.chance(30):
-            return self.literal(self.features.ints[0])
-        return found
+        if found is not None and not self.choose.chance(30):
+            return found
+        if self.choose.chance(60):
+            x = self.maybe(
+                lambda v: is_float(v.type.dtype) and not v.type.shape and v.id not in self.linear
+            )
+            if x is not None:
+                x = self.squashed(x)
+                return self.one(ew.ConvertElementType(self.features.ints[0]), x)
+        return self.literal(self.features.ints[0])
 
     def predicate(self) -> Atom:
         """A boolean scalar."""

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Final
 
-from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
-
-from effax.testing.choices import below_strategy
 from effax.testing.features import Features
 from effax.testing.grower import Grower
 from effax.testing.steps import control, elementwise, index, reduce, refs, shape
@@ -69,7 +65,10 @@ OF_REFS: Final[tuple[tuple[int, Step], ...]] = (
     (2, refs.consume),
 )
 
-OF_CONTROL: Final[dict[str, tuple[int, Callable[[Grower, control.Grow], None]]]] = {
+Holding = Callable[[Grower, control.Grow], object]
+"""A step that appends an equation with programs, and lets these grow."""
+
+OF_CONTROL: Final[dict[str, tuple[int, Holding]]] = {
     "jit": (3, control.jit),
     "cond": (4, control.cond),
     "scan": (6, control.scan),
@@ -81,16 +80,10 @@ def grow(g: Grower, most: int) -> None:
     """Let a program grow by at most so many steps, as far as the budget lasts."""
     table = _table(g.features, g.theme, bool(g.linear), g.depth > 0)
     for taken in range(most):
-        if g.budget[0] <= 0 or not (taken == 0 or g.choose.below(8)):
+        if g.budget[0] <= 0 or not (taken == 0 or g.choose.below(16)):
             return
         g.budget[0] -= 1
-        # Inside of one strategy: Hypothesis can leave a step out as a whole.
-        g.choose.draw(_step(g, table))
-
-
-@st.composite
-def _step(draw: DrawFn, g: Grower, table: tuple[Step, ...]) -> None:
-    table[draw(below_strategy(len(table)))](g)
+        g.choose.pick(table)(g)
 
 
 THEMES: Final[tuple[dict[str, int], ...]] = (
@@ -116,7 +109,7 @@ def _table(features: Features, theme: int, linear: bool, deeper: bool) -> tuple[
         rows["refs"] = [*OF_REFS]
     if deeper:
         rows["control"] = [
-            (weight, partial(step, grow=grow))
+            (weight, _growing(step))
             for weight, step in (OF_CONTROL[name] for name in features.control)
         ]
     focused = _named(features.focus) if features.focus else []
@@ -130,6 +123,10 @@ def _table(features: Features, theme: int, linear: bool, deeper: bool) -> tuple[
     return (*(focused * len(table) if deeper or not deep else []), *table)
 
 
+def _growing(step: Holding) -> Step:
+    return lambda g: step(g, grow)
+
+
 def step_names(linear: bool = False) -> list[str]:
     """The names of all kinds of steps; of those that linear values can take."""
     rows = [*LINEAR, *OF_REFS] if linear else [*LINEAR, *NONLINEAR, *OF_REFS]
@@ -138,7 +135,7 @@ def step_names(linear: bool = False) -> list[str]:
 
 def _named(name: str) -> list[Step]:
     if name in OF_CONTROL:
-        return [partial(OF_CONTROL[name][1], grow=grow)]
+        return [_growing(OF_CONTROL[name][1])]
     return [step for _, step in (*LINEAR, *NONLINEAR, *OF_REFS) if _name(step) == name]
 
 

@@ -18,6 +18,7 @@ from effax.transforms.transpose import Transposed, transpose
 from effax.transforms.vmap import Vmapped, vmap
 from effax.transforms.wants import Want
 
+
 @dataclass(frozen=True)
 class Passes:
     """The passes that laws run; they raise TransformError.
@@ -44,9 +45,7 @@ class Passes:
     discharge_with: Callable[[Jaxpr, RuleBook], Discharged] = field(
         default=lambda jaxpr, book: unwrap(discharge(jaxpr, book))
     )
-    dce: Callable[[Jaxpr, Mask], Dce] = field(
-        default=lambda jaxpr, used: unwrap(dce(jaxpr, used))
-    )
+    dce: Callable[[Jaxpr, Mask], Dce] = field(default=lambda jaxpr, used: unwrap(dce(jaxpr, used)))
     inline: Callable[[Jaxpr], Jaxpr] = field(default=lambda jaxpr: unwrap(inline(jaxpr)))
 
     def jvp(self, jaxpr: Jaxpr, mask: Mask) -> Jvp:

@@ -37,7 +37,7 @@ def law(check: Callable[P, None]) -> Callable[P, None]:
 
 
 def _report(name: str, doc: str | None, given: Mapping[str, object], error: Exception) -> str:
-    equation = (doc or name).split("\n\n", maxsplit=1)[0]
+    equation = (doc or name).split("\n\n", maxsplit=1)[0].removesuffix(".")
     what = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
     return (
         f"a law is broken: {name}\n  {equation}\n\n{indent(what, '  ')}\n\n"

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from effax.ir.dtypes import DType, as_dtype, is_float
-from effax.ir.syntax import Atom, Jaxpr, Var
+from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type, ref_type
 from effax.testing.choices import Choices
 from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
@@ -125,18 +125,26 @@ def programs(
 
 
 def _in_types(choose: Choices, features: Features) -> list[Type]:
-    wanted: list[Type] = [_in_type(choose, features, float_only=True)]
-    for _ in range(choose.pick((1, 2, 0, 3))):
-        wanted.append(_in_type(choose, features))
+    few = _few_shapes(choose)
+    wanted: list[Type] = [_in_type(choose, features, few, float_only=True)]
+    wanted += [_in_type(choose, features, few) for _ in range(choose.pick((1, 2, 0, 3)))]
     if features.refs:
         for _ in range(choose.pick((0, 1, 2, 1))):
-            inner = _in_type(choose, features, float_only=choose.chance(75))
+            inner = _in_type(choose, features, few, float_only=choose.chance(75))
             wanted.insert(choose.below(len(wanted) + 1), ref_type(inner))
     return wanted
 
 
-def _in_type(choose: Choices, features: Features, float_only: bool = False) -> ArrayType:
-    shape = choose.pick(SHAPES)
+def _few_shapes(choose: Choices) -> tuple[Shape, ...]:
+    """The shapes of one program's inputs: few, so that values of one type meet."""
+    shape, other = choose.pick(SHAPES), choose.pick(SHAPES)
+    return (shape, shape, shape, shape[1:], (), other)
+
+
+def _in_type(
+    choose: Choices, features: Features, few: Sequence[Shape], float_only: bool = False
+) -> ArrayType:
+    shape = choose.pick(few)
     floats = features.floats
     dtypes = floats if float_only else (*floats, *floats, *features.ints, as_dtype("bool"))
     dtype = choose.pick(dtypes)
@@ -146,7 +154,7 @@ def _in_type(choose: Choices, features: Features, float_only: bool = False) -> A
 
 def _outs(g: Grower) -> list[Atom]:
     """Most of what nothing uses, and sometimes an input, a literal, or a result twice."""
-    outs: list[Atom] = list(g.leaves()[-5:])
+    outs: list[Atom] = list(g.leaves()[-12:])
     if g.choose.chance(20) and g.arrays:
         outs.append(g.choose.pick(g.arrays))
     if g.choose.chance(5):
@@ -163,22 +171,21 @@ def linear_programs(
     All results are linear. References that are not linear are not written.
     """
     choose = Choices(draw)
-    dtype = features.floats[0]
+    dtype, few = features.floats[0], _few_shapes(choose)
     kinds: list[tuple[Type, bool]] = [
-        (array_type(choose.pick(SHAPES), dtype), True)
-        for _ in range(1 + choose.below(3))
+        (array_type(choose.pick(few), dtype), True) for _ in range(1 + choose.below(3))
     ]
-    kinds += [(_in_type(choose, features), False) for _ in range(choose.below(3))]
+    kinds += [(_in_type(choose, features, few), False) for _ in range(choose.below(3))]
     if features.refs:
         kinds += [
-            (ref_type(array_type(choose.pick(SHAPES), dtype)), True)
+            (ref_type(array_type(choose.pick(few), dtype)), True)
             for _ in range(choose.pick((0, 1, 2)))
         ]
     wanted, linear = zip(*kinds, strict=True)
     g = Grower(choose, features, wanted, linear, theme=choose.below(len(THEMES)))
     grow(g, steps)
     consume_rest(g)
-    outs = [v for v in g.leaves() if g.is_linear(v) and is_float(v.type.dtype)][-4:]
+    outs = [v for v in g.leaves() if g.is_linear(v) and is_float(v.type.dtype)][-8:]
     if choose.chance(20):
         outs += [v for v in g.b.binders if g.is_linear(v) and isinstance(v.type, ArrayType)][:1]
     return g.finish(outs), linear
@@ -191,8 +198,3 @@ def compositions(draw: DrawFn, features: Features = SMOOTH) -> tuple[Jaxpr, Jaxp
     refs = [t for t in first.in_types if not isinstance(t, ArrayType)]
     second = draw(programs(features, in_types=(*first.out_types, *refs), steps=4))
     return first, second
-
-
-def is_local(v: Var) -> bool:
-    """Whether the variable is an array."""
-    return isinstance(v.type, ArrayType)

@@ -54,7 +54,9 @@ def test_adjoint(step: str, data: st.DataObject, seed: int) -> None:
     laws.transpose_is_adjoint(*program, seed)
 
 
-@pytest.mark.parametrize("step", ["refs.get", "refs.swap", "refs.addupdate", "scan", "while", "cond"])
+@pytest.mark.parametrize(
+    "step", ["refs.get", "refs.swap", "refs.addupdate", "scan", "while", "cond"]
+)
 @given(st.data(), seeds)
 def test_discharge(step: str, data: st.DataObject, seed: int) -> None:
     """discharge(f)(x, contents) = (f(x), final contents)"""

@@ -162,10 +162,13 @@ def _central(
     if any(not np.allclose(x, y, rtol=1e-5, atol=1e-5) for x, y in pairs):
         return None
     # Richardson: the error of a central difference is of second order.
-    outs, contents = ([(4 * f - c) / 3 for c, f in group] for group in (
-        list(zip(coarse.outs, fine.outs, strict=True)),
-        list(zip(coarse.contents, fine.contents, strict=True)),
-    ))
+    outs, contents = (
+        [(4 * f - c) / 3 for c, f in group]
+        for group in (
+            list(zip(coarse.outs, fine.outs, strict=True)),
+            list(zip(coarse.contents, fine.contents, strict=True)),
+        )
+    )
     return Outcome(outs, contents)
 
 

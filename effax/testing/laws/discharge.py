@@ -21,7 +21,7 @@ def mentions_refs(jaxpr: Jaxpr) -> bool:
 def discharge_is_observationally_equal(
     jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
 ) -> None:
-    """discharge(f)(x, contents) = (f(x), final contents); no reference is left"""
+    """discharge(f)(x, contents) = (f(x), final contents); no reference is left."""
     passes = passes or Passes()
     done = passes.discharge(jaxpr)
     assert not mentions_refs(done.jaxpr), f"a reference is left:\n{done.jaxpr}"
@@ -39,8 +39,7 @@ def discharge_is_observationally_equal(
 
 @law
 def discharge_of_pure_is_the_same(jaxpr: Jaxpr, passes: Passes | None = None) -> None:
-    """discharge(f) is f, the same object, where f mentions no reference; so discharge is
-    idempotent"""
+    """discharge(f) is f, the same object, where f mentions no reference; it is idempotent."""
     passes = passes or Passes()
     done = passes.discharge(jaxpr)
     if not mentions_refs(jaxpr):

@@ -10,7 +10,7 @@ import numpy as np
 from effax.ir.build import Builder
 from effax.ir.evaluate import evaluate
 from effax.ir.primitive import Value
-from effax.ir.syntax import Atom, Jaxpr, Var
+from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.testing.laws.derivative import directional
 from effax.testing.passes import Passes
@@ -73,9 +73,7 @@ def push(
     rest = iter(moved)
     final = [next(rest) if has else None for has in mask]
     values = Outcome(results[:n], contents_of(jaxpr.in_types, held))
-    contents = [
-        x for x, t in zip(final, jaxpr.in_types, strict=True) if isinstance(t, RefType)
-    ]
+    contents = [x for x, t in zip(final, jaxpr.in_types, strict=True) if isinstance(t, RefType)]
     return Pushed(values, outs, contents)
 
 
@@ -96,7 +94,7 @@ def _all(pushed: Pushed) -> list[Value | None]:
 
 @law
 def jvp_keeps_values(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
-    """jvp(f)(x, t) = (f(x), ...): results, references, and the order of what is done to them"""
+    """jvp(f)(x, t) = (f(x), ...): results, references, and the order of what is done to them."""
     passes = passes or Passes()
     inputs = random_inputs(jaxpr.in_types, seed)
     tangents = random_tangents(jaxpr.in_types, differentiated(jaxpr.in_types, seed), seed)
@@ -105,7 +103,7 @@ def jvp_keeps_values(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) 
 
 @law
 def jvp_is_linear(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
-    """df(x)(a·s + b·t) = a·df(x)(s) + b·df(x)(t)"""
+    """df(x)(a·s + b·t) = a·df(x)(s) + b·df(x)(t)."""
     passes = passes or Passes()
     inputs = random_inputs(jaxpr.in_types, seed)
     mask = differentiated(jaxpr.in_types, seed)
@@ -126,7 +124,7 @@ def jvp_is_linear(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> 
 
 @law
 def jvp_is_the_derivative(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
-    """df(x)(t) = lim (f(x + h·t) - f(x))/h, of results and of final contents"""
+    """df(x)(t) = lim (f(x + h·t) - f(x))/h, of results and of final contents."""
     passes = passes or Passes()
     inputs = random_inputs(jaxpr.in_types, seed)
     tangents = random_tangents(jaxpr.in_types, differentiated(jaxpr.in_types, seed), seed)
@@ -148,7 +146,7 @@ def composed(first: Jaxpr, second: Jaxpr) -> Jaxpr:
 def jvp_has_the_chain_rule(
     first: Jaxpr, second: Jaxpr, seed: int = 0, passes: Passes | None = None
 ) -> None:
-    """d(g∘f)(x) = dg(f(x))∘df(x); the second program takes results and references of the first"""
+    """d(g∘f)(x) = dg(f(x))∘df(x); the second program takes results and references of the first."""
     passes = passes or Passes()
     inputs = random_inputs(first.in_types, seed)
     tangents = random_tangents(first.in_types, differentiated(first.in_types, seed), seed)
@@ -161,8 +159,3 @@ def jvp_has_the_chain_rule(
     assert len(refs) == len(whole.contents)
     check_all("final content of reference", rest.values.contents, whole.values.contents)
     check_tangents(rest.contents, whole.contents)
-
-
-def is_array(v: Var) -> bool:
-    """Whether the variable is an array."""
-    return not isinstance(v.type, RefType)

@@ -26,7 +26,7 @@ def known_inputs(jaxpr: Jaxpr, seed: int) -> Mask:
 
 @law
 def partial_eval_recomposes(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
-    """unknown(residuals(known(x)), y) = f(x, y): results, references, types, order of effects"""
+    """unknown(residuals(known(x)), y) = f(x, y): results, references, types, order of effects."""
     passes = passes or Passes()
     known = known_inputs(jaxpr, seed)
     rng = np.random.default_rng([seed, 4])
@@ -59,8 +59,7 @@ def partial_eval_recomposes(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None =
 def partial_eval_of_all_or_nothing(
     jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
 ) -> None:
-    """All inputs known: nothing is left for the unknown half. None known: it does everything
-    that any input decides."""
+    """All known: nothing is left for the unknown half. None known: the known half has no effect."""
     passes = passes or Passes()
     made = passes.partial_eval(jaxpr, (True,) * len(jaxpr.binders))
     assert not made.unknown.eqns, f"all is known, and this is left:\n{made.unknown}"

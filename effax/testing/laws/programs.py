@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @law
 def check_accepts(jaxpr: Jaxpr) -> None:
-    """check(f) = f for a program that is well typed by construction"""
+    """check(f) = f for a program that is well typed by construction."""
     assert_valid(jaxpr)
 
 
@@ -45,7 +45,7 @@ def assert_valid(jaxpr: Jaxpr) -> None:
 
 @law
 def check_rejects(jaxpr: Jaxpr, seed: int = 0) -> None:
-    """A valid program with a fault put into it, at any depth, is rejected for that kind of fault"""
+    """check(f with a fault put into it, at any depth) = that kind of fault."""
     for i, (kind, mutation) in enumerate(MUTATIONS):
         made = mutated(jaxpr, mutation, np.random.default_rng([seed, i]))
         if made is None:
@@ -60,7 +60,7 @@ def check_rejects(jaxpr: Jaxpr, seed: int = 0) -> None:
 
 @law
 def parse_inverts_print(jaxpr: Jaxpr) -> None:
-    """parse(str(f)) = f, effects included; str(parse(str(f))) = str(f)"""
+    """parse(str(f)) = f, effects included; str(parse(str(f))) = str(f)."""
     numbered = renumbered(jaxpr)
     again = parse(str(numbered))
     assert again == numbered, f"parsed, the program is another one:\n{again}"
@@ -70,7 +70,7 @@ def parse_inverts_print(jaxpr: Jaxpr) -> None:
 
 @law
 def equality_is_structural(jaxpr: Jaxpr) -> None:
-    """A copy is equal and has the same hash; a renumbered program is equal up to names"""
+    """A copy is equal and has the same hash; a renumbered program is equal up to names."""
     copy = pickle.loads(pickle.dumps(jaxpr))
     assert copy == jaxpr and hash(copy) == hash(jaxpr)
     assert alpha_eq(copy, jaxpr)
@@ -88,7 +88,7 @@ def caches() -> Iterator[Callable[[], None]]:
 
 @law
 def passes_are_pure(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
-    """A pass of a valid program is valid, leaves its input as it was, and gives equals for equals
+    """p(f) is valid, f is as it was, and f = g => p(f) = p(g).
 
     The second run is of a copy, with all caches emptied.
     """
@@ -127,7 +127,7 @@ def _programs(made: object) -> list[Jaxpr]:
 
 @law
 def lowering_agrees_with_evaluation(jaxpr: Jaxpr, seed: int = 0) -> None:
-    """compile(f)(x) = evaluate(f)(x), and the same is left in every reference"""
+    """compile(f)(x) = evaluate(f)(x), and the same is left in every reference."""
     # The front half of the library does not need XLA; this law does.
     from effax.lowering import xla
     from effax.lowering.program import compile_program, run_program

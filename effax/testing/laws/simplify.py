@@ -45,7 +45,7 @@ def simplifies(
     jaxpr: Jaxpr,
     seed: int = 0,
 ) -> None:
-    """p(f) = f in all that is observed, p(p(f)) = p(f), |p(f)| <= |f|
+    """p(f) = f in all that is observed, p(p(f)) = p(f), |p(f)| <= |f|.
 
     Args:
         simplify: the pass.
@@ -72,7 +72,7 @@ def used_results(jaxpr: Jaxpr, seed: int) -> Mask:
 
 @law
 def dce_keeps_what_is_observed(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
-    """dce(f, used) = f on the used results and on every reference; idempotent, never larger"""
+    """dce(f, used) = f on the used results and on every reference; idempotent, never larger."""
     passes = passes or Passes()
     used = used_results(jaxpr, seed)
     made, used_ins = passes.dce(jaxpr, used)
@@ -100,6 +100,6 @@ def _check_unused_do_not_matter(
 def inline_keeps_what_is_observed(
     jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
 ) -> None:
-    """inline(f) = f in all that is observed; idempotent, never larger"""
+    """inline(f) = f in all that is observed; idempotent, never larger."""
     passes = passes or Passes()
     check_simplifies(passes.inline, jaxpr, seed)

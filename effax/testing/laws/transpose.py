@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,10 +18,8 @@ from effax.testing.values import (
     Differs,
     Outcome,
     check_all,
-    check_outcomes,
     random_inputs,
     random_value,
-    run,
     tolerance,
 )
 from effax.transforms.spread import Mask
@@ -34,12 +31,6 @@ from effax.transforms.wants import (
     Threaded,
     Want,
 )
-
-
-class Pulled(NamedTuple):
-    """What a transposed program gives: one cotangent an input; None: not linear, or not asked."""
-
-    cts: list[Value | None]
 
 
 def full_wants(jaxpr: Jaxpr, linear: Mask) -> list[Want]:
@@ -72,9 +63,7 @@ def pull(
         One cotangent an input, or what its gradient reference holds in the end.
     """
     made = passes.transpose(jaxpr, wants)
-    fixed = [
-        np.array(x) for x, w in zip(inputs, wants, strict=True) if isinstance(w, NonLinear)
-    ]
+    fixed = [np.array(x) for x, w in zip(inputs, wants, strict=True) if isinstance(w, NonLinear)]
     held = [None if x is None else np.array(x) for x in buffers]
     results = evaluate(made.jaxpr, [*fixed, *(x for x in held if x is not None), *outs])
     given = (np.array(x) for x in results)
@@ -127,7 +116,7 @@ def linear_refs(jaxpr: Jaxpr, linear: Mask) -> list[int]:
 def transpose_is_adjoint(
     jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
 ) -> None:
-    """<ct, f(x)> = <transpose(f)(ct), x>, where x and f(x) include what references hold"""
+    """<ct, f(x)> = <transpose(f)(ct), x>, where x and f(x) include what references hold."""
     passes = passes or Passes()
     inputs = random_inputs(jaxpr.in_types, seed)
     after = run_all(jaxpr, inputs)
@@ -139,9 +128,7 @@ def transpose_is_adjoint(
     buffers = [finals.get(i) for i in range(len(inputs))]
     found = pull(passes, jaxpr, full_wants(jaxpr, linear), inputs, cts, buffers)
     floats = [y for y, t in zip(after.outs, jaxpr.out_types, strict=True) if is_inexact(t)]
-    left = inner_product(
-        [*cts, *finals.values()], [*floats, *(after.contents[i] for i in refs)]
-    )
+    left = inner_product([*cts, *finals.values()], [*floats, *(after.contents[i] for i in refs)])
     given = [x if has else None for x, has in zip(inputs, linear, strict=True)]
     check_products(left, inner_product(found, given))
 
@@ -157,7 +144,7 @@ def run_all(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:
 def transpose_is_its_own_inverse(
     jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
 ) -> None:
-    """transpose(transpose(f)) = f"""
+    """transpose(transpose(f)) = f."""
     passes = passes or Passes()
     once = passes.transpose(jaxpr, full_wants(jaxpr, linear))
     n_fixed = linear.count(False)
@@ -196,7 +183,7 @@ def _present(values: Sequence[Value | None]) -> list[Value]:
 def transpose_adds_into_references(
     jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
 ) -> None:
-    """With GradRef a reference ends with what it held, plus the result of GradValue"""
+    """With GradRef a reference ends with what it held, plus the result of GradValue."""
     passes = passes or Passes()
     inputs = random_inputs(jaxpr.in_types, seed)
     cts = random_cotangents(jaxpr.out_types, seed)
@@ -225,7 +212,7 @@ def transpose_adds_into_references(
 def transpose_leaves_out_what_nobody_wants(
     jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
 ) -> None:
-    """With DontWant for some inputs the other cotangents stay as they are, and no work is added"""
+    """With DontWant for some inputs the other cotangents stay as they are, and no work is added."""
     passes = passes or Passes()
     inputs = random_inputs(jaxpr.in_types, seed)
     cts = random_cotangents(jaxpr.out_types, seed)
@@ -255,7 +242,7 @@ def transpose_leaves_out_what_nobody_wants(
 
 @law
 def vjp_is_adjoint_to_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
-    """<ct, df(x)(t)> = <vjp(f)(x)(ct), t>: jvp, then partial_eval, then transpose"""
+    """<ct, df(x)(t)> = <vjp(f)(x)(ct), t>: jvp, then partial_eval, then transpose."""
     passes = passes or Passes()
     types = jaxpr.in_types
     mask = differentiated(types, seed)
@@ -287,9 +274,7 @@ def vjp_is_adjoint_to_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = N
         buffers[i] = ct
     given = [*fixed, *moved]
     found = pull(passes, linear, full_wants(linear, is_linear), given, cts, buffers)
-    contents = [
-        x for x, t in zip(pushed.contents, _ref_types(types), strict=True) if is_inexact(t)
-    ]
+    contents = [x for x, t in zip(pushed.contents, _ref_types(types), strict=True) if is_inexact(t)]
     left = inner_product([*cts, *finals], [*(pushed.outs[j] for j in reached), *contents])
     check_products(left, inner_product(found[len(fixed) :], moved))
 
@@ -300,8 +285,3 @@ def _where(mask: Sequence[bool]) -> list[int]:
 
 def _ref_types(types: Sequence[Type]) -> list[Type]:
     return [t for t in types if isinstance(t, RefType)]
-
-
-def check_same_observations(first: Jaxpr, second: Jaxpr, inputs: Sequence[Value]) -> None:
-    """Raise Differs unless two programs do the same on these inputs."""
-    check_outcomes(run(first, inputs), run(second, inputs))

@@ -13,6 +13,7 @@ from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type
 from effax.testing.laws.jvp import differentiated, random_tangents
+from effax.testing.laws.transpose import full_wants
 from effax.testing.passes import Passes
 from effax.testing.report import law
 from effax.testing.values import (
@@ -23,7 +24,6 @@ from effax.testing.values import (
     random_inputs,
     run,
 )
-from effax.testing.laws.transpose import full_wants
 from effax.transforms.lanes import with_axis
 from effax.transforms.spread import Mask
 from effax.transforms.wants import GradValue
@@ -53,9 +53,7 @@ def random_batch(jaxpr: Jaxpr, seed: int, front: bool = False) -> Batch:
     """
     rng = np.random.default_rng([seed, 2])
     size = 2 if seed == 0 else int(rng.choice([2, 3, 1, 0], p=[0.4, 0.4, 0.15, 0.05]))
-    axes = tuple(
-        _axis(rng, jaxpr, i, front or seed == 0, seed) for i in range(len(jaxpr.binders))
-    )
+    axes = tuple(_axis(rng, jaxpr, i, front or seed == 0, seed) for i in range(len(jaxpr.binders)))
     types = [
         t if axis is None else with_axis(t, size, axis)
         for t, axis in zip(jaxpr.in_types, axes, strict=True)
@@ -63,11 +61,10 @@ def random_batch(jaxpr: Jaxpr, seed: int, front: bool = False) -> Batch:
     return Batch(size, axes, random_inputs(types, seed))
 
 
-def _axis(
-    rng: np.random.Generator, jaxpr: Jaxpr, index: int, front: bool, seed: int
-) -> int | None:
+def _axis(rng: np.random.Generator, jaxpr: Jaxpr, index: int, front: bool, seed: int) -> int | None:
     type_ = jaxpr.in_types[index]
-    share, axis = rng.integers(0, 3) == 0, int(rng.integers(0, len(type_.shape) + 1))
+    often = isinstance(type_, RefType)
+    share, axis = rng.integers(0, 3) <= often, int(rng.integers(0, len(type_.shape) + 1))
     kinds = {type(e) for e in jaxpr.effects.on(ArgIndex(index))}
     may_share = not isinstance(type_, RefType) or kinds in (set(), {Read}, {Accum})
     if share and may_share and seed:
@@ -102,7 +99,7 @@ def stacked(jaxpr: Jaxpr, batch: Batch) -> Outcome:
 
 @law
 def vmap_is_stacking(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
-    """vmap(f)(xs) = stack(f(x) for x in xs), and each lane's references"""
+    """vmap(f)(xs) = stack(f(x) for x in xs), and each lane's references."""
     passes = passes or Passes()
     batch = random_batch(jaxpr, seed)
     made = passes.vmap(jaxpr, batch.size, batch.axes).jaxpr
@@ -111,7 +108,7 @@ def vmap_is_stacking(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) 
 
 @law
 def vmap_commutes_with_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
-    """jvp(vmap(f)) = vmap(jvp(f))"""
+    """jvp(vmap(f)) = vmap(jvp(f))."""
     passes = passes or Passes()
     batch = random_batch(jaxpr, seed)
     mask = differentiated(jaxpr.in_types, seed)
@@ -136,7 +133,7 @@ def vmap_commutes_with_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = 
 def vmap_commutes_with_transpose(
     jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
 ) -> None:
-    """transpose(vmap(f)) = vmap(transpose(f)), lane by lane"""
+    """transpose(vmap(f)) = vmap(transpose(f)), lane by lane."""
     passes = passes or Passes()
     batch = random_batch(jaxpr, seed, front=True)
     # What is linear is batched: else its cotangent would be a sum over the lanes.
@@ -173,10 +170,8 @@ def _filled(types: Sequence[Type], present: Mask, values: Sequence[Value]) -> li
 
 
 @law
-def vmap_commutes_with_discharge(
-    jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
-) -> None:
-    """discharge(vmap(f)) = vmap(discharge(f))"""
+def vmap_commutes_with_discharge(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+    """discharge(vmap(f)) = vmap(discharge(f))."""
     passes = passes or Passes()
     # What is added to a shared reference is summed over the lanes; shared contents are values.
     batch = random_batch(jaxpr, seed, front=True)

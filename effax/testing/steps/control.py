@@ -7,11 +7,15 @@ from math import prod
 
 from effax.ir.build import lit
 from effax.ir.dtypes import INT32, is_float
+from effax.ir.indexing import whole
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.control import Cond, Jit, Scan, While, element_type
+from effax.ir.prims.reduce import ReduceSum
+from effax.ir.prims.refs import AddUpdate, Get
+from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
-from effax.ir.types import ArrayType, RefType, Type, array_type
+from effax.ir.types import ArrayType, Type, array_type
 from effax.testing.grower import MAX_ELEMENTS, Grower
 from effax.testing.steps import refs
 
@@ -20,24 +24,45 @@ Grow = Callable[[Grower, int], None]
 
 COUNTER = array_type((), INT32)
 
+OF_REFS = 1
+"""The theme of programs that use references often."""
+
 
 def _arguments(g: Grower, most: int, accept: Callable[[Var], bool] = lambda v: True) -> list[Var]:
     """Some arrays in scope; one may come twice."""
     found = [v for v in g.arrays if accept(v)]
-    if not found:
-        return []
-    return [g.choose.pick(found) for _ in range(g.choose.below(most + 1))]
+    args: list[Var] = []
+    for _ in range(g.choose.below(most + 1) if found else 0):
+        others = [v for v in found if v not in args]
+        args.append(g.choose.pick(others if others and not g.choose.chance(20) else found))
+    return args
 
 
 def _references(g: Grower, accept: Callable[[Var], bool] = lambda v: True) -> list[Var]:
     """Some references in scope, each once."""
-    return g.choose.subset([r for r in g.refs if accept(r)][:3], 60)
+    if g.features.refs and not g.refs and g.choose.chance(40):
+        refs.new(g)
+    return g.choose.subset([r for r in g.refs if accept(r)][:3], 75)
 
 
 def _inside(g: Grower, types: Sequence[Type], ins: Sequence[Var | None]) -> Grower:
     """A program to be held, on arguments of these types; what is linear outside is so inside."""
     linear = [v is not None and g.is_linear(v) for v in ins]
-    return Grower(g.choose, g.features, types, linear, outer=g)
+    inner = Grower(g.choose, g.features, types, linear, outer=g)
+    if inner.refs:
+        inner.theme = OF_REFS
+        inner.sums = {
+            w.id for v, w in zip(ins, inner.b.binders, strict=True) if v and v.id in g.sums
+        }
+    return inner
+
+
+def _fill(g: Grower, grow: Grow, most: int) -> None:
+    """Let a held program grow, and do something to the references that it is given."""
+    grow(g, most)
+    if any(r in g.refs for r in g.b.binders) and g.choose.chance(50):
+        g.choose.pick((refs.addupdate, refs.swap))(g)
+    refs.consume_rest(g)
 
 
 def _result(g: Grower, type_: ArrayType, linear: bool) -> Atom:
@@ -76,9 +101,8 @@ def jit(g: Grower, grow: Grow) -> None:
     """A call."""
     ins = [*_references(g), *_arguments(g, 3)]
     inner = _inside(g, [v.type for v in ins], ins)
-    grow(inner, 3)
-    refs.consume_rest(inner)
-    outs = _results(inner, 3)
+    _fill(inner, grow, 3)
+    outs = [] if inner.refs and g.choose.chance(25) else _results(inner, 3)
     _call(g, Jit(inner.finish(outs), "f"), ins, [inner.is_linear(v) for v in outs])
 
 
@@ -93,15 +117,13 @@ def cond(g: Grower, grow: Grow) -> None:
     ins = [*_references(g), *_arguments(g, 3)]
     types = [v.type for v in ins]
     first = _inside(g, types, ins)
-    grow(first, 2)
-    refs.consume_rest(first)
+    _fill(first, grow, 2)
     outs = [v for v in _results(first, 2) if isinstance(v.type, ArrayType)]
     flags = [first.is_linear(v) for v in outs]
     branches = [first.finish(outs)]
     for _ in range(count - 1):
         branch = _inside(g, types, ins)
-        grow(branch, 2)
-        refs.consume_rest(branch)
+        _fill(branch, grow, 2)
         made = [_result(branch, _array(v), flag) for v, flag in zip(outs, flags, strict=True)]
         branches.append(branch.finish(made))
     _call(g, Cond(tuple(branches)), [which, *ins], flags)
@@ -115,8 +137,7 @@ def scan(g: Grower, grow: Grow) -> None:
     ins = [*consts, *carry, *xs]
     types = [*(v.type for v in (*consts, *carry)), *(element_type(v.type) for v in xs)]
     inner = _inside(g, types, ins)
-    grow(inner, 3)
-    refs.consume_rest(inner)
+    _fill(inner, grow, 3)
     flags = [g.is_linear(v) for v in carry]
     fed = [_result(inner, _array(v), flag) for v, flag in zip(carry, flags, strict=True)]
     ys = _results(inner, 2, MAX_ELEMENTS // max(length, 1))
@@ -147,12 +168,13 @@ def loop(g: Grower, grow: Grow) -> None:
     carry = _arguments(g, 2, lambda v: not g.is_linear(v))
     types = [*(v.type for v in consts), COUNTER, *(v.type for v in carry)]
     ins: list[Var | None] = [*consts, None, *carry]
-    trips = g.choose.pick((2, 1, 3, 0))
-    test = _condition(_inside(g, types, ins), len(consts), trips, grow)
+    trips = g.choose.pick((2, 3, 4, 1, 0))
+    test, read = _condition(_inside(g, types, ins), len(consts), trips, grow)
     body = _inside(g, types, ins)
     count = body.b.binders[len(consts)]
-    grow(body, 3)
-    refs.consume_rest(body)
+    _fill(body, grow, 3)
+    if read is not None and g.choose.chance(80):
+        _increase(body, body.b.binders[read])
     fed = [_result(body, _array(v), False) for v in carry]
     count = body.one(ew.Add(), count, lit(1, COUNTER))
     prim = While(test, body.finish([count, *fed]), len(consts))
@@ -160,23 +182,49 @@ def loop(g: Grower, grow: Grow) -> None:
     _call(g, prim, start, [False] * (1 + len(carry)))
 
 
-def _condition(g: Grower, at: int, trips: int, grow: Grow) -> Jaxpr:
-    """The counter is small; sometimes something else holds too."""
+def _condition(g: Grower, at: int, trips: int, grow: Grow) -> tuple[Jaxpr, int | None]:
+    """The counter is small; sometimes something else holds too.
+
+    Gives the input too that is a reference on whose contents it depends, if there is one.
+    """
     count = g.b.binders[at]
     if g.choose.chance(40):
         grow(g, 2)
-    refs.consume_rest(g)
+    held = [
+        i
+        for i, v in enumerate(g.b.binders)
+        if v in g.refs and is_float(v.type.dtype) and v.id not in g.sums
+    ]
+    read: int | None = None
+    also: Atom | None = None
+    if held and g.choose.chance(65):
+        read = g.choose.pick(held)
+        also = _is_small(g, g.b.binders[read])
+    elif g.choose.chance(40):
+        also = g.predicate()
     more = g.one(ew.Lt(), count, lit(trips, COUNTER))
-    if g.choose.chance(30):
-        more = g.one(ew.And(), more, g.predicate())
-    return g.finish([more])
+    if also is not None:
+        more = g.one(ew.And(), more, also)
+    refs.consume_rest(g)
+    return g.finish([more]), read
+
+
+def _is_small(g: Grower, ref: Var) -> Atom:
+    """Whether what a reference holds sums up to little."""
+    shape = ref.type.shape
+    x = g.one(Get(whole(shape)), ref)
+    total = g.one(ReduceSum(tuple(range(len(shape)))), x) if shape else x
+    return g.one(ew.Lt(), total, g.literal(total.type.dtype))
+
+
+def _increase(g: Grower, ref: Var) -> None:
+    """Add to what a reference holds."""
+    number: Atom = g.literal(ref.type.dtype, 1.0)
+    if ref.type.shape:
+        number = g.one(BroadcastInDim(ref.type.shape, ()), number)
+    g.emit(AddUpdate(whole(ref.type.shape)), ref, number)
 
 
 def _array(v: Var) -> ArrayType:
     assert isinstance(v.type, ArrayType)
     return v.type
-
-
-def holds_ref(types: Sequence[Type]) -> bool:
-    """Whether a reference is among the types."""
-    return any(isinstance(t, RefType) for t in types)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from effax.ir.dtypes import family, is_float, is_integer
+from effax.ir.dtypes import family, is_integer
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Atom, Var
@@ -231,8 +231,3 @@ def convert(g: Grower) -> None:
 def swapped(g: Grower, x: Atom, y: Atom) -> tuple[Atom, Atom]:
     """Two operands in one order or the other."""
     return (y, x) if g.choose.chance(30) else (x, y)
-
-
-def is_floating(v: Var) -> bool:
-    """Whether the array holds floats."""
-    return is_float(v.type.dtype)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from effax.ir.dtypes import is_integer
+from effax.ir.dtypes import is_float, is_integer
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, indexed_shape
+from effax.ir.prims import elementwise as ew
 from effax.ir.prims import index as p
 from effax.ir.prims.shape import Iota
 from effax.ir.syntax import Atom, Var
@@ -31,7 +32,7 @@ def indexer(g: Grower, shape: Shape) -> tuple[Indexer, list[Atom]]:
 
 
 def _dim(g: Grower, n: int, picked: list[Shape]) -> tuple[Dim, Atom | None]:
-    kind = g.choose.below(8) if n else 0
+    kind = g.choose.below(10) if n else 0
     match kind:
         case 3 | 4:
             return Pick(g.choose.below(n)), None
@@ -41,7 +42,7 @@ def _dim(g: Grower, n: int, picked: list[Shape]) -> tuple[Dim, Atom | None]:
             size = 1 + g.choose.below(min(n, 2))
             step = g.choose.pick((1, 1, -1))
             return Span(None, size, step), g.integer()
-        case 7:
+        case 7 | 8 | 9:
             return Pick(None), _positions(g, picked)
         case 2:
             return Pick(None), g.integer()
@@ -58,7 +59,7 @@ def _static_span(g: Grower, n: int) -> Span:
 
 
 def _positions(g: Grower, picked: list[Shape]) -> Atom:
-    """An array of positions that goes with what is picked already."""
+    """An array of positions that goes with what is picked already: in order, repeated, or out."""
 
     def fits(v: Var) -> bool:
         if not is_integer(v.type.dtype) or not 1 <= len(v.type.shape) <= 2:
@@ -74,7 +75,18 @@ def _positions(g: Grower, picked: list[Shape]) -> Atom:
         return found
     if any(len(shape) > 0 for shape in picked):
         return g.integer()
-    return g.one(Iota(g.features.ints[0], (2,), 0))
+    if g.choose.chance(50):
+        x = g.maybe(lambda v: is_float(v.type.dtype) and v.type.shape in ((2,), (3,), (1,)))
+        if x is not None and not g.is_linear(x):
+            return g.one(ew.ConvertElementType(g.features.ints[0]), g.squashed(x))
+    counted = g.one(Iota(g.features.ints[0], (2 + g.choose.below(2),), 0))
+    match g.choose.below(4):
+        case 2:
+            return g.one(ew.ShiftRightLogical(), counted, g.literal(counted.type.dtype, 1))
+        case 3:
+            return g.one(ew.Sub(), counted, g.literal(counted.type.dtype, 1))
+        case _:
+            return counted
 
 
 def gather(g: Grower) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from effax.ir.dtypes import family, is_float
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims import reduce as p
 from effax.ir.syntax import Atom, Var
+from effax.ir.types import ArrayType
 from effax.testing.grower import MAX_ELEMENTS, Grower
 from effax.testing.steps.shape import is_real
 
@@ -134,8 +134,8 @@ def dot(g: Grower) -> None:
     g.squashed(g.one(p.DotGeneral(numbers), x, y, magnitude=magnitude))
 
 
-def _plain(x: Var) -> p.ArrayType:
-    assert isinstance(x.type, p.ArrayType)
+def _plain(x: Var) -> ArrayType:
+    assert isinstance(x.type, ArrayType)
     return x.type.strong()
 
 
@@ -159,8 +159,3 @@ def _dimension_numbers(
     lc, rc = (tuple(pair[i] for pair in contract) for i in (0, 1))
     lb, rb = (tuple(pair[i] for pair in batch) for i in (0, 1))
     return ((lc, rc), (lb, rb))
-
-
-def is_float_array(v: Var) -> bool:
-    """Whether the variable is an array of floats with at least one axis."""
-    return is_float(v.type.dtype) and len(v.type.shape) > 0 and family(v.type.dtype) == "float"

@@ -6,14 +6,15 @@ from effax.ir.dtypes import is_float
 from effax.ir.indexing import whole
 from effax.ir.prims import refs as p
 from effax.ir.syntax import Atom, Var
-from effax.ir.types import ArrayType, RefType
+from effax.ir.types import ArrayType
 from effax.testing.grower import LARGE, Grower
 from effax.testing.steps.index import fits, indexer, part_type
 
 
-def _ref(g: Grower) -> Var:
+def _ref(g: Grower, only_added: bool = False) -> Var:
     """A reference in scope; a new one where there is none."""
-    return g.choose.pick(g.refs) if g.refs else new(g)
+    found = [r for r in g.refs if only_added or r.id not in g.sums]
+    return g.choose.pick(found) if found else new(g)
 
 
 def new(g: Grower) -> Var:
@@ -60,7 +61,7 @@ def swap(g: Grower) -> None:
 
 def addupdate(g: Grower) -> None:
     """An accumulation."""
-    ref = _ref(g)
+    ref = _ref(g, only_added=True)
     if ref.type.dtype.kind == "b":
         get(g)
         return
@@ -90,14 +91,11 @@ def consume_rest(g: Grower) -> None:
                 g.consume(ref, p.Freeze())
             case 2:
                 g.consume(ref, p.FreeRef())
+            case _:
+                pass
 
 
 def _moderate(g: Grower, value: Atom) -> Atom:
     if not isinstance(value, Var) or not is_float(value.type.dtype):
         return value
     return g.squashed(value) if g.magnitude(value) > 8 else value
-
-
-def is_ref(v: Var) -> bool:
-    """Whether the variable is a reference."""
-    return isinstance(v.type, RefType)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
-from effax.ir.dtypes import family
+from effax.ir.dtypes import family, is_float
 from effax.ir.prims import shape as p
+from effax.ir.prims.elementwise import Neg
 from effax.ir.syntax import Atom, Var
 from effax.ir.types import ArrayType, Shape
 from effax.testing.grower import MAX_ELEMENTS, Grower
@@ -45,6 +46,9 @@ def broadcast(g: Grower) -> None:
 def transpose(g: Grower) -> None:
     """The axes in another order."""
     x = g.any_array(2)
+    if len(x.type.shape) == 2 and prod(x.type.shape) <= 12 and g.choose.chance(50):
+        # Of two axes there is one order beside their own, which is its own inverse.
+        x = g.wider(x)
     axes = list(range(len(x.type.shape)))
     order = []
     while axes:
@@ -76,13 +80,19 @@ def concatenate(g: Grower) -> None:
             and len(other) == len(shape)
             and all(i == axis or n == m for i, (n, m) in enumerate(zip(shape, other, strict=True)))
             and g.is_linear(v) == g.is_linear(x)
+            and v is not x
         )
 
-    others = [g.maybe(fits) or x for _ in range(1 + g.choose.chance(20))]
+    others = [g.maybe(fits) or _varied(g, x) for _ in range(1 + g.choose.chance(20))]
     if prod(shape) + sum(prod(v.type.shape) for v in others) > MAX_ELEMENTS:
         others = []
     parts = [x, *others]
     g.one(p.Concatenate(axis), *(reversed(parts) if g.choose.chance(30) else parts))
+
+
+def _varied(g: Grower, x: Var) -> Var:
+    """Another array of the same type."""
+    return g.one(Neg(), x) if is_float(x.type.dtype) else x
 
 
 def pad(g: Grower) -> None:

@@ -1,0 +1,179 @@
+"""Derivatives of callables against differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effax import tree
+from effax.api.autodiff import jvp
+from effax.api.vjp import vjp
+from effax.config import config
+from effax.ir.dtypes import is_complex, is_inexact_dtype
+from effax.ir.errors import BadArgument
+
+MODES = ("fwd", "rev")
+
+
+def check_grads(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int = 1,
+    modes: Sequence[str] = MODES,
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float | None = None,
+) -> None:
+    """Compare the derivatives of ``f`` at ``args``, along random directions, with differences.
+
+    Forward mode (``"fwd"``): ``df(x)(t)`` is compared with a central difference along ``t``.
+    Reverse mode (``"rev"``): ``<vjp(ct), t>`` is compared with ``<ct, central difference>``.
+
+    Args:
+        f: a function of trees of arrays; it gives a tree of arrays.
+        args: its arguments. Floating and complex arrays in them are varied.
+        order: up to which order derivatives are compared; the second one is the first one of the
+            derivative.
+        modes: which of ``"fwd"`` and ``"rev"`` are compared; of a higher order, in each
+            combination.
+        atol: the error allowed; it follows from the least precise dtype where it is None.
+        rtol: the error allowed as a part of the magnitude of the derivative; likewise.
+        eps: the step of the differences; likewise.
+
+    Raises:
+        AssertionError: a derivative is not that of the differences.
+        BadArgument: an unknown mode, or an order less than 1.
+    """
+    unknown = [mode for mode in modes if mode not in MODES]
+    if unknown or order < 1:
+        raise BadArgument(
+            "check_grads does not know what to compare",
+            expected='modes "fwd" and "rev", and an order of at least 1',
+            found=f"modes {tuple(modes)!r}, order {order!r}",
+        )
+    precision = _precision(args)
+    step = precision ** (1 / 3) if eps is None else eps
+    loose = 20 * precision ** (2 / 3)
+    limits = (loose if atol is None else atol, loose if rtol is None else rtol)
+    _check(f, tuple(args), order, tuple(modes), limits, step, ())
+
+
+def _check(
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    order: int,
+    modes: tuple[str, ...],
+    limits: tuple[float, float],
+    step: float,
+    path: tuple[str, ...],
+) -> None:
+    rng = np.random.default_rng(len(path))
+    direction = _random_like(rng, args)
+    slope = _central_difference(f, args, direction, step)
+    for mode in modes:
+        here = (*path, mode)
+        name = "the derivative in mode " + ", then ".join(here)
+        if mode == "fwd":
+            _, moved = jvp(f, args, direction)
+            _compare(name, slope, moved, limits)
+        else:
+            out, pull = vjp(f, *args)
+            cotangent = _random_like(rng, out)
+            back = pull(cotangent)
+            expected = _inner_product(cotangent, slope)
+            _compare(f"{name}, <vjp(ct), t>", expected, _inner_product(back, direction), limits)
+        if order > 1:
+            derivative = _derivative(f, mode, direction, args, rng)
+            _check(derivative, args, order - 1, modes, limits, step, here)
+
+
+def _derivative(
+    f: Callable[..., Any],
+    mode: str,
+    direction: Any,
+    args: tuple[Any, ...],
+    rng: np.random.Generator,
+) -> Callable[..., Any]:
+    """The derivative in one direction, or of one combination of results, as a function."""
+    if mode == "fwd":
+        return lambda *xs: _inexact(jvp(f, xs, direction)[1])
+    cotangent = _random_like(rng, f(*args))
+    return lambda *xs: _inexact(vjp(f, *xs)[1](cotangent))
+
+
+def _inexact(values: Any) -> list[Any]:
+    """The leaves that have tangents."""
+    return [x for x in tree.leaves(values) if is_inexact_dtype(np.dtype(x.dtype))]
+
+
+def _precision(args: Sequence[Any]) -> float:
+    """The rounding error of the least precise dtype among the arguments."""
+    dtypes = [np.asarray(x).dtype for x in tree.leaves(tuple(args))]
+    single = [d for d in dtypes if is_inexact_dtype(d) and d.name not in ("float64", "complex128")]
+    # A Python float, and an array of doubles, are single precision unless 64 bits are enabled.
+    return 2.0**-52 if config.enable_x64 and not single else 2.0**-23
+
+
+def _random_like(rng: np.random.Generator, values: Any) -> Any:
+    def random(x: Any) -> np.ndarray:
+        like = np.asarray(x)
+        if not is_inexact_dtype(like.dtype):
+            return np.zeros(like.shape, like.dtype)
+        drawn = rng.standard_normal(like.shape)
+        if is_complex(like.dtype):
+            drawn = drawn + 1j * rng.standard_normal(like.shape)
+        return np.asarray(drawn).astype(like.dtype)
+
+    return tree.map(random, values)
+
+
+def _central_difference(
+    f: Callable[..., Any], args: tuple[Any, ...], direction: Any, step: float
+) -> Any:
+    """``(f(x + h·t) - f(x - h·t))/2h``, of floating results; others have no slope."""
+
+    def shifted(sign: float) -> Any:
+        def shift(x: Any, t: Any) -> Any:
+            like = np.asarray(x)
+            if not is_inexact_dtype(like.dtype):
+                return x
+            return np.asarray(like + sign * step * t).astype(like.dtype)
+
+        return f(*tree.map(shift, args, direction))
+
+    def slope(x: Any, y: Any) -> np.ndarray:
+        ahead, behind = np.asarray(x), np.asarray(y)
+        if not is_inexact_dtype(ahead.dtype):
+            return np.zeros(ahead.shape, ahead.dtype)
+        wide = np.complex128 if is_complex(ahead.dtype) else np.float64
+        return np.asarray((ahead.astype(wide) - behind.astype(wide)) / (2 * step))
+
+    return tree.map(slope, shifted(1.0), shifted(-1.0))
+
+
+def _inner_product(xs: Any, ys: Any) -> float:
+    """The real part of the sum of products, over floating leaves."""
+    total = 0.0
+    for x, y in zip(tree.leaves(xs), tree.leaves(ys), strict=True):
+        left, right = np.asarray(x), np.asarray(y)
+        if is_inexact_dtype(left.dtype) and is_inexact_dtype(right.dtype):
+            total += float(np.real(np.sum(left * right)))
+    return total
+
+
+def _compare(name: str, expected: Any, found: Any, limits: tuple[float, float]) -> None:
+    atol, rtol = limits
+    for x, y in zip(tree.leaves(expected), tree.leaves(found), strict=True):
+        want, have = np.asarray(x), np.asarray(y)
+        if not is_inexact_dtype(have.dtype):
+            continue
+        allowed = atol + rtol * float(np.abs(want).max(initial=0.0))
+        error = float(np.abs(want - have).max(initial=0.0))
+        if not error <= allowed:
+            raise AssertionError(
+                f"{name} is not that of the differences\n"
+                f"  expected: {want}\n  found:    {have}\n"
+                f"  error:    {error:.3g}, allowed: {allowed:.3g}"
+            )

@@ -1,0 +1,166 @@
+"""Bugs in batching."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from effax.ir.indexing import row
+from effax.ir.primitive import Primitive
+from effax.ir.prims import elementwise as ew
+from effax.ir.prims import index as ix
+from effax.ir.prims import reduce as red
+from effax.ir.prims import refs
+from effax.ir.prims import shape as sh
+from effax.ir.prims.control import Cond, Scan, While
+from effax.ir.syntax import Atom, Eqn
+from effax.transforms.rulebook import BatchBuilder, BatchOut
+from effax.transforms.rules.book import DEFAULT_BOOK
+from tests.planted.planting import Bug, edited, using, wrong_rule
+
+Ins = Sequence[Atom]
+Flags = Sequence[bool]
+
+
+def right(prim: type[Primitive]) -> Callable[..., BatchOut]:
+    found = DEFAULT_BOOK.rules[prim].batch
+    assert callable(found)
+    return found
+
+
+def bug(
+    name: str, focus: str | tuple[str, ...], prim: type[Primitive], rule: Callable[..., BatchOut]
+) -> Bug:
+    return wrong_rule(name, "vmap", focus, prim, batch=rule)
+
+
+def along_the_batch(
+    b: BatchBuilder, prim: red.CumSum, ins: Ins, batched: Flags, size: int
+) -> BatchOut:
+    return BatchOut([b(prim, *ins)], [True])
+
+
+def axes_not_moved(
+    b: BatchBuilder, prim: red.ReduceMax, ins: Ins, batched: Flags, size: int
+) -> BatchOut:
+    """Axes are counted as if the batch axis came last."""
+    (x,) = ins
+    last = len(x.type.shape) - 1
+    return BatchOut([b(replace(prim, axes=tuple(last - a for a in prim.axes)), x)], [True])
+
+
+def reversed_lanes(b: BatchBuilder, prim: sh.Rev, ins: Ins, batched: Flags, size: int) -> BatchOut:
+    return BatchOut([b(sh.Rev((0, *(d + 1 for d in prim.dimensions))), *ins)], [True])
+
+
+def first_lane_added(
+    b: BatchBuilder, prim: refs.AddUpdate, ins: Ins, batched: Flags, size: int
+) -> BatchOut:
+    """All lanes share a reference, and only the first lane adds to it."""
+    if batched[0] or not batched[1] or any(batched[2:]) or b.active is not None or not size:
+        return right(refs.AddUpdate)(b, prim, ins, batched, size)
+    ref, value, *operands = ins
+    first = b(ix.Gather(row(value.type.shape, 0)), value)
+    b.emit(prim, [ref, first, *operands])
+    return BatchOut([], [])
+
+
+def all_lanes_write(
+    b: BatchBuilder, prim: refs.Swap, ins: Ins, batched: Flags, size: int
+) -> BatchOut:
+    """Lanes that are not here write all the same."""
+    active, b.active = b.active, None
+    given = right(refs.Swap)(b, prim, ins, batched, size)
+    b.active = active
+    return given
+
+
+def all_lanes_add(
+    b: BatchBuilder, prim: refs.AddUpdate, ins: Ins, batched: Flags, size: int
+) -> BatchOut:
+    """Lanes that are not here add all the same."""
+    active, b.active = b.active, None
+    given = right(refs.AddUpdate)(b, prim, ins, batched, size)
+    b.active = active
+    return given
+
+
+def same_positions(
+    b: BatchBuilder, prim: ix.Gather, ins: Ins, batched: Flags, size: int
+) -> BatchOut:
+    """All lanes read at the positions of the first one."""
+    x, *operands = ins
+    if not any(batched[1:]) or not batched[0] or not size:
+        return right(ix.Gather)(b, prim, ins, batched, size)
+    first = [
+        b(ix.Gather(row(o.type.shape, 0)), o) if has else o
+        for o, has in zip(operands, batched[1:], strict=True)
+    ]
+    flags = [batched[0], *[False] * len(operands)]
+    return right(ix.Gather)(b, prim, [x, *first], flags, size)
+
+
+def cases_swapped(eqn: Eqn) -> Eqn:
+    if not isinstance(eqn.prim, ew.SelectN):
+        return eqn
+    return eqn._replace(ins=(eqn.ins[0], *reversed(eqn.ins[1:])))
+
+
+def last_added(b: BatchBuilder, prim: Scan, ins: Ins, batched: Flags, size: int) -> BatchOut:
+    """A scanned reference whose axes are moved is not written back."""
+    start = len(b.eqns)
+    given = right(Scan)(b, prim, ins, batched, size)
+    made = b.eqns[start:]
+    loop = next(i for i, eqn in enumerate(made) if isinstance(eqn.prim, Scan))
+    kept = [e for e in made[loop + 1 :] if not isinstance(e.prim, refs.Swap | refs.AddUpdate)]
+    b.eqns[start:] = [*made[: loop + 1], *kept]
+    return given
+
+
+def lanes_go_on(b: BatchBuilder, prim: While, ins: Ins, batched: Flags, size: int) -> BatchOut:
+    """Lanes whose condition is false go on computing with the others."""
+    start = len(b.eqns)
+    given = right(While)(b, prim, ins, batched, size)
+    b.eqns[start:] = [_without_selection(eqn) for eqn in b.eqns[start:]]
+    return given
+
+
+def _without_selection(eqn: Eqn) -> Eqn:
+    if not isinstance(eqn.prim, While):
+        return eqn
+    body = eqn.prim.body
+    outs: dict[Atom, Atom] = {
+        e.outs[0]: e.ins[2] for e in body.eqns if isinstance(e.prim, ew.SelectN) and e.ins[2:]
+    }
+    made = body.replace(outs=[outs.get(a, a) for a in body.outs])
+    return eqn._replace(prim=replace(eqn.prim, body=made))
+
+
+def _other_way(prim: Primitive) -> Primitive:
+    assert isinstance(prim, Scan)
+    return replace(prim, reverse=not prim.reverse)
+
+
+BUGS: tuple[Bug, ...] = (
+    bug("a running sum runs along the lanes", "reduce.cumulative", red.CumSum, along_the_batch),
+    bug("reduced axes are counted backward", "reduce.extremum", red.ReduceMax, axes_not_moved),
+    bug("lanes are reversed too", "shape.reverse", sh.Rev, reversed_lanes),
+    bug("only the first lane adds", "refs.addupdate", refs.AddUpdate, first_lane_added),
+    bug("lanes that left a branch write", ("cond", "refs.swap"), refs.Swap, all_lanes_write),
+    bug("lanes that left a branch add", ("cond", "refs.addupdate"), refs.AddUpdate, all_lanes_add),
+    bug("all lanes read where the first does", "index.gather", ix.Gather, same_positions),
+    bug(
+        "lanes get the other branch's result",
+        "cond",
+        Cond,
+        edited(right(Cond), cases_swapped),
+    ),
+    bug("a scanned reference is not written back", "scan", Scan, last_added),
+    bug("lanes that are done go on", "while", While, lanes_go_on),
+    bug(
+        "a batched scan runs the other way",
+        "scan",
+        Scan,
+        edited(right(Scan), using(Scan, _other_way)),
+    ),
+)

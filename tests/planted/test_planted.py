@@ -1,0 +1,133 @@
+"""Every planted bug breaks a law on random programs, and without it no law breaks on the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from typing import Final
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DataObject, SearchStrategy
+
+from effax.ir.syntax import Jaxpr
+from effax.testing import laws
+from effax.testing.laws import LawBroken, Passes
+from effax.testing.strategies import (
+    NUMERIC,
+    SMOOTH,
+    Features,
+    compositions,
+    linear_programs,
+    programs,
+    seeds,
+)
+from tests.planted import of_jvp, of_passes, of_transpose, of_vmap
+from tests.planted.planting import Bug
+
+BUGS: Final = (*of_jvp.BUGS, *of_transpose.BUGS, *of_vmap.BUGS, *of_passes.BUGS)
+
+Law = Callable[..., None]
+Programs = Callable[[Features], SearchStrategy[object]]
+
+
+def _plain(features: Features) -> SearchStrategy[object]:
+    return programs(features)
+
+
+def _linear(features: Features) -> SearchStrategy[object]:
+    return linear_programs(replace(features, differentiable=False))
+
+
+def _pairs(features: Features) -> SearchStrategy[object]:
+    return compositions(features)
+
+
+SUITES: Final[dict[str, tuple[tuple[Law, Programs], ...]]] = {
+    "jvp": (
+        (laws.jvp_is_the_derivative, _plain),
+        (laws.jvp_keeps_values, _plain),
+        (laws.jvp_is_linear, _plain),
+        (laws.jvp_has_the_chain_rule, _pairs),
+    ),
+    "transpose": (
+        (laws.transpose_is_adjoint, _linear),
+        (laws.transpose_is_its_own_inverse, _linear),
+        (laws.transpose_adds_into_references, _linear),
+    ),
+    "vmap": (
+        (laws.vmap_is_stacking, _plain),
+        (laws.vmap_commutes_with_discharge, _plain),
+        (laws.vmap_commutes_with_jvp, _plain),
+    ),
+    "partial_eval": (
+        (laws.partial_eval_recomposes, _plain),
+        (laws.partial_eval_of_all_or_nothing, _plain),
+    ),
+    "discharge": ((laws.discharge_is_observationally_equal, _plain),),
+    "dce": ((laws.dce_keeps_what_is_observed, _plain),),
+    "inline": ((laws.inline_keeps_what_is_observed, _plain),),
+}
+"""The laws of each pass, and the programs that they are about."""
+
+
+def hold(law: Law, shape: Programs, focus: str, passes: Passes) -> None:
+    """Try a law on random programs: as many, and the same ones, whatever the passes."""
+    features = replace(SMOOTH if law is laws.jvp_is_the_derivative else NUMERIC, focus=focus)
+
+    @settings(phases=[Phase.generate], report_multiple_bugs=False, database=None, derandomize=True)
+    @given(st.data(), seeds)
+    def holds(data: DataObject, seed: int) -> None:
+        drawn = data.draw(shape(features))
+        given_args = drawn if isinstance(drawn, tuple) else (drawn,)
+        law(*given_args, seed, passes)
+
+    holds()
+
+
+def test_there_are_enough_bugs() -> None:
+    assert len(BUGS) >= 25
+    assert len({bug.name for bug in BUGS}) == len(BUGS)
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.laws}: {bug.name}")
+def test_is_caught(bug: Bug) -> None:
+    for focus, (law, shape) in product(bug.focus, SUITES[bug.laws]):
+        try:
+            hold(law, shape, focus, bug.passes)
+        except LawBroken:
+            return
+    pytest.fail(f"no law of {bug.laws} notices that {bug.name}")
+
+
+RIGHT: Final = sorted({(bug.laws, focus) for bug in BUGS for focus in bug.focus})
+
+
+@pytest.mark.parametrize(("suite", "focus"), RIGHT)
+def test_right_passes_are_not_accused(suite: str, focus: str) -> None:
+    for law, shape in SUITES[suite]:
+        hold(law, shape, focus, Passes())
+
+
+def test_reports_are_tests() -> None:
+    bug = BUGS[0]
+    law, shape = SUITES[bug.laws][0]
+    with pytest.raises(LawBroken) as broken:
+        hold(law, shape, bug.focus[0], bug.passes)
+    text = str(broken.value)
+    source = text[text.index("def test_") :]
+    names: dict[str, object] = {"laws": laws, "parse": _parse}
+    exec(compile(source, "<report>", "exec"), names)
+    (name,) = [name for name in names if name.startswith("test_")]
+    test = names[name]
+    assert callable(test)
+    # The report's program is fine under the right rules.
+    test()
+
+
+def _parse(text: str) -> Jaxpr:
+    from effax.ir.parse import parse
+
+    return parse(text)
