@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, wraps
+from inspect import CO_VARARGS
+from types import CodeType, MethodType
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -21,13 +24,26 @@ from effax.numpy.promotion import literal
 from effax.ref import EagerRef, Ref, TracedRef
 from effax.tree import PyTreeDef
 
+F = TypeVar("F")
+T = TypeVar("T")
+
 
 class FlatArgs(NamedTuple):
-    """Arguments of a call as a list: operands, their structure, and how the user names them."""
+    """Arguments of a call as a list: operands, their structure, and how the user names them.
+
+    ``fixed`` holds the leaves that are passed on as they are, by their position in the structure.
+    """
 
     leaves: list[Operand]
     treedef: PyTreeDef
     names: list[str]
+    fixed: dict[int, object]
+
+    def of_operands(self, of_leaves: Sequence[T]) -> list[T]:
+        """What belongs to the operands, from what belongs to all leaves of the structure."""
+        if not self.fixed:
+            return list(of_leaves)
+        return [x for i, x in enumerate(of_leaves) if i not in self.fixed]
 
 
 class FlatFunction(NamedTuple):
@@ -38,32 +54,98 @@ class FlatFunction(NamedTuple):
     out_tree: PyTreeDef
 
 
-def flat_args(fun: Callable[..., object], args: Sequence[Any], kwargs: dict[str, Any]) -> FlatArgs:
-    """Flatten the arguments of a call. Raises IllTyped, with the argument's name, for a bad leaf."""
+def flat_args(
+    fun: Callable[..., object],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    untouched: Callable[[PyTreeDef], Sequence[bool]] | None = None,
+) -> FlatArgs:
+    """Flatten the arguments of a call.
+
+    Args:
+        fun: what is called, for the names of its arguments.
+        args: positional arguments.
+        kwargs: keyword arguments.
+        untouched: says for the structure of ``(args, kwargs)`` which leaves are not transformed:
+            those of them that are no arrays, Python's numbers among them, are fixed.
+
+    Raises:
+        IllTyped: a leaf is not an array; it says which argument it is.
+    """
     leaves, treedef = tree.flatten((tuple(args), kwargs))
     names = arg_names(fun, args, kwargs, len(leaves))
+    fixed: dict[int, object] = {}
+    if untouched is not None:
+        flags = untouched(treedef)
+        fixed = {i: x for i, x in enumerate(leaves) if flags[i] and not isinstance(x, _ARRAYS)}
     operands: list[Operand] = [
-        x if isinstance(x, Array | Ref) else as_value(x, name)
-        for x, name in zip(leaves, names, strict=True)
+        x if isinstance(x, Array | Ref) else as_value(x, names[i])
+        for i, x in enumerate(leaves)
+        if i not in fixed
     ]
-    return FlatArgs(operands, treedef, names)
+    return FlatArgs(operands, treedef, [n for i, n in enumerate(names) if i not in fixed], fixed)
+
+
+_ARRAYS = (Array, Ref, np.ndarray, np.generic)
 
 
 def arg_names(
     fun: Callable[..., object], args: Sequence[Any], kwargs: dict[str, Any], n_leaves: int
 ) -> list[str]:
-    """What the user calls each leaf: ``x``, ``params['w'][0]``, ..."""
-    code = getattr(getattr(fun, "__wrapped__", fun), "__code__", None)
-    given = code.co_varnames[: code.co_argcount] if code is not None else ()
-    bound = getattr(fun, "__self__", None) is not None
-    given = given[1:] if bound else given
-    heads = [given[i] if i < len(given) else f"args[{i}]" for i in range(len(args))]
+    """What the user calls each leaf: ``x``, ``params['w'][0]``, ``rest[1]``, ..."""
+    given, rest = _parameters(fun)
+    n = len(given)
+    heads = [given[i] if i < n else f"{rest}[{i - n}]" for i in range(len(args))]
     if n_leaves == len(args) and not kwargs and not any(map(_is_container, args)):
         return heads
     names: list[str] = []
-    for head, arg in zip([*heads, *sorted(kwargs)], [*args, *(kwargs[k] for k in sorted(kwargs))], strict=True):
+    by_name = sorted(kwargs)
+    for head, arg in zip([*heads, *by_name], [*args, *(kwargs[k] for k in by_name)], strict=True):
         names.extend(head + path for path in tree.paths(arg))
     return names
+
+
+def _parameters(fun: Any) -> tuple[Sequence[str], str]:
+    """The names of positional parameters, and of what takes the others."""
+    own = getattr(fun, "parameters_left", None)
+    if own is not None:
+        return own(*_parameters(fun.fun)), "args"
+    if isinstance(fun, MethodType):
+        names, rest = _parameters(fun.__func__)
+        return names[1:], rest
+    if isinstance(fun, partial):
+        names, rest = _parameters(fun.func)
+        return names[len(fun.args) :], rest
+    wrapped = getattr(fun, "__wrapped__", None)
+    if wrapped is not None:
+        return _parameters(wrapped)
+    code = getattr(fun, "__code__", None)
+    if code is not None:
+        return code.co_varnames[: code.co_argcount], _variadic(code)
+    code = getattr(getattr(fun, "__call__", None), "__code__", None)  # noqa: B004  it is callable
+    if code is None:
+        return (), "args"
+    return code.co_varnames[1 : code.co_argcount], _variadic(code)
+
+
+def _variadic(code: CodeType) -> str:
+    if not code.co_flags & CO_VARARGS:
+        return "args"
+    return code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+
+
+def label_of(fun: object) -> str:
+    """What a callable is called, for messages."""
+    return getattr(fun, "__name__", type(fun).__name__)
+
+
+def like(fun: Callable[..., object]) -> Callable[[F], F]:
+    """Decorator: name, documentation and signature of ``fun``, but not its attributes.
+
+    ``functools.wraps`` copies the attributes too, and those of a compiled or custom function are
+    its state.
+    """
+    return cast("Callable[[F], F]", wraps(fun, updated=()))
 
 
 def _is_container(x: object) -> bool:
@@ -90,6 +172,7 @@ def trace_flat(
     outers: Sequence[object] | None = None,
     on_values: bool | Sequence[bool] = False,
     result_names: str = "the result",
+    fixed: Mapping[int, object] | None = None,
 ) -> FlatFunction:
     """Trace ``fun``, called with a tree of inputs of these types.
 
@@ -103,6 +186,7 @@ def trace_flat(
         on_values: whether Python may ask for values (no compilation is under way), for all
             inputs or for each.
         result_names: what the result is called in messages.
+        fixed: leaves of the structure that are no inputs, by position.
 
     Raises:
         RefError: a reference is passed twice, passed and closed over, or returned.
@@ -116,12 +200,17 @@ def trace_flat(
             outer = None if outers is None else outers[i]
             value = _value_getter(outer) if known[i] and outer is not None else None
             inputs.append(trace.bind(type_, outer, names[i], value))
-        args, kwargs = tree.unflatten(treedef, inputs)
+        args, kwargs = tree.unflatten(treedef, _filled(inputs, fixed) if fixed else inputs)
         result = fun(*args, **kwargs)
         leaves, out_tree = tree.flatten(result)
         outs = [_result_atom(trace, x, i, result, result_names) for i, x in enumerate(leaves)]
     traced = trace.finish(outs)
     return FlatFunction(traced.jaxpr, cast("tuple[Operand, ...]", traced.consts), out_tree)
+
+
+def _filled(inputs: Sequence[object], fixed: Mapping[int, object]) -> list[object]:
+    rest = iter(inputs)
+    return [fixed[i] if i in fixed else next(rest) for i in range(len(inputs) + len(fixed))]
 
 
 def _value_getter(outer: object) -> Callable[[], np.ndarray]:
@@ -168,10 +257,10 @@ def check_same_tree(found: PyTreeDef, expected: PyTreeDef, what: str) -> None:
 
 
 def shared_consts(
-    flats: Sequence[FlatFunction],
+    flats: Sequence[FlatFunction], first: Sequence[Operand] = ()
 ) -> tuple[list[Operand], list[Jaxpr]]:
-    """The programs over one list of constants: the union of theirs, in order of appearance."""
-    union: dict[int, Operand] = {}
+    """The programs over one list of constants: ``first``, then theirs in order of appearance."""
+    union: dict[int, Operand] = {identity(c): c for c in first}
     for flat in flats:
         for c in flat.consts:
             union.setdefault(identity(c), c)
@@ -185,7 +274,7 @@ def _over_consts(flat: FlatFunction, keys: Sequence[int], types: Sequence[Type])
         return flat.jaxpr
     n = len(flat.consts)
     b = Builder([*types, *flat.jaxpr.in_types[n:]])
-    place = {k: v for k, v in zip(keys, b.binders, strict=False)}
+    place = dict(zip(keys, b.binders, strict=False))
     args = [*(place[identity(c)] for c in flat.consts), *b.binders[len(keys) :]]
     outs = b.inline_jaxpr(flat.jaxpr, args)
     names = [*[""] * len(keys), *flat.jaxpr.names[n:]]

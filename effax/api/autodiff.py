@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast, overload
 
 from effax import operators as ops
@@ -17,6 +16,7 @@ from effax.api.derivatives import (
     checked_cotangents,
     linearized,
     pulled_back,
+    tangent_for,
     traced_call,
     zero_of,
 )
@@ -27,7 +27,7 @@ from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.ref import Ref
-from effax.tracing import shown_tree
+from effax.tracing import like, shown_tree
 from effax.transforms.jvp import jvp as jvp_pass
 from effax.transforms.run import unwrap
 from effax.tree import PyTreeDef
@@ -76,7 +76,13 @@ class _Gradient:
     def __call__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """The result (with the auxiliary part), and the gradients."""
         nums = _chosen(self.argnums, len(args), self.what)
-        call = traced_call(self.fun, args, kwargs, self.what)
+        call = traced_call(
+            self.fun,
+            args,
+            kwargs,
+            self.what,
+            lambda treedef: [i not in nums for i in _leaf_args(treedef, len(args))],
+        )
         mask = self._mask(call, nums, len(args))
         main, aux = split_aux(call.flat, self.has_aux, self.what)
         self._check_scalar(call, main)
@@ -87,14 +93,15 @@ class _Gradient:
         return result, self._arranged(grads, args, nums, call)
 
     def _mask(self, call: TracedCall, nums: Sequence[int], n_args: int) -> list[bool]:
-        position = _leaf_args(call.args.treedef, n_args)
+        position = call.args.of_operands(_leaf_args(call.args.treedef, n_args))
         mask = []
         for x, name, arg in zip(call.args.leaves, call.args.names, position, strict=True):
             if arg not in nums:
                 mask.append(False)
                 continue
             mask.append(check_differentiable(x.type, name, self.what, self.allow_int))
-            check_real(x.type, name, self.what, self.holomorphic)
+            if self.holomorphic:
+                check_real(x.type, name, self.what, True)
         return mask
 
     def _check_scalar(self, call: TracedCall, main: PyTreeDef) -> None:
@@ -124,20 +131,18 @@ class _Gradient:
     def _gradients(self, res: Residuals, mask: Sequence[bool], call: TracedCall) -> list[Array]:
         types = [x.type for x, m in zip(call.args.leaves, mask, strict=True) if m]
         if not res.out_tangents[0]:
-            return [zero_of(tangent_type(t)) for t in types]
+            return [tangent_for(t, None) for t in types]
         out_type = call.flat.jaxpr.out_types[0]
         one = ops.ones((), out_type.dtype)
         kept = res._replace(linear=only_outs(res, 1))
         cts = pulled_back(kept, [GradValue()] * len(types), [], [one])
-        return [
-            zero_of(tangent_type(t)) if c is None else c for c, t in zip(cts, types, strict=True)
-        ]
+        return [tangent_for(t, c) for c, t in zip(cts, types, strict=True)]
 
     def _arranged(
         self, grads: Any, args: Sequence[Any], nums: Sequence[int], call: TracedCall
     ) -> Any:
         """The gradients in the structure of the arguments that ``argnums`` names."""
-        position = _leaf_args(call.args.treedef, len(args))
+        position = call.args.of_operands(_leaf_args(call.args.treedef, len(args)))
         leaves: list[object] = []
         by_arg: dict[int, list[object]] = {n: [] for n in nums}
         for x, arg in zip(call.args.leaves, position, strict=True):
@@ -198,7 +203,7 @@ def grad(
     """
     gradient = _Gradient(fun, argnums, has_aux, holomorphic, allow_int, "grad")
 
-    @wraps(fun)
+    @like(fun)
     def grad_fun(*args: Any, **kwargs: Any) -> Any:
         value, grads = gradient(args, kwargs)
         return (grads, value[1]) if has_aux else grads
@@ -232,7 +237,7 @@ def value_and_grad(
     """Like :func:`grad`, and gives the pair of the function's result and the gradient."""
     gradient = _Gradient(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad")
 
-    @wraps(fun)
+    @like(fun)
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
         return gradient(args, kwargs)
 
@@ -278,9 +283,7 @@ def jvp(
     return out if aux is None else (*out, tree.unflatten(aux, results[n:n_outs]))
 
 
-def checked_tangents(
-    tangents: object, in_tree: PyTreeDef, types: Sequence[Type]
-) -> list[Operand]:
+def checked_tangents(tangents: object, in_tree: PyTreeDef, types: Sequence[Type]) -> list[Operand]:
     """The leaves of a tree of tangents; references are taken as they are. Raises IllTyped."""
     leaves, treedef = tree.flatten(tangents)
     if not any(isinstance(x, Ref) for x in leaves):
@@ -307,8 +310,7 @@ def _with_zeros(
 ) -> list[Array]:
     present = iter(tangents)
     return [
-        next(present) if has else zero_of(tangent_type(t))
-        for has, t in zip(mask, types, strict=True)
+        tangent_for(t, next(present) if has else None) for has, t in zip(mask, types, strict=True)
     ]
 
 

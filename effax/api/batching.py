@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -13,9 +12,10 @@ from effax.bind import Operand, run
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import RefType, Type, ref_type
 from effax.ref import Ref
-from effax.tracing import FlatArgs, FlatFunction, flat_args, trace_flat
+from effax.tracing import FlatArgs, FlatFunction, flat_args, label_of, like, trace_flat
 from effax.transforms.run import unwrap
 from effax.transforms.vmap import vmap as vmap_pass
+from effax.tree import PyTreeDef
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 def vmap(
     fun: Callable[P, R],
-    in_axes: int | None | Sequence[Any] | dict[str, Any] = 0,
+    in_axes: int | Sequence[Any] | dict[str, Any] | None = 0,
     out_axes: Any = 0,
     axis_name: Hashable | None = None,
     axis_size: int | None = None,
@@ -48,10 +48,21 @@ def vmap(
             "vmap: named axes are not supported", expected="None", found=repr(axis_name)
         )
 
-    @wraps(fun)
+    @like(fun)
     def batched(*args: P.args, **kwargs: P.kwargs) -> Any:
-        flat_in = flat_args(fun, args, dict(kwargs))
-        axes = _in_axes(in_axes, args, dict(kwargs), flat_in)
+        axes_of: list[object] = []
+
+        def unmapped(treedef: PyTreeDef) -> list[bool]:
+            axes_of[:] = _spread_axes(in_axes, len(args), treedef)
+            return [axis is None for axis in axes_of]
+
+        flat_in = flat_args(fun, args, dict(kwargs), unmapped)
+        axes = [
+            _axis(axis, x.type, name)
+            for axis, x, name in zip(
+                flat_in.of_operands(axes_of), flat_in.leaves, flat_in.names, strict=True
+            )
+        ]
         size = _common_size(axes, flat_in, axis_size)
         flat = _traced(fun, flat_in, axes)
         return _mapped(flat, flat_in, axes, size, out_axes)
@@ -59,31 +70,26 @@ def vmap(
     return batched
 
 
-def _in_axes(
-    in_axes: object, args: Sequence[object], kwargs: dict[str, object], flat_in: FlatArgs
-) -> list[int | None]:
-    """One axis a leaf; keyword arguments have their axis in front. Negative axes are counted up."""
+def _spread_axes(in_axes: object, n_args: int, treedef: PyTreeDef) -> list[object]:
+    """One axis a leaf of ``(args, kwargs)``; keyword arguments have their axis in front."""
     prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    if isinstance(prefix, tuple) and len(prefix) != len(args):
+    if isinstance(prefix, tuple) and len(prefix) != n_args:
         raise BadArgument(
             "vmap: in_axes has another length than there are positional arguments",
-            expected=str(len(args)),
+            expected=str(n_args),
             found=str(len(prefix)),
         )
-    full = tree.unflatten(flat_in.treedef, range(len(flat_in.leaves)))
+    full = tree.unflatten(treedef, range(treedef.num_leaves))
     try:
-        axes = tree.broadcast_prefix((prefix, 0), full)
+        return tree.broadcast_prefix((prefix, 0), full)
     except ValueError as error:
         raise BadArgument(
             "vmap: in_axes is no prefix of the arguments", found=f"{in_axes!r}: {error}"
         ) from None
-    return [
-        _axis(axis, x.type, name)
-        for axis, x, name in zip(axes, flat_in.leaves, flat_in.names, strict=True)
-    ]
 
 
 def _axis(axis: object, type_: Type, name: str) -> int | None:
+    """The axis of a leaf, counted from the front."""
     if axis is None:
         return None
     if not isinstance(axis, int) or isinstance(axis, bool):
@@ -135,10 +141,15 @@ def _traced(
         x if a is None or isinstance(x, Ref) else None
         for x, a in zip(flat_in.leaves, axes, strict=True)
     ]
-    name = getattr(fun, "__name__", type(fun).__name__)
-    known = [a is None for a in axes]
     return trace_flat(
-        fun, flat_in.treedef, types, flat_in.names, f"vmap({name})", outers, known
+        fun,
+        flat_in.treedef,
+        types,
+        flat_in.names,
+        f"vmap({label_of(fun)})",
+        outers,
+        [a is None for a in axes],
+        fixed=flat_in.fixed,
     )
 
 
@@ -165,5 +176,3 @@ def _out_axes(out_axes: object, flat: FlatFunction) -> list[int | None]:
         if axis is not None and not isinstance(axis, int | np.integer):
             raise BadArgument("vmap: out_axes has an entry that is no axis", found=repr(axis))
     return axes
-
-

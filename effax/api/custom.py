@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
 from effax import operators as ops
 from effax import tree
-from effax.api.derivatives import checked_cotangents, zero_of
+from effax.api.derivatives import checked_cotangents, tangent_for
 from effax.array import Array, as_value
 from effax.bind import Operand, bind
 from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.prims.custom import CustomJvp, CustomVjp
+from effax.ir.syntax import Jaxpr
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
 from effax.ref import Ref, TracedRef
-from effax.tracing import FlatFunction, check_same_tree, flat_args, shared_consts, trace_flat
+from effax.tracing import (
+    FlatFunction,
+    check_same_tree,
+    flat_args,
+    shared_consts,
+    shown_tree,
+    trace_flat,
+)
 from effax.tree import PyTreeDef
 
 P = ParamSpec("P")
@@ -54,6 +63,53 @@ def _positional(
     return tuple(bound.args)
 
 
+class _Frame:
+    """Rules that are being traced: a call of their function inside of them is a knot.
+
+    ``consts`` is what the function and its rules close over, once that is known.
+    """
+
+    def __init__(self, fun: object, call: _Call) -> None:
+        self.fun = fun
+        self.call = call
+        self.met = False
+        self.consts: list[Operand] = []
+
+    def is_for(self, fun: object, call: _Call) -> bool:
+        """Whether a call is one of the same function on the same types."""
+        mine = self.call
+        return (
+            self.fun is fun
+            and mine.treedef == call.treedef
+            and mine.types == call.types
+            and len(mine.fixed) == len(call.fixed)
+            and all(a is b or _equal(a, b) for a, b in zip(mine.fixed, call.fixed, strict=True))
+        )
+
+
+def _equal(a: object, b: object) -> bool:
+    return type(a) is type(b) and isinstance(a, int | float | complex | str | bytes) and a == b
+
+
+class _Frames(threading.local):
+    """The frames of this thread, innermost last, and how many knots there were so far."""
+
+    def __init__(self) -> None:
+        self.stack: list[_Frame] = []
+        self.knots = 0
+
+
+_frames = _Frames()
+
+
+def knots_so_far() -> int:
+    """A count that grows where a traced call refers to the rules around it.
+
+    What is traced then has a meaning in that place only, and must not be kept for another.
+    """
+    return _frames.knots
+
+
 class _Custom(Generic[P, R]):
     """What functions with custom derivatives share."""
 
@@ -63,7 +119,7 @@ class _Custom(Generic[P, R]):
         self._fun = fun
         self._nondiff = tuple(nondiff_argnums)
         self._label = getattr(fun, "__name__", type(fun).__name__)
-        update_wrapper(cast(Any, self), fun)
+        update_wrapper(cast(Any, self), fun, updated=())
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Bind as a method: the instance becomes the first argument."""
@@ -95,23 +151,53 @@ class _Custom(Generic[P, R]):
     def _traced(self, fun: Callable[..., object], call: _Call, label: str) -> FlatFunction:
         return trace_flat(fun, call.treedef, call.types, call.names, label, call.leaves)
 
+    def _frame_of(self, call: _Call) -> _Frame | None:
+        """The frame in which this call is a knot."""
+        for frame in reversed(_frames.stack):
+            if frame.is_for(self, call):
+                return frame
+        return None
+
+    def _knot(self, frame: _Frame, flat: FlatFunction) -> tuple[list[Operand], Jaxpr]:
+        """The constants and the program of a call inside of its own rules."""
+        frame.met = True
+        _frames.knots += 1
+        consts, (call_jaxpr,) = shared_consts([flat], frame.consts)
+        return consts, call_jaxpr
+
+    def _with_rules(
+        self, call: _Call, flat: FlatFunction, trace_rules: Callable[[], list[FlatFunction]]
+    ) -> tuple[list[Operand], list[Jaxpr]]:
+        """The programs of the function and of its rules, over one list of constants.
+
+        A knot takes the constants of all of them, so rules with knots are traced again when
+        those are known.
+        """
+        frame = _Frame(self, call)
+        _frames.stack.append(frame)
+        try:
+            consts, jaxprs = shared_consts([flat, *trace_rules()])
+            while frame.met and len(frame.consts) != len(consts):
+                frame.consts = consts
+                consts, jaxprs = shared_consts([flat, *trace_rules()], consts)
+        finally:
+            _frames.stack.pop()
+        return consts, jaxprs
+
 
 class _NamedLike:
     """Carries the names of the arguments that are left when some are filled in."""
 
     def __init__(self, fun: Callable[..., object], nondiff: Sequence[int]) -> None:
-        code = getattr(fun, "__code__", None)
-        names = code.co_varnames[: code.co_argcount] if code is not None else ()
-        self.__code__ = _Names(tuple(n for i, n in enumerate(names) if i not in nondiff))
+        self.fun = fun
+        self.nondiff = nondiff
 
     def __call__(self) -> None:
         """Never called: it only has names."""
 
-
-class _Names:
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.co_varnames = names
-        self.co_argcount = len(names)
+    def parameters_left(self, names: Sequence[str], rest: str) -> list[str]:
+        """The names of the positional parameters that are not filled in."""
+        return [n for i, n in enumerate(names) if i not in self.nondiff]
 
 
 class custom_jvp(_Custom[P, R]):  # noqa: N801  JAX's name
@@ -152,9 +238,15 @@ class custom_jvp(_Custom[P, R]):  # noqa: N801  JAX's name
             return self._fun(*args, **kwargs)
         call = self._taken_apart(args, kwargs)
         flat = self._traced(self._with_fixed(call), call, f"custom_jvp({self._label})")
-        rule = self._traced_rule(call, flat)
-        consts, (call_jaxpr, rule_jaxpr) = shared_consts([flat, rule])
-        prim = CustomJvp(call_jaxpr, rule_jaxpr, len(consts), self._label)
+        frame = self._frame_of(call)
+        if frame is not None:
+            consts, call_jaxpr = self._knot(frame, flat)
+            prim = CustomJvp(call_jaxpr, None, len(consts), self._label)
+        else:
+            consts, (call_jaxpr, rule_jaxpr) = self._with_rules(
+                call, flat, lambda: [self._traced_rule(call, flat)]
+            )
+            prim = CustomJvp(call_jaxpr, rule_jaxpr, len(consts), self._label)
         outs = bind(prim, *consts, *call.leaves)
         return cast(R, tree.unflatten(flat.out_tree, outs))
 
@@ -168,7 +260,7 @@ class custom_jvp(_Custom[P, R]):  # noqa: N801  JAX's name
         def run(*leaves: Any) -> tuple[list[Any], list[Any]]:
             primals = leaves[: len(call.leaves)]
             given = iter(leaves[len(call.leaves) :])
-            tangents = [next(given) if is_inexact(t) else zero_of(t) for t in call.types]
+            tangents = [tangent_for(t, next(given) if is_inexact(t) else None) for t in call.types]
             result = rule(
                 *call.fixed, tree.unflatten(args_tree, primals), tree.unflatten(args_tree, tangents)
             )
@@ -221,16 +313,30 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801  JAX's name
             return self._fun(*args, **kwargs)
         call = self._taken_apart(args, kwargs)
         flat = self._traced(self._with_fixed(call), call, f"custom_vjp({self._label})")
-        forward = _Forward(self._label, call, flat)
-        fwd = self._traced(self._forward_rule(call, forward), call, f"fwd of {self._label}")
-        bwd, wanted = self._traced_backward(call, flat, fwd, forward)
-        consts, (call_jaxpr, fwd_jaxpr, bwd_jaxpr) = shared_consts([flat, fwd, bwd])
-        refs = tuple(len(consts) + i for i in forward.refs)
-        prim = CustomVjp(
-            call_jaxpr, fwd_jaxpr, bwd_jaxpr, len(consts), refs, wanted, self._label
-        )
+        frame = self._frame_of(call)
+        if frame is not None:
+            consts, call_jaxpr = self._knot(frame, flat)
+            prim = CustomVjp(call_jaxpr, None, None, len(consts), (), (), self._label)
+        else:
+            consts, prim = self._ruled(call, flat)
         outs = bind(prim, *consts, *call.leaves)
         return cast(R, tree.unflatten(flat.out_tree, outs))
+
+    def _ruled(self, call: _Call, flat: FlatFunction) -> tuple[list[Operand], CustomVjp]:
+        forward = _Forward(self._label, call, flat)
+        wanted: list[bool] = []
+
+        def trace_rules() -> list[FlatFunction]:
+            fwd = self._traced(self._forward_rule(call, forward), call, f"fwd of {self._label}")
+            bwd, wanted[:] = self._traced_backward(call, flat, fwd, forward)
+            return [fwd, bwd]
+
+        consts, (call_jaxpr, fwd_jaxpr, bwd_jaxpr) = self._with_rules(call, flat, trace_rules)
+        refs = tuple(len(consts) + i for i in forward.refs)
+        prim = CustomVjp(
+            call_jaxpr, fwd_jaxpr, bwd_jaxpr, len(consts), refs, tuple(wanted), self._label
+        )
+        return consts, prim
 
     def _forward_rule(self, call: _Call, forward: _Forward) -> Callable[..., object]:
         assert self._rules is not None
@@ -261,7 +367,7 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801  JAX's name
             n, m = len(residual_types), len(ref_types)
             residuals = forward.joined(leaves[:n], leaves[n : n + m])
             given = iter(leaves[n + m :])
-            cts = [next(given) if is_inexact(t) else zero_of(t) for t in out_types]
+            cts = [tangent_for(t, next(given) if is_inexact(t) else None) for t in out_types]
             result = bwd(*call.fixed, residuals, tree.unflatten(flat.out_tree, cts))
             entries = _argument_cotangents(self._label, result, call)
             wanted[:] = [e is not None for e in entries]
@@ -367,9 +473,9 @@ def _leaf_cotangents(
         spread = None
     if spread is None or len(spread) != len(wanted):
         raise IllTyped(
-            f"the backward rule of {label} gives a cotangent of another structure than its argument",
-            expected=str(child),
-            found=str(tree.structure(ct)),
+            f"the backward rule of {label} gives another structure of cotangents than of arguments",
+            expected=shown_tree(child),
+            found=shown_tree(tree.structure(ct)),
         )
     return [_leaf(label, x, t, name) for x, (t, name) in zip(spread, wanted, strict=True)]
 

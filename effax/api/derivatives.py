@@ -16,11 +16,12 @@ from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, tangent_type
 from effax.numpy.promotion import converted
-from effax.tracing import FlatArgs, FlatFunction, flat_args, shown_tree, trace_flat
+from effax.tracing import FlatArgs, FlatFunction, flat_args, label_of, shown_tree, trace_flat
 from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.run import unwrap
 from effax.transforms.transpose import GradValue, NonLinear, Want, transpose
 from effax.tree import PyTreeDef
+
 
 class TracedCall(NamedTuple):
     """A call traced on values."""
@@ -40,21 +41,28 @@ class TracedCall(NamedTuple):
 
 
 def traced_call(
-    fun: Callable[..., object], args: Sequence[Any], kwargs: dict[str, Any], what: str
+    fun: Callable[..., object],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    what: str,
+    untouched: Callable[[PyTreeDef], Sequence[bool]] | None = None,
 ) -> TracedCall:
-    """Trace a call; Python may ask for the values of what it is called with."""
+    """Trace a call; Python may ask for the values of what it is called with.
+
+    ``untouched`` says which leaves may be other things than arrays: they are passed on.
+    """
     if not callable(fun):
         raise BadArgument(f"{what} takes a function", found=f"{type(fun).__name__}: {fun!r:.60}")
-    flat_in = flat_args(fun, args, kwargs)
-    name = getattr(fun, "__name__", type(fun).__name__)
+    flat_in = flat_args(fun, args, kwargs, untouched)
     flat = trace_flat(
         fun,
         flat_in.treedef,
         [x.type for x in flat_in.leaves],
         flat_in.names,
-        f"{what}({name})",
+        f"{what}({label_of(fun)})",
         flat_in.leaves,
         on_values=True,
+        fixed=flat_in.fixed,
     )
     return TracedCall(flat, flat_in)
 
@@ -116,6 +124,16 @@ def zero_of(type_: Type) -> Array:
     if not is_inexact_dtype(type_.dtype):
         return from_numpy(np.zeros(type_.shape, FLOAT0))
     return from_numpy(np.zeros(type_.shape, type_.dtype))
+
+
+def tangent_for(type_: Type, value: Array | None) -> Array:
+    """A (co)tangent as the user gets it: as weak as the value that it belongs to; None is zero.
+
+    Inside of programs tangents are never weak.
+    """
+    found = zero_of(type_) if value is None else value
+    weak = isinstance(type_, ArrayType) and type_.weak and is_inexact_dtype(type_.dtype)
+    return converted(found, found.dtype, True) if weak else found
 
 
 def checked_cotangents(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from math import prod
 from typing import Any, ParamSpec
 
@@ -15,6 +14,7 @@ from effax.api.derivatives import check_differentiable, check_real
 from effax.api.vjp import vjp
 from effax.array import Array, as_value
 from effax.ir.errors import BadArgument
+from effax.tracing import like
 from effax.tree import PyTreeDef
 
 P = ParamSpec("P")
@@ -107,7 +107,7 @@ def jacfwd(
         of arrays of shape ``(*result shape, *argument shape)``.
     """
 
-    @wraps(fun)
+    @like(fun)
     def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
         nums = _chosen(argnums, args, "jacfwd")
         leaves, treedef = _inputs(args, nums, "jacfwd", holomorphic, False)
@@ -137,7 +137,7 @@ def jacrev(
 ) -> Callable[P, Any]:
     """The Jacobian of ``fun``, row by row in reverse mode; otherwise like :func:`jacfwd`."""
 
-    @wraps(fun)
+    @like(fun)
     def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
         nums = _chosen(argnums, args, "jacrev")
         _inputs(args, nums, "jacrev", holomorphic, allow_int)

@@ -10,6 +10,7 @@ from returns.io import IOFailure
 from returns.unsafe import unsafe_perform_io
 
 from effax import tree
+from effax.api.custom import knots_so_far
 from effax.api.dispatch import Runner, ready, run, runner
 from effax.api.static import StaticArgs
 from effax.array import Array, DeviceArray, TracedArray, as_value
@@ -57,7 +58,7 @@ class JitFunction(Generic[P, R]):
         self._runners: dict[Key, Runner] = {}
         self._traced: dict[Key, FlatFunction] = {}
         self._label = getattr(fun, "__name__", type(fun).__name__)
-        update_wrapper(self, fun)
+        update_wrapper(self, fun, updated=())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if current_trace() is not None:
@@ -116,8 +117,10 @@ class JitFunction(Generic[P, R]):
         outers = [x if isinstance(x, Ref) else None for x in call.leaves]
         types = cast("tuple[Type, ...]", call.key[3:])
         label = f"jit({self._label})"
+        knots = knots_so_far()
         flat = trace_flat(call.fun, call.treedef, types, names, label, outers)
-        if not any(isinstance(c, TracedArray | TracedRef) for c in flat.consts):
+        closed = not any(isinstance(c, TracedArray | TracedRef) for c in flat.consts)
+        if closed and knots == knots_so_far():
             self._traced[call.key] = flat
         return flat
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any, ParamSpec, cast
 
 from effax import tree
@@ -14,7 +13,7 @@ from effax.ir.dtypes import DType
 from effax.ir.syntax import ClosedJaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type
 from effax.ref import Ref
-from effax.tracing import FlatFunction, arg_names, input_type, trace_flat
+from effax.tracing import FlatFunction, arg_names, input_type, label_of, like, trace_flat
 
 P = ParamSpec("P")
 
@@ -81,9 +80,11 @@ def make_jaxpr(
     """
     static = StaticArgs.of(fun, static_argnums, ())
 
-    @wraps(fun)
+    @like(fun)
     def traced(*args: P.args, **kwargs: P.kwargs) -> ClosedJaxpr:
-        flat, _ = trace_abstractly(fun, args, dict(kwargs), static, f"make_jaxpr of {_name(fun)}")
+        flat, _ = trace_abstractly(
+            fun, args, dict(kwargs), static, f"make_jaxpr of {label_of(fun)}"
+        )
         closed = ClosedJaxpr(flat.jaxpr, flat.consts)
         if return_shape:
             return cast(ClosedJaxpr, (closed, _shapes(flat)))
@@ -95,7 +96,7 @@ def make_jaxpr(
 def eval_shape(fun: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> Any:
     """The tree of shapes and dtypes that ``fun`` gives, without computing anything."""
     flat, _ = trace_abstractly(
-        fun, args, dict(kwargs), StaticArgs((), ()), f"eval_shape of {_name(fun)}"
+        fun, args, dict(kwargs), StaticArgs((), ()), f"eval_shape of {label_of(fun)}"
     )
     return _shapes(flat)
 
@@ -107,9 +108,3 @@ def _shapes(flat: FlatFunction) -> Any:
         if isinstance(t, ArrayType)
     ]
     return tree.unflatten(flat.out_tree, structs)
-
-
-def _name(fun: Callable[..., object]) -> str:
-    return getattr(fun, "__name__", type(fun).__name__)
-
-

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from effax.ir.errors import BadArgument
@@ -104,12 +103,17 @@ class _Filled:
     def __init__(
         self, fun: Callable[..., Any], static: dict[int, object], named: dict[str, object]
     ) -> None:
-        self.fun = partial(fun, **named)
+        self.fun = fun
         self.static = static
+        self.named = named
         self.__name__ = getattr(fun, "__name__", type(fun).__name__)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         rest = iter(args)
         total = len(args) + len(self.static)
         full = [self.static[i] if i in self.static else next(rest) for i in range(total)]
-        return self.fun(*full, **kwargs)
+        return self.fun(*full, **self.named, **kwargs)
+
+    def parameters_left(self, names: Sequence[str], rest: str) -> list[str]:
+        """The names of the positional parameters that are not filled in."""
+        return [n for i, n in enumerate(names) if i not in self.static and n not in self.named]

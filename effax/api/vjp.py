@@ -12,8 +12,8 @@ from effax.api.derivatives import (
     checked_cotangents,
     linearized,
     pulled_back,
+    tangent_for,
     traced_call,
-    zero_of,
 )
 from effax.bind import Operand
 from effax.ir.dtypes import family
@@ -103,9 +103,7 @@ class VJP:
         types = [t for t, has in zip(shape.in_types, shape.in_tangents, strict=True) if has]
         wants = [_want(e, t) for e, t in zip(entries, types, strict=True)]
         refs = [e for e in entries if isinstance(e, Ref)]
-        res = Residuals(
-            [], self._residuals, shape.linear, shape.in_tangents, shape.out_tangents
-        )
+        res = Residuals([], self._residuals, shape.linear, shape.in_tangents, shape.out_tangents)
         present = [c for c, has in zip(cts, shape.out_tangents, strict=True) if has]
         values = iter(pulled_back(res, wants, refs, present))
         leaves = [
@@ -130,7 +128,7 @@ def _leaf(entry: Entry, has_tangent: bool, type_: Type, values: Any) -> object:
     if isinstance(entry, DontWant):
         return DidntWant()
     value = next(values) if has_tangent else None
-    return zero_of(tangent_type(type_)) if value is None else value
+    return tangent_for(type_, value)
 
 
 def _check_refs_bound(shape: _Shape, entries: Sequence[Entry]) -> None:
@@ -155,7 +153,9 @@ def _entries(shape: _Shape, entries: Sequence[object]) -> list[Entry]:
             found=str(len(entries)),
             remedy="use `ad.GradValue()` for arguments whose gradient is returned as usual",
         )
-    placeholders = tree.leaves(tuple(entries), lambda e: e is None or isinstance(e, GradRef | DidntWant))
+    placeholders = tree.leaves(
+        tuple(entries), lambda e: e is None or isinstance(e, GradRef | DidntWant)
+    )
     for i, entry in enumerate(placeholders):
         if not isinstance(entry, Ref | GradValue | DontWant):
             raise BadArgument(
@@ -198,9 +198,7 @@ def _check_ref_entries(shape: _Shape, entries: Sequence[object]) -> None:
             )
         key = identity(entry)
         if key in seen:
-            raise alias_error(
-                f"with_refs gets one reference for {seen[key]} and for {name}"
-            )
+            raise alias_error(f"with_refs gets one reference for {seen[key]} and for {name}")
         seen[key] = name
 
 
@@ -261,9 +259,7 @@ def only_outs(res: Residuals, n: int) -> Jaxpr:
     return res.linear.replace(outs=res.linear.outs[:kept])
 
 
-def split_aux(
-    flat: FlatFunction, has_aux: bool, what: str
-) -> tuple[PyTreeDef, PyTreeDef | None]:
+def split_aux(flat: FlatFunction, has_aux: bool, what: str) -> tuple[PyTreeDef, PyTreeDef | None]:
     """The structure of the result, and that of the auxiliary part. Raises IllTyped."""
     if not has_aux:
         return flat.out_tree, None
@@ -292,4 +288,3 @@ def _unflatten_vjp(aux: tuple[_Shape, tuple[Entry | None, ...]], children: Any) 
 
 
 tree.register_pytree_node(VJP, _flatten_vjp, _unflatten_vjp)
-

@@ -211,9 +211,9 @@ def _promoted(x: Operand, out: Type, name: str, what: str) -> Operand:
     have = x.type
     if have is out or not isinstance(out, ArrayType):
         return x
-    if have.shape == out.shape and have.weak and not out.weak:
-        if _rank(have) <= _rank(out):
-            return converted(x, out.dtype, False)
+    yields = have.weak and not out.weak and _rank(have) <= _rank(out)
+    if have.shape == out.shape and yields:
+        return converted(x, out.dtype, False)
     if have.shape == out.shape and have.dtype == out.dtype:
         return x
     raise IllTyped(
@@ -245,9 +245,7 @@ def _check_carry(
             )
 
 
-def map(  # noqa: A001  JAX's name
-    f: Callable[[Any], Any], xs: Any
-) -> Any:
+def map(f: Callable[[Any], Any], xs: Any) -> Any:
     """``f`` of each element of ``xs`` along the leading axis, in order; results are stacked."""
     return scan(lambda _, x: (None, f(x)), None, xs)[1]
 
@@ -314,7 +312,7 @@ def fori_loop(
 
         steps = max(last - first, 0)
         (_, value), _ = scan(step, (index0, init_val), None, steps, unroll=unroll or 1)
-        return cast(Carry, value)
+        return value
 
     def body(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         i, end, value = state
@@ -324,7 +322,7 @@ def fori_loop(
     result = while_loop(
         lambda state: ops.less(state[0], state[1]), body, (first_index, end_index, init_val)
     )
-    return cast(Carry, result[2])
+    return result[2]
 
 
 def _same_dtype(lower: object, upper: object) -> tuple[Array, Array]:
@@ -438,5 +436,3 @@ def _agreed(jaxprs: Sequence[Jaxpr]) -> list[Jaxpr]:
         ]
         agreed.append(b.finish(outs, jaxpr.n_consts, jaxpr.names))
     return agreed
-
-

@@ -42,6 +42,7 @@ from effax.ir.types import RefType, Type, array_type
 from effax.transforms.lanes import Borrowed, SharedWrite, borrow, lane_type, with_axis
 from effax.transforms.rulebook import BatchBuilder, Never, RuleBook, book_or_default
 from effax.transforms.rules.common import inverse, permuted, to_front
+from effax.transforms.rules.knots import is_knotted
 from effax.transforms.run import as_result, located
 from effax.transforms.spread import NONE, Flow, Mask, positions_of, spread, spread_call
 
@@ -312,9 +313,12 @@ def _has_alloc(eqn: Eqn) -> bool:
 def needs_mask(prim: Primitive) -> bool:
     """Whether a primitive that holds programs must know which lanes are there.
 
-    A loop must, to end when no lane is there.
+    A loop must, to end when no lane is there. So must a call of a function that is called in its
+    own rules, so that the calls inside are on the same types.
     """
-    return isinstance(prim, While) or any(map(runs_under_mask, prim.subjaxprs()))
+    if isinstance(prim, While) or is_knotted(prim):
+        return True
+    return any(map(runs_under_mask, prim.subjaxprs()))
 
 
 @lru_cache(maxsize=4096)

@@ -24,11 +24,11 @@ class CustomJvp(Primitive):
 
     ``call`` maps the arguments to the results. ``rule`` maps constants, the other arguments, and
     the tangents of those, to results and their tangents; the first ``n_consts`` arguments have
-    no tangents.
+    no tangents. Where a rule calls its own function, that call has no rule: it is the one around.
     """
 
     call: Jaxpr
-    rule: Jaxpr
+    rule: Jaxpr | None
     n_consts: int
     label: str
     name: ClassVar[str] = "custom_jvp_call"
@@ -44,10 +44,11 @@ class CustomJvp(Primitive):
         return evaluate(self.call, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
-        return (self.call, self.rule)
+        return (self.call,) if self.rule is None else (self.call, self.rule)
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomJvp:
-        return replace(self, call=jaxprs[0], rule=jaxprs[1])
+        call, *rules = jaxprs
+        return replace(self, call=call, rule=rules[0] if rules else None)
 
     def regions(self) -> tuple[Region, ...]:
         return (_call_region(self.call),)
@@ -59,12 +60,13 @@ class CustomVjp(Primitive):
 
     ``call`` maps the arguments to the results; ``fwd`` to the results and residuals; ``bwd`` maps
     the ``n_consts`` constants, the residuals, the references at ``refs`` among the arguments, and
-    cotangents of the results, to the cotangents of the arguments that ``wanted`` marks.
+    cotangents of the results, to the cotangents of the arguments that ``wanted`` marks. Where a
+    rule calls its own function, that call has no rules: they are those around it.
     """
 
     call: Jaxpr
-    fwd: Jaxpr
-    bwd: Jaxpr
+    fwd: Jaxpr | None
+    bwd: Jaxpr | None
     n_consts: int
     refs: tuple[int, ...]
     wanted: tuple[bool, ...]
@@ -73,9 +75,10 @@ class CustomVjp(Primitive):
 
     def typing(self, *ins: Type) -> Typing:
         check_call(self, "the function", self.call, ins)
-        check_call(self, "the forward rule", self.fwd, ins)
         check_no_ref_results(self, "the function", self.call)
-        check_no_ref_results(self, "the forward rule", self.fwd)
+        if self.fwd is not None:
+            check_call(self, "the forward rule", self.fwd, ins)
+            check_no_ref_results(self, "the forward rule", self.fwd)
         return Typing(self.call.out_types, self.call.effects)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
@@ -84,10 +87,14 @@ class CustomVjp(Primitive):
         return evaluate(self.call, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
+        if self.fwd is None or self.bwd is None:
+            return (self.call,)
         return (self.call, self.fwd, self.bwd)
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomVjp:
-        return replace(self, call=jaxprs[0], fwd=jaxprs[1], bwd=jaxprs[2])
+        call, *rules = jaxprs
+        fwd, bwd = rules or (None, None)
+        return replace(self, call=call, fwd=fwd, bwd=bwd)
 
     def regions(self) -> tuple[Region, ...]:
         return (_call_region(self.call),)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from effax.ir.build import Builder, template
+from effax.ir.build import Builder, lit, template
+from effax.ir.dtypes import BOOL
 from effax.ir.errors import TransformError
 from effax.ir.prims.control import Jit
 from effax.ir.prims.custom import CustomJvp, CustomLinear, CustomVjp
 from effax.ir.prims.reduce import ReduceSum
+from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import RefType, is_inexact, tangent_type
+from effax.ir.types import RefType, array_type, is_inexact, tangent_type
 from effax.transforms.rulebook import (
     EMPTY_BOOK,
     BatchBuilder,
@@ -25,8 +27,9 @@ from effax.transforms.rulebook import (
     Rules,
     WholeOnly,
 )
-from effax.transforms.rules.common import zeros
+from effax.transforms.rules.common import to_front, zeros
 from effax.transforms.rules.jit.discharge import jit_discharge
+from effax.transforms.rules.knots import is_knotted, is_tight, tied, untied
 from effax.transforms.vmap import vmap_jaxpr
 
 
@@ -46,13 +49,15 @@ def custom_jvp_jvp(
     b: RuleBuilder, prim: CustomJvp, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
     """The user's rule, with zeros for tangents that are zero."""
+    if prim.rule is None:
+        raise untied(prim)
     _check_consts(prim.label, tangents[: prim.n_consts])
     dots = [
         _dense(b, p, t)
         for p, t in zip(primals[prim.n_consts :], tangents[prim.n_consts :], strict=True)
         if is_inexact(p.type)
     ]
-    results = b.inline(template(prim.rule), [*primals, *dots])
+    results = b.inline(template(tied(prim.rule, prim)), [*primals, *dots])
     n = len(prim.call.outs)
     given = iter(results[n:])
     out_dots = [next(given) if is_inexact(a.type) else None for a in prim.call.outs]
@@ -63,8 +68,10 @@ def custom_vjp_jvp(
     b: RuleBuilder, prim: CustomVjp, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
     """The forward rule, and a linear equation that only knows how to be transposed."""
+    if prim.fwd is None or prim.bwd is None:
+        raise untied(prim)
     _check_consts(prim.label, tangents[: prim.n_consts])
-    results = b.inline(template(prim.fwd), primals)
+    results = b.inline(template(tied(prim.fwd, prim)), primals)
     n = len(prim.call.outs)
     refs = [primals[i] for i in prim.refs]
     fixed = [*primals[: prim.n_consts], *results[n:], *refs]
@@ -76,7 +83,7 @@ def custom_vjp_jvp(
         if wanted
     ]
     out_types = tuple(tangent_type(a.type) for a in prim.call.outs if is_inexact(a.type))
-    linear = CustomLinear(prim.bwd, len(fixed), out_types, prim.label)
+    linear = CustomLinear(tied(prim.bwd, prim), len(fixed), out_types, prim.label)
     given = iter(b.emit(linear, [*fixed, *dots]))
     out_dots = [next(given) if is_inexact(a.type) else None for a in prim.call.outs]
     return JvpOut(results[:n], out_dots)
@@ -102,10 +109,10 @@ def _batched(
     batched: Sequence[bool],
     size: int,
     shared: frozenset[int],
+    masked: bool,
 ) -> Jaxpr:
-    """The program over the batch, every result batched; it takes the mask where there is one."""
+    """The program over the batch, every result batched; where ``masked`` it takes a mask."""
     everything = (True,) * len(jaxpr.outs)
-    masked = b.active is not None
     inside = vmap_jaxpr(jaxpr, tuple(batched), size, b.book, shared, masked, everything)
     return inside.jaxpr
 
@@ -114,43 +121,85 @@ def custom_jvp_batch(
     b: BatchBuilder, prim: CustomJvp, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
     """Both programs over the batch."""
-    call = _batched(b, prim.call, batched, size, b.shared)
-    rest = zip(prim.call.binders[prim.n_consts :], batched[prim.n_consts :], strict=True)
-    dots = [has for v, has in rest if is_inexact(v.type)]
-    rule = _batched(b, prim.rule, [*batched, *dots], size, b.shared)
-    mask = b.mask()
-    made = CustomJvp(call, rule, prim.n_consts + len(mask), prim.label)
-    return BatchOut(b.emit(made, [*mask, *ins]), [True] * len(call.outs))
+
+    def over_batch(flags: Sequence[bool], masked: bool) -> CustomJvp:
+        call = _batched(b, prim.call, flags, size, b.shared, masked)
+        rule = None
+        if prim.rule is not None:
+            rest = zip(prim.call.binders[prim.n_consts :], flags[prim.n_consts :], strict=True)
+            dots = [has for v, has in rest if is_inexact(v.type)]
+            rule = _batched(b, prim.rule, [*flags, *dots], size, b.shared, masked)
+        return CustomJvp(call, rule, prim.n_consts + masked, prim.label)
+
+    return _custom_batch(b, prim, ins, batched, size, over_batch)
 
 
 def custom_vjp_batch(
     b: BatchBuilder, prim: CustomVjp, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
     """All three programs over the batch; the cotangent of what is not batched is summed."""
-    call = _batched(b, prim.call, batched, size, b.shared)
-    fwd = _batched(b, prim.fwd, batched, size, b.shared)
-    n_residuals = len(prim.fwd.outs) - len(prim.call.outs)
+
+    def over_batch(flags: Sequence[bool], masked: bool) -> CustomVjp:
+        call = _batched(b, prim.call, flags, size, b.shared, masked)
+        fwd = bwd = None
+        if prim.fwd is not None and prim.bwd is not None:
+            fwd = _batched(b, prim.fwd, flags, size, b.shared, masked)
+            bwd = _backward_batch(b, prim, prim.fwd, prim.bwd, flags, size, masked)
+        refs = tuple(i + masked for i in prim.refs)
+        n_consts = prim.n_consts + masked
+        return CustomVjp(call, fwd, bwd, n_consts, refs, prim.wanted, prim.label)
+
+    return _custom_batch(b, prim, ins, batched, size, over_batch)
+
+
+def _backward_batch(
+    b: BatchBuilder,
+    prim: CustomVjp,
+    fwd: Jaxpr,
+    bwd: Jaxpr,
+    batched: Sequence[bool],
+    size: int,
+    masked: bool,
+) -> Jaxpr:
+    n_residuals = len(fwd.outs) - len(prim.call.outs)
     refs = [batched[i] for i in prim.refs]
-    n_cts = len(prim.bwd.binders) - prim.n_consts - n_residuals - len(refs)
+    n_cts = len(bwd.binders) - prim.n_consts - n_residuals - len(refs)
     inside = [*batched[: prim.n_consts], *[True] * n_residuals, *refs, *[True] * n_cts]
     of_consts = {i for i in b.shared if i < prim.n_consts}
-    of_refs = {
-        prim.n_consts + n_residuals + k for k, i in enumerate(prim.refs) if i in b.shared
-    }
-    bwd = _batched(b, prim.bwd, inside, size, frozenset(of_consts | of_refs))
+    of_refs = {prim.n_consts + n_residuals + k for k, i in enumerate(prim.refs) if i in b.shared}
+    made = _batched(b, bwd, inside, size, frozenset(of_consts | of_refs), masked)
     rest = zip(batched[prim.n_consts :], prim.wanted, strict=True)
-    summed = _summed_where_unbatched(bwd, [has for has, wanted in rest if wanted])
-    mask = b.mask()
-    made = CustomVjp(
-        call,
-        fwd,
-        summed,
-        prim.n_consts + len(mask),
-        tuple(i + len(mask) for i in prim.refs),
-        prim.wanted,
-        prim.label,
-    )
-    return BatchOut(b.emit(made, [*mask, *ins]), [True] * len(call.outs))
+    return _summed_where_unbatched(made, [has for has, wanted in rest if wanted])
+
+
+def _custom_batch(
+    b: BatchBuilder,
+    prim: CustomJvp | CustomVjp,
+    ins: Sequence[Atom],
+    batched: Sequence[bool],
+    size: int,
+    over_batch: Callable[[Sequence[bool], bool], CustomJvp | CustomVjp],
+) -> BatchOut:
+    """The call over the batch.
+
+    One that its own rules call again has all arguments batched, and a mask where any call inside
+    has one: so the calls inside are on the same types.
+    """
+    mask: tuple[Atom, ...] = b.mask()
+    if not is_knotted(prim):
+        made = over_batch(batched, bool(mask))
+        return BatchOut(b.emit(made, [*mask, *ins]), [True] * len(made.call.outs))
+    args, flags = list(ins), list(batched)
+    for i, x in enumerate(ins):
+        if i >= prim.n_consts and not isinstance(x.type, RefType):
+            args[i], flags[i] = to_front(b, x, batched[i], size), True
+    made = over_batch(flags, bool(mask))
+    if not mask and not is_tight(made):
+        mask = (b(BroadcastInDim((size,), ()), lit(True, array_type((), BOOL))),)
+        made = over_batch(flags, True)
+    if not is_tight(made):
+        raise untied(prim)
+    return BatchOut(b.emit(made, [*mask, *args]), [True] * len(made.call.outs))
 
 
 def _summed_where_unbatched(bwd: Jaxpr, batched: Sequence[bool]) -> Jaxpr:
