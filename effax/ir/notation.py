@@ -73,9 +73,17 @@ def fields_of(owner: object) -> tuple[Field[object], ...]:
 
 
 def params_of(prim: object) -> list[tuple[str, str, object]]:
-    """The parameters of a primitive, in the order of printing: (printed name, field, value)."""
-    names = sorted((f.name for f in fields_of(prim)), key=lambda name: (name != LABEL, name))
+    """The parameters of a primitive, in the order of printing: (printed name, field, value).
+
+    What is unset (None, or a choice left at its default) is left out.
+    """
+    told = (f.name for f in fields_of(prim) if not _is_unset(f, getattr(prim, f.name)))
+    names = sorted(told, key=lambda name: (name != LABEL, name))
     return [("name" if n == LABEL else n, n, getattr(prim, n)) for n in names]
+
+
+def _is_unset(field: Field[object], value: object) -> bool:
+    return value == field.default and (value is None or isinstance(value, Enum))
 
 
 def is_word(text: str) -> bool:

@@ -11,7 +11,7 @@ from effax.ir.build import typing_of
 from effax.ir.dtypes import as_dtype, family
 from effax.ir.indexing import Indexer, Mode, Pick, Span, row, whole
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims import custom, reduce, shape
+from effax.ir.prims import custom, reduce, remat, shape
 from effax.ir.prims import elementwise as e
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.index import Gather, Scatter, ScatterAdd
@@ -171,10 +171,16 @@ def control() -> list[Sample]:
     )
     loops = [Sample(q.prim, tuple(a.type for a in q.ins)) for q in (*scans, *whiles, *conds)]
     call = (arr("3"), arr("3"))
+    names = remat.SavePolicy(remat.Kept.THESE_NAMES, ("a", "b"))
     return [
         *loops,
         Sample(Jit(held, "<lambda>"), call),
         Sample(Jit(held, "a name of many words"), call),
+        Sample(remat.Remat(held), call),
+        Sample(remat.Remat(held, names, False, True), call),
+        Sample(remat.Name("a"), (arr("3"),)),
+        Sample(remat.Name("of two words"), (arr(""),)),
+        Sample(remat.OptimizationBarrier(), call),
         Sample(custom.CustomJvp(held, rule, 0, "f"), call),
         Sample(custom.CustomVjp(held, fwd, fwd, 0, (), (True, False), "f"), call),
         Sample(custom.CustomLinear(fwd, 1, (arr("3"),), "f"), call),
