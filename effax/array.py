@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard, final
 import numpy as np
 
 from effax.config import allowed
+from effax.ir.build import lit
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import Atom
-from effax.ir.trace import Trace
+from effax.ir.trace import Trace, current_trace
 from effax.ir.types import ArrayType, array_type
 from effax.ndarray import Array, ArrayLike, Axis, DTypeLike
 
@@ -152,7 +153,9 @@ def as_value(x: object, what: str = "an argument") -> Array:
     if isinstance(x, Array):
         return x
     if is_python_scalar(x):
-        return scalar(x)
+        made = scalar(x)
+        trace = current_trace()
+        return made if trace is None else TracedArray(trace, lit(x, made.type))
     if isinstance(x, np.ndarray | np.generic):
         if x.dtype.kind in "OUSMm":
             raise IllTyped(f"{what} has a dtype that is not a number", found=str(x.dtype))

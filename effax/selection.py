@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -88,35 +89,66 @@ def select(shape: Shape, index: object, mode: Mode, strict: bool, name: str) -> 
         IllTyped: an entry is of a type that is no index (a float, a bool, a string, ...).
     """
     entries = index if type(index) is tuple else (index,)
-    key = _static_key(entries)
-    if key is not None:
-        return _select_static(shape, key, mode, strict, name)
-    return _select(shape, entries, mode, strict, name)
+    key, scalars = _key(entries)
+    if key is None:
+        return _select(shape, entries, mode, strict, name)
+    found = _select_keyed(shape, key, mode, strict, name)
+    return _with_scalars(found, shape, scalars) if scalars else found
 
 
 Key = tuple[object, ...]
 
 
-def _static_key(entries: tuple[object, ...]) -> Key | None:
-    """The entries in a form that can be hashed, where all are ints, slices of ints, ... or None."""
+class _Scalar(Enum):
+    """Stands in a key for an integer scalar that is traced."""
+
+    TRACED = "traced"
+
+
+_ANY_SCALAR = from_numpy(np.zeros((), np.int32))
+
+
+def _key(entries: tuple[object, ...]) -> tuple[Key | None, list[TracedArray]]:
+    """The entries in a form that can be hashed, and the traced integers that are left out of it.
+
+    There is none where an entry is something else than an int, a slice of ints, an ellipsis, None
+    or a traced integer.
+    """
     key: list[object] = []
+    scalars: list[TracedArray] = []
     for e in entries:
         kind = type(e)
         if kind is int or e is None or e is Ellipsis:
             key.append(e)
-        elif isinstance(e, slice) and all(
-            bound is None or type(bound) is int for bound in (e.start, e.stop, e.step)
-        ):
+        elif isinstance(e, slice) and _has_plain_bounds(e):
             key.append((e.start, e.stop, e.step))
+        elif isinstance(e, TracedArray) and not e.shape and e.dtype.kind in "iu":
+            key.append(_Scalar.TRACED)
+            scalars.append(e)
         else:
-            return None
-    return tuple(key)
+            return None, scalars
+    return tuple(key), scalars
+
+
+def _has_plain_bounds(e: slice) -> bool:
+    return all(bound is None or type(bound) is int for bound in (e.start, e.stop, e.step))
 
 
 @lru_cache(maxsize=1 << 12)
-def _select_static(shape: Shape, key: Key, mode: Mode, strict: bool, name: str) -> Selection:
+def _select_keyed(shape: Shape, key: Key, mode: Mode, strict: bool, name: str) -> Selection:
     entries = tuple(slice(*e) if isinstance(e, tuple) else e for e in key)
     return _select(shape, entries, mode, strict, name)
+
+
+def _with_scalars(found: Selection, shape: Shape, scalars: Sequence[TracedArray]) -> Selection:
+    """The selection with traced integers where its operands stand for any."""
+    feed = iter(scalars)
+    sizes = [n for d, n in zip(found.indexer.dims, shape, strict=True) if d[0] is None]
+    operands = [
+        wrapped(integers(next(feed), "an index"), n) if o is _ANY_SCALAR else o
+        for o, n in zip(found.operands, sizes, strict=True)
+    ]
+    return found._replace(operands=tuple(operands))
 
 
 def _select(
@@ -221,6 +253,10 @@ def _entry(entry: object, axis: int, place: _Place) -> tuple[Dim, Array | None]:
         return _dynamic_slice(entry, size, axis, place)
     if isinstance(entry, _MaskPositions):
         return Pick(None), from_numpy(entry.positions)
+    if entry is _Scalar.TRACED:
+        if size == 0:
+            raise _outside("an index", axis, place)
+        return Pick(None), _ANY_SCALAR
     if isinstance(entry, bool | np.bool_ | float | complex | str):
         raise _no_index(entry, place.name)
     if isinstance(entry, int | np.integer):

@@ -17,7 +17,6 @@ from effax.array import (
     from_numpy,
     is_python_scalar,
     not_an_array,
-    scalar,
 )
 from effax.bind import bind1
 from effax.config import config
@@ -100,9 +99,7 @@ def asarray(
 
 def _number(x: bool | int | float | complex, dtype: DTypeLike | None) -> Array:
     if dtype is None:
-        made = scalar(x)
-        trace = current_trace()
-        return made if trace is None else TracedArray(trace, pr.literal(x, made.type))
+        return as_value(x)
     target = default_dtype(dtype)
     if isinstance(x, complex) and not is_complex(target):
         raise IllTyped("a complex number has no value in a real dtype", str(target), str(x))

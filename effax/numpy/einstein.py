@@ -58,9 +58,9 @@ def einsum(
         BadArgument: the subscripts do not fit the operands.
     """
     no_out(out, "einsum")
-    text, arrays = _parsed(subscripts, operands)
+    text, arrays = _named(subscripts, operands)
     dtype, weak = pr.common_dtype(arrays, "einsum")
-    values = [pr.converted(x, dtype, weak) for x in arrays]
+    values = [x if x.dtype == dtype else pr.converted(x, dtype, weak) for x in arrays]
     for step in _path(text, tuple(x.shape for x in values), optimize):
         taken = [values[i] for i in step.positions]
         values = [x for i, x in enumerate(values) if i not in step.positions]
@@ -78,19 +78,31 @@ def einsum(
     return result if preferred_element_type is None else uf.astype(result, preferred_element_type)
 
 
-def _parsed(subscripts: object, operands: Sequence[object]) -> tuple[str, list[Array]]:
+def _named(subscripts: object, operands: Sequence[object]) -> tuple[str, list[Array]]:
     """The subscripts in full, as ``ij,jk->ik``, and the operands."""
-    is_text = isinstance(subscripts, str)
-    given = operands if is_text else [subscripts, *operands]
-    mixed = [
-        x if isinstance(x, list | tuple) and not is_text else as_value(x, f"operand {i} of einsum")
-        for i, x in enumerate(given)
+    if isinstance(subscripts, str):
+        arrays = [as_value(x, f"operand {i} of einsum") for i, x in enumerate(operands)]
+        return _in_full(subscripts, tuple(x.shape for x in arrays)), arrays
+    given = [
+        x if isinstance(x, list | tuple) else as_value(x, f"operand {i} of einsum")
+        for i, x in enumerate([subscripts, *operands])
     ]
+    inputs, output, found = _parsed(given, shapes=False)
+    return f"{inputs}->{output}", cast("list[Array]", list(found))
+
+
+@lru_cache(maxsize=512)
+def _in_full(subscripts: str, shapes: tuple[Shape, ...]) -> str:
+    inputs, output, _ = _parsed([subscripts, *shapes], shapes=True)
+    return f"{inputs}->{output}"
+
+
+def _parsed(operands: Sequence[object], shapes: bool) -> tuple[str, str, Sequence[object]]:
     try:
-        inputs, output, arrays = parse_einsum_input([subscripts, *mixed] if is_text else mixed)
+        found: tuple[str, str, Sequence[object]] = parse_einsum_input(operands, shapes=shapes)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise BadArgument("einsum does not understand the subscripts", found=str(error)) from None
-    return f"{inputs}->{output}", cast("list[Array]", list(arrays))
+    return found
 
 
 @lru_cache(maxsize=512)

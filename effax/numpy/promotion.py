@@ -98,6 +98,9 @@ def typed(x: object, dtype: DType, weak: bool, what: str) -> Array | Lit:
 
 def broadcast_shapes(shapes: Sequence[Shape], what: str) -> Shape:
     """The shape to which all broadcast, by NumPy's rule. Raises IllTyped where there is none."""
+    first = shapes[0] if shapes else ()
+    if all(s == first for s in shapes):
+        return first
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:

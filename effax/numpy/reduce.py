@@ -16,6 +16,7 @@ from effax.ir.prims import reduce as prims
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.axes import no_out, plain_axes, plain_axis
+from effax.numpy.creation import asarray
 from effax.numpy.dtypes import default_dtype
 from effax.numpy.shapes import broadcast_to, expand_dims, ravel, reshape
 
@@ -84,7 +85,7 @@ def sum(
     x = _where_else(x, where, 0, "sum")
     axes = plain_axes(axis, x.ndim, "sum")
     total = _kept_dims(bind1(prims.ReduceSum(axes), x), axes, keepdims)
-    return total if initial is None else uf.add(total, uf.astype(initial, total.dtype))
+    return total if initial is None else uf.add(total, asarray(initial, total.dtype))
 
 
 def prod(
@@ -103,7 +104,7 @@ def prod(
     x = _where_else(x, where, 1, "prod")
     axes = plain_axes(axis, x.ndim, "prod")
     total = _kept_dims(bind1(prims.ReduceProd(axes), x), axes, keepdims)
-    return total if initial is None else uf.multiply(total, uf.astype(initial, total.dtype))
+    return total if initial is None else uf.multiply(total, asarray(initial, total.dtype))
 
 
 def _to_accumulate(a: ArrayLike, dtype: DTypeLike | None, promote: bool, what: str) -> Array:
@@ -165,7 +166,7 @@ def _extreme(
     found = _kept_dims(bind1(prim, x), axes, keepdims)
     if initial is None:
         return found
-    return (uf.maximum if greatest else uf.minimum)(found, uf.astype(initial, found.dtype))
+    return (uf.maximum if greatest else uf.minimum)(found, asarray(initial, found.dtype))
 
 
 amax, amin = max, min

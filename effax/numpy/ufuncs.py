@@ -59,6 +59,17 @@ class _Kept(dict[DType, bool]):
         return kept
 
 
+class _AllKept(_Kept):
+    """That a function works in every dtype."""
+
+    def __missing__(self, dtype: DType) -> bool:
+        return True
+
+
+_SELECT = ew.SelectN()
+_ALL_KEPT = _AllKept(ew.Eq(), _as_is)
+
+
 def _atoms(trace: Trace, kept: _Kept, x1: object, x2: object) -> tuple[Atom, Atom] | None:
     """What two symbols, or a symbol and a number, are in the trace, where nothing converts."""
     if type(x1) is TracedArray:
@@ -276,8 +287,22 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return bind1(ew.ShiftRightLogical() if logical else ew.ShiftRightArithmetic(), *operands)
 
 
+def _cases(trace: Trace, which: Atom, x: object, y: object) -> tuple[Atom, ...] | None:
+    """The operands of a selection, where nothing converts and nothing is broadcast."""
+    pair = _atoms(trace, _ALL_KEPT, x, y)
+    if pair is None or which.type.dtype.kind != "b":
+        return None
+    shape = pair[0].type.shape or pair[1].type.shape
+    return (which, pair[1], pair[0]) if which.type.shape in (shape, ()) else None
+
+
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array:
     """Elements of ``x`` where the condition holds, else of ``y``."""
+    trace = current_trace()
+    if trace is not None and type(condition) is TracedArray and condition.trace is trace:
+        ins = _cases(trace, condition.atom, x, y)
+        if ins is not None:
+            return TracedArray(trace, trace.emit(_SELECT, ins)[0])
     dtype, weak = pr.common_dtype((x, y), "where")
     test = truth(condition)
     a, b = (pr.typed(o, dtype, weak, "a case of where") for o in (x, y))
