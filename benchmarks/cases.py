@@ -153,11 +153,11 @@ def _size(program: Jaxpr) -> int:
 def call_cases() -> Iterator[Case]:
     """Calls that were made before with arguments of the same types; time is for one call."""
     yield _call("call: scalar + 1", LEVEL, _one_argument)
-    yield _call("call: 10 arguments", None, _ten_arguments)
-    yield _call("call: dict of 20 arrays", None, _dict_argument)
+    yield _call("call: 10 arguments", LEVEL, _ten_arguments)
+    yield _call("call: dict of 20 arrays", LEVEL, _dict_argument)
     yield _call("call: ref argument", 8, _ref_argument)
     yield _call("call: closed-over ref", 8, _closed_over_ref)
-    yield _call("call: 10 refs", None, _ten_refs)
+    yield _call("call: 10 refs", 8, _ten_refs)
     yield _call("jit of a fresh lambda", 500, _fresh_lambda)
     yield _call("eager r[i] = v", 30, _eager_write)
     yield _call("eager r[i] += v", 30, _eager_add)

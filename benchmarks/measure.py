@@ -116,6 +116,10 @@ def no_collection() -> Iterator[None]:
 
 def measure(case: Case, effort: Effort) -> Measured:
     """Time both sides of a case in turns; which one begins changes with each repetition."""
+    # What earlier cases left in caches is not looked at again in every collection.
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
     sides = (_Side(case.effax, case.fresh), _Side(case.jax, case.fresh))
     spent = sum(side.warm_up(effort.section) for side in sides)
     repetitions = max(effort.least, min(effort.most, int(effort.seconds / max(spent, 1e-9))))

@@ -96,9 +96,10 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 def _cases(sizes: tuple[int, ...], depths: int) -> Iterable[Case]:
     import cases
 
+    # Calls first, while the process is small.
+    yield from cases.call_cases()
     yield from cases.program_cases(sizes)
     yield from cases.growth_cases(depths)
-    yield from cases.call_cases()
 
 
 def _run(case: Case, effort: Effort, results: list[Measured]) -> None:

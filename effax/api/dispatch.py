@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 from effax import tree
 from effax.array import DeviceArray, TracedArray, as_value
 from effax.bind import Operand
-from effax.ir.errors import IllTyped
+from effax.ir.errors import IllTyped, RefError
 from effax.ir.trace import alias_error
 from effax.ir.types import ArrayType
 from effax.lowering.program import CompiledProgram
-from effax.ref import EagerRef, Ref, TracedRef
+from effax.ref import EagerRef, TracedRef
 from effax.tracing import FlatFunction
 from effax.tree import PyTreeDef
 
@@ -30,10 +30,9 @@ class Ready(NamedTuple):
         consts: what its first arguments are: arrays and references that are closed over.
         out_tree: the structure of the result.
         out_types: the types of its leaves.
-        refs: positions of the leaves of the arguments that are references.
+        refs: positions, constants included, of the references.
         changed: positions, constants included, of the references that get new buffers.
         is_leaf: whether the result is one array, and no tree of arrays.
-        may_alias: whether there are two references, of which one is an argument.
     """
 
     program: CompiledProgram
@@ -43,25 +42,13 @@ class Ready(NamedTuple):
     refs: tuple[int, ...]
     changed: tuple[int, ...]
     is_leaf: bool
-    may_alias: bool
 
 
 def ready(program: CompiledProgram, flat: FlatFunction) -> Ready:
     """Prepare a compiled program for being called as the function that it came from."""
-    n = len(flat.consts)
     types = tuple([t for t in flat.jaxpr.out_types if isinstance(t, ArrayType)])
-    refs = tuple([i - n for i in program.discharged.refs if i >= n])
-    may_alias = bool(refs) and len(program.discharged.refs) > 1
-    return Ready(
-        program,
-        flat.consts,
-        flat.out_tree,
-        types,
-        refs,
-        program.discharged.changed,
-        flat.out_tree == _LEAF,
-        may_alias,
-    )
+    done, is_leaf = program.discharged, flat.out_tree == _LEAF
+    return Ready(program, flat.consts, flat.out_tree, types, done.refs, done.changed, is_leaf)
 
 
 def runner(call: Ready) -> Runner:
@@ -80,8 +67,9 @@ def runner(call: Ready) -> Runner:
 def run(call: Ready, leaves: Sequence[Any]) -> Any:
     """Run a call. Raises RefError, before anything is run, where references are aliased."""
     operands = (*call.consts, *leaves)
-    if call.may_alias:
-        check_distinct(call, leaves)
+    refs = call.refs
+    if len(refs) > 1 and len({id(operands[i]) for i in refs}) < len(refs):
+        raise _aliased(call, operands)
     results = call.program.executable([buffer_of(x) for x in operands])
     types = call.out_types
     if call.changed:
@@ -111,19 +99,12 @@ def buffer_of(x: Any) -> Any:
     return value.buffer
 
 
-def check_distinct(call: Ready, leaves: Sequence[Any]) -> None:
-    """Raises RefError where one reference is passed twice, or passed and closed over."""
-    seen: dict[int, int] = {id(c): -1 for c in call.consts if isinstance(c, Ref)}
-    for i in call.refs:
-        first = seen.setdefault(id(leaves[i]), i)
-        if first != i:
-            raise _aliased(call, first, i)
-
-
-def _aliased(call: Ready, first: int, second: int) -> Exception:
-    n = len(call.consts)
-    name = call.program.jaxpr.name_of(n + second)
-    if first < 0:
-        return alias_error(f"jit gets a reference as {name} and closes over it")
-    other = call.program.jaxpr.name_of(n + first)
-    return alias_error(f"jit gets one reference as {other} and as {name}")
+def _aliased(call: Ready, operands: Sequence[Any]) -> RefError:
+    """The error for one reference that is passed twice, or passed and closed over."""
+    ids = [id(operands[i]) for i in call.refs]
+    second = next(k for k, x in enumerate(ids) if x in ids[:k])
+    i, j = call.refs[ids.index(ids[second])], call.refs[second]
+    name_of = call.program.jaxpr.name_of
+    if i < len(call.consts):
+        return alias_error(f"jit gets a reference as {name_of(j)} and closes over it")
+    return alias_error(f"jit gets one reference as {name_of(i)} and as {name_of(j)}")

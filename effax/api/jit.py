@@ -54,8 +54,9 @@ class JitFunction(Generic[P, R]):
         self._fun = fun
         self._static = static
         self._inline = inline
-        self._has_static = bool(static.nums or static.names)
         self._runners: dict[Key, Runner] = {}
+        # Of calls with arrays and references alone: their types are the key.
+        self._plain: dict[Key, Runner] = {}
         self._traced: dict[Key, FlatFunction] = {}
         self._label = getattr(fun, "__name__", type(fun).__name__)
         update_wrapper(self, fun, updated=())
@@ -63,15 +64,15 @@ class JitFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if current_trace() is not None:
             return cast(R, self._staged(self._taken_apart(args, kwargs)))
-        if not kwargs and not self._has_static:
-            # Arrays and references alone: their types are the key, and nothing is taken apart.
+        if self._plain and not kwargs:
             try:
                 key: Key = (config.generation, *[x._type for x in args])  # type: ignore[attr-defined]  # asked for below
-                warm = self._runners.get(key)
+                warm = self._plain.get(key)
             except AttributeError:
                 warm = None
             if warm is not None:
-                return cast(R, warm(args))
+                result: R = warm(args)
+                return result
         return cast(R, self._called(args, kwargs))
 
     def _called(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -81,9 +82,8 @@ class JitFunction(Generic[P, R]):
             flat = self._trace(call)
             warm = runner(ready(_compiled(flat.jaxpr), flat))
             self._runners[call.key] = warm
-            plain = not kwargs and not self._has_static and len(call.leaves) == len(args)
-            if plain and all(type(x) in _WITH_TYPE for x in args):
-                self._runners[(config.generation, *[x._type for x in args])] = warm
+            if not kwargs and not any(self._static) and _are_plain(args):
+                self._plain[(config.generation, *[x._type for x in args])] = warm
         return warm(call.leaves)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -153,7 +153,13 @@ class JitFunction(Generic[P, R]):
     def clear_cache(self) -> None:
         """Forget what was traced and compiled for this callable."""
         self._runners.clear()
+        self._plain.clear()
         self._traced.clear()
+
+
+def _are_plain(args: Sequence[object]) -> bool:
+    """Whether every argument is an array or a reference with memory."""
+    return all([type(x) in _WITH_TYPE for x in args])  # noqa: C419  # a list is faster
 
 
 class _Bound:
