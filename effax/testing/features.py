@@ -7,7 +7,7 @@ from typing import Final
 
 from effax.ir.dtypes import DType, as_dtype
 
-CONTROL: Final = ("jit", "cond", "scan", "while")
+CONTROL: Final = ("jit", "remat", "cond", "scan", "while")
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Features:
             tell the wrong from the rounded.
         ints: the integer dtypes; one that is signed and at least 32 bits wide among them.
         refs: whether programs use references.
-        control: which of jit, cond, scan, while they use.
+        control: which of jit, remat, cond, scan, while they use.
         differentiable: whether their derivatives are those of their values everywhere: no
             ``stop_gradient``, no jumps.
         lowerable: whether they keep to what has one meaning on every machine: no order among

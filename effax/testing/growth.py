@@ -70,6 +70,7 @@ Holding = Callable[[Grower, control.Grow], object]
 
 OF_CONTROL: Final[dict[str, tuple[int, Holding]]] = {
     "jit": (3, control.jit),
+    "remat": (2, control.remat),
     "cond": (4, control.cond),
     "scan": (6, control.scan),
     "while": (4, control.loop),

@@ -154,12 +154,17 @@ def _in_type(
 
 def _outs(g: Grower) -> list[Atom]:
     """Most of what nothing uses, and sometimes an input, a literal, or a result twice."""
-    outs: list[Atom] = list(g.leaves()[-12:])
+    outs: list[Atom] = [*_most(g, g.leaves()[-12:])]
     if g.choose.chance(20) and g.arrays:
         outs.append(g.choose.pick(g.arrays))
     if g.choose.chance(5):
         outs.append(g.literal(g.features.floats[0]))
     return outs
+
+
+def _most(g: Grower, values: Sequence[Var]) -> list[Var]:
+    """The values with few exceptions; shrinks to none."""
+    return [v for v in values if g.choose.below(20)]
 
 
 @st.composite
@@ -185,7 +190,8 @@ def linear_programs(
     g = Grower(choose, features, wanted, linear, theme=choose.below(len(THEMES)))
     grow(g, steps)
     consume_rest(g)
-    outs = [v for v in g.leaves() if g.is_linear(v) and is_float(v.type.dtype)][-8:]
+    leaves = [v for v in g.leaves() if g.is_linear(v) and is_float(v.type.dtype)]
+    outs = _most(g, leaves[-8:])
     if choose.chance(20):
         outs += [v for v in g.b.binders if g.is_linear(v) and isinstance(v.type, ArrayType)][:1]
     return g.finish(outs), linear

@@ -31,7 +31,7 @@ class Differs(AssertionError):
 
 
 def random_value(rng: np.random.Generator, type_: Type) -> Value:
-    """A value of moderate size; of few decimals, to be read in a report."""
+    """A value of moderate size. Floats have enough digits that no two are equal."""
     shape, dtype = type_.shape, type_.dtype
     match family(dtype):
         case "bool":
@@ -41,10 +41,10 @@ def random_value(rng: np.random.Generator, type_: Type) -> Value:
         case "uint":
             return np.asarray(rng.integers(0, 5, shape), dtype)
         case "complex":
-            parts = rng.uniform(-2, 2, (2, *shape)).round(3)
+            parts = rng.uniform(-2, 2, (2, *shape)).round(8)
             return np.asarray(parts[0] + 1j * parts[1], dtype)
         case "float":
-            return np.asarray(rng.uniform(-2, 2, shape).round(3), dtype)
+            return np.asarray(rng.uniform(-2, 2, shape).round(8), dtype)
         case _:
             return np.zeros(shape, dtype)
 

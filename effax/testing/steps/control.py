@@ -13,6 +13,7 @@ from effax.ir.prims import elementwise as ew
 from effax.ir.prims.control import Cond, Jit, Scan, While, element_type
 from effax.ir.prims.reduce import ReduceSum
 from effax.ir.prims.refs import AddUpdate, Get
+from effax.ir.prims.remat import Kept, Remat, SavePolicy
 from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, Type, array_type
@@ -104,6 +105,26 @@ def jit(g: Grower, grow: Grow) -> None:
     _fill(inner, grow, 3)
     outs = [] if inner.refs and g.choose.chance(25) else _results(inner, 3)
     _call(g, Jit(inner.finish(outs), "f"), ins, [inner.is_linear(v) for v in outs])
+
+
+POLICIES = (
+    None,
+    SavePolicy(Kept.EVERYTHING),
+    SavePolicy(Kept.DOTS),
+    SavePolicy(Kept.THESE_NAMES, ("a",)),
+    SavePolicy(Kept.ANYTHING_BUT_THESE_NAMES, ("a",)),
+)
+
+
+def remat(g: Grower, grow: Grow) -> None:
+    """A call that derivatives compute again; it uses only references that it makes."""
+    ins = _arguments(g, 3)
+    inner = _inside(g, [v.type for v in ins], ins)
+    grow(inner, 3)
+    refs.consume_rest(inner)
+    outs = _results(inner, 3)
+    flags = [inner.is_linear(v) for v in outs]
+    _call(g, Remat(inner.finish(outs), g.choose.pick(POLICIES)), ins, flags)
 
 
 def cond(g: Grower, grow: Grow) -> None:

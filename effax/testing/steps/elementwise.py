@@ -7,6 +7,7 @@ from typing import Final
 from effax.ir.dtypes import family, is_integer
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
+from effax.ir.prims.remat import Name, OptimizationBarrier
 from effax.ir.syntax import Atom, Var
 from effax.testing.grower import Grower
 
@@ -96,8 +97,9 @@ def of_positive(g: Grower) -> None:
 
 
 def negate(g: Grower) -> None:
-    """The operand with the other sign, or a copy of it."""
-    g.one(g.choose.pick((ew.Neg(), ew.Copy())), g.operand())
+    """The operand with the other sign, or a copy of it, or the operand with a name."""
+    prims = (ew.Neg(), ew.Copy(), Name("a"), Name("b"), OptimizationBarrier())
+    g.one(g.choose.pick(prims), g.operand())
 
 
 def add(g: Grower) -> None:
