@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from effax.array import Array, ArrayLike, as_value
+from effax.bind import atom_in, bind1, handle
 from effax.ir.dtypes import is_float
 from effax.ir.errors import IllTyped
-from effax.ir.trace import current_trace
+from effax.ir.prims.custom import CustomJvp
+from effax.ir.syntax import Jaxpr
+from effax.ir.trace import Trace, current_trace, tracing
+from effax.ir.types import ArrayType, Type, tangent_type
 from effax.lax import elementwise as el
 
 __all__ = [
@@ -95,20 +99,27 @@ def _erf_inv(x: Array) -> Array:
     return el.convert_element_type(wide, x.dtype)
 
 
-@cache
-def _with_derivative() -> object:
-    from effax.api.custom import custom_jvp
+@lru_cache(maxsize=1 << 8)
+def _call(type_: ArrayType) -> CustomJvp:
+    """The call of the function on operands of a type, with its derivative."""
+    function = _traced(lambda x: [_erf_inv(x)], type_)
+    # In its own rule, the function is called without one: that is the rule around it.
+    inner = CustomJvp(function, None, 0, "erf_inv")
 
-    erf_inv = custom_jvp(_erf_inv)
-
-    def rule(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
+    def rule(x: Array, tangent: Array) -> list[Array]:
         # d erf⁻¹(x) = √π/2 · exp(erf⁻¹(x)²) · dx
-        y = _erf_inv(primals[0])
+        y = bind1(inner, x)
         slope = el.mul(el.exp(el.square(y)), math.sqrt(math.pi) / 2)
-        return y, el.mul(tangents[0], slope)
+        return [y, el.mul(tangent, slope)]
 
-    erf_inv.defjvp(rule)
-    return erf_inv
+    return CustomJvp(function, _traced(rule, type_, tangent_type(type_)), 0, "erf_inv")
+
+
+def _traced(function: Callable[..., list[Array]], *types: Type) -> Jaxpr:
+    trace = Trace(handle, "erf_inv", None)
+    with tracing(trace):
+        results = function(*[trace.bind(t) for t in types])
+        return trace.finish([atom_in(trace, x) for x in results]).jaxpr
 
 
 def erf_inv(x: ArrayLike) -> Array:
@@ -118,4 +129,4 @@ def erf_inv(x: ArrayLike) -> Array:
         raise IllTyped("erf_inv takes floats", expected="a floating dtype", found=str(value.type))
     if current_trace() is None:
         return _erf_inv(value)
-    return _with_derivative()(value)  # type: ignore[operator, no-any-return]  # a custom_jvp
+    return bind1(_call(value.type), value)

@@ -280,8 +280,9 @@ def var(
         squares = uf.square(apart)
     total = sum(squares, axis, keepdims=keepdims, where=where)
     fewer = ddof if correction is None else correction
-    divisor = uf.subtract(_count(x, axis, keepdims, where), fewer)
-    result = uf.true_divide(total, uf.astype(divisor, total.dtype))
+    count = _count(x, axis, keepdims, where)
+    divisor: ArrayLike = count - fewer if isinstance(count, int) else uf.subtract(count, fewer)
+    result = uf.true_divide(total, asarray(divisor, total.dtype))
     real = target if not is_complex(target) else result.dtype
     return uf.astype(result, real)
 

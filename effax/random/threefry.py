@@ -69,16 +69,15 @@ def split_key(key: Array, shape: Shape) -> Array:
 def fold_key(key: Array, data: Array) -> Array:
     """A new key from a key and a word."""
     if current_trace() is None and isinstance(key, DeviceArray) and isinstance(data, DeviceArray):
-        zero, word = np.zeros(1, np.uint32), data.numpy().reshape(1)
-        return from_numpy(np.concatenate(_hash(key.numpy(), zero, word)))
+        return from_numpy(np.concatenate(_hash(key.numpy(), data.numpy().reshape(1))))
     return bind1(fold_program(), key, data)
 
 
-def _hash(key: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The two words of the hash of each counter, on NumPy."""
+def _hash(key: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The two words of the hash of each counter, whose high word is 0, on NumPy."""
     words = [key[0], key[1], key[0] ^ key[1] ^ np.uint32(_PARITY)]
     with np.errstate(over="ignore"):
-        a, b = x + words[0], y + words[1]
+        a, b = np.full_like(low, words[0]), low + words[1]
         turned = np.empty_like(b)
         for block in range(5):
             for r in _ROTATIONS[block % 2]:
@@ -98,7 +97,7 @@ def _hashed_counts(key: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]
     for start in range(0, count, _CHUNK):
         stop = min(start + _CHUNK, count)
         low = np.arange(start, stop, dtype=np.uint32)
-        first[start:stop], second[start:stop] = _hash(key, np.zeros_like(low), low)
+        first[start:stop], second[start:stop] = _hash(key, low)
     return first, second
 
 
@@ -139,7 +138,7 @@ def fold_program() -> Jit:
     """The call that makes a new key of a key and a word."""
     b = Builder([_KEY_TYPE, _WORD_TYPE])
     key, word = b.binders
-    hashed = _emit_hash(b, _emit_words(b, key), _word(0), word)
+    hashed = _emit_hash(b, _emit_words(b, key), word)
     return Jit(b.finish([_emit_joined(b, *hashed, 0)], names=("key", "data")), _LABEL)
 
 
@@ -159,7 +158,7 @@ def _emit_counts(b: Builder, shape: Shape) -> Words:
         low = b(Iota(UINT32, (math.prod(shape),), 0))
         if len(shape) > 1:
             low = b(Reshape(shape), low)
-    return _emit_hash(b, _emit_words(b, b.binders[0]), _word(0), low)
+    return _emit_hash(b, _emit_words(b, b.binders[0]), low)
 
 
 def _emit_joined(b: Builder, first: Atom, second: Atom, axis: int) -> Atom:
@@ -167,12 +166,12 @@ def _emit_joined(b: Builder, first: Atom, second: Atom, axis: int) -> Atom:
     return b(Concatenate(axis), *pair)
 
 
-def _emit_hash(b: Builder, key: Words, x: Atom, y: Atom) -> Words:
-    """The two words of the hash of each counter, as equations."""
+def _emit_hash(b: Builder, key: Words, low: Atom) -> Words:
+    """The two words of the hash of each counter, whose high word is 0, as equations."""
     parity = b(Xor(), b(Xor(), key[0], key[1]), _word(_PARITY))
     words = (key[0], key[1], parity)
-    first: Atom = b(Add(), x, words[0])
-    second: Atom = b(Add(), y, words[1])
+    first: Atom = words[0]
+    second: Atom = b(Add(), low, words[1])
     for block in range(5):
         for r in _ROTATIONS[block % 2]:
             first = b(Add(), first, second)

@@ -21,9 +21,14 @@ L = np.array([[1.0, -np.inf, 2.0], [1000.0, 1001.0, -1000.0]], np.float32)
 K = np.array([[True, False, True], [True, True, False]])
 LABELS = np.array([0, 2, 5, -1], np.int32)
 
+
+def plain(name: str) -> Callable[[Any, Any], Any]:
+    return lambda n, x: getattr(n, name)(x)
+
+
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
     **{
-        name: (lambda n, x, name=name: getattr(n, name)(x))
+        name: plain(name)
         for name in [
             "relu",
             "relu6",
@@ -120,7 +125,10 @@ def test_softmax_sums_to_one_and_masks_with_zeros() -> None:
 def derivative(function: Callable[[Array], Array], x: np.ndarray) -> np.ndarray:
     from effax.api.autodiff import grad
 
-    return np.asarray(grad(lambda y: jnp.sum(function(y)))(jnp.asarray(x)))
+    def total(y: Array) -> Array:
+        return jnp.sum(function(y))
+
+    return np.asarray(grad(total)(jnp.asarray(x)))
 
 
 def test_relu_has_derivative_zero_at_zero() -> None:
