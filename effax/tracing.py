@@ -87,6 +87,7 @@ def flat_args(
 
 
 _ARRAYS = (Array, Ref, np.ndarray, np.generic)
+_LEAVES = (*_ARRAYS, int, float, complex)
 
 
 def arg_names(
@@ -149,7 +150,7 @@ def like(fun: Callable[..., object]) -> Callable[[F], F]:
 
 
 def _is_container(x: object) -> bool:
-    return not isinstance(x, Array | Ref | int | float | complex | np.ndarray | np.generic)
+    return not isinstance(x, _LEAVES)
 
 
 def input_type(x: object) -> Type:

@@ -78,8 +78,10 @@ def _held_apart(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
                     order.append(held)
 
     visit(jaxpr)
-    fresh = fresh_words(dtype_words() | {"None", "True", "False", "nan", "inf"})
     apart = [p for p in order if len(p.eqns) > LONG or (p.eqns and counts[p] > 1)]
+    if not apart:
+        return []
+    fresh = fresh_words(dtype_words() | {"None", "True", "False", "nan", "inf"})
     return [(p, fresh(str(labels[p] or "jaxpr"))) for p in apart]
 
 
