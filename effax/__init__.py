@@ -6,13 +6,14 @@ and printed forms follow JAX. Nothing here imports JAX, and XLA is loaded when i
 
 from __future__ import annotations
 
-from effax import ad, lax, nn, numpy, random, ref, tree
+from effax import ad, ad_checkpoint, checkpoint_policies, lax, nn, numpy, random, ref, tree
 from effax import config as _config_module
 from effax.api.autodiff import grad, jvp, linearize, value_and_grad
 from effax.api.batching import vmap
 from effax.api.custom import custom_jvp, custom_vjp
 from effax.api.jacobian import hessian, jacfwd, jacrev
 from effax.api.jit import jit
+from effax.api.remat import checkpoint, remat
 from effax.api.staging import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from effax.api.vjp import VJP, vjp
 from effax.array import Array
@@ -32,7 +33,10 @@ __all__ = [
     "Ref",
     "ShapeDtypeStruct",
     "ad",
+    "ad_checkpoint",
     "block_until_ready",
+    "checkpoint",
+    "checkpoint_policies",
     "config",
     "custom_jvp",
     "custom_vjp",
@@ -57,6 +61,7 @@ __all__ = [
     "numpy",
     "random",
     "ref",
+    "remat",
     "stop_gradient",
     "tree",
     "typeof",

@@ -18,7 +18,7 @@ from effax.ir.errors import IllTyped, RefError
 from effax.ir.indexing import Mode
 from effax.ir.prims.elementwise import NUMBERS
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
-from effax.ir.source import Source, caller
+from effax.ir.source import SavedSource, Source, caller
 from effax.ir.syntax import Atom
 from effax.ir.trace import Trace, current_trace
 from effax.ir.types import RefType, Shape, array_type, ref_type
@@ -271,6 +271,13 @@ def eager_ref(memory: np.ndarray) -> EagerRef:
     made._type = ref_type(array_type(memory.shape, memory.dtype))
     made.made_at = caller()
     return made
+
+
+def made_at(ref: Ref) -> Source | SavedSource | None:
+    """The user's line that made a reference, as far as it is known."""
+    if isinstance(ref, TracedRef):
+        return ref.trace.definition(ref.atom)
+    return ref.made_at if isinstance(ref, EagerRef) else None
 
 
 def new_ref(init: object) -> Ref:

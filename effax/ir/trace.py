@@ -184,6 +184,16 @@ class Trace:
         outs, effects = typing_of(prim, tuple([a.type for a in ins]))
         return self.builder.emit_typed(prim, ins, outs, effects, caller(_state.scopes))
 
+    def definition(self, atom: Atom) -> Source | SavedSource | None:
+        """The user's line that made a value of this trace; of an input, that of what is passed."""
+        for eqn in self.builder.eqns:
+            if atom in eqn.outs:
+                return eqn.source
+        for outer, index in self._inputs.values():
+            if self.builder.binders[index] == atom:
+                return _made_at(outer)
+        return None
+
     def finish(self, outs: Sequence[Atom]) -> Traced:
         """End the trace. Captures become the program's first binders, in order of capture."""
         self.alive = False
@@ -261,7 +271,7 @@ def alias_error(what: str) -> RefError:
 
 def leak_error(tracer: Tracer) -> LeakedTracer:
     """The error for a tracer that is used where its trace has ended."""
-    made = _definition(tracer.trace, tracer.atom)
+    made = tracer.trace.definition(tracer.atom)
     return LeakedTracer(
         f"a value of type {tracer.atom.type} escaped from {tracer.trace.label}, which has ended",
         expected="values that leave a traced function to be among its results",
@@ -271,11 +281,12 @@ def leak_error(tracer: Tracer) -> LeakedTracer:
     )
 
 
-def _definition(trace: Trace, atom: Atom) -> Source | SavedSource | None:
-    for eqn in trace.builder.eqns:
-        if atom in eqn.outs:
-            return eqn.source
-    return None
+def _made_at(outer: object) -> Source | SavedSource | None:
+    """Where a value from outside of a trace was made, if it knows."""
+    home, atom = getattr(outer, "trace", None), getattr(outer, "atom", None)
+    if isinstance(home, Trace) and isinstance(atom, Var):
+        return home.definition(atom)
+    return getattr(outer, "made_at", None)
 
 
 @contextmanager
@@ -332,4 +343,3 @@ def _numbered(
             names_of[v.id] = w
     results = [a if isinstance(a, Lit) else names_of[a.id] for a in outs]
     return builder.finish(results, n_consts, names)
-

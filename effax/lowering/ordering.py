@@ -33,6 +33,7 @@ from effax.ir.primitive import Typing, Value
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.elementwise import And, Nullary, arrays
 from effax.ir.prims.index import Gather, Scatter, ScatterAdd
+from effax.ir.prims.remat import Remat
 from effax.ir.prims.shape import DynamicSlice, DynamicUpdateSlice, Slice
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import Type, array_type
@@ -51,7 +52,7 @@ READS: Final = frozenset({Gather, DynamicSlice, Slice})
 LOOPS: Final = frozenset({Cond, Scan, While})
 """Primitives that may read or update a part of an operand, and that XLA does once."""
 
-HELD: Final = LOOPS | {Jit}
+HELD: Final = LOOPS | {Jit, Remat}
 """Primitives that may read or update a part of an operand."""
 
 PREDICATE: Final = array_type((), BOOL)
@@ -206,7 +207,7 @@ def _updated(eqn: Eqn) -> list[Var]:
             found = ins[n:]
         case Cond():
             found = ins[1:]
-        case Jit():
+        case Jit() | Remat():
             found = ins
         case _:
             found = ins[:1]

@@ -37,6 +37,7 @@ from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.refs import FREES, FreeRef
+from effax.ir.prims.remat import Remat
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType
 from effax.transforms.rearrange import numbered
@@ -276,10 +277,10 @@ def _reads(jaxpr: Jaxpr) -> set[int]:
     return {effect.ref for effect in jaxpr.effects if isinstance(effect, Read)}
 
 
-def _narrow_jit(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
-    jit = cast("Jit", prim)
-    jaxpr, used_ins = dce_jaxpr(jit.jaxpr, used, observed, _no_inputs(jit.jaxpr))
-    return Narrowed(replace(jit, jaxpr=jaxpr), used_ins, used)
+def _narrow_call(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
+    call = cast("Jit | Remat", prim)
+    jaxpr, used_ins = dce_jaxpr(call.jaxpr, used, observed, _no_inputs(call.jaxpr))
+    return Narrowed(replace(call, jaxpr=jaxpr), used_ins, used)
 
 
 def _narrow_cond(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
@@ -337,7 +338,8 @@ def _narrow_while(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
 
 
 _NARROW: Final[dict[type[Primitive], Callable[[Primitive, Mask, Mask], Narrowed]]] = {
-    Jit: _narrow_jit,
+    Jit: _narrow_call,
+    Remat: _narrow_call,
     Cond: _narrow_cond,
     Scan: _narrow_scan,
     While: _narrow_while,

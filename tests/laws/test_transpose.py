@@ -11,7 +11,7 @@ from effax.testing.strategies import SMOOTH, linear_programs, programs, seeds
 Linear = tuple[Jaxpr, tuple[bool, ...]]
 
 # A loop that runs until something happens cannot be differentiated in reverse.
-REVERSIBLE = replace(SMOOTH, control=("jit", "cond", "scan"))
+REVERSIBLE = replace(SMOOTH, control=("jit", "remat", "cond", "scan"))
 
 
 @given(linear_programs(), seeds)

@@ -10,9 +10,16 @@ from effax.lowering.rules.custom import CUSTOM
 from effax.lowering.rules.elementwise import ELEMENTWISE
 from effax.lowering.rules.index import INDEX
 from effax.lowering.rules.reduce import REDUCE
+from effax.lowering.rules.remat import REMAT
 from effax.lowering.rules.shape import SHAPE
 from effax.lowering.writer import LoweringBook
 
 DEFAULT: Final[LoweringBook] = (
-    ELEMENTWISE.union(SHAPE).union(REDUCE).union(INDEX).union(CONTROL).union(CUSTOM).union(ORDERING)
+    ELEMENTWISE.union(SHAPE)
+    .union(REDUCE)
+    .union(INDEX)
+    .union(CONTROL)
+    .union(CUSTOM)
+    .union(REMAT)
+    .union(ORDERING)
 )

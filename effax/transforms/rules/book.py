@@ -15,6 +15,7 @@ from effax.transforms.rules.index import INDEX
 from effax.transforms.rules.math import MATH
 from effax.transforms.rules.reduce import REDUCTION
 from effax.transforms.rules.refs.book import REFS
+from effax.transforms.rules.remat.book import REMAT
 from effax.transforms.rules.shape import SHAPE
 
 FAMILIES: Final = (
@@ -28,6 +29,7 @@ FAMILIES: Final = (
     REFS,
     CONTROL,
     CUSTOM,
+    REMAT,
 )
 
 DEFAULT_BOOK: Final[RuleBook] = reduce(RuleBook.union, FAMILIES, EMPTY_BOOK)

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from effax.ir.build import Builder
 from effax.ir.prims.control import Jit
+from effax.ir.prims.remat import Remat
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import Type
 from effax.transforms.partial_eval import (
     FromInput,
     FromOutput,
+    PartialEval,
     partial_eval_jaxpr,
     spares_references,
 )
@@ -23,7 +25,16 @@ def jit_split(
     book: RuleBook, prim: Jit, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
 ) -> SplitOut | None:
     none = (False,) * len(prim.jaxpr.outs)
-    pe = partial_eval_jaxpr(prim.jaxpr, known, policy, none, book)
+    return split_call(
+        prim, prim, partial_eval_jaxpr(prim.jaxpr, known, policy, none, book), in_types
+    )
+
+
+def split_call(
+    early_prim: Jit | Remat, late_prim: Jit | Remat, pe: PartialEval, in_types: tuple[Type, ...]
+) -> SplitOut | None:
+    """Two calls of the halves of a program. None where the early one would do nothing."""
+    known = pe.known_ins
     computed = [r.index for r in pe.residuals if isinstance(r, FromOutput)]
     forwarded = {r.index for r in pe.residuals if isinstance(r, FromInput)}
     gained = any(pe.known_outs) or computed or pe.known.effects
@@ -31,7 +42,7 @@ def jit_split(
         return None
 
     b = Builder([t for t, has in zip(in_types, known, strict=True) if has])
-    outs = _called(b, prim, pe.known, b.binders)
+    outs = _called(b, early_prim, pe.known, b.binders)
     residuals = [outs[j] for j in computed]
     early = b.finish([*outs[: sum(pe.known_outs)], *residuals])
 
@@ -43,14 +54,14 @@ def jit_split(
     ins += [args[i] for i, has in enumerate(known) if not has]
     return SplitOut(
         early,
-        late.finish(_called(late, prim, pe.unknown, ins)),
+        late.finish(_called(late, late_prim, pe.unknown, ins)),
         pe.known_outs,
         len(residuals),
         tuple(unknown_args),
     )
 
 
-def _called(b: Builder, prim: Jit, jaxpr: Jaxpr, args: Sequence[Atom]) -> list[Atom]:
+def _called(b: Builder, prim: Jit | Remat, jaxpr: Jaxpr, args: Sequence[Atom]) -> list[Atom]:
     """The results of a call; those that are inputs or literals need none."""
     inputs = {v.id: a for v, a in zip(jaxpr.binders, args, strict=True)}
 

@@ -1,0 +1,24 @@
+"""Names for values, which policies of ``checkpoint`` know; and ``checkpoint`` itself."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from effax import tree
+from effax.api.remat import checkpoint
+from effax.array import as_value
+from effax.bind import bind1
+from effax.ir.errors import BadArgument
+from effax.ir.prims.remat import Name
+
+__all__ = ["checkpoint", "checkpoint_name"]
+
+T = TypeVar("T")
+
+
+def checkpoint_name(x: T, name: str) -> T:
+    """``x``, a tree of arrays, as it is; its leaves are called ``name``."""
+    if not isinstance(name, str):
+        raise BadArgument("a name is a string", found=f"{type(name).__name__}: {name!r:.60}")
+    made: T = tree.map(lambda leaf: bind1(Name(name), as_value(leaf)), x)
+    return made

@@ -1,0 +1,82 @@
+"""``checkpoint``, also called ``remat``: intermediate values computed again, and not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar, cast
+
+from effax import tree
+from effax.api.static import StaticArgs
+from effax.bind import bind
+from effax.ir.errors import BadArgument
+from effax.ir.prims.remat import Remat, SavePolicy, impure_error
+from effax.ref import Ref, made_at
+from effax.tracing import FlatFunction, flat_args, label_of, like, trace_flat
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def checkpoint(
+    fun: Callable[P, R],
+    *,
+    prevent_cse: bool = True,
+    policy: SavePolicy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Callable[P, R]:
+    """``fun``, whose intermediate values are not kept for its derivative but computed again.
+
+    Args:
+        fun: a function of trees of arrays. It may use references that it makes itself, and pass
+            on others to rules of ``custom_vjp`` that use them in the backward pass.
+        prevent_cse: whether compiled programs keep both computations apart. Inside of ``scan``
+            nothing merges them, so there it is not needed.
+        policy: which values are kept all the same, one of ``effax.checkpoint_policies``. None
+            are where it is None.
+        static_argnums: positions of arguments that are not traced.
+        static_argnames: names of such arguments.
+
+    Raises:
+        BadArgument: ``fun`` is not callable, or the policy is none of the library's.
+        RefError: called, ``fun`` reads or writes a reference from outside.
+    """
+    if not callable(fun):
+        raise BadArgument("checkpoint takes a function", found=f"{type(fun).__name__}: {fun!r:.60}")
+    if policy is not None and not isinstance(policy, SavePolicy):
+        raise BadArgument(
+            "checkpoint takes a policy of the library, which is a value that can be compared",
+            expected="one of effax.checkpoint_policies",
+            found=f"{type(policy).__name__}: {policy!r:.60}",
+            remedy="name values with `checkpoint_name`, and use `save_only_these_names(...)`",
+        )
+    static = StaticArgs.of(fun, static_argnums, static_argnames)
+
+    @like(fun)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        left, dynamic, named = static.split(fun, args, cast("dict[str, object]", kwargs))
+        flat = flat_args(left, dynamic, named)
+        label = f"checkpoint({label_of(fun)})"
+        types = [x.type for x in flat.leaves]
+        traced = trace_flat(left, flat.treedef, types, flat.names, label, flat.leaves)
+        operands = [*traced.consts, *flat.leaves]
+        _check_pure(label, traced, operands)
+        outs = bind(Remat(traced.jaxpr, policy, prevent_cse), *operands)
+        return cast(R, tree.unflatten(traced.out_tree, outs))
+
+    return called
+
+
+def _check_pure(label: str, traced: FlatFunction, operands: Sequence[Any]) -> None:
+    """Raises RefError, with the reference's name or where it was made, where there are effects."""
+    for position in traced.jaxpr.effects.refs:
+        ref = operands[position]
+        name = traced.jaxpr.names[position] if position < len(traced.jaxpr.names) else ""
+        what = f"its argument {name}" if name else "a reference that it closes over"
+        done = ", ".join(e.word for e in traced.jaxpr.effects.on(position))
+        where = made_at(ref) if isinstance(ref, Ref) else None
+        found = f"{what}, {ref.type}" + (f", made at {where}" if where is not None else "")
+        raise impure_error(label, f"{done} of {found}")
+
+
+remat = checkpoint

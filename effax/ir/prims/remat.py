@@ -1,0 +1,140 @@
+"""What is computed again in a backward pass instead of being kept: ``remat`` and its names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import ClassVar
+
+import numpy as np
+
+from effax.ir.errors import RefError
+from effax.ir.primitive import Primitive, Region, Typing, Value
+from effax.ir.prims.control import check_call, check_no_ref_results
+from effax.ir.prims.operands import arrays
+from effax.ir.prims.reduce import DotGeneral
+from effax.ir.syntax import Eqn, Jaxpr
+from effax.ir.types import Type
+
+
+class Kept(Enum):
+    """Which kinds of results may be kept for the backward pass."""
+
+    NOTHING = "nothing"
+    EVERYTHING = "everything"
+    DOTS = "dots"
+    DOTS_WITHOUT_BATCH = "dots without batch axes"
+    THESE_NAMES = "these names"
+    ANYTHING_BUT_THESE_NAMES = "anything but these names"
+    NAMES_BUT_THESE = "names but these"
+
+
+@dataclass(frozen=True, slots=True)
+class SavePolicy:
+    """Says of each equation of a rematerialised function whether its results may be kept.
+
+    A value, so that programs which hold one compare, print and parse.
+    """
+
+    kept: Kept
+    names: tuple[str, ...] = ()
+
+    def __call__(self, eqn: Eqn) -> bool:
+        """Whether the results of this equation may be kept."""
+        prim = eqn.prim
+        match self.kept:
+            case Kept.NOTHING:
+                return False
+            case Kept.EVERYTHING:
+                return True
+            case Kept.DOTS:
+                return isinstance(prim, DotGeneral)
+            case Kept.DOTS_WITHOUT_BATCH:
+                return isinstance(prim, DotGeneral) and not any(prim.dimension_numbers[1])
+            case Kept.THESE_NAMES:
+                return isinstance(prim, Name) and prim.label in self.names
+            case Kept.ANYTHING_BUT_THESE_NAMES:
+                return not isinstance(prim, Name) or prim.label not in self.names
+            case Kept.NAMES_BUT_THESE:
+                return isinstance(prim, Name) and prim.label not in self.names
+
+
+NOTHING = SavePolicy(Kept.NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Remat(Primitive):
+    """A call whose intermediate values are computed again where its derivative needs them.
+
+    ``policy`` says which are kept all the same (None: none). ``differentiated`` holds for a call
+    that does such a computation again; with ``prevent_cse`` it is compiled apart from the first
+    one, which would otherwise serve both and be kept.
+    """
+
+    jaxpr: Jaxpr
+    policy: SavePolicy | None = None
+    prevent_cse: bool = True
+    differentiated: bool = False
+    name: ClassVar[str] = "remat2"
+
+    def typing(self, *ins: Type) -> Typing:
+        check_call(self, "the function", self.jaxpr, ins)
+        check_no_ref_results(self, "the function", self.jaxpr)
+        if self.jaxpr.effects and not self.differentiated:
+            raise impure_error(f"the function given to {self.name}", str(self.jaxpr.effects))
+        return Typing(self.jaxpr.out_types, self.jaxpr.effects)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        from effax.ir.evaluate import evaluate
+
+        return evaluate(self.jaxpr, ins)
+
+    def subjaxprs(self) -> tuple[Jaxpr, ...]:
+        return (self.jaxpr,)
+
+    def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Remat:
+        return replace(self, jaxpr=jaxprs[0])
+
+    def regions(self) -> tuple[Region, ...]:
+        args, outs = range(len(self.jaxpr.binders)), range(len(self.jaxpr.outs))
+        return (Region(self.jaxpr, tuple(args), tuple(outs), (None,) * len(outs)),)
+
+
+def impure_error(what: str, found: str) -> RefError:
+    """The error for a function with effects, which cannot be computed a second time."""
+    error = RefError(
+        f"{what} has effects, and computing it again would run them twice",
+        expected="a function that only uses references that it makes itself",
+        found=found,
+        remedy="read what is needed before, and return what is to be written",
+    )
+    error.rule = "impure-remat"
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Primitive):
+    """The identity; gives the value a name that policies of ``remat`` know."""
+
+    label: str
+    name: ClassVar[str] = "name"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing(tuple(arrays(self, ins, 1)))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (np.asarray(ins[0]),)
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizationBarrier(Primitive):
+    """The identity on one array or more, which the compiler does not look through."""
+
+    name: ClassVar[str] = "optimization_barrier"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing(tuple(arrays(self, ins, least=1)))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return tuple([np.asarray(x) for x in ins])

@@ -1,0 +1,31 @@
+"""Lowering of calls that compute something again, of names, and of barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from effax.ir.prims.remat import Name, OptimizationBarrier, Remat
+from effax.lowering.writer import EMPTY_BOOK, Val, Writer
+
+
+def remat(w: Writer, prim: Remat, ins: Sequence[Val]) -> Sequence[Val]:
+    """A call; a barrier keeps XLA from using the first computation in the place of the second."""
+    apart = prim.differentiated and prim.prevent_cse
+    return w.call(prim.jaxpr, barrier(w, OptimizationBarrier(), ins) if apart else ins, "remat")
+
+
+def name(w: Writer, prim: Name, ins: Sequence[Val]) -> Sequence[Val]:
+    return ins
+
+
+def barrier(w: Writer, prim: OptimizationBarrier, ins: Sequence[Val]) -> Sequence[Val]:
+    if not ins:
+        return ()
+    names, types = ", ".join([x.name for x in ins]), ", ".join([x.text for x in ins])
+    return w.op(f"stablehlo.optimization_barrier {names} : {types}", *[x.type for x in ins])
+
+
+REMAT: Final = (
+    EMPTY_BOOK.extend(Remat, remat).extend(Name, name).extend(OptimizationBarrier, barrier)
+)

@@ -1,0 +1,1 @@
+"""Rules of ``remat``: calls that are computed again, names, barriers."""

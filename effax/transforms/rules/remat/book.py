@@ -1,0 +1,134 @@
+"""Rules of ``remat``, of names and of barriers. Most of ``remat``'s are those of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from effax.ir.prims.remat import Name, OptimizationBarrier, Remat
+from effax.ir.syntax import Atom
+from effax.transforms.discharge import discharge_jaxpr
+from effax.transforms.jvp import jvp_jaxpr, with_tangents
+from effax.transforms.lanes import at_arguments
+from effax.transforms.rulebook import (
+    EMPTY_BOOK,
+    BatchBuilder,
+    BatchOut,
+    DischargeOut,
+    JvpOut,
+    Linear,
+    RuleBook,
+    RuleBuilder,
+    Rules,
+    WholeOnly,
+)
+from effax.transforms.rules.common import no_refs, placed
+from effax.transforms.rules.cotangents import call_operands, values_of, want_of
+from effax.transforms.rules.remat.split import remat_split
+from effax.transforms.transpose import transpose_jaxpr
+from effax.transforms.vmap import vmap_jaxpr
+
+
+def remat_jvp(
+    b: RuleBuilder, prim: Remat, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    present = [t for t in tangents if t is not None]
+    inner = jvp_jaxpr(prim.jaxpr, tuple([t is not None for t in tangents]), False, b.book)
+    outs = b.emit(replace(prim, jaxpr=inner.jaxpr), [*primals, *present])
+    return with_tangents(outs, inner.out_tangents)
+
+
+def remat_transpose(
+    b: RuleBuilder, prim: Remat, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    """What the linear part needs is computed first, inside, and the linear part backward."""
+    wants = tuple(map(want_of, ins))
+    has = tuple([ct is not None for ct in cts])
+    inner = transpose_jaxpr(prim.jaxpr, wants, has, b.book)
+    made = replace(prim, jaxpr=inner.jaxpr, differentiated=True)
+    return values_of(wants, inner.nonzero, b.emit(made, call_operands(ins, cts)))
+
+
+def remat_batch(
+    b: BatchBuilder, prim: Remat, ins: Sequence[Atom], batched: Sequence[bool], size: int
+) -> BatchOut:
+    masked = b.active is not None
+    with at_arguments(range(len(ins))):
+        inner = vmap_jaxpr(prim.jaxpr, tuple(batched), size, b.book, b.shared, masked)
+    outs = b.emit(replace(prim, jaxpr=inner.jaxpr), [*b.mask(), *ins])
+    return BatchOut(outs, inner.out_batched)
+
+
+def remat_discharge(
+    b: RuleBuilder, prim: Remat, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    """The program is discharged. Contents are not held back by a barrier: they stay in place."""
+    inner = discharge_jaxpr(prim.jaxpr, b.book)
+    made = replace(prim, jaxpr=inner.jaxpr)
+    args = list(ins)
+    if True in is_ref and prim.differentiated and prim.prevent_cse:
+        values = [i for i, flag in enumerate(is_ref) if not flag]
+        held = b.emit(OptimizationBarrier(), [args[i] for i in values]) if values else []
+        for i, x in zip(values, held, strict=True):
+            args[i] = x
+        made = replace(made, prevent_cse=False)
+    results = b.emit(made, args)
+    new = results[inner.n_outs :]
+    return DischargeOut(results[: inner.n_outs], placed(inner.changed, new, len(ins)))
+
+
+def name_jvp(
+    b: RuleBuilder, prim: Name, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """The value has a name, its tangent has none."""
+    return JvpOut(b.emit(prim, primals), tangents)
+
+
+def same_transpose(
+    b: RuleBuilder, prim: Name, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    return cts
+
+
+def barrier_jvp(
+    b: RuleBuilder,
+    prim: OptimizationBarrier,
+    primals: Sequence[Atom],
+    tangents: Sequence[Atom | None],
+) -> JvpOut:
+    dots = iter(b.emit(prim, [t for t in tangents if t is not None]))
+    return JvpOut(b.emit(prim, primals), [None if t is None else next(dots) for t in tangents])
+
+
+def barrier_transpose(
+    b: RuleBuilder,
+    prim: OptimizationBarrier,
+    ins: Sequence[Atom | Linear],
+    cts: Sequence[Atom | None],
+) -> Sequence[Atom | None]:
+    given = [ct for ct in cts if ct is not None]
+    held = iter(b.emit(prim, given) if given else [])
+    return [None if ct is None else next(held) for ct in cts]
+
+
+def same_batch(
+    b: BatchBuilder,
+    prim: Name | OptimizationBarrier,
+    ins: Sequence[Atom],
+    batched: Sequence[bool],
+    size: int,
+) -> BatchOut:
+    return BatchOut(b.emit(prim, ins), batched)
+
+
+REMAT: Final[RuleBook] = (
+    EMPTY_BOOK.extend(
+        Remat, Rules(remat_jvp, remat_transpose, remat_batch, remat_split, remat_discharge)
+    )
+    .extend(Name, Rules(name_jvp, same_transpose, same_batch, WholeOnly(), no_refs))
+    .extend(
+        OptimizationBarrier,
+        Rules(barrier_jvp, barrier_transpose, same_batch, WholeOnly(), no_refs),
+    )
+)
