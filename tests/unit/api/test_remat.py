@@ -22,6 +22,7 @@ from effax.ir.prims.remat import Remat
 from effax.ir.syntax import Jaxpr
 
 F = Callable[..., Any]
+jax: Any = effax
 
 
 def layer(x: Any, w: Any) -> Any:
@@ -30,11 +31,11 @@ def layer(x: Any, w: Any) -> Any:
 
 def through_refs(x: Any, w: Any) -> Any:
     """Internal references, initialised by a constant, by an input, and not at all."""
-    zero, given, empty = effax.new_ref(jnp.zeros(3)), effax.new_ref(x), effax.empty_ref((3,))
+    zero, given, empty = jax.new_ref(jnp.zeros(3)), jax.new_ref(x), jax.empty_ref((3,))
     zero[1] = jnp.sin(x[0])
     given[0] += zero[1] * x[2]
     empty[...] = jnp.sin(given[...])
-    return effax.freeze(empty) @ w
+    return jax.freeze(empty) @ w
 
 
 def looping(x: Any, w: Any) -> Any:
@@ -42,12 +43,12 @@ def looping(x: Any, w: Any) -> Any:
         c = jnp.sin(c @ w + i)
         return c, jnp.sum(c)
 
-    c, ys = effax.lax.scan(body, x, jnp.arange(3.0))
+    c, ys = jax.lax.scan(body, x, jnp.arange(3.0))
     return c * ys
 
 
 def choosing(x: Any, w: Any) -> Any:
-    return effax.lax.cond(x[0] > 0.2, lambda: jnp.sin(x @ w), lambda: jnp.cos(x) @ w)
+    return jax.lax.cond(x[0] > 0.2, lambda: jnp.sin(x @ w), lambda: jnp.cos(x) @ w)
 
 
 FUNCTIONS = [layer, through_refs, looping, choosing]
@@ -71,28 +72,28 @@ def loss(f: F) -> F:
 
 TRANSFORMED: dict[str, Callable[[F], F]] = {
     "call": lambda f: f,
-    "grad": lambda f: effax.grad(loss(f), argnums=(0, 1)),
-    "jit of grad": lambda f: effax.jit(effax.grad(loss(f), argnums=(0, 1))),
-    "grad of jit": lambda f: effax.grad(effax.jit(loss(f)), argnums=(0, 1)),
-    "jvp": lambda f: lambda x, w: effax.jvp(f, (x, w), (jnp.cos(x), w)),
-    "linearize": lambda f: lambda x, w: effax.linearize(f, x, w)[1](x, w),
-    "vmap": lambda f: lambda x, w: effax.vmap(f, (0, None))(jnp.stack([x, 2 * x]), w),
-    "grad of vmap": lambda f: effax.grad(
-        lambda x, w: jnp.sum(effax.vmap(f, (None, 0))(x, jnp.stack([w, 2 * w])) ** 2)
+    "grad": lambda f: jax.grad(loss(f), argnums=(0, 1)),
+    "jit of grad": lambda f: jax.jit(jax.grad(loss(f), argnums=(0, 1))),
+    "grad of jit": lambda f: jax.grad(jax.jit(loss(f)), argnums=(0, 1)),
+    "jvp": lambda f: lambda x, w: jax.jvp(f, (x, w), (jnp.cos(x), w)),
+    "linearize": lambda f: lambda x, w: jax.linearize(f, x, w)[1](x, w),
+    "vmap": lambda f: lambda x, w: jax.vmap(f, (0, None))(jnp.stack([x, 2 * x]), w),
+    "grad of vmap": lambda f: jax.grad(
+        lambda x, w: jnp.sum(jax.vmap(f, (None, 0))(x, jnp.stack([w, 2 * w])) ** 2)
     ),
     "vmap of grad": lambda f: (
-        lambda x, w: effax.vmap(effax.grad(loss(f)), (0, None))(jnp.stack([x, 2 * x]), w)
+        lambda x, w: jax.vmap(jax.grad(loss(f)), (0, None))(jnp.stack([x, 2 * x]), w)
     ),
-    "hessian": lambda f: effax.hessian(loss(f)),
-    "jacrev": effax.jacrev,
-    "twice in reverse": lambda f: effax.grad(
-        lambda x, w: jnp.sum(effax.grad(loss(f))(x, w) ** 2), argnums=1
+    "hessian": lambda f: jax.hessian(loss(f)),
+    "jacrev": jax.jacrev,
+    "twice in reverse": lambda f: jax.grad(
+        lambda x, w: jnp.sum(jax.grad(loss(f))(x, w) ** 2), argnums=1
     ),
-    "in a scan": lambda f: effax.grad(
-        lambda x, w: jnp.sum(effax.lax.scan(lambda c, _: (f(c, w), None), x, None, 3)[0])
+    "in a scan": lambda f: jax.grad(
+        lambda x, w: jnp.sum(jax.lax.scan(lambda c, _: (f(c, w), None), x, None, 3)[0])
     ),
-    "in a checkpoint": lambda f: effax.grad(
-        loss(effax.checkpoint(f, policy=policies.dots_saveable)), argnums=(0, 1)
+    "in a checkpoint": lambda f: jax.grad(
+        loss(jax.checkpoint(f, policy=policies.dots_saveable)), argnums=(0, 1)
     ),
 }
 
@@ -101,17 +102,17 @@ TRANSFORMED: dict[str, Callable[[F], F]] = {
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_the_numbers_are_those_of_the_function_itself(f: F, how: str) -> None:
     transform = TRANSFORMED[how]
-    wanted = effax.tree.leaves(transform(f)(X, W))
+    wanted = jax.tree.leaves(transform(f)(X, W))
     chosen = POLICIES if how in ("grad", "jit of grad") else [None, policies.dots_saveable]
     for policy in chosen:
-        made = effax.tree.leaves(transform(effax.checkpoint(f, policy=policy))(X, W))
+        made = jax.tree.leaves(transform(jax.checkpoint(f, policy=policy))(X, W))
         assert len(made) == len(wanted)
         for a, b in zip(made, wanted, strict=True):
             np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-5)
 
 
 def program(f: F, *args: Any) -> Jaxpr:
-    made: Jaxpr = effax.make_jaxpr(f)(*args).jaxpr
+    made: Jaxpr = jax.make_jaxpr(f)(*args).jaxpr
     checked(made)
     assert parse(str(made)) == made
     return made
@@ -119,8 +120,8 @@ def program(f: F, *args: Any) -> Jaxpr:
 
 def halves(policy: Any, f: F = layer) -> tuple[Any, Any]:
     """The equations of the forward and of the backward pass."""
-    again = effax.checkpoint(f, policy=policy)
-    made = program(effax.grad(lambda x: jnp.sum(again(x, W))), X)
+    again = jax.checkpoint(f, policy=policy)
+    made = program(jax.grad(lambda x: jnp.sum(again(x, W))), X)
     first, last = [eqn for eqn in made.eqns if isinstance(eqn.prim, Remat)]
     assert not cast(Remat, first.prim).differentiated
     assert cast(Remat, last.prim).differentiated
@@ -162,15 +163,15 @@ def test_references_made_inside_are_computed_again_too() -> None:
 
 
 def test_an_inner_policy_keeps_no_more_than_the_outer_one() -> None:
-    inner = effax.checkpoint(layer, policy=policies.everything_saveable)
+    inner = jax.checkpoint(layer, policy=policies.everything_saveable)
     first, _ = halves(policies.nothing_saveable, lambda x, w: jnp.sin(inner(x, w)))
     assert len(first.outs) == 1
 
 
 def test_a_barrier_keeps_both_computations_apart() -> None:
     def lowered(**options: Any) -> str:
-        f = effax.checkpoint(lambda x: jnp.sin(jnp.sin(x)), **options)
-        return str(effax.jit(effax.value_and_grad(f)).lower(1.0).as_text())
+        f = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)), **options)
+        return str(jax.jit(jax.value_and_grad(f)).lower(1.0).as_text())
 
     assert lowered().count("stablehlo.optimization_barrier") == 1
     assert lowered().count("stablehlo.sine") == 3
@@ -185,18 +186,18 @@ def test_less_memory_is_held() -> None:
                 x = jnp.sin(x) * 1.5
             return x
 
-        return jnp.sum(effax.lax.scan(lambda c, _: (block(c), None), x, None, n)[0])
+        return jnp.sum(jax.lax.scan(lambda c, _: (block(c), None), x, None, n)[0])
 
     def held(wrap: Callable[[F], F]) -> int:
-        lowered = effax.jit(effax.grad(lambda x: deep(x, 16, wrap))).lower(jnp.ones(4096))
+        lowered = jax.jit(jax.grad(lambda x: deep(x, 16, wrap))).lower(jnp.ones(4096))
         stats = lowered.compile().memory_analysis()
         return int(stats.temp_bytes)
 
-    assert held(effax.checkpoint) < held(lambda f: f) / 4
+    assert held(jax.checkpoint) < held(lambda f: f) / 4
 
 
 def test_effects_on_references_from_outside_are_an_error() -> None:
-    r = effax.new_ref(jnp.zeros(3))
+    r = jax.new_ref(jnp.zeros(3))
 
     def writes(x: Any) -> Any:
         r[...] = x
@@ -210,19 +211,19 @@ def test_effects_on_references_from_outside_are_an_error() -> None:
         return x
 
     for f in (writes, reads):
-        for run in (effax.checkpoint(f), effax.jit(effax.checkpoint(f))):
+        for run in (jax.checkpoint(f), jax.jit(jax.checkpoint(f))):
             with pytest.raises(RefError, match="closes over") as caught:
                 run(X)
             assert "test_remat.py" in str(caught.value)
     with pytest.raises(RefError, match=r"read, write of its argument out\['total'\]"):
-        effax.checkpoint(adds)(X, {"total": r})
+        jax.checkpoint(adds)(X, {"total": r})
     with pytest.raises(RefError, match="twice"):
-        effax.grad(lambda x: jnp.sum(effax.checkpoint(writes)(x)))(X)
+        jax.grad(lambda x: jnp.sum(jax.checkpoint(writes)(x)))(X)
     np.testing.assert_array_equal(r[...], np.zeros(3))
 
 
 def test_a_plumbing_reference_is_written_once() -> None:
-    @effax.custom_vjp
+    @jax.custom_vjp
     def stash(ref: Any, x: Any) -> Any:
         return x
 
@@ -232,22 +233,22 @@ def test_a_plumbing_reference_is_written_once() -> None:
 
     stash.defvjp(lambda ref, x: (x, ref), bwd)
 
-    @effax.checkpoint
+    @jax.checkpoint
     def f(x: Any, ref: Any) -> Any:
         return jnp.sin(stash(ref, jnp.sin(x)))
 
     x = 0.7
-    for wrap in (lambda f: f, effax.jit):
-        ref = effax.new_ref(0.0)
-        g = wrap(effax.grad(f))(x, ref)
+    for wrap in (lambda f: f, jax.jit):
+        ref = jax.new_ref(0.0)
+        g = wrap(jax.grad(f))(x, ref)
         np.testing.assert_allclose(ref[...], np.cos(np.sin(x)), rtol=1e-6)
         np.testing.assert_allclose(g, np.cos(np.sin(x)) * np.cos(x), rtol=1e-6)
 
         def loops(x: Any, ref: Any) -> Any:
-            return effax.lax.scan(lambda c, _: (f(c, ref), None), x, None, 2)[0]
+            return jax.lax.scan(lambda c, _: (f(c, ref), None), x, None, 2)[0]
 
-        ref = effax.new_ref(0.0)
-        wrap(effax.grad(loops))(x, ref)
+        ref = jax.new_ref(0.0)
+        wrap(jax.grad(loops))(x, ref)
         y = np.sin(np.sin(x))
         outer = np.cos(np.sin(y))
         inner = np.cos(np.sin(x))
@@ -255,17 +256,17 @@ def test_a_plumbing_reference_is_written_once() -> None:
 
 
 def test_a_gradient_reference_is_added_to_in_place() -> None:
-    table, grads = jnp.arange(10.0), effax.new_ref(jnp.zeros(10))
-    f = effax.checkpoint(lambda t, i: jnp.sin(t[i]))
+    table, grads = jnp.arange(10.0), jax.new_ref(jnp.zeros(10))
+    f = jax.checkpoint(lambda t, i: jnp.sin(t[i]))
 
     def step(i: Any) -> None:
-        _, pull = effax.vjp(lambda t: f(t, i), table)
+        _, pull = jax.vjp(lambda t: f(t, i), table)
         pull.with_refs(grads)(1.0)
 
-    text = str(effax.make_jaxpr(step)(3))
+    text = str(jax.make_jaxpr(step)(3))
     assert "+=" in text
     assert "f32[10] = broadcast" not in text
-    effax.jit(step)(3)
+    jax.jit(step)(3)
     step(3)
     np.testing.assert_allclose(grads[...], 2 * np.cos(3.0) * np.eye(10)[3], rtol=1e-6)
 
@@ -276,8 +277,8 @@ def test_static_arguments() -> None:
             x = jnp.sin(x)
         return -x if flip else x
 
-    by_position = effax.checkpoint(f, static_argnums=1)
-    by_name = effax.checkpoint(f, static_argnums=(1,), static_argnames="flip")
+    by_position = jax.checkpoint(f, static_argnums=1)
+    by_name = jax.checkpoint(f, static_argnums=(1,), static_argnames="flip")
     assert float(by_position(0.5, 2)) == pytest.approx(np.sin(np.sin(0.5)))
     assert float(by_name(0.5, 2, flip=True)) == pytest.approx(-np.sin(np.sin(0.5)))
     assert by_name.__name__ == "f"
@@ -285,25 +286,25 @@ def test_static_arguments() -> None:
 
 def test_bad_arguments() -> None:
     with pytest.raises(BadArgument, match="takes a function"):
-        effax.checkpoint(3)  # type: ignore[arg-type]  # what is tested
+        jax.checkpoint(3)  # type: ignore[arg-type]  # what is tested
     with pytest.raises(BadArgument, match="policy"):
-        effax.checkpoint(layer, policy=lambda *_: True)  # type: ignore[arg-type]  # what is tested
+        jax.checkpoint(layer, policy=lambda *_: True)  # type: ignore[arg-type]  # what is tested
     with pytest.raises(BadArgument, match="name is a string"):
         checkpoint_name(X, 3)  # type: ignore[arg-type]  # what is tested
 
 
 def test_as_a_decorator_with_options() -> None:
-    @partial(effax.remat, policy=policies.dots_saveable)
+    @partial(jax.remat, policy=policies.dots_saveable)
     def f(x: Any) -> Any:
         return jnp.sin(x @ W)
 
-    assert "DOTS" in str(effax.make_jaxpr(f)(X))
+    assert "DOTS" in str(jax.make_jaxpr(f)(X))
 
 
 def test_names_leave_values_as_they_are() -> None:
     tree = {"a": X, "b": (1.0, W)}
     made = checkpoint_name(tree, "kept")
-    assert effax.tree.structure(made) == effax.tree.structure(tree)
-    for a, b in zip(effax.tree.leaves(made), effax.tree.leaves(tree), strict=True):
+    assert jax.tree.structure(made) == jax.tree.structure(tree)
+    for a, b in zip(jax.tree.leaves(made), jax.tree.leaves(tree), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert "name[name=kept]" in str(effax.make_jaxpr(lambda x: checkpoint_name(x, "kept"))(1.0))
+    assert "name[name=kept]" in str(jax.make_jaxpr(lambda x: checkpoint_name(x, "kept"))(1.0))
