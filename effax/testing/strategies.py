@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from effax.ir.dtypes import DType, as_dtype, is_float
-from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import ArrayType, Shape, Type, array_type, ref_type
 from effax.testing.choices import Choices
 from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
