@@ -14,6 +14,7 @@ from effax.lax.control import scan as scan
 from effax.lax.control import switch as switch
 from effax.lax.control import while_loop as while_loop
 from effax.lax.elementwise import *  # noqa: F403
+from effax.lax.foreach import foreach as foreach
 from effax.lax.index import *  # noqa: F403
 from effax.lax.reduce import *  # noqa: F403
 from effax.lax.shape import *  # noqa: F403
