@@ -6,7 +6,7 @@ adds in place; ``new_ref`` makes a reference and ``freeze`` ends it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast, final
+from typing import TYPE_CHECKING, NoReturn, cast, final
 
 import numpy as np
 
@@ -14,19 +14,43 @@ from effax import operators as ops
 from effax.array import Array, DeviceArray, DTypeLike, as_value
 from effax.effects import Rule
 from effax.ir.dtypes import DType, family
-from effax.ir.errors import IllTyped, RefError
+from effax.ir.errors import ConcretizationError, IllTyped, RefError
 from effax.ir.indexing import Mode
 from effax.ir.prims.elementwise import NUMBERS
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
-from effax.ir.source import SavedSource, Source, caller
-from effax.ir.syntax import Atom
-from effax.ir.trace import Trace, current_trace
+from effax.ir.source import Source, caller
+from effax.ir.syntax import Atom, Var
+from effax.ir.trace import Trace, current_trace, shown_ref
 from effax.ir.types import RefType, Shape, array_type, ref_type
 from effax.selection import select
 from effax.updates import fitted
 
 if TYPE_CHECKING:
     from effax.lowering.xla import Buffer
+
+
+class RefAttributeError(RefError, AttributeError):
+    """An attribute of arrays is asked of a reference."""
+
+
+def _as_array_error(kind: type[RefError], what: str, ref: Ref) -> RefError:
+    error = kind(
+        what, expected="an array", found=shown_ref(ref), remedy=Rule.REF_AS_ARRAY.remedy
+    )
+    error.rule = Rule.REF_AS_ARRAY.code
+    return error
+
+
+def consumed_error(ref: Ref, how: str) -> RefError:
+    """The error for a reference that is used after its end."""
+    error = RefError(
+        f"a reference is used after `{how}` consumed it",
+        expected="a reference that was not consumed",
+        found=shown_ref(ref),
+        remedy=Rule.USE_AFTER_FREE.remedy,
+    )
+    error.rule = Rule.USE_AFTER_FREE.code
+    return error
 
 
 class Ref:
@@ -96,22 +120,45 @@ class Ref:
         """Replace ``self[index]``; gives what was there."""
         return swap(self, index, value)
 
-    def _as_array(self, *args: object, **kwargs: object) -> np.ndarray:
-        error = RefError(
-            "a reference is used as an array",
-            expected="an array",
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the contents, which stays. Raises ConcretizationError for a symbol."""
+        raise ConcretizationError(
+            "a traced reference has no address",
+            expected="a reference outside of traced functions",
             found=str(self.type),
-            remedy=Rule.REF_AS_ARRAY.remedy,
         )
-        error.rule = Rule.REF_AS_ARRAY.code
-        raise error
 
-    __array__ = _as_array
-    __bool__ = __iter__ = __int__ = __float__ = __index__ = _as_array
+    def _as_array(self, *args: object, **kwargs: object) -> np.ndarray:
+        raise _as_array_error(RefError, "a reference is used as an array", self)
+
+    __array__ = __array_ufunc__ = _as_array
+    __bool__ = __iter__ = __reversed__ = __contains__ = _as_array
+    __int__ = __float__ = __complex__ = __index__ = __round__ = _as_array
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _as_array
     __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _as_array
-    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __neg__ = __abs__ = __invert__ = _as_array
-    __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __xor__ = _as_array
+    __divmod__ = __rdivmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _as_array
+    __neg__ = __pos__ = __abs__ = __invert__ = _as_array
+    __lt__ = __le__ = __gt__ = __ge__ = __and__ = __rand__ = __or__ = __ror__ = _as_array
+    __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _as_array
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same reference; contents are not compared. Raises RefError for those."""
+        if isinstance(other, Array | np.ndarray | np.generic | int | float | complex):
+            self._as_array()
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            self._as_array()
+        return repr(self)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if hasattr(Array, name) and not name.startswith("__"):
+            what = f"a reference has no `{name}`, which is an array's"
+            raise _as_array_error(RefAttributeError, what, self)
+        raise AttributeError(f"a reference has no attribute {name}")
 
 
 @final
@@ -162,14 +209,7 @@ class EagerRef(Ref):
     def check_usable(self) -> None:
         """Raises RefError where the reference was consumed."""
         if self._ended is not None:
-            error = RefError(
-                f"a reference is used after `{self._ended}` consumed it",
-                expected="a reference that was not consumed",
-                found=f"{self._type}, made at {self.made_at}",
-                remedy=Rule.USE_AFTER_FREE.remedy,
-            )
-            error.rule = Rule.USE_AFTER_FREE.code
-            raise error
+            raise consumed_error(self, self._ended)
 
     def memory(self) -> np.ndarray:
         """The writable memory of the contents. Raises RefError after the reference's end."""
@@ -273,13 +313,6 @@ def eager_ref(memory: np.ndarray) -> EagerRef:
     return made
 
 
-def made_at(ref: Ref) -> Source | SavedSource | None:
-    """The user's line that made a reference, as far as it is known."""
-    if isinstance(ref, TracedRef):
-        return ref.trace.definition(ref.atom)
-    return ref.made_at if isinstance(ref, EagerRef) else None
-
-
 def new_ref(init: object) -> Ref:
     """A new reference that holds a copy of ``init``, an array or a number.
 
@@ -290,7 +323,7 @@ def new_ref(init: object) -> Ref:
         error = RefError(
             f"a reference cannot hold {Rule.REF_TO_REF.forbids}",
             expected="an array",
-            found=str(init.type),
+            found=shown_ref(init),
             remedy=Rule.REF_TO_REF.remedy,
         )
         error.rule = Rule.REF_TO_REF.code
@@ -315,7 +348,10 @@ def freeze(ref: Ref) -> Array:
     _check_own(ref, "freeze")
     if isinstance(ref, EagerRef):
         return ref.end("freeze")
-    return _bind.bind1(Freeze(), ref)
+    assert isinstance(ref, TracedRef)
+    contents = _bind.bind1(Freeze(), ref)
+    ref.trace.consumed[cast(Var, ref.atom).id] = "freeze"
+    return contents
 
 
 def free_ref(ref: Ref) -> None:
@@ -324,8 +360,10 @@ def free_ref(ref: Ref) -> None:
     _check_own(ref, "free_ref")
     if isinstance(ref, EagerRef):
         ref.end("free_ref")
-    else:
-        _bind.bind(FreeRef(), ref)
+        return
+    assert isinstance(ref, TracedRef)
+    _bind.bind(FreeRef(), ref)
+    ref.trace.consumed[cast(Var, ref.atom).id] = "free_ref"
 
 
 def _check_own(ref: Ref, what: str) -> None:
@@ -335,7 +373,7 @@ def _check_own(ref: Ref, what: str) -> None:
         error = RefError(
             f"{what} of a reference outside of the scope that made it",
             expected="a reference made in the same function",
-            found=str(ref.type),
+            found=shown_ref(ref),
             remedy=Rule.FOREIGN_FREE.remedy,
         )
         error.rule = Rule.FOREIGN_FREE.code

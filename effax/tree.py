@@ -20,7 +20,9 @@ PyTreeDef = optree.PyTreeSpec
 """The structure of a tree without its leaves."""
 
 
-def flatten(tree: object, is_leaf: Callable[[object], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
+def flatten(
+    tree: object, is_leaf: Callable[[object], bool] | None = None
+) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a tree, in order, and its structure."""
     leaves, spec = optree.tree_flatten(cast(Any, tree), is_leaf, namespace=NAMESPACE)
     return leaves, spec
@@ -41,7 +43,7 @@ def structure(tree: object, is_leaf: Callable[[object], bool] | None = None) -> 
     return optree.tree_structure(cast(Any, tree), is_leaf, namespace=NAMESPACE)
 
 
-def map(  # noqa: A001  JAX's name
+def map(
     f: Callable[..., object],
     tree: Any,
     *rest: Any,
@@ -59,7 +61,7 @@ def reduce(f: Callable[[T, Any], T], tree: object, initializer: T) -> T:
     return result
 
 
-def all(tree: object) -> bool:  # noqa: A001  JAX's name
+def all(tree: object) -> bool:
     """Whether all leaves are true."""
     return not [leaf for leaf in leaves(tree) if not leaf]
 

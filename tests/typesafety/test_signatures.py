@@ -21,7 +21,7 @@ def judged(path: Path) -> set[tuple[int, str]]:
         pytest.skip("mypy is not installed (extra `dev`)")
     command = (sys.executable, "-m", "mypy", "--no-error-summary", str(path.relative_to(ROOT)))
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    found = re.findall(rf"{path.name}:(\d+): error: .*\[([\w-]+)\]$", run.stdout, re.M)
+    found = re.findall(rf"{path.name}:(\d+): error: .*\[([\w-]+)\]$", run.stdout, re.MULTILINE)
     return {(int(line), code) for line, code in found}
 
 

@@ -11,13 +11,13 @@ README = Path(__file__).parents[2] / "README.md"
 
 
 def test_the_examples_print_what_their_comments_say() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     code = "".join(blocks)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(compile(code, str(README), "exec"), {"__name__": "readme"})
     printed = out.getvalue()
-    promised = re.findall(r"^print\(.*\)  # (.*)$", code, re.M)
+    promised = re.findall(r"^print\(.*\)  # (.*)$", code, re.MULTILINE)
     assert promised
     for text in promised:
         if text.endswith("..."):

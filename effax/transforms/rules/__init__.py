@@ -1,0 +1,1 @@
+"""Rules of transformations, by family of primitives; ``book`` puts them together."""

@@ -28,9 +28,10 @@ from effax.transforms.rules.scan.split import scan_split
 from effax.transforms.rules.scan.transpose import scan_transpose
 
 CONTROL: Final[RuleBook] = (
-    EMPTY_BOOK
-    .extend(Jit, Rules(jit_jvp, jit_transpose, jit_batch, jit_split, jit_discharge))
-    .extend(Scan, Rules(scan_jvp, scan_transpose, scan_batch, scan_split, scan_discharge, sparse=True))
+    EMPTY_BOOK.extend(Jit, Rules(jit_jvp, jit_transpose, jit_batch, jit_split, jit_discharge))
+    .extend(
+        Scan, Rules(scan_jvp, scan_transpose, scan_batch, scan_split, scan_discharge, sparse=True)
+    )
     .extend(Cond, Rules(cond_jvp, cond_transpose, cond_batch, cond_split, cond_discharge))
     .extend(While, Rules(loop_jvp, loop_transpose, loop_batch, loop_split, loop_discharge))
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from effax.ir.errors import BadArgument, IllTyped, RefError
 
 
 def test_scan_carries_and_stacks() -> None:
-    def step(c: effax.Array, x: effax.Array) -> tuple[effax.Array, effax.Array]:
+    def step(c: Any, x: Any) -> tuple[effax.Array, effax.Array]:
         return c + x, c * x
 
     for scan in (lax.scan, effax.jit(lax.scan, static_argnums=0)):
@@ -22,7 +24,7 @@ def test_scan_carries_and_stacks() -> None:
 
 
 def test_scan_reversed_unrolled_and_empty() -> None:
-    def step(c: effax.Array, x: effax.Array) -> tuple[effax.Array, effax.Array]:
+    def step(c: Any, x: Any) -> tuple[effax.Array, effax.Array]:
         return c * 2 + x, c
 
     xs = jnp.arange(1.0, 6.0)
@@ -49,7 +51,7 @@ def test_scan_over_nothing_needs_a_length() -> None:
 def test_scan_with_a_closed_over_reference() -> None:
     total = effax.new_ref(0)
 
-    def step(_: None, x: effax.Array) -> tuple[None, effax.Array]:
+    def step(_: None, x: Any) -> tuple[None, effax.Array]:
         total[...] += x
         return None, x * 2
 
@@ -73,7 +75,8 @@ def test_scan_over_a_reference_gives_views() -> None:
 
 
 def test_a_weak_carry_takes_the_type_of_the_body() -> None:
-    carry, _ = lax.scan(lambda c, x: (c + x, None), 0.0, jnp.ones(3, jnp.bfloat16))
+    start: Any = 0.0
+    carry, _ = lax.scan(lambda c, x: (c + x, None), start, jnp.ones(3, jnp.bfloat16))
     assert carry.dtype == jnp.bfloat16
 
 
@@ -104,10 +107,10 @@ def test_while_loop_and_fori_loop() -> None:
 
 
 def test_a_condition_sees_what_the_body_writes() -> None:
-    def run() -> effax.Array:
+    def run() -> Any:
         ref = effax.new_ref(0)
 
-        def body(n: effax.Array) -> effax.Array:
+        def body(n: Any) -> Any:
             ref[...] += 1
             return n + 2
 
@@ -118,7 +121,7 @@ def test_a_condition_sees_what_the_body_writes() -> None:
 
 
 def test_static_bounds_differentiate_in_reverse() -> None:
-    def f(x: effax.Array) -> effax.Array:
+    def f(x: Any) -> Any:
         return lax.fori_loop(0, 3, lambda i, v: v * x, 1.0)
 
     assert float(effax.grad(f)(2.0)) == 12.0
@@ -126,7 +129,7 @@ def test_static_bounds_differentiate_in_reverse() -> None:
 
 
 def test_forward_mode_through_while() -> None:
-    def f(x: effax.Array) -> effax.Array:
+    def f(x: Any) -> Any:
         return lax.while_loop(lambda v: v < 100.0, lambda v: v * x, x)
 
     out, dot = effax.jvp(f, (3.0,), (1.0,))
@@ -144,11 +147,11 @@ def test_cond_and_switch() -> None:
 def test_cond_with_references_in_its_branches() -> None:
     a, b = effax.new_ref(0.0), effax.new_ref(0.0)
 
-    def first(x: effax.Array) -> effax.Array:
+    def first(x: Any) -> Any:
         a[...] += x
         return x
 
-    def second(x: effax.Array) -> effax.Array:
+    def second(x: Any) -> Any:
         b[...] = a[...] + x
         return x * 2
 
@@ -169,8 +172,8 @@ def test_branches_must_agree() -> None:
 
 
 def test_gradients_through_cond_and_scan() -> None:
-    def f(x: effax.Array) -> effax.Array:
-        def step(c: effax.Array, i: effax.Array) -> tuple[effax.Array, effax.Array]:
+    def f(x: Any) -> Any:
+        def step(c: Any, i: Any) -> tuple[effax.Array, effax.Array]:
             c = lax.cond(i % 2 == 0, jnp.sin, lambda v: v * x, c)
             return c, c * c
 
@@ -188,7 +191,7 @@ def test_gradients_through_cond_and_scan() -> None:
 def test_vmap_of_loops_with_batched_predicates() -> None:
     limits = jnp.array([1, 5, 0, 8])
 
-    def count(n: effax.Array) -> effax.Array:
+    def count(n: Any) -> Any:
         return lax.while_loop(lambda i: i < n, lambda i: i + 2, 0)
 
     np.testing.assert_array_equal(effax.vmap(count)(limits), [2, 6, 0, 8])

@@ -9,8 +9,7 @@ from effax.transforms.rulebook import EMPTY_BOOK, RuleBook, Rules, WholeOnly
 from effax.transforms.rules.refs import batch, discharge, jvp, transpose
 
 REFS: Final[RuleBook] = (
-    EMPTY_BOOK
-    .extend(
+    EMPTY_BOOK.extend(
         p.NewRef,
         Rules(
             jvp.new_ref_jvp,
