@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from effax import tree
@@ -54,7 +55,7 @@ def ready(program: CompiledProgram, flat: FlatFunction) -> Ready:
 def runner(call: Ready) -> Runner:
     """The function that runs a call; the common case, no references and one result, is short."""
     if call.consts or call.refs or not call.is_leaf:
-        return lambda leaves: run(call, leaves)
+        return partial(run, call)
     execute = call.program.executable
     (out_type,) = call.out_types
 
@@ -66,21 +67,17 @@ def runner(call: Ready) -> Runner:
 
 def run(call: Ready, leaves: Sequence[Any]) -> Any:
     """Run a call. Raises RefError, before anything is run, where references are aliased."""
-    operands = (*call.consts, *leaves)
-    refs = call.refs
+    program, consts, out_tree, types, refs, changed, is_leaf = call
+    operands = (*consts, *leaves)
     if len(refs) > 1 and len({id(operands[i]) for i in refs}) < len(refs):
         raise _aliased(call, operands)
-    results = call.program.executable([buffer_of(x) for x in operands])
-    types = call.out_types
-    if call.changed:
-        n = len(types)
-        for i, new in zip(call.changed, results[n:], strict=True):
+    results = program.executable([buffer_of(x) for x in operands])
+    if changed:
+        for i, new in zip(changed, results[len(types) :], strict=True):
             operands[i].replace_buffer(new)
-        results = results[:n]
-    outs = [DeviceArray(None, t, r) for t, r in zip(types, results, strict=True)]
-    if call.is_leaf:
-        return outs[0]
-    return tree.unflatten(call.out_tree, outs)
+    if is_leaf:
+        return DeviceArray(None, types[0], results[0])
+    return tree.unflatten(out_tree, [DeviceArray(None, t, results[i]) for i, t in enumerate(types)])
 
 
 def buffer_of(x: Any) -> Any:
