@@ -52,10 +52,10 @@ class Effort:
     seconds: float = 8.0
     least: int = 5
     most: int = 25
-    section: float = 0.01
+    section: float = 0.03
 
 
-QUICK = Effort(seconds=1.5, least=3, most=7, section=0.004)
+QUICK = Effort(seconds=1.5, least=3, most=7, section=0.01)
 
 
 @dataclass
