@@ -38,6 +38,7 @@ class Grower:
         features: what the program may contain.
         depth: how deep this program may hold programs.
         budget: how many steps are left, shared with the programs that are held (one entry).
+        is_held: whether this is a program inside of another one.
         theme: which kinds of steps are taken more often.
         arrays: the arrays in scope, in order of binding.
         refs: the references in scope that are not consumed.
@@ -62,6 +63,7 @@ class Grower:
         self.features = features
         self.depth: int = features.depth if outer is None else outer.depth - 1
         self.budget: list[int] = [features.steps] if outer is None else outer.budget
+        self.is_held = outer is not None
         self.theme: int = theme if outer is None else outer.theme
         self.arrays = [v for v in self.b.binders if isinstance(v.type, ArrayType)]
         self.refs = [v for v in self.b.binders if isinstance(v.type, RefType)]

@@ -81,7 +81,8 @@ def grow(g: Grower, most: int) -> None:
     """Let a program grow by at most so many steps, as far as the budget lasts."""
     table = _table(g.features, g.theme, bool(g.linear), g.depth > 0)
     for taken in range(most):
-        if g.budget[0] <= 0 or not (taken == 0 or g.choose.below(16)):
+        first = taken == 0 and not g.is_held
+        if g.budget[0] <= 0 or not (first or g.choose.below(16)):
             return
         g.budget[0] -= 1
         g.choose.pick(table)(g)
