@@ -120,8 +120,8 @@ def _row(m: Measured) -> Row:
         m.case.name,
         _micros(m.effax.least / m.units[0]),
         _micros(m.jax.least / m.units[1]),
-        f"{m.ratio:.1f}",
-        f"{m.median_ratio:.1f}",
+        _times(m.ratio),
+        _times(m.median_ratio),
         wanted,
         met,
         str(m.repetitions),
@@ -180,6 +180,10 @@ def _line(cells: Sequence[str]) -> str:
 def _micros(seconds: float) -> str:
     micros = seconds * 1e6
     return f"{micros:.2f}" if micros < 100 else f"{micros:,.0f}"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio >= 2 else f"{ratio:.2f}"
 
 
 def _record(m: Measured) -> dict[str, object]:
