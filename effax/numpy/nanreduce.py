@@ -135,7 +135,8 @@ def nanvar(
     x, there = _there(a, where, "nanvar")
     if there is None:
         return var(x, axis, dtype, out, ddof, keepdims)
-    spread = var(x, axis, dtype, out, ddof, keepdims, where=there)
+    # A nan that does not count must not reach the derivative either.
+    spread = var(_filled(x, 0), axis, dtype, out, ddof, keepdims, where=there)
     enough = uf.greater(sum(there, axis, keepdims=keepdims), ddof)
     return uf.where(enough, spread, float("nan"))
 

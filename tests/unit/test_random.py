@@ -116,6 +116,7 @@ def test_keys_are_those_of_jax(seed: int) -> None:
 
 
 @pytest.mark.jax
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 12345])
 @pytest.mark.parametrize("name", EXACT)
 def test_bits_and_choices_are_those_of_jax(name: str, seed: int) -> None:
@@ -126,6 +127,7 @@ def test_bits_and_choices_are_those_of_jax(name: str, seed: int) -> None:
 
 
 @pytest.mark.jax
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 12345])
 @pytest.mark.parametrize("name", NEAR)
 def test_samples_are_those_of_jax_up_to_rounding(name: str, seed: int) -> None:
