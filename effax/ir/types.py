@@ -64,6 +64,11 @@ class ArrayType(_Consed):
         return len(self.shape)
 
     @property
+    def weak_type(self) -> bool:
+        """Whether the dtype yields in promotion, under JAX's name."""
+        return self.weak
+
+    @property
     def size(self) -> int:
         """The number of elements."""
         size = 1

@@ -10,6 +10,7 @@ import numpy as np
 from effax.array import (
     Array,
     DeviceArray,
+    TracedArray,
     as_value,
     is_python_scalar,
     not_an_array,
@@ -86,7 +87,23 @@ def converted(x: Array, dtype: DType, weak: bool) -> Array:
         return x
     if isinstance(x, DeviceArray) and type_.dtype == dtype:
         return DeviceArray(x.numpy().view(), array_type(type_.shape, dtype, weak))
+    if isinstance(x, TracedArray) and isinstance(x.atom, Lit) and _holds(dtype, x.atom.value):
+        return TracedArray(x.trace, lit(x.atom.value, array_type((), dtype, weak)))
     return bind1(ConvertElementType(dtype, weak), x)
+
+
+def _holds(dtype: DType, value: Scalar) -> bool:
+    """Whether a constant can be written in a dtype: nothing is cut off or wrapped."""
+    match family(dtype):
+        case "int" | "uint":
+            info = np.iinfo(dtype)
+            return isinstance(value, int) and info.min <= value <= info.max
+        case "float":
+            return not isinstance(value, complex)
+        case "complex":
+            return True
+        case _:
+            return isinstance(value, bool)
 
 
 def typed(x: object, dtype: DType, weak: bool, what: str) -> Array | Lit:

@@ -183,7 +183,8 @@ class Scan(Primitive):
 
 def stacked_type(type_: Type, length: int) -> ArrayType:
     """The type of ``length`` stacked results."""
-    return array_type((length, *type_.shape), type_.dtype)
+    weak = isinstance(type_, ArrayType) and type_.weak
+    return array_type((length, *type_.shape), type_.dtype, weak)
 
 
 def element_view(x: Value, index: int) -> Value:

@@ -1,0 +1,1 @@
+"""The same programs through effax and through JAX, side by side."""

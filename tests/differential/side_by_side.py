@@ -1,0 +1,212 @@
+"""Running one case on both sides, and comparing everything that a user can see of the results."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+Case = Callable[[Any, Any], object]
+"""A function of a namespace (``jax`` or ``effax``) and of its numpy; gives a tree of results."""
+
+
+class Leaf(NamedTuple):
+    """What is compared of an array or a reference."""
+
+    kind: str
+    dtype: str
+    weak: bool
+    value: np.ndarray
+
+
+class Program(NamedTuple):
+    """A printed jaxpr, as a result of a case."""
+
+    text: str
+
+
+class Raised(NamedTuple):
+    """The built-in class of the error that a call raised, as a result of a case."""
+
+    base: str
+
+
+BUILTIN = (TypeError, ValueError, IndexError, RecursionError)
+
+
+EXPLAINED = (
+    # effax shows weak types, so that a program can be parsed back.
+    (r"~(?=[a-z])", ""),
+    # Of what holds programs, the programs are compared; JAX's versions differ in the rest.
+    (r"(?<=[\[ ])(?:num_|n_)?(?:\w+_)?n?(?:consts|carry|length|reverse|unroll)=\w+ ?", ""),
+    (r"(?<=[\[ ])ft_(?:in|out)=\(.*?\) (?=ft_out|jaxpr)", ""),
+    (r"\b(body|cond)_jaxpr=", r"\1="),
+    # Parameters that effax has not, or prints where JAX does not.
+    (r"(?<=[\[ ])(?:\w+=None|preferred_element_type=\w+|pin=False|kind=RefKind.ARRAY) ?", ""),
+    (r"(?<=dimensions=)(\(\d*,?(?: \d+)*\)) shape=\([\d, ]*\)", r"\1"),
+    (r"broadcast_in_dim\[broadcast_dimensions=\(\)\]", "broadcast_in_dim"),
+    (r"\(\(\(1,\), \(0,\)\), \(\(\), \(\)\)\)", "(([1], [0]), ([], []))"),
+    # Writes to references drop what is outside, and say so.
+    (r";drop\]", "]"),
+    # One addition serves values and cotangents.
+    (r"\badd_any\b", "add"),
+    (r"; ", " "),
+    (r"(?<!:)(?<=\w)\[ ?\](?= \w)", ""),
+    (r"\[ ", "["),
+    (r" \]", "]"),
+)
+"""Where the two print one program in two ways, and what both texts become: pattern, replacement."""
+
+
+def program(jaxpr: object) -> Program:
+    """The text of a program, with what is explained above taken out and variables renumbered."""
+    text = re.sub(r"\s+", " ", str(jaxpr))
+    for pattern, replacement in EXPLAINED:
+        text = re.sub(pattern, replacement, text)
+    return Program(_renumbered(text))
+
+
+_TOKEN = re.compile(r"[A-Za-z_]\w*|.", re.DOTALL)
+
+
+def _renumbered(text: str) -> str:
+    """Variables by their order of binding: effax numbers each program by itself, JAX does not."""
+    scopes: list[dict[str, str]] = [{}]
+    made = 0
+    out = []
+    for match in _TOKEN.finditer(text):
+        token = match.group()
+        if token == "{":
+            scopes.append({})
+        elif token == "}":
+            scopes.pop()
+        elif token.isidentifier() and re.match(r":[A-Za-z]", text[match.end() :]):
+            scopes[-1][token] = f"v{made}"
+            made += 1
+        out.append(scopes[-1].get(token, token) if text[match.start() - 1] != ":" else token)
+    return "".join(out)
+
+
+def raised(call: Callable[[], object]) -> Raised:
+    """Which built-in error a call raises; it must raise one."""
+    try:
+        found = call()
+    except BUILTIN as error:
+        return Raised(next(b.__name__ for b in BUILTIN if isinstance(error, b)))
+    raise AssertionError(f"no error, but {found!r}")
+
+
+def described(x: Any) -> object:
+    """A tree of results with every leaf as data; both libraries give equal ones for equal trees."""
+    if (
+        isinstance(x, Leaf | Program | Raised)
+        or x is None
+        or isinstance(x, str | bool | int | float)
+    ):
+        return x
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        fields = {k: described(v) for k, v in zip(x._fields, x, strict=True)}
+        return (type(x).__name__, fields)
+    if isinstance(x, list | tuple):
+        return [type(x).__name__, *map(described, x)]
+    if isinstance(x, Mapping):
+        return {k: described(v) for k, v in sorted(x.items())}
+    if hasattr(x, "dtype") and hasattr(x, "shape"):
+        return _leaf(x)
+    return type(x).__name__
+
+
+def _leaf(x: Any) -> Leaf:
+    dtype = str(x.dtype)
+    if "float0" in dtype or dtype == "V":
+        return Leaf("array", "float0", False, np.zeros(x.shape, bool))
+    if "Ref" in type(x).__name__:
+        return Leaf("ref", dtype, False, np.array(x[...]))
+    if "key<" in dtype:
+        return Leaf("key", dtype, False, np.zeros(x.shape, bool))
+    value = np.asarray(x)
+    return Leaf("array", dtype, bool(getattr(x, "weak_type", False)), value)
+
+
+def assert_same(ours: object, theirs: object, path: str = "result") -> None:
+    """Equal trees, kinds, dtypes, weakness, shapes; values equal, or near where inexact."""
+    if isinstance(ours, Leaf) and isinstance(theirs, Leaf):
+        _assert_same_leaf(ours, theirs, path)
+    elif isinstance(ours, list | tuple) and isinstance(theirs, list | tuple):
+        if isinstance(ours, Program | Raised) or isinstance(theirs, Program | Raised):
+            assert ours == theirs, path
+            return
+        assert len(ours) == len(theirs), f"{path}: {ours} is not {theirs}"
+        for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+            assert_same(a, b, f"{path}[{i}]")
+    elif isinstance(ours, dict) and isinstance(theirs, dict):
+        assert list(ours) == list(theirs), path
+        for k in ours:
+            assert_same(ours[k], theirs[k], f"{path}[{k!r}]")
+    else:
+        assert ours == theirs, path
+
+
+def _assert_same_leaf(ours: Leaf, theirs: Leaf, path: str) -> None:
+    found = (ours.kind, ours.dtype, ours.value.shape)
+    expected = (theirs.kind, theirs.dtype, theirs.value.shape)
+    assert found == expected, f"{path}: {found}, JAX has {expected}"
+    if ours.dtype != "bool":
+        # A boolean of JAX can be weak, which means nothing.
+        weak = ("weak" if ours.weak else "strong", "weak" if theirs.weak else "strong")
+        assert weak[0] == weak[1], f"{path}: {weak[0]}, JAX has {weak[1]} ({ours.dtype})"
+    if ours.value.dtype.kind in "biu":
+        np.testing.assert_array_equal(ours.value, theirs.value, err_msg=path)
+        return
+    wide = np.complex128 if ours.value.dtype.kind == "c" else np.float64
+    tolerance = 1e-5 if ours.value.dtype.itemsize >= 4 else 2e-2
+    np.testing.assert_allclose(
+        ours.value.astype(wide),
+        theirs.value.astype(wide),
+        rtol=tolerance,
+        atol=tolerance,
+        err_msg=path,
+    )
+
+
+def of_jax(case: Case) -> object:
+    """What JAX gives. Its warnings are its own affair."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import jax
+
+        return described(case(jax, jax.numpy))
+
+
+def of_effax(case: Case) -> object:
+    """What effax gives."""
+    import effax
+
+    return described(case(effax, effax.numpy))
+
+
+def check(case: Case) -> None:
+    """Run a case on both sides, and compare."""
+    assert_same(of_effax(case), of_jax(case))
+
+
+def skip_before(name: str, since: Mapping[str, str]) -> None:
+    """Skip a case that the installed JAX is too old for."""
+    import jax
+
+    if name in since and jax.__version_info__ < tuple(map(int, since[name].split("."))):
+        pytest.skip(f"JAX {jax.__version__} cannot do this; {since[name]} can")
+
+
+def cases_of(module: ModuleType) -> list[Case]:
+    """The functions that a module defines, in order; helpers begin with an underscore."""
+    return [
+        f
+        for name, f in vars(module).items()
+        if callable(f) and not name.startswith("_") and f.__module__ == module.__name__
+    ]
