@@ -10,7 +10,7 @@ from effax.config import allowed
 from effax.ir.build import lit
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import Atom
-from effax.ir.trace import Trace, current_trace
+from effax.ir.trace import Trace, current_trace, shown_ref
 from effax.ir.types import ArrayType, array_type
 from effax.ndarray import Array, ArrayLike, Axis, DTypeLike
 
@@ -200,7 +200,7 @@ def not_an_array(x: object, what: str) -> IllTyped:
         return IllTyped(
             f"{what} is a reference, where an array belongs",
             expected="an array",
-            found=str(x.type),
+            found=shown_ref(x),
             remedy="read it first: `ref[...]`",
         )
     return IllTyped(

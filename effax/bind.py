@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 import numpy as np
 
 from effax.array import Array, DeviceArray, TracedArray
 from effax.ir.build import typing_of
-from effax.ir.errors import EffaxError
+from effax.ir.errors import EffaxError, TransformError
 from effax.ir.evaluate import evaluate, literal_value
 from effax.ir.primitive import Primitive, Value
 from effax.ir.source import caller
-from effax.ir.syntax import Atom, Jaxpr, Lit
-from effax.ir.trace import Trace, current_trace, leak_error
+from effax.ir.syntax import Atom, Jaxpr, Lit, Var
+from effax.ir.trace import Trace, current_trace, leak_error, shown_ref
 from effax.ir.types import ArrayType, RefType, Type
-from effax.ref import EagerRef, Ref, TracedRef, eager_ref
+from effax.ref import EagerRef, Ref, TracedRef, consumed_error, eager_ref
 
 Operand = Array | Ref | Lit
 """What a primitive applies to: an array, a reference, or a typed scalar constant."""
@@ -34,6 +35,8 @@ def atom_in(trace: Trace, x: Operand) -> Atom:
     kind = type(x)
     if kind is TracedArray or kind is TracedRef:
         traced = cast(TracedArray, x)
+        if kind is TracedRef and traced.trace.consumed:
+            _check_not_consumed(cast(TracedRef, x))
         if traced.trace is trace and trace.alive:
             return traced.atom
         return trace.lift(traced)
@@ -44,6 +47,27 @@ def atom_in(trace: Trace, x: Operand) -> Atom:
         return trace.capture(x, x.type, x.read_now)
     assert isinstance(x, DeviceArray)
     return trace.capture(x, x.type, x.numpy)
+
+
+def _check_not_consumed(ref: TracedRef) -> None:
+    how = ref.trace.consumed.get(cast(Var, ref.atom).id)
+    if how is not None:
+        raise consumed_error(ref, how)
+
+
+@contextmanager
+def blaming(operands: Sequence[Operand]) -> Iterator[None]:
+    """Errors of a pass about an argument that is a reference say where that was made."""
+    try:
+        yield
+    except TransformError as error:
+        if error.position is not None and isinstance(operands[error.position], Ref):
+            shown = shown_ref(operands[error.position])
+            found = error.found
+            error.found = (
+                shown if found is None or shown.startswith(found) else f"{found} ({shown})"
+            )
+        raise
 
 
 def bind(prim: Primitive, *args: Operand) -> list[Array | Ref]:
@@ -120,4 +144,3 @@ def run(jaxpr: Jaxpr, args: Sequence[Operand]) -> list[Array]:
     atoms = [atom_in(trace, a) for a in args]
     outs = trace.builder.inline_jaxpr(jaxpr, atoms)
     return [TracedArray(trace, a) for a in outs]
-

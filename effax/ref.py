@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, cast, final
 import numpy as np
 
 from effax import operators as ops
+from effax import tree
 from effax.array import Array, DeviceArray, DTypeLike, as_value
 from effax.effects import Rule
 from effax.ir.dtypes import DType, family
@@ -34,9 +35,7 @@ class RefAttributeError(RefError, AttributeError):
 
 
 def _as_array_error(kind: type[RefError], what: str, ref: Ref) -> RefError:
-    error = kind(
-        what, expected="an array", found=shown_ref(ref), remedy=Rule.REF_AS_ARRAY.remedy
-    )
+    error = kind(what, expected="an array", found=shown_ref(ref), remedy=Rule.REF_AS_ARRAY.remedy)
     error.rule = Rule.REF_AS_ARRAY.code
     return error
 
@@ -142,7 +141,7 @@ class Ref:
     __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _as_array
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same reference; contents are not compared. Raises RefError for those."""
+        """Whether it is the same reference. Raises RefError for a comparison with contents."""
         if isinstance(other, Array | np.ndarray | np.generic | int | float | complex):
             self._as_array()
         return self is other
@@ -313,21 +312,27 @@ def eager_ref(memory: np.ndarray) -> EagerRef:
     return made
 
 
+def _nested_error(ref: Ref) -> RefError:
+    error = RefError(
+        f"a reference cannot hold {Rule.REF_TO_REF.forbids}",
+        expected="an array",
+        found=shown_ref(ref),
+        remedy=Rule.REF_TO_REF.remedy,
+    )
+    error.rule = Rule.REF_TO_REF.code
+    return error
+
+
 def new_ref(init: object) -> Ref:
     """A new reference that holds a copy of ``init``, an array or a number.
 
     Raises:
         RefError: ``init`` is itself a reference.
     """
-    if isinstance(init, Ref):
-        error = RefError(
-            f"a reference cannot hold {Rule.REF_TO_REF.forbids}",
-            expected="an array",
-            found=shown_ref(init),
-            remedy=Rule.REF_TO_REF.remedy,
-        )
-        error.rule = Rule.REF_TO_REF.code
-        raise error
+    nested = tree.leaves(init) if isinstance(init, list | tuple | dict) else [init]
+    for x in nested:
+        if isinstance(x, Ref):
+            raise _nested_error(x)
     value = as_value(init, "the initial value of a reference")
     return cast(Ref, _bind.bind(NewRef(), value)[0])
 

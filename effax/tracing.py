@@ -11,14 +11,14 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from effax import tree
-from effax.array import Array, DeviceArray, TracedArray, as_value
+from effax.array import Array, DeviceArray, TracedArray, as_value, is_python_scalar, python_kind
 from effax.bind import Operand, atom_in, handle
 from effax.config import allowed
 from effax.effects import Rule
 from effax.ir.build import Builder
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.trace import Trace, current_trace, identity, tracing
+from effax.ir.trace import Trace, current_trace, identity, shown_ref, tracing
 from effax.ir.types import ArrayType, Type, array_type
 from effax.numpy.promotion import literal
 from effax.ref import EagerRef, Ref, TracedRef
@@ -157,8 +157,8 @@ def input_type(x: object) -> Type:
     """The type with which a value enters a program."""
     if isinstance(x, Array | Ref):
         return x.type
-    if isinstance(x, bool | int | float | complex):
-        return array_type((), allowed(type(x)), not isinstance(x, bool))
+    if is_python_scalar(x):
+        return array_type((), allowed(python_kind(x)), not isinstance(x, bool))
     if isinstance(x, np.ndarray | np.generic):
         return array_type(x.shape, allowed(x.dtype))
     return as_value(x).type
@@ -232,12 +232,12 @@ def _result_atom(trace: Trace, x: object, index: int, result: object, name: str)
         error = RefError(
             f"{trace.label}: {name}{path} is a reference",
             expected="an array",
-            found=str(x.type),
+            found=shown_ref(x),
             remedy=Rule.ESCAPE.remedy,
         )
         error.rule = Rule.ESCAPE.code
         raise error
-    if isinstance(x, bool | int | float | complex):
+    if is_python_scalar(x):
         return literal(x, cast(ArrayType, input_type(x)))
     return atom_in(trace, as_value(x, f"{name}{tree.paths(result)[index]} of {trace.label}"))
 

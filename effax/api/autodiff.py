@@ -11,6 +11,7 @@ from effax.ad import GradValue
 from effax.api.derivatives import (
     Residuals,
     TracedCall,
+    check_callable,
     check_differentiable,
     check_real,
     checked_cotangents,
@@ -20,9 +21,9 @@ from effax.api.derivatives import (
     traced_call,
     zero_of,
 )
-from effax.api.vjp import only_outs, split_aux
+from effax.api.vjp import only_outs
 from effax.array import Array
-from effax.bind import Operand, run
+from effax.bind import Operand, blaming, run
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
@@ -62,10 +63,7 @@ class _Gradient:
         allow_int: bool,
         what: str,
     ) -> None:
-        if not callable(fun):
-            raise BadArgument(
-                f"{what} takes a function", found=f"{type(fun).__name__}: {fun!r:.60}"
-            )
+        check_callable(fun, what)
         self.fun = fun
         self.argnums = argnums
         self.has_aux = has_aux
@@ -81,15 +79,15 @@ class _Gradient:
             args,
             kwargs,
             self.what,
+            self.has_aux,
             lambda treedef: [i not in nums for i in _leaf_args(treedef, len(args))],
         )
         mask = self._mask(call, nums, len(args))
-        main, aux = split_aux(call.flat, self.has_aux, self.what)
-        self._check_scalar(call, main)
+        self._check_scalar(call, call.main)
         res = linearized(call, mask)
         grads = iter(self._gradients(res, mask, call))
-        out = tree.unflatten(main, res.outs[:1])
-        result = out if aux is None else (out, tree.unflatten(aux, res.outs[1:]))
+        out = tree.unflatten(call.main, res.outs[:1])
+        result = (out, call.unflatten_aux(res.outs)) if self.has_aux else out
         return result, self._arranged(grads, args, nums, call)
 
     def _mask(self, call: TracedCall, nums: Sequence[int], n_args: int) -> list[bool]:
@@ -99,7 +97,7 @@ class _Gradient:
             if arg not in nums:
                 mask.append(False)
                 continue
-            mask.append(check_differentiable(x.type, name, self.what, self.allow_int))
+            mask.append(check_differentiable(x, name, self.what, self.allow_int))
             if self.holomorphic:
                 check_real(x.type, name, self.what, True)
         return mask
@@ -267,20 +265,21 @@ def jvp(
     """
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
         raise BadArgument("jvp takes primals and tangents as tuples or lists")
-    call = traced_call(fun, tuple(primals), {}, "jvp")
+    call = traced_call(fun, tuple(primals), {}, "jvp", has_aux)
     types = [x.type for x in call.args.leaves]
     in_tree = call.args.treedef.children()[0]
     dots = checked_tangents(tuple(tangents), in_tree, types)
     mask = [is_inexact(t) for t in types]
-    main, aux = split_aux(call.flat, has_aux, "jvp")
-    done = unwrap(jvp_pass(call.flat.jaxpr, (*[False] * call.n_consts, *mask)))
+    with blaming(call.operands):
+        done = unwrap(jvp_pass(call.flat.jaxpr, (*[False] * call.n_consts, *mask)))
     given = [d for d, m in zip(dots, mask, strict=True) if m]
     results = run(done.jaxpr, [*call.operands, *given])
     n_outs = len(call.flat.jaxpr.outs)
     out_dots = _with_zeros(results[n_outs:], done.out_tangents, call.flat.jaxpr.out_types)
+    main = call.main
     n = main.num_leaves
     out = tree.unflatten(main, results[:n]), tree.unflatten(main, out_dots[:n])
-    return out if aux is None else (*out, tree.unflatten(aux, results[n:n_outs]))
+    return (*out, call.unflatten_aux(results[:n_outs])) if has_aux else out
 
 
 def checked_tangents(tangents: object, in_tree: PyTreeDef, types: Sequence[Type]) -> list[Operand]:

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from effax import tree
-from effax.bind import Operand, run
+from effax.bind import Operand, blaming, run
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import RefType, Type, ref_type
 from effax.ref import Ref
@@ -158,7 +158,8 @@ def _mapped(
 ) -> Any:
     targets = _out_axes(out_axes, flat)
     in_axes = [*[None] * len(flat.consts), *axes]
-    done = unwrap(vmap_pass(flat.jaxpr, size, in_axes, targets))
+    with blaming([*flat.consts, *flat_in.leaves]):
+        done = unwrap(vmap_pass(flat.jaxpr, size, in_axes, targets))
     outs = run(done.jaxpr, [*flat.consts, *flat_in.leaves])
     return tree.unflatten(flat.out_tree, outs)
 

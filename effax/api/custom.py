@@ -16,7 +16,7 @@ from effax.bind import Operand, bind
 from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.prims.custom import CustomJvp, CustomVjp
 from effax.ir.syntax import Jaxpr
-from effax.ir.trace import current_trace
+from effax.ir.trace import current_trace, shown_ref
 from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
 from effax.ref import Ref, TracedRef
 from effax.tracing import (
@@ -380,7 +380,11 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801  JAX's name
             *[f"cotangent {i}" for i in range(len(ct_types))],
         ]
         in_tree = tree.structure(((0,) * len(types), {}))
-        traced = trace_flat(run, in_tree, types, names, f"bwd of {self._label}")
+        outers: list[Operand | None] = [None] * len(types)
+        outers[len(residual_types) : len(residual_types) + len(ref_types)] = [
+            call.leaves[i] for i in forward.refs
+        ]
+        traced = trace_flat(run, in_tree, types, names, f"bwd of {self._label}", outers)
         return traced, tuple(wanted)
 
 
@@ -429,7 +433,7 @@ class _Forward:
         raise RefError(
             f"the forward rule of {self.label} gives a reference that is not its argument",
             expected="references that are arguments of the forward rule",
-            found=str(x.type),
+            found=shown_ref(x),
             remedy="pass the reference as an argument",
         )
 

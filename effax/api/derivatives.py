@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from effax import tree
+from effax.api.auxiliary import WithAux
 from effax.array import Array, as_value, from_numpy
-from effax.bind import Operand, run
+from effax.bind import Operand, blaming, run
 from effax.config import allowed
 from effax.ir.dtypes import FLOAT0, is_complex, is_inexact_dtype
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.syntax import Jaxpr
+from effax.ir.trace import shown_ref
 from effax.ir.types import ArrayType, RefType, Type, tangent_type
 from effax.numpy.promotion import converted
 from effax.tracing import FlatArgs, FlatFunction, flat_args, label_of, shown_tree, trace_flat
@@ -24,10 +26,27 @@ from effax.tree import PyTreeDef
 
 
 class TracedCall(NamedTuple):
-    """A call traced on values."""
+    """A call traced on values.
+
+    Attributes:
+        flat: the program and the structure of its results.
+        args: what the function is called with.
+        aux: holds the part of the result that is not differentiated, if there is one.
+    """
 
     flat: FlatFunction
     args: FlatArgs
+    aux: WithAux | None
+
+    @property
+    def main(self) -> PyTreeDef:
+        """The structure of the part of the result that is differentiated; its leaves come first."""
+        return self.flat.out_tree if self.aux is None else self.flat.out_tree.children()[0]
+
+    def unflatten_aux(self, outs: Sequence[object]) -> Any:
+        """The other part, from the program's results."""
+        assert self.aux is not None
+        return self.aux.joined(outs[self.main.num_leaves :])
 
     @property
     def n_consts(self) -> int:
@@ -45,17 +64,18 @@ def traced_call(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     what: str,
+    has_aux: bool = False,
     untouched: Callable[[PyTreeDef], Sequence[bool]] | None = None,
 ) -> TracedCall:
     """Trace a call; Python may ask for the values of what it is called with.
 
     ``untouched`` says which leaves may be other things than arrays: they are passed on.
     """
-    if not callable(fun):
-        raise BadArgument(f"{what} takes a function", found=f"{type(fun).__name__}: {fun!r:.60}")
+    check_callable(fun, what)
+    aux = WithAux(fun, what) if has_aux else None
     flat_in = flat_args(fun, args, kwargs, untouched)
     flat = trace_flat(
-        fun,
+        fun if aux is None else aux,
         flat_in.treedef,
         [x.type for x in flat_in.leaves],
         flat_in.names,
@@ -64,7 +84,17 @@ def traced_call(
         on_values=True,
         fixed=flat_in.fixed,
     )
-    return TracedCall(flat, flat_in)
+    return TracedCall(flat, flat_in, aux)
+
+
+def check_callable(fun: object, what: str) -> None:
+    """Raises BadArgument for what is no function."""
+    if not callable(fun):
+        raise BadArgument(
+            f"{what} takes a function",
+            expected="a callable",
+            found=f"{type(fun).__name__}: {fun!r:.60}",
+        )
 
 
 class Residuals(NamedTuple):
@@ -88,8 +118,9 @@ def linearized(call: TracedCall, mask: Sequence[bool]) -> Residuals:
         mask: which leaves of the arguments are differentiated.
     """
     full = (*[False] * call.n_consts, *mask)
-    done: Linearized = unwrap(linearize(call.flat.jaxpr, full))
     operands = call.operands
+    with blaming(operands):
+        done: Linearized = unwrap(linearize(call.flat.jaxpr, full))
     results = run(done.primal, operands)
     n = len(call.flat.jaxpr.outs)
     values = [r.pick(operands, results) for r in done.residuals]
@@ -166,13 +197,14 @@ def checked_cotangents(
     return checked
 
 
-def check_differentiable(type_: Type, name: str, what: str, allow_int: bool) -> bool:
+def check_differentiable(x: Operand, name: str, what: str, allow_int: bool) -> bool:
     """Whether a leaf has tangents. Raises IllTyped for one that cannot be differentiated."""
+    type_ = x.type
     if isinstance(type_, RefType):
-        raise IllTyped(
+        raise RefError(
             f"{what} with respect to {name}, which is a reference",
             expected="an array",
-            found=str(type_),
+            found=shown_ref(x),
             remedy="use `vjp`, and bind a gradient ref with `with_refs`",
         )
     if is_inexact_dtype(type_.dtype):

@@ -103,5 +103,5 @@ def _aliased(call: Ready, operands: Sequence[Any]) -> RefError:
     i, j = call.refs[ids.index(ids[second])], call.refs[second]
     name_of = call.program.jaxpr.name_of
     if i < len(call.consts):
-        return alias_error(f"jit gets a reference as {name_of(j)} and closes over it")
-    return alias_error(f"jit gets one reference as {name_of(i)} and as {name_of(j)}")
+        return alias_error(f"jit gets a reference as {name_of(j)} and closes over it", operands[j])
+    return alias_error(f"jit gets one reference as {name_of(i)} and as {name_of(j)}", operands[j])

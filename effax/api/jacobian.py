@@ -9,6 +9,7 @@ from typing import Any, ParamSpec
 from effax import operators as ops
 from effax import tree
 from effax.api.autodiff import linearize
+from effax.api.auxiliary import WithAux
 from effax.api.batching import vmap
 from effax.api.derivatives import check_differentiable, check_real
 from effax.api.vjp import vjp
@@ -82,7 +83,7 @@ def _inputs(
     checked = []
     for leaf, path in zip(leaves, tree.paths(tuple(args[n] for n in nums)), strict=True):
         x = as_value(leaf, f"argument{path}")
-        check_differentiable(x.type, f"argument{path}", what, allow_int)
+        check_differentiable(x, f"argument{path}", what, allow_int)
         check_real(x.type, f"argument{path}", what, holomorphic)
         checked.append(x)
     return checked, treedef
@@ -112,8 +113,9 @@ def jacfwd(
         nums = _chosen(argnums, args, "jacfwd")
         leaves, treedef = _inputs(args, nums, "jacfwd", holomorphic, False)
         partial = _partial(fun, args, dict(kwargs), nums)
-        out, push = linearize(partial, *tree.unflatten(treedef, leaves))
-        out, aux = out if has_aux else (out, None)
+        aux = WithAux(partial, "jacfwd") if has_aux else None
+        out, push = linearize(aux or partial, *tree.unflatten(treedef, leaves))
+        out, rest = out if has_aux else (out, ())
         n_outs = len(tree.leaves(out))
 
         def columns(*dots: Array) -> list[Array]:
@@ -123,7 +125,7 @@ def jacfwd(
         rows = [tree.unflatten(treedef, _blocks(s, leaves, s.ndim - 1)) for s in stacked]
         made = [_one_or_all(row, argnums) for row in rows]
         result = tree.unflatten(tree.structure(out), made)
-        return (result, aux) if has_aux else result
+        return result if aux is None else (result, aux.joined(rest))
 
     return jacobian
 

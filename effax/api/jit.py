@@ -183,11 +183,11 @@ def _check_aliases(flat: FlatFunction, call: _Call) -> None:
         first = seen.setdefault(identity(x), i)
         if first < 0:
             raise alias_error(
-                f"jit gets a reference as {flat.jaxpr.name_of(n + i)} and closes over it"
+                f"jit gets a reference as {flat.jaxpr.name_of(n + i)} and closes over it", x
             )
         if first != i:
             names = [flat.jaxpr.name_of(n + k) for k in (first, i)]
-            raise alias_error(f"jit gets one reference as {names[0]} and as {names[1]}")
+            raise alias_error(f"jit gets one reference as {names[0]} and as {names[1]}", x)
 
 
 def _compiled(jaxpr: Jaxpr) -> CompiledProgram:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
 from effax.api.static import StaticArgs
-from effax.bind import bind
+from effax.bind import Operand, bind
 from effax.ir.errors import BadArgument
 from effax.ir.prims.remat import Remat, SavePolicy, impure_error
-from effax.ref import Ref, made_at
+from effax.ir.trace import shown_ref
 from effax.tracing import FlatFunction, flat_args, label_of, like, trace_flat
 
 P = ParamSpec("P")
@@ -67,16 +67,13 @@ def checkpoint(
     return called
 
 
-def _check_pure(label: str, traced: FlatFunction, operands: Sequence[Any]) -> None:
+def _check_pure(label: str, traced: FlatFunction, operands: Sequence[Operand]) -> None:
     """Raises RefError, with the reference's name or where it was made, where there are effects."""
     for position in traced.jaxpr.effects.refs:
-        ref = operands[position]
-        name = traced.jaxpr.names[position] if position < len(traced.jaxpr.names) else ""
-        what = f"its argument {name}" if name else "a reference that it closes over"
+        name = traced.jaxpr.name_of(position)
+        what = f"its argument {name}" if position >= traced.jaxpr.n_consts else name
         done = ", ".join(e.word for e in traced.jaxpr.effects.on(position))
-        where = made_at(ref) if isinstance(ref, Ref) else None
-        found = f"{what}, {ref.type}" + (f", made at {where}" if where is not None else "")
-        raise impure_error(label, f"{done} of {found}")
+        raise impure_error(label, f"{done} of {what}, {shown_ref(operands[position])}")
 
 
 remat = checkpoint

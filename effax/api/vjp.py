@@ -22,7 +22,7 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, RefType, Type, is_inexact, ref_type, tangent_type
 from effax.ref import EagerRef, Ref
-from effax.tracing import FlatFunction, shown_tree
+from effax.tracing import shown_tree
 from effax.transforms.transpose import Want
 from effax.tree import PyTreeDef
 
@@ -198,7 +198,7 @@ def _check_ref_entries(shape: _Shape, entries: Sequence[object]) -> None:
             )
         key = identity(entry)
         if key in seen:
-            raise alias_error(f"with_refs gets one reference for {seen[key]} and for {name}")
+            raise alias_error(f"with_refs gets one reference for {seen[key]} and for {name}", entry)
         seen[key] = name
 
 
@@ -227,10 +227,10 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         TransformError: a primitive has no rule, or a differentiated value is written to a
             reference that is not differentiated.
     """
-    call = traced_call(fun, primals, {}, "vjp")
+    call = traced_call(fun, primals, {}, "vjp", has_aux)
     mask = tuple(is_inexact(x.type) for x in call.args.leaves)
-    main, aux = split_aux(call.flat, has_aux, "vjp")
     res = linearized(call, mask)
+    main = call.main
     n = main.num_leaves
     in_tree = call.args.treedef.children()[0]
     shape = _Shape(
@@ -246,9 +246,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     )
     pullback = VJP(shape, res.values, [GradValue()] * len(mask))
     out = tree.unflatten(main, res.outs[:n])
-    if aux is None:
-        return out, pullback
-    return out, pullback, tree.unflatten(aux, res.outs[n:])
+    return (out, pullback, call.unflatten_aux(res.outs)) if has_aux else (out, pullback)
 
 
 def only_outs(res: Residuals, n: int) -> Jaxpr:
@@ -257,20 +255,6 @@ def only_outs(res: Residuals, n: int) -> Jaxpr:
     if kept == len(res.linear.outs):
         return res.linear
     return res.linear.replace(outs=res.linear.outs[:kept])
-
-
-def split_aux(flat: FlatFunction, has_aux: bool, what: str) -> tuple[PyTreeDef, PyTreeDef | None]:
-    """The structure of the result, and that of the auxiliary part. Raises IllTyped."""
-    if not has_aux:
-        return flat.out_tree, None
-    if flat.out_tree.type is not tuple or flat.out_tree.num_children != 2:
-        raise IllTyped(
-            f"{what} with has_aux: the function must give a pair (result, aux)",
-            expected="(result, aux)",
-            found=shown_tree(flat.out_tree),
-        )
-    main, aux = flat.out_tree.children()
-    return main, aux
 
 
 def _flatten_vjp(f: VJP) -> tuple[list[object], object]:

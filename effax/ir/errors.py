@@ -71,7 +71,12 @@ class RefError(IllTyped):
 
 
 class TransformError(EffaxError):
-    """A transformation does not apply to this program."""
+    """A transformation does not apply to this program.
+
+    ``position`` is the argument of the program that is the reason, where there is one.
+    """
+
+    position: int | None = None
 
 
 class NotApplicable(TransformError):

@@ -82,6 +82,7 @@ class Trace:
         parent: the trace that encloses this one.
         builder: collects the equations.
         alive: false once the program is finished; its tracers are leaks from then on.
+        consumed: what ended a reference, by the number of its variable.
         on_values: whether Python may ask for values; while something is compiled it may not.
     """
 
@@ -90,9 +91,11 @@ class Trace:
         "_inputs",
         "_known",
         "_n_evaluated",
+        "_origins",
         "_values",
         "alive",
         "builder",
+        "consumed",
         "handles",
         "label",
         "names",
@@ -108,6 +111,7 @@ class Trace:
         self.parent = parent
         self.on_values = on_values
         self.builder = Builder()
+        self.consumed: dict[int, str] = {}
         self.alive = True
         self.names: list[str] = []
         self._captures: dict[int, Capture] = {}
@@ -115,6 +119,8 @@ class Trace:
         self._known: list[tuple[Var, ValueOf]] = []
         self._values: dict[int, Value] = {}
         self._n_evaluated = 0
+        # Where references of this trace were made, and how many equations were searched for that.
+        self._origins: tuple[dict[int, Source | SavedSource | None], int] = ({}, 0)
 
     def bind(
         self, type_: Type, outer: object = None, name: str = "", value: ValueOf | None = None
@@ -136,7 +142,9 @@ class Trace:
             key = identity(outer)
             if key in self._inputs:
                 first = self.names[self._inputs[key][1]]
-                raise alias_error(f"{self.label} gets one reference as {first} and as {name}")
+                raise alias_error(
+                    f"{self.label} gets one reference as {first} and as {name}", outer
+                )
             self._inputs[key] = (outer, len(self.names) - 1)
         if value is not None:
             self._known.append((var, value))
@@ -154,7 +162,7 @@ class Trace:
             return found.var
         if key in self._inputs:
             name = self.names[self._inputs[key][1]]
-            raise alias_error(f"{self.label} gets a reference as {name} and closes over it")
+            raise alias_error(f"{self.label} gets a reference as {name} and closes over it", outer)
         var = self.builder.fresh(type_)
         self._captures[key] = Capture(outer, var, value)
         self._known.append((var, value))
@@ -186,12 +194,29 @@ class Trace:
 
     def definition(self, atom: Atom) -> Source | SavedSource | None:
         """The user's line that made a value of this trace; of an input, that of what is passed."""
+        if isinstance(atom.type, RefType):
+            return self._origin(atom)
         for eqn in self.builder.eqns:
             if atom in eqn.outs:
                 return eqn.source
+        return None
+
+    def _origin(self, ref: Atom) -> Source | SavedSource | None:
+        """:meth:`definition` of a reference; each equation is looked at once."""
+        found, searched = self._origins
+        for eqn in self.builder.eqns[searched:]:
+            for v in eqn.outs:
+                if isinstance(v.type, RefType):
+                    found[v.id] = eqn.source
+        self._origins = (found, len(self.builder.eqns))
+        if isinstance(ref, Var) and ref.id in found:
+            return found[ref.id]
         for outer, index in self._inputs.values():
-            if self.builder.binders[index] == atom:
-                return _made_at(outer)
+            if self.builder.binders[index] == ref:
+                return made_at(outer)
+        for capture in self._captures.values():
+            if capture.var == ref:
+                return made_at(capture.outer)
         return None
 
     def finish(self, outs: Sequence[Atom]) -> Traced:
@@ -201,7 +226,8 @@ class Trace:
         captures = list(self._captures.values())
         if not captures:
             return Traced(builder.finish(outs, 0, self.names), ())
-        names = ["" for _ in captures] + self.names
+        refs = [isinstance(c.var.type, RefType) for c in captures]
+        names = ["a closed-over reference" if ref else "" for ref in refs] + self.names
         binders = [*(c.var for c in captures), *builder.binders]
         jaxpr = _numbered(binders, builder.eqns, outs, len(captures), names)
         return Traced(jaxpr, tuple(c.outer for c in captures))
@@ -262,9 +288,18 @@ def identity(outer: object) -> int:
     return id(outer) if cell is None else cell()
 
 
-def alias_error(what: str) -> RefError:
+def shown_ref(ref: object) -> str:
+    """A reference in a message: its type, and the line that made it."""
+    shown = str(getattr(ref, "type", type(ref).__name__))
+    where = made_at(ref)
+    return shown if where is None else f"{shown}, made at {where}"
+
+
+def alias_error(what: str, ref: object) -> RefError:
     """The error for a reference that reaches a program twice."""
-    error = RefError(what, expected="each reference once", remedy=Rule.ALIAS.remedy)
+    error = RefError(
+        what, expected="each reference once", found=shown_ref(ref), remedy=Rule.ALIAS.remedy
+    )
     error.rule = Rule.ALIAS.code
     return error
 
@@ -281,7 +316,7 @@ def leak_error(tracer: Tracer) -> LeakedTracer:
     )
 
 
-def _made_at(outer: object) -> Source | SavedSource | None:
+def made_at(outer: object) -> Source | SavedSource | None:
     """Where a value from outside of a trace was made, if it knows."""
     home, atom = getattr(outer, "trace", None), getattr(outer, "atom", None)
     if isinstance(home, Trace) and isinstance(atom, Var):

@@ -14,17 +14,17 @@ import numpy as np
 from effax import operators as ops
 from effax import tree
 from effax.array import Array, DeviceArray, as_value
-from effax.bind import Operand, bind
+from effax.bind import Operand, bind, bind1
 from effax.effects import Rule
 from effax.ir.build import Builder
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.prims.control import Cond, Scan, While, element_type, fits
-from effax.ir.prims.elementwise import ConvertElementType
+from effax.ir.prims.elementwise import Clamp, ConvertElementType
 from effax.ir.syntax import Jaxpr
-from effax.ir.trace import alias_error, identity
-from effax.ir.types import ArrayType, Type
-from effax.numpy.promotion import converted
+from effax.ir.trace import alias_error, identity, shown_ref
+from effax.ir.types import ArrayType, Type, array_type
+from effax.numpy.promotion import converted, literal
 from effax.ref import Ref
 from effax.tracing import FlatFunction, shared_consts, shown_tree, trace_flat
 from effax.tree import PyTreeDef
@@ -60,7 +60,7 @@ def _no_refs(carried: _Leaves, what: str) -> None:
             error = RefError(
                 f"{what}: {name} is a reference",
                 expected="an array",
-                found=str(x.type),
+                found=shown_ref(x),
                 remedy="close over the reference instead of carrying it",
             )
             error.rule = Rule.ESCAPE.code
@@ -299,39 +299,54 @@ def fori_loop(
 
     With static bounds it is a ``scan``, which can be differentiated in reverse; with traced ones
     a ``while_loop``.
+
+    Raises:
+        IllTyped: a bound is no integer scalar, or the bounds have different dtypes; the body gives
+            another type than it takes.
+        BadArgument: a bound does not fit in the dtype of the other.
     """
-    static = all(isinstance(x, int | np.integer | DeviceArray) for x in (lower, upper))
-    if static:
-        first, last = int(cast(int, lower)), int(cast(int, upper))
-        start = as_value(first if isinstance(lower, int) else lower, "lower")
-        index0 = start if start.type.weak is False else ops.asarray(start, start.dtype)
+    start, end = _bounds(lower, upper)
+    if all(isinstance(x, int | np.integer | np.ndarray | DeviceArray) for x in (lower, upper)):
+        steps = max(int(cast(int, upper)) - int(cast(int, lower)), 0)
 
         def step(state: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], None]:
             i, value = state
             return (ops.add(i, 1), body_fun(i, value)), None
 
-        steps = max(last - first, 0)
-        (_, value), _ = scan(step, (index0, init_val), None, steps, unroll=unroll or 1)
+        (_, value), _ = scan(step, (start, init_val), None, steps, unroll=unroll or 1)
         return value
 
     def body(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         i, end, value = state
         return ops.add(i, 1), end, body_fun(i, value)
 
-    first_index, end_index = _same_dtype(lower, upper)
-    result = while_loop(
-        lambda state: ops.less(state[0], state[1]), body, (first_index, end_index, init_val)
-    )
+    result = while_loop(lambda state: ops.less(state[0], state[1]), body, (start, end, init_val))
     return result[2]
 
 
-def _same_dtype(lower: object, upper: object) -> tuple[Array, Array]:
-    first, last = as_value(lower, "lower"), as_value(upper, "upper")
+def _bounds(lower: object, upper: object) -> tuple[Array, Array]:
+    """Both bounds of a loop in one dtype, which is weak where both are Python's integers."""
+    first, last = as_value(lower, "lower of fori_loop"), as_value(upper, "upper of fori_loop")
     for x, name in ((first, "lower"), (last, "upper")):
         if family(x.dtype) not in ("int", "uint") or x.shape:
-            raise IllTyped(f"fori_loop: {name} must be an integer scalar", found=str(x.type))
-    dtype = last.dtype if first.type.weak else first.dtype
-    return converted(first, dtype, False), converted(last, dtype, False)
+            raise IllTyped(
+                f"fori_loop: {name} must be an integer scalar",
+                expected="an integer, or an array of one",
+                found=str(x.type),
+            )
+    weak = first.weak_type and last.weak_type
+    dtype = last.dtype if first.weak_type else first.dtype
+    if first.dtype != last.dtype and not first.weak_type and not last.weak_type:
+        raise IllTyped(
+            "fori_loop: lower and upper have different dtypes",
+            expected=str(first.dtype),
+            found=str(last.dtype),
+            remedy="convert one of them: `.astype(...)`",
+        )
+    for bound in (lower, upper):
+        if isinstance(bound, int):
+            literal(bound, array_type((), dtype))
+    return converted(first, dtype, weak), converted(last, dtype, weak)
 
 
 def cond(
@@ -364,7 +379,8 @@ def switch(index: object, branches: Sequence[Callable[..., Any]], *operands: Any
         raise IllTyped("switch: the index must be an integer scalar", found=str(chosen.type))
     if len(branches) == 1:
         return branches[0](*operands)
-    clamped = ops.clip(chosen, 0, len(branches) - 1)
+    last = literal(len(branches) - 1, chosen.type)
+    clamped = bind1(Clamp(), literal(0, chosen.type), chosen, last)
     names = [f"branch {i}" for i in range(len(branches))]
     return _choose(ops.astype(clamped, "int32"), branches, operands, names, "switch")
 
@@ -384,9 +400,10 @@ def _choose(
     ]
     _check_branches(flats, names, what)
     consts, jaxprs = shared_consts(flats)
-    refs = {identity(x) for x in args.leaves if isinstance(x, Ref)}
-    if any(identity(c) in refs for c in consts):
-        raise alias_error(f"{what} gets a reference as operand, and a branch closes over it")
+    closed = {identity(c) for c in consts}
+    for x, name in zip(args.leaves, args.names, strict=True):
+        if isinstance(x, Ref) and identity(x) in closed:
+            raise alias_error(f"{what} gets a reference as {name}, and a branch closes over it", x)
     outs = bind(Cond(tuple(_agreed(jaxprs))), index, *consts, *args.leaves)
     return tree.unflatten(flats[0].out_tree, outs)
 

@@ -9,7 +9,15 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from effax import tree
-from effax.array import Array, ArrayLike, DTypeLike, as_value, is_python_scalar, python_kind
+from effax.array import (
+    Array,
+    ArrayLike,
+    DTypeLike,
+    as_value,
+    is_python_scalar,
+    not_an_array,
+    python_kind,
+)
 from effax.bind import bind1
 from effax.config import allowed
 from effax.ir.dtypes import DType, family, is_inexact_dtype
@@ -19,6 +27,7 @@ from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Lit, Scalar
 from effax.ir.types import array_type
 from effax.numpy import promotion as pr
+from effax.ref import Ref
 
 __all__ = [
     "RoundingMethod", "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh",
@@ -236,6 +245,8 @@ def stop_gradient(x: T) -> T:
     def stop(leaf: Any) -> Any:
         if isinstance(leaf, Array) and is_inexact_dtype(leaf.dtype):
             return bind1(ew.StopGradient(), leaf)
+        if isinstance(leaf, Ref):
+            raise not_an_array(leaf, "an operand of stop_gradient")
         return leaf
 
     return stop(x) if isinstance(x, Array) else tree.map(stop, x)  # type: ignore[no-any-return]  # the tree of x

@@ -275,11 +275,14 @@ def active_refs(jaxpr: Jaxpr, tangents: Mask, book: RuleBook) -> frozenset[int]:
     found = spread(jaxpr, tangents, tangent_flow(book))
     for i, (before, after) in enumerate(zip(tangents, found.ins, strict=True)):
         if after and not before:
-            raise TransformError(
+            error = TransformError(
                 f"a differentiated value is written to {jaxpr.name_of(i)}, "
                 "a reference that is not differentiated",
+                expected="a value that is not differentiated",
                 found=str(jaxpr.binders[i].type),
                 remedy="write `stop_gradient(value)`, or differentiate with respect to the ref too",
             )
+            error.position = i
+            raise error
     made = (v.id for eqn in jaxpr.eqns if type(eqn.prim) in REF_MAKERS for v in eqn.outs)
     return frozenset(i for i in made if i in found.variables)

@@ -213,7 +213,7 @@ def refs() -> Ref:
         (np.bool_(True), IllTyped, "bool"),
         ("a", IllTyped, "str"),
         (np.array([0.5]), IllTyped, "no index"),
-        (object(), IllTyped, "object"),
+        (frozenset(), IllTyped, "frozenset"),
         (slice(0, 1.5), IllTyped, "no integers"),
         (slice(0, 2, 0), BadIndex, "no steps"),
         (ds(0, 5), BadIndex, "does not fit axis 0"),

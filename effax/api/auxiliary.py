@@ -1,0 +1,48 @@
+"""Functions that give a pair ``(result, aux)``, of which only the result is differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effax import tree
+from effax.array import Array
+from effax.ir.errors import IllTyped
+from effax.ref import Ref
+from effax.tracing import label_of
+from effax.tree import PyTreeDef
+
+
+class WithAux:
+    """Such a function, as one whose results are arrays: what else is in ``aux`` is kept here."""
+
+    def __init__(self, fun: Callable[..., object], what: str) -> None:
+        self.__wrapped__ = fun
+        self.__name__ = label_of(fun)
+        self._what = what
+        self._kept: dict[int, object] = {}
+        self._tree: PyTreeDef = tree.structure(None)
+
+    def __call__(self, *args: object, **kwargs: object) -> tuple[object, list[object]]:
+        """The result, and those leaves of ``aux`` that are arrays. Raises IllTyped for no pair."""
+        result = self.__wrapped__(*args, **kwargs)
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            raise IllTyped(
+                f"{self._what} with has_aux: {self.__name__} must give a pair (result, aux)",
+                expected="(result, aux)",
+                found=f"{type(result).__name__}: {result!r:.60}",
+            )
+        leaves, self._tree = tree.flatten(result[1])
+        arrays = (Array, Ref, np.ndarray, np.generic)
+        self._kept = {i: x for i, x in enumerate(leaves) if not isinstance(x, arrays)}
+        return result[0], [x for i, x in enumerate(leaves) if i not in self._kept]
+
+    def joined(self, arrays: Sequence[object]) -> Any:
+        """``aux`` with these arrays in the places of its own."""
+        rest = iter(arrays)
+        n = self._tree.num_leaves
+        return tree.unflatten(
+            self._tree, [self._kept[i] if i in self._kept else next(rest) for i in range(n)]
+        )
