@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -262,7 +262,7 @@ def _entry(entry: object, axis: int, place: _Place) -> tuple[Dim, Array | None]:
     if isinstance(entry, int | np.integer):
         return _static_pick(int(entry), axis, place)
     if not isinstance(entry, Array | np.ndarray):
-        if not hasattr(entry, "__index__"):
+        if not isinstance(entry, SupportsIndex):
             raise _no_index(entry, place.name)
         return _static_pick(operator.index(entry), axis, place)
     index = as_value(entry, "an index")

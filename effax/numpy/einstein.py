@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import opt_einsum
@@ -23,6 +23,10 @@ from effax.numpy.shapes import diagonal, transpose
 __all__ = [
     "einsum", "einsum_path",
 ]  # fmt: skip
+
+
+# Its overloads do not know what it takes for a path.
+_contract_path = cast("Callable[..., tuple[list[object], Any]]", opt_einsum.contract_path)
 
 
 class _Step(NamedTuple):
@@ -109,11 +113,11 @@ def _parsed(operands: Sequence[object], shapes: bool) -> tuple[str, str, Sequenc
 def _path(text: str, shapes: tuple[Shape, ...], optimize: str | bool) -> tuple[_Step, ...]:
     how = "auto" if optimize is True else optimize
     if len(shapes) > 2 and how is False:
-        how_path: object = [(0, 1)] + [(0, len(shapes) - 2 - i) for i in range(len(shapes) - 2)]
+        path: object = [(0, 1)] + [(0, len(shapes) - 2 - i) for i in range(len(shapes) - 2)]
     else:
-        how_path = how or "auto"
+        path = how or "auto"
     try:
-        _, info = opt_einsum.contract_path(text, *shapes, shapes=True, optimize=how_path)  # type: ignore[arg-type, call-overload, unused-ignore]  # a path is a list of pairs
+        _, info = _contract_path(text, *shapes, shapes=True, optimize=path)
     except ValueError as error:
         raise BadArgument("einsum does not fit its operands", found=str(error)) from None
     steps = []
@@ -196,7 +200,6 @@ def einsum_path(
 ) -> tuple[list[object], str]:
     """The order of contractions that :func:`einsum` would take, and a description of it."""
     shapes = [np.shape(x) if not isinstance(x, Array) else x.shape for x in operands]
-    path, info = opt_einsum.contract_path(
-        subscripts, *shapes, shapes=True, optimize="auto" if optimize is True else optimize
-    )
+    how = "auto" if optimize is True else optimize
+    path, info = _contract_path(subscripts, *shapes, shapes=True, optimize=how)
     return ["einsum_path", *path], str(info)

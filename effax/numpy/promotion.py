@@ -96,8 +96,8 @@ def _holds(dtype: DType, value: Scalar) -> bool:
     """Whether a constant can be written in a dtype: nothing is cut off or wrapped."""
     match family(dtype):
         case "int" | "uint":
-            info = np.iinfo(dtype)
-            return isinstance(value, int) and info.min <= value <= info.max
+            low, high = integer_limits(dtype)
+            return isinstance(value, int) and low <= value <= high
         case "float":
             return not isinstance(value, complex)
         case "complex":
