@@ -225,7 +225,7 @@ USES: dict[str, Callable[[Any], object]] = {
     "freeze": jax.freeze,
     "free_ref": jax.free_ref,
     "closed over by jit": lambda r: jax.jit(lambda: r[...])(),
-    "passed to jit": lambda r: jax.jit(lambda a: a[...])(r),
+    "passed to jit": jax.jit(lambda a: a[...]),
     "in a scan": lambda r: lax.scan(lambda c, _: (c + r[...], None), 0.0, None, 2),
     "in a branch": lambda r: lax.cond(True, lambda: r[...], lambda: 1.0),
     "in grad": lambda r: jax.grad(lambda x: x * r[...])(1.0),
