@@ -117,7 +117,7 @@ def transpose(
     return as_result(transpose_jaxpr)(jaxpr, tuple(wants), given, book_or_default(book))
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=512)
 def transpose_jaxpr(jaxpr: Jaxpr, wants: Wants, cts: Mask, book: RuleBook) -> Transposed:
     """:func:`transpose` for use inside of passes and rules: raises TransformError."""
     check_wants(jaxpr, wants, cts)
