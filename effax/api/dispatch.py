@@ -68,7 +68,7 @@ def runner(call: Ready) -> Runner:
 def run(call: Ready, leaves: Sequence[Any]) -> Any:
     """Run a call. Raises RefError, before anything is run, where references are aliased."""
     program, consts, out_tree, types, refs, changed, is_leaf = call
-    operands = (*consts, *leaves)
+    operands: tuple[Any, ...] = (*consts, *leaves)
     if len(refs) > 1 and len({id(operands[i]) for i in refs}) < len(refs):
         raise _aliased(call, operands)
     results = program.executable([buffer_of(x) for x in operands])

@@ -22,7 +22,7 @@ class SharedWrite(TransformError):
     ``position`` is the argument that is the reference, of the application or program at hand.
     """
 
-    position: int = 0
+    position: int | None = 0
 
     def name(self, ref: str, position: int) -> None:
         """Tell what a program calls the reference, and where it is among the arguments."""

@@ -300,7 +300,10 @@ class _Engine:
     def _is_met(self, ins: Sequence[Atom], kinds: Kinds) -> bool:
         """Whether a linear reference among the arguments has a cotangent that is not zero."""
         return any(
-            kind == WANTED and isinstance(a.type, RefType) and self.ref[a.id] is not None
+            kind == WANTED
+            and isinstance(a, Var)
+            and isinstance(a.type, RefType)
+            and self.ref[a.id] is not None
             for a, kind in zip(ins, kinds, strict=True)
         )
 
