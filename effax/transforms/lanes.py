@@ -52,7 +52,8 @@ def at_arguments(args: Sequence[int]) -> Iterator[None]:
     try:
         yield
     except SharedWrite as error:
-        error.position = args[error.position]
+        if error.position is not None:
+            error.position = args[error.position]
         raise
 
 

@@ -298,8 +298,9 @@ class _Engine:
 
     def _told(self, error: EffaxError, eqn: Eqn) -> None:
         """Tell an error at which equation it happened, and what its reference is called here."""
-        if isinstance(error, SharedWrite) and error.position < len(eqn.ins):
-            ref = eqn.ins[error.position]
+        at = error.position if isinstance(error, SharedWrite) else None
+        if isinstance(error, SharedWrite) and at is not None and at < len(eqn.ins):
+            ref = eqn.ins[at]
             for i, v in enumerate(self.jaxpr.binders):
                 if v == ref:
                     error.name(self.jaxpr.name_of(i), i)
