@@ -22,13 +22,14 @@ module @mixed {
       %t6_14 = stablehlo.add %t6_5, %c3 : tensor<i32>
       stablehlo.return %t6_14, %t6_10, %t6_13 : tensor<i32>, tensor<3xf32>, tensor<4xf32>
     }) : (tensor<i32>, tensor<3xf32>, tensor<4xf32>) -> (tensor<i32>, tensor<3xf32>, tensor<4xf32>)
-    %8 = "stablehlo.if"(%3) ({
-      %t8_2 = func.call @branch_2(%6) : (tensor<3xf32>) -> (tensor<3xf32>)
-      stablehlo.return %t8_2 : tensor<3xf32>
-    }, {
+    %t8_3 = stablehlo.convert %3 : (tensor<i1>) -> tensor<i32>
+    %8 = "stablehlo.case"(%t8_3) ({
       %t8_1 = func.call @half_lambda_0(%6) : (tensor<3xf32>) -> (tensor<3xf32>)
       stablehlo.return %t8_1 : tensor<3xf32>
-    }) : (tensor<i1>) -> tensor<3xf32>
+    }, {
+      %t8_2 = func.call @branch_2(%6) : (tensor<3xf32>) -> (tensor<3xf32>)
+      stablehlo.return %t8_2 : tensor<3xf32>
+    }) : (tensor<i32>) -> tensor<3xf32>
     %t9_1 = stablehlo.reshape %8 : (tensor<3xf32>) -> tensor<1x3xf32>
     %t9_2 = stablehlo.compare GE, %1, %c0, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
     %t9_3 = stablehlo.compare LT, %1, %c4, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
