@@ -18,6 +18,7 @@ from effax.api.staging import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from effax.api.vjp import VJP, vjp
 from effax.array import Array
 from effax.config import enable_x64
+from effax.ir.dtypes import FLOAT0
 from effax.ir.trace import named_scope
 from effax.lax import stop_gradient
 from effax.ref import Ref, empty_ref, free_ref, freeze, new_ref
@@ -26,6 +27,7 @@ from effax.runtime import block_until_ready, devices
 __version__ = "0.1.0"
 
 config = _config_module.config
+float0 = FLOAT0
 
 __all__ = [
     "VJP",
@@ -44,6 +46,7 @@ __all__ = [
     "empty_ref",
     "enable_x64",
     "eval_shape",
+    "float0",
     "free_ref",
     "freeze",
     "grad",

@@ -33,6 +33,10 @@ __all__ = [
 ]
 
 
+NOT_NUMBERS = "OUSMm"
+"""The kinds of NumPy's dtypes that arrays here do not have: objects, strings, times."""
+
+
 @final
 class DeviceArray(Array):
     """A value: in memory, in a buffer of a device, or in both (each made when it is needed)."""
@@ -157,7 +161,7 @@ def as_value(x: object, what: str = "an argument") -> Array:
         trace = current_trace()
         return made if trace is None else TracedArray(trace, lit(x, made.type))
     if isinstance(x, np.ndarray | np.generic):
-        if x.dtype.kind in "OUSMm":
+        if x.dtype.kind in NOT_NUMBERS:
             raise IllTyped(f"{what} has a dtype that is not a number", found=str(x.dtype))
         return from_numpy(np.array(x, dtype=allowed(x.dtype)))
     raise not_an_array(x, what)

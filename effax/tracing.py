@@ -11,7 +11,15 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from effax import tree
-from effax.array import Array, DeviceArray, TracedArray, as_value, is_python_scalar, python_kind
+from effax.array import (
+    NOT_NUMBERS,
+    Array,
+    DeviceArray,
+    TracedArray,
+    as_value,
+    is_python_scalar,
+    python_kind,
+)
 from effax.bind import Operand, atom_in, handle
 from effax.config import allowed
 from effax.effects import Rule
@@ -94,9 +102,7 @@ def arg_names(
     fun: Callable[..., object], args: Sequence[Any], kwargs: dict[str, Any], n_leaves: int
 ) -> list[str]:
     """What the user calls each leaf: ``x``, ``params['w'][0]``, ``rest[1]``, ..."""
-    given, rest = _parameters(fun)
-    n = len(given)
-    heads = [given[i] if i < n else f"{rest}[{i - n}]" for i in range(len(args))]
+    heads = argument_names(fun, len(args))
     if n_leaves == len(args) and not kwargs and not any(map(_is_container, args)):
         return heads
     names: list[str] = []
@@ -104,6 +110,13 @@ def arg_names(
     for head, arg in zip([*heads, *by_name], [*args, *(kwargs[k] for k in by_name)], strict=True):
         names.extend(head + path for path in tree.paths(arg))
     return names
+
+
+def argument_names(fun: Callable[..., object], n_args: int) -> list[str]:
+    """What the user calls each argument by position."""
+    given, rest = _parameters(fun)
+    n = len(given)
+    return [given[i] if i < n else f"{rest}[{i - n}]" for i in range(n_args)]
 
 
 def _parameters(fun: Any) -> tuple[Sequence[str], str]:
@@ -153,15 +166,15 @@ def _is_container(x: object) -> bool:
     return not isinstance(x, _LEAVES)
 
 
-def input_type(x: object) -> Type:
-    """The type with which a value enters a program."""
+def input_type(x: object, what: str = "an argument") -> Type:
+    """The type with which a value enters a program. Raises IllTyped for what is no array."""
     if isinstance(x, Array | Ref):
         return x.type
     if is_python_scalar(x):
         return array_type((), allowed(python_kind(x)), not isinstance(x, bool))
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, np.ndarray | np.generic) and x.dtype.kind not in NOT_NUMBERS:
         return array_type(x.shape, allowed(x.dtype))
-    return as_value(x).type
+    return as_value(x, what).type
 
 
 def trace_flat(
@@ -240,6 +253,11 @@ def _result_atom(trace: Trace, x: object, index: int, result: object, name: str)
     if is_python_scalar(x):
         return literal(x, cast(ArrayType, input_type(x)))
     return atom_in(trace, as_value(x, f"{name}{tree.paths(result)[index]} of {trace.label}"))
+
+
+def result_names(what: str, treedef: PyTreeDef) -> list[str]:
+    """What each leaf of a result is called: ``the result['loss']``."""
+    return [what + path for path in tree.paths(tree.unflatten(treedef, range(treedef.num_leaves)))]
 
 
 def shown_tree(treedef: PyTreeDef) -> str:

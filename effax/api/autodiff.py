@@ -11,12 +11,12 @@ from effax.ad import GradValue
 from effax.api.derivatives import (
     Residuals,
     TracedCall,
-    check_callable,
     check_differentiable,
     check_real,
     checked_cotangents,
     linearized,
     pulled_back,
+    reversed_call,
     tangent_for,
     traced_call,
     zero_of,
@@ -24,6 +24,7 @@ from effax.api.derivatives import (
 from effax.api.vjp import only_outs
 from effax.array import Array
 from effax.bind import Operand, blaming, run
+from effax.checks import argument_positions, check_callable
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
@@ -36,19 +37,6 @@ from effax.tree import PyTreeDef
 P = ParamSpec("P")
 A = TypeVar("A")
 R = TypeVar("R")
-
-
-def _chosen(argnums: int | Sequence[int], n_args: int, what: str) -> tuple[int, ...]:
-    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    for n in nums:
-        if not -n_args <= n < n_args:
-            raise BadArgument(
-                f"{what}: argnums names an argument that the call does not have",
-                expected=f"less than {n_args}",
-                found=str(n),
-                remedy="pass the argument by position",
-            )
-    return tuple(n % n_args for n in nums)
 
 
 class _Gradient:
@@ -73,25 +61,25 @@ class _Gradient:
 
     def __call__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """The result (with the auxiliary part), and the gradients."""
-        nums = _chosen(self.argnums, len(args), self.what)
+        nums = argument_positions(self.argnums, len(args), self.what)
         call = traced_call(
             self.fun,
             args,
             kwargs,
             self.what,
             self.has_aux,
-            lambda treedef: [i not in nums for i in _leaf_args(treedef, len(args))],
+            lambda treedef: [i not in nums for i in leaf_args(treedef, len(args))],
         )
         mask = self._mask(call, nums, len(args))
         self._check_scalar(call, call.main)
-        res = linearized(call, mask)
-        grads = iter(self._gradients(res, mask, call))
-        out = tree.unflatten(call.main, res.outs[:1])
-        result = (out, call.unflatten_aux(res.outs)) if self.has_aux else out
+        outs, found = self._pulled(call, mask)
+        grads = iter(found)
+        out = tree.unflatten(call.main, outs[:1])
+        result = (out, call.unflatten_aux(outs)) if self.has_aux else out
         return result, self._arranged(grads, args, nums, call)
 
     def _mask(self, call: TracedCall, nums: Sequence[int], n_args: int) -> list[bool]:
-        position = call.args.of_operands(_leaf_args(call.args.treedef, n_args))
+        position = call.args.of_operands(leaf_args(call.args.treedef, n_args))
         mask = []
         for x, name, arg in zip(call.args.leaves, call.args.names, position, strict=True):
             if arg not in nums:
@@ -126,21 +114,27 @@ class _Gradient:
             )
         check_real(types[0], "the result", self.what, self.holomorphic)
 
-    def _gradients(self, res: Residuals, mask: Sequence[bool], call: TracedCall) -> list[Array]:
+    def _pulled(self, call: TracedCall, mask: Sequence[bool]) -> tuple[list[Array], list[Array]]:
+        """The program's results, and the gradients of the leaves that are differentiated."""
         types = [x.type for x, m in zip(call.args.leaves, mask, strict=True) if m]
-        if not res.out_tangents[0]:
-            return [tangent_for(t, None) for t in types]
         out_type = call.flat.jaxpr.out_types[0]
-        one = ops.ones((), out_type.dtype)
-        kept = res._replace(linear=only_outs(res, 1))
-        cts = pulled_back(kept, [GradValue()] * len(types), [], [one])
-        return [tangent_for(t, c) for c, t in zip(cts, types, strict=True)]
+        at_once = reversed_call(call, mask, lambda: ops.ones((), out_type.dtype))
+        if at_once is not None:
+            outs, cts = at_once
+        else:
+            res = linearized(call, mask)
+            outs, cts = res.outs, [None] * len(types)
+            if res.out_tangents[0]:
+                kept = res._replace(linear=only_outs(res, 1))
+                one = ops.ones((), out_type.dtype)
+                cts = pulled_back(kept, [GradValue()] * len(types), [], [one])
+        return outs, [tangent_for(t, c) for c, t in zip(cts, types, strict=True)]
 
     def _arranged(
         self, grads: Any, args: Sequence[Any], nums: Sequence[int], call: TracedCall
     ) -> Any:
         """The gradients in the structure of the arguments that ``argnums`` names."""
-        position = call.args.of_operands(_leaf_args(call.args.treedef, len(args)))
+        position = call.args.of_operands(leaf_args(call.args.treedef, len(args)))
         leaves: list[object] = []
         by_arg: dict[int, list[object]] = {n: [] for n in nums}
         for x, arg in zip(call.args.leaves, position, strict=True):
@@ -151,7 +145,7 @@ class _Gradient:
         return leaves[0] if isinstance(self.argnums, int) else tuple(leaves)
 
 
-def _leaf_args(treedef: PyTreeDef, n_args: int) -> list[int]:
+def leaf_args(treedef: PyTreeDef, n_args: int) -> list[int]:
     """For each leaf of ``(args, kwargs)``, the position of its argument (-1: a keyword)."""
     positional, keywords = treedef.children()
     counts = [c.num_leaves for c in positional.children()] if n_args else []
@@ -254,7 +248,7 @@ def jvp(
         fun: a function of trees of arrays and references.
         primals: its arguments.
         tangents: a tree like the arguments: for an array one of its type, for a reference a
-            reference, for integers anything.
+            reference, for integers zeros of dtype ``float0``.
         has_aux: whether ``fun`` gives a pair, whose second part is not differentiated.
 
     Returns:
@@ -264,11 +258,17 @@ def jvp(
         IllTyped: tangents do not fit the primals.
     """
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
-        raise BadArgument("jvp takes primals and tangents as tuples or lists")
+        kinds = f"{type(primals).__name__} and {type(tangents).__name__}"
+        raise BadArgument(
+            "jvp takes the arguments and their tangents in tuples",
+            expected="a tuple (or list) of arguments, and one of tangents",
+            found=kinds,
+            remedy="write `jvp(f, (x,), (dx,))`",
+        )
     call = traced_call(fun, tuple(primals), {}, "jvp", has_aux)
     types = [x.type for x in call.args.leaves]
     in_tree = call.args.treedef.children()[0]
-    dots = checked_tangents(tuple(tangents), in_tree, types)
+    dots = checked_tangents(tuple(tangents), in_tree, types, call.args.names)
     mask = [is_inexact(t) for t in types]
     with blaming(call.operands):
         done = unwrap(jvp_pass(call.flat.jaxpr, (*[False] * call.n_consts, *mask)))
@@ -282,24 +282,26 @@ def jvp(
     return (*out, call.unflatten_aux(results[:n_outs])) if has_aux else out
 
 
-def checked_tangents(tangents: object, in_tree: PyTreeDef, types: Sequence[Type]) -> list[Operand]:
+def checked_tangents(
+    tangents: object, in_tree: PyTreeDef, types: Sequence[Type], names: Sequence[str]
+) -> list[Operand]:
     """The leaves of a tree of tangents; references are taken as they are. Raises IllTyped."""
     leaves, treedef = tree.flatten(tangents)
+    told = [f"the tangent of {name}" for name in names]
     if not any(isinstance(x, Ref) for x in leaves):
-        return cast("list[Operand]", checked_cotangents(tangents, in_tree, types, "the tangent"))
+        what = "the tangents of the arguments"
+        return cast("list[Operand]", checked_cotangents(tangents, in_tree, types, what, told))
     if treedef != in_tree:
         raise IllTyped(
-            "the tangents have another structure than the primals",
+            "the tangents have another structure than the arguments",
             expected=shown_tree(in_tree),
             found=shown_tree(treedef),
         )
-    for x, t, path in zip(leaves, types, tree.paths(tangents), strict=True):
+    for x, t, what in zip(leaves, types, told, strict=True):
         found = getattr(x, "type", None)
         if found is not tangent_type(t):
             raise IllTyped(
-                f"the tangent{path} has the wrong type",
-                expected=str(tangent_type(t)),
-                found=str(found),
+                f"{what} has the wrong type", expected=str(tangent_type(t)), found=str(found)
             )
     return leaves
 
@@ -320,6 +322,7 @@ class LinearMap:
         self._res = res
         self._in_tree = call.args.treedef.children()[0]
         self._in_types = [x.type for x in call.args.leaves]
+        self._in_names = call.args.names
         self._out_tree = call.flat.out_tree
         self._out_types = call.flat.jaxpr.out_types
 
@@ -330,7 +333,7 @@ class LinearMap:
 
     def __call__(self, *tangents: Any) -> Any:
         """Push tangents forward. Raises IllTyped where they do not fit the arguments."""
-        dots = checked_tangents(tangents, self._in_tree, self._in_types)
+        dots = checked_tangents(tangents, self._in_tree, self._in_types, self._in_names)
         given = [d for d, m in zip(dots, self._res.in_tangents, strict=True) if m]
         results = run(self._res.linear, [*self._res.values, *given])
         outs = _with_zeros(results, self._res.out_tangents, self._out_types)

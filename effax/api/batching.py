@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-import numpy as np
-
 from effax import tree
 from effax.bind import Operand, blaming, run
+from effax.checks import as_integer, check_callable
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import RefType, Type, ref_type
 from effax.ref import Ref
-from effax.tracing import FlatArgs, FlatFunction, flat_args, label_of, like, trace_flat
+from effax.tracing import (
+    FlatArgs,
+    FlatFunction,
+    flat_args,
+    label_of,
+    like,
+    result_names,
+    trace_flat,
+)
 from effax.transforms.run import unwrap
+from effax.transforms.vmap import NoAxis
 from effax.transforms.vmap import vmap as vmap_pass
 from effax.tree import PyTreeDef
 
@@ -43,6 +51,11 @@ def vmap(
         IllTyped: an argument lacks the axis, or lengths differ.
         TransformError: a reference that is closed over is written.
     """
+    check_callable(fun, "vmap")
+    if axis_size is not None and as_integer(axis_size, "vmap: axis_size") < 0:
+        raise BadArgument(
+            "vmap: axis_size is negative", expected="at least 0", found=str(axis_size)
+        )
     if axis_name is not None:
         raise BadArgument(
             "vmap: named axes are not supported", expected="None", found=repr(axis_name)
@@ -92,10 +105,7 @@ def _axis(axis: object, type_: Type, name: str) -> int | None:
     """The axis of a leaf, counted from the front."""
     if axis is None:
         return None
-    if not isinstance(axis, int) or isinstance(axis, bool):
-        raise BadArgument(
-            f"vmap: the axis of {name} is no axis", expected="an int or None", found=repr(axis)
-        )
+    axis = as_integer(axis, f"vmap: the entry of in_axes for {name}")
     ndim = len(type_.shape)
     if not -ndim <= axis < ndim:
         raise IllTyped(
@@ -108,7 +118,7 @@ def _axis(axis: object, type_: Type, name: str) -> int | None:
 
 
 def _common_size(axes: Sequence[int | None], flat_in: FlatArgs, given: int | None) -> int:
-    sizes: dict[int, str] = {} if given is None else {int(given): "axis_size"}
+    sizes: dict[int, str] = {} if given is None else {as_integer(given, ""): "axis_size"}
     for axis, x, name in zip(axes, flat_in.leaves, flat_in.names, strict=True):
         if axis is not None:
             sizes.setdefault(x.type.shape[axis], name)
@@ -158,8 +168,17 @@ def _mapped(
 ) -> Any:
     targets = _out_axes(out_axes, flat)
     in_axes = [*[None] * len(flat.consts), *axes]
-    with blaming([*flat.consts, *flat_in.leaves]):
-        done = unwrap(vmap_pass(flat.jaxpr, size, in_axes, targets))
+    try:
+        with blaming([*flat.consts, *flat_in.leaves]):
+            done = unwrap(vmap_pass(flat.jaxpr, size, in_axes, targets))
+    except NoAxis as error:
+        name = result_names("the result", flat.out_tree)[error.result]
+        raise BadArgument(
+            f"vmap: {name} differs between lanes, and out_axes gives no axis for it",
+            expected="an axis",
+            found="None",
+            remedy="give an axis, or return what depends on no mapped argument",
+        ) from None
     outs = run(done.jaxpr, [*flat.consts, *flat_in.leaves])
     return tree.unflatten(flat.out_tree, outs)
 
@@ -173,7 +192,22 @@ def _out_axes(out_axes: object, flat: FlatFunction) -> list[int | None]:
         raise BadArgument(
             "vmap: out_axes is no prefix of the results", found=f"{out_axes!r}: {error}"
         ) from None
-    for axis in axes:
-        if axis is not None and not isinstance(axis, int | np.integer):
-            raise BadArgument("vmap: out_axes has an entry that is no axis", found=repr(axis))
-    return axes
+    names = result_names("the result", flat.out_tree)
+    return [
+        _out_axis(axis, type_, name)
+        for axis, type_, name in zip(axes, flat.jaxpr.out_types, names, strict=True)
+    ]
+
+
+def _out_axis(axis: object, type_: Type, name: str) -> int | None:
+    if axis is None:
+        return None
+    axis = as_integer(axis, f"vmap: the entry of out_axes for {name}")
+    ndim = len(type_.shape) + 1
+    if not -ndim <= axis < ndim:
+        raise BadArgument(
+            f"vmap: {name} gets no axis {axis}",
+            expected=f"an axis in range({-ndim}, {ndim})",
+            found=f"{axis}, for {type_} in one lane",
+        )
+    return axis

@@ -13,6 +13,7 @@ from effax import tree
 from effax.api.derivatives import checked_cotangents, tangent_for
 from effax.array import Array, as_value
 from effax.bind import Operand, bind
+from effax.checks import check_callable, integers
 from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.prims.custom import CustomJvp, CustomVjp
 from effax.ir.syntax import Jaxpr
@@ -114,10 +115,9 @@ class _Custom(Generic[P, R]):
     """What functions with custom derivatives share."""
 
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
-        if not callable(fun):
-            raise BadArgument("a function is needed", found=f"{type(fun).__name__}: {fun!r:.60}")
+        check_callable(fun, type(self).__name__)
         self._fun = fun
-        self._nondiff = tuple(nondiff_argnums)
+        self._nondiff = integers(nondiff_argnums, "nondiff_argnums")
         self._label = getattr(fun, "__name__", type(fun).__name__)
         update_wrapper(cast(Any, self), fun, updated=())
 

@@ -9,18 +9,27 @@ import numpy as np
 
 from effax import tree
 from effax.api.auxiliary import WithAux
-from effax.array import Array, as_value, from_numpy
-from effax.bind import Operand, blaming, run
-from effax.config import allowed
-from effax.ir.dtypes import FLOAT0, is_complex, is_inexact_dtype
-from effax.ir.errors import BadArgument, IllTyped, RefError
-from effax.ir.syntax import Jaxpr
-from effax.ir.trace import shown_ref
+from effax.array import Array, TracedArray, as_value, from_numpy
+from effax.bind import Operand, atom_in, blaming, run
+from effax.checks import check_callable
+from effax.config import allowed, config
+from effax.ir.dtypes import FLOAT0, DType, is_complex, is_inexact_dtype, promote
+from effax.ir.errors import IllTyped, RefError
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.trace import current_trace, shown_ref
 from effax.ir.types import ArrayType, RefType, Type, tangent_type
 from effax.numpy.promotion import converted
 from effax.tracing import FlatArgs, FlatFunction, flat_args, label_of, shown_tree, trace_flat
 from effax.transforms.linearize import Linearized, linearize
-from effax.transforms.run import unwrap
+from effax.transforms.reverse import (
+    ReversePlan,
+    assembled,
+    plan_reverse,
+    run_backward,
+    run_forward,
+)
+from effax.transforms.rulebook import book_or_default
+from effax.transforms.run import unwrap, without_collector
 from effax.transforms.transpose import GradValue, NonLinear, Want, transpose
 from effax.tree import PyTreeDef
 
@@ -87,16 +96,6 @@ def traced_call(
     return TracedCall(flat, flat_in, aux)
 
 
-def check_callable(fun: object, what: str) -> None:
-    """Raises BadArgument for what is no function."""
-    if not callable(fun):
-        raise BadArgument(
-            f"{what} takes a function",
-            expected="a callable",
-            found=f"{type(fun).__name__}: {fun!r:.60}",
-        )
-
-
 class Residuals(NamedTuple):
     """A linearised call: its results, and the linear program with its residuals.
 
@@ -125,6 +124,52 @@ def linearized(call: TracedCall, mask: Sequence[bool]) -> Residuals:
     n = len(call.flat.jaxpr.outs)
     values = [r.pick(operands, results) for r in done.residuals]
     return Residuals(list(results[:n]), values, done.linear, tuple(mask), done.out_tangents)
+
+
+class Pulled(NamedTuple):
+    """A call's results, and the cotangents of its differentiated leaves, None for zero."""
+
+    outs: list[Array]
+    cts: list[Array | None]
+
+
+def reversed_call(
+    call: TracedCall, mask: Sequence[bool], cotangent: Callable[[], Array]
+) -> Pulled | None:
+    """Run a call forward and backward at once, where ``plan_reverse`` can.
+
+    Args:
+        call: the traced call.
+        mask: which leaves of the arguments are differentiated.
+        cotangent: gives that of the first result; the others have none.
+    """
+    jaxpr = call.flat.jaxpr
+    full = (*[False] * call.n_consts, *mask)
+    wanted = [i == 0 for i in range(len(jaxpr.outs))]
+    with without_collector():
+        plan = plan_reverse(jaxpr, full, wanted, book_or_default(None))
+        if plan is None:
+            return None
+        trace = current_trace()
+        if trace is None:
+            return _run_now(plan, call.operands, cotangent)
+        tape = run_forward(plan, trace.builder, [atom_in(trace, x) for x in call.operands])
+        outs: list[Array] = [TracedArray(trace, a) for a in tape.outs]
+        cts: list[Atom | None] = [None] * len(outs)
+        if plan.reached[0]:
+            cts[0] = atom_in(trace, cotangent())
+        found = run_backward(plan, trace.builder, tape, cts)
+    return Pulled(outs, [None if a is None else TracedArray(trace, a) for a in found])
+
+
+def _run_now(
+    plan: ReversePlan, operands: Sequence[Operand], cotangent: Callable[[], Array]
+) -> Pulled:
+    made = assembled(plan)
+    results = run(made.jaxpr, [*operands, cotangent()])
+    n = len(plan.jaxpr.outs)
+    rest = iter(results[n:])
+    return Pulled(list(results[:n]), [next(rest) if has else None for has in made.nonzero])
 
 
 def pulled_back(
@@ -168,33 +213,56 @@ def tangent_for(type_: Type, value: Array | None) -> Array:
 
 
 def checked_cotangents(
-    cts: object, out_tree: PyTreeDef, types: Sequence[Type], what: str
+    cts: object,
+    out_tree: PyTreeDef,
+    types: Sequence[Type],
+    what: str,
+    names: Sequence[str] | None = None,
 ) -> list[Array]:
     """The leaves of a tree of (co)tangents, checked against the types that it belongs to.
 
-    Raises IllTyped where structure, shape or dtype differ.
+    Args:
+        cts: the tree.
+        out_tree: the structure that it must have.
+        types: the types of what its leaves belong to.
+        what: what it is called in messages.
+        names: what its leaves are called.
+
+    Raises:
+        IllTyped: structure, shape or dtype differ.
     """
     leaves, treedef = tree.flatten(cts)
     if treedef != out_tree:
         raise IllTyped(
-            f"{what} has another structure than what it belongs to",
+            f"{what}: another structure than what they belong to",
             expected=shown_tree(out_tree),
             found=shown_tree(treedef),
         )
-    checked = []
-    for leaf, type_, path in zip(leaves, types, tree.paths(cts), strict=True):
-        want = tangent_type(type_)
-        x = as_value(leaf, f"{what}{path}")
-        if isinstance(want, ArrayType) and not is_inexact_dtype(want.dtype):
-            checked.append(x)
-            continue
-        weak = x.type.weak and x.shape == want.shape
-        if x.shape != want.shape or (x.dtype != want.dtype and not weak):
+    told = names or [what + path for path in tree.paths(cts)]
+    return [_checked_leaf(x, t, name) for x, t, name in zip(leaves, types, told, strict=True)]
+
+
+def _checked_leaf(leaf: object, type_: Type, what: str) -> Array:
+    want = tangent_type(type_)
+    x = as_value(leaf, what)
+    if not is_inexact_dtype(want.dtype):
+        if x.shape != want.shape or x.dtype != FLOAT0:
             raise IllTyped(
-                f"{what}{path} has the wrong type", expected=str(want), found=str(x.type)
+                f"{what} must be zero, since {type_} has no tangents",
+                expected=f"float0[{','.join(map(str, want.shape))}]",
+                found=str(x.type),
+                remedy=f"pass `numpy.zeros({want.shape}, effax.float0)`",
             )
-        checked.append(converted(x, want.dtype, False))
-    return checked
+        return x
+    weak = x.weak_type and x.shape == want.shape and promotes_to(x.dtype, want.dtype)
+    if x.shape != want.shape or (x.dtype != want.dtype and not weak):
+        raise IllTyped(f"{what} has the wrong type", expected=str(want), found=str(x.type))
+    return converted(x, want.dtype, False)
+
+
+def promotes_to(weak: DType, dtype: DType) -> bool:
+    """Whether a weak value yields to this dtype."""
+    return promote([(weak, True), (dtype, False)], config.enable_x64)[0] == dtype
 
 
 def check_differentiable(x: Operand, name: str, what: str, allow_int: bool) -> bool:

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 from effax import tree
 from effax.array import DeviceArray, TracedArray, as_value
 from effax.bind import Operand
-from effax.ir.errors import IllTyped, RefError
-from effax.ir.trace import alias_error
+from effax.ir.errors import RefError
+from effax.ir.trace import alias_error, leak_error
 from effax.ir.types import ArrayType
 from effax.lowering.program import CompiledProgram
 from effax.ref import EagerRef, TracedRef
@@ -81,7 +81,7 @@ def run(call: Ready, leaves: Sequence[Any]) -> Any:
 
 
 def buffer_of(x: Any) -> Any:
-    """The buffer of an argument: an array, a reference, a number. Raises IllTyped for a symbol."""
+    """The buffer of an argument: an array, a reference, a number. Raises LeakedTracer."""
     kind = type(x)
     if kind is DeviceArray:
         buffer = x._buffer
@@ -90,7 +90,7 @@ def buffer_of(x: Any) -> Any:
         buffer = x._buffer
         return x.pinned() if buffer is None else buffer
     if isinstance(x, TracedArray | TracedRef):
-        raise IllTyped("a traced value reaches a call outside of its trace", found=str(x.atom.type))
+        raise leak_error(x)
     value = as_value(x)
     assert isinstance(value, DeviceArray)
     return value.buffer

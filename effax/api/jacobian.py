@@ -4,33 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, cast
 
 from effax import operators as ops
 from effax import tree
-from effax.api.autodiff import linearize
+from effax.api.autodiff import leaf_args, linearize
 from effax.api.auxiliary import WithAux
 from effax.api.batching import vmap
 from effax.api.derivatives import check_differentiable, check_real
 from effax.api.vjp import vjp
-from effax.array import Array, as_value
-from effax.ir.errors import BadArgument
-from effax.tracing import like
+from effax.array import Array
+from effax.checks import argument_positions, check_callable
+from effax.ir.dtypes import is_inexact_dtype
+from effax.ir.errors import IllTyped
+from effax.tracing import flat_args, like
 from effax.tree import PyTreeDef
 
 P = ParamSpec("P")
-
-
-def _chosen(argnums: int | Sequence[int], args: Sequence[Any], what: str) -> tuple[int, ...]:
-    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    for n in nums:
-        if not -len(args) <= n < len(args):
-            raise BadArgument(
-                f"{what}: argnums names an argument that the call does not have",
-                expected=f"less than {len(args)}",
-                found=str(n),
-            )
-    return tuple(n % len(args) for n in nums)
 
 
 def _partial(
@@ -77,16 +67,39 @@ def _one_or_all(value: tuple[Any, ...], argnums: int | Sequence[int]) -> Any:
 
 
 def _inputs(
-    args: Sequence[Any], nums: Sequence[int], what: str, holomorphic: bool, allow_int: bool
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    nums: Sequence[int],
+    what: str,
+    holomorphic: bool,
+    allow_int: bool = False,
 ) -> tuple[list[Array], PyTreeDef]:
-    leaves, treedef = tree.flatten(tuple(args[n] for n in nums))
-    checked = []
-    for leaf, path in zip(leaves, tree.paths(tuple(args[n] for n in nums)), strict=True):
-        x = as_value(leaf, f"argument{path}")
-        check_differentiable(x, f"argument{path}", what, allow_int)
-        check_real(x.type, f"argument{path}", what, holomorphic)
-        checked.append(x)
-    return checked, treedef
+    """The leaves of the chosen arguments, checked, and the structure of the tuple of those."""
+    flat = flat_args(fun, args, {}, lambda t: [i not in nums for i in leaf_args(t, len(args))])
+    position = flat.of_operands(leaf_args(flat.treedef, len(args)))
+    by_arg: dict[int, list[Array]] = {n: [] for n in nums}
+    for x, name, arg in zip(flat.leaves, flat.names, position, strict=True):
+        if arg not in by_arg:
+            continue
+        check_differentiable(x, name, what, allow_int)
+        if holomorphic or what == "jacfwd":
+            check_real(x.type, name, what, holomorphic)
+        by_arg[arg].append(cast(Array, x))
+    return [x for n in nums for x in by_arg[n]], tree.structure(tuple(args[n] for n in nums))
+
+
+def _check_outputs(outs: Sequence[Array], out: object, what: str, holomorphic: bool) -> None:
+    """Raises IllTyped for results that have no Jacobian in this mode."""
+    for x, path in zip(outs, tree.paths(out), strict=True):
+        if what == "jacrev" and not is_inexact_dtype(x.dtype):
+            raise IllTyped(
+                f"{what}: the result{path} is not real-valued",
+                expected="a float (or complex, with holomorphic) dtype",
+                found=str(x.type),
+                remedy="convert it, or leave it out with has_aux",
+            )
+        if holomorphic or what == "jacrev":
+            check_real(x.type, f"the result{path}", what, holomorphic)
 
 
 def jacfwd(
@@ -107,16 +120,18 @@ def jacfwd(
         A function of the same arguments; for each leaf of the result, a tree like the argument
         of arrays of shape ``(*result shape, *argument shape)``.
     """
+    check_callable(fun, "jacfwd")
 
     @like(fun)
     def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
-        nums = _chosen(argnums, args, "jacfwd")
-        leaves, treedef = _inputs(args, nums, "jacfwd", holomorphic, False)
+        nums = argument_positions(argnums, len(args), "jacfwd")
+        leaves, treedef = _inputs(fun, args, nums, "jacfwd", holomorphic)
         partial = _partial(fun, args, dict(kwargs), nums)
         aux = WithAux(partial, "jacfwd") if has_aux else None
         out, push = linearize(aux or partial, *tree.unflatten(treedef, leaves))
         out, rest = out if has_aux else (out, ())
         n_outs = len(tree.leaves(out))
+        _check_outputs(tree.leaves(out), out, "jacfwd", holomorphic)
 
         def columns(*dots: Array) -> list[Array]:
             return tree.leaves(push(*tree.unflatten(treedef, dots)))[:n_outs]
@@ -138,15 +153,17 @@ def jacrev(
     allow_int: bool = False,
 ) -> Callable[P, Any]:
     """The Jacobian of ``fun``, row by row in reverse mode; otherwise like :func:`jacfwd`."""
+    check_callable(fun, "jacrev")
 
     @like(fun)
     def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
-        nums = _chosen(argnums, args, "jacrev")
-        _inputs(args, nums, "jacrev", holomorphic, allow_int)
+        nums = argument_positions(argnums, len(args), "jacrev")
+        _inputs(fun, args, nums, "jacrev", holomorphic, allow_int)
         chosen = tuple(args[n] for n in nums)
         partial = _partial(fun, args, dict(kwargs), nums)
         out, pullback, *aux = vjp(partial, *chosen, has_aux=has_aux)
         outs, out_tree = tree.flatten(out)
+        _check_outputs(outs, out, "jacrev", holomorphic)
 
         def pull(*cts: Array) -> tuple[Any, ...]:
             return pullback(tree.unflatten(out_tree, cts))  # type: ignore[no-any-return]  # a VJP gives a tuple
@@ -171,6 +188,7 @@ def hessian(
     holomorphic: bool = False,
 ) -> Callable[P, Any]:
     """The matrix of second derivatives: the forward Jacobian of the reverse one."""
+    check_callable(fun, "hessian")
     return jacfwd(
         jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
         argnums,

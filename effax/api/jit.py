@@ -15,8 +15,9 @@ from effax.api.dispatch import Runner, ready, run, runner
 from effax.api.static import StaticArgs
 from effax.array import Array, DeviceArray, TracedArray, as_value
 from effax.bind import atom_in, bind
+from effax.checks import check_callable
 from effax.config import config
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.errors import IllTyped
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import alias_error, current_trace, identity
@@ -96,7 +97,7 @@ class JitFunction(Generic[P, R]):
         fun: Callable[..., Any] = self._fun
         static_key: object = None
         if self._static.nums or self._static.names:
-            static_key = self._static.key(args, kwargs)
+            static_key = self._static.key(fun, args, kwargs)
             fun, args, kwargs = self._static.split(fun, args, kwargs)
         leaves, treedef = tree.flatten((args, kwargs))
         try:
@@ -281,6 +282,5 @@ def jit(
     Raises:
         BadArgument: ``fun`` is not callable, or a static argument does not exist.
     """
-    if not callable(fun):
-        raise BadArgument("jit takes a function", found=f"{type(fun).__name__}: {fun!r:.60}")
+    check_callable(fun, "jit")
     return JitFunction(fun, StaticArgs.of(fun, static_argnums, static_argnames), inline)

@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, cast
 
 from effax import tree
 from effax.api.static import StaticArgs
+from effax.checks import check_callable, integers
 from effax.config import allowed
 from effax.ir.dtypes import DType
 from effax.ir.syntax import ClosedJaxpr
@@ -27,7 +28,7 @@ class ShapeDtypeStruct:
     weak_type: bool = False
 
     def __init__(self, shape: Sequence[int], dtype: object, weak_type: bool = False) -> None:
-        object.__setattr__(self, "shape", tuple(shape))
+        object.__setattr__(self, "shape", array_type(integers(shape, "shape"), "bool").shape)
         object.__setattr__(self, "dtype", allowed(dtype))
         object.__setattr__(self, "weak_type", weak_type)
 
@@ -48,8 +49,8 @@ class ShapeDtypeStruct:
 
 
 def typeof(x: object) -> Type:
-    """The type of a value, a reference, or a shape-and-dtype."""
-    return x.type if isinstance(x, ShapeDtypeStruct) else input_type(x)
+    """The type of a value, a reference, or a shape-and-dtype. Raises IllTyped for anything else."""
+    return x.type if isinstance(x, ShapeDtypeStruct) else input_type(x, "the argument of typeof")
 
 
 def trace_abstractly(
@@ -63,7 +64,10 @@ def trace_abstractly(
     call, args, kwargs = static.split(fun, args, kwargs)
     leaves, treedef = tree.flatten((tuple(args), kwargs))
     names = arg_names(call, args, kwargs, len(leaves))
-    types = [typeof(x) for x in leaves]
+    types = [
+        x.type if isinstance(x, ShapeDtypeStruct) else input_type(x, name)
+        for x, name in zip(leaves, names, strict=True)
+    ]
     outers = [x if isinstance(x, Ref) else None for x in leaves]
     return trace_flat(call, treedef, types, names, label, outers), leaves
 
@@ -78,6 +82,7 @@ def make_jaxpr(
     Arguments may be arrays, numbers, references or ``ShapeDtypeStruct``s. With ``return_shape``
     it gives a pair with the tree of the results' shapes and dtypes.
     """
+    check_callable(fun, "make_jaxpr")
     static = StaticArgs.of(fun, static_argnums, ())
 
     @like(fun)
@@ -95,6 +100,7 @@ def make_jaxpr(
 
 def eval_shape(fun: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> Any:
     """The tree of shapes and dtypes that ``fun`` gives, without computing anything."""
+    check_callable(fun, "eval_shape")
     flat, _ = trace_abstractly(
         fun, args, dict(kwargs), StaticArgs((), ()), f"eval_shape of {label_of(fun)}"
     )

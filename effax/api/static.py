@@ -6,7 +6,11 @@ import inspect
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
+from effax.array import Array
+from effax.checks import integers, strings
 from effax.ir.errors import BadArgument
+from effax.ref import Ref
+from effax.tracing import argument_names
 
 
 class StaticArgs(NamedTuple):
@@ -23,8 +27,8 @@ class StaticArgs(NamedTuple):
         argnames: str | Sequence[str] | None,
     ) -> StaticArgs:
         """From what users write; positions imply names and names imply positions."""
-        nums = (argnums,) if isinstance(argnums, int) else tuple(argnums or ())
-        names = (argnames,) if isinstance(argnames, str) else tuple(argnames or ())
+        nums = () if argnums is None else integers(argnums, "static_argnums")
+        names = () if argnames is None else strings(argnames, "static_argnames")
         if not nums and not names:
             return cls((), ())
         try:
@@ -72,21 +76,32 @@ class StaticArgs(NamedTuple):
         kept = {k: v for k, v in kwargs.items() if k not in named}
         return _Filled(fun, static, named), rest, kept
 
-    def key(self, args: Sequence[object], kwargs: dict[str, object]) -> Hashable:
+    def key(
+        self, fun: Callable[..., object], args: Sequence[object], kwargs: dict[str, object]
+    ) -> Hashable:
         """The static values, as a key. Raises BadArgument where one is not hashable."""
         values = [args[n] for n in self.nums if n < len(args)]
         named = [(k, kwargs[k]) for k in self.names if k in kwargs]
         try:
             hash((tuple(values), tuple(named)))
         except TypeError:
-            bad = next(v for v in [*values, *(v for _, v in named)] if not _hashable(v))
-            raise BadArgument(
-                "a static argument is not hashable",
-                expected="a value with __hash__ and __eq__",
-                found=f"{type(bad).__name__}: {bad!r:.60}",
-                remedy="use a tuple in the place of a list, or do not make it static",
-            ) from None
+            names = argument_names(fun, len(args))
+            told = [(names[n], args[n]) for n in self.nums if n < len(args)]
+            raise _not_hashable([*told, *named]) from None
         return tuple((type(v), v) for v in values), tuple((k, type(v), v) for k, v in named)
+
+
+def _not_hashable(values: Sequence[tuple[str, object]]) -> BadArgument:
+    name, bad = next((name, v) for name, v in values if not _hashable(v))
+    traced = isinstance(bad, Array | Ref)
+    return BadArgument(
+        f"the static argument {name} is {'an array' if traced else 'not hashable'}",
+        expected="a value with __hash__ and __eq__, known before anything is traced",
+        found=f"{type(bad).__name__}: {bad!r:.60}",
+        remedy="do not make it static"
+        if traced
+        else "use a tuple in the place of a list, or do not make it static",
+    )
 
 
 def _hashable(x: object) -> bool:

@@ -22,7 +22,7 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, RefType, Type, is_inexact, ref_type, tangent_type
 from effax.ref import EagerRef, Ref
-from effax.tracing import shown_tree
+from effax.tracing import result_names, shown_tree
 from effax.transforms.transpose import Want
 from effax.tree import PyTreeDef
 
@@ -97,7 +97,10 @@ class VJP:
             RefError: an argument is a reference and no gradient reference is bound for it.
         """
         shape = self._shape
-        cts = checked_cotangents(cotangents, shape.out_tree, shape.out_types, "the cotangent")
+        names = result_names("the cotangent of the result", shape.out_tree)
+        cts = checked_cotangents(
+            cotangents, shape.out_tree, shape.out_types, "the cotangents of the result", names
+        )
         _check_refs_bound(shape, self._entries)
         entries = [e for e, has in zip(self._entries, shape.in_tangents, strict=True) if has]
         types = [t for t, has in zip(shape.in_types, shape.in_tangents, strict=True) if has]

@@ -237,20 +237,35 @@ class Trace:
 
         Raises:
             ConcretizationError: it depends on an input whose value is not known here.
+            LeakedTracer: the trace has ended.
         """
         if isinstance(atom, Lit):
             return literal_value(atom)
+        if not self.alive:
+            raise _leak(self, atom)
         if self.on_values and not isinstance(atom.type, RefType):
             self._evaluate_so_far()
             found = self._values.get(atom.id)
             if found is not None:
                 return found
+        names = self._inputs_of(atom)
         raise ConcretizationError(
             f"the value of this {atom.type} is not known while {self.label} is traced",
+            expected="a value that depends on nothing traced" if names else None,
+            found=f"one that depends on {', '.join(names)}" if names else None,
             remedy="use `lax.cond`, `lax.while_loop` or `numpy.where` instead of Python control "
             "flow, or make the argument static (`static_argnums`)",
             source=str(caller()),
         )
+
+    def _inputs_of(self, atom: Atom) -> list[str]:
+        """What the user calls the inputs that a value depends on."""
+        needed = {atom.id} if isinstance(atom, Var) else set()
+        for eqn in reversed(self.builder.eqns):
+            if any(v.id in needed for v in eqn.outs):
+                needed.update(a.id for a in eqn.ins if isinstance(a, Var))
+        named = zip(self.builder.binders, self.names, strict=True)
+        return [name for v, name in named if v.id in needed and name]
 
     def _evaluate_so_far(self) -> None:
         values = self._values
@@ -306,9 +321,14 @@ def alias_error(what: str, ref: object) -> RefError:
 
 def leak_error(tracer: Tracer) -> LeakedTracer:
     """The error for a tracer that is used where its trace has ended."""
-    made = tracer.trace.definition(tracer.atom)
+    return _leak(tracer.trace, tracer.atom)
+
+
+def _leak(trace: Trace, atom: Atom) -> LeakedTracer:
+    made = trace.definition(atom)
+    where = "which has ended" if not trace.alive else "which does not enclose its use"
     return LeakedTracer(
-        f"a value of type {tracer.atom.type} escaped from {tracer.trace.label}, which has ended",
+        f"a value of type {atom.type} escaped from {trace.label}, {where}",
         expected="values that leave a traced function to be among its results",
         found="a tracer that was kept by a side effect (a global, an attribute, a list)",
         remedy="return the value instead, or keep it in a `Ref`",

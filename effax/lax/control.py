@@ -15,6 +15,7 @@ from effax import operators as ops
 from effax import tree
 from effax.array import Array, DeviceArray, as_value
 from effax.bind import Operand, bind, bind1
+from effax.checks import as_integer, check_callable
 from effax.effects import Rule
 from effax.ir.build import Builder
 from effax.ir.dtypes import family
@@ -26,7 +27,7 @@ from effax.ir.trace import alias_error, identity, shown_ref
 from effax.ir.types import ArrayType, Type, array_type
 from effax.numpy.promotion import converted, literal
 from effax.ref import Ref
-from effax.tracing import FlatFunction, shared_consts, shown_tree, trace_flat
+from effax.tracing import FlatFunction, check_same_tree, shared_consts, shown_tree, trace_flat
 from effax.tree import PyTreeDef
 
 Carry = TypeVar("Carry")
@@ -99,10 +100,24 @@ def scan(
         IllTyped: ``f`` gives another carry type than it takes, or leading sizes differ.
         RefError: a reference is carried, returned, or reaches the loop twice.
     """
-    carry = _operands(init, "init")
-    scanned = _operands(xs, "xs")
-    _no_refs(carry, "scan")
-    n = _length(scanned, length)
+    check_callable(f, "scan")
+    carry, scanned = _operands(init, "init"), _operands(xs, "xs")
+    return _scanned(f, carry, scanned, length, reverse, unroll, "scan")
+
+
+def _scanned(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    carry: _Leaves,
+    scanned: _Leaves,
+    length: int | None,
+    reverse: bool,
+    unroll: int | bool,
+    what: str,
+) -> tuple[Any, Any]:
+    """:func:`scan` on trees taken apart, for what is called ``what`` in messages."""
+    _no_refs(carry, what)
+    unrolled = _unrolled(unroll, what)
+    n = _length(scanned, length, what)
     types = [element_type(t) for t in scanned.types]
 
     def body(carry_types: Sequence[Type]) -> FlatFunction:
@@ -111,16 +126,16 @@ def scan(
             _call_tree(carry.treedef, scanned.treedef),
             [*carry_types, *types],
             [*carry.names, *scanned.names],
-            "the body of scan",
+            f"the body of {what}",
             [*[None] * len(carry_types), *scanned.leaves],
             result_names="the result",
         )
 
-    flat, carry_leaves = _with_stable_carry(carry, body, "scan", _scan_carry_tree)
+    flat, carry_leaves = _with_stable_carry(carry, body, what, _scan_carry_tree)
     carry_tree, y_tree = _pair(flat.out_tree)
     n_carry = len(carry.leaves)
-    steps = max(n, 1) if unroll is True else max(int(unroll), 1)
-    prim = Scan(flat.jaxpr, n, reverse, len(flat.consts), n_carry, steps)
+    steps = max(n, 1) if unrolled is None else max(unrolled, 1)
+    prim = Scan(flat.jaxpr, n, bool(reverse), len(flat.consts), n_carry, steps)
     outs = bind(prim, *flat.consts, *carry_leaves, *scanned.leaves)
     return (
         tree.unflatten(carry_tree, outs[:n_carry]),
@@ -128,26 +143,45 @@ def scan(
     )
 
 
-def _length(scanned: _Leaves, length: int | None) -> int:
+def _unrolled(unroll: object, what: str) -> int | None:
+    """How many steps an iteration takes; None: all. Raises BadArgument."""
+    if isinstance(unroll, bool):
+        return None if unroll else 1
+    steps = as_integer(unroll, f"{what}: unroll")
+    if steps < 0:
+        raise BadArgument(
+            f"{what}: unroll is negative", expected="a bool, or an integer >= 0", found=str(steps)
+        )
+    return steps
+
+
+def _given_length(length: object, what: str) -> int:
+    n = as_integer(length, f"{what}: length")
+    if n < 0:
+        raise BadArgument(f"{what}: length is negative", expected="at least 0", found=str(n))
+    return n
+
+
+def _length(scanned: _Leaves, length: int | None, what: str) -> int:
     sizes: dict[int, str] = {}
     for x, name in zip(scanned.leaves, scanned.names, strict=True):
         if not x.type.shape:
             raise IllTyped(
-                f"scan: {name} has no leading axis to scan over",
+                f"{what}: {name} has no leading axis to scan over",
                 expected="at least one axis",
                 found=str(x.type),
             )
         sizes.setdefault(x.type.shape[0], name)
     if length is not None:
-        sizes.setdefault(int(length), "length")
+        sizes.setdefault(_given_length(length, what), "length")
     if not sizes:
         raise BadArgument(
-            "scan does not know how many steps to take",
+            f"{what} does not know how many steps to take",
             remedy="pass `length`, or scan over at least one array",
         )
     if len(sizes) > 1:
         found = ", ".join(f"{n} for {name}" for n, name in sizes.items())
-        raise IllTyped("scan: leading sizes differ", expected="one leading size", found=found)
+        raise IllTyped(f"{what}: leading sizes differ", expected="one leading size", found=found)
     return next(iter(sizes))
 
 
@@ -157,7 +191,7 @@ def _pair(out_tree: PyTreeDef) -> tuple[PyTreeDef, PyTreeDef]:
 
 
 def _scan_carry_tree(flat: FlatFunction) -> PyTreeDef:
-    if flat.out_tree.type is not tuple or flat.out_tree.num_children != 2:
+    if flat.out_tree.type not in (tuple, list) or flat.out_tree.num_children != 2:
         raise IllTyped(
             "scan: the body must give a pair (carry, y)",
             expected="(carry, y)",
@@ -247,7 +281,9 @@ def _check_carry(
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
     """``f`` of each element of ``xs`` along the leading axis, in order; results are stacked."""
-    return scan(lambda _, x: (None, f(x)), None, xs)[1]
+    check_callable(f, "map")
+    carry, scanned = _operands(None, "init"), _operands(xs, "xs")
+    return _scanned(lambda _, x: (None, f(x)), carry, scanned, None, False, 1, "map")[1]
 
 
 def while_loop(
@@ -261,29 +297,39 @@ def while_loop(
         IllTyped: the condition does not give a boolean scalar, or the body another carry type.
         RefError: a reference is carried or returned.
     """
-    carry = _operands(init_val, "init_val")
-    _no_refs(carry, "while_loop")
+    check_callable(cond_fun, "while_loop: cond_fun")
+    check_callable(body_fun, "while_loop: body_fun")
+    result: Carry = _looped(cond_fun, body_fun, _operands(init_val, "init_val"), "while_loop")
+    return result
+
+
+def _looped(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], carry: _Leaves, what: str
+) -> Any:
+    """:func:`while_loop` on a tree taken apart, for what is called ``what`` in messages."""
+    _no_refs(carry, what)
     call = _call_tree(carry.treedef)
 
     def body(types: Sequence[Type]) -> FlatFunction:
-        return trace_flat(body_fun, call, types, carry.names, "the body of while_loop")
+        return trace_flat(body_fun, call, types, carry.names, f"the body of {what}")
 
-    flat, leaves = _with_stable_carry(carry, body, "while_loop", _whole_tree)
+    flat, leaves = _with_stable_carry(carry, body, what, _whole_tree)
     types = [x.type for x in leaves]
-    test = trace_flat(cond_fun, call, types, carry.names, "the condition of while_loop")
+    test = trace_flat(cond_fun, call, types, carry.names, f"the condition of {what}")
     _check_predicate(test)
     consts, (cond_jaxpr, body_jaxpr) = shared_consts([test, flat])
     outs = bind(While(cond_jaxpr, body_jaxpr, len(consts)), *consts, *leaves)
-    return cast(Carry, tree.unflatten(carry.treedef, outs))
+    return tree.unflatten(carry.treedef, outs)
 
 
 def _check_predicate(test: FlatFunction) -> None:
     types = test.jaxpr.out_types
-    if len(types) != 1 or types[0].shape != () or types[0].dtype != np.bool_:
+    alone = test.out_tree == tree.structure(0)
+    if not alone or types[0].shape != () or types[0].dtype != np.bool_:
         raise IllTyped(
             "while_loop: the condition must give one boolean scalar",
             expected="bool[]",
-            found=", ".join(str(t) for t in types) or "nothing",
+            found=str(types[0]) if alone else shown_tree(test.out_tree),
         )
 
 
@@ -305,23 +351,48 @@ def fori_loop(
             another type than it takes.
         BadArgument: a bound does not fit in the dtype of the other.
     """
+    check_callable(body_fun, "fori_loop: body_fun")
     start, end = _bounds(lower, upper)
+    value = _operands(init_val, "init_val")
+    result: Carry
     if all(isinstance(x, int | np.integer | np.ndarray | DeviceArray) for x in (lower, upper)):
         steps = max(int(cast(int, upper)) - int(cast(int, lower)), 0)
 
         def step(state: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], None]:
-            i, value = state
-            return (ops.add(i, 1), body_fun(i, value)), None
+            i, v = state
+            return (ops.add(i, 1), _next_value(body_fun, i, v, value.treedef)), None
 
-        (_, value), _ = scan(step, (start, init_val), None, steps, unroll=unroll or 1)
-        return value
+        carry = _beside([start], ["the index"], value)
+        nothing = _operands(None, "xs")
+        (_, result), _ = _scanned(step, carry, nothing, steps, False, unroll or 1, "fori_loop")
+        return result
 
     def body(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
-        i, end, value = state
-        return ops.add(i, 1), end, body_fun(i, value)
+        i, end, v = state
+        return ops.add(i, 1), end, _next_value(body_fun, i, v, value.treedef)
 
-    result = while_loop(lambda state: ops.less(state[0], state[1]), body, (start, end, init_val))
-    return result[2]
+    carry = _beside([start, end], ["the index", "upper"], value)
+    result = _looped(lambda state: ops.less(state[0], state[1]), body, carry, "fori_loop")[2]
+    return result
+
+
+def _beside(bounds: Sequence[Operand], names: Sequence[str], value: _Leaves) -> _Leaves:
+    """The carry of a counting loop: bounds, then what the user carries."""
+    whole = tree.unflatten(value.treedef, value.leaves)
+    treedef = tree.structure((*[0] * len(bounds), whole))
+    return _Leaves([*bounds, *value.leaves], treedef, [*names, *value.names])
+
+
+def _next_value(
+    body_fun: Callable[[Any, Any], Any], i: Any, value: Any, treedef: PyTreeDef
+) -> object:
+    result = body_fun(i, value)
+    check_same_tree(
+        tree.structure(result),
+        treedef,
+        "fori_loop: the carry that the body gives, unlike init_val,",
+    )
+    return result
 
 
 def _bounds(lower: object, upper: object) -> tuple[Array, Array]:
@@ -357,6 +428,8 @@ def cond(
     Raises:
         IllTyped: ``pred`` is not a scalar, or the branches give results of different types.
     """
+    check_callable(true_fun, "cond: true_fun")
+    check_callable(false_fun, "cond: false_fun")
     test = as_value(pred, "the predicate of cond")
     if test.shape:
         raise IllTyped(
@@ -372,11 +445,22 @@ def cond(
 
 def switch(index: object, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """``branches[index](*operands)``; an index outside moves to the nearest branch."""
-    if not branches:
-        raise BadArgument("switch needs at least one branch", found="none")
+    if not (isinstance(branches, list | tuple) and branches):
+        raise BadArgument(
+            "switch needs at least one branch",
+            expected="a sequence of functions",
+            found=f"{type(branches).__name__}: {branches!r:.60}",
+        )
+    for i, branch in enumerate(branches):
+        check_callable(branch, f"switch: branch {i}")
     chosen = as_value(index, "the index of switch")
     if chosen.shape or family(chosen.dtype) not in ("int", "uint"):
-        raise IllTyped("switch: the index must be an integer scalar", found=str(chosen.type))
+        raise IllTyped(
+            "switch: the index must be an integer scalar",
+            expected="an integer, or an array of one",
+            found=str(chosen.type),
+            remedy="use `cond` for a boolean" if chosen.dtype == np.bool_ else None,
+        )
     if len(branches) == 1:
         return branches[0](*operands)
     last = literal(len(branches) - 1, chosen.type)

@@ -147,13 +147,21 @@ def _front(axis: int, ndim: int) -> tuple[int, ...]:
     return (axis, *range(axis), *range(axis + 1, ndim)) if ndim else ()
 
 
-def _no_axis(result: int) -> TransformError:
-    return TransformError(
+class NoAxis(TransformError):
+    """A result differs between lanes, and no axis is given for it; ``result`` is its position."""
+
+    result: int
+
+
+def _no_axis(result: int) -> NoAxis:
+    error = NoAxis(
         f"vmap: result {result} differs between lanes, and no axis is given for it",
         expected=f"an axis for result {result} in `out_axes`",
         found="None",
         remedy="give an axis, or return what depends on no batched input",
     )
+    error.result = result
+    return error
 
 
 def _shared(jaxpr: Jaxpr, batched: Mask) -> frozenset[int]:

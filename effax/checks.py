@@ -1,0 +1,66 @@
+"""What the front door's functions ask of their options: functions, positions, names, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+
+from effax.ir.errors import BadArgument, ConcretizationError
+
+
+def check_callable(fun: object, what: str) -> None:
+    """Raises BadArgument for what is no function."""
+    if not callable(fun):
+        raise BadArgument(
+            f"{what} takes a function",
+            expected="a callable",
+            found=f"{type(fun).__name__}: {fun!r:.60}",
+        )
+
+
+def as_integer(x: object, what: str) -> int:
+    """``x`` as Python's integer. Raises BadArgument for a boolean, a float, a string, ..."""
+    if not isinstance(x, bool | str):
+        try:
+            return index(x)  # type: ignore[arg-type]  # it raises TypeError for what is none
+        except ConcretizationError as error:
+            error.what = f"{what}: {error.what}"
+            raise
+        except TypeError:
+            pass
+    raise BadArgument(
+        f"{what} must be an integer", expected="an integer", found=f"{type(x).__name__}: {x!r:.60}"
+    )
+
+
+def integers(x: object, what: str) -> tuple[int, ...]:
+    """One integer or a sequence of them, as a tuple. Raises BadArgument."""
+    if isinstance(x, Sequence) and not isinstance(x, str):
+        return tuple(as_integer(n, f"each entry of {what}") for n in x)
+    return (as_integer(x, what),)
+
+
+def strings(x: object, what: str) -> tuple[str, ...]:
+    """One string or a sequence of them, as a tuple. Raises BadArgument."""
+    names = (x,) if isinstance(x, str) else x
+    if isinstance(names, Sequence) and all(isinstance(n, str) for n in names):
+        return tuple(names)
+    raise BadArgument(
+        f"{what} must be names of arguments",
+        expected="a string, or a sequence of strings",
+        found=f"{type(x).__name__}: {x!r:.60}",
+    )
+
+
+def argument_positions(argnums: object, n_args: int, what: str) -> tuple[int, ...]:
+    """The positions that ``argnums`` names, counted from the front. Raises BadArgument."""
+    nums = integers(argnums, f"{what}: argnums")
+    for n in nums:
+        if not -n_args <= n < n_args:
+            raise BadArgument(
+                f"{what}: argnums names an argument that the call does not have",
+                expected=f"{-n_args} to {n_args - 1}" if n_args else "an argument by position",
+                found=f"{n}, in a call with {n_args} by position",
+                remedy="pass the argument by position",
+            )
+    return tuple(n % n_args for n in nums)
