@@ -63,7 +63,7 @@ class _Kept:
                 self.programs.popitem(last=False)
 
 
-_kept: Final = _Kept(1024)
+_kept: Final = _Kept(256)
 
 
 def without_refs(jaxpr: Jaxpr) -> Discharged:
