@@ -255,13 +255,14 @@ def sparse_operands(book: RuleBook, prim: Primitive) -> Sparse:
         arg
         for region in regions
         for v, arg in zip(region.jaxpr.binders, region.args, strict=True)
-        if v.id in _used_in_part(region.jaxpr, book)
+        if v.id in used_in_part(region.jaxpr, book)
     }
     return Sparse(frozenset(found), all_of_them)
 
 
 @lru_cache(maxsize=1 << 12)
-def _used_in_part(jaxpr: Jaxpr, book: RuleBook) -> frozenset[int]:
+def used_in_part(jaxpr: Jaxpr, book: RuleBook) -> frozenset[int]:
+    """The numbers of the variables of which an equation uses a part only."""
     return frozenset(
         a.id
         for eqn in jaxpr.eqns
