@@ -322,19 +322,15 @@ def run_forward(plan: ReversePlan, b: Builder, args: Sequence[Atom]) -> Tape:
         prim, ins, outs, effects, source = eqn
         held: list[Atom] = [a if type(a) is Lit else env[a[0]] for a in ins]
         if rule is None or rule.plain:
-            types = tuple([v[1] for v in outs])
-            made = emit(prim, tuple(held), types, effects, source)
-            if len(outs) == 1:
-                env[outs[0][0]] = made[0]
-            else:
-                for v, w in zip(outs, made, strict=True):
-                    env[v[0]] = w
+            made = emit(prim, tuple(held), tuple([v[1] for v in outs]), effects, source)
+            for v, w in zip(outs, made):  # noqa: B905  # as many; the hottest loop
+                env[v[0]] = w
             if rule is None:
                 continue
             held += made
         else:
             results = inline(rule.forward, held, source)
-            for i, x in zip(rule.outs, results, strict=False):
+            for i, x in zip(rule.outs, results):  # noqa: B905  # other residuals come after
                 env[outs[i][0]] = x
             held += results
         if rule.given:
@@ -362,8 +358,9 @@ def run_backward(
     inline, add = b.inline, _sum
     for eqn, rule, held in reversed(tape.entries):
         _, ins, outs, _, source = eqn
-        held += [sums[outs[j][0]] for j in rule.cts]  # type: ignore[misc]  # a cotangent flows here
-        for i, part in zip(rule.given, inline(rule.backward, held, source), strict=True):
+        for j in rule.cts:
+            held.append(sums[outs[j][0]])  # type: ignore[arg-type]  # a cotangent flows here
+        for i, part in zip(rule.given, inline(rule.backward, held, source)):  # noqa: B905  # as many
             k = ins[i][0]  # type: ignore[index]  # a variable: it has a tangent
             old = sums[k]
             sums[k] = part if old is None else add(b, old, part, source)
