@@ -156,12 +156,29 @@ class Builder:
         return [env[s] for s in body.outs]
 
     def inline_jaxpr(self, jaxpr: Jaxpr, args: Sequence[Atom]) -> list[Atom]:
-        """Append a program's equations, each under its own source, on these arguments."""
+        """Append a program's equations, each under its own source, on these arguments.
+
+        An argument that is weak where the program's input is not, or the other way, is converted:
+        the types that the equations have are those of the inputs.
+        """
         env = cast("list[Atom]", [None] * jaxpr.size)  # None is never read: bound before use
         for v, a in zip(jaxpr.binders, args, strict=True):
-            env[v.id] = a
+            env[v.id] = a if a.type is v.type else self._fitted(a, v.type)
         self.replay(jaxpr.eqns, env)
         return [a if isinstance(a, Lit) else env[a.id] for a in jaxpr.outs]
+
+    def _fitted(self, atom: Atom, type_: Type) -> Atom:
+        have = atom.type
+        if not isinstance(have, ArrayType) or not isinstance(type_, ArrayType):
+            return atom
+        if have.weak == type_.weak:
+            return atom
+        if isinstance(atom, Lit):
+            return Lit(atom.value, type_)
+        # Primitives are built of what is in this module's neighbours.
+        from effax.ir.prims.convert import ConvertElementType
+
+        return self(ConvertElementType(type_.dtype, type_.weak), atom)
 
     def replay(self, eqns: Iterable[Eqn], env: list[Atom]) -> None:
         """Append equations of another program, each under its own source.

@@ -17,6 +17,7 @@ class Features:
     Attributes:
         floats: the floating dtypes. Laws about numbers want float64 alone, for tolerances that
             tell the wrong from the rounded.
+        complexes: the complex dtypes.
         ints: the integer dtypes; one that is signed and at least 32 bits wide among them.
         refs: whether programs use references.
         control: which of jit, remat, cond, scan, while they use.
@@ -33,6 +34,7 @@ class Features:
     """
 
     floats: tuple[DType, ...] = (as_dtype("float64"),)
+    complexes: tuple[DType, ...] = (as_dtype("complex128"),)
     ints: tuple[DType, ...] = (as_dtype("int32"),)
     refs: bool = True
     control: tuple[str, ...] = CONTROL
@@ -46,6 +48,7 @@ class Features:
 
 ANYTHING: Final = Features(
     floats=(as_dtype("float64"), as_dtype("float32")),
+    complexes=(as_dtype("complex128"), as_dtype("complex64")),
     ints=(as_dtype("int32"), as_dtype("int64"), as_dtype("uint8")),
     weak=True,
 )
@@ -57,5 +60,7 @@ NUMERIC: Final = Features()
 SMOOTH: Final = Features(differentiable=True)
 """Programs in double precision that differences can differentiate."""
 
-COMPILED: Final = Features(floats=(as_dtype("float32"),), lowerable=True, depth=1, steps=8)
+COMPILED: Final = Features(
+    floats=(as_dtype("float32"),), complexes=(), lowerable=True, depth=1, steps=8
+)
 """Programs that are lowered in 32 bits."""

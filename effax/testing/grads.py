@@ -11,7 +11,7 @@ from effax import tree
 from effax.api.autodiff import jvp
 from effax.api.vjp import vjp
 from effax.config import config
-from effax.ir.dtypes import is_complex, is_inexact_dtype
+from effax.ir.dtypes import FLOAT0, is_complex, is_inexact_dtype
 from effax.ir.errors import BadArgument
 
 MODES = ("fwd", "rev")
@@ -120,7 +120,7 @@ def _random_like(rng: np.random.Generator, values: Any) -> Any:
     def random(x: Any) -> np.ndarray:
         like = np.asarray(x)
         if not is_inexact_dtype(like.dtype):
-            return np.zeros(like.shape, like.dtype)
+            return np.zeros(like.shape, FLOAT0)
         drawn = rng.standard_normal(like.shape)
         if is_complex(like.dtype):
             drawn = drawn + 1j * rng.standard_normal(like.shape)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from effax.ir.build import Builder, lit
-from effax.ir.dtypes import DType, family, is_float, is_integer
+from effax.ir.dtypes import DType, family, is_float, is_inexact_dtype, is_integer
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.reduce import ReduceSum
@@ -61,7 +61,11 @@ class Grower:
         self.b = Builder(types)
         self.choose = choose
         self.features = features
-        self.depth: int = features.depth if outer is None else outer.depth - 1
+        # What is deep inside is seldom seen outside: shallow programs show other things.
+        shallow = min(1, features.depth)
+        self.depth: int = (
+            choose.between(shallow, features.depth) if outer is None else outer.depth - 1
+        )
         self.budget: list[int] = [features.steps] if outer is None else outer.budget
         self.is_held = outer is not None
         self.theme: int = theme if outer is None else outer.theme
@@ -74,7 +78,7 @@ class Grower:
         self.sums: set[int] = set()
         if outer is None:
             numbers = [r for r in self.refs if r.type.dtype.kind != "b"]
-            self.sums = {r.id for r in numbers if choose.chance(25)}
+            self.sums = {r.id for r in numbers if choose.chance(40)}
 
     def emit(self, prim: Primitive, *ins: Atom, magnitude: float | None = None) -> tuple[Var, ...]:
         """Append an equation; its results are in scope."""
@@ -202,18 +206,24 @@ class Grower:
         found = self.maybe(lambda v: v.type is type_ and (v.id in self.linear) == linear)
         if found is not None:
             return found
-        scalar: Atom = self._linear_scalar(type_.dtype) if linear else self.literal(type_.dtype)
+        scalar = self._scalar(type_.dtype, linear)
         if type_.weak != _is_weak(scalar):
             scalar = self.one(ew.ConvertElementType(type_.dtype, type_.weak), scalar)
         return self.one(BroadcastInDim(type_.shape, ()), scalar) if type_.shape else scalar
 
-    def _linear_scalar(self, dtype: DType) -> Atom:
-        x = self.maybe(lambda v: v.id in self.linear and v.type.dtype == dtype)
+    def _scalar(self, dtype: DType, linear: bool) -> Atom:
+        """A scalar of that dtype: a literal, or computed from what is in scope."""
+        zero = 0.0 if linear else None
+        if dtype.kind == "b" or not (linear or self.choose.chance(60)):
+            return self.literal(dtype, zero)
+        x = self.maybe(lambda v: (v.id in self.linear) == linear and v.type.dtype == dtype)
         if x is None:
-            return self.literal(dtype, 0.0)
+            return self.literal(dtype, zero)
         if not x.type.shape:
             return x
-        return self.one(ReduceSum(tuple(range(len(x.type.shape)))), x)
+        count = max(_count(x.type.shape), 1)
+        axes = tuple(range(len(x.type.shape)))
+        return self.one(ReduceSum(axes), x, magnitude=count * self.magnitude(x))
 
     def integer(self) -> Atom:
         """A scalar to index with."""
@@ -241,9 +251,9 @@ class Grower:
 
     def squashed(self, x: Var) -> Var:
         """The array, brought to a moderate magnitude where it may be large."""
-        if self.magnitude(x) <= LARGE or not is_float(x.type.dtype):
+        if self.magnitude(x) <= LARGE or not is_inexact_dtype(x.type.dtype):
             return x
-        if self.is_linear(x):
+        if self.is_linear(x) or not is_float(x.type.dtype):
             factor = self.literal(x.type.dtype, 1 / self.magnitude(x))
             return self.one(ew.Mul(), x, factor, magnitude=1.0)
         return self.one(ew.Sin(), x, magnitude=1.0)

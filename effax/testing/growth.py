@@ -56,6 +56,9 @@ NONLINEAR: Final[tuple[tuple[int, Step], ...]] = (
     (1, reduce.of_booleans),
 )
 
+OTHERS: Final[tuple[tuple[int, Step], ...]] = ((2, elementwise.complexes),)
+"""Steps that not all programs take."""
+
 OF_REFS: Final[tuple[tuple[int, Step], ...]] = (
     (7, refs.get),
     (7, refs.swap),
@@ -105,6 +108,8 @@ def _table(features: Features, theme: int, linear: bool, deeper: bool) -> tuple[
         rows["linear"] += few
     else:
         rows["other"] += NONLINEAR
+        if features.complexes:
+            rows["other"] += OTHERS
         if not features.differentiable:
             rows["other"].append((1, elementwise.jumping))
     if features.refs:
@@ -131,14 +136,14 @@ def _growing(step: Holding) -> Step:
 
 def step_names(linear: bool = False) -> list[str]:
     """The names of all kinds of steps; of those that linear values can take."""
-    rows = [*LINEAR, *OF_REFS] if linear else [*LINEAR, *NONLINEAR, *OF_REFS]
+    rows = [*LINEAR, *OF_REFS] if linear else [*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS]
     return [_name(step) for _, step in rows] + [*OF_CONTROL]
 
 
 def _named(name: str) -> list[Step]:
     if name in OF_CONTROL:
         return [_growing(OF_CONTROL[name][1])]
-    return [step for _, step in (*LINEAR, *NONLINEAR, *OF_REFS) if _name(step) == name]
+    return [step for _, step in (*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS) if _name(step) == name]
 
 
 def _name(step: Step) -> str:

@@ -148,6 +148,8 @@ def _in_type(
     floats = features.floats
     dtypes = floats if float_only else (*floats, *floats, *features.ints, as_dtype("bool"))
     dtype = choose.pick(dtypes)
+    if features.complexes and not float_only and choose.chance(15):
+        dtype = choose.pick(features.complexes)
     weak = features.weak and not shape and choose.chance(25)
     return array_type(shape, dtype, weak)
 

@@ -34,6 +34,24 @@ def test_lowering_of_a_literal_that_nothing_uses() -> None:
     laws.lowering_agrees_with_evaluation(jaxpr)
 
 
+def test_batched_predicate_that_is_weak() -> None:
+    jaxpr = parse("""
+        { lambda ; a:Ref{f64[3]} b:~bool[]. let
+            cond[
+              branches=(
+                { lambda ; a:Ref{f64[3]}. let  in () }
+                { lambda ; a:Ref{f64[3]}. let
+                    b:f64[3] = broadcast_in_dim[broadcast_dimensions=() shape=(3,)] 0.5:f64[]
+                    a[...] += b
+                  in () }
+              )
+            ] b a
+          in () }
+    """)
+    laws.passes_are_pure(jaxpr)
+    laws.vmap_is_stacking(jaxpr)
+
+
 def test_swap_of_values_that_meet_at_one_position() -> None:
     jaxpr = parse("""
         { lambda ; a:f64[] b:Ref{f64[1]}. let

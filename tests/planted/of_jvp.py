@@ -185,7 +185,7 @@ BUGS: tuple[Bug, ...] = (
     wrong_rule(
         "a static index of the tangent is 0",
         "jvp",
-        "index.gather",
+        ("index.gather", "refs.consume"),
         ix.Gather,
         jvp=from_the_start,
     ),

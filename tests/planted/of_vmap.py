@@ -145,10 +145,20 @@ BUGS: tuple[Bug, ...] = (
     bug("a running sum runs along the lanes", "reduce.cumulative", red.CumSum, along_the_batch),
     bug("reduced axes are counted backward", "reduce.extremum", red.ReduceMax, axes_not_moved),
     bug("lanes are reversed too", "shape.reverse", sh.Rev, reversed_lanes),
-    bug("only the first lane adds", "refs.addupdate", refs.AddUpdate, first_lane_added),
+    bug(
+        "only the first lane adds",
+        ("refs.addupdate", "elementwise.add"),
+        refs.AddUpdate,
+        first_lane_added,
+    ),
     bug("lanes that left a branch write", ("cond", "refs.swap"), refs.Swap, all_lanes_write),
     bug("lanes that left a branch add", ("cond", "refs.addupdate"), refs.AddUpdate, all_lanes_add),
-    bug("all lanes read where the first does", "index.gather", ix.Gather, same_positions),
+    bug(
+        "all lanes read where the first does",
+        ("index.gather", "refs.get"),
+        ix.Gather,
+        same_positions,
+    ),
     bug(
         "lanes get the other branch's result",
         "cond",

@@ -73,11 +73,24 @@ SUITES: Final[dict[str, tuple[tuple[Law, Programs], ...]]] = {
 """The laws of each pass, and the programs that they are about."""
 
 
-def hold(law: Law, shape: Programs, focus: str, passes: Passes) -> None:
-    """Try a law on random programs: as many, and the same ones, whatever the passes."""
+FAST: Final = settings.get_profile("fast").max_examples
+
+TRIES: Final = 4 * FAST
+"""Each pass has four and more tests of its laws, and some with each kind of step in focus."""
+
+
+def hold(law: Law, shape: Programs, focus: str, passes: Passes, tries: int = FAST) -> None:
+    """Try a law on random programs: the same ones, whatever the passes."""
     features = replace(SMOOTH if law is laws.jvp_is_the_derivative else NUMERIC, focus=focus)
 
-    @settings(phases=[Phase.generate], report_multiple_bugs=False, database=None, derandomize=True)
+    @settings(
+        max_examples=tries,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        database=None,
+        derandomize=True,
+        deadline=None,
+    )
     @given(st.data(), seeds)
     def holds(data: DataObject, seed: int) -> None:
         drawn = data.draw(shape(features))
@@ -96,7 +109,7 @@ def test_there_are_enough_bugs() -> None:
 def test_is_caught(bug: Bug) -> None:
     for focus, (law, shape) in product(bug.focus, SUITES[bug.laws]):
         try:
-            hold(law, shape, focus, bug.passes)
+            hold(law, shape, focus, bug.passes, TRIES)
         except LawBroken:
             return
     pytest.fail(f"no law of {bug.laws} notices that {bug.name}")

@@ -20,6 +20,7 @@ from effax.testing.laws.linearize import linearize_is_jvp
 from effax.testing.laws.partial_eval import (
     partial_eval_of_all_or_nothing,
     partial_eval_recomposes,
+    partial_eval_under_a_policy_recomposes,
 )
 from effax.testing.laws.programs import (
     check_accepts,
@@ -72,6 +73,7 @@ __all__ = [
     "parse_inverts_print",
     "partial_eval_of_all_or_nothing",
     "partial_eval_recomposes",
+    "partial_eval_under_a_policy_recomposes",
     "passes_are_pure",
     "simplifies",
     "transpose_adds_into_references",

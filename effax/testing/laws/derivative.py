@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from effax.ir.build import Builder
-from effax.ir.dtypes import as_dtype, is_float
+from effax.ir.dtypes import as_dtype, is_complex, is_float
 from effax.ir.evaluate import evaluate
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims import elementwise as ew
@@ -74,6 +74,8 @@ FLAT: tuple[type[Primitive], ...] = (
 
 
 def _complex_type(type_: Type) -> Type:
+    if is_complex(type_.dtype):
+        raise TypeError("only a program in real numbers can be run in complex ones")
     if not is_float(type_.dtype):
         return type_
     if isinstance(type_, RefType):
@@ -191,7 +193,7 @@ def _difference(
 
 
 def _slope(x: Value, y: Value, step: float) -> Value:
-    if x.dtype.kind != "f":
+    if x.dtype.kind not in "fc":
         return np.zeros(x.shape)
     with np.errstate(all="ignore"):
         return np.asarray((x - y) / (2 * step))

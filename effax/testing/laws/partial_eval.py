@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 import numpy as np
 
 from effax.effects import Io
 from effax.ir.evaluate import evaluate
-from effax.ir.syntax import Jaxpr
+from effax.ir.primitive import Value
+from effax.ir.prims.reduce import DotGeneral, ReduceSum
+from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.types import RefType
 from effax.testing.passes import Passes
 from effax.testing.report import law
 from effax.testing.values import Outcome, check_outcomes, contents_of, random_inputs, run
-from effax.transforms.partial_eval import recompose
+from effax.transforms.partial_eval import PartialEval, partial_eval, recompose
+from effax.transforms.rulebook import Policy
+from effax.transforms.run import unwrap
 from effax.transforms.spread import Mask
 
 
@@ -24,26 +31,55 @@ def known_inputs(jaxpr: Jaxpr, seed: int) -> Mask:
     return tuple(not isinstance(t, RefType) for t in jaxpr.in_types)
 
 
+def forced_results(jaxpr: Jaxpr, seed: int) -> Mask:
+    """A few results, which the unknown half is to give in any case."""
+    rng = np.random.default_rng([seed, 4])
+    return tuple(bool(rng.integers(0, 4) == 0) for _ in jaxpr.outs)
+
+
 @law
 def partial_eval_recomposes(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """unknown(residuals(known(x)), y) = f(x, y): results, references, types, order of effects."""
     passes = passes or Passes()
-    known = known_inputs(jaxpr, seed)
-    rng = np.random.default_rng([seed, 4])
-    forced = tuple(bool(rng.integers(0, 4) == 0) for _ in jaxpr.outs)
-    made = passes.partial_eval(jaxpr, known, forced)
+    known, forced = known_inputs(jaxpr, seed), forced_results(jaxpr, seed)
+    check_halves(jaxpr, passes.partial_eval(jaxpr, known, forced), known, forced, seed)
+
+
+def keep_nothing(eqn: Eqn) -> bool:
+    """The unknown half computes everything again that has no effects."""
+    return False
+
+
+def keep_contractions(eqn: Eqn) -> bool:
+    """What is expensive is kept."""
+    return isinstance(eqn.prim, DotGeneral | ReduceSum)
+
+
+def keep_cheap(eqn: Eqn) -> bool:
+    """What is elementwise is kept; calls and loops are run again."""
+    return not eqn.prim.subjaxprs() and len(eqn.ins) < 3
+
+
+POLICIES: Final[tuple[Policy, ...]] = (keep_nothing, keep_contractions, keep_cheap)
+
+
+@law
+def partial_eval_under_a_policy_recomposes(
+    jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
+) -> None:
+    """The halves recompose whatever is computed again in the unknown one; no effect is repeated."""
+    passes = passes or Passes()
+    known, forced = known_inputs(jaxpr, seed), forced_results(jaxpr, seed)
+    policy = POLICIES[seed % len(POLICIES)]
+    made = unwrap(partial_eval(jaxpr, known, policy, forced, passes.book))
+    check_halves(jaxpr, made, known, forced, seed)
+
+
+def check_halves(jaxpr: Jaxpr, made: PartialEval, known: Mask, forced: Mask, seed: int) -> None:
+    """Raise AssertionError unless a program and its two halves are the same in all that counts."""
     inputs = random_inputs(jaxpr.in_types, seed)
     expected = run(jaxpr, inputs)
-
-    held = [np.array(x) for x in inputs]
-    early = evaluate(made.known, [x for x, has in zip(held, known, strict=True) if has])
-    residuals = [r.pick(held, early) for r in made.residuals]
-    rest = [x for x, has in zip(held, known, strict=True) if not has]
-    late = evaluate(made.unknown, [*residuals, *rest])
-    first, second = iter(early), iter(late)
-    outs = [np.array(next(first) if has else next(second)) for has in made.known_outs]
-    check_outcomes(expected, Outcome(outs, contents_of(jaxpr.in_types, held)))
-
+    check_outcomes(expected, run_halves(jaxpr, made, known, inputs))
     for i, (has, force) in enumerate(zip(made.known_outs, forced, strict=True)):
         assert not (has and force), f"result {i} was asked of the unknown half"
     whole = recompose(made)
@@ -53,6 +89,18 @@ def partial_eval_recomposes(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None =
         f"effects {whole.effects}, which the program does not have: {jaxpr.effects}"
     )
     check_outcomes(expected, run(whole, inputs))
+
+
+def run_halves(jaxpr: Jaxpr, made: PartialEval, known: Mask, inputs: Sequence[Value]) -> Outcome:
+    """Run the known half, then the unknown one."""
+    held = [np.array(x) for x in inputs]
+    early = evaluate(made.known, [x for x, has in zip(held, known, strict=True) if has])
+    residuals = [r.pick(held, early) for r in made.residuals]
+    rest = [x for x, has in zip(held, known, strict=True) if not has]
+    late = evaluate(made.unknown, [*residuals, *rest])
+    first, second = iter(early), iter(late)
+    outs = [np.array(next(first) if has else next(second)) for has in made.known_outs]
+    return Outcome(outs, contents_of(jaxpr.in_types, held))
 
 
 @law

@@ -84,13 +84,14 @@ def random_cotangents(types: Sequence[Type], seed: int) -> list[Value]:
 
 
 def inner_product(xs: Sequence[Value | None], ys: Sequence[Value | None]) -> tuple[float, float]:
-    """The sum of the products of all elements, and the sum of their magnitudes."""
+    """The sum of the products of all elements, of its real part, and the sum of their sizes."""
     total = size = 0.0
     for x, y in zip(xs, ys, strict=True):
         if x is not None and y is not None:
-            product = np.asarray(x, np.float64) * np.asarray(y, np.float64)
-            total += float(product.sum())
-            size += float(np.abs(product).sum())
+            with np.errstate(all="ignore"):
+                product = np.asarray(x, np.complex128) * np.asarray(y, np.complex128)
+                total += float(product.sum().real)
+                size += float(np.abs(product).sum())
     return total, size
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from effax.ir.build import lit
-from effax.ir.dtypes import INT32, is_float
+from effax.ir.dtypes import INT32, is_float, is_inexact_dtype
 from effax.ir.indexing import whole
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
@@ -70,9 +70,9 @@ def _result(g: Grower, type_: ArrayType, linear: bool) -> Atom:
     """A result of this type, the most recent one mostly, of moderate magnitude."""
     recent = [v for v in g.arrays if v.type is type_ and g.is_linear(v) == linear]
     found = recent[-1] if recent and g.choose.chance(70) else g.value(type_, linear)
-    if isinstance(found, Lit) or not is_float(type_.dtype) or g.magnitude(found) <= 4:
+    if isinstance(found, Lit) or not is_inexact_dtype(type_.dtype) or g.magnitude(found) <= 4:
         return found
-    if linear:
+    if linear or not is_float(type_.dtype):
         factor = lit(1 / g.magnitude(found), type_.strong())
         return g.one(ew.Mul(), found, factor, magnitude=1.0)
     return g.one(ew.Tanh(), found, magnitude=1.0)
@@ -189,7 +189,7 @@ def loop(g: Grower, grow: Grow) -> None:
     carry = _arguments(g, 2, lambda v: not g.is_linear(v))
     types = [*(v.type for v in consts), COUNTER, *(v.type for v in carry)]
     ins: list[Var | None] = [*consts, None, *carry]
-    trips = g.choose.pick((2, 3, 4, 1, 0))
+    trips = g.choose.pick((2, 3, 4, 3, 1, 0))
     test, read = _condition(_inside(g, types, ins), len(consts), trips, grow)
     body = _inside(g, types, ins)
     count = body.b.binders[len(consts)]
@@ -240,7 +240,7 @@ def _is_small(g: Grower, ref: Var) -> Atom:
 
 def _increase(g: Grower, ref: Var) -> None:
     """Add to what a reference holds."""
-    number: Atom = g.literal(ref.type.dtype, 1.0)
+    number: Atom = g.literal(ref.type.dtype, 2.0)
     if ref.type.shape:
         number = g.one(BroadcastInDim(ref.type.shape, ()), number)
     g.emit(AddUpdate(whole(ref.type.shape)), ref, number)

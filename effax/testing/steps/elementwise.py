@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from effax.ir.dtypes import family, is_integer
+from effax.ir.dtypes import family, is_complex, is_integer
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.remat import Name, OptimizationBarrier
@@ -219,7 +219,9 @@ def convert(g: Grower) -> None:
     x = g.any_array()
     kind = family(x.type.dtype)
     features = g.features
-    if kind != "float":
+    if kind == "complex":
+        g.one(ew.ConvertElementType(g.choose.pick(features.complexes)), x)
+    elif kind != "float":
         g.one(ew.ConvertElementType(g.choose.pick((*features.floats, *features.ints))), x)
     elif g.is_linear(x):
         g.one(ew.ConvertElementType(g.choose.pick(features.floats)), x)
@@ -228,6 +230,39 @@ def convert(g: Grower) -> None:
         g.one(ew.ConvertElementType(features.ints[0]), g.one(ew.Tanh(), x, magnitude=1.0))
     else:
         g.one(ew.ConvertElementType(g.choose.pick((*features.ints, *features.floats))), x)
+
+
+OF_COMPLEX: Final[tuple[Primitive, ...]] = (
+    ew.Real(),
+    ew.Imag(),
+    ew.Abs(),
+    ew.Conj(),
+    ew.Neg(),
+    ew.Sin(),
+    ew.Exp(),
+)
+
+
+def complexes(g: Grower) -> None:
+    """A complex number made of two floats, or something done with one."""
+    z = g.maybe(lambda v: is_complex(v.type.dtype) and v.id not in g.linear)
+    if z is None or g.choose.chance(20):
+        x = g.fixed()
+        if x.type.dtype.itemsize >= 4:
+            g.one(ew.Complex(), x, g.companion(x))
+        return
+    match g.choose.below(3):
+        case 0:
+            prim = g.choose.pick(OF_COMPLEX)
+            if prim in OF_COMPLEX[-2:] and g.magnitude(z) > 2:
+                z = g.one(ew.Mul(), z, g.literal(z.type.dtype, 1 / g.magnitude(z)), magnitude=1.0)
+            g.one(prim, z, magnitude=g.magnitude(z) + 2)
+        case 1:
+            w = g.companion(z)
+            g.one(ew.Add(), z, w, magnitude=g.magnitude(z) + g.magnitude(w))
+        case _:
+            w = g.companion(z)
+            g.squashed(g.one(ew.Mul(), z, w, magnitude=g.magnitude(z) * g.magnitude(w)))
 
 
 def swapped(g: Grower, x: Atom, y: Atom) -> tuple[Atom, Atom]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from effax.ir.dtypes import is_float
+from effax.ir.dtypes import is_inexact_dtype
 from effax.ir.indexing import whole
 from effax.ir.prims import refs as p
 from effax.ir.syntax import Atom, Var
@@ -96,6 +96,6 @@ def consume_rest(g: Grower) -> None:
 
 
 def _moderate(g: Grower, value: Atom) -> Atom:
-    if not isinstance(value, Var) or not is_float(value.type.dtype):
+    if not isinstance(value, Var) or not is_inexact_dtype(value.type.dtype):
         return value
     return g.squashed(value) if g.magnitude(value) > 8 else value
