@@ -28,6 +28,7 @@ from effax.updates import fitted
 
 if TYPE_CHECKING:
     from effax.lowering.xla import Buffer
+    from effax.refview import RefAt
 
 
 class RefAttributeError(RefError, AttributeError):
@@ -91,6 +92,13 @@ class Ref:
     def size(self) -> int:
         """The number of elements."""
         return self.type.inner.size
+
+    @property
+    def at(self) -> RefAt:
+        """Views: ``ref.at[index]`` is read and written as a reference is."""
+        from effax.refview import RefAt
+
+        return RefAt(self)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -246,6 +254,7 @@ class EagerRef(Ref):
     def end(self, how: str) -> DeviceArray:
         """Consume the reference; gives its contents, which nobody writes to from now on."""
         contents = self.memory()
+        contents.setflags(write=False)
         buffer = self._buffer
         self._ended = how
         self._memory = self._buffer = None
