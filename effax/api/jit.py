@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast
+from weakref import ref
 
 from returns.io import IOFailure
 from returns.unsafe import unsafe_perform_io
@@ -12,7 +13,7 @@ from returns.unsafe import unsafe_perform_io
 from effax import tree
 from effax.api.custom import knots_so_far
 from effax.api.dispatch import Runner, ready, run, runner
-from effax.api.static import StaticArgs
+from effax.api.static import StaticArgs, is_stale, watched
 from effax.array import Array, DeviceArray, TracedArray, as_value
 from effax.bind import atom_in, bind
 from effax.checks import check_callable
@@ -30,8 +31,12 @@ from effax.tree import PyTreeDef
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 Key = tuple[object, ...]
+
+_CALLS: Final = 4096
+"""How many kinds of calls one function remembers; the oldest go first."""
 
 _WITH_TYPE: Final = (DeviceArray, EagerRef)
 """Classes of which every instance keeps its type as ``_type``."""
@@ -59,6 +64,7 @@ class JitFunction(Generic[P, R]):
         # Of calls with arrays and references alone: their types are the key.
         self._plain: dict[Key, Runner] = {}
         self._traced: dict[Key, FlatFunction] = {}
+        self._watched: dict[int, object] = {}
         self._label = getattr(fun, "__name__", type(fun).__name__)
         update_wrapper(self, fun, updated=())
 
@@ -82,9 +88,9 @@ class JitFunction(Generic[P, R]):
         if warm is None:
             flat = self._trace(call)
             warm = runner(ready(_compiled(flat.jaxpr), flat))
-            self._runners[call.key] = warm
+            self._keep(self._runners, call.key, warm)
             if not kwargs and not any(self._static) and _are_plain(args):
-                self._plain[(config.generation, *[x._type for x in args])] = warm
+                self._keep(self._plain, (config.generation, *[x._type for x in args]), warm)
         return warm(call.leaves)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -122,8 +128,30 @@ class JitFunction(Generic[P, R]):
         flat = trace_flat(call.fun, call.treedef, types, names, label, outers)
         closed = not any(isinstance(c, TracedArray | TracedRef) for c in flat.consts)
         if closed and knots == knots_so_far():
-            self._traced[call.key] = flat
+            self._keep(self._traced, call.key, flat)
         return flat
+
+    def _keep(self, table: dict[Key, T], key: Key, value: T) -> None:
+        """Remember something about a kind of call, as long as its static arguments live."""
+        table[key] = value
+        if len(table) > _CALLS:
+            table.pop(next(iter(table)))
+        if table is not self._plain and key[1] is not None:
+            mine = ref(self)
+
+            def forget(gone: object) -> None:
+                this = mine()
+                if this is not None:
+                    this._forget(gone)
+
+            self._watched.update((id(w), w) for w in watched(key[1], forget))
+
+    def _forget(self, gone: object) -> None:
+        """Drop what is kept for a static argument that is gone."""
+        self._watched.pop(id(gone), None)
+        for table in (self._runners, self._traced):
+            for key in [k for k in list(table) if k[1] is not None and is_stale(k[1])]:
+                table.pop(key, None)
 
     def _staged(self, call: _Call) -> Any:
         """The call inside of another trace: one equation, or its equations where inlined."""
@@ -156,6 +184,7 @@ class JitFunction(Generic[P, R]):
         self._runners.clear()
         self._plain.clear()
         self._traced.clear()
+        self._watched.clear()
 
 
 def _are_plain(args: Sequence[object]) -> bool:

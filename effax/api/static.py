@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
+from weakref import ref
 
 from effax.array import Array
 from effax.checks import integers, strings
@@ -88,7 +89,37 @@ class StaticArgs(NamedTuple):
             names = argument_names(fun, len(args))
             told = [(names[n], args[n]) for n in self.nums if n < len(args)]
             raise _not_hashable([*told, *named]) from None
-        return tuple((type(v), v) for v in values), tuple((k, type(v), v) for k, v in named)
+        return (
+            tuple([(type(v), _weak(v)) for v in values]),
+            tuple([(k, type(v), _weak(v)) for k, v in named]),
+        )
+
+
+def _weak(value: object) -> object:
+    """What stands for a static value in a key.
+
+    Of what is equal to itself only it is a weak reference: nobody else can ask for that entry, so
+    it is of no use once the value is gone, and must not keep it.
+    """
+    kind = type(value)
+    if kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__:
+        try:
+            return ref(value)
+        except TypeError:
+            pass
+    return value
+
+
+def watched(key: object, gone: Callable[[object], None]) -> list[object]:
+    """Weak references to the values that a key has weakly; ``gone`` is called when one goes."""
+    parts = [entry[-1] for part in cast("tuple[tuple[tuple[object, ...]]]", key) for entry in part]
+    return [ref(part(), gone) for part in parts if isinstance(part, ref)]
+
+
+def is_stale(key: object) -> bool:
+    """Whether a value that the key has weakly is gone."""
+    parts = [entry[-1] for part in cast("tuple[tuple[tuple[object, ...]]]", key) for entry in part]
+    return any(isinstance(part, ref) and part() is None for part in parts)
 
 
 def _not_hashable(values: Sequence[tuple[str, object]]) -> BadArgument:

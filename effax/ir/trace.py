@@ -219,9 +219,15 @@ class Trace:
                 return made_at(capture.outer)
         return None
 
+    def end(self) -> None:
+        """Let nothing be added, and forget values: a tracer that leaked must not keep them."""
+        self.alive = False
+        self._known.clear()
+        self._values.clear()
+
     def finish(self, outs: Sequence[Atom]) -> Traced:
         """End the trace. Captures become the program's first binders, in order of capture."""
-        self.alive = False
+        self.end()
         builder = self.builder
         captures = list(self._captures.values())
         if not captures:
@@ -353,7 +359,7 @@ def tracing(trace: Trace) -> Iterator[Trace]:
         yield trace
     finally:
         _state.current = before
-        trace.alive = False
+        trace.end()
 
 
 @contextmanager

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final, NamedTuple, cast
 
 from returns.result import Result
@@ -38,6 +37,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.refs import FREES, FreeRef
 from effax.ir.prims.remat import Remat
+from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType
 from effax.transforms.rearrange import numbered
@@ -101,7 +101,7 @@ def dce_once(jaxpr: Jaxpr, used_outs: Mask, observed: Mask, keep: Mask) -> Dce:
     return Dce(_reduced(jaxpr, stay, kept, outs), used_ins)
 
 
-dce_jaxpr = lru_cache(maxsize=4096)(dce_once)
+dce_jaxpr = remembered(maxsize=4096)(dce_once)
 """:func:`dce` for use inside of passes and rules: raises TransformError."""
 
 
@@ -253,7 +253,7 @@ class Narrowed(NamedTuple):
     outs: Mask
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def _narrow(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
     """What is needed of a primitive that holds programs; the same object where all of it is."""
     made = _NARROW[type(prim)](prim, used, observed)

@@ -20,7 +20,6 @@ After, ``a`` is its contents, and the last result is what it holds in the end::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from returns.result import Result
@@ -29,6 +28,7 @@ from effax.effects import Accum, Rule, Write
 from effax.ir.build import Builder, Template, template
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
+from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
 from effax.transforms.rulebook import Never, RuleBook, RuleBuilder, book_or_default
@@ -88,7 +88,7 @@ def discharge_jaxpr(jaxpr: Jaxpr, book: RuleBook) -> Discharged:
     return _without_refs(jaxpr, book) if has_refs(jaxpr) else Discharged(jaxpr, (), ())
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def _without_refs(jaxpr: Jaxpr, book: RuleBook) -> Discharged:
     refs = tuple(i for i, v in enumerate(jaxpr.binders) if isinstance(v.type, RefType))
     changed = changed_refs(jaxpr)
@@ -101,7 +101,7 @@ def changed_refs(jaxpr: Jaxpr) -> tuple[int, ...]:
     return tuple(sorted(dict.fromkeys(map(int, positions))))
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def has_refs(jaxpr: Jaxpr) -> bool:
     """Whether a reference occurs in the program, or in one that it holds."""
     if any(isinstance(v.type, RefType) for v in jaxpr.binders):
@@ -176,7 +176,7 @@ class _Engine:
             env[ref.id] = next(results)
 
 
-@lru_cache(maxsize=1 << 14)
+@remembered(maxsize=1 << 14)
 def discharge_template(
     book: RuleBook, prim: Primitive, types: tuple[Type, ...], is_ref: Mask, used: Mask
 ) -> DischargeTemplate:

@@ -7,7 +7,6 @@ of fresh ones for what rules put in the place of an application.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from effax.effects import Alloc, ArgIndex, Io, Row
@@ -15,6 +14,7 @@ from effax.effects.order import COMMUTING_KINDS
 from effax.ir.build import Template, Where, template
 from effax.ir.errors import EffaxError
 from effax.ir.primitive import Primitive
+from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
 from effax.transforms.rulebook import Policy, RuleBook, SplitRule, WholeOnly
@@ -74,7 +74,7 @@ class _Split(NamedTuple):
     unknown_effects: Row[ArgIndex]
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def _split(
     book: RuleBook,
     prim: Primitive,

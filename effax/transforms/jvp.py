@@ -27,6 +27,7 @@ from effax.ir.build import Builder, Template, template
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims.refs import NewRef
+from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.rulebook import JvpOut, Never, RuleBook, RuleBuilder, book_or_default
@@ -111,7 +112,7 @@ def jvp_once(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, book: RuleB
     return _Engine(jaxpr, tangents, book).run(wanted)
 
 
-jvp_jaxpr = lru_cache(maxsize=1024)(jvp_once)
+jvp_jaxpr = remembered(maxsize=1024)(jvp_once)
 """:func:`jvp` for use inside of passes and rules: raises TransformError."""
 
 
@@ -199,7 +200,7 @@ class _Engine:
             self.tangent[out.id] = self.b.emit(eqn.prim, args, eqn.source)[0]
 
 
-@lru_cache(maxsize=1 << 14)
+@remembered(maxsize=1 << 14)
 def jvp_template(
     book: RuleBook, prim: Primitive, types: tuple[Type, ...], mask: Mask
 ) -> JvpTemplate:

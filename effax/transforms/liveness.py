@@ -7,12 +7,12 @@ cotangent that is wanted may flow run backward, transposed; the rest is not run 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from effax.effects import Accum, Alloc, ArgIndex, Effect, Io, Read, Row, VarId, Write, commutes
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
+from effax.ir.remember import remembered
 from effax.ir.syntax import Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType
 from effax.transforms.linearity import (
@@ -238,7 +238,7 @@ class Sparse(NamedTuple):
     in_place: frozenset[int]
 
 
-@lru_cache(maxsize=1 << 12)
+@remembered(maxsize=1 << 12)
 def sparse_operands(book: RuleBook, prim: Primitive) -> Sparse:
     """Which operands of a primitive are used in part, or can add into a reference."""
     regions = prim.regions()
@@ -260,7 +260,7 @@ def sparse_operands(book: RuleBook, prim: Primitive) -> Sparse:
     return Sparse(frozenset(found), all_of_them)
 
 
-@lru_cache(maxsize=1 << 12)
+@remembered(maxsize=1 << 12)
 def used_in_part(jaxpr: Jaxpr, book: RuleBook) -> frozenset[int]:
     """The numbers of the variables of which an equation uses a part only."""
     return frozenset(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from effax.ir.build import Builder, Template, template
 from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
+from effax.ir.remember import remembered
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, tangent_type
 from effax.transforms.dce import dce_once
@@ -54,7 +54,7 @@ class Later(NamedTuple):
     out_tangents: Mask
 
 
-@lru_cache(maxsize=1 << 14)
+@remembered(maxsize=1 << 14)
 def first_template(
     book: RuleBook, prim: Primitive, types: tuple[Type, ...], mask: Mask
 ) -> ReverseTemplate | Later | None:
@@ -71,7 +71,7 @@ def first_template(
     return made if made.given else None
 
 
-@lru_cache(maxsize=1 << 14)
+@remembered(maxsize=1 << 14)
 def reverse_template(
     book: RuleBook,
     prim: Primitive,

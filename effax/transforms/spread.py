@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from effax.effects import Accum, Write
 from effax.ir.primitive import Primitive, Region
 from effax.ir.prims.refs import EmptyRef, NewRef
+from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
 
@@ -64,7 +64,7 @@ class Spread(NamedTuple):
     variables: frozenset[int]
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def spread(jaxpr: Jaxpr, ins: Mask, flow: Flow, fixed: frozenset[int] = NONE) -> Spread:
     """Follow marked inputs through ``jaxpr`` to the fixpoint.
 

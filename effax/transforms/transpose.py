@@ -18,7 +18,6 @@ After, with ``GradRef()`` for ``b``; the cotangent of ``d`` is added where it be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from returns.result import Result
@@ -29,6 +28,7 @@ from effax.ir.errors import EffaxError, TransformError
 from effax.ir.indexing import whole
 from effax.ir.prims.elementwise import Add, ConvertElementType
 from effax.ir.prims.refs import AddUpdate, EmptyRef, Freeze, Get, NewRef
+from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.transforms.discharge import changed_refs
@@ -117,7 +117,7 @@ def transpose(
     return as_result(transpose_jaxpr)(jaxpr, tuple(wants), given, book_or_default(book))
 
 
-@lru_cache(maxsize=512)
+@remembered(maxsize=512)
 def transpose_jaxpr(jaxpr: Jaxpr, wants: Wants, cts: Mask, book: RuleBook) -> Transposed:
     """:func:`transpose` for use inside of passes and rules: raises TransformError."""
     check_wants(jaxpr, wants, cts)

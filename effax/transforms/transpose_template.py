@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from effax.ir.build import Builder, Template, Where, template, typing_of
@@ -12,6 +11,7 @@ from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims.elementwise import ConvertElementType
 from effax.ir.prims.refs import AddUpdate
+from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Var
 from effax.ir.types import RefType, Type, ref_type, tangent_type
 from effax.transforms.linearity import FIXED, WANTED, Kind, Kinds
@@ -51,7 +51,7 @@ class _WideningBuilder(RuleBuilder):
         return super().emit(prim, ins, source)
 
 
-@lru_cache(maxsize=1 << 14)
+@remembered(maxsize=1 << 14)
 def transpose_template(
     book: RuleBook,
     prim: Primitive,

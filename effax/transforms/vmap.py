@@ -37,6 +37,7 @@ from effax.ir.dtypes import BOOL
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims.control import While
+from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, array_type
 from effax.transforms.lanes import Borrowed, SharedWrite, borrow, lane_type, with_axis
@@ -104,7 +105,7 @@ def _vmap(
     return _vmap_cached(jaxpr, int(size), sources, targets, book)
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def _vmap_cached(
     jaxpr: Jaxpr,
     size: int,
@@ -169,7 +170,7 @@ def _shared(jaxpr: Jaxpr, batched: Mask) -> frozenset[int]:
     return frozenset(i for i, (v, has) in pairs if isinstance(v.type, RefType) and not has)
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def vmap_jaxpr(
     jaxpr: Jaxpr,
     batched: Mask,
@@ -330,7 +331,7 @@ def needs_mask(prim: Primitive) -> bool:
     return any(map(runs_under_mask, prim.subjaxprs()))
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def runs_under_mask(jaxpr: Jaxpr) -> bool:
     """Whether a program must know which lanes are there: it changes references, or loops."""
     return any(isinstance(e, Write | Accum) for e in jaxpr.effects) or any(
@@ -338,7 +339,7 @@ def runs_under_mask(jaxpr: Jaxpr) -> bool:
     )
 
 
-@lru_cache(maxsize=1 << 14)
+@remembered(maxsize=1 << 14)
 def batch_template(
     book: RuleBook,
     prim: Primitive,

@@ -12,11 +12,10 @@ of derivative finds the rule, and a program is finite.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims.custom import CustomJvp, CustomVjp
+from effax.ir.remember import remembered
 from effax.ir.syntax import Jaxpr
 
 Custom = CustomJvp | CustomVjp
@@ -33,7 +32,7 @@ def is_knot(prim: Primitive) -> bool:
             return False
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def has_knots(jaxpr: Jaxpr) -> bool:
     """Whether any call in the program, or in one that it holds, is a knot."""
     return any(is_knot(eqn.prim) or any(map(has_knots, eqn.prim.subjaxprs())) for eqn in jaxpr.eqns)
@@ -46,7 +45,7 @@ def is_knotted(prim: Primitive) -> bool:
     return is_knot(prim) or any(map(has_knots, prim.subjaxprs()[1:]))
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def tied(rule: Jaxpr, owner: Custom) -> Jaxpr:
     """A rule of ``owner`` whose knots are calls with all of the owner's rules."""
     if not has_knots(rule):

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from effax.effects import Io
@@ -26,6 +25,7 @@ from effax.effects.order import COMMUTING_KINDS
 from effax.ir.build import Builder, typing_of
 from effax.ir.primitive import Primitive
 from effax.ir.prims.control import Scan
+from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Jaxpr, Var, has_host_effects
 from effax.ir.types import RefType, Type
 from effax.transforms.dce import dce_jaxpr
@@ -241,7 +241,7 @@ class _Plan:
         return list(b.emit(loop, [x for _, x in order]))
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def _same_in_every_iteration(body: Jaxpr, fixed: Mask) -> Mask:
     """Which results depend on fixed inputs alone."""
     if has_host_effects(body.effects):
