@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from effax.transforms.reverse import (
     run_forward,
 )
 from effax.transforms.rulebook import book_or_default
-from effax.transforms.run import unwrap, without_collector
+from effax.transforms.run import as_result, unwrap, without_collector
 from effax.transforms.transpose import GradValue, NonLinear, Want, transpose
 from effax.tree import PyTreeDef
 
@@ -147,7 +147,7 @@ def reversed_call(
     full = (*[False] * call.n_consts, *mask)
     wanted = [i == 0 for i in range(len(jaxpr.outs))]
     with without_collector():
-        plan = plan_reverse(jaxpr, full, wanted, book_or_default(None))
+        plan = unwrap(_plan(jaxpr, full, wanted, book_or_default(None)))
         if plan is None:
             return None
         trace = current_trace()
@@ -160,6 +160,9 @@ def reversed_call(
             cts[0] = atom_in(trace, cotangent())
         found = run_backward(plan, trace.builder, tape, cts)
     return Pulled(outs, [None if a is None else TracedArray(trace, a) for a in found])
+
+
+_plan: Final = as_result(plan_reverse)
 
 
 def _run_now(
