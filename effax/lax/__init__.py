@@ -7,11 +7,11 @@ applies the primitive of its name, or a few.
 from __future__ import annotations
 
 from effax.ir.prims.reduce import DotDimensionNumbers as DotDimensionNumbers
-from effax.lax.control import cond as cond
+from effax.lax.branches import cond as cond
+from effax.lax.branches import switch as switch
 from effax.lax.control import fori_loop as fori_loop
 from effax.lax.control import map as map
 from effax.lax.control import scan as scan
-from effax.lax.control import switch as switch
 from effax.lax.control import while_loop as while_loop
 from effax.lax.elementwise import *  # noqa: F403
 from effax.lax.foreach import foreach as foreach

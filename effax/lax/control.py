@@ -1,30 +1,28 @@
-"""Control flow on traced values: scan, map, cond, switch, while_loop, fori_loop.
+"""Loops on traced values: scan, map, while_loop, fori_loop.
 
 A body may close over arrays, traced values and references; what it closes over becomes constants
-of the loop or the branch. References are closed over or scanned, never carried or returned.
+of the loop. References are closed over or scanned, never carried or returned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from effax import operators as ops
 from effax import tree
 from effax.array import Array, DeviceArray, as_value
-from effax.bind import Operand, bind, bind1
+from effax.bind import Operand, bind
 from effax.checks import as_integer, check_callable
 from effax.effects import Rule
-from effax.ir.build import Builder
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped, RefError
-from effax.ir.prims.control import Cond, Scan, While, element_type, fits
-from effax.ir.prims.elementwise import Clamp, ConvertElementType
-from effax.ir.syntax import Jaxpr
-from effax.ir.trace import alias_error, identity, shown_ref
+from effax.ir.prims.control import Scan, While, element_type, fits
+from effax.ir.trace import shown_ref
 from effax.ir.types import ArrayType, Type, array_type
+from effax.lax.leaves import Leaves, leaves_of, rank
 from effax.numpy.promotion import converted, literal
 from effax.ref import Ref
 from effax.tracing import FlatFunction, check_same_tree, shared_consts, shown_tree, trace_flat
@@ -33,29 +31,7 @@ from effax.tree import PyTreeDef
 Carry = TypeVar("Carry")
 
 
-class _Leaves(NamedTuple):
-    """A tree of operands taken apart, with names for messages."""
-
-    leaves: list[Operand]
-    treedef: PyTreeDef
-    names: list[str]
-
-    @property
-    def types(self) -> list[Type]:
-        return [x.type for x in self.leaves]
-
-
-def _operands(value: object, name: str) -> _Leaves:
-    leaves, treedef = tree.flatten(value)
-    names = [name + path for path in tree.paths(value)]
-    operands: list[Operand] = [
-        x if isinstance(x, Array | Ref) else as_value(x, n)
-        for x, n in zip(leaves, names, strict=True)
-    ]
-    return _Leaves(operands, treedef, names)
-
-
-def _no_refs(carried: _Leaves, what: str) -> None:
+def _no_refs(carried: Leaves, what: str) -> None:
     for x, name in zip(carried.leaves, carried.names, strict=True):
         if isinstance(x, Ref):
             error = RefError(
@@ -101,14 +77,14 @@ def scan(
         RefError: a reference is carried, returned, or reaches the loop twice.
     """
     check_callable(f, "scan")
-    carry, scanned = _operands(init, "init"), _operands(xs, "xs")
+    carry, scanned = leaves_of(init, "init"), leaves_of(xs, "xs")
     return _scanned(f, carry, scanned, length, reverse, unroll, "scan")
 
 
 def _scanned(
     f: Callable[[Any, Any], tuple[Any, Any]],
-    carry: _Leaves,
-    scanned: _Leaves,
+    carry: Leaves,
+    scanned: Leaves,
     length: int | None,
     reverse: bool,
     unroll: int | bool,
@@ -162,7 +138,7 @@ def _given_length(length: object, what: str) -> int:
     return n
 
 
-def _length(scanned: _Leaves, length: int | None, what: str) -> int:
+def _length(scanned: Leaves, length: int | None, what: str) -> int:
     sizes: dict[int, str] = {}
     for x, name in zip(scanned.leaves, scanned.names, strict=True):
         if not x.type.shape:
@@ -205,7 +181,7 @@ def _whole_tree(flat: FlatFunction) -> PyTreeDef:
 
 
 def _with_stable_carry(
-    carry: _Leaves,
+    carry: Leaves,
     trace: Callable[[Sequence[Type]], FlatFunction],
     what: str,
     carry_tree: Callable[[FlatFunction], PyTreeDef],
@@ -245,7 +221,7 @@ def _promoted(x: Operand, out: Type, name: str, what: str) -> Operand:
     have = x.type
     if have is out or not isinstance(out, ArrayType):
         return x
-    yields = have.weak and not out.weak and _rank(have) <= _rank(out)
+    yields = have.weak and not out.weak and rank(have) <= rank(out)
     if have.shape == out.shape and yields:
         return converted(x, out.dtype, False)
     if have.shape == out.shape and have.dtype == out.dtype:
@@ -256,10 +232,6 @@ def _promoted(x: Operand, out: Type, name: str, what: str) -> Operand:
         found=str(out),
         remedy=f"give the carry that type first, or convert the result: `.astype('{have.dtype}')`",
     )
-
-
-def _rank(type_: ArrayType) -> int:
-    return ("bool", "uint", "int", "float", "complex").index(family(type_.dtype))
 
 
 def _check_carry(
@@ -282,7 +254,7 @@ def _check_carry(
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
     """``f`` of each element of ``xs`` along the leading axis, in order; results are stacked."""
     check_callable(f, "map")
-    carry, scanned = _operands(None, "init"), _operands(xs, "xs")
+    carry, scanned = leaves_of(None, "init"), leaves_of(xs, "xs")
     return _scanned(lambda _, x: (None, f(x)), carry, scanned, None, False, 1, "map")[1]
 
 
@@ -299,12 +271,12 @@ def while_loop(
     """
     check_callable(cond_fun, "while_loop: cond_fun")
     check_callable(body_fun, "while_loop: body_fun")
-    result: Carry = _looped(cond_fun, body_fun, _operands(init_val, "init_val"), "while_loop")
+    result: Carry = _looped(cond_fun, body_fun, leaves_of(init_val, "init_val"), "while_loop")
     return result
 
 
 def _looped(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], carry: _Leaves, what: str
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], carry: Leaves, what: str
 ) -> Any:
     """:func:`while_loop` on a tree taken apart, for what is called ``what`` in messages."""
     _no_refs(carry, what)
@@ -353,7 +325,7 @@ def fori_loop(
     """
     check_callable(body_fun, "fori_loop: body_fun")
     start, end = _bounds(lower, upper)
-    value = _operands(init_val, "init_val")
+    value = leaves_of(init_val, "init_val")
     result: Carry
     if all(isinstance(x, int | np.integer | np.ndarray | DeviceArray) for x in (lower, upper)):
         steps = max(int(cast(int, upper)) - int(cast(int, lower)), 0)
@@ -363,7 +335,7 @@ def fori_loop(
             return (ops.add(i, 1), _next_value(body_fun, i, v, value.treedef)), None
 
         carry = _beside([start], ["the index"], value)
-        nothing = _operands(None, "xs")
+        nothing = leaves_of(None, "xs")
         (_, result), _ = _scanned(step, carry, nothing, steps, False, unroll or 1, "fori_loop")
         return result
 
@@ -376,11 +348,11 @@ def fori_loop(
     return result
 
 
-def _beside(bounds: Sequence[Operand], names: Sequence[str], value: _Leaves) -> _Leaves:
+def _beside(bounds: Sequence[Operand], names: Sequence[str], value: Leaves) -> Leaves:
     """The carry of a counting loop: bounds, then what the user carries."""
     whole = tree.unflatten(value.treedef, value.leaves)
     treedef = tree.structure((*[0] * len(bounds), whole))
-    return _Leaves([*bounds, *value.leaves], treedef, [*names, *value.names])
+    return Leaves([*bounds, *value.leaves], treedef, [*names, *value.names])
 
 
 def _next_value(
@@ -418,122 +390,3 @@ def _bounds(lower: object, upper: object) -> tuple[Array, Array]:
         if isinstance(bound, int):
             literal(bound, array_type((), dtype))
     return converted(first, dtype, weak), converted(last, dtype, weak)
-
-
-def cond(
-    pred: object, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
-) -> Any:
-    """``true_fun(*operands)`` where ``pred`` holds, else ``false_fun(*operands)``.
-
-    Raises:
-        IllTyped: ``pred`` is not a scalar, or the branches give results of different types.
-    """
-    check_callable(true_fun, "cond: true_fun")
-    check_callable(false_fun, "cond: false_fun")
-    test = as_value(pred, "the predicate of cond")
-    if test.shape:
-        raise IllTyped(
-            "cond: the predicate must be a scalar",
-            expected="bool[]",
-            found=str(test.type),
-            remedy="use `numpy.where` to select elementwise",
-        )
-    if test.dtype != np.bool_:
-        test = ops.not_equal(test, 0)
-    return _choose(test, [false_fun, true_fun], operands, ["false_fun", "true_fun"], "cond")
-
-
-def switch(index: object, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """``branches[index](*operands)``; an index outside moves to the nearest branch."""
-    if not (isinstance(branches, list | tuple) and branches):
-        raise BadArgument(
-            "switch needs at least one branch",
-            expected="a sequence of functions",
-            found=f"{type(branches).__name__}: {branches!r:.60}",
-        )
-    for i, branch in enumerate(branches):
-        check_callable(branch, f"switch: branch {i}")
-    chosen = as_value(index, "the index of switch")
-    if chosen.shape or family(chosen.dtype) not in ("int", "uint"):
-        raise IllTyped(
-            "switch: the index must be an integer scalar",
-            expected="an integer, or an array of one",
-            found=str(chosen.type),
-            remedy="use `cond` for a boolean" if chosen.dtype == np.bool_ else None,
-        )
-    if len(branches) == 1:
-        return branches[0](*operands)
-    last = literal(len(branches) - 1, chosen.type)
-    clamped = bind1(Clamp(), literal(0, chosen.type), chosen, last)
-    names = [f"branch {i}" for i in range(len(branches))]
-    return _choose(ops.astype(clamped, "int32"), branches, operands, names, "switch")
-
-
-def _choose(
-    index: Array,
-    branches: Sequence[Callable[..., Any]],
-    operands: Sequence[Any],
-    names: Sequence[str],
-    what: str,
-) -> Any:
-    args = _operands(tuple(operands), "operands")
-    call = tree.structure((tuple(operands), {}))
-    flats = [
-        trace_flat(f, call, args.types, args.names, f"{name} of {what}", args.leaves)
-        for f, name in zip(branches, names, strict=True)
-    ]
-    _check_branches(flats, names, what)
-    consts, jaxprs = shared_consts(flats)
-    closed = {identity(c) for c in consts}
-    for x, name in zip(args.leaves, args.names, strict=True):
-        if isinstance(x, Ref) and identity(x) in closed:
-            raise alias_error(f"{what} gets a reference as {name}, and a branch closes over it", x)
-    outs = bind(Cond(tuple(_agreed(jaxprs))), index, *consts, *args.leaves)
-    return tree.unflatten(flats[0].out_tree, outs)
-
-
-def _check_branches(flats: Sequence[FlatFunction], names: Sequence[str], what: str) -> None:
-    first = flats[0]
-    for flat, name in zip(flats[1:], names[1:], strict=True):
-        if flat.out_tree != first.out_tree:
-            raise IllTyped(
-                f"{what}: {name} gives another structure than {names[0]}",
-                expected=shown_tree(first.out_tree),
-                found=shown_tree(flat.out_tree),
-            )
-        paths = tree.paths(tree.unflatten(first.out_tree, range(first.out_tree.num_leaves)))
-        for have, want, path in zip(
-            flat.jaxpr.out_types, first.jaxpr.out_types, paths, strict=True
-        ):
-            if not fits(have, want) and not _weakly_fits(have, want):
-                raise IllTyped(
-                    f"{what}: result{path} of {name} has another type than that of {names[0]}",
-                    expected=str(want),
-                    found=str(have),
-                )
-
-
-def _weakly_fits(a: Type, b: Type) -> bool:
-    arrays = isinstance(a, ArrayType) and isinstance(b, ArrayType)
-    return arrays and a.shape == b.shape and (a.weak or b.weak)  # type: ignore[union-attr]  # both are arrays
-
-
-def _agreed(jaxprs: Sequence[Jaxpr]) -> list[Jaxpr]:
-    """The branches with weakly typed results converted to the type of a strong one."""
-    wanted: list[ArrayType] = []
-    for types in zip(*(j.out_types for j in jaxprs), strict=True):
-        arrays = [t for t in types if isinstance(t, ArrayType)]
-        strong = [t for t in arrays if not t.weak]
-        wanted.append(strong[0] if strong else max(arrays, key=_rank))
-    agreed = []
-    for jaxpr in jaxprs:
-        if all(t is w for t, w in zip(jaxpr.out_types, wanted, strict=True)):
-            agreed.append(jaxpr)
-            continue
-        b = Builder(jaxpr.in_types)
-        outs = [
-            a if a.type is w else b(ConvertElementType(w.dtype, w.weak), a)
-            for a, w in zip(b.inline_jaxpr(jaxpr, b.binders), wanted, strict=True)
-        ]
-        agreed.append(b.finish(outs, jaxpr.n_consts, jaxpr.names))
-    return agreed

@@ -1,0 +1,145 @@
+"""Choices on traced values: cond and switch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effax import operators as ops
+from effax import tree
+from effax.array import Array, as_value
+from effax.bind import bind, bind1
+from effax.checks import check_callable
+from effax.ir.build import Builder
+from effax.ir.dtypes import family
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.prims.control import Cond, fits
+from effax.ir.prims.elementwise import Clamp, ConvertElementType
+from effax.ir.syntax import Jaxpr
+from effax.ir.trace import alias_error, identity
+from effax.ir.types import ArrayType, Type
+from effax.lax.leaves import leaves_of, rank
+from effax.numpy.promotion import literal
+from effax.ref import Ref
+from effax.tracing import FlatFunction, shared_consts, shown_tree, trace_flat
+
+
+def cond(
+    pred: object, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
+) -> Any:
+    """``true_fun(*operands)`` where ``pred`` holds, else ``false_fun(*operands)``.
+
+    Raises:
+        IllTyped: ``pred`` is not a scalar, or the branches give results of different types.
+    """
+    check_callable(true_fun, "cond: true_fun")
+    check_callable(false_fun, "cond: false_fun")
+    test = as_value(pred, "the predicate of cond")
+    if test.shape:
+        raise IllTyped(
+            "cond: the predicate must be a scalar",
+            expected="bool[]",
+            found=str(test.type),
+            remedy="use `numpy.where` to select elementwise",
+        )
+    if test.dtype != np.bool_:
+        test = ops.not_equal(test, 0)
+    return _choose(test, [false_fun, true_fun], operands, ["false_fun", "true_fun"], "cond")
+
+
+def switch(index: object, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """``branches[index](*operands)``; an index outside moves to the nearest branch."""
+    if not (isinstance(branches, list | tuple) and branches):
+        raise BadArgument(
+            "switch needs at least one branch",
+            expected="a sequence of functions",
+            found=f"{type(branches).__name__}: {branches!r:.60}",
+        )
+    for i, branch in enumerate(branches):
+        check_callable(branch, f"switch: branch {i}")
+    chosen = as_value(index, "the index of switch")
+    if chosen.shape or family(chosen.dtype) not in ("int", "uint"):
+        raise IllTyped(
+            "switch: the index must be an integer scalar",
+            expected="an integer, or an array of one",
+            found=str(chosen.type),
+            remedy="use `cond` for a boolean" if chosen.dtype == np.bool_ else None,
+        )
+    if len(branches) == 1:
+        return branches[0](*operands)
+    last = literal(len(branches) - 1, chosen.type)
+    clamped = bind1(Clamp(), literal(0, chosen.type), chosen, last)
+    names = [f"branch {i}" for i in range(len(branches))]
+    return _choose(ops.astype(clamped, "int32"), branches, operands, names, "switch")
+
+
+def _choose(
+    index: Array,
+    branches: Sequence[Callable[..., Any]],
+    operands: Sequence[Any],
+    names: Sequence[str],
+    what: str,
+) -> Any:
+    args = leaves_of(tuple(operands), "operands")
+    call = tree.structure((tuple(operands), {}))
+    flats = [
+        trace_flat(f, call, args.types, args.names, f"{name} of {what}", args.leaves)
+        for f, name in zip(branches, names, strict=True)
+    ]
+    _check_branches(flats, names, what)
+    consts, jaxprs = shared_consts(flats)
+    closed = {identity(c) for c in consts}
+    for x, name in zip(args.leaves, args.names, strict=True):
+        if isinstance(x, Ref) and identity(x) in closed:
+            raise alias_error(f"{what} gets a reference as {name}, and a branch closes over it", x)
+    outs = bind(Cond(tuple(_agreed(jaxprs))), index, *consts, *args.leaves)
+    return tree.unflatten(flats[0].out_tree, outs)
+
+
+def _check_branches(flats: Sequence[FlatFunction], names: Sequence[str], what: str) -> None:
+    first = flats[0]
+    for flat, name in zip(flats[1:], names[1:], strict=True):
+        if flat.out_tree != first.out_tree:
+            raise IllTyped(
+                f"{what}: {name} gives another structure than {names[0]}",
+                expected=shown_tree(first.out_tree),
+                found=shown_tree(flat.out_tree),
+            )
+        paths = tree.paths(tree.unflatten(first.out_tree, range(first.out_tree.num_leaves)))
+        for have, want, path in zip(
+            flat.jaxpr.out_types, first.jaxpr.out_types, paths, strict=True
+        ):
+            if not fits(have, want) and not _weakly_fits(have, want):
+                raise IllTyped(
+                    f"{what}: result{path} of {name} has another type than that of {names[0]}",
+                    expected=str(want),
+                    found=str(have),
+                )
+
+
+def _weakly_fits(a: Type, b: Type) -> bool:
+    arrays = isinstance(a, ArrayType) and isinstance(b, ArrayType)
+    return arrays and a.shape == b.shape and (a.weak or b.weak)  # type: ignore[union-attr]  # both are arrays
+
+
+def _agreed(jaxprs: Sequence[Jaxpr]) -> list[Jaxpr]:
+    """The branches with weakly typed results converted to the type of a strong one."""
+    wanted: list[ArrayType] = []
+    for types in zip(*(j.out_types for j in jaxprs), strict=True):
+        arrays = [t for t in types if isinstance(t, ArrayType)]
+        strong = [t for t in arrays if not t.weak]
+        wanted.append(strong[0] if strong else max(arrays, key=rank))
+    agreed = []
+    for jaxpr in jaxprs:
+        if all(t is w for t, w in zip(jaxpr.out_types, wanted, strict=True)):
+            agreed.append(jaxpr)
+            continue
+        b = Builder(jaxpr.in_types)
+        outs = [
+            a if a.type is w else b(ConvertElementType(w.dtype, w.weak), a)
+            for a, w in zip(b.inline_jaxpr(jaxpr, b.binders), wanted, strict=True)
+        ]
+        agreed.append(b.finish(outs, jaxpr.n_consts, jaxpr.names))
+    return agreed

@@ -1,0 +1,41 @@
+"""Trees of operands of control flow, taken apart."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from effax import tree
+from effax.array import Array, as_value
+from effax.bind import Operand
+from effax.ir.dtypes import family
+from effax.ir.types import ArrayType, Type
+from effax.ref import Ref
+from effax.tree import PyTreeDef
+
+
+class Leaves(NamedTuple):
+    """A tree of operands taken apart, with names for messages."""
+
+    leaves: list[Operand]
+    treedef: PyTreeDef
+    names: list[str]
+
+    @property
+    def types(self) -> list[Type]:
+        return [x.type for x in self.leaves]
+
+
+def leaves_of(value: object, name: str) -> Leaves:
+    """The leaves of a tree of arrays and references. Raises IllTyped for others, by name."""
+    leaves, treedef = tree.flatten(value)
+    names = [name + path for path in tree.paths(value)]
+    operands: list[Operand] = [
+        x if isinstance(x, Array | Ref) else as_value(x, n)
+        for x, n in zip(leaves, names, strict=True)
+    ]
+    return Leaves(operands, treedef, names)
+
+
+def rank(type_: ArrayType) -> int:
+    """The place of a dtype among the kinds, in the order in which they promote."""
+    return ("bool", "uint", "int", "float", "complex").index(family(type_.dtype))
