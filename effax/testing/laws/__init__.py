@@ -30,6 +30,7 @@ from effax.testing.laws.programs import (
     parse_inverts_print,
     passes_are_pure,
 )
+from effax.testing.laws.reverse import reverse_is_linearize_then_transpose
 from effax.testing.laws.simplify import (
     dce_keeps_what_is_observed,
     inline_keeps_what_is_observed,
@@ -75,6 +76,7 @@ __all__ = [
     "partial_eval_recomposes",
     "partial_eval_under_a_policy_recomposes",
     "passes_are_pure",
+    "reverse_is_linearize_then_transpose",
     "simplifies",
     "transpose_adds_into_references",
     "transpose_is_adjoint",
