@@ -1,19 +1,16 @@
-"""Memory of pure functions of programs, bounded by the size of what is remembered.
+"""Memory of pure functions of programs, bounded by how much is built.
 
 ``functools.lru_cache`` bounds the number of results. Results that hold programs can be large, and
-a caller whose programs differ each time, by a constant say, would fill the memory with them. Here a
-function forgets everything when the programs that it holds have too many equations together. A hit
-costs what it costs with ``lru_cache``.
+a caller whose programs differ each time, by a constant say, would fill the memory with them. So
+everything is forgotten whenever many equations were built since the last time. In between a hit
+costs what it costs with ``lru_cache``, and so does a miss: no frame is added to a recursion.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
-
-from effax.ir.primitive import Primitive
-from effax.ir.syntax import Jaxpr
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from functools import _lru_cache_wrapper
@@ -21,46 +18,41 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-EQUATIONS = 1 << 16
-"""How many equations one function holds, some tens of megabytes."""
+EQUATIONS: Final = 1 << 18
+"""How many equations are built before what is remembered goes; they take less than 200 megabytes."""
 
 
-def weight(value: object) -> int:
-    """How many equations the programs in a value have, those that they hold themselves aside."""
-    if isinstance(value, Jaxpr):
-        return len(value.eqns)
-    if isinstance(value, Primitive):
-        return sum(len(jaxpr.eqns) for jaxpr in value.subjaxprs())
-    if isinstance(value, tuple):
-        return sum(map(weight, value))
-    return 0
+class _Built:
+    """How many equations were built since everything was forgotten."""
+
+    __slots__ = ("equations",)
+
+    def __init__(self) -> None:
+        self.equations = 0
 
 
-def remembered(
-    maxsize: int, limit: int = EQUATIONS
-) -> Callable[[Callable[P, R]], _lru_cache_wrapper[R]]:
+built: Final = _Built()
+_memories: Final[list[_lru_cache_wrapper[object]]] = []
+
+
+def remembered(maxsize: int) -> Callable[[Callable[P, R]], _lru_cache_wrapper[R]]:
     """Decorator: remember the results of a pure function of hashable arguments.
 
     Args:
         maxsize: how many results to keep; the least recently used go first.
-        limit: how many equations to keep; all results go when there are more.
     """
 
     def decorate(function: Callable[P, R]) -> _lru_cache_wrapper[R]:
-        held = 0
-
-        @wraps(function)
-        def missed(*args: P.args, **kwargs: P.kwargs) -> R:
-            nonlocal held
-            result = function(*args, **kwargs)
-            new = weight(args) + weight(result)
-            held += new
-            if held > limit:
-                kept.cache_clear()
-                held = new
-            return result
-
-        kept = cast("_lru_cache_wrapper[R]", lru_cache(maxsize)(missed))
+        kept = lru_cache(maxsize)(function)
+        _memories.append(kept)
         return kept
 
     return decorate
+
+
+def forget_if_much() -> None:
+    """Forget all results where many equations were built since this was last done."""
+    if built.equations > EQUATIONS:
+        built.equations = 0
+        for memory in _memories:
+            memory.cache_clear()

@@ -21,6 +21,7 @@ from effax.effects import (
     Row,
 )
 from effax.ir.primitive import Primitive
+from effax.ir.remember import built
 from effax.ir.source import SavedSource, Source
 from effax.ir.types import ArrayType, Type
 
@@ -136,7 +137,10 @@ class Jaxpr:
     ) -> None:
         put = object.__setattr__
         put(self, "binders", tuple(binders))
-        put(self, "eqns", eqns if isinstance(eqns, PVector) else pvector(eqns))
+        if not isinstance(eqns, PVector):
+            eqns = pvector(eqns)
+            built.equations += len(eqns)
+        put(self, "eqns", eqns)
         put(self, "outs", tuple(outs))
         put(self, "n_consts", n_consts)
         put(self, "names", tuple(names))

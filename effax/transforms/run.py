@@ -13,6 +13,7 @@ from returns.result import Failure, Result, Success
 
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.pretty import eqn_str
+from effax.ir.remember import forget_if_much
 from effax.ir.syntax import Eqn
 
 A = ParamSpec("A")
@@ -29,6 +30,7 @@ def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
     @wraps(run)
     def bounded(*args: A.args, **kwargs: A.kwargs) -> Result[T, TransformError]:
         try:
+            forget_if_much()
             with without_collector():
                 return Success(run(*args, **kwargs))
         except TransformError as error:
