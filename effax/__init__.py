@@ -10,7 +10,8 @@ from effax import ad, ad_checkpoint, checkpoint_policies, lax, nn, numpy, random
 from effax import config as _config_module
 from effax.api.autodiff import grad, jvp, linearize, value_and_grad
 from effax.api.batching import vmap
-from effax.api.custom import custom_jvp, custom_vjp
+from effax.api.custom_jvp import custom_jvp
+from effax.api.custom_vjp import custom_vjp
 from effax.api.jacobian import hessian, jacfwd, jacrev
 from effax.api.jit import jit
 from effax.api.remat import checkpoint, remat

@@ -162,7 +162,11 @@ def as_value(x: object, what: str = "an argument") -> Array:
         return made if trace is None else TracedArray(trace, lit(x, made.type))
     if isinstance(x, np.ndarray | np.generic):
         if x.dtype.kind in NOT_NUMBERS:
-            raise IllTyped(f"{what} has a dtype that is not a number", found=str(x.dtype))
+            raise IllTyped(
+                f"{what} has a dtype that is not a number",
+                expected="booleans, integers, floats or complex numbers",
+                found=str(x.dtype),
+            )
         return from_numpy(np.array(x, dtype=allowed(x.dtype)))
     raise not_an_array(x, what)
 

@@ -11,6 +11,8 @@ from typing import Any, TypeVar, cast
 
 import optree
 
+from effax.ir.errors import BadArgument
+
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -29,8 +31,15 @@ def flatten(
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[object]) -> Any:
-    """The tree of that structure with these leaves."""
-    return optree.tree_unflatten(treedef, cast(Any, leaves))
+    """The tree of that structure with these leaves. Raises BadArgument for too few or too many."""
+    try:
+        return optree.tree_unflatten(treedef, cast(Any, leaves))
+    except ValueError as error:
+        raise BadArgument(
+            "the leaves do not fit the structure",
+            expected=f"{treedef.num_leaves} leaves",
+            found=str(error),
+        ) from None
 
 
 def leaves(tree: object, is_leaf: Callable[[object], bool] | None = None) -> list[Any]:
@@ -49,8 +58,23 @@ def map(
     *rest: Any,
     is_leaf: Callable[[object], bool] | None = None,
 ) -> Any:
-    """The tree of ``f`` of the leaves; further trees have the first one's structure as prefix."""
-    return optree.tree_map(f, tree, *rest, is_leaf=is_leaf, namespace=NAMESPACE)
+    """The tree of ``f`` of the leaves; further trees have the first one's structure as prefix.
+
+    Raises:
+        BadArgument: a further tree has another structure.
+    """
+    first, spec = flatten(tree, is_leaf)
+    columns = [first]
+    for i, other in enumerate(rest):
+        try:
+            columns.append(spec.flatten_up_to(other))
+        except ValueError as error:
+            raise BadArgument(
+                f"tree.map: tree number {i + 2} has another structure than the first",
+                expected=str(spec),
+                found=str(error),
+            ) from None
+    return unflatten(spec, [f(*leaves) for leaves in zip(*columns, strict=True)])
 
 
 def reduce(f: Callable[[T, Any], T], tree: object, initializer: T) -> T:

@@ -18,6 +18,7 @@ from effax.tracing import (
     label_of,
     like,
     result_names,
+    shown_tree,
     trace_flat,
 )
 from effax.transforms.run import unwrap
@@ -97,7 +98,9 @@ def _spread_axes(in_axes: object, n_args: int, treedef: PyTreeDef) -> list[objec
         return tree.broadcast_prefix((prefix, 0), full)
     except ValueError as error:
         raise BadArgument(
-            "vmap: in_axes is no prefix of the arguments", found=f"{in_axes!r}: {error}"
+            "vmap: in_axes is no prefix of the arguments",
+            expected=f"an axis, or a tree of axes above {shown_tree(treedef.children()[0])}",
+            found=f"{in_axes!r:.80} ({error})",
         ) from None
 
 
@@ -125,6 +128,10 @@ def _common_size(axes: Sequence[int | None], flat_in: FlatArgs, given: int | Non
     if not sizes:
         raise BadArgument(
             "vmap: no argument is mapped, so the length of the axis is not known",
+            expected="at least one argument whose entry in in_axes is not None",
+            found=", ".join(flat_in.names) + " without an axis"
+            if flat_in.names
+            else "no arguments",
             remedy="map at least one argument, or pass axis_size",
         )
     if len(sizes) > 1:
@@ -190,7 +197,9 @@ def _out_axes(out_axes: object, flat: FlatFunction) -> list[int | None]:
         axes = tree.broadcast_prefix(prefix, full)
     except ValueError as error:
         raise BadArgument(
-            "vmap: out_axes is no prefix of the results", found=f"{out_axes!r}: {error}"
+            "vmap: out_axes is no prefix of the results",
+            expected=f"an axis, or a tree of axes above {shown_tree(flat.out_tree)}",
+            found=f"{out_axes!r:.80} ({error})",
         ) from None
     names = result_names("the result", flat.out_tree)
     return [

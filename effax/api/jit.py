@@ -11,7 +11,7 @@ from returns.io import IOFailure
 from returns.unsafe import unsafe_perform_io
 
 from effax import tree
-from effax.api.custom import knots_so_far
+from effax.api.custom_call import knots_so_far
 from effax.api.dispatch import Runner, ready, run, runner
 from effax.api.static import StaticArgs, is_stale, watched
 from effax.array import Array, DeviceArray, TracedArray, as_value
@@ -26,7 +26,7 @@ from effax.ir.types import Type
 from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
 from effax.lowering.xla import MemoryStats
 from effax.ref import EagerRef, Ref, TracedRef
-from effax.tracing import FlatFunction, arg_names, flat_args, input_type, trace_flat
+from effax.tracing import FlatFunction, arg_names, flat_args, input_type, shown_tree, trace_flat
 from effax.tree import PyTreeDef
 
 P = ParamSpec("P")
@@ -277,10 +277,14 @@ class Compiled:
         leaves, treedef = tree.flatten((args, kwargs))
         n_consts = len(self._flat.consts)
         if treedef != self._in_tree:
-            raise IllTyped("a compiled call gets another structure of arguments than it has")
+            raise IllTyped(
+                "a compiled call gets another structure of arguments than it was compiled for",
+                expected=shown_tree(self._in_tree),
+                found=shown_tree(treedef),
+            )
         wanted = self._flat.jaxpr.in_types[n_consts:]
         for i, (x, type_) in enumerate(zip(leaves, wanted, strict=True)):
-            found = input_type(x)
+            found = input_type(x, self._flat.jaxpr.name_of(n_consts + i))
             if found.shape != type_.shape or found.dtype != type_.dtype:
                 name = self._flat.jaxpr.name_of(n_consts + i)
                 raise IllTyped(

@@ -8,6 +8,7 @@ from typing import ParamSpec, TypeVar, cast
 from effax import tree
 from effax.api.static import StaticArgs
 from effax.bind import Operand, bind
+from effax.checks import check_callable
 from effax.ir.errors import BadArgument
 from effax.ir.prims.remat import Remat, SavePolicy, impure_error
 from effax.ir.trace import shown_ref
@@ -41,8 +42,7 @@ def checkpoint(
         BadArgument: ``fun`` is not callable, or the policy is none of the library's.
         RefError: called, ``fun`` reads or writes a reference from outside.
     """
-    if not callable(fun):
-        raise BadArgument("checkpoint takes a function", found=f"{type(fun).__name__}: {fun!r:.60}")
+    check_callable(fun, "checkpoint")
     if policy is not None and not isinstance(policy, SavePolicy):
         raise BadArgument(
             "checkpoint takes a policy of the library, which is a value that can be compared",

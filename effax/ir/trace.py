@@ -21,7 +21,7 @@ import numpy as np
 
 from effax.effects import Rule
 from effax.ir.build import Builder, typing_of
-from effax.ir.errors import ConcretizationError, LeakedTracer, RefError
+from effax.ir.errors import BadArgument, ConcretizationError, LeakedTracer, RefError
 from effax.ir.evaluate import literal_value
 from effax.ir.primitive import Primitive, Value
 from effax.ir.source import SavedSource, Source, caller
@@ -375,7 +375,13 @@ def eager() -> Iterator[None]:
 
 @contextmanager
 def named_scope(name: str) -> Iterator[None]:
-    """Equations traced in the block carry ``name`` on their name stack."""
+    """Equations traced in the block carry ``name`` on their name stack. Raises BadArgument."""
+    if not isinstance(name, str):
+        raise BadArgument(
+            "named_scope takes a name",
+            expected="a string",
+            found=f"{type(name).__name__}: {name!r:.60}",
+        )
     before = _state.scopes
     _state.scopes = (*before, name)
     try:

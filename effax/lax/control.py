@@ -153,7 +153,9 @@ def _length(scanned: Leaves, length: int | None, what: str) -> int:
     if not sizes:
         raise BadArgument(
             f"{what} does not know how many steps to take",
-            remedy="pass `length`, or scan over at least one array",
+            expected="at least one array in xs" + (", or a length" if what == "scan" else ""),
+            found="neither" if what == "scan" else "none",
+            remedy="pass `length`, or scan over at least one array" if what == "scan" else None,
         )
     if len(sizes) > 1:
         found = ", ".join(f"{n} for {name}" for n, name in sizes.items())

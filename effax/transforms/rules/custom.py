@@ -244,7 +244,7 @@ CUSTOM: Final[RuleBook] = (
         Rules(
             Never("custom_vjp gives a reverse derivative, and no forward one"),
             custom_linear_transpose,
-            Never("its call is batched before it is differentiated"),
+            Never("a function with a custom_vjp rule has no forward derivative: no jvp, no jacfwd"),
             WholeOnly(),
             custom_linear_discharge,
         ),
