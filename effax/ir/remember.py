@@ -19,7 +19,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 EQUATIONS: Final = 1 << 18
-"""How many equations are built before what is remembered goes; they take less than 200 megabytes."""
+"""How many equations are built before what is remembered goes: less than 200 megabytes."""
 
 
 class _Built:

@@ -71,7 +71,9 @@ RETURNED: dict[str, Case] = {
     "jvp": lambda r, v: jax.jvp(lambda x: r, (1.0,), (1.0,)),
     "linearize": lambda r, v: jax.linearize(lambda x: r, 1.0),
     "checkpoint": lambda r, v: jax.checkpoint(lambda x: (x, r))(1.0),
-    "custom_vjp": lambda r, v: jax.grad(stash(lambda r, x: (x, r), None, lambda r, x: r), argnums=1)(r, 1.0),
+    "custom_vjp": lambda r, v: jax.grad(
+        stash(lambda r, x: (x, r), None, lambda r, x: r), argnums=1
+    )(r, 1.0),
     "a cond in a scan": lambda r, v: lax.scan(
         lambda c, _: (lax.cond(c > 0, lambda: r, lambda: r), None), 0.0, None, 3
     ),
