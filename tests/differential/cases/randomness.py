@@ -56,7 +56,7 @@ def in_transformations(jax: Any, jnp: Any) -> object:
         jax.vmap(noisy, (None, 0))(2.0, random.split(key, 4)),
         jax.jit(lambda key: jax.lax.scan(walk, (key, jnp.zeros(())), None, 4)[1])(key),
         jax.vmap(lambda k: random.uniform(k, (2,)))(random.split(key, 3)),
-        jax.lax.cond(True, lambda k: random.uniform(k), lambda k: 0.0, key),
+        jax.lax.cond(True, lambda k: random.uniform(k), lambda k: jnp.float32(0), key),
         random.key_data(jax.jit(lambda k: random.split(k, 2))(key)),
     )
 
