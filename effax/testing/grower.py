@@ -178,6 +178,12 @@ class Grower:
             case _:
                 return lit(self.choose.pick((0.5, 1.0, 2.0, -1.0, -0.25, 0.0)), type_)
 
+    def threshold(self, dtype: DType) -> Lit:
+        """A float to compare with: none that sums and differences hit, but for rounding."""
+        return lit(
+            self.choose.pick((0.3127, 0.9173, -0.5371, 1.7219, -1.1387)), array_type((), dtype)
+        )
+
     def companion(self, x: Var, linear: bool | None = None) -> Atom:
         """Something that goes elementwise with ``x``: of its shape, or a scalar.
 
@@ -247,7 +253,7 @@ class Grower:
         x = self.fixed()
         if x.type.shape:
             x = self.one(ReduceSum(tuple(range(len(x.type.shape)))), x)
-        return self.one(ew.Gt(), x, self.literal(x.type.dtype))
+        return self.one(ew.Gt(), x, self.threshold(x.type.dtype))
 
     def squashed(self, x: Var) -> Var:
         """The array, brought to a moderate magnitude where it may be large."""

@@ -67,6 +67,25 @@ def contents_of(types: Sequence[Type], values: Sequence[Value]) -> list[Value]:
     return [x for x, t in zip(values, types, strict=True) if isinstance(t, RefType)]
 
 
+def is_chaotic(jaxpr: Jaxpr, seed: int) -> bool:
+    """Whether inputs that are changed in their last digits give something else altogether."""
+    rng = np.random.default_rng(seed)
+    inputs = random_inputs(jaxpr.in_types, seed)
+    expected = run(jaxpr, inputs)
+    for _ in range(4):
+        near = [
+            np.asarray(x * (1 + 1e-13 * rng.standard_normal(x.shape)), x.dtype)
+            if is_inexact_dtype(x.dtype)
+            else x
+            for x in inputs
+        ]
+        try:
+            check_outcomes(expected, run(jaxpr, near))
+        except Differs:
+            return True
+    return False
+
+
 def check_equal(what: str, expected: Value, found: Value, scale: float = 0.0) -> None:
     """Raise Differs unless the values have one type and are equal up to rounding.
 

@@ -235,7 +235,7 @@ def _is_small(g: Grower, ref: Var) -> Atom:
     shape = ref.type.shape
     x = g.one(Get(whole(shape)), ref)
     total = g.one(ReduceSum(tuple(range(len(shape)))), x) if shape else x
-    return g.one(ew.Lt(), total, g.literal(total.type.dtype))
+    return g.one(ew.Lt(), total, g.threshold(total.type.dtype))
 
 
 def _increase(g: Grower, ref: Var) -> None:

@@ -8,7 +8,7 @@ from effax.ir.dtypes import family, is_complex, is_integer
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.remat import Name, OptimizationBarrier
-from effax.ir.syntax import Atom, Var
+from effax.ir.syntax import Atom, Lit, Var
 from effax.testing.grower import Grower
 
 BOUNDED: Final[tuple[Primitive, ...]] = (
@@ -191,7 +191,7 @@ def compare(g: Grower) -> None:
     prim = g.choose.pick(COMPARING[:4] if g.features.differentiable else COMPARING)
     y = g.companion(x)
     # What is equal but for rounding compares one way here and another way there.
-    g.one(prim, x, g.literal(x.type.dtype) if y is x else y)
+    g.one(prim, x, g.threshold(x.type.dtype) if isinstance(y, Lit) else y)
 
 
 def integers(g: Grower) -> None:

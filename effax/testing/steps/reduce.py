@@ -97,7 +97,7 @@ def of_booleans(g: Grower) -> None:
     x = g.maybe(lambda v: v.type.dtype.kind == "b" and len(v.type.shape) > 0)
     if x is None:
         y = g.fixed(1)
-        x = g.one(ew.Gt(), y, g.literal(y.type.dtype))
+        x = g.one(ew.Gt(), y, g.threshold(y.type.dtype))
     axes = _axes(g, x)
     g.one(g.choose.pick((p.ReduceAnd(axes), p.ReduceOr(axes))), x)
 
