@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import update_wrapper
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
@@ -66,22 +68,36 @@ def _equal(a: object, b: object) -> bool:
 
 
 class _Frames(threading.local):
-    """The frames of this thread, innermost last, and how many knots there were so far."""
+    """The frames of this thread, innermost last, and the outermost that a knot belonged to."""
 
     def __init__(self) -> None:
         self.stack: list[Frame] = []
-        self.knots = 0
+        self.outermost = sys.maxsize
 
 
 _frames = _Frames()
 
 
-def knots_so_far() -> int:
-    """A count that grows where a traced call refers to the rules around it.
+class _Knots:
+    """Whether what was traced holds knots of rules around it."""
+
+    escape = False
+
+
+@contextmanager
+def knots() -> Iterator[_Knots]:
+    """Watch for calls, traced in the block, that belong to rules which began before it.
 
     What is traced then has a meaning in that place only, and must not be kept for another.
     """
-    return _frames.knots
+    seen = _Knots()
+    before, _frames.outermost = _frames.outermost, sys.maxsize
+    here = len(_frames.stack)
+    try:
+        yield seen
+    finally:
+        seen.escape = _frames.outermost < here
+        _frames.outermost = min(before, _frames.outermost)
 
 
 class Custom(Generic[P, R]):
@@ -150,19 +166,17 @@ class Custom(Generic[P, R]):
     def traced(self, fun: Callable[..., object], call: CustomCall, label: str) -> FlatFunction:
         return trace_flat(fun, call.treedef, call.types, call.names, label, call.leaves)
 
-    def frame_of(self, call: CustomCall) -> Frame | None:
-        """The frame in which this call is a knot."""
-        for frame in reversed(_frames.stack):
+    def knot(self, call: CustomCall, flat: FlatFunction) -> tuple[list[Operand], Jaxpr, int] | None:
+        """Of a call inside of its own rules: constants, program, how many rules out they are."""
+        stack = _frames.stack
+        for i in reversed(range(len(stack))):
+            frame = stack[i]
             if frame.is_for(self, call):
-                return frame
+                frame.met = True
+                _frames.outermost = min(_frames.outermost, i)
+                consts, (jaxpr,) = shared_consts([flat], frame.consts)
+                return consts, jaxpr, len(stack) - 1 - i
         return None
-
-    def knot(self, frame: Frame, flat: FlatFunction) -> tuple[list[Operand], Jaxpr]:
-        """The constants and the program of a call inside of its own rules."""
-        frame.met = True
-        _frames.knots += 1
-        consts, (call_jaxpr,) = shared_consts([flat], frame.consts)
-        return consts, call_jaxpr
 
     def with_rules(
         self, call: CustomCall, flat: FlatFunction, trace_rules: Callable[[], list[FlatFunction]]

@@ -63,10 +63,10 @@ class custom_jvp(Custom[P, R]):  # noqa: N801  JAX's name
             return self.fun(*args, **kwargs)
         call = self.taken_apart(args, kwargs)
         flat = self.traced(self.with_fixed(call), call, f"custom_jvp({self.label})")
-        frame = self.frame_of(call)
-        if frame is not None:
-            consts, call_jaxpr = self.knot(frame, flat)
-            prim = CustomJvp(call_jaxpr, None, len(consts), self.label)
+        knot = self.knot(call, flat)
+        if knot is not None:
+            consts, call_jaxpr, depth = knot
+            prim = CustomJvp(call_jaxpr, depth, len(consts), self.label)
         else:
             consts, (call_jaxpr, rule_jaxpr) = self.with_rules(
                 call, flat, lambda: [self._traced_rule(call, flat)]

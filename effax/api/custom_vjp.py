@@ -53,10 +53,10 @@ class custom_vjp(Custom[P, R]):  # noqa: N801  JAX's name
             return self.fun(*args, **kwargs)
         call = self.taken_apart(args, kwargs)
         flat = self.traced(self.with_fixed(call), call, f"custom_vjp({self.label})")
-        frame = self.frame_of(call)
-        if frame is not None:
-            consts, call_jaxpr = self.knot(frame, flat)
-            prim = CustomVjp(call_jaxpr, None, None, len(consts), (), (), self.label)
+        knot = self.knot(call, flat)
+        if knot is not None:
+            consts, call_jaxpr, depth = knot
+            prim = CustomVjp(call_jaxpr, depth, depth, len(consts), (), (), self.label)
         else:
             consts, prim = self._ruled(call, flat)
         outs = bind(prim, *consts, *call.leaves)

@@ -11,7 +11,7 @@ from returns.io import IOFailure
 from returns.unsafe import unsafe_perform_io
 
 from effax import tree
-from effax.api.custom_call import knots_so_far
+from effax.api.custom_call import knots
 from effax.api.dispatch import Runner, ready, run, runner
 from effax.api.static import StaticArgs, is_stale, watched
 from effax.array import Array, DeviceArray, TracedArray, as_value
@@ -124,10 +124,10 @@ class JitFunction(Generic[P, R]):
         outers = [x if isinstance(x, Ref) else None for x in call.leaves]
         types = cast("tuple[Type, ...]", call.key[3:])
         label = f"jit({self._label})"
-        knots = knots_so_far()
-        flat = trace_flat(call.fun, call.treedef, types, names, label, outers)
+        with knots() as seen:
+            flat = trace_flat(call.fun, call.treedef, types, names, label, outers)
         closed = not any(isinstance(c, TracedArray | TracedRef) for c in flat.consts)
-        if closed and knots == knots_so_far():
+        if closed and not seen.escape:
             self._keep(self._traced, call.key, flat)
         return flat
 

@@ -236,6 +236,9 @@ class Trace:
         names = ["a closed-over reference" if ref else "" for ref in refs] + self.names
         binders = [*(c.var for c in captures), *builder.binders]
         jaxpr = _numbered(binders, builder.eqns, outs, len(captures), names)
+        # Of what is captured, errors about leaks ask for references only.
+        kept = {k: c for k, c in self._captures.items() if isinstance(c.var.type, RefType)}
+        self._captures = kept
         return Traced(jaxpr, tuple(c.outer for c in captures))
 
     def value_of(self, atom: Atom) -> Value:

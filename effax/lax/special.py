@@ -104,7 +104,7 @@ def _call(type_: ArrayType) -> CustomJvp:
     """The call of the function on operands of a type, with its derivative."""
     function = _traced(lambda x: [_erf_inv(x)], type_)
     # In its own rule, the function is called without one: that is the rule around it.
-    inner = CustomJvp(function, None, 0, "erf_inv")
+    inner = CustomJvp(function, 0, 0, "erf_inv")
 
     def rule(x: Array, tangent: Array) -> list[Array]:
         # d erf⁻¹(x) = √π/2 · exp(erf⁻¹(x)²) · dx

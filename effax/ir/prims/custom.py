@@ -24,11 +24,12 @@ class CustomJvp(Primitive):
 
     ``call`` maps the arguments to the results. ``rule`` maps constants, the other arguments, and
     the tangents of those, to results and their tangents; the first ``n_consts`` arguments have
-    no tangents. Where a rule calls its own function, that call has no rule: it is the one around.
+    no tangents. A call inside of its own rule has no rule but a depth: how many rules out the one
+    is that it belongs to (0: the innermost).
     """
 
     call: Jaxpr
-    rule: Jaxpr | None
+    rule: Jaxpr | int
     n_consts: int
     label: str
     name: ClassVar[str] = "custom_jvp_call"
@@ -44,11 +45,20 @@ class CustomJvp(Primitive):
         return evaluate(self.call, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
-        return (self.call,) if self.rule is None else (self.call, self.rule)
+        return (self.call,) if isinstance(self.rule, int) else (self.call, self.rule)
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomJvp:
         call, *rules = jaxprs
-        return replace(self, call=call, rule=rules[0] if rules else None)
+        return replace(self, call=call, rule=rules[0] if rules else self.rule)
+
+    @property
+    def depth(self) -> int | None:
+        """How many rules out its rule is; None where it has it."""
+        return self.rule if isinstance(self.rule, int) else None
+
+    def at(self, depth: int) -> CustomJvp:
+        """The same call inside of its own rule, with that depth."""
+        return replace(self, rule=depth)
 
     def regions(self) -> tuple[Region, ...]:
         return (_call_region(self.call),)
@@ -60,13 +70,13 @@ class CustomVjp(Primitive):
 
     ``call`` maps the arguments to the results; ``fwd`` to the results and residuals; ``bwd`` maps
     the ``n_consts`` constants, the residuals, the references at ``refs`` among the arguments, and
-    cotangents of the results, to the cotangents of the arguments that ``wanted`` marks. Where a
-    rule calls its own function, that call has no rules: they are those around it.
+    cotangents of the results, to the cotangents of the arguments that ``wanted`` marks. A call
+    inside of its own rules has a depth in the place of both, as for ``CustomJvp``.
     """
 
     call: Jaxpr
-    fwd: Jaxpr | None
-    bwd: Jaxpr | None
+    fwd: Jaxpr | int
+    bwd: Jaxpr | int
     n_consts: int
     refs: tuple[int, ...]
     wanted: tuple[bool, ...]
@@ -76,7 +86,7 @@ class CustomVjp(Primitive):
     def typing(self, *ins: Type) -> Typing:
         check_call(self, "the function", self.call, ins)
         check_no_ref_results(self, "the function", self.call)
-        if self.fwd is not None:
+        if not isinstance(self.fwd, int):
             check_call(self, "the forward rule", self.fwd, ins)
             check_no_ref_results(self, "the forward rule", self.fwd)
         return Typing(self.call.out_types, self.call.effects)
@@ -87,17 +97,29 @@ class CustomVjp(Primitive):
         return evaluate(self.call, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
-        if self.fwd is None or self.bwd is None:
+        if isinstance(self.fwd, int) or isinstance(self.bwd, int):
             return (self.call,)
         return (self.call, self.fwd, self.bwd)
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomVjp:
         call, *rules = jaxprs
-        fwd, bwd = rules or (None, None)
+        fwd, bwd = rules or (self.fwd, self.bwd)
         return replace(self, call=call, fwd=fwd, bwd=bwd)
+
+    @property
+    def depth(self) -> int | None:
+        """How many rules out its rules are; None where it has them."""
+        return self.fwd if isinstance(self.fwd, int) else None
+
+    def at(self, depth: int) -> CustomVjp:
+        """The same call inside of its own rules, with that depth."""
+        return replace(self, fwd=depth, bwd=depth)
 
     def regions(self) -> tuple[Region, ...]:
         return (_call_region(self.call),)
+
+
+Custom = CustomJvp | CustomVjp
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def custom_jvp_jvp(
     b: RuleBuilder, prim: CustomJvp, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
     """The user's rule, with zeros for tangents that are zero."""
-    if prim.rule is None:
+    if isinstance(prim.rule, int):
         raise untied(prim)
     _check_consts(prim.label, tangents[: prim.n_consts])
     dots = [
@@ -68,7 +68,7 @@ def custom_vjp_jvp(
     b: RuleBuilder, prim: CustomVjp, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
     """The forward rule, and a linear equation that only knows how to be transposed."""
-    if prim.fwd is None or prim.bwd is None:
+    if isinstance(prim.fwd, int) or isinstance(prim.bwd, int):
         raise untied(prim)
     _check_consts(prim.label, tangents[: prim.n_consts])
     results = b.inline(template(tied(prim.fwd, prim)), primals)
@@ -124,8 +124,8 @@ def custom_jvp_batch(
 
     def over_batch(flags: Sequence[bool], masked: bool) -> CustomJvp:
         call = _batched(b, prim.call, flags, size, b.shared, masked)
-        rule = None
-        if prim.rule is not None:
+        rule = prim.rule
+        if not isinstance(prim.rule, int):
             rest = zip(prim.call.binders[prim.n_consts :], flags[prim.n_consts :], strict=True)
             dots = [has for v, has in rest if is_inexact(v.type)]
             rule = _batched(b, prim.rule, [*flags, *dots], size, b.shared, masked)
@@ -141,8 +141,8 @@ def custom_vjp_batch(
 
     def over_batch(flags: Sequence[bool], masked: bool) -> CustomVjp:
         call = _batched(b, prim.call, flags, size, b.shared, masked)
-        fwd = bwd = None
-        if prim.fwd is not None and prim.bwd is not None:
+        fwd, bwd = prim.fwd, prim.bwd
+        if not isinstance(prim.fwd, int) and not isinstance(prim.bwd, int):
             fwd = _batched(b, prim.fwd, flags, size, b.shared, masked)
             bwd = _backward_batch(b, prim, prim.fwd, prim.bwd, flags, size, masked)
         refs = tuple(i + masked for i in prim.refs)

@@ -1,90 +1,114 @@
 """Calls of a function with derivatives of its own inside of its own rules.
 
-A rule may call the function that it belongs to, as in ``df(x, t) = (f(x), t·cos x)``. That call has
-no rules (None): they are those of the call around it. When a rule is put into a program its knots
-are tied again:
+A rule may call the function that it belongs to, as in ``df(x, t) = (f(x), f(x + π/2)·t)``. That
+call has no rules: they are those around it, and it says how many rules out (0: the innermost). When
+a rule is put into a program its knots are tied again:
 
-    custom_jvp_call[call=f rule={ lambda ; x t. let y = custom_jvp_call[call=f rule=None] x ... }]
+    custom_jvp_call[call=f rule={ lambda ; x t. let y = custom_jvp_call[call=f rule=0] x ... }]
 
 becomes, differentiated, ``y = custom_jvp_call[call=f rule={ the same rule }] x ...``. So any order
-of derivative finds the rule, and a program is finite.
+of derivative finds the rule, and a program is finite. (Depths are de Bruijn's indices.)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
-from effax.ir.prims.custom import CustomJvp, CustomVjp
+from effax.ir.prims.custom import Custom, CustomJvp, CustomVjp
 from effax.ir.remember import remembered
 from effax.ir.syntax import Jaxpr
 
-Custom = CustomJvp | CustomVjp
+UNTIED: Final = -1
+"""The depth of a knot on other types than its rule's: it has no rule any more."""
 
-
-def is_knot(prim: Primitive) -> bool:
-    """Whether this is a call of the function around it."""
-    match prim:
-        case CustomJvp():
-            return prim.rule is None
-        case CustomVjp():
-            return prim.fwd is None
-        case _:
-            return False
+Change = Callable[[Custom, int, int], Custom]
+"""What becomes of a knot, from its depth and how many rules inside it is found."""
 
 
 @remembered(maxsize=1024)
 def has_knots(jaxpr: Jaxpr) -> bool:
     """Whether any call in the program, or in one that it holds, is a knot."""
-    return any(is_knot(eqn.prim) or any(map(has_knots, eqn.prim.subjaxprs())) for eqn in jaxpr.eqns)
+    return any(
+        _depth(eqn.prim) is not None or any(map(has_knots, eqn.prim.subjaxprs()))
+        for eqn in jaxpr.eqns
+    )
+
+
+def _depth(prim: Primitive) -> int | None:
+    return prim.depth if isinstance(prim, CustomJvp | CustomVjp) else None
 
 
 def is_knotted(prim: Primitive) -> bool:
-    """Whether this is a call of a function that is called in its own rules, or such a call."""
+    """Whether this is a knot, or a call in whose rules there is one."""
     if not isinstance(prim, CustomJvp | CustomVjp):
         return False
-    return is_knot(prim) or any(map(has_knots, prim.subjaxprs()[1:]))
+    return prim.depth is not None or any(map(has_knots, prim.subjaxprs()[1:]))
 
 
 @remembered(maxsize=1024)
 def tied(rule: Jaxpr, owner: Custom) -> Jaxpr:
-    """A rule of ``owner`` whose knots are calls with all of the owner's rules."""
-    if not has_knots(rule):
-        return rule
-    eqns = [eqn._replace(prim=_tied_prim(eqn.prim, owner)) for eqn in rule.eqns]
-    return rule.replace(eqns=eqns)
+    """A rule of ``owner`` for the place of the call: its knots are calls with all of the rules."""
+
+    def tie(knot: Custom, depth: int, inside: int) -> Custom:
+        if depth == inside:
+            fits = knot.call.in_types == owner.call.in_types
+            return _shifted(owner, inside) if fits else knot.at(UNTIED)
+        # One that belongs further out is one rule nearer to it now.
+        return knot.at(depth - 1) if depth > inside else knot
+
+    return _changed(rule, tie, 0)
 
 
-def _tied_prim(prim: Primitive, owner: Custom) -> Primitive:
-    mine = _is_call_of(prim, owner)
-    if mine and is_knot(prim):
+def _shifted(owner: Custom, by: int) -> Custom:
+    """A call as it is so many rules further inside: what is free in it is further away."""
+    if not by:
         return owner
+
+    def shift(knot: Custom, depth: int, inside: int) -> Custom:
+        return knot.at(depth + by) if depth >= inside else knot
+
+    made = _changed_prim(owner, shift, 0)
+    assert isinstance(made, CustomJvp | CustomVjp)
+    return made
+
+
+def _changed(jaxpr: Jaxpr, change: Change, inside: int) -> Jaxpr:
+    if not has_knots(jaxpr):
+        return jaxpr
+    eqns = [eqn._replace(prim=_changed_prim(eqn.prim, change, inside)) for eqn in jaxpr.eqns]
+    return jaxpr.replace(eqns=eqns)
+
+
+def _changed_prim(prim: Primitive, change: Change, inside: int) -> Primitive:
+    if isinstance(prim, CustomJvp | CustomVjp):
+        if prim.depth is not None:
+            return change(prim, prim.depth, inside)
+        call, *rules = prim.subjaxprs()
+        made = [_changed(rule, change, inside + 1) for rule in rules]
+        return prim.with_subjaxprs([_changed(call, change, inside), *made])
     held = prim.subjaxprs()
-    if mine or not any(map(has_knots, held)):
+    if not any(map(has_knots, held)):
         return prim
-    return prim.with_subjaxprs([tied(jaxpr, owner) for jaxpr in held])
-
-
-def _is_call_of(prim: Primitive, owner: Custom) -> bool:
-    if not isinstance(prim, CustomJvp | CustomVjp) or type(prim) is not type(owner):
-        return False
-    return prim.label == owner.label and prim.call.in_types == owner.call.in_types
+    return prim.with_subjaxprs([_changed(jaxpr, change, inside) for jaxpr in held])
 
 
 def is_tight(owner: Custom) -> bool:
-    """Whether the knots of this label in the rules of ``owner`` are calls of it."""
-    return all(_all_of(rule, owner) for rule in owner.subjaxprs()[1:])
+    """Whether the knots in the rules of ``owner`` that are calls of it have its types."""
+    if owner.depth is not None:
+        return True
+    fits = True
 
+    def look(knot: Custom, depth: int, inside: int) -> Custom:
+        nonlocal fits
+        fits = fits and (depth != inside or knot.call.in_types == owner.call.in_types)
+        return knot
 
-def _all_of(rule: Jaxpr, owner: Custom) -> bool:
-    for eqn in rule.eqns:
-        prim = eqn.prim
-        mine = _is_call_of(prim, owner)
-        if is_knot(prim):
-            if not mine and getattr(prim, "label", None) == owner.label:
-                return False
-        elif not mine and not all(_all_of(held, owner) for held in prim.subjaxprs()):
-            return False
-    return True
+    for rule in owner.subjaxprs()[1:]:
+        _changed(rule, look, 0)
+    return fits
 
 
 def untied(prim: Custom) -> TransformError:
