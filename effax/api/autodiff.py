@@ -323,26 +323,44 @@ class LinearMap:
         self._in_tree = call.args.treedef.children()[0]
         self._in_types = [x.type for x in call.args.leaves]
         self._in_names = call.args.names
-        self._out_tree = call.flat.out_tree
-        self._out_types = call.flat.jaxpr.out_types
+        self._out_tree = call.main
+        n = call.main.num_leaves
+        self._out_types = call.flat.jaxpr.out_types[:n]
+        self._out_tangents = res.out_tangents[:n]
+        self._linear = only_outs(res, n)
 
     @property
     def jaxpr(self) -> Jaxpr:
         """The linear program: residuals, then tangents, to tangents of results."""
-        return self._res.linear
+        return self._linear
 
     def __call__(self, *tangents: Any) -> Any:
         """Push tangents forward. Raises IllTyped where they do not fit the arguments."""
         dots = checked_tangents(tangents, self._in_tree, self._in_types, self._in_names)
         given = [d for d, m in zip(dots, self._res.in_tangents, strict=True) if m]
-        results = run(self._res.linear, [*self._res.values, *given])
-        outs = _with_zeros(results, self._res.out_tangents, self._out_types)
+        results = run(self._linear, [*self._res.values, *given])
+        outs = _with_zeros(results, self._out_tangents, self._out_types)
         return tree.unflatten(self._out_tree, outs)
 
 
-def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, LinearMap]:
-    """Run ``fun`` once; gives its result and its derivative there, a linear function."""
-    call = traced_call(fun, primals, {}, "linearize")
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Run ``fun`` once; gives its result and its derivative there, a linear function.
+
+    Args:
+        fun: a function of trees of arrays and references.
+        primals: its arguments.
+        has_aux: whether ``fun`` gives a pair, whose second part is not differentiated.
+
+    Returns:
+        ``(result, LinearMap)``, with the second part of the pair last where ``has_aux``.
+
+    Raises:
+        IllTyped: an argument is no array, or the result no pair where ``has_aux``.
+        TransformError: a primitive has no rule.
+    """
+    call = traced_call(fun, primals, {}, "linearize", has_aux)
     mask = [is_inexact(x.type) for x in call.args.leaves]
     res = linearized(call, mask)
-    return tree.unflatten(call.flat.out_tree, res.outs), LinearMap(res, call)
+    out = tree.unflatten(call.main, res.outs[: call.main.num_leaves])
+    push = LinearMap(res, call)
+    return (out, push, call.unflatten_aux(res.outs)) if has_aux else (out, push)

@@ -9,7 +9,6 @@ from typing import Any, ParamSpec, cast
 from effax import operators as ops
 from effax import tree
 from effax.api.autodiff import leaf_args, linearize
-from effax.api.auxiliary import WithAux
 from effax.api.batching import vmap
 from effax.api.derivatives import check_differentiable, check_real
 from effax.api.vjp import vjp
@@ -127,20 +126,17 @@ def jacfwd(
         nums = argument_positions(argnums, len(args), "jacfwd")
         leaves, treedef = _inputs(fun, args, nums, "jacfwd", holomorphic)
         partial = _partial(fun, args, dict(kwargs), nums)
-        aux = WithAux(partial, "jacfwd") if has_aux else None
-        out, push = linearize(aux or partial, *tree.unflatten(treedef, leaves))
-        out, rest = out if has_aux else (out, ())
-        n_outs = len(tree.leaves(out))
+        out, push, *aux = linearize(partial, *tree.unflatten(treedef, leaves), has_aux=has_aux)
         _check_outputs(tree.leaves(out), out, "jacfwd", holomorphic)
 
         def columns(*dots: Array) -> list[Array]:
-            return tree.leaves(push(*tree.unflatten(treedef, dots)))[:n_outs]
+            return tree.leaves(push(*tree.unflatten(treedef, dots)))
 
         stacked = vmap(columns, out_axes=-1)(*_basis(leaves))
         rows = [tree.unflatten(treedef, _blocks(s, leaves, s.ndim - 1)) for s in stacked]
         made = [_one_or_all(row, argnums) for row in rows]
         result = tree.unflatten(tree.structure(out), made)
-        return result if aux is None else (result, aux.joined(rest))
+        return (result, aux[0]) if has_aux else result
 
     return jacobian
 

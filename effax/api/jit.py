@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
 from weakref import ref
 
 from returns.io import IOFailure
@@ -13,6 +13,7 @@ from returns.unsafe import unsafe_perform_io
 from effax import tree
 from effax.api.custom_call import knots
 from effax.api.dispatch import Runner, ready, run, runner
+from effax.api.staging import ShapeDtypeStruct, shapes_of, trace_abstractly
 from effax.api.static import StaticArgs, is_stale, watched
 from effax.array import Array, DeviceArray, TracedArray, as_value
 from effax.bind import atom_in, bind
@@ -169,15 +170,26 @@ class JitFunction(Generic[P, R]):
             outs = bind(Jit(flat.jaxpr, self._label), *args)
         return tree.unflatten(flat.out_tree, outs)
 
-    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
-        """Trace and lower for these arguments, without compiling."""
-        call = self._taken_apart(args, dict(kwargs))
-        flat = self._trace(call)
-        return Lowered(flat, call.treedef)
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace and lower for these arguments, or their ``ShapeDtypeStruct``s; compile nothing."""
+        return Lowered(*self._traced_for(args, kwargs))
 
-    def trace(self, *args: P.args, **kwargs: P.kwargs) -> Jaxpr:
-        """The program for these arguments."""
-        return self._trace(self._taken_apart(args, dict(kwargs))).jaxpr
+    def trace(self, *args: Any, **kwargs: Any) -> Jaxpr:
+        """The program for these arguments, or for their ``ShapeDtypeStruct``s."""
+        return self._traced_for(args, kwargs)[0].jaxpr
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The tree of shapes and dtypes for these arguments, or their ``ShapeDtypeStruct``s."""
+        return shapes_of(self._traced_for(args, kwargs)[0])
+
+    def _traced_for(
+        self, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[FlatFunction, PyTreeDef]:
+        if any(isinstance(x, ShapeDtypeStruct) for x in tree.leaves((args, kwargs))):
+            label = f"jit({self._label})"
+            return trace_abstractly(self._fun, args, kwargs, self._static, label)
+        call = self._taken_apart(args, kwargs)
+        return self._trace(call), call.treedef
 
     def clear_cache(self) -> None:
         """Forget what was traced and compiled for this callable."""
@@ -275,6 +287,13 @@ class Compiled:
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         leaves, treedef = tree.flatten((args, kwargs))
+        if any(isinstance(x, TracedArray | TracedRef) for x in leaves):
+            raise IllTyped(
+                "a compiled call is part of no other program",
+                expected="arrays and references",
+                found="traced values",
+                remedy="call the function that it was compiled from",
+            )
         n_consts = len(self._flat.consts)
         if treedef != self._in_tree:
             raise IllTyped(
@@ -295,19 +314,35 @@ class Compiled:
         return run(ready(self._program, self._flat), leaves)
 
 
+@overload
 def jit(
     fun: Callable[P, R],
+    *,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Sequence[str] | None = ...,
+    inline: bool = ...,
+) -> JitFunction[P, R]: ...
+@overload
+def jit(
+    *,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Sequence[str] | None = ...,
+    inline: bool = ...,
+) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
+def jit(
+    fun: Callable[P, R] | None = None,
     *,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     inline: bool = False,
-) -> JitFunction[P, R]:
+) -> JitFunction[P, R] | Callable[[Callable[P, R]], JitFunction[P, R]]:
     """Compile ``fun`` with XLA, once for each structure and types of its arguments.
 
     References that it takes or closes over are updated in place: their addresses stay the same.
 
     Args:
-        fun: a function of trees of arrays and references.
+        fun: a function of trees of arrays and references. Without one, as in
+            ``@jit(static_argnums=1)``, a decorator is given.
         static_argnums: positions of arguments that are compared by value and not traced.
         static_argnames: names of such arguments.
         inline: inside of another trace, put the equations in the place of one call.
@@ -315,5 +350,9 @@ def jit(
     Raises:
         BadArgument: ``fun`` is not callable, or a static argument does not exist.
     """
-    check_callable(fun, "jit")
-    return JitFunction(fun, StaticArgs.of(fun, static_argnums, static_argnames), inline)
+
+    def compiled(fun: Callable[P, R]) -> JitFunction[P, R]:
+        check_callable(fun, "jit")
+        return JitFunction(fun, StaticArgs.of(fun, static_argnums, static_argnames), inline)
+
+    return compiled if fun is None else compiled(fun)

@@ -15,6 +15,7 @@ from effax.ir.syntax import ClosedJaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type
 from effax.ref import Ref
 from effax.tracing import FlatFunction, arg_names, input_type, label_of, like, trace_flat
+from effax.tree import PyTreeDef
 
 P = ParamSpec("P")
 
@@ -59,8 +60,8 @@ def trace_abstractly(
     kwargs: dict[str, object],
     static: StaticArgs,
     label: str,
-) -> tuple[FlatFunction, list[Any]]:
-    """Trace on types alone; gives the function and the dynamic leaves."""
+) -> tuple[FlatFunction, PyTreeDef]:
+    """Trace on types alone; gives the function and the structure of what is not static."""
     call, args, kwargs = static.split(fun, args, kwargs)
     leaves, treedef = tree.flatten((tuple(args), kwargs))
     names = arg_names(call, args, kwargs, len(leaves))
@@ -69,7 +70,7 @@ def trace_abstractly(
         for x, name in zip(leaves, names, strict=True)
     ]
     outers = [x if isinstance(x, Ref) else None for x in leaves]
-    return trace_flat(call, treedef, types, names, label, outers), leaves
+    return trace_flat(call, treedef, types, names, label, outers), treedef
 
 
 def make_jaxpr(
@@ -92,7 +93,7 @@ def make_jaxpr(
         )
         closed = ClosedJaxpr(flat.jaxpr, flat.consts)
         if return_shape:
-            return cast(ClosedJaxpr, (closed, _shapes(flat)))
+            return cast(ClosedJaxpr, (closed, shapes_of(flat)))
         return closed
 
     return traced
@@ -104,10 +105,11 @@ def eval_shape(fun: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> A
     flat, _ = trace_abstractly(
         fun, args, dict(kwargs), StaticArgs((), ()), f"eval_shape of {label_of(fun)}"
     )
-    return _shapes(flat)
+    return shapes_of(flat)
 
 
-def _shapes(flat: FlatFunction) -> Any:
+def shapes_of(flat: FlatFunction) -> Any:
+    """The tree of shapes and dtypes of the results."""
     structs = [
         ShapeDtypeStruct(t.shape, t.dtype, t.weak)
         for t in flat.jaxpr.out_types
