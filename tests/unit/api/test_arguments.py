@@ -166,7 +166,7 @@ def test_indices_of_loops_are_weak_where_the_bounds_are() -> None:
         (jnp.int16(0), 3, "i16[]"),
         (0, jnp.int16(3), "i16[]"),
     ):
-        seen = []
+        seen: list[str] = []
 
         def body(i: Any, c: Any, seen: list[str] = seen) -> Any:
             seen.append(str(i.type))
