@@ -201,6 +201,11 @@ class Trace:
                 return eqn.source
         return None
 
+    def input_name(self, var: Var) -> str:
+        """What the user calls an input; empty for what is no input, or has no name."""
+        named = zip(self.builder.binders, self.names, strict=True)
+        return next((name for v, name in named if v == var), "")
+
     def _origin(self, ref: Atom) -> Source | SavedSource | None:
         """:meth:`definition` of a reference; each equation is looked at once."""
         found, searched = self._origins
@@ -313,8 +318,12 @@ def identity(outer: object) -> int:
 
 
 def shown_ref(ref: object) -> str:
-    """A reference in a message: its type, and the line that made it."""
+    """A reference in a message: what the user calls it, its type, and the line that made it."""
     shown = str(getattr(ref, "type", type(ref).__name__))
+    home, atom = getattr(ref, "trace", None), getattr(ref, "atom", None)
+    name = home.input_name(atom) if isinstance(home, Trace) and isinstance(atom, Var) else ""
+    if name:
+        shown = f"{name}, {shown}"
     where = made_at(ref)
     return shown if where is None else f"{shown}, made at {where}"
 

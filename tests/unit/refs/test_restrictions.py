@@ -419,3 +419,10 @@ def test_what_a_reference_has_and_has_not() -> None:
     assert r in [jax.new_ref(2.0), r]
     assert {r: 1}[r] == 1
     assert f"{r}" == repr(r)
+
+
+def test_a_reference_in_a_message_has_the_name_that_the_user_gave_it() -> None:
+    r = jax.new_ref(7.0)
+    for call in (lambda state: state["w"] + 1, lambda state: jax.freeze(state["w"])):
+        with pytest.raises(RefError, match=r"found: +state\['w'\], Ref\{f32\[\]\}, made at"):
+            jax.jit(call)({"w": r})
