@@ -36,21 +36,17 @@ class RefAttributeError(RefError, AttributeError):
 
 
 def _as_array_error(kind: type[RefError], what: str, ref: Ref) -> RefError:
-    error = kind(what, expected="an array", found=shown_ref(ref), remedy=Rule.REF_AS_ARRAY.remedy)
-    error.rule = Rule.REF_AS_ARRAY.code
-    return error
+    return kind.against(Rule.REF_AS_ARRAY, what, "an array", shown_ref(ref))
 
 
 def consumed_error(ref: Ref, how: str) -> RefError:
     """The error for a reference that is used after its end."""
-    error = RefError(
+    return RefError.against(
+        Rule.USE_AFTER_FREE,
         f"a reference is used after `{how}` consumed it",
-        expected="a reference that was not consumed",
-        found=shown_ref(ref),
-        remedy=Rule.USE_AFTER_FREE.remedy,
+        "a reference that was not consumed",
+        shown_ref(ref),
     )
-    error.rule = Rule.USE_AFTER_FREE.code
-    return error
 
 
 class Ref:
@@ -322,14 +318,9 @@ def eager_ref(memory: np.ndarray) -> EagerRef:
 
 
 def _nested_error(ref: Ref) -> RefError:
-    error = RefError(
-        f"a reference cannot hold {Rule.REF_TO_REF.forbids}",
-        expected="an array",
-        found=shown_ref(ref),
-        remedy=Rule.REF_TO_REF.remedy,
-    )
-    error.rule = Rule.REF_TO_REF.code
-    return error
+    rule = Rule.REF_TO_REF
+    what = f"a reference cannot hold {rule.forbids}"
+    return RefError.against(rule, what, "an array", shown_ref(ref))
 
 
 def new_ref(init: object) -> Ref:
@@ -384,14 +375,12 @@ def _check_own(ref: Ref, what: str) -> None:
     trace = current_trace()
     own = ref.trace is trace and _made_in(ref) if isinstance(ref, TracedRef) else trace is None
     if not own:
-        error = RefError(
+        raise RefError.against(
+            Rule.FOREIGN_FREE,
             f"{what} of a reference outside of the scope that made it",
-            expected="a reference made in the same function",
-            found=shown_ref(ref),
-            remedy=Rule.FOREIGN_FREE.remedy,
+            "a reference made in the same function",
+            shown_ref(ref),
         )
-        error.rule = Rule.FOREIGN_FREE.code
-        raise error
 
 
 def _made_in(ref: TracedRef) -> bool:

@@ -102,14 +102,13 @@ class RefView:
         return f"RefView(shape={self.shape}, of {self.ref!r})"
 
     def _as_array(self, *args: object, **kwargs: object) -> NoReturn:
-        error = RefError(
+        raise RefError.against(
+            Rule.REF_AS_ARRAY,
             "a view of a reference is used as an array",
-            expected="an array",
-            found=shown_ref(self.ref),
-            remedy="read it first: `view[...]`",
+            "an array",
+            shown_ref(self.ref),
+            "read it first: `view[...]`",
         )
-        error.rule = Rule.REF_AS_ARRAY.code
-        raise error
 
     __array__ = __array_ufunc__ = __bool__ = __iter__ = __int__ = __float__ = _as_array
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = _as_array

@@ -242,14 +242,8 @@ def _result_atom(trace: Trace, x: object, index: int, result: object, name: str)
         return x.atom
     if isinstance(x, Ref):
         path = tree.paths(result)[index]
-        error = RefError(
-            f"{trace.label}: {name}{path} is a reference",
-            expected="an array",
-            found=shown_ref(x),
-            remedy=Rule.ESCAPE.remedy,
-        )
-        error.rule = Rule.ESCAPE.code
-        raise error
+        what = f"{trace.label}: {name}{path} is a reference"
+        raise RefError.against(Rule.ESCAPE, what, "an array", shown_ref(x))
     if is_python_scalar(x):
         return literal(x, cast(ArrayType, input_type(x)))
     return atom_in(trace, as_value(x, f"{name}{tree.paths(result)[index]} of {trace.label}"))

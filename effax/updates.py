@@ -5,7 +5,7 @@ from __future__ import annotations
 from effax import operators as ops
 from effax.array import Array, as_value, is_python_scalar, python_kind
 from effax.config import allowed
-from effax.ir.dtypes import DType, family, integer_limits
+from effax.ir.dtypes import DType, family, int_bounds
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape, array_type
 from effax.selection import Selection
@@ -77,13 +77,13 @@ def keeps_kind(array: Array, dtype: DType) -> bool:
         return _RANKS[have] < _RANKS[want]
     if have in ("float", "complex"):
         return True
-    (low, high), (least, greatest) = integer_limits(dtype), integer_limits(array.dtype)
+    (low, high), (least, greatest) = int_bounds(dtype), int_bounds(array.dtype)
     return low <= least and greatest <= high
 
 
 def _check_range(value: bool | int | float | complex, dtype: DType, what: str) -> None:
     if isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
-        low, high = integer_limits(dtype)
+        low, high = int_bounds(dtype)
         if not low <= value <= high:
             raise BadArgument(
                 f"the Python integer {value} does not fit into {what}",

@@ -268,8 +268,11 @@ def promotes_to(weak: DType, dtype: DType) -> bool:
     return promote([(weak, True), (dtype, False)], config.enable_x64)[0] == dtype
 
 
-def check_differentiable(x: Operand, name: str, what: str, allow_int: bool) -> bool:
-    """Whether a leaf has tangents. Raises IllTyped for one that cannot be differentiated."""
+def check_differentiable(x: Operand, name: str, what: str, allow_int: bool | None) -> bool:
+    """Whether a leaf has tangents. Raises IllTyped for one that cannot be differentiated.
+
+    ``allow_int``: whether integers may be, without effect; None: ``what`` has no such option.
+    """
     type_ = x.type
     if isinstance(type_, RefType):
         raise RefError(
@@ -282,11 +285,12 @@ def check_differentiable(x: Operand, name: str, what: str, allow_int: bool) -> b
         return True
     if allow_int:
         return False
+    remedy = "" if allow_int is None else ", or pass allow_int=True"
     raise IllTyped(
         f"{what} with respect to {name}, which is not real-valued",
         expected="a float (or complex, with holomorphic) dtype",
         found=str(type_),
-        remedy=f"convert it to {allowed(float)}, or pass allow_int=True",
+        remedy=f"convert it to {allowed(float)}{remedy}",
     )
 
 

@@ -16,25 +16,38 @@ from effax.array import Array
 from effax.checks import argument_positions, check_callable
 from effax.ir.dtypes import is_inexact_dtype
 from effax.ir.errors import IllTyped
-from effax.tracing import flat_args, like
+from effax.tracing import flat_args, label_of, like
 from effax.tree import PyTreeDef
 
 P = ParamSpec("P")
 
 
-def _partial(
-    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], nums: Sequence[int]
-) -> Callable[..., Any]:
-    """``fun`` as a function of the chosen arguments alone."""
+class _Partial:
+    """``fun`` as a function of the chosen arguments alone, which keep their names."""
 
-    def chosen(*some: Any) -> Any:
-        full = list(args)
-        for n, x in zip(nums, some, strict=True):
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        nums: Sequence[int],
+    ) -> None:
+        self.fun = fun
+        self.args = args
+        self.kwargs = kwargs
+        self.nums = nums
+        self.__name__ = label_of(fun)
+
+    def __call__(self, *some: Any) -> Any:
+        full = list(self.args)
+        for n, x in zip(self.nums, some, strict=True):
             full[n] = x
-        return fun(*full, **kwargs)
+        return self.fun(*full, **self.kwargs)
 
-    chosen.__name__ = getattr(fun, "__name__", type(fun).__name__)
-    return chosen
+    def parameters_left(self, names: Sequence[str], rest: str) -> list[str]:
+        """The names of the chosen arguments."""
+        n = len(names)
+        return [names[i] if i < n else f"{rest}[{i - n}]" for i in self.nums]
 
 
 def _basis(leaves: Sequence[Array]) -> list[Array]:
@@ -71,9 +84,13 @@ def _inputs(
     nums: Sequence[int],
     what: str,
     holomorphic: bool,
-    allow_int: bool = False,
+    real: bool,
+    allow_int: bool | None = None,
 ) -> tuple[list[Array], PyTreeDef]:
-    """The leaves of the chosen arguments, checked, and the structure of the tuple of those."""
+    """The leaves of the chosen arguments, checked, and the structure of the tuple of those.
+
+    They must be complex where ``holomorphic``, and where not, and ``real``, must not be.
+    """
     flat = flat_args(fun, args, {}, lambda t: [i not in nums for i in leaf_args(t, len(args))])
     position = flat.of_operands(leaf_args(flat.treedef, len(args)))
     by_arg: dict[int, list[Array]] = {n: [] for n in nums}
@@ -81,23 +98,25 @@ def _inputs(
         if arg not in by_arg:
             continue
         check_differentiable(x, name, what, allow_int)
-        if holomorphic or what == "jacfwd":
+        if holomorphic or real:
             check_real(x.type, name, what, holomorphic)
         by_arg[arg].append(cast(Array, x))
     return [x for n in nums for x in by_arg[n]], tree.structure(tuple(args[n] for n in nums))
 
 
-def _check_outputs(outs: Sequence[Array], out: object, what: str, holomorphic: bool) -> None:
-    """Raises IllTyped for results that have no Jacobian in this mode."""
+def _check_outputs(
+    outs: Sequence[Array], out: object, what: str, holomorphic: bool, real: bool
+) -> None:
+    """Raises IllTyped for results that have no Jacobian; ``real``: they must be real-valued."""
     for x, path in zip(outs, tree.paths(out), strict=True):
-        if what == "jacrev" and not is_inexact_dtype(x.dtype):
+        if real and not is_inexact_dtype(x.dtype):
             raise IllTyped(
                 f"{what}: the result{path} is not real-valued",
                 expected="a float (or complex, with holomorphic) dtype",
                 found=str(x.type),
                 remedy="convert it, or leave it out with has_aux",
             )
-        if holomorphic or what == "jacrev":
+        if holomorphic or real:
             check_real(x.type, f"the result{path}", what, holomorphic)
 
 
@@ -119,15 +138,26 @@ def jacfwd(
         A function of the same arguments; for each leaf of the result, a tree like the argument
         of arrays of shape ``(*result shape, *argument shape)``.
     """
-    check_callable(fun, "jacfwd")
+    return _forward(fun, argnums, has_aux, holomorphic, "jacfwd")
+
+
+def _forward(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    what: str,
+) -> Callable[P, Any]:
+    """:func:`jacfwd`, called ``what`` in messages."""
+    check_callable(fun, what)
 
     @like(fun)
     def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
-        nums = argument_positions(argnums, len(args), "jacfwd")
-        leaves, treedef = _inputs(fun, args, nums, "jacfwd", holomorphic)
-        partial = _partial(fun, args, dict(kwargs), nums)
+        nums = argument_positions(argnums, len(args), what)
+        leaves, treedef = _inputs(fun, args, nums, what, holomorphic, True)
+        partial = _Partial(fun, args, dict(kwargs), nums)
         out, push, *aux = linearize(partial, *tree.unflatten(treedef, leaves), has_aux=has_aux)
-        _check_outputs(tree.leaves(out), out, "jacfwd", holomorphic)
+        _check_outputs(tree.leaves(out), out, what, holomorphic, False)
 
         def columns(*dots: Array) -> list[Array]:
             return tree.leaves(push(*tree.unflatten(treedef, dots)))
@@ -154,12 +184,12 @@ def jacrev(
     @like(fun)
     def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
         nums = argument_positions(argnums, len(args), "jacrev")
-        _inputs(fun, args, nums, "jacrev", holomorphic, allow_int)
+        _inputs(fun, args, nums, "jacrev", holomorphic, False, allow_int)
         chosen = tuple(args[n] for n in nums)
-        partial = _partial(fun, args, dict(kwargs), nums)
+        partial = _Partial(fun, args, dict(kwargs), nums)
         out, pullback, *aux = vjp(partial, *chosen, has_aux=has_aux)
         outs, out_tree = tree.flatten(out)
-        _check_outputs(outs, out, "jacrev", holomorphic)
+        _check_outputs(outs, out, "jacrev", holomorphic, True)
 
         def pull(*cts: Array) -> tuple[Any, ...]:
             return pullback(tree.unflatten(out_tree, cts))  # type: ignore[no-any-return]  # a VJP gives a tuple
@@ -185,9 +215,5 @@ def hessian(
 ) -> Callable[P, Any]:
     """The matrix of second derivatives: the forward Jacobian of the reverse one."""
     check_callable(fun, "hessian")
-    return jacfwd(
-        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
-        argnums,
-        has_aux=has_aux,
-        holomorphic=holomorphic,
-    )
+    rows = jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
+    return _forward(rows, argnums, has_aux, holomorphic, "hessian")

@@ -138,13 +138,6 @@ def int_bounds(dtype: DType) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-@cache
-def integer_limits(dtype: DType) -> tuple[int, int]:
-    """The least and the greatest value of an integer dtype."""
-    info = cast("np.iinfo[np.int8]", ml_dtypes.iinfo(dtype))  # type: ignore[no-untyped-call]  # ml_dtypes has no types
-    return int(info.min), int(info.max)
-
-
 _LATTICE: Final[dict[str, tuple[str, ...]]] = {
     "bool": ("i*",),
     "i*": ("uint8", "int8"),

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from effax.effects import Rule
 
 
 @dataclass(eq=False)
@@ -64,10 +68,18 @@ class BadArgument(EffaxError, ValueError):
     """An argument of a public function that it cannot take."""
 
 
+@dataclass(eq=False)
 class RefError(IllTyped):
     """A reference is used against the rules; ``rule`` is the code of the rule broken."""
 
-    rule: str = ""
+    rule: str = field(default="", kw_only=True)
+
+    @classmethod
+    def against(
+        cls, rule: Rule, what: str, expected: str, found: str, remedy: str | None = None
+    ) -> Self:
+        """The error for a use against ``rule``, whose remedy it offers unless there is a nearer."""
+        return cls(what, expected, found, remedy or rule.remedy, rule=rule.code)
 
 
 class TransformError(EffaxError):

@@ -58,11 +58,11 @@ class Fault:
 
     def error(self) -> IllTyped:
         """The fault as an error that can be raised."""
-        made = RefError if self.kind.rule is not None else IllTyped
         what = f"{self.message} (in {' / '.join(self.path)})" if self.path else self.message
-        error = made(what, self.expected, self.found, self.remedy)
-        if isinstance(error, RefError):
-            error.rule = self.kind.value
+        error = IllTyped(what, self.expected, self.found, self.remedy)
+        if self.kind.rule is not None:
+            rule = self.kind.value
+            error = RefError(what, self.expected, self.found, self.remedy, rule=rule)
         error.at(self.equation, self.source)
         return error
 

@@ -330,11 +330,7 @@ def shown_ref(ref: object) -> str:
 
 def alias_error(what: str, ref: object) -> RefError:
     """The error for a reference that reaches a program twice."""
-    error = RefError(
-        what, expected="each reference once", found=shown_ref(ref), remedy=Rule.ALIAS.remedy
-    )
-    error.rule = Rule.ALIAS.code
-    return error
+    return RefError.against(Rule.ALIAS, what, "each reference once", shown_ref(ref))
 
 
 def leak_error(tracer: Tracer) -> LeakedTracer:

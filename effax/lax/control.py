@@ -34,14 +34,13 @@ Carry = TypeVar("Carry")
 def _no_refs(carried: Leaves, what: str) -> None:
     for x, name in zip(carried.leaves, carried.names, strict=True):
         if isinstance(x, Ref):
-            error = RefError(
+            raise RefError.against(
+                Rule.ESCAPE,
                 f"{what}: {name} is a reference",
-                expected="an array",
-                found=shown_ref(x),
-                remedy="close over the reference instead of carrying it",
+                "an array",
+                shown_ref(x),
+                "close over the reference instead of carrying it",
             )
-            error.rule = Rule.ESCAPE.code
-            raise error
 
 
 def _call_tree(*parts: PyTreeDef) -> PyTreeDef:

@@ -23,7 +23,7 @@ from effax.config import config
 from effax.ir.dtypes import (
     DType,
     family,
-    integer_limits,
+    int_bounds,
     is_complex,
     is_inexact_dtype,
     promote,
@@ -129,7 +129,7 @@ def _nested(a: list[object], dtype: DTypeLike | None) -> Array:
     if value.dtype.kind in "OUSMm":
         raise IllTyped("an array of things that are no numbers", found=str(value.dtype))
     if value.dtype.kind in "iu" and family(target) in ("int", "uint"):
-        low, high = integer_limits(target)
+        low, high = int_bounds(target)
         if value.size and not low <= value.min() <= value.max() <= high:
             raise BadArgument(
                 "an integer does not fit into the dtype",

@@ -19,7 +19,7 @@ from effax.array import (
 from effax.bind import Operand, bind1
 from effax.config import allowed, config
 from effax.ir.build import lit
-from effax.ir.dtypes import DType, family, integer_limits, is_inexact_dtype, promote
+from effax.ir.dtypes import DType, family, int_bounds, is_inexact_dtype, promote
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.elementwise import ConvertElementType
 from effax.ir.prims.shape import BroadcastInDim, Reshape
@@ -38,7 +38,7 @@ def literal(value: Scalar, type_: ArrayType) -> Lit:
         # Zeros of either sign are equal, and would share one entry of a cache.
         return lit(value, type_)
     if type(value) is int and type_.dtype.kind in "iu":
-        low, high = integer_limits(type_.dtype)
+        low, high = int_bounds(type_.dtype)
         if not low <= value <= high:
             raise BadArgument(
                 f"the Python integer {value} does not fit",
@@ -96,7 +96,7 @@ def _holds(dtype: DType, value: Scalar) -> bool:
     """Whether a constant can be written in a dtype: nothing is cut off or wrapped."""
     match family(dtype):
         case "int" | "uint":
-            low, high = integer_limits(dtype)
+            low, high = int_bounds(dtype)
             return isinstance(value, int) and low <= value <= high
         case "float":
             return not isinstance(value, complex)

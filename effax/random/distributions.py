@@ -10,7 +10,7 @@ import numpy as np
 
 from effax.array import Array, ArrayLike, DTypeLike, as_value
 from effax.config import allowed
-from effax.ir.dtypes import DType, family, integer_limits, is_complex, is_float, real_dtype
+from effax.ir.dtypes import DType, family, int_bounds, is_complex, is_float, real_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape
 from effax.lax import elementwise as el
@@ -123,7 +123,7 @@ def randint(
     if kind.itemsize < 4:
         # In 32 bits, so that narrow integers are no less even.
         work = np.dtype(np.int32)
-        least, greatest = integer_limits(kind)
+        least, greatest = int_bounds(kind)
         low = ar.clip(uf.astype(low, work), least, greatest)
         high = ar.clip(uf.astype(high, work), least, greatest + 1)
     return uf.astype(_randint(parent, low, high, sizes, work), kind)
@@ -133,7 +133,7 @@ def _randint(key: Array, low: Array, high: Array, shape: Shape, dtype: DType) ->
     low, high = (
         x if family(x.dtype) in ("int", "uint") else uf.astype(x, int) for x in (low, high)
     )
-    beyond = uf.greater(high, min(integer_limits(dtype)[1], integer_limits(high.dtype)[1]))
+    beyond = uf.greater(high, min(int_bounds(dtype)[1], int_bounds(high.dtype)[1]))
     low, high = (broadcast_to(_saturated(x, dtype), shape) for x in (low, high))
     unsigned = np.dtype(f"uint{dtype.itemsize * 8}")
     n_bits = _width(dtype)
@@ -152,7 +152,7 @@ def _randint(key: Array, low: Array, high: Array, shape: Shape, dtype: DType) ->
 
 
 def _saturated(x: Array, dtype: DType) -> Array:
-    have, want = integer_limits(x.dtype), integer_limits(dtype)
+    have, want = int_bounds(x.dtype), int_bounds(dtype)
     return uf.astype(ar.clip(x, max(want[0], have[0]), min(want[1], have[1])), dtype)
 
 

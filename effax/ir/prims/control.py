@@ -50,14 +50,8 @@ def check_no_ref_results(prim: Primitive, what: str, body: Jaxpr) -> None:
     """Raises RefError where the program returns a reference."""
     for i, type_ in enumerate(body.out_types):
         if isinstance(type_, RefType):
-            error = RefError(
-                f"{prim.name}: result {i} of {what} is a reference",
-                expected="an array",
-                found=str(type_),
-                remedy=Rule.ESCAPE.remedy,
-            )
-            error.rule = Rule.ESCAPE.code
-            raise error
+            told = f"{prim.name}: result {i} of {what} is a reference"
+            raise RefError.against(Rule.ESCAPE, told, "an array", str(type_))
 
 
 def check_results(prim: Primitive, what: str, body: Jaxpr, wanted: Sequence[Type]) -> None:

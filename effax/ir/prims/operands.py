@@ -52,14 +52,8 @@ def as_array(prim: Primitive, index: int, type_: Type) -> ArrayType:
     """The operand's type, which must be an array's. Raises RefError for a reference."""
     if isinstance(type_, ArrayType):
         return type_
-    error = RefError(
-        f"{prim.name} takes arrays, and operand {index} is a reference",
-        expected="an array",
-        found=str(type_),
-        remedy=Rule.REF_AS_ARRAY.remedy,
-    )
-    error.rule = Rule.REF_AS_ARRAY.code
-    raise error
+    what = f"{prim.name} takes arrays, and operand {index} is a reference"
+    raise RefError.against(Rule.REF_AS_ARRAY, what, "an array", str(type_))
 
 
 def check_count(prim: Primitive, types: Sequence[Type], count: int) -> None:

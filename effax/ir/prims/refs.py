@@ -70,14 +70,9 @@ class NewRef(Primitive):
 
     def typing(self, *ins: Type) -> Typing:
         if any(isinstance(t, RefType) for t in ins):
-            error = RefError(
-                f"{Rule.REF_TO_REF.forbids}",
-                expected="an array",
-                found=", ".join(map(str, ins)),
-                remedy=Rule.REF_TO_REF.remedy,
-            )
-            error.rule = Rule.REF_TO_REF.code
-            raise error
+            found = ", ".join(map(str, ins))
+            rule = Rule.REF_TO_REF
+            raise RefError.against(rule, rule.forbids, "an array", found)
         (x,) = arrays(self, ins, 1)
         return Typing((ref_type(x, self.kind),), ALLOCATES)
 

@@ -103,14 +103,13 @@ class Remat(Primitive):
 
 def impure_error(what: str, found: str) -> RefError:
     """The error for a function with effects, which cannot be computed a second time."""
-    error = RefError(
+    return RefError(
         f"{what} has effects, and computing it again would run them twice",
         expected="a function that only uses references that it makes itself",
         found=found,
         remedy="read what is needed before, and return what is to be written",
+        rule="impure-remat",
     )
-    error.rule = "impure-remat"
-    return error
 
 
 @dataclass(frozen=True, slots=True)
