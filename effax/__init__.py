@@ -15,6 +15,7 @@ from effax.api.custom_vjp import custom_vjp
 from effax.api.jacobian import hessian, jacfwd, jacrev
 from effax.api.jit import jit
 from effax.api.remat import checkpoint, remat
+from effax.api.signature import effects_of, signature_of
 from effax.api.staging import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from effax.api.vjp import VJP, vjp
 from effax.array import Array
@@ -44,6 +45,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "devices",
+    "effects_of",
     "empty_ref",
     "enable_x64",
     "eval_shape",
@@ -66,6 +68,7 @@ __all__ = [
     "random",
     "ref",
     "remat",
+    "signature_of",
     "stop_gradient",
     "tree",
     "typeof",

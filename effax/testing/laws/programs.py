@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import TypeVar
 
 import numpy as np
@@ -13,7 +14,9 @@ from returns.result import Success
 from returns.unsafe import unsafe_perform_io
 
 from effax.ir.check import check
+from effax.ir.diff import diff
 from effax.ir.errors import EffaxError
+from effax.ir.interchange import from_json, to_json
 from effax.ir.parse import parse
 from effax.ir.syntax import Jaxpr, alpha_eq, renumbered
 from effax.ir.types import RefType
@@ -70,11 +73,17 @@ def parse_inverts_print(jaxpr: Jaxpr) -> None:
 
 @law
 def equality_is_structural(jaxpr: Jaxpr) -> None:
-    """A copy is equal and has the same hash; a renumbered program is equal up to names."""
-    copy = pickle.loads(pickle.dumps(jaxpr))
-    assert copy == jaxpr and hash(copy) == hash(jaxpr)
-    assert alpha_eq(copy, jaxpr)
+    """A copy is equal and has the same hash; a renumbered program is equal up to names.
+
+    Copies are made by pickling, by ``copy.deepcopy`` and by way of JSON.
+    """
+    for copy in (pickle.loads(pickle.dumps(jaxpr)), deepcopy(jaxpr), from_json(to_json(jaxpr))):
+        assert copy == jaxpr and hash(copy) == hash(jaxpr)
+        assert copy.effects == jaxpr.effects
+        assert alpha_eq(copy, jaxpr)
+        assert not diff(jaxpr, copy), f"equal programs differ:\n{diff(jaxpr, copy)}"
     assert alpha_eq(renumbered(jaxpr), jaxpr)
+    assert not diff(jaxpr, renumbered(jaxpr))
 
 
 def caches() -> Iterator[Callable[[], None]]:

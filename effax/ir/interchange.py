@@ -1,0 +1,222 @@
+"""Programs as JSON, for tools in other languages; :func:`from_json` reads them back.
+
+::
+
+    {
+        "format": "effax",
+        "version": 1,
+        "programs": [
+            {
+                "binders": [[0, "f32[]"]],
+                "n_consts": 0,
+                "names": ["x"],
+                "eqns": [
+                    {"prim": "sin", "params": {}, "ins": [0], "outs": [[1, "f32[]"]], "effects": []}
+                ],
+                "outs": [1],
+                "effects": [],
+            }
+        ],
+    }
+
+A program is held by its number in ``programs``, each before those that hold it, the whole one
+last; so a program that is held many times is written once. A variable is its number, a literal
+``{"lit": "2.0:f32[]"}``. Parameters that JSON has no form for are in the notation of printed
+programs, ``{"text": "[*,0:2]"}``, with held programs as ``p0``, ``p1``. Effects are told and not
+read: they follow from the primitives.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, NoReturn, cast
+
+from effax.effects import Alloc, Io
+from effax.ir.build import typing_of
+from effax.ir.errors import BadArgument, EffaxError
+from effax.ir.notation import fields_of, lit_text, value_text
+from effax.ir.parse_params import read_value
+from effax.ir.primitive import Primitive
+from effax.ir.registry import Registry, own_primitives
+from effax.ir.scan import LITERAL, Scanner
+from effax.ir.source import SavedSource
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import Type
+
+VERSION: Final = 1
+_HELD: Final = re.compile(r"p(\d+)(?!\w)")
+
+
+def to_json(jaxpr: Jaxpr, indent: int | None = None) -> str:
+    """The program as a JSON text."""
+    programs: dict[Jaxpr, int] = {}
+    written: list[object] = []
+    _write(jaxpr, programs, written)
+    return json.dumps({"format": "effax", "version": VERSION, "programs": written}, indent=indent)
+
+
+def _write(jaxpr: Jaxpr, programs: dict[Jaxpr, int], written: list[object]) -> int:
+    if jaxpr in programs:
+        return programs[jaxpr]
+    eqns: list[object] = []
+    for prim, ins, outs, effects, source in jaxpr.eqns:
+        numbers = [_write(held, programs, written) for held in prim.subjaxprs()]
+        by_program = dict(zip(prim.subjaxprs(), numbers, strict=True))
+        params = {f.name: _param(getattr(prim, f.name), by_program) for f in fields_of(prim)}
+        eqn: dict[str, object] = {
+            "prim": prim.name,
+            "params": params,
+            "ins": list(map(_atom, ins)),
+            "outs": [[v.id, str(v.type)] for v in outs],
+            "effects": [
+                [e.word, e.channel if isinstance(e, Io) else _named(e, ins, outs)] for e in effects
+            ],
+        }
+        if source is not None:
+            eqn["source"] = [source.file, source.line, source.function, list(source.scopes)]
+        eqns.append(eqn)
+    written.append(
+        {
+            "binders": [[v.id, str(v.type)] for v in jaxpr.binders],
+            "n_consts": jaxpr.n_consts,
+            "names": list(jaxpr.names),
+            "eqns": eqns,
+            "outs": list(map(_atom, jaxpr.outs)),
+            "effects": [
+                [e.word, e.channel if isinstance(e, Io) else jaxpr.binders[e.ref].id]
+                for e in jaxpr.effects
+            ],
+        }
+    )
+    programs[jaxpr] = len(written) - 1
+    return programs[jaxpr]
+
+
+def _named(effect: object, ins: Sequence[Atom], outs: Sequence[Var]) -> object:
+    """The number of the variable that an effect is on; of the result for an allocation."""
+    place = cast(int, getattr(effect, "ref"))  # noqa: B009  every kind but Io has one
+    return outs[place].id if isinstance(effect, Alloc) else _atom(ins[place])
+
+
+def _atom(atom: Atom) -> object:
+    return {"lit": lit_text(atom)} if isinstance(atom, Lit) else atom.id
+
+
+def _param(value: object, programs: Mapping[Jaxpr, int]) -> object:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Jaxpr):
+        return {"program": programs[value]}
+    return {"text": value_text(value, lambda held: f"p{programs[held]}")}
+
+
+def from_json(text: str, primitives: Registry | None = None) -> Jaxpr:
+    """The program that :func:`to_json` wrote.
+
+    Args:
+        text: the JSON text.
+        primitives: primitives by name; the library's own by default, ``registry(Mine)`` for more.
+
+    Raises:
+        BadArgument: the text is not of this format, or the program does not type check; it says
+            which part.
+    """
+    known = own_primitives() if primitives is None else primitives
+    programs: list[Jaxpr] = []
+    where = "the text"
+    try:
+        data = json.loads(text)
+        if data["format"] != "effax" or data["version"] != VERSION:
+            _bad("the text is of another format", f"effax, version {VERSION}")
+        for i, entry in enumerate(data["programs"]):
+            where = f"program {i}"
+            programs.append(_Reader(known, programs).program(entry))
+        return programs[-1]
+    except BadArgument:
+        raise
+    except EffaxError as error:
+        raise BadArgument(
+            f"{where}: {error.what}", error.expected, error.found, error.remedy
+        ) from error
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise BadArgument(
+            f"{where} is not as `to_json` writes it", found=f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _bad(what: str, expected: str, found: str | None = None) -> NoReturn:
+    raise BadArgument(what, expected, found)
+
+
+class _Reader:
+    """One program, on those that were read before it."""
+
+    def __init__(self, primitives: Registry, programs: Sequence[Jaxpr]) -> None:
+        self.primitives = primitives
+        self.programs = programs
+        self.scope: dict[int, Var] = {}
+
+    def program(self, entry: Mapping[str, object]) -> Jaxpr:
+        binders = [self.bind(b) for b in cast("list[object]", entry["binders"])]
+        eqns = [self.eqn(e) for e in cast("list[Mapping[str, object]]", entry["eqns"])]
+        outs = [self.atom(a) for a in cast("list[object]", entry["outs"])]
+        names = cast("list[str]", entry["names"])
+        return Jaxpr(binders, eqns, outs, cast(int, entry["n_consts"]), names)
+
+    def bind(self, entry: object) -> Var:
+        number, type_ = cast("tuple[int, str]", entry)
+        if number in self.scope:
+            _bad("a variable is bound twice", "a new number", str(number))
+        v = self.scope[number] = Var(number, _type(type_))
+        return v
+
+    def atom(self, entry: object) -> Atom:
+        if isinstance(entry, int):
+            if entry not in self.scope:
+                _bad("a variable is not in scope", "one that is bound before", str(entry))
+            return self.scope[entry]
+        scan = Scanner(cast("Mapping[str, str]", entry)["lit"])
+        return scan.literal(scan.match(LITERAL, "a literal"))
+
+    def eqn(self, entry: Mapping[str, object]) -> Eqn:
+        name = cast(str, entry["prim"])
+        cls = self.primitives.get(name)
+        if cls is None:
+            _bad("no such primitive", "a primitive of the registry", name)
+        params = {
+            k: self.param(v, cls) for k, v in cast("dict[str, object]", entry["params"]).items()
+        }
+        prim = cls(**params)
+        ins = tuple(self.atom(a) for a in cast("list[object]", entry["ins"]))
+        typing = typing_of(prim, tuple([a.type for a in ins]))
+        outs = tuple(self.bind(b) for b in cast("list[object]", entry["outs"]))
+        if tuple(v.type for v in outs) != typing.outs:
+            shown = ", ".join(map(str, typing.outs))
+            _bad(
+                f"{name} gives results of other types", shown, ", ".join(str(v.type) for v in outs)
+            )
+        source = cast("tuple[str, int, str, list[str]] | None", entry.get("source"))
+        saved = None if source is None else SavedSource(*source[:3], tuple(source[3]))
+        return Eqn(prim, ins, outs, typing.effects, saved)
+
+    def param(self, entry: object, owner: type[Primitive]) -> object:
+        if not isinstance(entry, dict):
+            return entry
+        if "program" in entry:
+            return self.programs[entry["program"]]
+        scan = Scanner(entry["text"])
+
+        def held() -> Jaxpr | None:
+            found = scan.looking(_HELD)
+            if found is None:
+                return None
+            scan.advance(found)
+            return self.programs[int(found.group(1))]
+
+        return read_value(scan, owner, held)
+
+
+def _type(text: str) -> Type:
+    return Scanner(text).type()
