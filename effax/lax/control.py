@@ -266,6 +266,10 @@ def while_loop(
 
     The condition and the body may close over the same references.
 
+    In reverse mode the loop counts its iterations, and goes back over them from checkpoints: there
+    is room for 32 carries, and ``n`` iterations are computed about ``n/2·log2 n`` times more. An
+    effect of the loop on a reference from outside happens once all the same.
+
     Raises:
         IllTyped: the condition does not give a boolean scalar, or the body another carry type.
         RefError: a reference is carried or returned.
@@ -316,8 +320,8 @@ def fori_loop(
 ) -> Carry:
     """``for i in range(lower, upper): val = body_fun(i, val)``.
 
-    With static bounds it is a ``scan``, which can be differentiated in reverse; with traced ones
-    a ``while_loop``.
+    With static bounds it is a ``scan``, with traced ones a ``while_loop``. Both are differentiated
+    in reverse; a ``scan`` keeps what it computes, a ``while_loop`` computes it again.
 
     Raises:
         IllTyped: a bound is no integer scalar, or the bounds have different dtypes; the body gives

@@ -19,6 +19,7 @@ from effax.effects import (
 from effax.ir.build import Builder, typing_of
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
+from effax.ir.prims.control import While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import Type, is_inexact
 from effax.transforms.dce import dce_once
@@ -117,11 +118,21 @@ class Linearity:
 
 def by_rule(book: RuleBook, call: Call) -> SplitOut | None:
     """The halves that the primitive's rule for partial evaluation gives."""
+    if _is_pure_loop(call):
+        return None
     rule = book.of(call.eqn.prim).split
     if isinstance(rule, WholeOnly):
         return None
     known = tuple([kind == FIXED for kind in call.kinds])
     return rule(book, call.eqn.prim, call.types, known, None)
+
+
+def _is_pure_loop(call: Call) -> bool:
+    """Whether it is a ``while`` whose unknown half would be all of it, and need no copies."""
+    prim = call.eqn.prim
+    if not isinstance(prim, While) or prim.cond.effects.changes_state:
+        return False
+    return not fixed_effects(call.eqn, call.kinds).changes_state
 
 
 def by_copy(book: RuleBook, call: Call) -> SplitOut | None:

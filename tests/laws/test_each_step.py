@@ -17,9 +17,7 @@ from effax.testing.growth import step_names
 from effax.testing.strategies import NUMERIC, SMOOTH, linear_programs, programs, seeds
 
 each_step = pytest.mark.parametrize("step", step_names())
-each_linear_step = pytest.mark.parametrize(
-    "step", [name for name in step_names(linear=True) if name != "while"]
-)
+each_linear_step = pytest.mark.parametrize("step", step_names(linear=True))
 
 
 @each_step

@@ -181,12 +181,8 @@ def _scanned(g: Grower) -> tuple[int, list[Var]]:
 
 def loop(g: Grower, grow: Grow) -> None:
     """A while loop of a few trips; its condition may read and change references too."""
-    # A loop whose number of trips is not static has no transpose.
-    consts = [
-        *_references(g, lambda r: not g.is_linear(r)),
-        *_arguments(g, 2, lambda v: not g.is_linear(v)),
-    ]
-    carry = _arguments(g, 2, lambda v: not g.is_linear(v))
+    consts = [*_references(g), *_arguments(g, 2)]
+    carry = _arguments(g, 2)
     types = [*(v.type for v in consts), COUNTER, *(v.type for v in carry)]
     ins: list[Var | None] = [*consts, None, *carry]
     trips = g.choose.pick((2, 3, 4, 3, 1, 0))
@@ -196,11 +192,12 @@ def loop(g: Grower, grow: Grow) -> None:
     _fill(body, grow, 3)
     if read is not None and g.choose.chance(80):
         _increase(body, body.b.binders[read])
-    fed = [_result(body, _array(v), False) for v in carry]
+    flags = [g.is_linear(v) for v in carry]
+    fed = [_result(body, _array(v), flag) for v, flag in zip(carry, flags, strict=True)]
     count = body.one(ew.Add(), count, lit(1, COUNTER))
     prim = While(test, body.finish([count, *fed]), len(consts))
     start: list[Atom] = [*consts, lit(0, COUNTER), *carry]
-    _call(g, prim, start, [False] * (1 + len(carry)))
+    _call(g, prim, start, [False, *flags])
 
 
 def _condition(g: Grower, at: int, trips: int, grow: Grow) -> tuple[Jaxpr, int | None]:
@@ -214,7 +211,7 @@ def _condition(g: Grower, at: int, trips: int, grow: Grow) -> tuple[Jaxpr, int |
     held = [
         i
         for i, v in enumerate(g.b.binders)
-        if v in g.refs and is_float(v.type.dtype) and v.id not in g.sums
+        if v in g.refs and is_float(v.type.dtype) and v.id not in g.sums and not g.is_linear(v)
     ]
     read: int | None = None
     also: Atom | None = None

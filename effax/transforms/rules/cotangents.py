@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from effax.ir.build import Builder
+from effax.ir.prims.refs import NewRef
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import RefType, Type
-from effax.transforms.rulebook import Linear
+from effax.ir.types import RefType, Type, tangent_type
+from effax.transforms.rulebook import Linear, RuleBuilder
 from effax.transforms.rules.common import zeros
 from effax.transforms.spread import Mask
 from effax.transforms.transpose import Transposed
@@ -53,3 +54,46 @@ def instantiated(program: Transposed, given: Mask, types: Sequence[Type]) -> Jax
     own = iter(b.inline_jaxpr(program.jaxpr, b.binders))
     entries = zip(program.nonzero, given, types, strict=True)
     return b.finish([next(own) if has else zeros(b, t) for has, want, t in entries if want])
+
+
+def summed_want(x: Atom | Linear) -> Want:
+    """The want of a constant of a loop, to whose cotangent every iteration adds."""
+    want = want_of(x)
+    return GradRef() if isinstance(want, GradValue) else want
+
+
+def carried_want(x: Linear) -> Want:
+    """The want of what a loop carries."""
+    return GradValue() if x.wanted else DontWant()
+
+
+def n_values(wants: Sequence[Want]) -> int:
+    """How many cotangents are values."""
+    return sum(isinstance(want, GradValue) for want in wants)
+
+
+def among(wants: Sequence[Want], carried: Mask) -> list[bool]:
+    """The entries of ``carried`` for carried values whose cotangent is wanted."""
+    return [has for has, want in zip(carried, wants, strict=False) if isinstance(want, GradValue)]
+
+
+def sum_of(b: RuleBuilder, x: Atom | Linear, want: Want) -> Atom | None:
+    """Where the cotangent of a constant is summed up."""
+    if not isinstance(x, Linear) or isinstance(want, DontWant):
+        return None
+    return b(NewRef(), zeros(b, tangent_type(x.type))) if x.ref is None else x.ref
+
+
+def fixed_of(operands: Sequence[Atom | Linear]) -> list[Atom]:
+    """The operands that are not linear."""
+    return [x for x in operands if not isinstance(x, Linear)]
+
+
+def refs_of(operands: Sequence[Atom | Linear]) -> list[Atom]:
+    """Where the cotangents of linear operands accumulate, where that is a reference."""
+    return [x.ref for x in operands if isinstance(x, Linear) and x.ref is not None]
+
+
+def present(atoms: Sequence[Atom | None]) -> list[Atom]:
+    """Those that are there."""
+    return [x for x in atoms if x is not None]

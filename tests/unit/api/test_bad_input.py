@@ -7,8 +7,8 @@ import pytest
 
 import effax
 import effax.numpy as jnp
-from effax import lax, tree
-from effax.ir.errors import BadArgument, ConcretizationError, IllTyped, TransformError
+from effax import tree
+from effax.ir.errors import BadArgument, ConcretizationError, IllTyped
 from tests.unit.api.refusals import Bad, check, jax, matrix, total, vector
 
 COMPILED: dict[str, Bad] = {
@@ -235,12 +235,6 @@ DIFFERENTIATED: dict[str, Bad] = {
     "a Hessian of a string": Bad(lambda: jax.hessian(total)("a"), IllTyped, "w is not an", "'a'"),
     "a checkpoint of no function": Bad(
         lambda: jax.checkpoint(3), BadArgument, "checkpoint takes", "int: 3"
-    ),
-    "a while loop, in reverse": Bad(
-        lambda: jax.grad(lambda x: lax.while_loop(lambda c: c < 3, lambda c: c * 2, x))(1.0),
-        TransformError,
-        "while loop cannot be differentiated in reverse",
-        "linear value",
     ),
 }
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +22,7 @@ from effax.ir.types import is_inexact
 from effax.testing.laws.reverse import reverse_is_linearize_then_transpose
 from effax.transforms.linearize import linearize
 from effax.transforms.reverse import Reverse, plan_reverse, reverse
-from effax.transforms.rulebook import book_or_default
+from effax.transforms.rulebook import Never, book_or_default
 from effax.transforms.tidy import without_dead
 from effax.transforms.transpose import GradValue, NonLinear, Want, transpose
 from tests.unit.transforms import programs as p
@@ -189,10 +190,13 @@ def test_integers_have_neither_tangents_nor_cotangents() -> None:
 
 
 def test_errors_are_those_of_both_passes() -> None:
-    jaxpr = made(lambda x: lax.while_loop(lambda c: c[0] < 9, lambda c: c * 2, x), x)
-    done = linearize(jaxpr, [True]).unwrap()
+    jaxpr = made(lambda x: -enp.sin(x), x)
+    book = BOOK.extend(ew.Neg, replace(BOOK.of(ew.Neg()), transpose=Never("this is a test")))
+    done = linearize(jaxpr, [True], book=book).unwrap()
     wants: list[Want] = [*[NonLinear()] * len(done.residuals), GradValue()]
-    assert str(reverse(jaxpr, [True]).failure()) == str(transpose(done.linear, wants).failure())
+    alone = transpose(done.linear, wants, book=book).failure()
+    assert "this is a test" in str(alone)
+    assert str(reverse(jaxpr, [True], book=book).failure()) == str(alone)
 
 
 def nested_sizes() -> list[int]:

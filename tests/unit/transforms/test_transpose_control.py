@@ -293,13 +293,13 @@ def test_a_loop_that_reads_a_linear_reference_for_nothing() -> None:
         check(program([REF, I32, F32], body), wants)
 
 
-def test_a_loop_is_refused_with_the_remedy() -> None:
-    cond = program([F32, F32], lambda b, c, y: [b(ew.Lt(), c, c)])
+def test_a_loop_whose_condition_is_linear_is_refused() -> None:
+    cond = program([F32, F32], lambda b, c, y: [b(ew.Lt(), y, c)])
     body = program([F32, F32], lambda b, c, y: [b(ew.Mul(), y, c)])
     jaxpr = program([F32, F32], lambda b, *a: b.emit(While(cond, body, 1), a))
     error = transpose(jaxpr, (N, V)).failure()
     assert isinstance(error, NotApplicable)
-    assert "fori_loop" in str(error)
+    assert "how often" in str(error)
     assert "while" in str(error.equation)
 
 
@@ -483,9 +483,6 @@ def test_reverse_mode(name: str, variant: int) -> None:
             wants.append((T, R, D)[variant % 3])
         elif is_inexact(type_):
             wants.append((V, R, D)[rng.integers(2 if variant < 3 else 3)])
-    if name == "whiles" and (V in wants or R in wants):
-        assert isinstance(transpose(lin.linear, wants).failure(), NotApplicable)
-        return
     made = check(lin.linear, wants, seed=variant, fixed=residuals)
     if not {V, R, T} & {*wants}:
         assert not made.jaxpr.eqns

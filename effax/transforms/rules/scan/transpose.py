@@ -14,16 +14,28 @@ from typing import NamedTuple
 from effax.effects import ArgIndex
 from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import Scan
-from effax.ir.prims.refs import Freeze, NewRef
+from effax.ir.prims.refs import Freeze
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import tangent_type
 from effax.transforms.rearrange import rearranged
 from effax.transforms.rulebook import Linear, RuleBuilder
 from effax.transforms.rules.common import zeros
-from effax.transforms.rules.cotangents import instantiated, values_of, want_of
+from effax.transforms.rules.cotangents import (
+    among,
+    carried_want,
+    fixed_of,
+    instantiated,
+    n_values,
+    present,
+    refs_of,
+    sum_of,
+    summed_want,
+    values_of,
+    want_of,
+)
 from effax.transforms.spread import Mask
 from effax.transforms.transpose import Transposed, transpose_jaxpr
-from effax.transforms.wants import DontWant, GradRef, GradValue, Want
+from effax.transforms.wants import DontWant, GradValue, Want
 
 
 class Operands(NamedTuple):
@@ -48,16 +60,16 @@ def scan_transpose(
             remedy="split off what does not depend on the linear inputs (`partial_eval`)",
         )
     operands = Operands(consts, linear_carry, xs, cts[: prim.n_carry], cts[prim.n_carry :])
-    const_wants = list(map(_summed, consts))
-    wants = [*map(_carried, linear_carry), *map(want_of, xs)]
+    const_wants = list(map(summed_want, consts))
+    wants = [*map(carried_want, linear_carry), *map(want_of, xs)]
     carried, inner = _closed(b, prim, [*const_wants, *wants], operands)
     untouched = _untouched(inner, operands)
     if untouched:
         const_wants = [DontWant() if i in untouched else w for i, w in enumerate(const_wants)]
         carried, inner = _closed(b, prim, [*const_wants, *wants], operands)
     # A constant whose cotangent has no reference yet gets one for the time of the loop.
-    sums = [_sum(b, x, want) for x, want in zip(consts, const_wants, strict=True)]
-    given = (*_among(wants, carried), *inner.nonzero[_n_values(wants[: prim.n_carry]) :])
+    sums = [sum_of(b, x, want) for x, want in zip(consts, const_wants, strict=True)]
+    given = (*among(wants, carried), *inner.nonzero[n_values(wants[: prim.n_carry]) :])
     types = [
         tangent_type(t)
         for t, want in zip(prim.jaxpr.in_types, [*const_wants, *wants], strict=True)
@@ -70,24 +82,6 @@ def scan_transpose(
         for x, ref in zip(consts, sums, strict=True)
     ]
     return [*summed, *values_of(wants, given, results)]
-
-
-def _summed(x: Atom | Linear) -> Want:
-    want = want_of(x)
-    return GradRef() if isinstance(want, GradValue) else want
-
-
-def _carried(x: Linear) -> Want:
-    return GradValue() if x.wanted else DontWant()
-
-
-def _n_values(wants: Sequence[Want]) -> int:
-    return sum(isinstance(want, GradValue) for want in wants)
-
-
-def _among(wants: Sequence[Want], carried: Mask) -> list[bool]:
-    """The entries of ``carried`` for carried values whose cotangent is wanted."""
-    return [has for has, want in zip(carried, wants, strict=False) if isinstance(want, GradValue)]
 
 
 def _closed(
@@ -113,16 +107,9 @@ def _closed(
 def _untouched(inner: Transposed, operands: Operands) -> set[int]:
     """The constants to whose cotangent no iteration adds anything."""
     linear = [i for i, x in enumerate(operands.consts) if isinstance(x, Linear) and x.wanted]
-    first = len(_fixed(operands.consts)) + len(_fixed(operands.xs))
+    first = len(fixed_of(operands.consts)) + len(fixed_of(operands.xs))
     touched = inner.jaxpr.effects.refs
     return {i for n, i in enumerate(linear) if ArgIndex(first + n) not in touched}
-
-
-def _sum(b: RuleBuilder, x: Atom | Linear, want: Want) -> Atom | None:
-    """Where the cotangent of a constant is summed up."""
-    if not isinstance(x, Linear) or isinstance(want, DontWant):
-        return None
-    return b(NewRef(), zeros(b, tangent_type(x.type))) if x.ref is None else x.ref
 
 
 def _emit(
@@ -141,7 +128,7 @@ def _emit(
         if has
     ]
     # As the transposed body takes them: what is fixed, references, cotangents.
-    groups = [_fixed(consts), _fixed(xs), _present(sums), _refs(xs), last_cts, _present(y_cts)]
+    groups = [fixed_of(consts), fixed_of(xs), present(sums), refs_of(xs), last_cts, present(y_cts)]
     fixed_consts, fixed_xs, const_refs, x_refs, carry_group, y_group = range(6)
     # As a scan takes them: constants, what is carried, what is scanned.
     order = [fixed_consts, const_refs, carry_group, fixed_xs, x_refs, y_group]
@@ -156,15 +143,3 @@ def _emit(
         prim.unroll,
     )
     return b.emit(made, [x for g in order for x in groups[g]])
-
-
-def _fixed(operands: Sequence[Atom | Linear]) -> list[Atom]:
-    return [x for x in operands if not isinstance(x, Linear)]
-
-
-def _refs(operands: Sequence[Atom | Linear]) -> list[Atom]:
-    return [x.ref for x in operands if isinstance(x, Linear) and x.ref is not None]
-
-
-def _present(atoms: Sequence[Atom | None]) -> list[Atom]:
-    return [x for x in atoms if x is not None]
