@@ -6,6 +6,7 @@ template, and every other equation of that kind costs one formatting of a string
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -68,6 +69,20 @@ class Expansion(Generic[P]):
     jaxpr: Callable[[P, tuple[ArrayType, ...]], Jaxpr]
 
 
+class Lowered(Primitive):
+    """A primitive that brings its own lowering, wherever it is declared."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
+        """Write an application and give its results."""
+
+
+def _own(w: Writer, prim: Primitive, ins: Sequence[Val]) -> Sequence[Val]:
+    return cast(Lowered, prim).lower(w, ins)
+
+
 @dataclass(frozen=True, eq=False)
 class LoweringBook:
     """Lowering rules by primitive; a value that ``lower`` takes as an argument."""
@@ -75,9 +90,11 @@ class LoweringBook:
     rules: PMap[type[Primitive], Rule[Primitive] | Expansion[Primitive]]
 
     def of(self, prim: Primitive) -> Rule[Primitive] | Expansion[Primitive]:
-        """The rule of a primitive. Raises LoweringError where the book has none."""
+        """The rule of a primitive: the book's, else its own. Raises LoweringError for neither."""
         found = self.rules.get(type(prim))
         if found is None:
+            if isinstance(prim, Lowered):
+                return _own
             raise LoweringError(
                 f"the lowering book has no rule for {prim.name}",
                 remedy="extend the book: `book.extend(Prim, rule)`",

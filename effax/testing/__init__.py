@@ -1,6 +1,7 @@
 """Tools for tests of programs and of passes: gradients against differences, laws, generators.
 
 - :func:`check_grads` compares a function's derivatives with differences.
+- :func:`check_primitive` holds a primitive of your own to every law.
 - :mod:`effax.testing.laws` has the laws of the transformations, for programs of your own, for rules
   of your own (another rule book) and for passes of your own.
 - :mod:`effax.testing.strategies` has Hypothesis strategies for random well-typed programs. It needs
@@ -11,5 +12,6 @@ from __future__ import annotations
 
 from effax.testing import laws
 from effax.testing.grads import check_grads
+from effax.testing.primitives import check_primitive
 
-__all__ = ["check_grads", "laws"]
+__all__ = ["check_grads", "check_primitive", "laws"]

@@ -7,9 +7,10 @@ keeps the program as a template, and inlines it everywhere else.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from pyrsistent import PMap, pmap
 
@@ -227,6 +228,16 @@ class Rules(Generic[P]):
     sparse: bool = False
 
 
+class Ruled(Primitive):
+    """A primitive that brings its own rules, wherever it is declared; a book may have others."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def rules(self) -> Rules[Any]:  # of the class of ``self``, which typing cannot say here
+        """How every transformation treats the primitive."""
+
+
 @dataclass(frozen=True, eq=False)
 class RuleBook:
     """Rules by primitive; a value that passes take as an argument."""
@@ -234,12 +245,14 @@ class RuleBook:
     rules: PMap[type[Primitive], Rules[Primitive]]
 
     def of(self, prim: Primitive) -> Rules[Primitive]:
-        """The rules of a primitive. Raises NotApplicable where the book has none."""
+        """The rules of a primitive: the book's, else its own. Raises NotApplicable for neither."""
         found = self.rules.get(type(prim))
         if found is None:
+            if isinstance(prim, Ruled):
+                return cast("Rules[Primitive]", prim.rules())
             raise NotApplicable(
                 f"the rule book has no rules for {prim.name}",
-                remedy="extend the book: `book.extend(Prim, Rules(...))`",
+                remedy="extend the book: `book.extend(Prim, Rules(...))`, or make it a `Ruled`",
             )
         return found
 

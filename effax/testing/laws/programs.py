@@ -16,10 +16,12 @@ from returns.unsafe import unsafe_perform_io
 from effax.ir.check import check
 from effax.ir.diff import diff
 from effax.ir.errors import EffaxError
+from effax.ir.evaluate import evaluate
 from effax.ir.interchange import from_json, to_json
 from effax.ir.parse import parse
+from effax.ir.registry import Registry
 from effax.ir.syntax import Jaxpr, alpha_eq, renumbered
-from effax.ir.types import RefType
+from effax.ir.types import ArrayType, RefType, array_type
 from effax.testing.faults import MUTATIONS, mutated
 from effax.testing.laws.jvp import differentiated
 from effax.testing.laws.partial_eval import known_inputs
@@ -27,7 +29,7 @@ from effax.testing.laws.simplify import used_results
 from effax.testing.laws.vmap import random_batch
 from effax.testing.passes import Passes
 from effax.testing.report import law
-from effax.testing.values import Outcome, check_outcomes, random_inputs, run
+from effax.testing.values import Outcome, check_outcomes, contents_of, random_inputs, run
 
 T = TypeVar("T")
 
@@ -62,10 +64,28 @@ def check_rejects(jaxpr: Jaxpr, seed: int = 0) -> None:
 
 
 @law
-def parse_inverts_print(jaxpr: Jaxpr) -> None:
+def evaluation_fits_the_types(jaxpr: Jaxpr, seed: int = 0) -> None:
+    """evaluate(f)(x) has the types of f, changes no array, and gives the same for the same."""
+    inputs = random_inputs(jaxpr.in_types, seed)
+    runs: list[Outcome] = []
+    for _ in range(2):
+        held = [np.array(x) for x in inputs]
+        for x, type_ in zip(held, jaxpr.in_types, strict=True):
+            # Writing to an array raises.
+            x.flags.writeable = isinstance(type_, RefType)
+        outs = [np.array(x) for x in evaluate(jaxpr, held)]
+        runs.append(Outcome(outs, contents_of(jaxpr.in_types, held)))
+    for i, (x, type_) in enumerate(zip(runs[0].outs, jaxpr.out_types, strict=True)):
+        found = array_type(x.shape, x.dtype, type_.weak if isinstance(type_, ArrayType) else False)
+        assert found == type_, f"result {i} is {found}, and typed {type_}"
+    check_outcomes(*runs)
+
+
+@law
+def parse_inverts_print(jaxpr: Jaxpr, primitives: Registry | None = None) -> None:
     """parse(str(f)) = f, effects included; str(parse(str(f))) = str(f)."""
     numbered = renumbered(jaxpr)
-    again = parse(str(numbered))
+    again = parse(str(numbered), primitives)
     assert again == numbered, f"parsed, the program is another one:\n{again}"
     assert again.effects == numbered.effects, f"parsed, it has effects {again.effects}"
     assert str(again) == str(numbered), f"printed again, it is another text:\n{again}"

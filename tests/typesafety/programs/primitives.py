@@ -1,8 +1,11 @@
 """A primitive that lacks a part, and a rule record that lacks a rule, are type errors."""
 
 from collections.abc import Sequence
+from typing import Any
 
+from effax import Array
 from effax.effects import Accum, ArgIndex, Read, Row, VarId
+from effax.extend import ArrayPrimitive, Val, Writer, program
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.syntax import Atom
 from effax.ir.types import Type
@@ -58,3 +61,48 @@ Rules(not_a_rule, nothing, nothing, WholeOnly(), nothing)  # E: arg-type
 of_arguments: Row[ArgIndex] = Row([Read(ArgIndex(0))])
 of_variables: Row[VarId] = Row([Accum(VarId(0))])
 of_arguments.join(of_variables)  # E: arg-type
+
+
+class Doubled(ArrayPrimitive):
+    """A primitive declared outside of the library that forgets how it is batched."""
+
+    name = "doubled"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing(ins)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return [x + x for x in ins]
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[Sequence[Array], Sequence[Array | None]]:
+        return self.bind(*primals), self.bind(*tangents)
+
+    def transpose(self, ins: Sequence[Any], cts: Sequence[Array | None]) -> Sequence[Array | None]:
+        return cts
+
+    def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
+        return program(w, lambda x: x + x, ins, self.name)
+
+
+Doubled()  # E: abstract
+
+
+class Whole(Doubled):
+    """It has them all."""
+
+    def batch(
+        self, ins: Sequence[Any], batched: Sequence[bool], size: int
+    ) -> tuple[Sequence[Array], Sequence[bool]]:
+        return self.bind(*ins), batched
+
+
+Whole().bind(1.0)
+
+
+class Wrong(Whole):
+    """Its rule has another signature."""
+
+    def jvp(self, primals: Sequence[Any]) -> Sequence[Array]:  # E: override
+        return self.bind(*primals)

@@ -1,0 +1,107 @@
+"""The bases of primitives that users declare: every rule is an abstract method."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+from effax.array import Array, as_value
+from effax.bind import Operand, bind
+from effax.extend import rules
+from effax.extend.rules import Linear
+from effax.lowering.writer import Lowered
+from effax.ref import Ref
+from effax.transforms.rulebook import Ruled, Rules, WholeOnly
+from effax.transforms.rules.common import no_refs
+
+Handle = Any  # an Array, or a Ref where the primitive takes one: its author knows which it is
+
+
+class ArrayPrimitive(Ruled, Lowered):
+    """A primitive on arrays. Subclasses are frozen dataclasses with ``slots=True``.
+
+    ``typing`` and ``evaluate`` are those of every primitive; ``lower`` writes StableHLO, or calls
+    a program (:func:`effax.extend.program`). The others get traced arrays, and are traced once for
+    a primitive, the types of its arguments, and which of these have tangents or a batch axis. A
+    rule that does not apply raises ``NotApplicable`` with the reason.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def jvp(
+        self, primals: Sequence[Handle], tangents: Sequence[Handle | None]
+    ) -> tuple[Sequence[Array], Sequence[Array | None]]:
+        """Results and their tangents. A tangent that is None is zero; one at least is not."""
+
+    @abstractmethod
+    def transpose(
+        self, ins: Sequence[Handle | Linear], cts: Sequence[Array | None]
+    ) -> Sequence[Array | None]:
+        """A cotangent for each argument, from those of the results (None: zero).
+
+        None for an argument that is not :class:`Linear`, for a zero, and for what was added to
+        its reference.
+        """
+
+    @abstractmethod
+    def batch(
+        self, ins: Sequence[Handle], batched: Sequence[bool], size: int
+    ) -> tuple[Sequence[Array], Sequence[bool]]:
+        """Results, and which have a batch axis, for arguments that may lead with one."""
+
+    def rules(self) -> Rules[Any]:
+        """The rules that passes run: these methods, traced."""
+        return _OF_ARRAYS
+
+    def bind(self, *args: object) -> list[Array]:
+        """Apply the primitive: evaluated now, or into the program that is traced.
+
+        Raises:
+            IllTyped: the arguments do not fit, by ``typing``; or one is no array.
+        """
+        operands: list[Operand] = [
+            x if isinstance(x, Array | Ref) else as_value(x, f"argument {i} of {self.name}")
+            for i, x in enumerate(args)
+        ]
+        return cast("list[Array]", bind(self, *operands))
+
+
+class RefPrimitive(ArrayPrimitive):
+    """A primitive that takes references too, and makes none.
+
+    It says how it runs on contents in the place of references.
+    Its effects are what ``typing`` says. In ``jvp`` the tangent of a reference is a reference.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def discharge(
+        self, ins: Sequence[Array], is_ref: Sequence[bool]
+    ) -> tuple[Sequence[Array], Sequence[Array | None]]:
+        """Results, and the new contents of each argument that is a reference (None: unchanged).
+
+        ``ins`` has the contents of a reference where ``is_ref`` is true.
+        """
+
+    def rules(self) -> Rules[Any]:
+        """The rules that passes run: these methods, traced."""
+        return _OF_REFS
+
+
+_OF_ARRAYS: Final[Rules[ArrayPrimitive]] = Rules(
+    jvp=rules.jvp,
+    transpose=rules.transpose,
+    batch=rules.batch,
+    split=WholeOnly(),
+    discharge=no_refs,
+)
+_OF_REFS: Final[Rules[RefPrimitive]] = Rules(
+    jvp=rules.jvp,
+    transpose=rules.transpose,
+    batch=rules.batch,
+    split=WholeOnly(),
+    discharge=rules.discharge,
+)

@@ -1,0 +1,289 @@
+"""Rules that users write with ``effax.numpy``, as rules of the passes: traced, checked, inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from effax.array import Array, DeviceArray, as_value
+from effax.bind import atom_in, handle
+from effax.ir.build import Builder
+from effax.ir.errors import IllTyped, LoweringError, NotApplicable
+from effax.ir.prims.convert import ConvertElementType
+from effax.ir.syntax import Atom, Jaxpr, Lit
+from effax.ir.trace import Trace, tracing
+from effax.ir.types import ArrayType, RefType, Shape, Type, ref_type, tangent_type
+from effax.lowering.program import without_refs
+from effax.lowering.writer import Val, Writer
+from effax.ref import Ref
+from effax.transforms.rulebook import (
+    BatchBuilder,
+    BatchOut,
+    DischargeOut,
+    JvpOut,
+    RuleBuilder,
+)
+from effax.transforms.rulebook import Linear as LinearAtom
+
+if TYPE_CHECKING:
+    from effax.extend.primitive import ArrayPrimitive, RefPrimitive
+
+Handles = Sequence[Any]
+"""Traced arrays and references."""
+
+
+class Linear(NamedTuple):
+    """An argument in which an application is linear, while it is transposed.
+
+    Attributes:
+        type: its type.
+        ref: where its cotangent accumulates, if that is a reference: ``ref[...] += ct`` in place
+            of giving it. For an argument that is a reference it always is one.
+        wanted: whether anybody looks at the cotangent.
+    """
+
+    type: Type
+    ref: Ref | None
+    wanted: bool = True
+
+
+def jvp(
+    b: RuleBuilder,
+    prim: ArrayPrimitive,
+    primals: Sequence[Atom],
+    tangents: Sequence[Atom | None],
+) -> JvpOut:
+    """``prim.jvp``, with results of the types that the primitive has."""
+    types = prim.typing(*[a.type for a in primals]).outs
+    moved = [t for t in tangents if t is not None]
+    n = len(primals)
+
+    def rule(*held: Any) -> Handles:
+        rest = iter(held[n:])
+        outs, dots = prim.jvp(held[:n], [None if t is None else next(rest) for t in tangents])
+        _check_count(prim, "jvp", "results", len(types), outs)
+        _check_count(prim, "jvp", "tangents", len(types), dots)
+        return [*outs, *dots]
+
+    made = _inlined(b, rule, [*primals, *moved], f"the jvp rule of {prim.name}")
+    outs = [_fitted(b, prim, "jvp", "result", x, t) for x, t in zip(made, types, strict=False)]
+    dots = [
+        None if x is None else _fitted(b, prim, "jvp", "tangent", x, tangent_type(t))
+        for x, t in zip(made[len(types) :], types, strict=True)
+    ]
+    return JvpOut(outs, dots)
+
+
+def transpose(
+    b: RuleBuilder,
+    prim: ArrayPrimitive,
+    ins: Sequence[Atom | LinearAtom],
+    cts: Sequence[Atom | None],
+) -> Sequence[Atom | None]:
+    """``prim.transpose``, with cotangents of the types of the arguments."""
+    atoms: list[Atom] = []
+
+    def place(atom: Atom | None) -> int | None:
+        if atom is None:
+            return None
+        atoms.append(atom)
+        return len(atoms) - 1
+
+    args = [place(x.ref if isinstance(x, LinearAtom) else x) for x in ins]
+    given = [place(ct) for ct in cts]
+
+    def rule(*held: Any) -> Handles:
+        def at(i: int | None) -> Any:
+            return None if i is None else held[i]
+
+        found = prim.transpose(
+            [
+                Linear(x.type, at(i), x.wanted) if isinstance(x, LinearAtom) else at(i)
+                for x, i in zip(ins, args, strict=True)
+            ],
+            [at(i) for i in given],
+        )
+        _check_count(prim, "transpose", "cotangents", len(ins), found)
+        return found
+
+    made = _inlined(b, rule, atoms, f"the transpose rule of {prim.name}")
+    return [
+        None
+        if out is None or not isinstance(x, LinearAtom)
+        else _fitted(b, prim, "transpose", "cotangent", out, tangent_type(_cell(x.type)))
+        for out, x in zip(made, ins, strict=True)
+    ]
+
+
+def batch(
+    b: BatchBuilder,
+    prim: ArrayPrimitive,
+    ins: Sequence[Atom],
+    batched: Sequence[bool],
+    size: int,
+) -> BatchOut:
+    """``prim.batch``; with effects, for all lanes only, and each with references of its own."""
+    typing = prim.typing(*[_lane(a.type, flag) for a, flag in zip(ins, batched, strict=True)])
+    types = typing.outs
+    if typing.effects.effects and (b.active is not None or b.shared):
+        raise NotApplicable(
+            f"{prim.name} cannot be batched here: lanes share a reference, or not all of them run",
+            expected="a batch in which every lane runs, on references of its own",
+        )
+    flags: list[bool] = []
+
+    def rule(*held: Any) -> Handles:
+        outs, axes = prim.batch(held, tuple(batched), size)
+        _check_count(prim, "batch", "results", len(types), outs)
+        _check_count(prim, "batch", "flags", len(types), axes)
+        flags[:] = map(bool, axes)
+        return outs
+
+    made = _inlined(b, rule, ins, f"the batching rule of {prim.name}")
+    outs = [
+        _fitted(b, prim, "batch", "result", x, _reshaped(t, (size, *t.shape)) if flag else t)
+        for x, t, flag in zip(made, types, flags, strict=True)
+    ]
+    return BatchOut(outs, flags)
+
+
+def discharge(
+    b: RuleBuilder, prim: RefPrimitive, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    """``prim.discharge``, with results and contents of the types that they have."""
+    n = len(ins)
+
+    def rule(*held: Any) -> Handles:
+        outs, contents = prim.discharge(held, tuple(is_ref))
+        _check_count(prim, "discharge", "contents", n, contents)
+        return [*contents, *outs]
+
+    made = _inlined(b, rule, ins, f"the discharge rule of {prim.name}")
+    contents = [
+        None if x is None else _fitted(b, prim, "discharge", "content", x, a.type)
+        for x, a in zip(made, ins, strict=False)
+    ]
+    outs = [x for x in made[n:] if x is not None]
+    return DischargeOut(outs, contents)
+
+
+def program(w: Writer, fun: Callable[..., object], ins: Sequence[Val], name: str) -> Sequence[Val]:
+    """Lower an application as a call of what ``fun`` is on traced arrays.
+
+    Args:
+        w: the writer that ``lower`` was given.
+        fun: gets an array for each of ``ins``, and gives an array or a sequence of arrays. It may
+            use references of its own.
+        ins: the operands.
+        name: what the function is called in the module.
+
+    Raises:
+        LoweringError: ``fun`` closes over an array, or gives None.
+    """
+
+    def rule(*held: Any) -> Handles:
+        outs = fun(*held)
+        return [outs] if isinstance(outs, Array) else cast(Handles, outs)
+
+    jaxpr, missing = traced(rule, [v.type for v in ins], name)
+    if any(missing):
+        raise LoweringError(f"{name} is lowered by a program that gives None for a result")
+    return w.call(without_refs(jaxpr).jaxpr, ins, name)
+
+
+def traced(
+    rule: Callable[..., Handles], types: Sequence[Type], label: str
+) -> tuple[Jaxpr, list[bool]]:
+    """The program of a rule, and which of its results are None and left out of the program.
+
+    A scalar that the rule closes over becomes a literal. Raises IllTyped for a larger array.
+    """
+    trace = Trace(handle, label, None)
+    with tracing(trace):
+        held = [trace.bind(t, None, f"argument {i}") for i, t in enumerate(types)]
+        found = list(rule(*held))
+        outs = [
+            atom_in(trace, x if isinstance(x, Array | Ref) else as_value(x, f"result of {label}"))
+            for x in found
+            if x is not None
+        ]
+    jaxpr, consts = trace.finish(outs)
+    return _with_literals(jaxpr, consts, label), [x is None for x in found]
+
+
+def _with_literals(jaxpr: Jaxpr, consts: Sequence[object], label: str) -> Jaxpr:
+    if not consts:
+        return jaxpr
+    n = len(consts)
+    b = Builder(jaxpr.in_types[n:])
+    outs = b.inline_jaxpr(jaxpr, [*[_literal(c, label) for c in consts], *b.binders])
+    return b.finish(outs)
+
+
+def _literal(const: object, label: str) -> Lit:
+    if isinstance(const, DeviceArray) and not const.type.shape:
+        return Lit(const.numpy().item(), const.type)
+    shown = str(const.type) if isinstance(const, Array | Ref) else type(const).__name__
+    raise IllTyped(
+        f"{label} closes over an array or a reference",
+        expected="a rule of its arguments, of the primitive's fields and of scalars",
+        found=shown,
+        remedy="make it an argument of the primitive, or compute it in the rule (`iota`, `full`)",
+    )
+
+
+def _inlined(
+    b: RuleBuilder, rule: Callable[..., Handles], atoms: Sequence[Atom], label: str
+) -> list[Atom | None]:
+    """The rule's program, put into the builder on these arguments."""
+    jaxpr, missing = traced(rule, [a.type for a in atoms], label)
+    made = iter(b.inline_jaxpr(jaxpr, atoms))
+    return [None if none else next(made) for none in missing]
+
+
+def _cell(type_: Type) -> ArrayType:
+    return type_.inner if isinstance(type_, RefType) else type_
+
+
+def _lane(type_: Type, batched: bool) -> Type:
+    return _reshaped(type_, type_.shape[1:]) if batched else type_
+
+
+def _reshaped(type_: Type, shape: Shape) -> Type:
+    if isinstance(type_, RefType):
+        return ref_type(type_.inner.update(shape=shape), type_.kind)
+    return type_.update(shape=shape)
+
+
+def _fitted(
+    b: RuleBuilder, prim: ArrayPrimitive, rule: str, what: str, atom: Atom | None, type_: Type
+) -> Atom:
+    """What a rule gave, as weak as the primitive says. Raises IllTyped for another type."""
+    found = None if atom is None else atom.type
+    if found == type_ and atom is not None:
+        return atom
+    if (
+        atom is None
+        or not isinstance(found, ArrayType)
+        or not isinstance(type_, ArrayType)
+        or found.strong() != type_.strong()
+    ):
+        raise IllTyped(
+            f"the {rule} rule of {prim.name} gives a {what} of another type",
+            expected=str(type_),
+            found="None" if found is None else str(found),
+        )
+    if isinstance(atom, Lit):
+        return Lit(atom.value, type_)
+    return b(ConvertElementType(type_.dtype, type_.weak), atom)
+
+
+def _check_count(
+    prim: ArrayPrimitive, rule: str, what: str, expected: int, found: Sequence[object]
+) -> None:
+    if len(found) != expected:
+        raise IllTyped(
+            f"the {rule} rule of {prim.name} gives another number of {what}",
+            expected=str(expected),
+            found=str(len(found)),
+        )

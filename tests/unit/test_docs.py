@@ -1,0 +1,66 @@
+"""The pages of docs/: their examples, run from top to bottom, print what their comments say."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+from math import isclose
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "docs"
+# The programs of that page are shown for two libraries, and have a test of their own.
+OTHERS = {"differences.md"}
+
+
+def code_of(page: Path) -> str:
+    """The examples of a page, as one program."""
+    return "\n".join(re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL))
+
+
+PAGES = [p for p in sorted(FOLDER.glob("*.md")) if p.name not in OTHERS and code_of(p)]
+
+
+def words(text: str) -> list[str]:
+    """Words and brackets, so that neither spaces nor line breaks matter."""
+    return re.sub(r"([\[\](){},;])", r" \1 ", text).split()
+
+
+def same(found: str, wanted: str) -> bool:
+    """Whether two words are equal, or numbers that differ in the last places."""
+    try:
+        return isclose(float(found), float(wanted), rel_tol=1e-4)
+    except ValueError:
+        return found == wanted
+
+
+def test_there_are_pages() -> None:
+    assert {"refs.md", "primitives.md"} <= {p.name for p in PAGES}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_examples_print_what_they_say(page: Path) -> None:
+    code = code_of(page)
+    name = f"docs_{page.stem}"
+    # Dataclasses look their module up.
+    module = sys.modules[name] = ModuleType(name)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, str(page), "exec"), module.__dict__)
+    found = words(out.getvalue())
+    promised = re.findall(r"^( *)print\(.*\)  # (.*)$", code, re.MULTILINE)
+    assert promised
+    for indent, text in promised:
+        # What is printed in a loop is printed as often as the loop says.
+        times = 2 if indent and "GradRef" in text else 1
+        for _ in range(times):
+            wanted = words(text)
+            shown = found[: len(wanted)]
+            assert len(shown) == len(wanted), text
+            assert all(map(same, shown, wanted)), (shown, text)
+            found = found[len(wanted) :]
+    assert not found
