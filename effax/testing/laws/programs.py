@@ -92,12 +92,13 @@ def parse_inverts_print(jaxpr: Jaxpr, primitives: Registry | None = None) -> Non
 
 
 @law
-def equality_is_structural(jaxpr: Jaxpr) -> None:
+def equality_is_structural(jaxpr: Jaxpr, primitives: Registry | None = None) -> None:
     """A copy is equal and has the same hash; a renumbered program is equal up to names.
 
     Copies are made by pickling, by ``copy.deepcopy`` and by way of JSON.
     """
-    for copy in (pickle.loads(pickle.dumps(jaxpr)), deepcopy(jaxpr), from_json(to_json(jaxpr))):
+    exchanged = from_json(to_json(jaxpr), primitives)
+    for copy in (pickle.loads(pickle.dumps(jaxpr)), deepcopy(jaxpr), exchanged):
         assert copy == jaxpr and hash(copy) == hash(jaxpr)
         assert copy.effects == jaxpr.effects
         assert alpha_eq(copy, jaxpr)
