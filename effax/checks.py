@@ -64,3 +64,27 @@ def argument_positions(argnums: object, n_args: int, what: str) -> tuple[int, ..
                 remedy="pass the argument by position",
             )
     return tuple(n % n_args for n in nums)
+
+
+def axis_name_of(x: object, what: str) -> str:
+    """The name of an axis. Raises BadArgument for what is no string, or an empty one."""
+    if isinstance(x, str) and x:
+        return x
+    raise BadArgument(
+        f"{what} must be the name of an axis",
+        expected="a string that is not empty",
+        found=f"{type(x).__name__}: {x!r:.60}",
+    )
+
+
+def axis_names_of(x: object, what: str) -> tuple[str, ...]:
+    """One name of an axis or a sequence of them, as a tuple. Raises BadArgument."""
+    names = x if isinstance(x, tuple | list) else (x,)
+    found = tuple(axis_name_of(name, what) for name in names)
+    if not found or len(set(found)) < len(found):
+        raise BadArgument(
+            f"{what} names no axis, or one twice",
+            expected="at least one name, each once",
+            found=repr(found),
+        )
+    return found

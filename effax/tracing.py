@@ -23,6 +23,7 @@ from effax.array import (
 from effax.bind import Operand, atom_in, handle
 from effax.config import allowed
 from effax.effects import Rule
+from effax.ir.axes import Axes
 from effax.ir.build import Builder
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.syntax import Atom, Jaxpr
@@ -187,6 +188,7 @@ def trace_flat(
     on_values: bool | Sequence[bool] = False,
     result_names: str = "the result",
     fixed: Mapping[int, object] | None = None,
+    binds: Axes = (),
 ) -> FlatFunction:
     """Trace ``fun``, called with a tree of inputs of these types.
 
@@ -201,13 +203,14 @@ def trace_flat(
             inputs or for each.
         result_names: what the result is called in messages.
         fixed: leaves of the structure that are no inputs, by position.
+        binds: the named axes that collectives in the function can use.
 
     Raises:
         RefError: a reference is passed twice, passed and closed over, or returned.
         IllTyped: a result is not an array.
     """
     known = [on_values] * len(types) if isinstance(on_values, bool) else on_values
-    trace = Trace(handle, label, current_trace(), on_values is not False)
+    trace = Trace(handle, label, current_trace(), on_values is not False, binds)
     with tracing(trace):
         inputs = []
         for i, type_ in enumerate(types):

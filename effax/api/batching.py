@@ -7,7 +7,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from effax import tree
 from effax.bind import Operand, blaming, run
-from effax.checks import as_integer, check_callable
+from effax.checks import as_integer, axis_name_of, check_callable
+from effax.ir.axes import Axes, Axis
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import RefType, Type, ref_type
 from effax.ref import Ref
@@ -21,8 +22,8 @@ from effax.tracing import (
     shown_tree,
     trace_flat,
 )
+from effax.transforms.batch_axes import NoAxis
 from effax.transforms.run import unwrap
-from effax.transforms.vmap import NoAxis
 from effax.transforms.vmap import vmap as vmap_pass
 from effax.tree import PyTreeDef
 
@@ -36,6 +37,7 @@ def vmap(
     out_axes: Any = 0,
     axis_name: Hashable | None = None,
     axis_size: int | None = None,
+    spmd_axis_name: Hashable | None = None,
 ) -> Callable[P, R]:
     """Map ``fun`` over axes of its arguments; the results get the axis.
 
@@ -44,22 +46,28 @@ def vmap(
         in_axes: an axis for all arguments, or one an argument; trees of axes are prefixes of the
             arguments. None: the argument has no such axis.
         out_axes: where the axis goes in the results, in the same way.
-        axis_name: accepted for JAX's sake where it is None; there are no collectives.
+        axis_name: a string, by which collectives in ``fun`` such as ``lax.psum`` know the axis.
         axis_size: the length of the axis, where no argument has it.
+        spmd_axis_name: refused where it is not None: lanes are not spread over a mesh here.
 
     Raises:
-        BadArgument: ``in_axes`` does not fit the arguments; no length is known.
+        BadArgument: ``in_axes`` does not fit the arguments; no length is known; a name is none.
         IllTyped: an argument lacks the axis, or lengths differ.
-        TransformError: a reference that is closed over is written.
+        TransformError: a reference that is closed over is written; a collective along the axis is
+            in a branch or a loop in which lanes part.
     """
     check_callable(fun, "vmap")
     if axis_size is not None and as_integer(axis_size, "vmap: axis_size") < 0:
         raise BadArgument(
             "vmap: axis_size is negative", expected="at least 0", found=str(axis_size)
         )
-    if axis_name is not None:
+    name = None if axis_name is None else axis_name_of(axis_name, "vmap: axis_name")
+    if spmd_axis_name is not None:
         raise BadArgument(
-            "vmap: named axes are not supported", expected="None", found=repr(axis_name)
+            "vmap: lanes are not spread over a mesh",
+            expected="None as spmd_axis_name",
+            found=repr(spmd_axis_name),
+            remedy="use `shard_map` outside, over the axis of the batch, and `vmap` inside",
         )
 
     @like(fun)
@@ -78,8 +86,9 @@ def vmap(
             )
         ]
         size = _common_size(axes, flat_in, axis_size)
-        flat = _traced(fun, flat_in, axes)
-        return _mapped(flat, flat_in, axes, size, out_axes)
+        binds = () if name is None else (Axis(name, size),)
+        flat = _traced(fun, flat_in, axes, binds)
+        return _mapped(flat, flat_in, axes, size, out_axes, name)
 
     return batched
 
@@ -150,7 +159,7 @@ def _without_axis(type_: Type, axis: int | None) -> Type:
 
 
 def _traced(
-    fun: Callable[..., object], flat_in: FlatArgs, axes: Sequence[int | None]
+    fun: Callable[..., object], flat_in: FlatArgs, axes: Sequence[int | None], binds: Axes
 ) -> FlatFunction:
     """Trace for one lane: the values of what is not mapped are known, the others are not."""
     types = [_without_axis(x.type, a) for x, a in zip(flat_in.leaves, axes, strict=True)]
@@ -167,17 +176,23 @@ def _traced(
         outers,
         [a is None for a in axes],
         fixed=flat_in.fixed,
+        binds=binds,
     )
 
 
 def _mapped(
-    flat: FlatFunction, flat_in: FlatArgs, axes: Sequence[int | None], size: int, out_axes: object
+    flat: FlatFunction,
+    flat_in: FlatArgs,
+    axes: Sequence[int | None],
+    size: int,
+    out_axes: object,
+    axis_name: str | None,
 ) -> Any:
     targets = _out_axes(out_axes, flat)
     in_axes = [*[None] * len(flat.consts), *axes]
     try:
         with blaming([*flat.consts, *flat_in.leaves]):
-            done = unwrap(vmap_pass(flat.jaxpr, size, in_axes, targets))
+            done = unwrap(vmap_pass(flat.jaxpr, size, in_axes, targets, axis_name=axis_name))
     except NoAxis as error:
         name = result_names("the result", flat.out_tree)[error.result]
         raise BadArgument(

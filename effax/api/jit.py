@@ -22,7 +22,7 @@ from effax.config import config
 from effax.ir.errors import IllTyped
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Jaxpr
-from effax.ir.trace import alias_error, current_trace, identity
+from effax.ir.trace import alias_error, axes_in_scope, current_trace, identity
 from effax.ir.types import Type
 from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
 from effax.lowering.xla import MemoryStats
@@ -113,7 +113,9 @@ class JitFunction(Generic[P, R]):
             # Say which argument it was; names are looked up only when something is wrong.
             flat_args(fun, args, kwargs)
             raise
-        key = (treedef, static_key, config.generation, *types)
+        axes = axes_in_scope()
+        state = (config.generation, axes) if axes else config.generation
+        key = (treedef, static_key, state, *types)
         return _Call(fun, args, kwargs, leaves, treedef, key)
 
     def _trace(self, call: _Call) -> FlatFunction:

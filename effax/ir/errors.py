@@ -95,6 +95,14 @@ class NotApplicable(TransformError):
     """A primitive says why a transformation does not apply to it."""
 
 
+class UnboundAxis(EffaxError, NameError):
+    """A collective names an axis that no ``vmap`` or ``shard_map`` around it binds."""
+
+
+class Divergence(EffaxError, RuntimeError):
+    """Devices that must act together part: a collective under a condition on which they differ."""
+
+
 class ConcretizationError(EffaxError, TypeError):
     """Python wants the value of something that is only a symbol here."""
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from effax.ir.axes import open_program
 from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr, Lit
 
@@ -31,7 +32,12 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
 
     Returns:
         One array for each result.
+
+    Raises:
+        UnboundAxis: the program has free axes; nothing is run.
     """
+    if jaxpr.free_axes:
+        raise open_program(jaxpr.free_axes, "evaluated")
     if len(args) != len(jaxpr.binders):
         raise ValueError(f"the program takes {len(jaxpr.binders)} arguments, not {len(args)}")
     env: list[Value | None] = [None] * jaxpr.size

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from effax.effects import NO_EFFECTS, ArgIndex, Row
+from effax.ir.axes import Axes, joined_axes
 from effax.ir.types import Type
 
 if TYPE_CHECKING:
+    from effax.ir.lockstep import Devices
     from effax.ir.syntax import Jaxpr
 
 Value = np.ndarray
@@ -66,6 +68,20 @@ class Primitive(ABC):
     @abstractmethod
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         """What the primitive means, on NumPy."""
+
+    def together(
+        self, devices: Devices, ins: Sequence[Sequence[Value]]
+    ) -> Sequence[Sequence[Value]]:
+        """What it means on all devices at once: from each one's arguments to each one's results.
+
+        Devices exchange nothing here but in collectives and in programs that hold some.
+        """
+        return [self.evaluate(*args) for args in ins]
+
+    def free_axes(self) -> Axes:
+        """The named axes that something around an application must bind."""
+        held = self.subjaxprs()
+        return joined_axes([j.free_axes for j in held]) if held else ()
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         """The programs among the parameters."""

@@ -20,6 +20,7 @@ from effax.effects import (
     Io,
     Row,
 )
+from effax.ir.axes import Axes, joined_axes
 from effax.ir.primitive import Primitive
 from effax.ir.remember import built
 from effax.ir.source import SavedSource, Source
@@ -106,6 +107,7 @@ class Jaxpr:
     """
 
     __slots__ = (
+        "_axes",
         "_class",
         "_effects",
         "_hash",
@@ -126,6 +128,7 @@ class Jaxpr:
     _effects: Row[ArgIndex] | None
     _size: int | None
     _class: object | None
+    _axes: Axes | None
 
     def __init__(
         self,
@@ -148,6 +151,7 @@ class Jaxpr:
         put(self, "_effects", None)
         put(self, "_size", None)
         put(self, "_class", None)
+        put(self, "_axes", None)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a jaxpr is immutable: cannot set {name}; use `replace`")
@@ -189,6 +193,15 @@ class Jaxpr:
             object.__setattr__(self, "_effects", _effects_of(self))
         assert self._effects is not None
         return self._effects
+
+    @property
+    def free_axes(self) -> Axes:
+        """The named axes that something around the program must bind, by name."""
+        if self._axes is None:
+            found = [axes for eqn in self.eqns if (axes := eqn[0].free_axes())]
+            object.__setattr__(self, "_axes", joined_axes(found))
+        assert self._axes is not None
+        return self._axes
 
     @property
     def size(self) -> int:

@@ -13,13 +13,14 @@ references, so that no effect is seen outside.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from effax.effects import Rule
+from effax.ir.axes import BIND_IT, Axes, Axis, unbound_axis
 from effax.ir.build import Builder, typing_of
 from effax.ir.errors import BadArgument, ConcretizationError, LeakedTracer, RefError
 from effax.ir.evaluate import literal_value
@@ -81,6 +82,7 @@ class Trace:
         label: what is traced, for messages: ``jit``, ``the body of scan``, ...
         parent: the trace that encloses this one.
         builder: collects the equations.
+        axes: the named axes in scope, by name: those that it binds, and its parent's.
         alive: false once the program is finished; its tracers are leaks from then on.
         consumed: what ended a reference, by the number of its variable.
         on_values: whether Python may ask for values; while something is compiled it may not.
@@ -94,6 +96,7 @@ class Trace:
         "_origins",
         "_values",
         "alive",
+        "axes",
         "builder",
         "consumed",
         "handles",
@@ -104,12 +107,20 @@ class Trace:
     )
 
     def __init__(
-        self, handles: Handles, label: str, parent: Trace | None, on_values: bool = False
+        self,
+        handles: Handles,
+        label: str,
+        parent: Trace | None,
+        on_values: bool = False,
+        binds: Axes = (),
     ) -> None:
         self.handles = handles
         self.label = label
         self.parent = parent
         self.on_values = on_values
+        self.axes: Mapping[str, Axis] = {} if parent is None else parent.axes
+        if binds:
+            self.axes = {**self.axes, **{axis.name: axis for axis in binds}}
         self.builder = Builder()
         self.consumed: dict[int, str] = {}
         self.alive = True
@@ -299,7 +310,7 @@ class Trace:
     def _evaluate_one(self, eqn: Eqn) -> None:
         values = self._values
         args = [literal_value(a) if isinstance(a, Lit) else values.get(a.id) for a in eqn.ins]
-        if any(a is None for a in args):
+        if any(a is None for a in args) or eqn.prim.free_axes():
             # What is not known may be written to a reference: its contents are not known then.
             for effect_ref in eqn.effects.refs:
                 touched = eqn.ins[effect_ref]
@@ -309,6 +320,20 @@ class Trace:
         results = eqn.prim.evaluate(*[a for a in args if a is not None])
         for v, result in zip(eqn.outs, results, strict=True):
             values[v.id] = result
+
+
+def axes_in_scope() -> Axes:
+    """The named axes that the traces of this thread bind, outermost first."""
+    return () if _state.current is None else tuple(_state.current.axes.values())
+
+
+def named_axis(name: str, what: str) -> Axis:
+    """The axis of a name. Raises UnboundAxis where no trace around binds it."""
+    trace = _state.current
+    found = None if trace is None else trace.axes.get(name)
+    if found is None:
+        raise unbound_axis(name, what, axes_in_scope(), BIND_IT.format(name))
+    return found
 
 
 def identity(outer: object) -> int:

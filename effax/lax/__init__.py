@@ -16,6 +16,7 @@ from effax.lax.control import while_loop as while_loop
 from effax.lax.elementwise import *  # noqa: F403
 from effax.lax.foreach import foreach as foreach
 from effax.lax.index import *  # noqa: F403
+from effax.lax.parallel import *  # noqa: F403
 from effax.lax.reduce import *  # noqa: F403
 from effax.lax.shape import *  # noqa: F403
 from effax.lax.special import *  # noqa: F403

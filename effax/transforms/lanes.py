@@ -13,6 +13,7 @@ from effax.ir.indexing import whole
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.syntax import Atom
 from effax.ir.types import RefType, Type, ref_type
+from effax.transforms.rulebook import BatchBuilder
 from effax.transforms.rules.common import inverse, permuted, zeros
 
 
@@ -44,6 +45,17 @@ def shared_write(position: int, found: str) -> SharedWrite:
     )
     error.name(f"argument {position}", position)
     return error
+
+
+def check_acts_together(b: BatchBuilder, where: str) -> None:
+    """Raises TransformError where lanes part, and what they do uses a collective between them."""
+    if b.axis is not None:
+        raise TransformError(
+            f"vmap: a collective along the axis '{b.axis}' is in {where}, and lanes differ in that",
+            expected="a condition that is the same in all lanes",
+            found="one that depends on a batched value",
+            remedy="make the condition the same (`psum`, `pmax` of it), or move the collective out",
+        )
 
 
 @contextmanager

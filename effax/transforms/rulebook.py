@@ -42,13 +42,18 @@ class BatchBuilder(RuleBuilder):
             axis, whatever is done to them: what lanes add is summed, and none may write alone.
         active: one boolean a lane. Where it is false the lane is not here, and its effects must
             not happen. None: all lanes are here.
+        axis: the name that the lanes have, where the application uses it: collectives along it
+            are done between the lanes. None: it does not.
     """
 
-    __slots__ = ("active", "shared")
+    __slots__ = ("active", "axis", "shared")
 
-    def __init__(self, book: RuleBook, shared: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self, book: RuleBook, shared: frozenset[int] = frozenset(), axis: str | None = None
+    ) -> None:
         super().__init__(book)
         self.shared = shared
+        self.axis = axis
         self.active: Var | None = None
 
     def mask(self) -> tuple[Var, ...]:
@@ -120,8 +125,8 @@ class BatchOut(NamedTuple):
 class BatchRule(Protocol[P_contra]):
     """The application on arguments of which some have a leading batch axis of length ``size``.
 
-    At least one is batched, or a reference of the whole batch is changed, or lanes are masked. A
-    batched reference has the axis in its cell.
+    At least one is batched, or a reference of the whole batch is changed, or lanes are masked, or
+    the lanes' name is used. A batched reference has the axis in its cell.
     """
 
     def __call__(

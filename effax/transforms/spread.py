@@ -43,11 +43,14 @@ class Flow:
         outs: which results of a primitive are marked, for marked arguments.
         may_mark: whether values of this type can be marked at all.
         control: whether a marked predicate marks everything that it decides.
+        axis: a named axis along which marks begin: what uses it may give marked results also
+            where no argument is marked.
     """
 
     outs: Callable[[Primitive, tuple[Type, ...], Mask], Mask]
     may_mark: Callable[[Type], bool]
     control: bool
+    axis: str | None = None
 
 
 class Spread(NamedTuple):
@@ -91,7 +94,7 @@ def _sweep(jaxpr: Jaxpr, marked: list[bool], flow: Flow, held: frozenset[int]) -
     again = False
     for eqn in jaxpr.eqns:
         mask = tuple([type(a) is not Lit and marked[a.id] for a in eqn.ins])
-        if True not in mask:
+        if True not in mask and not (flow.axis and uses_axis(eqn.prim, flow.axis)):
             continue
         fixed = positions_of(held, eqn) if held and eqn.effects else NONE
         grown, outs = spread_eqn(eqn, mask, flow, fixed)
@@ -103,6 +106,11 @@ def _sweep(jaxpr: Jaxpr, marked: list[bool], flow: Flow, held: frozenset[int]) -
             if flag:
                 marked[v.id] = True
     return again
+
+
+def uses_axis(prim: Primitive, name: str) -> bool:
+    """Whether an application needs the axis of this name."""
+    return any(axis.name == name for axis in prim.free_axes())
 
 
 def _id(ref: Atom) -> int:

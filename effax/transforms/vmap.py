@@ -28,7 +28,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-import numpy as np
 from returns.result import Result
 
 from effax.effects import NO_EFFECTS, Accum, Alloc, ArgIndex, Write
@@ -40,14 +39,21 @@ from effax.ir.prims.control import While
 from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, array_type
+from effax.transforms.batch_axes import Axes, checked_axes, checked_name, no_axis
 from effax.transforms.lanes import Borrowed, SharedWrite, borrow, lane_type, with_axis
 from effax.transforms.rulebook import BatchBuilder, Never, RuleBook, book_or_default
 from effax.transforms.rules.common import inverse, permuted, to_front
 from effax.transforms.rules.knots import is_knotted
 from effax.transforms.run import as_result, located
-from effax.transforms.spread import NONE, Flow, Mask, positions_of, spread, spread_call
-
-Axes = int | None | Sequence[int | None]
+from effax.transforms.spread import (
+    NONE,
+    Flow,
+    Mask,
+    positions_of,
+    spread,
+    spread_call,
+    uses_axis,
+)
 
 
 class Vmapped(NamedTuple):
@@ -75,14 +81,17 @@ def vmap(
     in_axes: Sequence[int | None],
     out_axes: Axes = 0,
     book: RuleBook | None = None,
+    axis_name: str | None = None,
 ) -> Result[Vmapped, TransformError]:
     """Batch ``jaxpr`` over lanes: along an axis of length ``size`` of some of its inputs.
 
     Type:     (a, b) -> c  =>  (n·a, b) -> n·c      n = size, a batched
     Effects:  kinds are kept; a batched ref's cell gains an axis of length n.
+    Axes:     ``axis_name`` is bound: collectives along it are done, others are kept.
     Laws:     tests/laws/test_vmap.py
     Raises:   TransformError: a wrong axis; a result that is batched where no axis is given for
-              it; a write to a reference that all lanes share (SharedWrite); a missing rule.
+              it; a write to a reference that all lanes share (SharedWrite); a missing rule; the
+              program uses ``axis_name`` at another size, or where lanes part.
     Source:   autodidax, part 1.
 
     Args:
@@ -94,15 +103,22 @@ def vmap(
             that is the same in all lanes is broadcast. None: the result must be that, and has no
             batch axis.
         book: the rules; the library's own where it is None.
+        axis_name: what collectives call the axis.
     """
-    return as_result(_vmap)(jaxpr, size, in_axes, out_axes, book_or_default(book))
+    return as_result(_vmap)(jaxpr, size, in_axes, out_axes, book_or_default(book), axis_name)
 
 
 def _vmap(
-    jaxpr: Jaxpr, size: int, in_axes: Sequence[int | None], out_axes: Axes, book: RuleBook
+    jaxpr: Jaxpr,
+    size: int,
+    in_axes: Sequence[int | None],
+    out_axes: Axes,
+    book: RuleBook,
+    axis_name: str | None,
 ) -> Vmapped:
-    sources, targets = _checked(jaxpr, size, in_axes, out_axes)
-    return _vmap_cached(jaxpr, int(size), sources, targets, book)
+    sources, targets = checked_axes(jaxpr, size, in_axes, out_axes)
+    name = checked_name(jaxpr, int(size), axis_name)
+    return _vmap_cached(jaxpr, int(size), sources, targets, book, name)
 
 
 @remembered(maxsize=1024)
@@ -112,6 +128,7 @@ def _vmap_cached(
     sources: tuple[int | None, ...],
     targets: tuple[int | None, ...],
     book: RuleBook,
+    name: str | None,
 ) -> Vmapped:
     b = Builder()
     given = [
@@ -128,11 +145,11 @@ def _vmap_cached(
         else:
             args.append(permuted(b, v, order))
     batched = tuple([axis is not None for axis in sources])
-    engine = _Engine(jaxpr, batched, size, book, _shared(jaxpr, batched), None)
+    engine = _Engine(jaxpr, batched, size, book, _shared(jaxpr, batched), None, name)
     outs, flags = engine.run(b, args)
     for i, (has, axis) in enumerate(zip(flags, targets, strict=True)):
         if has and axis is None:
-            raise _no_axis(i)
+            raise no_axis(i)
     results = [
         _at_axis(b, out, flag, size, axis)
         for out, flag, axis in zip(outs, flags, targets, strict=True)
@@ -146,23 +163,6 @@ def _vmap_cached(
 def _front(axis: int, ndim: int) -> tuple[int, ...]:
     """The permutation that brings an axis to the front."""
     return (axis, *range(axis), *range(axis + 1, ndim)) if ndim else ()
-
-
-class NoAxis(TransformError):
-    """A result differs between lanes, and no axis is given for it; ``result`` is its position."""
-
-    result: int
-
-
-def _no_axis(result: int) -> NoAxis:
-    error = NoAxis(
-        f"vmap: result {result} differs between lanes, and no axis is given for it",
-        expected=f"an axis for result {result} in `out_axes`",
-        found="None",
-        remedy="give an axis, or return what depends on no batched input",
-    )
-    error.result = result
-    return error
 
 
 def _shared(jaxpr: Jaxpr, batched: Mask) -> frozenset[int]:
@@ -179,6 +179,7 @@ def vmap_jaxpr(
     shared: frozenset[int] = NONE,
     masked: bool = False,
     wanted: Mask | None = None,
+    axis: str | None = None,
 ) -> Vmapped:
     """Batching for rules: all axes in front. Raises TransformError.
 
@@ -190,6 +191,7 @@ def vmap_jaxpr(
         shared: positions of inputs that are references of the whole batch.
         masked: whether the result takes a mask of lanes in front of its inputs.
         wanted: which results are broadcast where they are not batched; None: none.
+        axis: the name of the lanes, if the program uses it.
     """
     b = Builder()
     active = b.bind(array_type((size,), BOOL)) if masked else None
@@ -197,7 +199,7 @@ def vmap_jaxpr(
         b.bind(with_axis(v.type, size) if has else v.type)
         for v, has in zip(jaxpr.binders, batched, strict=True)
     ]
-    outs, flags = _Engine(jaxpr, batched, size, book, shared, active).run(b, args)
+    outs, flags = _Engine(jaxpr, batched, size, book, shared, active, axis).run(b, args)
     for i, want in enumerate(wanted or ()):
         if want and not flags[i]:
             outs[i], flags[i] = to_front(b, outs[i], False, size), True
@@ -216,12 +218,14 @@ class _Engine:
         book: RuleBook,
         shared: frozenset[int],
         active: Var | None,
+        axis: str | None,
     ) -> None:
         self.jaxpr = jaxpr
         self.batched = batched
         self.size = size
         self.book = book
         self.active = active
+        self.axis = axis
         self.shared = frozenset(jaxpr.binders[i].id for i in shared)
         self.atoms: list[Atom | None] = [None] * jaxpr.size
         self.flags = [False] * jaxpr.size
@@ -229,7 +233,7 @@ class _Engine:
         self.made: set[int] = set()
         self.marked: frozenset[int] = frozenset()
         if any(eqn.effects is not NO_EFFECTS and _has_alloc(eqn) for eqn in jaxpr.eqns):
-            self.marked = spread(jaxpr, batched, batch_flow(book, size), shared).variables
+            self.marked = spread(jaxpr, batched, batch_flow(book, size, axis), shared).variables
 
     def run(self, b: Builder, args: Sequence[Atom]) -> tuple[list[Atom], list[bool]]:
         """Append the batched program; gives its results, and which of them are batched."""
@@ -248,7 +252,9 @@ class _Engine:
         atoms, flags = self.atoms, self.flags
         args: list[Atom] = [a if type(a) is Lit else atoms[a[0]] for a in ins]  # type: ignore[misc]  # bound before use
         mask = tuple([type(a) is not Lit and flags[a[0]] for a in ins])
-        shared, masked, rule = NONE, False, True in mask
+        shared, masked, rule, axis = NONE, False, True in mask, None
+        if self.axis is not None and uses_axis(prim, self.axis):
+            axis, rule = self.axis, True
         if effects is not NO_EFFECTS or self.active is not None:
             shared, masked = self._surroundings(eqn)
             rule = rule or masked or self._changes_shared(eqn, shared)
@@ -264,7 +270,7 @@ class _Engine:
         types = tuple([a[1] if type(a) is Var else a.type for a in ins])
         try:
             body, out_batched = batch_template(
-                self.book, prim, types, mask, self.size, shared, masked
+                self.book, prim, types, mask, self.size, shared, masked, axis
             )
         except EffaxError as error:
             self._told(error, eqn)
@@ -348,12 +354,13 @@ def batch_template(
     size: int,
     shared: frozenset[int] = NONE,
     masked: bool = False,
+    axis: str | None = None,
 ) -> BatchTemplate:
     """The template of one application; kept for each primitive, types (of a lane) and mask."""
     rule = book.of(prim).batch
     if isinstance(rule, Never):
         raise rule.error(prim, "batch")
-    b = BatchBuilder(book, shared)
+    b = BatchBuilder(book, shared, axis)
     if masked:
         b.active = b.bind(array_type((size,), BOOL))
     args = [b.bind(with_axis(t, size) if has else t) for t, has in zip(types, batched, strict=True)]
@@ -371,20 +378,21 @@ def closed_batch(
     types = tuple(
         [lane_type(x.type) if has else x.type for x, has in zip(ins, batched, strict=True)]
     )
-    return spread_call(prim, types, tuple(batched), batch_flow(b.book, size), b.shared)
+    return spread_call(prim, types, tuple(batched), batch_flow(b.book, size, b.axis), b.shared)
 
 
 @lru_cache(maxsize=64)
-def batch_flow(book: RuleBook, size: int) -> Flow:
-    """How being batched spreads, under the rules of a book."""
+def batch_flow(book: RuleBook, size: int, axis: str | None = None) -> Flow:
+    """How being batched spreads, under the rules of a book, over lanes of that name."""
 
     def outs(prim: Primitive, types: tuple[Type, ...], mask: Mask) -> Mask:
         made, effects = typing_of(prim, types)
         if effects:
             return (True in mask,) * len(made)
-        return batch_template(book, prim, types, mask, size).out_batched
+        used = axis if axis is not None and uses_axis(prim, axis) else None
+        return batch_template(book, prim, types, mask, size, axis=used).out_batched
 
-    return Flow(outs, lambda type_: True, control=True)
+    return Flow(outs, lambda type_: True, control=True, axis=axis)
 
 
 def _at_axis(b: Builder, out: Atom, batched: bool, size: int, axis: int | None) -> Atom:
@@ -393,51 +401,3 @@ def _at_axis(b: Builder, out: Atom, batched: bool, size: int, axis: int | None) 
         return out
     front = to_front(b, out, batched, size)
     return permuted(b, front, inverse(_front(axis, len(front.type.shape))))
-
-
-def _checked(
-    jaxpr: Jaxpr, size: int, in_axes: Sequence[int | None], out_axes: Axes
-) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
-    """All axes, counted from the front. Raises TransformError where one does not exist."""
-    n_ins, n_outs = len(jaxpr.binders), len(jaxpr.outs)
-    if out_axes is None or isinstance(out_axes, int):
-        targets: tuple[int | None, ...] = (out_axes,) * n_outs
-    else:
-        targets = tuple(out_axes)
-    if not _is_integer(size) or size < 0:
-        raise TransformError(
-            "vmap: the number of lanes is wrong",
-            expected="an integer, at least 0",
-            found=repr(size),
-        )
-    if (len(in_axes), len(targets)) != (n_ins, n_outs):
-        raise TransformError(
-            "vmap needs one entry an input, and of `out_axes` one a result (or one for all)",
-            expected=f"{n_ins} and {n_outs}",
-            found=f"{len(in_axes)} and {len(targets)}",
-        )
-    sources = zip(in_axes, jaxpr.in_types, strict=True)
-    results = zip(targets, jaxpr.out_types, strict=True)
-    return (
-        tuple(_counted(axis, t, jaxpr.name_of(i)) for i, (axis, t) in enumerate(sources)),
-        tuple(_counted(axis, t, f"result {i}") for i, (axis, t) in enumerate(results)),
-    )
-
-
-def _is_integer(value: object) -> bool:
-    """Whether the value is an integer (and no boolean)."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _counted(axis: int | None, lane: Type, name: str) -> int | None:
-    """An axis of the batched type, counted from the front."""
-    if axis is None:
-        return None
-    ndim = len(lane.shape) + 1
-    if not _is_integer(axis) or not -ndim <= axis < ndim:
-        raise TransformError(
-            f"vmap: the batch axis of {name} does not exist",
-            expected=f"None, or an integer from {-ndim} to {ndim - 1} ({lane} in one lane)",
-            found=repr(axis),
-        )
-    return int(axis) % ndim

@@ -5,7 +5,7 @@ Results of a held program are arrays only; references are passed in, never out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from effax.effects import ArgIndex, Row, Rule
 from effax.ir.errors import IllTyped, RefError
+from effax.ir.lockstep import Devices, Each, agreed, evaluate_together
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.operands import check_least
 from effax.ir.syntax import Jaxpr
@@ -83,6 +84,9 @@ class Jit(Primitive):
 
         return evaluate(self.jaxpr, ins)
 
+    def together(self, devices: Devices, ins: Each) -> Each:
+        return evaluate_together(self.jaxpr, devices, ins)
+
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.jaxpr,)
 
@@ -151,17 +155,30 @@ class Scan(Primitive):
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.evaluate import evaluate
 
-        consts, carry, xs = self.split(ins)
+        return self._looped([ins], lambda args: [evaluate(self.jaxpr, own) for own in args])[0]
+
+    def together(self, devices: Devices, ins: Each) -> Each:
+        return self._looped(ins, lambda args: evaluate_together(self.jaxpr, devices, args))
+
+    def _looped(self, ins: Each, step: Callable[[Each], Each]) -> Each:
+        """The loop on one device or more; ``step`` runs the body on all of them."""
         order = range(self.length - 1, -1, -1) if self.reverse else range(self.length)
         y_types = self.jaxpr.out_types[self.n_carry :]
-        ys = [np.empty((self.length, *t.shape), t.dtype) for t in y_types]
+        ys = [[np.empty((self.length, *t.shape), t.dtype) for t in y_types] for _ in ins]
+        parts = [self.split(own) for own in ins]
+        carries = [carry for _, carry, _ in parts]
         for i in order:
-            elements = [element_view(x, i) for x in xs]
-            outs = evaluate(self.jaxpr, [*consts, *carry, *elements])
-            carry = outs[: self.n_carry]
-            for y, out in zip(ys, outs[self.n_carry :], strict=True):
-                y[i] = out
-        return (*carry, *ys)
+            given = step(
+                [
+                    [*consts, *carry, *[element_view(x, i) for x in xs]]
+                    for (consts, _, xs), carry in zip(parts, carries, strict=True)
+                ]
+            )
+            carries = [outs[: self.n_carry] for outs in given]
+            for own, outs in zip(ys, given, strict=True):
+                for y, out in zip(own, outs[self.n_carry :], strict=True):
+                    y[i] = out
+        return [(*carry, *own) for carry, own in zip(carries, ys, strict=True)]
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.jaxpr,)
@@ -223,8 +240,16 @@ class Cond(Primitive):
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.evaluate import evaluate
 
-        index = min(max(int(ins[0]), 0), len(self.branches) - 1)
-        return evaluate(self.branches[index], ins[1:])
+        return evaluate(self.branches[self._taken(ins)], ins[1:])
+
+    def together(self, devices: Devices, ins: Each) -> Each:
+        if not self.free_axes():
+            return [self.evaluate(*own) for own in ins]
+        index = agreed([self._taken(own) for own in ins], "a branch")
+        return evaluate_together(self.branches[index], devices, [own[1:] for own in ins])
+
+    def _taken(self, ins: Sequence[Value]) -> int:
+        return min(max(int(ins[0]), 0), len(self.branches) - 1)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return self.branches
@@ -278,6 +303,18 @@ class While(Primitive):
         while bool(evaluate(self.cond, [*consts, *carry])[0]):
             carry = list(evaluate(self.body, [*consts, *carry]))
         return carry
+
+    def together(self, devices: Devices, ins: Each) -> Each:
+        if not self.free_axes():
+            return [self.evaluate(*own) for own in ins]
+        consts = [own[: self.n_consts] for own in ins]
+        carries: Each = [own[self.n_consts :] for own in ins]
+        while True:
+            args = [[*held, *carry] for held, carry in zip(consts, carries, strict=True)]
+            answers = evaluate_together(self.cond, devices, args)
+            if not agreed([int(again) for (again,) in answers], "a loop"):
+                return carries
+            carries = evaluate_together(self.body, devices, args)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.cond, self.body)

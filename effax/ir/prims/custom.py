@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from effax.ir.errors import TransformError
+from effax.ir.lockstep import Devices, Each, evaluate_together
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.control import check_call, check_no_ref_results
 from effax.ir.syntax import Jaxpr
@@ -43,6 +44,9 @@ class CustomJvp(Primitive):
         from effax.ir.evaluate import evaluate
 
         return evaluate(self.call, ins)
+
+    def together(self, devices: Devices, ins: Each) -> Each:
+        return evaluate_together(self.call, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.call,) if isinstance(self.rule, int) else (self.call, self.rule)
@@ -95,6 +99,9 @@ class CustomVjp(Primitive):
         from effax.ir.evaluate import evaluate
 
         return evaluate(self.call, ins)
+
+    def together(self, devices: Devices, ins: Each) -> Each:
+        return evaluate_together(self.call, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         if isinstance(self.fwd, int) or isinstance(self.bwd, int):

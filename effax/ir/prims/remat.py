@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from effax.ir.errors import RefError
+from effax.ir.lockstep import Devices, Each, evaluate_together
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.control import check_call, check_no_ref_results
 from effax.ir.prims.operands import arrays
@@ -89,6 +90,9 @@ class Remat(Primitive):
         from effax.ir.evaluate import evaluate
 
         return evaluate(self.jaxpr, ins)
+
+    def together(self, devices: Devices, ins: Each) -> Each:
+        return evaluate_together(self.jaxpr, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.jaxpr,)

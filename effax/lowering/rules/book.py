@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from effax.lowering.ordering import ORDERING
+from effax.lowering.rules.collective import COLLECTIVES
 from effax.lowering.rules.control import CONTROL
 from effax.lowering.rules.custom import CUSTOM
 from effax.lowering.rules.elementwise import ELEMENTWISE
@@ -21,5 +22,6 @@ DEFAULT: Final[LoweringBook] = (
     .union(CONTROL)
     .union(CUSTOM)
     .union(REMAT)
+    .union(COLLECTIVES)
     .union(ORDERING)
 )

@@ -113,7 +113,7 @@ def _batched(
 ) -> Jaxpr:
     """The program over the batch, every result batched; where ``masked`` it takes a mask."""
     everything = (True,) * len(jaxpr.outs)
-    inside = vmap_jaxpr(jaxpr, tuple(batched), size, b.book, shared, masked, everything)
+    inside = vmap_jaxpr(jaxpr, tuple(batched), size, b.book, shared, masked, everything, b.axis)
     return inside.jaxpr
 
 

@@ -15,7 +15,7 @@ from effax.ir.prims.control import Cond
 from effax.ir.prims.elementwise import And, Clamp, Eq, Not, SelectN
 from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr
-from effax.transforms.lanes import at_arguments
+from effax.transforms.lanes import at_arguments, check_acts_together
 from effax.transforms.rulebook import BatchBuilder, BatchOut
 from effax.transforms.spread import Mask
 from effax.transforms.vmap import closed_batch, runs_under_mask, vmap_jaxpr
@@ -38,12 +38,13 @@ def _branch(
 ) -> Jaxpr:
     shared = frozenset(i - 1 for i in b.shared)
     with at_arguments(range(1, 1 + len(batched))):
-        return vmap_jaxpr(branch, batched, size, b.book, shared, masked, wanted).jaxpr
+        return vmap_jaxpr(branch, batched, size, b.book, shared, masked, wanted, b.axis).jaxpr
 
 
 def _each_its_own(
     b: BatchBuilder, prim: Cond, ins: Sequence[Atom], batched: Mask, size: int
 ) -> BatchOut:
+    check_acts_together(b, "a branch that each lane takes or not")
     n = len(prim.branches)
     index, operands = ins[0], ins[1:]
     if index.type.dtype.kind != "b":

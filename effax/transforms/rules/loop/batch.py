@@ -24,7 +24,7 @@ from effax.ir.prims.reduce import ReduceOr
 from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.ir.types import Type, array_type
-from effax.transforms.lanes import at_arguments
+from effax.transforms.lanes import at_arguments, check_acts_together
 from effax.transforms.rulebook import BatchBuilder, BatchOut
 from effax.transforms.rules.common import to_front
 from effax.transforms.rules.pointwise import where
@@ -53,9 +53,8 @@ def _batched(
     b: BatchBuilder, program: Jaxpr, closed: Mask, size: int, wanted: Mask, masked: bool = False
 ) -> Vmapped:
     with at_arguments(range(len(closed))):
-        return vmap_jaxpr(
-            program, closed, size, b.book, b.shared, masked or b.active is not None, wanted
-        )
+        masked = masked or b.active is not None
+        return vmap_jaxpr(program, closed, size, b.book, b.shared, masked, wanted, b.axis)
 
 
 def _while_any(cond: Jaxpr) -> Jaxpr:
@@ -69,6 +68,7 @@ def _own_conditions(
     b: BatchBuilder, prim: While, args: Sequence[Atom], closed: Mask, size: int
 ) -> BatchOut:
     """The loop over ``(consts, running, carry)``."""
+    check_acts_together(b, "a loop that each lane leaves by itself")
     n = prim.n_consts
     every = (True,) * (len(args) - n)
     cond = _batched(b, prim.cond, closed, size, (True,), masked=True).jaxpr

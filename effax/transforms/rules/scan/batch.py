@@ -25,7 +25,8 @@ def scan_batch(
 ) -> BatchOut:
     closed, given = closed_batch(b, prim, ins, batched, size)
     with at_arguments(range(len(ins))):
-        inner = vmap_jaxpr(prim.jaxpr, closed, size, b.book, b.shared, b.active is not None, given)
+        masked = b.active is not None
+        inner = vmap_jaxpr(prim.jaxpr, closed, size, b.book, b.shared, masked, given, b.axis)
     args: list[Atom] = []
     borrowed: list[Borrowed] = []
     for i, (x, has, now) in enumerate(zip(ins, batched, closed, strict=True)):

@@ -1,0 +1,54 @@
+"""Named axes: what a collective runs along, and what binds a name.
+
+That a program uses a named axis is no effect: nothing is done to anything, and no order matters.
+It is something that the program *needs*, as it needs its inputs: around it there must be a
+``vmap`` or a ``shard_map`` that binds the name. A program's ``free_axes`` are those that it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from effax.ir.errors import UnboundAxis
+
+
+class Axis(NamedTuple):
+    """A named axis and its size."""
+
+    name: str
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.size}"
+
+
+Axes = tuple[Axis, ...]
+
+
+def joined_axes(groups: Iterable[Axes]) -> Axes:
+    """The axes of several groups, by name, once each."""
+    found = {axis for group in groups for axis in group}
+    return tuple(sorted(found)) if found else ()
+
+
+def unbound_axis(name: str, what: str, scope: Iterable[Axis], remedy: str) -> UnboundAxis:
+    """The error for the use of an axis that nothing binds."""
+    shown = ", ".join(f"'{a.name}' (of size {a.size})" for a in scope)
+    return UnboundAxis(
+        f"{what} names the axis '{name}', which nothing binds here",
+        expected=f"one of the axes in scope: {shown}" if shown else "an axis in scope",
+        found=f"'{name}'" if shown else f"'{name}', and no named axis in scope",
+        remedy=remedy,
+    )
+
+
+BIND_IT = "bind the name around it: `vmap(f, axis_name='{}')`, or `shard_map` over a mesh with it"
+
+
+def open_program(axes: Axes, what: str) -> UnboundAxis:
+    """The error for a program that needs axes and is run or compiled by itself."""
+    name = axes[0].name
+    error = unbound_axis(name, f"a program that is {what}", (), BIND_IT.format(name))
+    error.found = "free axes " + ", ".join(map(str, axes))
+    return error

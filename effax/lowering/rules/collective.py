@@ -1,0 +1,32 @@
+"""Collectives are not lowered: ``vmap`` and ``shard_map`` do them between lanes before that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Final
+
+from effax.ir.axes import open_program
+from effax.ir.prims import collectives as c
+from effax.lowering.writer import EMPTY_BOOK, LoweringBook, Val, Writer
+
+
+def unbound(w: Writer, prim: c.Collective, ins: Sequence[Val]) -> Sequence[Val]:
+    raise open_program((prim.axis,), "compiled")
+
+
+_ALL: Final[tuple[type[c.Collective], ...]] = (
+    c.Psum,
+    c.Pmax,
+    c.Pmin,
+    c.AllGather,
+    c.ReduceScatter,
+    c.AllToAll,
+    c.PPermute,
+    c.Pvary,
+    c.AxisIndex,
+)
+
+COLLECTIVES: Final[LoweringBook] = reduce(
+    lambda book, prim: book.extend(prim, unbound), _ALL, EMPTY_BOOK
+)

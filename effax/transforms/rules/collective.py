@@ -1,0 +1,234 @@
+"""Rules of collectives.
+
+``vmap`` over the axis that a collective names does it between lanes: a sum along the axis is a sum
+over the batch axis. Over any other axis a collective stays what it is, on more elements.
+
+Transposed, each is the adjoint of what it does on all devices at once, each with values of its
+own: what a device gets from a sum all devices gave to, so the cotangent of each is the sum of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final, TypeVar
+
+from effax.ir.dtypes import INT32
+from effax.ir.prims import collectives as p
+from effax.ir.prims.elementwise import ConvertElementType, Eq
+from effax.ir.prims.reduce import ReduceMax, ReduceMin, ReduceSum
+from effax.ir.prims.shape import Concatenate, Iota, Slice
+from effax.ir.syntax import Atom
+from effax.ir.types import array_type
+from effax.transforms.rulebook import (
+    EMPTY_BOOK,
+    BatchBuilder,
+    BatchOut,
+    BatchRule,
+    JvpOut,
+    Linear,
+    Never,
+    RuleBook,
+    RuleBuilder,
+    Rules,
+    TransposeRule,
+    WholeOnly,
+)
+from effax.transforms.rules.common import no_refs, no_tangent, permuted, to_front, zeros
+from effax.transforms.rules.linear import first_linear_jvp, only
+from effax.transforms.rules.pointwise import NONLINEAR, div, mul, scaled
+
+C = TypeVar("C", bound=p.Collective)
+
+Own = Callable[[BatchBuilder, C, Atom, bool], BatchOut]
+"""A collective between lanes: from its operand, and whether that is batched."""
+
+
+def _batch(own: Own[C], wider: Callable[[C], C]) -> BatchRule[C]:
+    """The batch rule: between lanes where they have the name, else the collective on more axes."""
+
+    def batch(
+        b: BatchBuilder, prim: C, ins: Sequence[Atom], batched: Sequence[bool], size: int
+    ) -> BatchOut:
+        if b.axis != prim.axis.name:
+            return BatchOut(b.emit(wider(prim), ins), [True])
+        return own(b, prim, ins[0], batched[0])
+
+    return batch
+
+
+def _same(prim: C) -> C:
+    return prim
+
+
+def _linear(transpose: TransposeRule[C], own: Own[C], wider: Callable[[C], C]) -> Rules[C]:
+    """The rules of a collective that is linear in its operand."""
+    return Rules(first_linear_jvp, transpose, _batch(own, wider), WholeOnly(), no_refs)
+
+
+def _psum_own(b: BatchBuilder, prim: p.Psum, x: Atom, batched: bool) -> BatchOut:
+    # The sum of n equal terms is n times one.
+    return BatchOut([b(ReduceSum((0,)), x) if batched else scaled(b, x, prim.axis.size)], [False])
+
+
+def _extreme_own(
+    reduction: type[ReduceMax | ReduceMin],
+    b: BatchBuilder,
+    prim: p.AllReduce,
+    x: Atom,
+    batched: bool,
+) -> BatchOut:
+    return BatchOut([b(reduction((0,)), x) if batched else x], [False])
+
+
+def _extreme_jvp(
+    b: RuleBuilder, prim: p.AllReduce, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """The mean of the tangents where the extreme value is, as for a reduction."""
+    (x,), (dx,) = primals, tangents
+    assert dx is not None
+    y = b(prim, x)
+    weight = b(ConvertElementType(x.type.dtype), b(Eq(), x, y))
+    add = p.Psum(prim.axis)
+    return JvpOut([y], [div(b, b(add, mul(b, dx, weight)), b(add, weight))])
+
+
+def _moved(b: BatchBuilder, x: Atom, source: int, target: int) -> Atom:
+    """The operand with one axis elsewhere."""
+    order = [i for i in range(len(x.type.shape)) if i != source]
+    order.insert(target, source)
+    return permuted(b, x, order)
+
+
+def _gather_own(b: BatchBuilder, prim: p.AllGather, x: Atom, batched: bool) -> BatchOut:
+    stacked = to_front(b, x, batched, prim.axis.size)
+    return BatchOut([_moved(b, stacked, 0, prim.dimension)], [False])
+
+
+def _scatter_own(b: BatchBuilder, prim: p.ReduceScatter, x: Atom, batched: bool) -> BatchOut:
+    total = b(ReduceSum((0,)), x) if batched else scaled(b, x, prim.axis.size)
+    return BatchOut([_moved(b, total, prim.dimension, 0)], [True])
+
+
+def _to_all_own(b: BatchBuilder, prim: p.AllToAll, x: Atom, batched: bool) -> BatchOut:
+    stacked = to_front(b, x, batched, prim.axis.size)
+    # (source, ..., split, ...) -> (split, ..., source at concat, ...)
+    order = [i for i in range(1, len(stacked.type.shape)) if i != prim.split + 1]
+    order.insert(prim.concat, 0)
+    return BatchOut([permuted(b, stacked, [prim.split + 1, *order])], [True])
+
+
+def _permute_own(b: BatchBuilder, prim: p.PPermute, x: Atom, batched: bool) -> BatchOut:
+    n = prim.axis.size
+    if not batched and len(prim.perm) == n:
+        return BatchOut([x], [False])
+    lanes = to_front(b, x, batched, n)
+    if not n:
+        return BatchOut([lanes], [True])
+    parts = [_run(b, lanes, source, count) for source, count in _runs(prim)]
+    return BatchOut([b(Concatenate(0), *parts) if len(parts) > 1 else parts[0]], [True])
+
+
+def _runs(prim: p.PPermute) -> list[tuple[int | None, int]]:
+    """What the devices get in order, as runs: (first source, how many); None for zeros."""
+    source = {d: s for s, d in prim.perm}
+    runs: list[tuple[int | None, int]] = []
+    for d in range(prim.axis.size):
+        s = source.get(d)
+        first, count = runs[-1] if runs else (None, 0)
+        follows = s is None if first is None else s == first + count
+        if count and follows:
+            runs[-1] = (first, count + 1)
+        else:
+            runs.append((s, 1))
+    return runs
+
+
+def _run(b: BatchBuilder, lanes: Atom, source: int | None, count: int) -> Atom:
+    shape = lanes.type.shape
+    if source is None:
+        return zeros(b, array_type((count, *shape[1:]), lanes.type.dtype))
+    rest = len(shape) - 1
+    return b(Slice((source, *[0] * rest), (source + count, *shape[1:])), lanes)
+
+
+def _vary_own(b: BatchBuilder, prim: p.Pvary, x: Atom, batched: bool) -> BatchOut:
+    return BatchOut([x], [batched])
+
+
+def _index_batch(
+    b: BatchBuilder, prim: p.AxisIndex, ins: Sequence[Atom], batched: Sequence[bool], size: int
+) -> BatchOut:
+    # It has no operand that another axis could batch.
+    return BatchOut([b(Iota(INT32, (size,), 0))], [True])
+
+
+def _psum_transpose(
+    b: RuleBuilder, prim: p.Psum, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    return [b(prim, only(cts))]
+
+
+def _gather_transpose(
+    b: RuleBuilder, prim: p.AllGather, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    return [b(p.ReduceScatter(prim.axis, prim.dimension), only(cts))]
+
+
+def _scatter_transpose(
+    b: RuleBuilder, prim: p.ReduceScatter, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    return [b(p.AllGather(prim.axis, prim.dimension), only(cts))]
+
+
+def _to_all_transpose(
+    b: RuleBuilder, prim: p.AllToAll, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    return [b(p.AllToAll(prim.axis, prim.concat, prim.split), only(cts))]
+
+
+def _permute_transpose(
+    b: RuleBuilder, prim: p.PPermute, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    back = tuple(sorted((d, s) for s, d in prim.perm))
+    return [b(p.PPermute(prim.axis, back), only(cts))]
+
+
+def _vary_transpose(
+    b: RuleBuilder, prim: p.Pvary, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    return cts
+
+
+def _gather_wider(prim: p.AllGather) -> p.AllGather:
+    return replace(prim, dimension=prim.dimension + 1)
+
+
+def _scatter_wider(prim: p.ReduceScatter) -> p.ReduceScatter:
+    return replace(prim, dimension=prim.dimension + 1)
+
+
+def _to_all_wider(prim: p.AllToAll) -> p.AllToAll:
+    return replace(prim, split=prim.split + 1, concat=prim.concat + 1)
+
+
+def _extreme(reduction: type[ReduceMax | ReduceMin]) -> Rules[p.AllReduce]:
+    own: Own[p.AllReduce] = partial(_extreme_own, reduction)
+    return Rules(_extreme_jvp, NONLINEAR, _batch(own, _same), WholeOnly(), no_refs)
+
+
+COLLECTIVES: Final[RuleBook] = (
+    EMPTY_BOOK.extend(p.Psum, _linear(_psum_transpose, _psum_own, _same))
+    .extend(p.Pmax, _extreme(ReduceMax))
+    .extend(p.Pmin, _extreme(ReduceMin))
+    .extend(p.AllGather, _linear(_gather_transpose, _gather_own, _gather_wider))
+    .extend(p.ReduceScatter, _linear(_scatter_transpose, _scatter_own, _scatter_wider))
+    .extend(p.AllToAll, _linear(_to_all_transpose, _to_all_own, _to_all_wider))
+    .extend(p.PPermute, _linear(_permute_transpose, _permute_own, _same))
+    .extend(p.Pvary, _linear(_vary_transpose, _vary_own, _same))
+    .extend(
+        p.AxisIndex,
+        Rules(no_tangent, Never("it has no operands"), _index_batch, WholeOnly(), no_refs),
+    )
+)
