@@ -6,7 +6,18 @@ and printed forms follow JAX. Nothing here imports JAX, and XLA is loaded when i
 
 from __future__ import annotations
 
-from effax import ad, ad_checkpoint, checkpoint_policies, lax, nn, numpy, random, ref, tree
+from effax import (
+    ad,
+    ad_checkpoint,
+    checkpoint_policies,
+    lax,
+    nn,
+    numpy,
+    random,
+    ref,
+    sharding,
+    tree,
+)
 from effax import config as _config_module
 from effax.api.autodiff import grad, jvp, linearize, value_and_grad
 from effax.api.batching import vmap
@@ -15,6 +26,7 @@ from effax.api.custom_vjp import custom_vjp
 from effax.api.jacobian import hessian, jacfwd, jacrev
 from effax.api.jit import jit
 from effax.api.remat import checkpoint, remat
+from effax.api.shard_map import shard_map
 from effax.api.signature import effects_of, signature_of
 from effax.api.staging import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from effax.api.vjp import VJP, vjp
@@ -25,6 +37,8 @@ from effax.ir.trace import named_scope
 from effax.lax import stop_gradient
 from effax.ref import Ref, empty_ref, free_ref, freeze, new_ref
 from effax.runtime import block_until_ready, devices
+from effax.sharding import NamedSharding, make_mesh
+from effax.sharding import PartitionSpec as P
 
 __version__ = "0.1.0"
 
@@ -34,6 +48,8 @@ float0 = FLOAT0
 __all__ = [
     "VJP",
     "Array",
+    "NamedSharding",
+    "P",
     "Ref",
     "ShapeDtypeStruct",
     "ad",
@@ -61,6 +77,7 @@ __all__ = [
     "lax",
     "linearize",
     "make_jaxpr",
+    "make_mesh",
     "named_scope",
     "new_ref",
     "nn",
@@ -68,6 +85,8 @@ __all__ = [
     "random",
     "ref",
     "remat",
+    "shard_map",
+    "sharding",
     "signature_of",
     "stop_gradient",
     "tree",

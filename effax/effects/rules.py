@@ -51,6 +51,11 @@ class Rule(Enum):
         "a reference where an array belongs",
         "read it first: `ref[...]`",
     )
+    SHARED_WRITE = RefRule(
+        "shared-write",
+        "a write to one reference by several devices",
+        "add to it (`addupdate`), or pass it with a spec that divides it over all axes of the mesh",
+    )
 
     @property
     def code(self) -> str:

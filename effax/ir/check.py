@@ -15,8 +15,8 @@ from returns.result import Failure, Result, Success
 
 from effax.effects import Alloc, ArgIndex, Free, Row, Rule
 from effax.ir.build import typing_of
-from effax.ir.errors import EffaxError, RefError
-from effax.ir.faults import Fault, FaultKind, literal_fault
+from effax.ir.errors import EffaxError
+from effax.ir.faults import Fault, FaultKind, kind_of, literal_fault
 from effax.ir.notation import VAR_NAMES
 from effax.ir.pretty import eqn_str
 from effax.ir.syntax import Eqn, Jaxpr, Lit, Var
@@ -50,7 +50,26 @@ def checked(jaxpr: Jaxpr) -> Jaxpr:
 def _faults(jaxpr: Jaxpr) -> tuple[Fault, ...]:
     faults: list[Fault] = []
     _Checker(faults).program(jaxpr, ())
+    faults.extend(_unequal_axes(jaxpr))
     return tuple(faults)
+
+
+def _unequal_axes(jaxpr: Jaxpr) -> list[Fault]:
+    """Free axes of one name have one size: one thing around the program binds them."""
+    sizes: dict[str, list[int]] = {}
+    for axis in jaxpr.free_axes:
+        sizes.setdefault(axis.name, []).append(axis.size)
+    return [
+        Fault(
+            FaultKind.AXIS,
+            f"the axis '{name}' is used at several sizes",
+            expected="one size",
+            found=", ".join(map(str, found)),
+            remedy="give different axes different names",
+        )
+        for name, found in sizes.items()
+        if len(found) > 1
+    ]
 
 
 class _Scope:
@@ -232,7 +251,7 @@ class _Checker:
         self, scope: _Scope, eqn: Eqn, error: EffaxError, inner: frozenset[FaultKind]
     ) -> None:
         """Report what the typing rule raised, unless the same is known from a held program."""
-        kind = FaultKind(error.rule) if isinstance(error, RefError) else FaultKind.TYPE
+        kind = kind_of(error)
         if kind is FaultKind.TYPE or kind not in inner:
             self.fault(scope, eqn, kind, error.what, error.expected, error.found, error.remedy)
 

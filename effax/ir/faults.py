@@ -8,7 +8,7 @@ from typing import Final
 
 from effax.effects import Rule
 from effax.ir.dtypes import family, int_bounds
-from effax.ir.errors import IllTyped, RefError
+from effax.ir.errors import EffaxError, IllTyped, RefError
 from effax.ir.syntax import Lit
 
 
@@ -21,12 +21,14 @@ class FaultKind(Enum):
     LITERAL = "literal"
     TYPE = "type"
     EFFECT = "effect"
+    AXIS = "axis"
     ALIAS = Rule.ALIAS.code
     ESCAPE = Rule.ESCAPE.code
     USE_AFTER_FREE = Rule.USE_AFTER_FREE.code
     FOREIGN_FREE = Rule.FOREIGN_FREE.code
     REF_TO_REF = Rule.REF_TO_REF.code
     REF_AS_ARRAY = Rule.REF_AS_ARRAY.code
+    SHARED_WRITE = Rule.SHARED_WRITE.code
 
     @property
     def rule(self) -> Rule | None:
@@ -35,6 +37,14 @@ class FaultKind(Enum):
 
 
 _RULES: Final = {rule.code: rule for rule in Rule}
+
+
+def kind_of(error: EffaxError) -> FaultKind:
+    """The kind of fault that a typing rule tells by an error."""
+    if not isinstance(error, RefError):
+        return FaultKind.TYPE
+    # A primitive may have a restriction of its own, beyond those that a checker knows.
+    return FaultKind(error.rule) if error.rule in _RULES else FaultKind.EFFECT
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.refs import FREES, FreeRef
 from effax.ir.prims.remat import Remat
+from effax.ir.prims.shard import ShardMap
 from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType
@@ -283,6 +284,16 @@ def _narrow_call(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
     return Narrowed(replace(call, jaxpr=jaxpr), used_ins, used)
 
 
+def _narrow_shard_map(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
+    call = cast("ShardMap", prim)
+    jaxpr, used_ins = dce_jaxpr(call.jaxpr, used, observed, _no_inputs(call.jaxpr))
+    ins, outs = (
+        tuple([spec for spec, keep in zip(specs, kept, strict=True) if keep])
+        for specs, kept in ((call.in_specs, used_ins), (call.out_specs, used))
+    )
+    return Narrowed(replace(call, jaxpr=jaxpr, in_specs=ins, out_specs=outs), used_ins, used)
+
+
 def _narrow_cond(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
     branches = cast("Cond", prim).branches
     none = _no_inputs(branches[0])
@@ -343,5 +354,6 @@ _NARROW: Final[dict[type[Primitive], Callable[[Primitive, Mask, Mask], Narrowed]
     Cond: _narrow_cond,
     Scan: _narrow_scan,
     While: _narrow_while,
+    ShardMap: _narrow_shard_map,
 }
 """Primitives of which dead parts go; any other that holds programs stays or goes as a whole."""

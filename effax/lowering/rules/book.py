@@ -13,6 +13,7 @@ from effax.lowering.rules.index import INDEX
 from effax.lowering.rules.reduce import REDUCE
 from effax.lowering.rules.remat import REMAT
 from effax.lowering.rules.shape import SHAPE
+from effax.lowering.rules.shard import SHARD
 from effax.lowering.writer import LoweringBook
 
 DEFAULT: Final[LoweringBook] = (
@@ -23,5 +24,6 @@ DEFAULT: Final[LoweringBook] = (
     .union(CUSTOM)
     .union(REMAT)
     .union(COLLECTIVES)
+    .union(SHARD)
     .union(ORDERING)
 )

@@ -18,6 +18,7 @@ from effax.transforms.rules.reduce import REDUCTION
 from effax.transforms.rules.refs.book import REFS
 from effax.transforms.rules.remat.book import REMAT
 from effax.transforms.rules.shape import SHAPE
+from effax.transforms.rules.shard.book import SHARD
 
 FAMILIES: Final = (
     ARITHMETIC,
@@ -32,6 +33,7 @@ FAMILIES: Final = (
     CUSTOM,
     REMAT,
     COLLECTIVES,
+    SHARD,
 )
 
 DEFAULT_BOOK: Final[RuleBook] = reduce(RuleBook.union, FAMILIES, EMPTY_BOOK)

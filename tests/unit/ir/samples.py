@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from effax.ir.axes import Axis
 from effax.ir.build import typing_of
 from effax.ir.dtypes import as_dtype, family
 from effax.ir.indexing import Indexer, Mode, Pick, Span, row, whole
+from effax.ir.lockstep import Devices
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims import custom, reduce, remat, shape
+from effax.ir.prims import collectives, custom, reduce, remat, shape, shard
 from effax.ir.prims import elementwise as e
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.index import Gather, Scatter, ScatterAdd
@@ -187,6 +189,33 @@ def control() -> list[Sample]:
     ]
 
 
+AXIS = Axis("i", 2)
+COLLECTIVES = [
+    Sample(collectives.Psum(AXIS), (arr("2,3", "int8"),)),
+    Sample(collectives.Psum(AXIS), (arr("", weak=True),)),
+    Sample(collectives.Pmax(AXIS), (arr("3"),)),
+    Sample(collectives.Pmin(AXIS), (arr("3", "bool"),)),
+    Sample(collectives.AllGather(AXIS, 1), (arr("3"),)),
+    Sample(collectives.ReduceScatter(AXIS, 1), (arr("3,2"),)),
+    Sample(collectives.AllToAll(AXIS, 0, 1), (arr("2,3", "bfloat16"),)),
+    Sample(collectives.PPermute(AXIS, ((0, 1),)), (arr("3"),)),
+    Sample(collectives.Pvary(AXIS), (arr("3", "complex64"),)),
+    Sample(collectives.AxisIndex(Axis("several words", 3)), ()),
+]
+
+MESH = (AXIS, Axis("j", 2))
+
+
+def sharded() -> list[Sample]:
+    """Programs on the devices of a mesh, with and without collectives."""
+    total = collectives.Psum(AXIS)
+    held = program([arr("3"), arr("2")], lambda b, x, y: [b(total, x), b(e.Neg(), y)])
+    over_i, over_both = (("i",),), (("j", "i"),)
+    divided = shard.ShardMap(held, MESH, (over_i, over_both), ((), over_both))
+    alike = shard.ShardMap(held, MESH, ((), over_both), ((), over_both), False)
+    return [Sample(divided, (arr("6"), arr("8"))), Sample(alike, (arr("3"), arr("8")))]
+
+
 SAMPLES: list[Sample] = [
     *elementwise(),
     *CONVERSIONS,
@@ -195,12 +224,17 @@ SAMPLES: list[Sample] = [
     *INDEXED,
     *REFERENCES,
     *control(),
+    *COLLECTIVES,
+    *sharded(),
 ]
 
 
 def run(sample: Sample, args: Sequence[Value]) -> Sequence[Value]:
     """The results on these arguments."""
     with np.errstate(all="ignore"):
+        if isinstance(sample.prim, collectives.Collective):
+            alike = [args] * sample.prim.axis.size
+            return sample.prim.together(Devices((sample.prim.axis,)), alike)[-1]
         return sample.prim.evaluate(*args)
 
 

@@ -11,13 +11,17 @@ from returns.result import Success
 
 from effax.effects import Alloc, ArgIndex, Free, Read, Row, Rule, Write
 from effax.ir import check as checker
+from effax.ir.axes import Axis
 from effax.ir.build import Builder
 from effax.ir.check import Fault, FaultKind, check, checked
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.collectives import Psum
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.elementwise import Add, Lt, Mul, Neg, Sin
 from effax.ir.prims.refs import AddUpdate, FreeRef, Freeze, Get, NewRef, Swap
+from effax.ir.prims.remat import Remat
+from effax.ir.prims.shard import ShardMap
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, array_type, ref_type
@@ -350,6 +354,34 @@ def test_a_reference_where_an_array_belongs() -> None:
     (fault,) = faults(Jaxpr([Var(0, REF)], [eqn], []))
     assert fault.kind is FaultKind.REF_AS_ARRAY
     assert fault.remedy == Rule.REF_AS_ARRAY.remedy
+
+
+def test_a_write_of_several_devices_to_one_reference() -> None:
+    held = program([REF, VEC], lambda b, r, x: b.emit(Swap(ALL), [r, x]))
+    eqn = Eqn(
+        ShardMap(held, (Axis("i", 2),), ((), ()), ((),)),
+        (Var(0, REF), Var(1, VEC)),
+        (Var(2, VEC),),
+        held.effects,
+    )
+    (fault,) = faults(Jaxpr([Var(0, REF), Var(1, VEC)], [eqn], []))
+    assert fault.kind is FaultKind.SHARED_WRITE
+    assert fault.remedy == Rule.SHARED_WRITE.remedy
+
+
+def test_an_axis_has_one_size() -> None:
+    def use(b: Builder, x: Var) -> list[Atom]:
+        return [b(Psum(Axis("i", 3)), b(Psum(Axis("i", 2)), x))]
+
+    (fault,) = faults(program([VEC], use))
+    assert fault.kind is FaultKind.AXIS
+    assert "'i'" in fault.message
+
+
+def test_a_program_that_is_computed_again_has_no_effects() -> None:
+    held = program([REF], lambda b, r: b.emit(Get(ALL), [r]))
+    eqn = Eqn(Remat(held), (Var(0, REF),), (Var(1, VEC),), held.effects)
+    assert kinds(Jaxpr([Var(0, REF)], [eqn], [])) == [FaultKind.EFFECT]
 
 
 def test_every_kind_is_seeded_in_this_module() -> None:

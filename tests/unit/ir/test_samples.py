@@ -70,7 +70,7 @@ def test_the_evaluator_writes_to_nothing_but_references(sample: Sample) -> None:
         assert i in written or arg.tobytes() == old.tobytes()
 
 
-@pytest.mark.parametrize("sample", RUN, ids=str)
+@pytest.mark.parametrize("sample", [s for s in RUN if not s.prim.free_axes()], ids=str)
 def test_evaluating_a_program_is_evaluating_its_equation(sample: Sample) -> None:
     once = run(sample, values(sample))
     arrays = [o for o, v in zip(once, sample.eqn.outs, strict=True) if not ref(v.type)]

@@ -1,0 +1,211 @@
+"""``shard_map``: a callable on each device of a mesh, on parts of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ParamSpec, TypeVar, cast, overload
+
+from effax import tree
+from effax.bind import Operand, bind
+from effax.checks import axis_names_of, check_callable
+from effax.effects import Write
+from effax.ir.errors import BadArgument, IllTyped, RefError
+from effax.ir.prims.shard import ShardMap, shared_write
+from effax.ir.shards import Spec, check_spec, local_type
+from effax.ir.trace import axes_in_scope, shown_ref
+from effax.ir.types import Type
+from effax.sharding import Mesh, PartitionSpec
+from effax.tracing import (
+    FlatArgs,
+    FlatFunction,
+    flat_args,
+    label_of,
+    like,
+    result_names,
+    shown_tree,
+    trace_flat,
+)
+from effax.tree import PyTreeDef
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def shard_map(
+    f: Callable[P, R],
+    /,
+    *,
+    mesh: Mesh,
+    in_specs: Any,
+    out_specs: Any,
+    axis_names: Iterable[str] = ...,
+    check_vma: bool = ...,
+) -> Callable[P, R]: ...
+@overload
+def shard_map(
+    *,
+    mesh: Mesh,
+    in_specs: Any,
+    out_specs: Any,
+    axis_names: Iterable[str] = ...,
+    check_vma: bool = ...,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def shard_map(
+    f: Callable[P, R] | None = None,
+    /,
+    *,
+    mesh: Mesh,
+    in_specs: Any,
+    out_specs: Any,
+    axis_names: Iterable[str] = (),
+    check_vma: bool = True,
+) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
+    """``f`` on every device of ``mesh``, on parts of its arguments; its results are joined.
+
+    Devices run in step, and exchange values by collectives (``lax.psum``, ...) along the mesh's
+    axes. What ``f`` closes over every device has whole. All of a mesh may run on one device: the
+    meaning is the same.
+
+    Args:
+        f: a function of trees of arrays and references. Without one a decorator is given.
+        mesh: the devices.
+        in_specs: a ``PartitionSpec`` for all arguments, or one an argument; trees of them are
+            prefixes of the arguments. A part that a spec does not divide every device has alike.
+        out_specs: how the results are joined, in the same way. Along an axis of the mesh that a
+            spec does not name the result must be the same on all devices.
+        axis_names: the axes of the mesh that ``f`` uses; all of them, if any are given.
+        check_vma: whether such results are checked to be the same, by type. Where not, the first
+            device's is taken.
+
+    Raises:
+        BadArgument: the specs do not fit, or the mesh is none.
+        IllTyped: an argument does not divide over the mesh; a result may differ between devices
+            where its spec says that it does not.
+        RefError: a reference that devices share is written. It may be read, and added to
+            (``addupdate``), which is summed over the devices.
+    """
+    if not isinstance(mesh, Mesh):
+        raise BadArgument(
+            "shard_map: the mesh is none",
+            expected="a Mesh: `effax.make_mesh((4,), ('x',))`",
+            found=f"{type(mesh).__name__}: {mesh!r:.60}",
+        )
+    used = axis_names_of(tuple(axis_names), "shard_map: axis_names") if axis_names else ()
+    if used and set(used) != set(mesh.axis_names):
+        raise BadArgument(
+            "shard_map takes all axes of its mesh",
+            expected=", ".join(mesh.axis_names),
+            found=", ".join(used),
+            remedy="make a mesh of these axes alone",
+        )
+
+    def decorate(fun: Callable[P, R]) -> Callable[P, R]:
+        check_callable(fun, "shard_map")
+
+        @like(fun)
+        def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
+            flat_in = flat_args(fun, args, dict(kwargs))
+            specs = _in_specs(in_specs, len(args), flat_in)
+            flat = _traced(fun, flat_in, specs, mesh)
+            return cast(R, _applied(flat, flat_in, specs, mesh, out_specs, check_vma))
+
+        return mapped
+
+    return decorate if f is None else decorate(f)
+
+
+def _in_specs(in_specs: object, n_args: int, flat_in: FlatArgs) -> list[Spec]:
+    """One spec a leaf of ``(args, kwargs)``; keyword arguments every device has whole."""
+    prefix = tuple(in_specs) if isinstance(in_specs, list) else in_specs
+    if isinstance(prefix, tuple) and len(prefix) != n_args:
+        raise BadArgument(
+            "shard_map: in_specs has another length than there are positional arguments",
+            expected=str(n_args),
+            found=str(len(prefix)),
+        )
+    shown = shown_tree(flat_in.treedef.children()[0])
+    return _spread((prefix, PartitionSpec()), flat_in.treedef, "in_specs", "the arguments", shown)
+
+
+def _spread(prefix: object, treedef: PyTreeDef, what: str, of: str, shown: str) -> list[Spec]:
+    full = tree.unflatten(treedef, range(treedef.num_leaves))
+    try:
+        specs = tree.broadcast_prefix(prefix, full)
+    except ValueError as error:
+        raise BadArgument(
+            f"shard_map: {what} is no prefix of {of}",
+            expected=f"a PartitionSpec, or a tree of them above {shown}",
+            found=f"{prefix!r:.80} ({error})",
+        ) from None
+    return [_spec(spec, what) for spec in specs]
+
+
+def _spec(spec: object, what: str) -> Spec:
+    if isinstance(spec, PartitionSpec):
+        return spec.spec
+    raise BadArgument(
+        f"shard_map: an entry of {what} is no PartitionSpec",
+        expected="P(), P('x'), ...",
+        found=f"{type(spec).__name__}: {spec!r:.60}",
+        remedy="`P()` says that every device has the whole",
+    )
+
+
+def _traced(
+    fun: Callable[..., object], flat_in: FlatArgs, specs: Sequence[Spec], mesh: Mesh
+) -> FlatFunction:
+    bound = {axis.name for axis in axes_in_scope()} & set(mesh.axis_names)
+    if bound:
+        raise BadArgument(
+            "shard_map: the mesh has an axis of a name that is bound already",
+            expected="other names than those in scope",
+            found=", ".join(sorted(bound)),
+        )
+    types: list[Type] = [
+        local_type(x.type, spec, mesh.axes, name)
+        for x, spec, name in zip(flat_in.leaves, specs, flat_in.names, strict=True)
+    ]
+    return trace_flat(
+        fun,
+        flat_in.treedef,
+        types,
+        flat_in.names,
+        f"shard_map({label_of(fun)})",
+        flat_in.leaves,
+        binds=mesh.axes,
+    )
+
+
+def _applied(
+    flat: FlatFunction,
+    flat_in: FlatArgs,
+    specs: Sequence[Spec],
+    mesh: Mesh,
+    out_specs: object,
+    check_vma: bool,
+) -> Any:
+    operands: list[Operand] = [*flat.consts, *flat_in.leaves]
+    prefix = tuple(out_specs) if isinstance(out_specs, list) else out_specs
+    outs = _spread(prefix, flat.out_tree, "out_specs", "the results", shown_tree(flat.out_tree))
+    names = result_names("the result", flat.out_tree)
+    for type_, spec, name in zip(flat.jaxpr.out_types, outs, names, strict=True):
+        check_spec(spec, mesh.axes, len(type_.shape), name)
+    whole: tuple[Spec, ...] = ((),) * len(flat.consts)
+    prim = ShardMap(flat.jaxpr, mesh.axes, (*whole, *specs), tuple(outs), bool(check_vma))
+    for effect in flat.jaxpr.effects:
+        if isinstance(effect, Write) and prim.unnamed(prim.in_specs[effect.ref]):
+            raise _written(prim, effect.ref, operands[effect.ref])
+    try:
+        results = bind(prim, *operands)
+    except IllTyped as error:
+        for i, name in enumerate(names):
+            # The user knows results by their places in the tree.
+            error.what = error.what.replace(f"shard_map: result {i} ", f"shard_map: {name} ")
+        raise
+    return tree.unflatten(flat.out_tree, results)
+
+
+def _written(prim: ShardMap, position: int, ref: Operand) -> RefError:
+    """The error for a write, with the reference's name and the line that made it."""
+    return shared_write(prim, position, shown_ref(ref))

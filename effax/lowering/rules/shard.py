@@ -1,0 +1,20 @@
+"""Lowering of ``shard_map``: on one device its devices are lanes of one program."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from effax.ir.prims.shard import ShardMap
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import ArrayType
+from effax.lowering.writer import EMPTY_BOOK, Expansion, LoweringBook
+from effax.transforms.rulebook import book_or_default
+from effax.transforms.rules.shard.expand import expanded
+
+
+def as_lanes(prim: ShardMap, types: tuple[ArrayType, ...]) -> Jaxpr:
+    """The program of all devices."""
+    return expanded(prim, types, book_or_default(None))
+
+
+SHARD: Final[LoweringBook] = EMPTY_BOOK.extend(ShardMap, Expansion(as_lanes))

@@ -1,0 +1,1 @@
+"""The rules of ``shard_map``, one module a transformation."""

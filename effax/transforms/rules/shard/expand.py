@@ -1,0 +1,166 @@
+"""``shard_map`` on one device: the devices of the mesh as lanes of ``vmap``, an axis each.
+
+An argument that is divided along some axes gets them in front, in the order of the mesh, by a
+reshape; then the program is batched along each axis of the mesh, the last one first, under its
+name; then results are put together. Nothing of ``shard_map`` is left. What devices share is
+shared by lanes: what they add to a reference is summed.
+"""
+
+from __future__ import annotations
+
+from effax.effects import Accum, ArgIndex, Write
+from effax.ir.axes import Axes, Axis
+from effax.ir.build import Builder
+from effax.ir.indexing import row, whole
+from effax.ir.prims.index import Gather
+from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
+from effax.ir.prims.shape import Reshape
+from effax.ir.prims.shard import ShardMap
+from effax.ir.remember import remembered
+from effax.ir.shards import Spec, names_in, sizes_of
+from effax.ir.syntax import Atom, Jaxpr, Var
+from effax.ir.types import RefType, Shape, Type
+from effax.transforms.rulebook import RuleBook
+from effax.transforms.rules.common import inverse, permuted, zeros
+from effax.transforms.spread import uses_axis
+from effax.transforms.vmap import vmap_jaxpr
+
+
+@remembered(maxsize=256)
+def expanded(prim: ShardMap, types: tuple[Type, ...], book: RuleBook) -> Jaxpr:
+    """The program that an application to arguments of these types is, on one device."""
+    b = Builder(types)
+    lent = [
+        _Lent(b, prim, i) if isinstance(v.type, RefType) and names_in(spec) else None
+        for i, (v, spec) in enumerate(zip(b.binders, prim.in_specs, strict=True))
+    ]
+    args = [
+        _lanes(b, x, spec, prim.mesh)
+        if ref is None and not isinstance(x.type, RefType)
+        else x
+        if ref is None
+        else ref.local
+        for x, spec, ref in zip(b.binders, prim.in_specs, lent, strict=True)
+    ]
+    outs = b.inline_jaxpr(_over_mesh(prim, book), args)
+    results = [_whole(b, x, spec, prim.mesh) for x, spec in zip(outs, prim.out_specs, strict=True)]
+    for ref in lent:
+        if ref is not None:
+            ref.give_back(b)
+    return b.finish(results)
+
+
+def _over_mesh(prim: ShardMap, book: RuleBook) -> Jaxpr:
+    """The program of all devices: named axes lead, in the order of the mesh."""
+    jaxpr = prim.jaxpr
+    for axis in reversed(prim.mesh):
+        jaxpr = _along(jaxpr, axis, prim, book)
+    return jaxpr
+
+
+def _along(jaxpr: Jaxpr, axis: Axis, prim: ShardMap, book: RuleBook) -> Jaxpr:
+    """The program batched along one axis of the mesh."""
+    batched = tuple([axis.name in names_in(spec) for spec in prim.in_specs])
+    shared = frozenset(
+        i
+        for i, (t, has) in enumerate(zip(jaxpr.in_types, batched, strict=True))
+        if isinstance(t, RefType) and not has
+    )
+    wanted = tuple([axis.name in names_in(spec) for spec in prim.out_specs])
+    used = any(uses_axis(eqn.prim, axis.name) for eqn in jaxpr.eqns)
+    name = axis.name if used else None
+    made = vmap_jaxpr(jaxpr, batched, axis.size, book, shared, False, wanted, name)
+    if made.out_batched == wanted:
+        return made.jaxpr
+    # What is the same on all devices, or is taken for that, is the first one's.
+    b = Builder(made.jaxpr.in_types)
+    outs = b.inline_jaxpr(made.jaxpr, b.binders)
+    kept = [
+        b(Gather(row(x.type.shape, 0)), x) if has and not want else x
+        for x, has, want in zip(outs, made.out_batched, wanted, strict=True)
+    ]
+    return b.finish(kept)
+
+
+class _Layout:
+    """How an array with named axes in front comes from one that is divided along them.
+
+    ``split`` is the shape with each dimension divided, ``order`` the permutation that brings the
+    named axes to the front.
+    """
+
+    def __init__(self, shape: Shape, spec: Spec, mesh: Axes) -> None:
+        sizes = sizes_of(mesh)
+        split: list[int] = []
+        at: dict[str, int] = {}
+        rest: list[int] = []
+        for d, n in enumerate(shape):
+            for name in spec[d] if d < len(spec) else ():
+                at[name] = len(split)
+                split.append(sizes[name])
+                n //= sizes[name]  # noqa: PLW2901  # what is left of the dimension
+            rest.append(len(split))
+            split.append(n)
+        self.shape = shape
+        self.split = tuple(split)
+        self.order = [*[at[axis.name] for axis in mesh if axis.name in at], *rest]
+
+    def apart(self, b: Builder, x: Atom) -> Atom:
+        return permuted(b, _reshaped(b, x, self.split), self.order)
+
+    def together(self, b: Builder, x: Atom) -> Atom:
+        return _reshaped(b, permuted(b, x, inverse(self.order)), self.shape)
+
+
+def _reshaped(b: Builder, x: Atom, shape: Shape) -> Atom:
+    return x if x.type.shape == shape else b(Reshape(shape), x)
+
+
+def _lanes(b: Builder, x: Atom, spec: Spec, mesh: Axes) -> Atom:
+    return _Layout(x.type.shape, spec, mesh).apart(b, x) if names_in(spec) else x
+
+
+def _whole(b: Builder, x: Atom, spec: Spec, mesh: Axes) -> Atom:
+    named = names_in(spec)
+    if not named:
+        return x
+    sizes = sizes_of(mesh)
+    local = x.type.shape[len(named) :]
+    shape = list(local)
+    for d, names in enumerate(spec):
+        for name in names:
+            shape[d] *= sizes[name]
+    return _Layout(tuple(shape), spec, mesh).together(b, x)
+
+
+class _Lent:
+    """A local reference with named axes in front, for one that is divided along them.
+
+    Where all that is done is adding, it begins with zeros, so that adding stays all that is done.
+    """
+
+    def __init__(self, b: Builder, prim: ShardMap, position: int) -> None:
+        self.ref: Var = b.binders[position]
+        assert isinstance(self.ref.type, RefType)
+        inner, kind = self.ref.type.inner, self.ref.type.kind
+        self.layout = _Layout(inner.shape, prim.in_specs[position], prim.mesh)
+        done = prim.jaxpr.effects.on(ArgIndex(position))
+        self.changed = any(isinstance(e, Accum | Write) for e in done)
+        self.sums = self.changed and all(isinstance(e, Accum) for e in done)
+        shape = tuple([self.layout.split[i] for i in self.layout.order])
+        if not done:
+            self.local: Atom = b(EmptyRef(inner.update(shape=shape)))
+        elif self.sums:
+            self.local = b(NewRef(kind), zeros(b, inner.update(shape=shape)))
+        else:
+            contents = b(Get(whole(inner.shape)), self.ref)
+            self.local = b(NewRef(kind), self.layout.apart(b, contents))
+
+    def give_back(self, b: Builder) -> None:
+        """Put the contents where they belong; the local reference is consumed."""
+        if not self.changed:
+            b.emit(FreeRef(), [self.local])
+            return
+        value = self.layout.together(b, b(Freeze(), self.local))
+        update = AddUpdate if self.sums else Swap
+        b.emit(update(whole(self.ref.type.shape)), [self.ref, value])

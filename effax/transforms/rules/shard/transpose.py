@@ -1,0 +1,92 @@
+"""Transposition of ``shard_map``: the program transposed, on the same mesh.
+
+What was divided is joined and what was joined is divided. A result that is the same along an axis
+is the first device's: its cotangent goes to that one, and the others get zeros. What several
+devices have of an argument gets the sum of their cotangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from effax.ir.axes import Axes
+from effax.ir.build import Builder, lit
+from effax.ir.dtypes import INT32
+from effax.ir.prims.collectives import AxisIndex, Psum
+from effax.ir.prims.elementwise import And, Eq
+from effax.ir.prims.shard import ShardMap
+from effax.ir.shards import Spec
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import RefType, array_type
+from effax.transforms.rulebook import Linear, RuleBuilder
+from effax.transforms.rules.cotangents import values_of
+from effax.transforms.rules.pointwise import const, where
+from effax.transforms.spread import Mask
+from effax.transforms.transpose import Transposed, transpose_jaxpr
+from effax.transforms.wants import DontWant, GradValue, NonLinear, Threaded, Want
+
+
+def shard_map_transpose(
+    b: RuleBuilder, prim: ShardMap, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    wants = tuple(map(_want, ins))
+    has = tuple([ct is not None for ct in cts])
+    inner = transpose_jaxpr(prim.jaxpr, wants, has, b.book)
+    fixed = [x for x in ins if not isinstance(x, Linear)]
+    threaded = [x for x in ins if isinstance(x, Linear) and isinstance(_want(x), Threaded)]
+    refs = [x.ref for x in threaded if x.ref is not None]
+    made = _over_mesh(prim, wants, has, inner)
+    given = b.emit(made, [*fixed, *refs, *[ct for ct in cts if ct is not None]])
+    return values_of(wants, inner.nonzero, given)
+
+
+def _want(operand: Atom | Linear) -> Want:
+    if not isinstance(operand, Linear):
+        return NonLinear()
+    if not operand.wanted:
+        return DontWant()
+    return Threaded() if isinstance(operand.type, RefType) else GradValue()
+
+
+def _over_mesh(prim: ShardMap, wants: Sequence[Want], has: Mask, inner: Transposed) -> ShardMap:
+    """``(fixed, references, cotangents of results) -> cotangents of arguments``."""
+    specs = list(zip(prim.in_specs, wants, strict=True))
+    in_specs = [spec for spec, w in specs if isinstance(w, NonLinear)]
+    in_specs += [spec for spec, w in specs if isinstance(w, Threaded)]
+    n_before = len(in_specs)
+    ct_specs = [spec for spec, given in zip(prim.out_specs, has, strict=True) if given]
+    values = [spec for spec, w in specs if isinstance(w, GradValue)]
+    out_specs = [spec for spec, given in zip(values, inner.nonzero, strict=True) if given]
+    body = _body(prim, inner.jaxpr, n_before, ct_specs, out_specs)
+    return ShardMap(body, prim.mesh, (*in_specs, *ct_specs), tuple(out_specs), prim.check_vma)
+
+
+def _body(
+    prim: ShardMap,
+    transposed: Jaxpr,
+    n_before: int,
+    ct_specs: Sequence[Spec],
+    out_specs: Sequence[Spec],
+) -> Jaxpr:
+    b = Builder(transposed.in_types)
+    args: list[Atom] = list(b.binders)
+    for k, spec in enumerate(ct_specs):
+        args[n_before + k] = _on_first(b, args[n_before + k], prim.unnamed(spec))
+    outs = b.inline_jaxpr(transposed, args)
+    sums = [_summed(b, x, prim.unnamed(s)) for x, s in zip(outs, out_specs, strict=True)]
+    return b.finish(sums)
+
+
+def _on_first(b: Builder, ct: Atom, axes: Axes) -> Atom:
+    """The cotangent on the first device along these axes, zeros on the others."""
+    first: Atom | None = None
+    for axis in axes:
+        here = b(Eq(), b(AxisIndex(axis)), lit(0, array_type((), INT32)))
+        first = here if first is None else b(And(), first, here)
+    return ct if first is None else where(b, first, ct, const(0, ct))
+
+
+def _summed(b: Builder, ct: Atom, axes: Axes) -> Atom:
+    for axis in axes:
+        ct = b(Psum(axis), ct)
+    return ct
