@@ -57,8 +57,11 @@ BATCHED: dict[str, Bad] = {
     "a negative size": Bad(
         lambda: jax.vmap(lambda: 1.0, axis_size=-1), BadArgument, "axis_size is negative", "-1"
     ),
-    "a named axis": Bad(
-        lambda: jax.vmap(lambda x: x, axis_name="i"), BadArgument, "named axes", "'i'"
+    "a name of an axis that is no name": Bad(
+        lambda: jax.vmap(lambda x: x, axis_name=3), BadArgument, "the name of an axis", "int: 3"
+    ),
+    "lanes over a mesh": Bad(
+        lambda: jax.vmap(lambda x: x, spmd_axis_name="i"), BadArgument, "over a mesh", "'i'"
     ),
     "a result axis that does not exist": Bad(
         lambda: jax.vmap(lambda x: {"y": x}, out_axes=1)(vector()),
