@@ -17,8 +17,8 @@ from effax.numpy.axes import plain_axes, plain_axis, static_int
 from effax.numpy.products import plain_precision
 
 __all__ = [
-    "argmax", "argmin", "batch_matmul", "cummax", "cummin", "cumprod", "cumsum", "dot",
-    "dot_general", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod",
+    "argmax", "argmin", "batch_matmul", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum",
+    "dot", "dot_general", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod",
     "reduce_sum", "sort", "sort_key_val", "top_k",
 ]  # fmt: skip
 
@@ -95,6 +95,11 @@ def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running least elements."""
     return _cumulative(prims.CumMin, operand, axis, reverse)
+
+
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Running logarithms of sums of exponentials, of floats."""
+    return _cumulative(prims.CumLogSumExp, operand, axis, reverse)
 
 
 def sort(

@@ -8,6 +8,7 @@ from effax.array import Array, ArrayLike, Axis, DTypeLike, as_value
 from effax.bind import bind1
 from effax.ir.dtypes import family, is_complex
 from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.prims.reduce import ReduceMax
 from effax.ir.prims.shape import Iota
 from effax.lax import elementwise as el
 from effax.numpy import promotion as pr
@@ -88,6 +89,8 @@ def logsumexp(
 ) -> Array | tuple[Array, Array]:
     """log(sum(b · exp(a))) along axes, without overflow.
 
+    Where the greatest exponent is infinite, those that are equal to it share the derivative.
+
     Args:
         a: the exponents.
         axis: along which axes; None for all.
@@ -103,6 +106,9 @@ def logsumexp(
     if factor is not None:
         value = uf.where(uf.not_equal(factor, 0), value, float("-inf"))
     axes = plain_axes(axis, value.ndim, "logsumexp")
+    limit: tuple[Array, Array] | None = None
+    if not is_complex(dtype) and not return_sign:
+        value, limit = _apart_from_limits(value, axes, keepdims, factor is not None)
     top = _greatest(value, axes)
     terms = uf.exp(uf.subtract(value, top))
     total = sum(terms if factor is None else uf.multiply(terms, factor), axes, keepdims=keepdims)
@@ -114,7 +120,27 @@ def logsumexp(
         return result, sign
     if factor is not None and not is_complex(dtype):
         result = uf.where(uf.less(sign, 0), float("nan"), result)
-    return result
+    return result if limit is None else uf.where(limit[0], limit[1], result)
+
+
+def _apart_from_limits(
+    x: Array, axes: tuple[int, ...], keepdims: bool, factors: bool
+) -> tuple[Array, tuple[Array, Array]]:
+    """Exponents with zeros along axes where the greatest is infinite, and what they give there.
+
+    The second part says where that is, and the greatest exponent. Factors have a say in
+    everything but the case that all exponents are -inf.
+    """
+    extreme = expand_dims(bind1(ReduceMax(axes), x), axes)
+    at_limit = uf.equal(extreme if factors else uf.absolute(extreme), _LIMIT[factors])
+    safe = uf.masked(uf.invert(broadcast_to(at_limit, x.shape)), x)
+    if not keepdims:
+        shape = [n for i, n in enumerate(extreme.shape) if i not in axes]
+        extreme, at_limit = reshape(extreme, shape), reshape(at_limit, shape)
+    return safe, (at_limit, extreme)
+
+
+_LIMIT = {True: float("-inf"), False: float("inf")}
 
 
 def logmeanexp(

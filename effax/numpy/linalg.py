@@ -32,7 +32,7 @@ def norm(
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
 ) -> Array:
-    """The norm of vectors or matrices.
+    """The norm of vectors or matrices. The derivative of roots at 0 is taken for 0.
 
     Args:
         x: the array.
@@ -47,7 +47,7 @@ def norm(
     value = _inexact(x)
     if axis is None:
         if ord is None:
-            flat = uf.sqrt(sum(real_square(ravel(value))))
+            flat = uf.flat_root(sum(real_square(ravel(value))))
             return reshape(flat, (1,) * value.ndim) if keepdims else flat
         if value.ndim not in (1, 2):
             raise IllTyped("norm takes a vector or a matrix", "1 or 2 axes", str(value.type))
@@ -90,7 +90,7 @@ def _vector_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
     if isinstance(ord, str) or ord is None:
         raise BadArgument("there is no such norm of vectors", "a number", repr(ord))
     if ord == 2:
-        return uf.sqrt(sum(real_square(x), axes, keepdims=keepdims))
+        return uf.flat_root(sum(real_square(x), axes, keepdims=keepdims))
     size = uf.absolute(x)
     if ord == np.inf:
         return max(size, axes, keepdims=keepdims)
@@ -101,13 +101,13 @@ def _vector_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
     if ord == 1:
         return sum(size, axes, keepdims=keepdims)
     total = sum(power(size, ord), axes, keepdims=keepdims)
-    return power(total, 1 / ord)
+    return uf.flat_root(total, lambda x: power(x, 1 / ord))
 
 
 def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) -> Array:
     rows, columns = axes
     if ord in ("fro", "f"):
-        return uf.sqrt(sum(real_square(x), axes, keepdims=keepdims))
+        return uf.flat_root(sum(real_square(x), axes, keepdims=keepdims))
     if ord not in (1, -1, np.inf, -np.inf):
         raise BadArgument(
             "there is no such norm of matrices here",

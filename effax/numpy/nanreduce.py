@@ -150,8 +150,8 @@ def nanstd(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The square root of :func:`nanvar`."""
-    return uf.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where))
+    """The square root of :func:`nanvar`, whose derivative at 0 is taken for 0."""
+    return uf.flat_root(nanvar(a, axis, dtype, out, ddof, keepdims, where))
 
 
 def nanargmax(

@@ -303,12 +303,15 @@ def std(
     mean: ArrayLike | None = None,
     correction: int | float | None = None,
 ) -> Array:
-    """The square root of the variance; the arguments are those of :func:`var`."""
+    """The square root of the variance, whose derivative at 0 is taken for 0.
+
+    The arguments are those of :func:`var`.
+    """
     no_out(out, "std")
     spread = var(
         a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
     )
-    return uf.sqrt(spread)
+    return uf.flat_root(spread)
 
 
 def average(

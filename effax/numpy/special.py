@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from effax.array import Array, ArrayLike, as_value
@@ -14,6 +16,7 @@ from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import (
     floor_divide,
     isfinite,
+    isinf,
     isnan,
     isneginf,
     isposinf,
@@ -38,28 +41,46 @@ def _both_inexact(x1: ArrayLike, x2: ArrayLike, what: str) -> tuple[Array, Array
 
 
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """sqrt(x1² + x2²) without overflow."""
-    a, b = (uf.absolute(x) for x in _both_inexact(x1, x2, "hypot"))
-    top, low = uf.maximum(a, b), uf.minimum(a, b)
-    ratio = uf.true_divide(low, uf.where(uf.equal(top, 0), 1, top))
-    length = uf.multiply(top, uf.sqrt(uf.add(uf.square(ratio), 1)))
-    return uf.where(uf.bitwise_or(isposinf(a), isposinf(b)), float("inf"), length)
+    """sqrt(x1² + x2²) without overflow. Its derivative where both are 0 is taken for 0."""
+    a, b = _both_inexact(x1, x2, "hypot")
+    infinite = uf.bitwise_or(isinf(a), isinf(b))
+    greater = uf.maximum(uf.absolute(a), uf.absolute(b))
+    plain = uf.bitwise_or(infinite, uf.equal(greater, 0))
+    # The scale is a constant: the derivative of the whole does not depend on it.
+    scale = bind1(ew.StopGradient(), uf.where(plain, 1, greater))
+    squares = [uf.square(uf.true_divide(uf.where(plain, 1, x), scale)) for x in (a, b)]
+    length = uf.multiply(scale, uf.sqrt(uf.add(*squares)))
+    far = uf.absolute(uf.where(isinf(a), a, b))
+    return uf.where(infinite, far, uf.where(plain, 0, length))
 
 
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """log(exp(x1) + exp(x2)) without overflow."""
-    a, b = _both_inexact(x1, x2, "logaddexp")
-    # Equal infinities have no difference.
-    gap = uf.where(uf.equal(a, b), 0, uf.subtract(a, b))
-    return uf.add(uf.maximum(a, b), uf.log1p(uf.exp(uf.negative(uf.absolute(gap)))))
+    """log(exp(x1) + exp(x2)) without overflow; infinities that are equal share the derivative."""
+    return _log_of_sum(*_both_inexact(x1, x2, "logaddexp"), 1.0)
 
 
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """log2(2**x1 + 2**x2) without overflow."""
-    a, b = _both_inexact(x1, x2, "logaddexp2")
-    gap = uf.where(uf.equal(a, b), 0, uf.subtract(a, b))
-    fine = uf.log1p(uf.exp2(uf.negative(uf.absolute(gap))))
-    return uf.add(uf.maximum(a, b), uf.multiply(fine, float(1 / np.log(2))))
+    """log2(2**x1 + 2**x2) without overflow; as :func:`logaddexp`."""
+    return _log_of_sum(*_both_inexact(x1, x2, "logaddexp2"), float(np.log(2)))
+
+
+def _log_of_sum(a: Array, b: Array, unit: float) -> Array:
+    """The logarithm of the sum of exponentials, in a base whose natural logarithm is ``unit``.
+
+    high + log1p(expm1(high - top) + exp(low - top)), where top is high as a constant: a smooth
+    function of a and b also where they are equal, and log1p keeps what exp(low - top) adds.
+    """
+    in_order = uf.greater_equal(a, b)
+    high, low = uf.where(in_order, a, b), uf.where(in_order, b, a)
+    finite = isfinite(high)
+    top = bind1(ew.StopGradient(), uf.masked(finite, high))
+    gaps = [uf.subtract(uf.masked(finite, x), top) for x in (high, low)]
+    if unit != 1:
+        gaps = [uf.multiply(gap, unit) for gap in gaps]
+    fine = uf.log1p(uf.add(uf.expm1(gaps[0]), uf.exp(gaps[1])))
+    if unit != 1:
+        fine = uf.multiply(fine, 1 / unit)
+    return uf.where(finite, uf.add(top, fine), uf.maximum(a, b))
 
 
 def log2(x: ArrayLike, /) -> Array:
@@ -75,9 +96,19 @@ def log10(x: ArrayLike, /) -> Array:
 def sinc(x: ArrayLike, /) -> Array:
     """sin(πx) / (πx), and 1 at 0."""
     scaled = uf.multiply(_inexact(x, "sinc"), float(np.pi))
-    at_zero = uf.equal(scaled, 0)
-    safe = uf.where(at_zero, 1, scaled)
-    return uf.where(at_zero, 1, uf.true_divide(uf.sin(safe), safe))
+    near = uf.less(uf.absolute(scaled), 1)
+    # Near 0 the quotient's derivatives lose all digits; those of the series do not.
+    far = uf.where(near, 1, scaled)
+    turned = uf.square(uf.masked(near, scaled))
+    series: Array = uf.add(uf.multiply(turned, _SINC[0]), _SINC[1])
+    for c in _SINC[2:]:
+        series = uf.add(uf.multiply(series, turned), c)
+    return uf.where(near, series, uf.true_divide(uf.sin(far), far))
+
+
+# sin(s)/s = Σ (-1)^k s^(2k) / (2k + 1)!, the highest power first; for |s| < 1 what is left out
+# is less than rounding in double precision, in the first derivatives too.
+_SINC = tuple((-1) ** k / math.factorial(2 * k + 1) for k in range(10, -1, -1))
 
 
 def _inexact(x: ArrayLike, what: str) -> Array:
@@ -109,7 +140,11 @@ def rad2deg(x: ArrayLike, /) -> Array:
 
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle of complex elements."""
-    turned = uf.arctan2(uf.imag(z), uf.real(z))
+    real = uf.real(z)
+    if not is_complex(pr.operand_kind(z, "the operand of angle")[0]):
+        # 0 or π, which does not change with z.
+        real = bind1(ew.StopGradient(), _inexact(real, "angle"))
+    turned = uf.arctan2(uf.imag(z), real)
     return rad2deg(turned) if deg else turned
 
 

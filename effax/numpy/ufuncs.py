@@ -316,6 +316,15 @@ def masked(mask: Array, x: Array, fill: bool | int | float = 0) -> Array:
     return bind1(ew.SelectN(), mask, pr.literal(fill, array_type((), x.dtype, x.weak_type)), x)
 
 
+def flat_root(x: Array, root: UnaryFunction = sqrt) -> Array:
+    """A root of what is not negative, whose derivative at 0 is taken for 0 and not for infinity.
+
+    So norms and deviations have, where they are 0, the least of their subgradients.
+    """
+    zero = equal(x, 0)
+    return masked(invert(zero), root(masked(invert(zero), x, 1)))
+
+
 def bitwise_count(x: ArrayLike, /) -> Array:
     """How many bits of the magnitude are set."""
     dtype, weak = number(*pr.operand_kind(x, "the operand of bitwise_count"))

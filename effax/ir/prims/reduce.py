@@ -11,7 +11,15 @@ import numpy as np
 from effax.ir.dtypes import BOOL, DType, as_dtype, family, int_bounds, is_integer
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims.elementwise import BITS, NUMBERS, ORDERED, arrays, check_dtype, check_same_dtype
+from effax.ir.prims.elementwise import (
+    BITS,
+    FLOATS,
+    NUMBERS,
+    ORDERED,
+    arrays,
+    check_dtype,
+    check_same_dtype,
+)
 from effax.ir.prims.shape import check_axes
 from effax.ir.types import ArrayType, Shape, Type
 
@@ -229,6 +237,15 @@ class CumMin(Cumulative):
     name: ClassVar[str] = "cummin"
     accepts: ClassVar[frozenset[str]] = ORDERED
     ufunc: ClassVar[np.ufunc] = np.minimum
+
+
+@dataclass(frozen=True, slots=True)
+class CumLogSumExp(Cumulative):
+    """Running logarithms of sums of exponentials."""
+
+    name: ClassVar[str] = "cumlogsumexp"
+    accepts: ClassVar[frozenset[str]] = FLOATS
+    ufunc: ClassVar[np.ufunc] = np.logaddexp
 
 
 @dataclass(frozen=True, slots=True)

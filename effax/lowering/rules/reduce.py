@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -44,6 +45,7 @@ COMBINATIONS: Final = {
     r.CumProd: ("multiply", one),
     r.CumMax: ("maximum", r.lowest),
     r.CumMin: ("minimum", r.greatest),
+    r.CumLogSumExp: ("log_sum", r.lowest),
 }
 """The operation that combines two elements, and its neutral element."""
 
@@ -112,7 +114,8 @@ def cumulative(w: Writer, prim: r.Cumulative, ins: Sequence[Val]) -> Sequence[Va
     name, neutral = COMBINATIONS[type(prim)]
     element = x.type.update(shape=())
     start = w.constant(neutral(x.type.dtype), element)
-    body = w.region([element, element], lambda a, b: (ops.same(w, name, a, b),))
+    combine = partial(log_sum, w) if name == "log_sum" else partial(ops.same, w, name)
+    body = w.region([element, element], lambda a, b: (combine(a, b),))
     n, ndim = x.shape[prim.axis], len(x.shape)
     window = [n if i == prim.axis else 1 for i in range(ndim)]
     reach = [0, n - 1] if prim.reverse else [n - 1, 0]
@@ -123,6 +126,16 @@ def cumulative(w: Writer, prim: r.Cumulative, ins: Sequence[Val]) -> Sequence[Va
         f"{ops.signature([x, start], x.type)}"
     )
     return (ops.convert(w, w.op1(text, x.type), operand.type.dtype),)
+
+
+def log_sum(w: Writer, x: Val, y: Val) -> Val:
+    """log(exp(x) + exp(y)) of scalars."""
+    high, low = ops.same(w, "maximum", x, y), ops.same(w, "minimum", x, y)
+    gap = ops.same(w, "subtract", low, high)
+    fine = ops.same(w, "log_plus_one", ops.same(w, "exponential", gap))
+    # Equal infinities have no difference.
+    infinite = ops.compare(w, "EQ", ops.same(w, "abs", high), ops.full(w, float("inf"), high))
+    return ops.select(w, infinite, high, ops.same(w, "add", high, fine))
 
 
 def sort(w: Writer, prim: r.Sort, ins: Sequence[Val]) -> Sequence[Val]:
@@ -221,7 +234,7 @@ def _book() -> LoweringBook:
     book = EMPTY_BOOK
     for prim in (r.ReduceSum, r.ReduceProd, r.ReduceMax, r.ReduceMin, r.ReduceAnd, r.ReduceOr):
         book = book.extend(prim, reduction)
-    for run in (r.CumSum, r.CumProd, r.CumMax, r.CumMin):
+    for run in (r.CumSum, r.CumProd, r.CumMax, r.CumMin, r.CumLogSumExp):
         book = book.extend(run, cumulative)
     return (
         book.extend(r.Argmax, arg_rule(r.ReduceMax))

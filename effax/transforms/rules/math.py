@@ -46,9 +46,12 @@ def _integer_pow_jvp(
 
 
 def _pow_dx(b: RuleBuilder, d: Atom, x: Atom, y: Atom, z: Atom) -> Atom:
-    # d(x^y)/dx = y·x^(y-1), and 0 where y is 0, also at x = 0
-    slope = mul(b, y, b(ew.Pow(), x, shifted(b, y, -1)))
-    return mul(b, d, where(b, b(ew.Eq(), y, const(0, y)), const(0, slope), slope))
+    # d(x^y)/dx = y·x^(y-1), and 0 where y is 0, also where 1/x is no number. There it is the
+    # power that is replaced: an infinity multiplied by 0 would be nan in the next derivative.
+    size = b(ew.Abs(), x)
+    invertible = b(ew.IsFinite(), div(b, const(1, size), size))
+    flat = b(ew.And(), b(ew.Eq(), y, const(0, y)), b(ew.Not(), invertible))
+    return mul(b, d, mul(b, y, b(ew.Pow(), x, where(b, flat, const(0, y), shifted(b, y, -1)))))
 
 
 def _pow_dy(b: RuleBuilder, d: Atom, x: Atom, y: Atom, z: Atom) -> Atom:
@@ -62,31 +65,45 @@ def _tanh(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
 
 
 def _acosh(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
-    # x² - 1 = (x + 1)(x - 1), which does not cancel
-    return mul(b, d, b(ew.Rsqrt(), mul(b, shifted(b, x, 1), shifted(b, x, -1))))
-
-
-def _atanh(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
-    return div(b, d, mul(b, shifted(b, x, 1), sub(b, const(1, x), x)))
+    # 1/√(x² - 1) = 1/√(x + 1) · 1/√(x - 1), which neither cancels nor overflows
+    return mul(b, d, mul(b, b(ew.Rsqrt(), shifted(b, x, 1)), b(ew.Rsqrt(), shifted(b, x, -1))))
 
 
 def _one_minus_square(b: RuleBuilder, x: Atom) -> Atom:
-    return sub(b, const(1, x), square(b, x))
+    """``1 - x²``, with a value that does not cancel near 1 and a derivative that is -2x.
+
+    The value is (1 + x)(1 - x); the derivative of that would multiply 0 by an infinity where
+    x is 1 and the result is divided by.
+    """
+    plain = sub(b, const(1, x), square(b, x))
+    exact = mul(b, shifted(b, x, 1), sub(b, const(1, x), x))
+    return add(b, plain, b(ew.StopGradient(), sub(b, exact, plain)))
 
 
 def _gauss(b: RuleBuilder, x: Atom, sign: int) -> Atom:
-    """``sign · 2/√π · exp(-x²)``."""
-    return scaled(b, b(ew.Exp(), neg(b, square(b, x))), sign * 2 / math.sqrt(math.pi))
+    """``sign · 2/√π · exp(-x²)``, which is 0 in every dtype from 30 on, infinity included."""
+    near = b(ew.Clamp(), const(-30, x), x, const(30, x))
+    return scaled(b, b(ew.Exp(), neg(b, square(b, near))), sign * 2 / math.sqrt(math.pi))
 
 
 def _atan2_dy(b: RuleBuilder, d: Atom, y: Atom, x: Atom, z: Atom) -> Atom:
     # d atan2(y, x)/dy = x/(x² + y²)
-    return mul(b, d, div(b, x, add(b, square(b, x), square(b, y))))
+    return mul(b, d, _over_square(b, x, x, y))
 
 
 def _atan2_dx(b: RuleBuilder, d: Atom, y: Atom, x: Atom, z: Atom) -> Atom:
     # d atan2(y, x)/dx = -y/(x² + y²)
-    return mul(b, d, neg(b, div(b, y, add(b, square(b, x), square(b, y)))))
+    return mul(b, d, neg(b, _over_square(b, y, x, y)))
+
+
+def _over_square(b: RuleBuilder, part: Atom, x: Atom, y: Atom) -> Atom:
+    """``part/(x² + y²)`` without overflow: everything is scaled by the greater of |x| and |y|.
+
+    The last factor is no quotient, since XLA makes one of quotients of quotients.
+    """
+    scale = b(ew.StopGradient(), b(ew.Max(), b(ew.Abs(), x), b(ew.Abs(), y)))
+    length = add(b, square(b, div(b, x, scale)), square(b, div(b, y, scale)))
+    return mul(b, div(b, div(b, part, scale), length), b(ew.IntegerPow(-1), scale))
 
 
 MATH: Final[RuleBook] = (
@@ -122,7 +139,7 @@ MATH: Final[RuleBook] = (
         unary(lambda b, d, x, y: mul(b, d, b(ew.Rsqrt(), shifted(b, square(b, x), 1)))),
     )
     .extend(ew.Acosh, unary(_acosh))
-    .extend(ew.Atanh, unary(_atanh))
+    .extend(ew.Atanh, unary(lambda b, d, x, y: div(b, d, _one_minus_square(b, x))))
     # d logistic(x) = y(1 - y) dx
     .extend(
         ew.Logistic,

@@ -12,7 +12,18 @@ from effax.ir.dtypes import INT32
 from effax.ir.indexing import Indexer, Pick
 from effax.ir.primitive import Primitive
 from effax.ir.prims import reduce as p
-from effax.ir.prims.elementwise import ConvertElementType, Eq, Max, Min
+from effax.ir.prims.elementwise import (
+    ConvertElementType,
+    Eq,
+    Exp,
+    Expm1,
+    Ge,
+    IsFinite,
+    Log1p,
+    Max,
+    Min,
+    StopGradient,
+)
 from effax.ir.prims.index import Gather
 from effax.ir.prims.shape import BroadcastInDim, Concatenate, Iota, Pad, Reshape, Rev, Slice
 from effax.ir.syntax import Atom
@@ -40,7 +51,7 @@ from effax.transforms.rules.common import (
 )
 from effax.transforms.rules.compare import extremum_weights
 from effax.transforms.rules.linear import only
-from effax.transforms.rules.pointwise import NONLINEAR, add, const, div, mul
+from effax.transforms.rules.pointwise import NONLINEAR, add, const, div, mul, sub, where
 from effax.transforms.rules.shape import as_primitive
 
 
@@ -143,6 +154,29 @@ def _extreme(prim: Primitive, b: RuleBuilder, left: Dual, right: Dual) -> Dual:
     z = b(prim, x, y)
     in_x, in_y = extremum_weights(b, x, y, z)
     return z, add(b, mul(b, dx, in_x), mul(b, dy, in_y))
+
+
+def _log_sum(b: RuleBuilder, left: Dual, right: Dual) -> Dual:
+    """z = log(exp(x) + exp(y)), dz = exp(x - z) dx + exp(y - z) dy, smooth where x = y.
+
+    Where the greater one is infinite there is no difference to take: then z is it, and those
+    that are equal to it share the tangent.
+    """
+    (x, dx), (y, dy) = left, right
+    in_order = b(Ge(), x, y)
+    high, low = where(b, in_order, x, y), where(b, in_order, y, x)
+    finite = b(IsFinite(), high)
+    high, low, safe_x, safe_y = (where(b, finite, a, const(0, a)) for a in (high, low, x, y))
+    top = b(StopGradient(), high)
+    fine = b(Log1p(), add(b, b(Expm1(), sub(b, high, top)), b(Exp(), sub(b, low, top))))
+    total = add(b, top, fine)
+    extreme = b(Max(), x, y)
+    shares = extremum_weights(b, x, y, extreme)
+    in_x, in_y = (
+        where(b, finite, b(Exp(), sub(b, a, total)), share)
+        for a, share in zip((safe_x, safe_y), shares, strict=True)
+    )
+    return where(b, finite, total, extreme), add(b, mul(b, dx, in_x), mul(b, dy, in_y))
 
 
 def _running_jvp(
@@ -253,5 +287,6 @@ REDUCTION: Final[RuleBook] = (
     .extend(p.CumProd, _cumulative(partial(_running_jvp, _times)))
     .extend(p.CumMax, _cumulative(partial(_running_jvp, partial(_extreme, Max()))))
     .extend(p.CumMin, _cumulative(partial(_running_jvp, partial(_extreme, Min()))))
+    .extend(p.CumLogSumExp, _cumulative(partial(_running_jvp, _log_sum)))
     .extend(p.Sort, Rules(_sort_jvp, NONLINEAR, _sort_batch, WholeOnly(), no_refs))
 )

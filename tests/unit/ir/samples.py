@@ -132,6 +132,8 @@ REDUCTIONS = [
         for prim in (reduce.CumSum, reduce.CumProd, reduce.CumMax, reduce.CumMin)
         for reverse, dtype in ((False, "int8"), (True, "bfloat16"))
     ),
+    Sample(reduce.CumLogSumExp(0), (arr("3"),)),
+    Sample(reduce.CumLogSumExp(0, True), (arr("3", "bfloat16"),)),
     Sample(reduce.Sort(0, 2), (arr("3"), arr("3", "int32"), arr("3", "complex64"))),
     Sample(reduce.DotGeneral(DOT), (arr("2,3"), arr("3,4"))),
     Sample(

@@ -77,8 +77,8 @@ DIFFERENTIATED = {
         if n != "nextafter"
     },
 }
-# The derivative of a clamped read, which JAX takes for 0; and of nan.
-OTHERWISE = {"indexing index traced out", "reductions max nan"}
+# The derivative of a clamped read, which JAX takes for 0; of nan; of the angle of a real 0.
+OTHERWISE = {"indexing index traced out", "reductions max nan", "angle of any"}
 
 
 def weighted(library: Any, case: Case, x: Any) -> Any:

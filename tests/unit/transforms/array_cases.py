@@ -207,7 +207,7 @@ def _reductions() -> list[Case]:
     x = normal(3, 4, 2)
     zero = x.copy()
     zero[0, 1], zero[1, 2], zero[1, 0, 0] = 0.0, 0.0, 0.0
-    running = [reduce.CumProd, reduce.CumMax, reduce.CumMin]
+    running = [reduce.CumProd, reduce.CumMax, reduce.CumMin, reduce.CumLogSumExp]
     sizes = [normal(n, 2, seed=n) for n in (0, 1, 2, 3, 4, 7)]
     return [
         *(Case(reduce.ReduceSum(axes), (x,), linear=((0,),)) for axes in ((), (1,), (0, 2))),
