@@ -39,7 +39,7 @@ PROGRAMS: dict[str, Program] = {
     "a product": lambda x, y: jnp.sum(jnp.sin(x) * y),
     "a choice": lambda x, y: jnp.sum(jnp.where(y > 2, x * 2, y)),
     "a concatenation": lambda x, y: jnp.sum(jnp.concatenate([x, x]) * 2) + jnp.sum(y),
-    "a contraction": lambda x, y: jnp.dot(x, y),
+    "a contraction": lambda x, y: 2 * jnp.dot(x, y),
     "a part": lambda x, y: jnp.sum(jnp.split(x * y, 2)[0]),
     "running sums": lambda x, y: jnp.sum(jnp.cumsum(x) * y),
     "products": lambda x, y: jnp.prod(x) * jnp.prod(y),
@@ -85,8 +85,9 @@ PASSES: dict[str, Callable[[Program], Any]] = {
 
 
 def zeros_used(made: Any) -> bool:
-    """Whether an equation computes with a constant of zeros; results may be zeros."""
-    used = {a for eqn in made.jaxpr.eqns for a in eqn.ins}
+    """Whether an equation computes with a constant of zeros; results, and lanes of them, may be."""
+    computed = (eqn for eqn in made.jaxpr.eqns if eqn.prim.name != "broadcast_in_dim")
+    used = {a for eqn in computed for a in eqn.ins}
     binders = zip(made.jaxpr.binders, made.consts, strict=False)
     return any(v in used and not np.asarray(c).any() for v, c in binders)
 
