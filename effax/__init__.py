@@ -16,6 +16,7 @@ from effax import (
     random,
     ref,
     sharding,
+    show,
     tree,
 )
 from effax import config as _config_module
@@ -33,6 +34,7 @@ from effax.api.vjp import VJP, vjp
 from effax.array import Array
 from effax.config import enable_x64
 from effax.ir.dtypes import FLOAT0
+from effax.ir.notebook import draw_with
 from effax.ir.trace import named_scope
 from effax.lax import stop_gradient
 from effax.ref import Ref, empty_ref, free_ref, freeze, new_ref
@@ -44,6 +46,7 @@ __version__ = "0.1.0"
 
 config = _config_module.config
 float0 = FLOAT0
+draw_with(show.in_notebook)
 
 __all__ = [
     "VJP",
@@ -87,6 +90,7 @@ __all__ = [
     "remat",
     "shard_map",
     "sharding",
+    "show",
     "signature_of",
     "stop_gradient",
     "tree",

@@ -21,6 +21,7 @@ from effax.effects import (
     Row,
 )
 from effax.ir.axes import Axes, joined_axes
+from effax.ir.notebook import drawn
 from effax.ir.primitive import Primitive
 from effax.ir.remember import built
 from effax.ir.source import SavedSource, Source
@@ -261,6 +262,9 @@ class Jaxpr:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str | None:
+        return drawn(self)
+
 
 def _effects_of(jaxpr: Jaxpr) -> Row[ArgIndex]:
     """Join the equations' rows, over binders; allocations end at the program's boundary."""
@@ -296,6 +300,9 @@ class ClosedJaxpr(NamedTuple):
 
     def __repr__(self) -> str:
         return str(self.jaxpr)
+
+    def _repr_html_(self) -> str | None:
+        return drawn(self.jaxpr)
 
 
 def alpha_eq(first: Jaxpr, second: Jaxpr) -> bool:

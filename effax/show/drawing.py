@@ -1,0 +1,173 @@
+"""From coordinates to SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from effax.ir.source import SavedSource, Source
+from effax.show.layout import LINE, NAME, Placed, PlacedBox, PlacedRail, Port
+from effax.show.marks import CHAR, curve, element, group, label, line, number, path, text
+from effax.show.model import sign_of
+from effax.show.style import STYLE
+
+MARGIN: Final = 16.0
+
+Extra = Callable[[PlacedBox], dict[str, str]]
+"""Further attributes of a box, for pages that show more about it than a picture can."""
+
+
+def nothing_more(_: PlacedBox) -> dict[str, str]:
+    """No further attributes."""
+    return {}
+
+
+def picture(
+    body: str, width: float, height: float, title: str, about: str, role: str = "img"
+) -> str:
+    """A whole SVG document around a drawing, with a title and a description to be read out.
+
+    ``role`` is ``group`` where parts of the drawing can be reached by themselves.
+    """
+    w, h = width + 2 * MARGIN, height + 2 * MARGIN
+    parts = [
+        element("title", text(title)),
+        element("desc", text(about)),
+        element("style", STYLE),
+        element("rect", class_="fx-bg", width=w, height=h),
+        element("g", body, transform=_moved(MARGIN, MARGIN)),
+    ]
+    return element(
+        "svg",
+        "\n".join(parts),
+        xmlns="http://www.w3.org/2000/svg",
+        class_="fx",
+        width=w,
+        height=h,
+        viewBox=f"0 0 {number(w)} {number(h)}",
+        role=role,
+        aria_label=title,
+    )
+
+
+def draw(placed: Placed, extra: Extra = nothing_more) -> str:
+    """The elements of a program: wires, rails, boxes, labels, taps; later ones are on top."""
+    hues = {r.rail.key: r.rail.hue for r in placed.rails}
+    parts: list[str] = []
+    for wire in placed.wires:
+        segments = [line(*points) for points in wire.straight]
+        segments += [curve(*points) for points in wire.bent]
+        if segments:
+            parts.append(path(segments, class_="fx-w", data_v=str(wire.var)))
+    parts += [_tap_line(box) for box in placed.boxes if box.taps]
+    parts += [part for rail in placed.rails for part in _rail(rail)]
+    parts += [_box(box, extra) for box in placed.boxes]
+    for box in placed.boxes:
+        parts += _labels(box)
+        parts += [badge(x, box.y + LINE / 2, t.words, hues[t.rail]) for x, t in box.taps]
+    return group(parts, class_="fx-p", data_h=placed.height)
+
+
+def _moved(x: float, y: float) -> str:
+    return f"translate({number(x)},{number(y)})"
+
+
+def _box(placed: PlacedBox, extra: Extra) -> str:
+    """One box, its corner at (0, 0) of a group that stands in its place."""
+    box = placed.box
+    parts = [
+        element("title", text(told(placed))),
+        element(
+            "rect",
+            width=placed.width,
+            height=placed.height,
+            rx=LINE / 2 if box.kind != "eqn" else 4.0,
+        ),
+    ]
+    middle = placed.width / 2
+    if placed.frames:
+        parts.append(label(10, 15, "▾", "fx-fold"))
+        parts.append(label(26, 15, box.text, "fx-head"))
+        parts.append(label(36 + len(box.text) * CHAR, 15, box.detail, "fx-d"))
+        parts.append(group(_frames(placed, extra), class_="fx-body"))
+    else:
+        parts.append(label(middle, 15, box.text, "fx-t", "middle"))
+        if box.detail:
+            parts.append(label(middle, 28, box.detail, "fx-d", "middle"))
+    if box.fresh:
+        sign = "−" if box.fresh == "gone" else "+"
+        parts.append(label(-12, 16, sign, "fx-sign"))
+    kind = box.kind if box.kind != "eqn" else "frame" if placed.frames else box.tone
+    classes = f"fx-e fx-{kind}" + (f" fx-{box.fresh}" if box.fresh else "")
+    more: dict[str, str] = extra(placed)
+    if box.ins:
+        more["data-i"] = " ".join(map(str, box.ins))
+    if box.outs:
+        more["data-o"] = " ".join([str(v.id) for v in box.outs])
+    if placed.frames:
+        more |= {"data-y": f"{number(placed.y)} {number(placed.folds)}"}
+    attributes = "".join(f' {k}="{text(v)}"' for k, v in more.items())
+    where = _moved(placed.x, placed.y)
+    return f'<g class="{classes}" transform="{where}"{attributes}>' + "".join(parts) + "</g>"
+
+
+def _frames(placed: PlacedBox, extra: Extra) -> Iterator[str]:
+    for frame in placed.frames:
+        if frame.caption:
+            yield label(frame.x, frame.y - 9, frame.caption, "fx-d")
+        yield group([draw(frame.program, extra)], transform=_moved(frame.x, frame.y))
+
+
+def told(placed: PlacedBox) -> str:
+    """What is said of a box where the pointer rests on it: the equation, and where it is from."""
+    box = placed.box
+    return box.full if box.source is None else f"{box.full}\n{place_of(box.source)}"
+
+
+def place_of(source: Source | SavedSource) -> str:
+    """A place without the folders of the machine: ``train.py:12 (step) in loss``."""
+    file = source.file.replace("\\", "/").rpartition("/")[2]
+    scopes = f" in {'/'.join(source.scopes)}" if source.scopes else ""
+    return f"{file}:{source.line} ({source.function}){scopes}"
+
+
+def _labels(placed: PlacedBox) -> Iterator[str]:
+    """The names and types of what a box gives, and the names of what comes from far."""
+    below = placed.y + placed.height
+    for port in placed.outs:
+        dead = port.var in placed.box.unused
+        class_ = "fx-l fx-dead" if dead else "fx-l"
+        yield label(port.x + 5, below + 12, port.name, class_, data_v=str(port.var))
+    for port in placed.ins:
+        if port.name:
+            yield from _stub(port, placed.y)
+
+
+def _stub(port: Port, y: float) -> Iterator[str]:
+    yield path([line((port.x, y - 9), (port.x, y))], class_="fx-w", data_v=str(port.var))
+    yield label(port.x, y - 12, port.name, "fx-l fx-far", "middle", data_v=str(port.var))
+
+
+def _tap_line(placed: PlacedBox) -> str:
+    y = placed.y + LINE / 2
+    far = max(x for x, _ in placed.taps)
+    return path([line((placed.x + placed.width, y), (far, y))], class_="fx-tap")
+
+
+def badge(x: float, y: float, words: tuple[str, ...], hue: int) -> str:
+    """What an equation does to a reference, in a capsule on its rail."""
+    sign = sign_of(words)
+    width = 8 + 6.2 * len(sign)
+    parts = [
+        element("title", text(" and ".join(words))),
+        element("rect", x=-width / 2, y=-7, width=width, height=14, rx=7),
+        label(0, 3.5, sign, "fx-bt", "middle"),
+    ]
+    return group(parts, class_=f"fx-b fx-k{hue}", transform=_moved(x, y))
+
+
+def _rail(placed: PlacedRail) -> Iterator[str]:
+    rail, x = placed.rail, placed.x
+    yield path([line((x, placed.top), (x, placed.bottom))], class_=f"fx-rail fx-k{rail.hue}")
+    if rail.given:
+        yield label(x + NAME, placed.top + 4, rail.label, f"fx-l fx-k{rail.hue}")

@@ -1,0 +1,114 @@
+"""Which row each box stands in.
+
+A box stands below everything that it takes. Equations with effects, and equations that hold open
+programs, keep program order: each has a row below the one before. Others rise as far as they can,
+so that what is independent stands side by side, up to a width. A box that takes nothing stands just
+above its first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from effax.show.model import Box
+
+WIDE: Final = 1000.0
+"""A row that is as wide as this is full."""
+
+
+def rows(boxes: Sequence[Box], widths: Sequence[float]) -> list[list[int]]:
+    """The boxes of each row, by position, in time linear in the number of boxes and operands."""
+    placer = _Rows(boxes, widths)
+    for i in range(len(boxes)):
+        placer.take(i)
+    placer.finish()
+    return placer.rows
+
+
+class _Rows:
+    """The rows so far; ``skip`` leads from a full row towards the next one that is not."""
+
+    def __init__(self, boxes: Sequence[Box], widths: Sequence[float]) -> None:
+        self.boxes = boxes
+        self.widths = widths
+        self.rows: list[list[int]] = []
+        self.used: list[float] = []
+        self.skip: list[int] = []
+        self.made: dict[int, int] = {}
+        self.late: dict[int, int] = {}
+        self.results: list[int] = []
+        self.first = 0
+        self.ordered = -1
+
+    def take(self, i: int) -> None:
+        """Place the box, or keep it until it is known where it is used."""
+        box = self.boxes[i]
+        if box.kind == "out":
+            self.results.append(i)
+        elif box.kind == "in":
+            self.first = self.put(i, 0) + 1
+        elif not box.ins and not box.taps and not box.frames:
+            self.late.update((v.id, i) for v in box.outs)
+            if not box.outs:
+                self.put(i, self.first)
+        else:
+            self.equation(i)
+
+    def equation(self, i: int) -> None:
+        box = self.boxes[i]
+        start = self.above(box)
+        if box.taps or box.frames:
+            self.ordered = self.put(i, max(start, self.ordered + 1))
+        else:
+            self.put(i, start)
+
+    def above(self, box: Box) -> int:
+        """The first row that the box may have, after what it takes is placed."""
+        start = max([self.first, *[self.made.get(v, -1) + 1 for v in box.ins]])
+        for v in box.ins:
+            if v in self.late:
+                source = self.late[v]
+                row = self.put(source, max(self.first, start - 1))
+                start = max(start, row + 1)
+        return start
+
+    def put(self, i: int, row: int) -> int:
+        """Place the box in the first row from ``row`` on that has room."""
+        while len(self.rows) <= row:
+            self.add()
+        row = self.open_row(row)
+        self.rows[row].append(i)
+        self.used[row] += self.widths[i]
+        if self.used[row] >= WIDE:
+            self.skip[row] = row + 1
+        for v in self.boxes[i].outs:
+            self.made[v.id] = row
+            self.late.pop(v.id, None)
+        return row
+
+    def add(self) -> None:
+        self.skip.append(len(self.rows))
+        self.rows.append([])
+        self.used.append(0.0)
+
+    def open_row(self, row: int) -> int:
+        """The end of the chain of full rows, which gets shorter for the next one who asks."""
+        chain = []
+        while self.skip[row] != row:
+            chain.append(row)
+            row = self.skip[row]
+            if row == len(self.rows):
+                self.add()
+        for passed in chain:
+            self.skip[passed] = row
+        return row
+
+    def finish(self) -> None:
+        """What nobody takes comes before the results, and these last."""
+        for i in dict.fromkeys(self.late.values()):
+            self.put(i, self.first)
+        self.late.clear()
+        last = len(self.rows)
+        for i in self.results:
+            self.put(i, last)

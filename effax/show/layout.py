@@ -1,0 +1,364 @@
+"""From boxes to coordinates: rows, places in them, wires, rails, in time linear in the program.
+
+An array that is used a few rows below its equation is drawn as a wire, past the boxes between; one
+that is used further down is named at its use instead, as nets are in a circuit diagram. So the
+number of lines stays in proportion to the program, however long arrays live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
+
+from effax.ir.notation import VAR_NAMES
+from effax.show.layers import rows
+from effax.show.marks import CHAR, SMALL
+from effax.show.model import Box, Frame, Key, Program, Rail, Tap, bound
+from effax.show.spread import THROUGH, Item, connect, spread
+
+Point = tuple[float, float]
+
+LINE: Final = 22.0
+"""The height of a box with one line, and of the head of a box that holds programs."""
+DETAIL: Final = 13.0
+LABEL: Final = 15.0
+"""The height of the labels under a box."""
+GAP: Final = 24.0
+"""The least height between rows."""
+PAD: Final = 12.0
+RAIL: Final = 34.0
+"""The width of a rail."""
+HEAD: Final = 18.0
+"""The height of the name of a rail that is an input."""
+NAME: Final = 12.0
+"""How far right of its rail a reference's name begins."""
+PORT: Final = 14.0
+NEAR: Final = 10
+"""An array that is used more rows below than this is named there, and no wire leads to it."""
+CROWD: Final = 16
+"""How many arrays pass through a row at most."""
+
+
+class Port(NamedTuple):
+    """Where an array enters or leaves a box: ``name`` is what is written there."""
+
+    x: float
+    var: int
+    name: str
+
+
+class PlacedFrame(NamedTuple):
+    """A program inside of a box, at a place relative to the box."""
+
+    caption: str
+    x: float
+    y: float
+    program: Placed
+
+
+class PlacedBox(NamedTuple):
+    """A box with its left upper corner. ``outs`` are labelled, ``ins`` only where no wire ends.
+
+    ``taps`` have the x of their rails. ``folds`` is how far down the row reaches when the box is
+    folded.
+    """
+
+    box: Box
+    x: float
+    y: float
+    width: float
+    height: float
+    ins: tuple[Port, ...]
+    outs: tuple[Port, ...]
+    frames: tuple[PlacedFrame, ...]
+    taps: tuple[tuple[float, Tap], ...]
+    folds: float
+
+
+class Wire(NamedTuple):
+    """The lines of one array: straight ones, and ones that go from row to row."""
+
+    var: int
+    straight: tuple[tuple[Point, Point], ...]
+    bent: tuple[tuple[Point, Point], ...]
+
+
+class PlacedRail(NamedTuple):
+    """A reference's line."""
+
+    rail: Rail
+    x: float
+    top: float
+    bottom: float
+
+
+class Placed(NamedTuple):
+    """A program with coordinates, the left upper corner at (0, 0)."""
+
+    width: float
+    height: float
+    boxes: tuple[PlacedBox, ...]
+    wires: tuple[Wire, ...]
+    rails: tuple[PlacedRail, ...]
+
+
+class Size(NamedTuple):
+    """What a box takes: ``right`` is how far its labels reach beyond its middle."""
+
+    width: float
+    height: float
+    right: float
+    outs: tuple[float, ...]
+    frames: tuple[PlacedFrame, ...]
+
+
+def place(program: Program) -> Placed:
+    """Coordinates for everything in the program and in the programs that it holds."""
+    return _Layout(program).run()
+
+
+def measure(box: Box) -> Size:
+    """The size of a box, its ports relative to its middle."""
+    frames, inner_width, inner_height = _frames(box.frames)
+    toggle = 16.0 if box.frames else 0.0
+    detail = len(box.detail) * SMALL
+    if box.frames:
+        head = len(box.text) * CHAR + (detail + 10 if box.detail else 0) + toggle + 20
+        height = LINE + inner_height
+    else:
+        head = max(len(box.text) * CHAR + 16, detail + 16 if box.detail else 0)
+        height = LINE + (DETAIL if box.detail else 0)
+    labels = [len(bound(v)) * SMALL + 14 for v in box.outs]
+    width = max(head, inner_width, PORT * (len(box.ins) + 1), 34.0)
+    if len(labels) > 1:
+        width = max(width, sum(labels))
+    outs = _out_ports(labels, width)
+    right = max([width / 2, *[x + n for x, n in zip(outs, labels, strict=True)]])
+    return Size(width, height, right, outs, frames)
+
+
+def _out_ports(labels: Sequence[float], width: float) -> tuple[float, ...]:
+    if len(labels) == 1:
+        return (0.0,)
+    ports, x = [], -sum(labels) / 2
+    for n in labels:
+        ports.append(x + 6)
+        x += n
+    return tuple(ports)
+
+
+def _frames(frames: Sequence[Frame]) -> tuple[tuple[PlacedFrame, ...], float, float]:
+    """The programs of a box side by side; their width and height together."""
+    x, height = PAD, 0.0
+    made: list[PlacedFrame] = []
+    for frame in frames:
+        placed = place(frame.program)
+        y = LINE + 8 + (LABEL if frame.caption else 0)
+        made.append(PlacedFrame(frame.caption, x, y, placed))
+        x += max(placed.width, len(frame.caption) * SMALL) + 2 * PAD
+        height = max(height, y - LINE + placed.height + PAD)
+    return tuple(made), x - PAD if made else 0.0, height
+
+
+class _Layout:
+    """One run over one program; frames are already laid out when their box is measured."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.boxes = program.boxes
+        self.sizes = [measure(box) for box in self.boxes]
+        self.rows = rows(self.boxes, [s.width / 2 + s.right + GAP for s in self.sizes])
+        self.row_of = {i: k for k, row in enumerate(self.rows) for i in row}
+        self.items: list[list[Item]] = []
+        self.of_box: dict[int, Item] = {}
+        self.ports: dict[int, tuple[int, int]] = {}
+        self.links: dict[int, list[tuple[Item, float, Item, float, int]]] = {}
+        self.passing: dict[int, list[tuple[int, Item]]] = {}
+        self.chains: dict[int, list[Item]] = {}
+        self.far: set[tuple[int, int]] = set()
+        self.tops: list[float] = []
+        self.bottoms: list[float] = []
+
+    def run(self) -> Placed:
+        self.make_items()
+        for i, box in enumerate(self.boxes):
+            self.connect_outs(i, box)
+        spread(self.items)
+        bottom = self.set_heights()
+        width = max([item.x + item.right for row in self.items for item in row], default=0.0)
+        places = self.rail_places(width)
+        boxes = tuple([self.placed(i, places) for i in self.row_of])
+        wires = tuple([self.wire(v) for v in self.ports])
+        rails = self.placed_rails(places, bottom)
+        names = [r.x + NAME + len(r.rail.label) * SMALL for r in rails if r.rail.given]
+        edges = [r.x + RAIL / 2 for r in rails]
+        return Placed(max([width, *edges, *names]), bottom, boxes, wires, rails)
+
+    def make_items(self) -> None:
+        for row in self.rows:
+            made = []
+            for i in row:
+                box, size = self.boxes[i], self.sizes[i]
+                item = Item(
+                    size.width / 2,
+                    size.right,
+                    box.kind != "eqn",
+                    box.kind == "eqn" and bool(box.taps),
+                )
+                self.of_box[i] = item
+                made.append(item)
+                for k, v in enumerate(box.outs):
+                    self.ports[v.id] = (i, k)
+            self.items.append(made)
+
+    def connect_outs(self, i: int, box: Box) -> None:
+        """Connect the box to what it takes: through the rows between, or by name."""
+        n = len(box.ins)
+        for k, v in enumerate(box.ins):
+            source, port = self.ports.get(v, (i, 0))
+            here = (k - (n - 1) / 2) * PORT
+            first, last = self.row_of[source], self.row_of[i]
+            between = range(first + 1 + len(self.passing.get(v, ())), last)
+            crowded = any(len(self.items[r]) - len(self.rows[r]) >= CROWD for r in between)
+            if source == i or last - first > NEAR or crowded:
+                self.far.add((i, k))
+                continue
+            self.route(v, (source, port), first, last, (self.of_box[i], here))
+
+    def route(
+        self, v: int, start: tuple[int, int], first: int, last: int, end: tuple[Item, float]
+    ) -> None:
+        """A wire down to a box: it shares the way with the wires of the same array."""
+        links = self.links.setdefault(v, [])
+        passing = self.passing.setdefault(v, [])
+        for row in range(first + len(passing) + 1, last):
+            item = Item(THROUGH, THROUGH)
+            item.chain = self.chains.setdefault(v, [])
+            item.chain.append(item)
+            self.items[row].append(item)
+            self.link(links, v, start, passing, (item, 0.0, row))
+            passing.append((row, item))
+        self.link(links, v, start, passing[: last - first - 1], (end[0], end[1], last))
+
+    def link(
+        self,
+        links: list[tuple[Item, float, Item, float, int]],
+        v: int,
+        start: tuple[int, int],
+        passing: Sequence[tuple[int, Item]],
+        end: tuple[Item, float, int],
+    ) -> None:
+        if passing:
+            above, there = passing[-1][1], 0.0
+        else:
+            above, there = self.of_box[start[0]], self.sizes[start[0]].outs[start[1]]
+        # Nearly to the middle of the box: the ports give the order of what is above, and a long
+        # chain through first ports does not lean.
+        connect(above, there, end[0], 0.05 * end[1])
+        links.append((above, there, end[0], end[1], end[2]))
+
+    def set_heights(self) -> float:
+        """The upper and lower edge of each row; gives the lower end of the program."""
+        y = sum(rail.given for rail in self.program.rails) * HEAD
+        steep = [0.0] * len(self.rows)
+        for links in self.links.values():
+            for above, there, below, here, at in links:
+                steep[at] = max(steep[at], abs(above.x + there - below.x - here))
+        named = {self.row_of[i] for i, _ in self.far}
+        for k, row in enumerate(self.rows):
+            if k:
+                y += max(GAP + min(30.0, steep[k] * 0.06), 34.0 if k in named else 0.0)
+            self.tops.append(y)
+            y += self.row_height(row)
+            self.bottoms.append(y)
+        return y
+
+    def row_height(self, row: Sequence[int], folded: bool = False) -> float:
+        heights = [0.0]
+        for i in row:
+            size = self.sizes[i]
+            height = LINE if folded and self.boxes[i].frames else size.height
+            below = 0.0 if folded and self.boxes[i].frames else LABEL if size.outs else 0.0
+            heights.append(height + below)
+        return max(heights)
+
+    def rail_places(self, width: float) -> dict[Key, float]:
+        """The x of each rail; one that starts after another has ended may take its place."""
+        starts: dict[Key, int] = {}
+        ends: dict[Key, int] = {}
+        for i, box in enumerate(self.boxes):
+            for tap in box.taps:
+                starts.setdefault(tap.rail, i)
+                ends[tap.rail] = i
+        lanes = 0
+        free: list[int] = []
+        busy: list[tuple[int, int]] = []
+        places: dict[Key, float] = {}
+        for rail in self.program.rails:
+            start = -1 if rail.given else starts[rail.key]
+            while busy and busy[0][0] < start:
+                heappush(free, heappop(busy)[1])
+            if not free:
+                heappush(free, lanes)
+                lanes += 1
+            lane = heappop(free)
+            stays = rail.given and not rail.ends
+            heappush(busy, (len(self.boxes) if stays else ends[rail.key], lane))
+            places[rail.key] = width + 10 + (lane + 0.5) * RAIL
+        return places
+
+    def placed(self, i: int, places: dict[Key, float]) -> PlacedBox:
+        box, size, item = self.boxes[i], self.sizes[i], self.of_box[i]
+        row = self.row_of[i]
+        left, top = item.x - size.width / 2, self.tops[row]
+        n = len(box.ins)
+        ins = [
+            Port(item.x + (k - (n - 1) / 2) * PORT, v, VAR_NAMES[v] if (i, k) in self.far else "")
+            for k, v in enumerate(box.ins)
+        ]
+        outs = [Port(item.x + x, v.id, bound(v)) for x, v in zip(size.outs, box.outs, strict=True)]
+        tapped = tuple([(places[tap.rail], tap) for tap in box.taps])
+        folds = top + self.row_height(self.rows[row], folded=True)
+        return PlacedBox(
+            box,
+            left,
+            top,
+            size.width,
+            size.height,
+            tuple(ins),
+            tuple(outs),
+            size.frames,
+            tapped,
+            folds,
+        )
+
+    def wire(self, v: int) -> Wire:
+        source, port = self.ports[v]
+        x = self.of_box[source].x + self.sizes[source].outs[port]
+        start = self.tops[self.row_of[source]] + self.sizes[source].height
+        links = self.links.get(v, [])
+        straight = []
+        if links:
+            straight.append(((x, start), (x, self.bottoms[self.row_of[source]])))
+        for k, item in self.passing.get(v, []):
+            straight.append(((item.x, self.tops[k]), (item.x, self.bottoms[k])))
+        bent = [
+            ((above.x + there, self.bottoms[k - 1]), (below.x + here, self.tops[k]))
+            for above, there, below, here, k in links
+        ]
+        return Wire(v, tuple(straight), tuple(bent))
+
+    def placed_rails(self, places: dict[Key, float], bottom: float) -> tuple[PlacedRail, ...]:
+        touched: dict[Key, list[float]] = {}
+        for i, box in enumerate(self.boxes):
+            for tap in box.taps:
+                touched.setdefault(tap.rail, []).append(self.tops[self.row_of[i]] + LINE / 2)
+        made: list[PlacedRail] = []
+        head = HEAD / 2
+        for rail in self.program.rails:
+            ys = touched.get(rail.key, [])
+            end = bottom if rail.given and not rail.ends else ys[-1]
+            made.append(PlacedRail(rail, places[rail.key], head if rail.given else ys[0], end))
+            head += HEAD if rail.given else 0.0
+        return tuple(made)

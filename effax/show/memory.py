@@ -1,0 +1,259 @@
+"""How much memory is live while a program runs, and when each reference is touched.
+
+The measure is the program's own: an argument is live throughout, a value from its equation to its
+last use, a reference until it is consumed or used for the last time; an equation's operands and
+results are live together. XLA fuses equations and reuses memory, so that what it needs is less:
+`jit(f).lower(...).compile().memory_analysis()` tells that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from effax.ir.pretty import eqn_str
+from effax.ir.primitive import Region
+from effax.ir.source import SavedSource, Source
+from effax.ir.syntax import Eqn, Jaxpr, Var
+from effax.ir.types import RefType, Type
+from effax.show.model import Key, bound, box_text, captions, taps
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What an equation does to one reference: its lane, and words such as ``read``."""
+
+    lane: int
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One equation, at its place in the order of the program.
+
+    Attributes:
+        text: the primitive, and what its box shows.
+        full: the equation.
+        live: the bytes that are live while it runs, with what it holds where that is not opened.
+        touches: what it does to references.
+        source: where it came from.
+    """
+
+    text: str
+    full: str
+    live: int
+    touches: tuple[Touch, ...]
+    source: Source | SavedSource | None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A program that an equation holds: its steps are those from ``start`` up to ``stop``."""
+
+    label: str
+    start: int
+    stop: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A reference, and the first and the last step of its life."""
+
+    label: str
+    bytes: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A program in time.
+
+    Attributes:
+        steps: the equations in order, those of held programs after the one that holds them.
+        spans: the held programs.
+        lanes: the references.
+        arguments: the bytes of the arguments, which are live throughout.
+        peak: the greatest number of bytes that are live.
+        at: the step where that is; -1 in a program without equations.
+        largest: what is live then, the largest first: (name, bytes).
+    """
+
+    steps: tuple[Step, ...]
+    spans: tuple[Span, ...]
+    lanes: tuple[Lane, ...]
+    arguments: int
+    peak: int
+    at: int
+    largest: tuple[tuple[str, int], ...]
+
+
+def profile(jaxpr: Jaxpr) -> Profile:
+    """What is live at each equation of ``jaxpr``; a program that is held twice is opened once."""
+    walk = _Walk(-1)
+    arguments = walk.whole(jaxpr)
+    at = max(range(len(walk.steps)), key=lambda i: walk.steps[i].live, default=-1)
+    peak = walk.steps[at].live if at >= 0 else arguments
+    again = _Walk(at)
+    again.whole(jaxpr)
+    found = sorted(again.caught.items(), key=lambda item: -item[1])
+    lanes = [
+        Lane(*lane) for lane in zip(walk.names, walk.sizes, walk.first, walk.last, strict=True)
+    ]
+    return Profile(
+        tuple(walk.steps), tuple(walk.spans), tuple(lanes), arguments, peak, at, tuple(found)
+    )
+
+
+def bytes_of(type_: Type) -> int:
+    """The bytes of an array, or of what a reference refers to."""
+    array = type_.inner if isinstance(type_, RefType) else type_
+    return array.size * array.dtype.itemsize
+
+
+def shown_bytes(count: int) -> str:
+    """``512 B``, ``1.5 kB``, ``3.2 MB``: in powers of 1000."""
+    value, unit = float(count), 0
+    while value >= 999.5 and unit < len(UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{count} B" if unit == 0 else f"{value:.3g} {UNITS[unit]}"
+
+
+UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+class _Walk:
+    """One walk in program order. ``target`` is the step at which to catch what is live."""
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.steps: list[Step] = []
+        self.spans: list[Span] = []
+        self.names: list[str] = []
+        self.sizes: list[int] = []
+        self.first: list[int] = []
+        self.last: list[int] = []
+        self.opened: dict[tuple[Jaxpr, tuple[Var, ...]], int] = {}
+        self.alive: dict[str, int] = {}
+        self.caught: dict[str, int] = {}
+
+    def whole(self, jaxpr: Jaxpr) -> int:
+        """Walk the outermost program; gives the bytes of its arguments."""
+        self.alive = {bound(v): bytes_of(v.type) for v in jaxpr.binders}
+        arguments = sum(self.alive.values())
+        refs = [v for v in jaxpr.binders if isinstance(v.type, RefType)]
+        lanes: dict[Key, int] = {v.id: self.lane(bound(v), v, 0) for v in refs}
+        self.walk(jaxpr, arguments, (), lanes, "", 0)
+        for lane in range(len(refs)):
+            self.last[lane] = max(len(self.steps) - 1, 0)
+        return arguments
+
+    def lane(self, name: str, v: Var, first: int) -> int:
+        self.names.append(name)
+        self.sizes.append(bytes_of(v.type))
+        self.first.append(first)
+        self.last.append(first)
+        return len(self.names) - 1
+
+    def walk(
+        self,
+        jaxpr: Jaxpr,
+        live: int,
+        copies: Sequence[Var],
+        lanes: dict[Key, int],
+        prefix: str,
+        level: int,
+    ) -> int:
+        """Walk a program of which the binders ``copies`` are no values of its caller.
+
+        Gives the peak; ``live`` counts the copies already.
+        """
+        held = {v.id: v for v in copies}
+        dying = _last_uses(jaxpr, held)
+        peak = live
+        for k, eqn in enumerate(jaxpr.eqns):
+            for v in eqn.outs:
+                held[v.id] = v
+                name, size = prefix + bound(v), bytes_of(v.type)
+                self.alive[name] = size
+                live += size
+                if isinstance(v.type, RefType):
+                    lanes[v.id] = self.lane(name, v, len(self.steps))
+            here = len(self.steps)
+            self.steps.append(self.step(eqn, live, lanes, here))
+            if here == self.target:
+                self.caught = dict(self.alive)
+            inside = self.regions(eqn, live, lanes, prefix, level)
+            if len(self.steps) == here + 1 and inside > live:
+                self.steps[here] = replace(self.steps[here], live=inside)
+            peak = max(peak, live, inside)
+            for i in dying.get(k, ()):
+                v = held.pop(i)
+                live -= bytes_of(v.type)
+                del self.alive[prefix + bound(v)]
+        for v in held.values():
+            self.alive.pop(prefix + bound(v), None)
+        return peak
+
+    def step(self, eqn: Eqn, live: int, lanes: Mapping[Key, int], here: int) -> Step:
+        touches = [Touch(lanes[t.rail], t.words) for t in taps(eqn) if t.rail in lanes]
+        for touch in touches:
+            self.last[touch.lane] = here
+        return Step(box_text(eqn)[0], eqn_str(eqn), live, tuple(touches), eqn.source)
+
+    def regions(
+        self, eqn: Eqn, live: int, lanes: Mapping[Key, int], prefix: str, level: int
+    ) -> int:
+        """Walk the programs that an equation holds; gives the peak."""
+        regions = eqn.prim.regions()
+        peak = live
+        for region, caption in zip(regions, captions(eqn.prim, regions), strict=True):
+            # What is bound to a part of an argument, as the element of a scan, is a copy of it.
+            binders = zip(region.jaxpr.binders, region.args, strict=True)
+            copies = [
+                v
+                for v, at in binders
+                if not isinstance(v.type, RefType) and v.type.shape != eqn.ins[at].type.shape
+            ]
+            key = (region.jaxpr, tuple(copies))
+            more = sum([bytes_of(v.type) for v in copies])
+            if key not in self.opened:
+                name = box_text(eqn)[0] + (f" {caption}" if caption else "")
+                start = len(self.steps)
+                inner = self.inner_lanes(eqn, region, lanes)
+                inside = f"{prefix}{eqn.prim.name}/"
+                self.alive |= {inside + bound(v): bytes_of(v.type) for v in copies}
+                top = self.walk(region.jaxpr, live + more, copies, inner, inside, level + 1)
+                self.opened[key] = top - live
+                if len(self.steps) > start:
+                    self.spans.append(Span(name, start, len(self.steps), level))
+            peak = max(peak, live + self.opened[key])
+        return peak
+
+    def inner_lanes(self, eqn: Eqn, region: Region, lanes: Mapping[Key, int]) -> dict[Key, int]:
+        inner: dict[Key, int] = {}
+        for v, at in zip(region.jaxpr.binders, region.args, strict=True):
+            a = eqn.ins[at]
+            if isinstance(a, Var) and a.id in lanes:
+                inner[v.id] = lanes[a.id]
+        return inner
+
+
+def _last_uses(jaxpr: Jaxpr, copies: Mapping[int, Var]) -> dict[int, list[int]]:
+    """By position of the equation, the numbers of what is used there for the last time.
+
+    What is never used dies where it is made. Binders other than ``copies`` belong to the caller.
+    """
+    last = dict.fromkeys(copies, 0)
+    for k, eqn in enumerate(jaxpr.eqns):
+        last.update((v.id, k) for v in eqn.outs)
+        last.update((a.id, k) for a in eqn.ins if isinstance(a, Var) and a.id in last)
+    for a in jaxpr.outs:
+        if isinstance(a, Var):
+            last.pop(a.id, None)
+    dying: dict[int, list[int]] = {}
+    for i, k in last.items():
+        dying.setdefault(k, []).append(i)
+    return dying

@@ -1,0 +1,401 @@
+"""What a picture shows of a program: boxes, the arrays between them, and a rail a reference.
+
+Everything that depends on the meaning of programs is decided here; :mod:`effax.show.layout` only
+knows boxes with inputs and outputs, and :mod:`effax.show.drawing` only knows coordinates.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+from effax.effects import Alloc, ArgIndex, Free, Io, Row
+from effax.ir.notation import (
+    LABEL,
+    VAR_NAMES,
+    fields_of,
+    index_text,
+    lit_text,
+    params_of,
+    value_text,
+)
+from effax.ir.pretty import eqn_str
+from effax.ir.primitive import Primitive, Region
+from effax.ir.prims.reduce import DotGeneral
+from effax.ir.prims.refs import AddUpdate, Get, Swap
+from effax.ir.prims.shape import BroadcastInDim, ExpandDims, Reshape, Squeeze, Transpose
+from effax.ir.source import SavedSource, Source
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import ArrayType, RefType
+from effax.show.marks import shortened
+
+Key = int | str
+"""What a rail stands for: the number of a reference's variable, or a channel of the host."""
+
+HUES: Final = 8
+"""How many colours rails have; later rails use them again."""
+
+HOST: Final = -1
+"""The colour of what is done to the host: none."""
+
+DEPTH: Final = 8
+"""How many programs in programs are open by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """What an equation does to one reference: words such as ``read``."""
+
+    rail: Key
+    words: tuple[str, ...]
+
+
+SIGNS: Final = {"read": "R", "write": "W", "accum": "+", "alloc": "new", "free": "end", "io": "io"}
+"""How a kind of effect is written on a rail."""
+
+
+def sign_of(words: Sequence[str]) -> str:
+    """The words in the room of a badge: ``R``, ``RW``, ``+``, ``new``, ``Rend``."""
+    return "".join([SIGNS[word] for word in words])
+
+
+@dataclass(frozen=True, slots=True)
+class Rail:
+    """A reference inside one program.
+
+    Attributes:
+        key: its variable's number there.
+        label: its name and type.
+        hue: its colour, the same in every program that it is passed to.
+        given: whether it is an input.
+        ends: whether it is consumed, so that its rail does not reach the end of the program.
+    """
+
+    key: Key
+    label: str
+    hue: int
+    given: bool
+    ends: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A program that an equation holds, drawn inside of it."""
+
+    caption: str
+    program: Program
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """An input, an equation, or a result.
+
+    Attributes:
+        kind: ``in``, ``eqn`` or ``out``.
+        text: what stands in the box.
+        detail: a second, smaller line; may be empty.
+        tone: ``plain``, ``shape`` (moves data only), ``product``, ``call``.
+        ins: the numbers of the arrays that it takes, in order.
+        outs: the arrays that it gives.
+        unused: the numbers among ``outs`` that nobody takes.
+        taps: what it does to references.
+        frames: the programs in it that are drawn open.
+        full: the whole equation as text.
+        source: where it came from.
+        fresh: what a comparison says: ``""``, ``gone`` or ``new``.
+    """
+
+    kind: str
+    text: str
+    detail: str = ""
+    tone: str = "plain"
+    ins: tuple[int, ...] = ()
+    outs: tuple[Var, ...] = ()
+    unused: frozenset[int] = frozenset()
+    taps: tuple[Tap, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    full: str = ""
+    source: Source | SavedSource | None = None
+    fresh: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is drawn of a jaxpr: boxes in program order, rails from left to right."""
+
+    boxes: tuple[Box, ...]
+    rails: tuple[Rail, ...]
+
+
+Fresh = Mapping[int, str]
+"""By position of the equation, what a comparison says of it."""
+
+
+def model(jaxpr: Jaxpr, depth: int = DEPTH, fresh: Fresh | None = None) -> Program:
+    """What is drawn of ``jaxpr``: each program that it holds is open once, where it comes first."""
+    return _Modeller(count()).program(jaxpr, {}, depth, fresh or {}, outermost=True)
+
+
+def bound(v: Var) -> str:
+    """A variable with its type: ``c:f32[3]``."""
+    return f"{VAR_NAMES[v.id]}:{v.type}"
+
+
+def counted(n: int, what: str) -> str:
+    """``1 equation``, ``2 equations``."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+class _Modeller:
+    """One run: the colours given so far, and the programs that are open somewhere."""
+
+    def __init__(self, hues: Iterator[int]) -> None:
+        self.hues = hues
+        self.seen: set[Jaxpr] = set()
+
+    def program(
+        self,
+        jaxpr: Jaxpr,
+        given: Mapping[int, int],
+        depth: int,
+        fresh: Fresh,
+        fed: frozenset[int] = frozenset(),
+        feeding: frozenset[int] = frozenset(),
+        outermost: bool = False,
+    ) -> Program:
+        """``given`` has the colours of binders that are references, by position.
+
+        ``fed`` are the binders that get results of the run before, ``feeding`` those results.
+        """
+        uses = Counter(a.id for e in jaxpr.eqns for a in e.ins if isinstance(a, Var))
+        uses.update(a.id for a in jaxpr.outs if isinstance(a, Var))
+        rails, hues = self.rails(jaxpr, given)
+        boxes = [
+            Box(
+                "in",
+                _binder_text(jaxpr, i) + (" ↻" if i in fed else ""),
+                "const" if outermost and i < jaxpr.n_consts else "",
+                outs=(v,),
+                unused=frozenset() if uses[v.id] else frozenset({v.id}),
+                full=f"input {bound(v)}",
+            )
+            for i, v in enumerate(jaxpr.binders)
+            if not isinstance(v.type, RefType)
+        ]
+        for i, eqn in enumerate(jaxpr.eqns):
+            boxes.append(self.equation(eqn, uses, hues, depth, fresh.get(i, "")))
+        for i, a in enumerate(jaxpr.outs):
+            boxes.append(_result(a, i, len(jaxpr.outs), i in feeding))
+        return Program(tuple(boxes), rails)
+
+    def rails(
+        self, jaxpr: Jaxpr, given: Mapping[int, int]
+    ) -> tuple[tuple[Rail, ...], dict[Key, int]]:
+        """The rails of a program in order of appearance, and their colours."""
+        ended: set[int] = set()
+        channels: dict[str, None] = {}
+        for eqn in jaxpr.eqns:
+            for effect in eqn.effects:
+                if isinstance(effect, Free):
+                    ended.add(_ref(eqn, effect.ref).id)
+                elif isinstance(effect, Io):
+                    channels[effect.channel] = None
+        hues: dict[Key, int] = {}
+        rails: list[Rail] = []
+        inside = [v for e in jaxpr.eqns for v in e.outs]
+        for i, v in enumerate([*jaxpr.binders, *inside]):
+            if isinstance(v.type, RefType):
+                hues[v.id] = given[i] if i in given else next(self.hues) % HUES
+                is_input = i < len(jaxpr.binders)
+                rails.append(Rail(v.id, bound(v), hues[v.id], is_input, v.id in ended))
+        for channel in channels:
+            hues[channel] = HOST
+            rails.append(Rail(channel, f"io {channel}", HOST, True, False))
+        return tuple(rails), hues
+
+    def equation(
+        self, eqn: Eqn, uses: Counter[int], hues: Mapping[Key, int], depth: int, fresh: str
+    ) -> Box:
+        arrays = tuple([v for v in eqn.outs if not isinstance(v.type, RefType)])
+        if isinstance(eqn.prim, Swap):
+            arrays = tuple([v for v in arrays if uses[v.id]])
+        frames, note = self.frames(eqn, hues, depth)
+        shown, detail = box_text(eqn)
+        return Box(
+            "eqn",
+            shown,
+            f"{detail} {note}".strip(),
+            _tone(eqn),
+            tuple([a.id for a in eqn.ins if isinstance(a, Var) and isinstance(a.type, ArrayType)]),
+            arrays,
+            frozenset([v.id for v in arrays if not uses[v.id]]),
+            tuple([tap for tap in taps(eqn) if tap.rail in hues]),
+            frames,
+            eqn_str(eqn),
+            eqn.source,
+            fresh,
+        )
+
+    def frames(
+        self, eqn: Eqn, hues: Mapping[Key, int], depth: int
+    ) -> tuple[tuple[Frame, ...], str]:
+        """The programs to draw inside, or what to say of those that are not drawn."""
+        regions = eqn.prim.regions()
+        if not regions:
+            return (), ""
+        size = counted(sum(len(r.jaxpr.eqns) for r in regions), "equation")
+        if depth <= 0 or any(r.jaxpr in self.seen and not _is_short(r.jaxpr) for r in regions):
+            return (), f"({size}{', drawn before' if depth > 0 else ''})"
+        self.seen.update(r.jaxpr for r in regions)
+        made = []
+        for region, caption in zip(regions, captions(eqn.prim, regions), strict=True):
+            given = {
+                i: hues[ref.id]
+                for i, at in enumerate(region.args)
+                if isinstance(ref := eqn.ins[at], Var) and ref.id in hues
+            }
+            feeding = frozenset([j for j, at in enumerate(region.feeds) if at is not None])
+            fed = frozenset(
+                [i for i, at in enumerate(region.args) if at in region.feeds and at is not None]
+            )
+            inner = self.program(region.jaxpr, given, depth - 1, {}, fed, feeding)
+            made.append(Frame(caption, inner))
+        return tuple(made), ""
+
+
+def _is_short(jaxpr: Jaxpr) -> bool:
+    """Whether the program may be drawn again: one that holds others could grow without end."""
+    return len(jaxpr.eqns) <= 4 and not any(eqn.prim.subjaxprs() for eqn in jaxpr.eqns)
+
+
+def _ref(eqn: Eqn, index: int) -> Var:
+    ref = eqn.ins[index]
+    assert isinstance(ref, Var), "a reference is a variable"
+    return ref
+
+
+def _binder_text(jaxpr: Jaxpr, i: int) -> str:
+    name = jaxpr.names[i] if i < len(jaxpr.names) else ""
+    return shortened(name or VAR_NAMES[jaxpr.binders[i].id], 24)
+
+
+def _result(atom: Atom, i: int, n: int, feeds: bool) -> Box:
+    shown = "result" if n == 1 else f"result {i}"
+    told = lit_text(atom) if isinstance(atom, Lit) else VAR_NAMES[atom.id]
+    return Box(
+        "out",
+        f"{shown} ↻" if feeds else shown,
+        told if isinstance(atom, Lit) else "",
+        ins=() if isinstance(atom, Lit) else (atom.id,),
+        full=f"{shown}: {told}",
+    )
+
+
+def taps(eqn: Eqn) -> tuple[Tap, ...]:
+    """What the equation does to each reference, and to each channel of the host."""
+    words: dict[Key, list[str]] = {}
+    row: Row[ArgIndex] = eqn.effects
+    for effect in row:
+        if isinstance(effect, Io):
+            key: Key = effect.channel
+        elif isinstance(effect, Alloc):
+            key = eqn.outs[effect.ref].id
+        else:
+            key = _ref(eqn, effect.ref).id
+        words.setdefault(key, []).append(effect.word)
+    return tuple([Tap(key, tuple(told)) for key, told in words.items()])
+
+
+def box_text(eqn: Eqn) -> tuple[str, str]:
+    """What stands in an equation's box, and the smaller line under it."""
+    prim = eqn.prim
+    if isinstance(prim, Get | Swap | AddUpdate):
+        return shortened(_reference_text(eqn, prim), 34), ""
+    name = prim.name
+    told = _parameters(prim)
+    title = getattr(prim, LABEL, None)
+    if prim.regions() and isinstance(title, str):
+        name = f"{name} {title}"
+    operands = ["·" if isinstance(a, Var) else repr(a.value) for a in eqn.ins]
+    if any(isinstance(a, Lit) for a in eqn.ins) and not prim.subjaxprs():
+        name = " ".join([name, *operands])
+    return shortened(name, 34), shortened(" ".join(told), 34)
+
+
+def _parameters(prim: Primitive) -> list[str]:
+    """The parameters that neither types nor drawn programs show."""
+    if isinstance(prim, DotGeneral):
+        (left, right), (batch, _) = prim.dimension_numbers
+        told = [f"contracts {_axes(left)}·{_axes(right)}"]
+        return [*told, f"batch {_axes(batch)}"] if batch else told
+    defaults = {f.name: f.default for f in fields_of(prim)}
+    holds = bool(prim.subjaxprs())
+    return [
+        f"{SHORT.get(field, name)}={value_text(value, lambda _: '…')}"
+        for name, field, value in params_of(prim)
+        if not _is_program(value)
+        and field != LABEL
+        and field not in IN_TYPES
+        and value is not False
+        and value != defaults[field]
+        and not (holds and field.startswith("n_"))
+    ]
+
+
+SHORT: Final = {"broadcast_dimensions": "dims", "dimension_numbers": "dims", "permutation": "axes"}
+"""Shorter names of parameters, for boxes only."""
+
+IN_TYPES: Final = frozenset({"shape", "new_sizes", "new_dtype", "weak"})
+"""Parameters that the type of the result tells."""
+
+
+def _axes(axes: Sequence[int]) -> str:
+    return ",".join(map(str, axes)) or "∅"
+
+
+def _is_program(value: object) -> bool:
+    """Whether a parameter is a program, or several: these are drawn."""
+    if isinstance(value, tuple) and value:
+        return all(isinstance(v, Jaxpr) for v in value)
+    return isinstance(value, Jaxpr)
+
+
+def _reference_text(eqn: Eqn, prim: Get | Swap | AddUpdate) -> str:
+    ref, *rest = eqn.ins
+    value, operands = ("", rest) if isinstance(prim, Get) else (_operand(rest[0]), rest[1:])
+    place = _operand(ref) + index_text(
+        prim.indexer, ref.type.shape, [_operand(a) for a in operands]
+    )
+    if isinstance(prim, Get):
+        return place
+    return f"{place} {'+=' if isinstance(prim, AddUpdate) else '←'} {value}"
+
+
+def _operand(atom: Atom) -> str:
+    return repr(atom.value) if isinstance(atom, Lit) else VAR_NAMES[atom.id]
+
+
+def _tone(eqn: Eqn) -> str:
+    if eqn.prim.subjaxprs():
+        return "call"
+    if isinstance(eqn.prim, DotGeneral):
+        return "product"
+    moves = isinstance(eqn.prim, BroadcastInDim | ExpandDims | Reshape | Squeeze | Transpose)
+    return "shape" if moves else "plain"
+
+
+def captions(prim: Primitive, regions: Sequence[Region]) -> list[str]:
+    """What each region is called: by its field, unless it is the only one."""
+    if len(regions) == 1:
+        return [""]
+    names: dict[int, str] = {}
+    for _, field, value in params_of(prim):
+        if isinstance(value, Jaxpr):
+            names.setdefault(id(value), field)
+        elif isinstance(value, tuple):
+            for i, held in enumerate(value):
+                names.setdefault(id(held), f"{field}[{i}]")
+    return [names.get(id(r.jaxpr), str(i)) for i, r in enumerate(regions)]

@@ -1,0 +1,143 @@
+"""HTML pages that stand alone: pictures, what is known about each equation, and the text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from linecache import getline
+from typing import Final
+
+from effax.effects import Io
+from effax.ir.notation import VAR_NAMES
+from effax.ir.syntax import Jaxpr
+from effax.show.layout import PlacedBox
+from effax.show.marks import element, text
+from effax.show.memory import bytes_of, shown_bytes
+from effax.show.model import SIGNS, counted
+
+ReadLine = Callable[[str, int], str]
+"""Gives a line of a file, or nothing where there is none."""
+
+MEANINGS: Final = {
+    "read": "the contents are read",
+    "write": "contents are replaced",
+    "accum": "something is added",
+    "alloc": "the reference is made",
+    "free": "the reference is consumed",
+    "io": "the world outside is touched",
+}
+
+
+@cache
+def resource(name: str) -> str:
+    """A file of this package."""
+    from importlib.resources import files
+
+    return files("effax.show").joinpath(name).read_text(encoding="utf-8")
+
+
+def page(title: str, about: str, body: str, script: str = "") -> str:
+    """A whole page; nothing is loaded from anywhere."""
+    head = [
+        '<meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width,initial-scale=1">',
+        f"<title>{text(title)}</title>",
+        f"<style>\n{resource('page.css')}</style>",
+    ]
+    tools = TOOLS if script else ""
+    top = f"<header>\n<h1>{text(title)}</h1>\n<p>{text(about)}</p>\n{tools}</header>"
+    tail = f"\n<script>\n{script}</script>" if script else ""
+    return (
+        "\n".join(
+            ["<!DOCTYPE html>", '<html lang="en">', "<head>", *head, "</head>", "<body>", top, body]
+        )
+        + f"{tail}\n</body>\n</html>\n"
+    )
+
+
+TOOLS: Final = """<nav aria-label="View">
+<button type="button" id="fold">Fold all</button>
+<button type="button" id="open">Open all</button>
+<button type="button" id="farther" aria-label="Smaller">−</button>
+<button type="button" id="closer" aria-label="Larger">+</button>
+<button type="button" id="fit">Fit width</button>
+<input id="find" type="search" placeholder="Find: primitive, variable, file" aria-label="Find">
+<span id="found" role="status"></span>
+</nav>
+"""
+
+
+def section(title: str, body: str) -> str:
+    """A part of a page below the picture."""
+    return f"<section>\n<h2>{text(title)}</h2>\n{body}\n</section>"
+
+
+def legend() -> str:
+    """What is seen beside the picture before anything is pointed at."""
+    signs = "".join(
+        f"<dt>{SIGNS[word]}</dt><dd>{text(meaning)}</dd>" for word, meaning in MEANINGS.items()
+    )
+    return (
+        "<h2>Reading the picture</h2>\n<p>Values flow down along the lines; each is labelled with "
+        "its name and type where it is made. A value that is used far below is named again there. "
+        "Each coloured line is a reference, touched in the order of the program:</p>\n"
+        f"<dl>{signs}<dt>↻</dt><dd>goes around in a loop</dd></dl>\n"
+        "<p>Point at an equation, or move to it with Tab, to see all of it. A click keeps it; a "
+        "click on the title of a box that holds a program folds it.</p>"
+    )
+
+
+def attributes_of(read: ReadLine = getline) -> Callable[[PlacedBox], dict[str, str]]:
+    """What a page knows about a box beyond the picture; ``read`` gives source lines."""
+
+    def attributes(placed: PlacedBox) -> dict[str, str]:
+        box = placed.box
+        made = {"tabindex": "0", "role": "group"}
+        if placed.frames:
+            made |= {"role": "button", "aria-expanded": "true"}
+        if box.source is not None:
+            made["data-c"] = read(box.source.file, box.source.line).strip()
+        if box.taps:
+            made["data-e"] = ", ".join(
+                [f"{w} {_rail_name(t.rail)}" for t in box.taps for w in t.words]
+            )
+        if box.outs:
+            made["data-b"] = shown_bytes(sum([bytes_of(v.type) for v in box.outs]))
+        return {name: value for name, value in made.items() if value}
+
+    return attributes
+
+
+def _rail_name(key: int | str) -> str:
+    return VAR_NAMES[key] if isinstance(key, int) else key
+
+
+def summary(jaxpr: Jaxpr) -> str:
+    """A program in a line: ``12 equations (30 in all); writes a; 2 references``."""
+    inside = _size(jaxpr, {})
+    told = counted(len(jaxpr.eqns), "equation")
+    if inside != len(jaxpr.eqns):
+        told += f", {inside} with those of the programs inside"
+    effects = [
+        f"{e.word} {e.channel if isinstance(e, Io) else VAR_NAMES[jaxpr.binders[e.ref].id]}"
+        for e in jaxpr.effects
+    ]
+    return f"{told}. Effects: {', '.join(effects) or 'none'}."
+
+
+def _size(jaxpr: Jaxpr, seen: dict[Jaxpr, int]) -> int:
+    """How many equations there are in the program and in those that it holds."""
+    if jaxpr not in seen:
+        held = [_size(h, seen) for eqn in jaxpr.eqns for h in eqn.prim.subjaxprs()]
+        seen[jaxpr] = len(jaxpr.eqns) + sum(held)
+    return seen[jaxpr]
+
+
+def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table of text."""
+    top = "".join(element("th", text(h), scope="col") for h in head)
+    body = "".join(
+        f"<tr>{''.join(element('td', text(cell) or '&#160;') for cell in cells)}</tr>\n"
+        for cells in lines
+    )
+    return f"<table><thead><tr>{top}</tr></thead>\n<tbody>\n{body}</tbody></table>"

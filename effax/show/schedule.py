@@ -1,0 +1,169 @@
+"""A program in time: when each reference is read and written, and how much memory is live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from effax.show.drawing import badge, place_of
+from effax.show.marks import SMALL, element, group, label, line, number, path, shortened, text
+from effax.show.memory import Profile, Step, shown_bytes
+from effax.show.model import HUES, SIGNS
+
+PLOT: Final = 900.0
+"""The width of the time axis, where the program is not longer than that allows."""
+LANE: Final = 24.0
+SPAN: Final = 18.0
+CHART: Final = 170.0
+WIDEST: Final = 46.0
+NARROWEST: Final = 2.0
+"""The most and the least width of a step."""
+ROOMY: Final = 22.0
+"""Steps that are as wide as this have badges, and their names below."""
+NAMES: Final = 92.0
+
+
+class Timeline:
+    """A timeline's coordinates: ``left`` is where time begins, ``step`` is an equation's width."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        n = max(len(profile.steps), 1)
+        self.step = min(WIDEST, max(NARROWEST, PLOT / n))
+        names = [len(lane.label) for lane in profile.lanes]
+        self.left = max([60.0, *[n * SMALL + 14 for n in names]])
+        self.levels = max([span.depth + 1 for span in profile.spans], default=0)
+        self.lanes_top = self.levels * SPAN + 6
+        self.chart_top = self.lanes_top + len(profile.lanes) * LANE + 18
+        self.right = self.left + n * self.step
+        self.roomy = self.step >= ROOMY
+        self.width = max(self.right + 12, self.left + 470)
+        self.height = self.chart_top + CHART + (NAMES if self.roomy else 26.0)
+        self.scale = CHART / max(profile.peak, 1)
+
+    def x(self, step: float) -> float:
+        """The left edge of a step."""
+        return self.left + step * self.step
+
+    def y(self, live: float) -> float:
+        """The height of a number of bytes."""
+        return self.chart_top + CHART - live * self.scale
+
+    def draw(self) -> str:
+        """All of it: held programs, references, memory, names."""
+        parts = [*self.spans(), *self.references(), *self.memory(), *self.names()]
+        return group(parts, class_="fx-time")
+
+    def spans(self) -> Iterator[str]:
+        bottom = self.chart_top + CHART
+        for span in self.profile.spans:
+            x, y = self.x(span.start), span.depth * SPAN
+            width = (span.stop - span.start) * self.step
+            yield element("rect", class_="fx-span", x=x, y=y, width=width, height=bottom - y, rx=3)
+            room = int((width - 8) / SMALL)
+            if room >= 3:
+                yield label(x + 5, y + 12, shortened(span.label, room), "fx-d")
+
+    def references(self) -> Iterator[str]:
+        ys = []
+        for k, lane in enumerate(self.profile.lanes):
+            y, hue = self.lanes_top + (k + 0.5) * LANE, k % HUES
+            ys.append(y)
+            ends = (self.x(lane.first), y), (self.x(lane.last + 1), y)
+            yield path([line(*ends)], class_=f"fx-rail fx-k{hue}")
+            yield label(self.left - 10, y + 4, lane.label, f"fx-l fx-k{hue}", "end")
+        for i, step in enumerate(self.profile.steps):
+            for touch in step.touches:
+                x, y = self.x(i + 0.5), ys[touch.lane]
+                if self.roomy:
+                    yield badge(x, y, touch.words, touch.lane % HUES)
+                else:
+                    yield tick(x, y, touch.words, touch.lane % HUES)
+
+    def memory(self) -> Iterator[str]:
+        profile, bottom = self.profile, self.chart_top + CHART
+        n = max(len(profile.steps), 1)
+        yield element("path", class_="fx-live", d=_area(self, [s.live for s in profile.steps]))
+        yield element("path", class_="fx-base", d=_area(self, [profile.arguments] * n))
+        if self.y(profile.arguments) < bottom - 18:
+            yield label(self.left + 6, bottom - 7, "arguments", "fx-d")
+        for live in sorted({0, profile.arguments, profile.peak}):
+            y = self.y(live)
+            yield path([line((self.left, y), (self.right, y))], class_="fx-grid")
+            near = any(0 < abs(y - self.y(o)) < 12 for o in (0, profile.peak) if o != live)
+            if not near or live == profile.peak:
+                yield label(self.left - 10, y + 4, shown_bytes(live), "fx-l", "end")
+        for i, step in enumerate(profile.steps):
+            yield element(
+                "rect",
+                element("title", text(_told(i, step))),
+                class_="fx-step",
+                x=self.x(i),
+                y=self.lanes_top,
+                width=self.step,
+                height=bottom - self.lanes_top,
+            )
+        if profile.at >= 0:
+            yield from self.peak()
+
+    def peak(self) -> Iterator[str]:
+        profile = self.profile
+        step = profile.steps[profile.at]
+        x = self.x(profile.at + 0.5)
+        told = f"peak {shown_bytes(profile.peak)} at {step.text}"
+        if step.source is not None:
+            told += f", {place_of(step.source)}"
+        late = x > (self.left + self.right) / 2
+        yield element("circle", class_="fx-peak", cx=x, cy=self.chart_top, r=3.5)
+        yield label(
+            x + (-8 if late else 8),
+            self.chart_top - 6,
+            told,
+            "fx-l fx-top",
+            "end" if late else None,
+        )
+
+    def names(self) -> Iterator[str]:
+        bottom = self.chart_top + CHART
+        if self.roomy:
+            for i, step in enumerate(self.profile.steps):
+                x = self.x(i + 0.5) + 3
+                turned = f"rotate(-60 {number(x)} {number(bottom + 12)})"
+                yield label(
+                    x, bottom + 12, shortened(step.text, 15), "fx-d", "end", transform=turned
+                )
+            return
+        n = len(self.profile.steps)
+        every = max(1, round(n / 8, -1 if n > 80 else 0))
+        for i in range(0, n, int(every)):
+            yield label(self.x(i + 0.5), bottom + 16, str(i), "fx-d", "middle")
+
+
+def tick(x: float, y: float, words: tuple[str, ...], hue: int) -> str:
+    """What an equation does to a reference, in little room: a ring reads, a bar changes."""
+    title = element("title", text(" and ".join(words)))
+    if words == ("read",):
+        return element("circle", title, class_=f"fx-ring fx-k{hue}", cx=x, cy=y, r=3)
+    return element(
+        "rect", title, class_=f"fx-bar fx-k{hue}", x=x - 1.5, y=y - 7, width=3, height=14
+    )
+
+
+def _area(t: Timeline, heights: list[int]) -> str:
+    """The outline of steps of these heights, down to the axis."""
+    bottom = number(t.y(0))
+    parts = [f"M{number(t.left)} {bottom}"]
+    for i, live in enumerate(heights):
+        y = number(t.y(live))
+        parts.append(f"L{number(t.x(i))} {y}L{number(t.x(i + 1))} {y}")
+    return f"{''.join(parts)}L{number(t.x(len(heights)))} {bottom}Z"
+
+
+def _told(i: int, step: Step) -> str:
+    where = "" if step.source is None else f"\n{place_of(step.source)}"
+    return f"{i}: {step.full}\n{shown_bytes(step.live)} live{where}"
+
+
+def signs_told() -> dict[str, str]:
+    """What each badge means, for legends."""
+    return {sign: word for word, sign in SIGNS.items()}
