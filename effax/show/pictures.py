@@ -5,10 +5,10 @@ from __future__ import annotations
 from effax.ir.errors import BadArgument
 from effax.ir.pretty import pretty
 from effax.ir.syntax import ClosedJaxpr, Jaxpr
-from effax.show.matching import changes_told, compare_programs
 from effax.show.drawing import draw, picture
 from effax.show.layout import Placed, place
 from effax.show.marks import element, group, label, number, text
+from effax.show.matching import changes_told, compare_programs
 from effax.show.memory import Profile, profile, shown_bytes
 from effax.show.model import DEPTH, Fresh, model
 from effax.show.page import attributes_of, legend, page, resource, section, summary, table

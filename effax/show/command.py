@@ -1,0 +1,140 @@
+"""``python -m effax show module:function``: programs from a shell."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from effax.config import enable_x64
+from effax.ir.errors import BadArgument, EffaxError, ParseError
+from effax.ir.pretty import pretty
+from effax.ir.syntax import Jaxpr
+from effax.show.pictures import compare, compare_html, html, svg, timeline
+from effax.show.steps import STEPS, after
+from effax.show.target import program_of
+
+USAGE: Final = 2
+"""The exit status where what is asked for does not exist or cannot be read."""
+
+FAILED: Final = 1
+"""The exit status where the program cannot be made: by tracing, by a pass, by lowering."""
+
+EXAMPLES: Final = """examples:
+  python -m effax show model:loss --args "f32[3,4], i32[3]"
+  python -m effax show model:step --args '{"w": Ref{f32[3,3]}}, x=f32[8,3]' --to html -o step.html
+  python -m effax show model.py:loss --args "f32[3]" --passes jvp,dce --compare --to svg -o jvp.svg
+  python -m effax show program.txt --to timeline -o program.svg
+
+types are written as programs print them: f32[3,4], bf16[], i32[8], bool[2], ~f32[] (weak),
+Ref{f32[3]} (a reference); tuples, lists and dicts of types are arguments too, and so are numbers
+"""
+
+
+def _stablehlo(jaxpr: Jaxpr) -> str:
+    from effax.lowering.program import stablehlo_of
+
+    return stablehlo_of(jaxpr)[1].text
+
+
+def _text(jaxpr: Jaxpr) -> str:
+    return pretty(jaxpr, effects=True)
+
+
+FORMS: Final[Mapping[str, Callable[[Jaxpr], str]]] = {
+    "jaxpr": _text,
+    "html": html,
+    "svg": svg,
+    "timeline": timeline,
+    "stablehlo": _stablehlo,
+}
+"""What a program can be shown as."""
+
+COMPARED: Final[Mapping[str, Callable[[Jaxpr, Jaxpr], str]]] = {
+    "html": compare_html,
+    "svg": compare,
+}
+
+
+def parser() -> ArgumentParser:
+    """The command line."""
+    whole = ArgumentParser(prog="python -m effax", description="Programs as values, from a shell.")
+    commands = whole.add_subparsers(dest="command", required=True, metavar="command")
+    show = commands.add_parser(
+        "show",
+        help="print or draw the program of a function",
+        description="Print or draw the program of a function.",
+        epilog=EXAMPLES,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    show.add_argument(
+        "target",
+        help="module:function, file.py:function, or a file with the text of a program",
+    )
+    show.add_argument("--args", metavar="TYPES", help="the types of the function's arguments")
+    show.add_argument(
+        "--passes",
+        metavar="NAMES",
+        default="",
+        help=f"passes to run first, with commas between them: {', '.join(sorted(STEPS))}",
+    )
+    show.add_argument(
+        "--to", choices=FORMS, default="jaxpr", help="what to make of it (default: jaxpr)"
+    )
+    show.add_argument(
+        "--compare",
+        action="store_true",
+        help="show the program before and after the passes, side by side (html and svg)",
+    )
+    show.add_argument("--x64", action="store_true", help="allow types that are 64 bits wide")
+    show.add_argument(
+        "-o", "--out", metavar="FILE", type=Path, help="write to a file (default: standard output)"
+    )
+    return whole
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; gives the exit status."""
+    asked = parser().parse_args(argv)
+    try:
+        with enable_x64(asked.x64):
+            shown = _shown(asked)
+        _write(shown, asked.out)
+    except (BadArgument, ParseError) as error:
+        return _failed(str(error), USAGE)
+    except EffaxError as error:
+        return _failed(str(error), FAILED)
+    except OSError as error:
+        return _failed(f"cannot write {asked.out}: {error.strerror}", USAGE)
+    return 0
+
+
+def _shown(asked: Namespace) -> str:
+    if asked.compare and asked.to not in COMPARED:
+        raise BadArgument(
+            "only pictures stand side by side",
+            expected=" or ".join(f"--to {form}" for form in COMPARED),
+            found=f"--to {asked.to}",
+        )
+    before = program_of(asked.target, asked.args)
+    made = after(before, asked.passes)
+    if asked.compare:
+        return COMPARED[asked.to](before, made)
+    return FORMS[asked.to](made)
+
+
+def _write(shown: str, out: Path | None) -> None:
+    ended = shown if shown.endswith("\n") else f"{shown}\n"
+    if out is not None:
+        out.write_text(ended, encoding="utf-8")
+        return
+    # Pictures have letters that the encoding of a terminal may lack.
+    sys.stdout.buffer.write(ended.encode())
+    sys.stdout.flush()
+
+
+def _failed(message: str, status: int) -> int:
+    sys.stderr.write(f"error: {message}\n")
+    return status

@@ -1,0 +1,144 @@
+"""What ``module:function`` names, and the program that it is for arguments of given types."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from inspect import signature
+from pathlib import Path
+from types import ModuleType
+
+from effax import tree
+from effax.config import allowed
+from effax.ir.errors import BadArgument
+from effax.ir.parse import parse
+from effax.ir.syntax import ClosedJaxpr, Jaxpr
+from effax.ir.types import ArrayType, RefType, Type
+from effax.show.arguments import Arguments, read_arguments
+from effax.tracing import arg_names, input_type, label_of, trace_flat
+
+
+def program_of(target: str, arguments: str | None) -> Jaxpr:
+    """The program that ``target`` is.
+
+    Args:
+        target: ``module:function``, ``file.py:function``, the name of a program in place of the
+            function, or a file that holds the text of a program.
+        arguments: types of the function's arguments, as :func:`read_arguments` takes them.
+
+    Raises:
+        BadArgument: there is no such thing, or the arguments do not fit.
+        ParseError: the arguments or the file cannot be read.
+        EffaxError: what tracing the function raises.
+    """
+    place, colon, name = target.rpartition(":")
+    if not colon:
+        found: object = _parsed(target)
+    else:
+        found = _attribute(_module(place), place, name)
+    if isinstance(found, ClosedJaxpr):
+        found = found.jaxpr
+    if isinstance(found, Jaxpr):
+        if arguments is not None:
+            raise BadArgument(
+                f"{target} is a program already", "no arguments", arguments, "leave --args out"
+            )
+        return found
+    if not callable(found):
+        raise BadArgument(
+            f"{target} is no function", "a callable or a jaxpr", f"{type(found).__name__}"
+        )
+    return traced(found, read_arguments(arguments or ""))
+
+
+def traced(fun: Callable[..., object], given: Arguments) -> Jaxpr:
+    """The program of ``fun`` for arguments that are types.
+
+    Raises:
+        BadArgument: the function does not take these arguments; a type is 64 bits wide while such
+            types are not enabled.
+    """
+    try:
+        signature(fun).bind(*given.args, **given.kwargs)
+    except TypeError as error:
+        raise BadArgument(
+            f"{label_of(fun)} does not take these arguments: {error}",
+            expected=f"{label_of(fun)}{signature(fun)}",
+            remedy='tell the types of its arguments: --args "f32[3], i32[]"',
+        ) from None
+    leaves, treedef = tree.flatten((given.args, given.kwargs))
+    names = arg_names(fun, given.args, given.kwargs, len(leaves))
+    types = [_type(leaf, name) for leaf, name in zip(leaves, names, strict=True)]
+    return trace_flat(fun, treedef, types, names, label_of(fun)).jaxpr
+
+
+def _type(leaf: object, name: str) -> Type:
+    if not isinstance(leaf, ArrayType | RefType):
+        return input_type(leaf, name)
+    if allowed(leaf.dtype) != leaf.dtype:
+        raise BadArgument(
+            f"{name} is 64 bits wide, and such types are not enabled",
+            expected=str(allowed(leaf.dtype)),
+            found=str(leaf),
+            remedy="add --x64",
+        )
+    return leaf
+
+
+def _parsed(path: str) -> Jaxpr:
+    """The program in a file."""
+    file = Path(path)
+    if file.suffix == ".py" or not file.is_file():
+        raise BadArgument(
+            f"{path} does not say what to show",
+            expected="module:function, or a file with the text of a program",
+            remedy=f"add the name of a function: {path}:f",
+        )
+    return parse(file.read_text(encoding="utf-8"))
+
+
+def _module(name: str) -> ModuleType:
+    """The module of that name, or of that file."""
+    if name.endswith(".py"):
+        return _module_of_file(Path(name))
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        # A module that the module itself lacks is another matter, which its traceback tells.
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+    except ValueError:
+        pass
+    raise BadArgument(
+        f"there is no module {name!r}",
+        expected="a module that can be imported from here, or a file: path/to/file.py:function",
+        remedy="check the spelling, or run it in the folder of the module",
+    )
+
+
+def _module_of_file(path: Path) -> ModuleType:
+    spec = spec_from_file_location(path.stem, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise BadArgument(f"there is no file {str(path)!r}", expected="a file of Python code")
+    module = module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _attribute(module: ModuleType, place: str, name: str) -> object:
+    """What a dotted name is inside of a module."""
+    found: object = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            close = get_close_matches(part, [n for n in dir(found) if not n.startswith("_")], 3)
+            raise BadArgument(
+                f"{place} has no {name!r}",
+                expected=" or ".join(close) if close else "the name of a function of the module",
+            )
+        found = getattr(found, part)
+    return found
