@@ -188,6 +188,8 @@ class _Walk:
             inside = self.regions(eqn, live, lanes, prefix, level)
             if len(self.steps) == here + 1 and inside > live:
                 self.steps[here] = replace(self.steps[here], live=inside)
+                if here == self.target:
+                    self.caught[f"inside of {box_text(eqn)[0]}"] = inside - live
             peak = max(peak, live, inside)
             for i in dying.get(k, ()):
                 v = held.pop(i)

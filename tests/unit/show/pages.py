@@ -1,0 +1,74 @@
+"""Programs to draw, and reading of what was drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+import effax
+import effax.numpy as jnp
+from effax.ir.syntax import Jaxpr
+from effax.show.layout import Placed
+
+SVG = "{http://www.w3.org/2000/svg}"
+jax: Any = effax
+
+
+def training_step() -> Jaxpr:
+    """References of the caller and its own, a scan, a cond, literals, a result that is early."""
+
+    def step(w_ref: Any, x: Any, y: Any) -> Any:
+        total = jax.new_ref(jnp.zeros(3))
+
+        def body(c: Any, row: Any) -> Any:
+            jax.ref.addupdate(total, ..., row * c)
+            return c + jnp.sum(row), c
+
+        s, _ = jax.lax.scan(body, 1.0, x)
+        w = w_ref[...]
+        g = jax.grad(lambda w: jnp.mean((jnp.tanh(x @ w) - y) ** 2))(w)
+        w_ref[...] = w - 0.1 * g
+        w_ref[0] += s
+        return jax.lax.cond(s > 0, lambda: jnp.sum(g), lambda: 0.0), jax.freeze(total)
+
+    x = jnp.ones((4, 3))
+    program: Jaxpr = jax.make_jaxpr(step)(jax.new_ref(jnp.ones(3)), x, x[:, 0]).jaxpr
+    return program
+
+
+def chain(n: int) -> Jaxpr:
+    """A program of about ``n`` equations, of which some operands are far."""
+
+    def f(x: Any, w: Any, r: Any) -> Any:
+        for i in range(n // 12):
+            h = jnp.tanh(x @ w)
+            x = h * 2.0 + x
+            r[i % 4] += jnp.sum(h)
+            y = jnp.sin(x)
+            x = jnp.where(x > 0, y, jnp.cos(y))
+        return x
+
+    x = jnp.ones((4, 4))
+    program: Jaxpr = jax.make_jaxpr(f)(x, x, jax.new_ref(jnp.zeros(4))).jaxpr
+    return program
+
+
+def elements(svg: str, class_: str) -> list[ElementTree.Element]:
+    """The elements of a class, in order."""
+    root = ElementTree.fromstring(svg)
+    return [e for e in root.iter() if class_ in e.get("class", "").split()]
+
+
+def titles(svg: str) -> list[str]:
+    """What is said of each box."""
+    found = [e.find(f"{SVG}title") for e in elements(svg, "fx-e")]
+    return [e.text or "" for e in found if e is not None]
+
+
+def placed_programs(placed: Placed) -> Iterator[Placed]:
+    """The program and those in it."""
+    yield placed
+    for box in placed.boxes:
+        for frame in box.frames:
+            yield from placed_programs(frame.program)

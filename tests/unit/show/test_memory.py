@@ -1,0 +1,106 @@
+"""Timelines: what is live, when references are touched."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from effax import show
+from effax.ir.parse import parse
+from effax.ir.syntax import Jaxpr, Var
+from effax.show.memory import bytes_of, profile, shown_bytes
+from effax.testing.strategies import ANYTHING, programs
+from tests.unit.show.pages import chain, elements, training_step
+
+
+def test_values_live_from_their_equation_to_their_last_use() -> None:
+    told = profile(
+        parse(
+            "{ lambda ; a:f32[10]. let b:f32[10] = sin a; "
+            "c:f32[5,2] = reshape[new_sizes=(5, 2)] b; d:f32[] = reduce_sum[axes=(0, 1)] c; "
+            "e:f32[] = sin d in (e,) }"
+        )
+    )
+    assert told.arguments == 40
+    assert [step.live for step in told.steps] == [80, 120, 84, 48]
+    assert (told.peak, told.at) == (120, 1)
+    assert dict(told.largest) == {"a:f32[10]": 40, "b:f32[10]": 40, "c:f32[5,2]": 40}
+
+
+def test_references_live_until_they_are_consumed_or_used_for_the_last_time() -> None:
+    told = profile(
+        parse(
+            "{ lambda ; a:f32[10] z:Ref{f32[2]}. let b:Ref{f32[10]} = new_ref a; "
+            "b[...] += a; c:f32[10] <- b[...]; d:f32[10] = sin c; e:f32[10] = sin d in (e,) }"
+        )
+    )
+    assert told.arguments == 48
+    assert [step.live for step in told.steps] == [88, 88, 128, 128, 128]
+    caller, own = told.lanes
+    assert (caller.label, caller.first, caller.last) == ("z:Ref{f32[2]}", 0, 4)
+    assert (own.label, own.bytes, own.first, own.last) == ("b:Ref{f32[10]}", 40, 0, 2)
+    words = [[t.words for t in step.touches] for step in told.steps]
+    assert words == [[("alloc",)], [("accum",)], [("read",)], [], []]
+
+
+def test_programs_inside_add_to_what_is_live_and_touch_the_references_of_their_caller() -> None:
+    told = profile(training_step())
+    (scan,) = [span for span in told.spans if span.label.startswith("scan")]
+    inside = told.steps[scan.start : scan.stop]
+    assert scan.start > 0 and told.steps[scan.start - 1].text == "scan"
+    assert [lane.label for lane in told.lanes] == ["a:Ref{f32[3]}", "e:Ref{f32[3]}"]
+    lane = 1
+    assert any(t.lane == lane and t.words == ("accum",) for step in inside for t in step.touches)
+    # The element of the scanned input is a copy; the carry and the constant are not.
+    assert inside[0].live == told.steps[scan.start - 1].live + 12 + 12
+    assert [span.label for span in told.spans][-2:] == ["cond branches[0]", "cond branches[1]"]
+
+
+def brute_force(jaxpr: Jaxpr) -> list[int]:
+    """What is live at each equation of a program that holds none, by the definition."""
+    found = []
+    for k in range(len(jaxpr.eqns)):
+        live = sum(bytes_of(v.type) for v in jaxpr.binders)
+        for i, eqn in enumerate(jaxpr.eqns[: k + 1]):
+            for v in eqn.outs:
+                later = any(v in e.ins for e in jaxpr.eqns[k:]) or v in jaxpr.outs or i == k
+                live += bytes_of(v.type) if later else 0
+        found.append(live)
+    return found
+
+
+@given(programs(ANYTHING))
+def test_what_is_live_agrees_with_the_definition(jaxpr: Jaxpr) -> None:
+    flat = [eqn for eqn in jaxpr.eqns if not eqn.prim.subjaxprs()]
+    made = {v.id for eqn in flat for v in eqn.outs} | {v.id for v in jaxpr.binders}
+    flat = [e for e in flat if all(not isinstance(a, Var) or a.id in made for a in e.ins)]
+    made = {v.id for eqn in flat for v in eqn.outs} | {v.id for v in jaxpr.binders}
+    outs = [a for a in jaxpr.outs if not isinstance(a, Var) or a.id in made]
+    program = jaxpr.replace(eqns=flat, outs=outs)
+    told = profile(program)
+    assert [step.live for step in told.steps] == brute_force(program)
+    assert told.peak == max([step.live for step in told.steps], default=told.arguments)
+    assert told.at < 0 or sum(size for _, size in told.largest) == told.peak
+
+
+@given(programs(ANYTHING))
+def test_what_is_live_at_the_peak_adds_up_inside_of_held_programs_too(jaxpr: Jaxpr) -> None:
+    told = profile(jaxpr)
+    if told.at >= 0:
+        assert sum(size for _, size in told.largest) == told.peak
+    for lane in told.lanes:
+        assert 0 <= lane.first <= lane.last < max(len(told.steps), 1)
+
+
+def test_bytes_are_shown_in_three_digits() -> None:
+    shown = [shown_bytes(n) for n in (0, 999, 1000, 1536, 999_499, 999_500, 3_210_000_000)]
+    assert shown == ["0 B", "999 B", "1 kB", "1.54 kB", "999 kB", "1 MB", "3.21 GB"]
+
+
+def test_a_short_timeline_names_its_equations_and_a_long_one_numbers_them() -> None:
+    short = show.timeline(parse("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }"))
+    assert "sin" in [e.text for e in elements(short, "fx-d")]
+    long = show.timeline(chain(480))
+    assert "60" in [e.text for e in elements(long, "fx-d")]
+    assert elements(long, "fx-ring") and elements(long, "fx-bar")
+    empty = show.timeline(parse("{ lambda ; a:f32[]. let in (a,) }"))
+    assert not elements(empty, "fx-step")
