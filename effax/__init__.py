@@ -10,6 +10,8 @@ from effax import (
     ad,
     ad_checkpoint,
     checkpoint_policies,
+    debug,
+    experimental,
     lax,
     nn,
     numpy,
@@ -22,6 +24,7 @@ from effax import (
 from effax import config as _config_module
 from effax.api.autodiff import grad, jvp, linearize, value_and_grad
 from effax.api.batching import vmap
+from effax.api.callbacks import pure_callback
 from effax.api.custom_jvp import custom_jvp
 from effax.api.custom_vjp import custom_vjp
 from effax.api.jacobian import hessian, jacfwd, jacrev
@@ -38,7 +41,7 @@ from effax.ir.notebook import draw_with
 from effax.ir.trace import named_scope
 from effax.lax import stop_gradient
 from effax.ref import Ref, empty_ref, free_ref, freeze, new_ref
-from effax.runtime import block_until_ready, devices
+from effax.runtime import block_until_ready, devices, effects_barrier
 from effax.sharding import NamedSharding, make_mesh
 from effax.sharding import PartitionSpec as P
 
@@ -63,11 +66,14 @@ __all__ = [
     "config",
     "custom_jvp",
     "custom_vjp",
+    "debug",
     "devices",
+    "effects_barrier",
     "effects_of",
     "empty_ref",
     "enable_x64",
     "eval_shape",
+    "experimental",
     "float0",
     "free_ref",
     "freeze",
@@ -85,6 +91,7 @@ __all__ = [
     "new_ref",
     "nn",
     "numpy",
+    "pure_callback",
     "random",
     "ref",
     "remat",

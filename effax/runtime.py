@@ -20,6 +20,16 @@ def devices() -> list[Device]:
     return list(xla.devices())
 
 
+def effects_barrier() -> None:
+    """Wait until all that was begun is done to the world outside: prints, callbacks.
+
+    A call returns when all of its callbacks have, so this only waits for calls of other threads.
+    """
+    from effax.lowering import xla
+
+    xla.effects_barrier()
+
+
 def block_until_ready(x: T) -> T:
     """Wait until every array of a tree is computed; gives the tree itself."""
     for leaf in tree.leaves(x):

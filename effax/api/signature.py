@@ -9,7 +9,7 @@ from typing import NamedTuple, ParamSpec
 from effax.api.staging import trace_abstractly
 from effax.api.static import StaticArgs
 from effax.checks import check_callable
-from effax.effects import Alloc, Io
+from effax.effects import Alloc, Host
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 from effax.tracing import label_of, like
@@ -21,8 +21,9 @@ class NamedEffect(NamedTuple):
     """One thing that a function does.
 
     Attributes:
-        kind: "read", "write", "accum" or "io".
-        on: the reference, as the user calls it, or the host channel.
+        kind: "read", "write", "accum", or the word of a kind of effects on the outside world,
+            such as "io".
+        on: the reference, as the user calls it; or what of the outside world, such as a channel.
     """
 
     kind: str
@@ -131,8 +132,8 @@ def _signature(jaxpr: Jaxpr, name: str) -> Signature:
     kinds: list[list[str]] = [[] for _ in names]
     effects: list[NamedEffect] = []
     for effect in jaxpr.effects:
-        if isinstance(effect, Io):
-            effects.append(NamedEffect(effect.word, effect.channel))
+        if isinstance(effect, Host):
+            effects.append(NamedEffect(effect.word, effect.detail))
         elif not isinstance(effect, Alloc):
             kinds[effect.ref].append(effect.word)
             effects.append(NamedEffect(effect.word, names[effect.ref]))

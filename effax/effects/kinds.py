@@ -3,12 +3,16 @@
 An equation names references by argument position (``ArgIndex``), a program's analysis by
 variable (``VarId``). Both are integers when the program runs and never mix when it is type
 checked: ``Read[ArgIndex]`` is not ``Read[VarId]``.
+
+Effects on the world outside (``Host``) are an open family: who declares a kind says in it what it
+commutes with. No list anywhere has their names.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Generic, NewType, TypeVar
+import re
+from dataclasses import dataclass, fields, is_dataclass
+from typing import ClassVar, Final, Generic, NewType, TypeVar
 
 ArgIndex = NewType("ArgIndex", int)
 """A position among an equation's arguments, or among a program's binders."""
@@ -64,13 +68,73 @@ class Free(Generic[N]):
     rank: ClassVar[int] = 4
 
 
+_UNPRINTED: Final = re.compile(r"[\s,{}]+")
+
+
+class Host:
+    """The world outside of the program is touched: the base of all kinds of such effects.
+
+    A kind is a subclass, a frozen dataclass with ``slots=True``, whose fields say what is touched.
+    It brings its part of the commutation table::
+
+        @dataclass(frozen=True, slots=True)
+        class Log(Host):
+            file: str
+            word: ClassVar[str] = "log"
+
+            def commutes_with(self, other: Host) -> bool:
+                return not isinstance(other, Log) or other.file != self.file
+
+    Attributes:
+        word: how the kind prints, in lower case letters.
+        observed: whether somebody else can tell that it happened. If not (a clock is read), an
+            equation whose results nobody uses may go.
+    """
+
+    __slots__ = ()
+
+    word: ClassVar[str]
+    rank: ClassVar[int] = 5
+    observed: ClassVar[bool] = True
+
+    def commutes_with(self, other: Host) -> bool:
+        """Whether this effect and ``other`` may change places; it takes the consent of both.
+
+        By default kinds commute with each other, and no kind with itself.
+        """
+        return type(other) is not type(self)
+
+    @property
+    def detail(self) -> str:
+        """What prints after the word: by default the fields."""
+        return "/".join([_UNPRINTED.sub("_", str(value)) for value in _values(self)])
+
+
+def _values(kind: object) -> list[object]:
+    return [getattr(kind, f.name) for f in fields(kind)] if is_dataclass(kind) else []
+
+
 @dataclass(frozen=True, slots=True)
-class Io:
-    """The outside world is touched, through the channel of that name."""
+class Io(Host):
+    """Input and output through the channel of that name.
+
+    What is ordered on one channel keeps its order. What is not may change places with anything,
+    but happens, and as often as the program says.
+    """
 
     channel: str
+    ordered: bool = True
     word: ClassVar[str] = "io"
-    rank: ClassVar[int] = 5
+
+    def commutes_with(self, other: Host) -> bool:
+        """All but two ordered ones on one channel do."""
+        same = isinstance(other, Io) and other.channel == self.channel
+        return not (same and isinstance(other, Io) and self.ordered and other.ordered)
+
+    @property
+    def detail(self) -> str:
+        """The channel; ``?`` after it where order does not matter."""
+        return self.channel if self.ordered else f"{self.channel}?"
 
 
-Effect = Read[N] | Write[N] | Accum[N] | Alloc[N] | Free[N] | Io
+Effect = Read[N] | Write[N] | Accum[N] | Alloc[N] | Free[N] | Host

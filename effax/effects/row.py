@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from effax.effects.kinds import Accum, Alloc, Effect, Free, Io, Read, Write
+from effax.effects.kinds import Accum, Alloc, Effect, Free, Host, Read, Write
 from effax.effects.order import changes_state, commutes
 
 N = TypeVar("N", bound=int)
@@ -13,13 +13,13 @@ M = TypeVar("M", bound=int)
 
 
 def _order(effect: Effect[N]) -> tuple[int, int, str]:
-    if isinstance(effect, Io):
-        return (1 << 60, effect.rank, effect.channel)
+    if isinstance(effect, Host):
+        return (1 << 60, effect.rank, f"{effect_text(effect, None)} {effect!r}")
     return (effect.ref, effect.rank, "")
 
 
 def _renamed(effect: Effect[N], name: Callable[[N], M | None]) -> Effect[M] | None:
-    if isinstance(effect, Io):
+    if isinstance(effect, Host):
         return effect
     ref = name(effect.ref)
     if ref is None:
@@ -81,12 +81,18 @@ class Row(Generic[N]):
 
     def on(self, ref: N) -> tuple[Effect[N], ...]:
         """The effects on one reference."""
-        return tuple(e for e in self.effects if not isinstance(e, Io | Alloc) and e.ref == ref)
+        return tuple(e for e in self.effects if not isinstance(e, Host | Alloc) and e.ref == ref)
 
     @property
     def refs(self) -> tuple[N, ...]:
         """The references named by the row, allocations aside, in order and once each."""
-        return tuple(dict.fromkeys(e.ref for e in self.effects if not isinstance(e, Io | Alloc)))
+        named = (e.ref for e in self.effects if not isinstance(e, Host | Alloc))
+        return tuple(dict.fromkeys(named))
+
+    @property
+    def host(self) -> tuple[Host, ...]:
+        """The effects on the world outside."""
+        return tuple(e for e in self.effects if isinstance(e, Host))
 
     def commutes(self, other: Row[N]) -> bool:
         """Whether two adjacent computations with these rows may change places."""
@@ -98,11 +104,14 @@ class Row(Generic[N]):
         return any(changes_state(effect) for effect in self.effects)
 
     def __str__(self) -> str:
-        return "{" + ", ".join(map(_shown, self.effects)) + "}"
+        return "{" + ", ".join([effect_text(effect, None) for effect in self.effects]) + "}"
 
     def __repr__(self) -> str:
         return f"Row({list(self.effects)!r})"
 
 
-def _shown(effect: Effect[N]) -> str:
-    return f"{effect.word} {effect.channel if isinstance(effect, Io) else effect.ref}"
+def effect_text(effect: Effect[N], name: Callable[[N], str] | None) -> str:
+    """An effect as text: ``read a``, ``io stdout``; references by ``name``, or by number."""
+    if isinstance(effect, Host):
+        return f"{effect.word} {effect.detail}".rstrip()
+    return f"{effect.word} {effect.ref if name is None else name(effect.ref)}"

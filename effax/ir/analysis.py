@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from effax.effects import Alloc, Effect, Io, Row, VarId, commutes
+from effax.effects import Alloc, Effect, Host, Row, VarId, commutes
+from effax.effects.row import effect_text
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 
 
@@ -154,7 +155,10 @@ def _used(last: dict[int, int], atoms: Iterable[Atom], at: int) -> None:
 
 
 Thread = VarId | str
-"""What effects are in order on: a reference by the number of its variable, or a host channel."""
+"""What effects are in order on: a reference by the number of its variable, or the outside world.
+
+For that it is the effect as text, such as ``io stdout``, or two effects that do not commute.
+"""
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,7 @@ class EffectOrder:
 
 def effect_order(jaxpr: Jaxpr) -> EffectOrder:
     """Which equations must keep their order because of what they do, by the commutation table."""
+    threads = _host_threads(jaxpr)
     runs: dict[Thread, list[list[int]]] = {}
     present: dict[Thread, set[Effect[VarId]]] = {}
     places: dict[int, tuple[tuple[Thread, int], ...]] = {}
@@ -184,9 +189,8 @@ def effect_order(jaxpr: Jaxpr) -> EffectOrder:
             continue
         on: dict[Thread, list[Effect[VarId]]] = {}
         for effect in effects_on_variables(eqn):
-            on.setdefault(effect.channel if isinstance(effect, Io) else effect.ref, []).append(
-                effect
-            )
+            for thread in threads[effect] if isinstance(effect, Host) else (effect.ref,):
+                on.setdefault(thread, []).append(effect)
         for thread, effects in on.items():
             before = present.setdefault(thread, set())
             whole = runs.setdefault(thread, [])
@@ -197,6 +201,20 @@ def effect_order(jaxpr: Jaxpr) -> EffectOrder:
             before.update(effects)
         places[i] = tuple((thread, len(runs[thread]) - 1) for thread in on)
     return EffectOrder({thread: tuple(map(tuple, found)) for thread, found in runs.items()}, places)
+
+
+def _host_threads(jaxpr: Jaxpr) -> dict[Host, list[str]]:
+    """The threads that effects on the outside world are on: one for each pair that is ordered."""
+    found = list(dict.fromkeys(e for eqn in jaxpr.eqns for e in eqn.effects.host))
+    texts = {e: effect_text(e, None) for e in found}
+    threads: dict[Host, list[str]] = {e: [texts[e]] for e in found}
+    for i, first in enumerate(found):
+        for second in found[i + 1 :]:
+            if not commutes(first, second):
+                both = f"{texts[first]}, {texts[second]}"
+                threads[first].append(both)
+                threads[second].append(both)
+    return threads
 
 
 def effects_on_variables(eqn: Eqn) -> Row[VarId]:

@@ -28,8 +28,8 @@ def _cached_typing(prim: Primitive, types: tuple[Type, ...]) -> Typing:
 
 
 def typing_of(prim: Primitive, types: tuple[Type, ...]) -> Typing:
-    """The typing of an application, kept for primitives that hold no programs."""
-    if prim.subjaxprs():
+    """The typing of an application, kept for primitives that hold neither programs nor objects."""
+    if prim.by_reference or prim.subjaxprs():
         return prim.typing(*types)
     return _cached_typing(prim, types)
 

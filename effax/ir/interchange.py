@@ -22,8 +22,8 @@
 A program is held by its number in ``programs``, each before those that hold it, the whole one
 last; so a program that is held many times is written once. A variable is its number, a literal
 ``{"lit": "2.0:f32[]"}``. Parameters that JSON has no form for are in the notation of printed
-programs, ``{"text": "[*,0:2]"}``, with held programs as ``p0``, ``p1``. Effects are told and not
-read: they follow from the primitives.
+programs, ``{"text": "[*,0:2]"}``, with held programs as ``p0``, ``p1``, and objects of Python as
+``@name``. Effects are told and not read: they follow from the primitives.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final, NoReturn, cast
+from typing import Final, NamedTuple, NoReturn, cast
 
-from effax.effects import Alloc, Io
+from effax.effects import Alloc, ArgIndex, Effect, Host
 from effax.ir.build import typing_of
 from effax.ir.errors import BadArgument, EffaxError
-from effax.ir.notation import fields_of, lit_text, value_text
-from effax.ir.parse_params import read_value
-from effax.ir.primitive import Primitive
+from effax.ir.notation import REFERENCE, fields_of, lit_text, value_text
+from effax.ir.parse_params import named_object, read_value
+from effax.ir.pretty import references
+from effax.ir.primitive import ByReference, Primitive
 from effax.ir.registry import Registry, own_primitives
 from effax.ir.scan import LITERAL, Scanner
 from effax.ir.source import SavedSource
@@ -51,28 +52,33 @@ _HELD: Final = re.compile(r"p(\d+)(?!\w)")
 
 def to_json(jaxpr: Jaxpr, indent: int | None = None) -> str:
     """The program as a JSON text."""
-    programs: dict[Jaxpr, int] = {}
     written: list[object] = []
-    _write(jaxpr, programs, written)
+    _write(jaxpr, _Names({}, {x: name for name, x in references(jaxpr).items()}), written)
     return json.dumps({"format": "effax", "version": VERSION, "programs": written}, indent=indent)
 
 
-def _write(jaxpr: Jaxpr, programs: dict[Jaxpr, int], written: list[object]) -> int:
+class _Names(NamedTuple):
+    """The numbers of programs, and the names of objects that are held by reference."""
+
+    programs: dict[Jaxpr, int]
+    objects: Mapping[ByReference, str]
+
+
+def _write(jaxpr: Jaxpr, names: _Names, written: list[object]) -> int:
+    programs = names.programs
     if jaxpr in programs:
         return programs[jaxpr]
     eqns: list[object] = []
     for prim, ins, outs, effects, source in jaxpr.eqns:
-        numbers = [_write(held, programs, written) for held in prim.subjaxprs()]
-        by_program = dict(zip(prim.subjaxprs(), numbers, strict=True))
-        params = {f.name: _param(getattr(prim, f.name), by_program) for f in fields_of(prim)}
+        numbers = [_write(held, names, written) for held in prim.subjaxprs()]
+        known = names._replace(programs=dict(zip(prim.subjaxprs(), numbers, strict=True)))
+        params = {f.name: _param(getattr(prim, f.name), known) for f in fields_of(prim)}
         eqn: dict[str, object] = {
             "prim": prim.name,
             "params": params,
             "ins": list(map(_atom, ins)),
             "outs": [[v.id, str(v.type)] for v in outs],
-            "effects": [
-                [e.word, e.channel if isinstance(e, Io) else _named(e, ins, outs)] for e in effects
-            ],
+            "effects": [[e.word, _named(e, ins, outs)] for e in effects],
         }
         if source is not None:
             eqn["source"] = [source.file, source.line, source.function, list(source.scopes)]
@@ -85,7 +91,7 @@ def _write(jaxpr: Jaxpr, programs: dict[Jaxpr, int], written: list[object]) -> i
             "eqns": eqns,
             "outs": list(map(_atom, jaxpr.outs)),
             "effects": [
-                [e.word, e.channel if isinstance(e, Io) else jaxpr.binders[e.ref].id]
+                [e.word, e.detail if isinstance(e, Host) else jaxpr.binders[e.ref].id]
                 for e in jaxpr.effects
             ],
         }
@@ -94,30 +100,37 @@ def _write(jaxpr: Jaxpr, programs: dict[Jaxpr, int], written: list[object]) -> i
     return programs[jaxpr]
 
 
-def _named(effect: object, ins: Sequence[Atom], outs: Sequence[Var]) -> object:
+def _named(effect: Effect[ArgIndex], ins: Sequence[Atom], outs: Sequence[Var]) -> object:
     """The number of the variable that an effect is on; of the result for an allocation."""
-    place = cast(int, getattr(effect, "ref"))  # noqa: B009  every kind but Io has one
-    return outs[place].id if isinstance(effect, Alloc) else _atom(ins[place])
+    if isinstance(effect, Host):
+        return effect.detail
+    return outs[effect.ref].id if isinstance(effect, Alloc) else _atom(ins[effect.ref])
 
 
 def _atom(atom: Atom) -> object:
     return {"lit": lit_text(atom)} if isinstance(atom, Lit) else atom.id
 
 
-def _param(value: object, programs: Mapping[Jaxpr, int]) -> object:
+def _param(value: object, names: _Names) -> object:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, Jaxpr):
-        return {"program": programs[value]}
-    return {"text": value_text(value, lambda held: f"p{programs[held]}")}
+        return {"program": names.programs[value]}
+    text = value_text(value, lambda held: f"p{names.programs[held]}", names.objects)
+    return {"text": text}
 
 
-def from_json(text: str, primitives: Registry | None = None) -> Jaxpr:
+def from_json(
+    text: str,
+    primitives: Registry | None = None,
+    references: Mapping[str, ByReference] | None = None,
+) -> Jaxpr:
     """The program that :func:`to_json` wrote.
 
     Args:
         text: the JSON text.
         primitives: primitives by name; the library's own by default, ``registry(Mine)`` for more.
+        references: objects by the names that stand for them, as for ``parse``.
 
     Raises:
         BadArgument: the text is not of this format, or the program does not type check; it says
@@ -132,7 +145,7 @@ def from_json(text: str, primitives: Registry | None = None) -> Jaxpr:
             _bad("the text is of another format", f"effax, version {VERSION}")
         for i, entry in enumerate(data["programs"]):
             where = f"program {i}"
-            programs.append(_Reader(known, programs).program(entry))
+            programs.append(_Reader(known, programs, references or {}).program(entry))
         return programs[-1]
     except BadArgument:
         raise
@@ -153,9 +166,15 @@ def _bad(what: str, expected: str, found: str | None = None) -> NoReturn:
 class _Reader:
     """One program, on those that were read before it."""
 
-    def __init__(self, primitives: Registry, programs: Sequence[Jaxpr]) -> None:
+    def __init__(
+        self,
+        primitives: Registry,
+        programs: Sequence[Jaxpr],
+        objects: Mapping[str, ByReference],
+    ) -> None:
         self.primitives = primitives
         self.programs = programs
+        self.objects = objects
         self.scope: dict[int, Var] = {}
 
     def program(self, entry: Mapping[str, object]) -> Jaxpr:
@@ -208,7 +227,9 @@ class _Reader:
             return self.programs[entry["program"]]
         scan = Scanner(entry["text"])
 
-        def held() -> Jaxpr | None:
+        def held() -> Jaxpr | ByReference | None:
+            if scan.at(REFERENCE):
+                return named_object(scan, self.objects)
             found = scan.looking(_HELD)
             if found is None:
                 return None

@@ -7,7 +7,7 @@ wherever it is printed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
 from enum import Enum
 from itertools import count
@@ -17,6 +17,7 @@ import numpy as np
 
 from effax.ir.dtypes import FLOAT0
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, whole
+from effax.ir.primitive import ByReference
 from effax.ir.syntax import Jaxpr, Lit
 from effax.ir.types import ArrayType, RefType, Shape
 
@@ -92,11 +93,24 @@ def is_word(text: str) -> bool:
     return inner.isascii() and inner.replace(".", "_").isidentifier()
 
 
-def value_text(value: object, program: Callable[[Jaxpr], str]) -> str:
-    """A parameter's value; ``program`` writes the programs in it."""
+REFERENCE: Final = "@"
+"""What begins the name of an object that has no text of its own."""
+
+
+def value_text(
+    value: object,
+    program: Callable[[Jaxpr], str],
+    names: Mapping[ByReference, str] | None = None,
+) -> str:
+    """A parameter's value; ``program`` writes the programs in it.
+
+    ``names`` has those of the objects that are held by reference; by default their labels.
+    """
     match value:
         case Jaxpr():
             return program(value)
+        case ByReference():
+            return REFERENCE + (value.label if names is None else names.get(value, value.label))
         case np.dtype():
             return "float0" if value == FLOAT0 else str(value.name)
         case Enum():

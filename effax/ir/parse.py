@@ -8,17 +8,17 @@ are not written; where a signature has them (``!{read a}``), they must be right.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
-from effax.effects import Io
+from effax.effects.row import effect_text
 from effax.ir.build import typing_of
 from effax.ir.errors import EffaxError
 from effax.ir.indexing import Indexer
-from effax.ir.notation import VAR_NAMES, var_number
-from effax.ir.parse_params import read_index, read_params
-from effax.ir.primitive import Primitive
+from effax.ir.notation import REFERENCE, VAR_NAMES, var_number
+from effax.ir.parse_params import named_object, read_index, read_params
+from effax.ir.primitive import ByReference, Primitive
 from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.registry import Registry, own_primitives
 from effax.ir.scan import IN, LITERAL, NAME, WORD, Scanner
@@ -28,22 +28,29 @@ from effax.ir.types import RefType, Type
 _BINDER: Final = re.compile(r"([a-z]+):")
 _PLACE: Final = re.compile(r"[a-z]+\[(?!\s*\w+=)")
 _PRIMITIVE: Final = re.compile(r"[^\s\[\](){},;]+")
-_EFFECT: Final = re.compile(r"([a-z]+) ([^\s,}]+)")
+_EFFECT: Final = re.compile(r"([a-z]+(?: [^\s,}]+)?)")
 _NAMED: Final = re.compile(r"[^\W\d]\w*(?![\w.(\[{])")
 
 
-def parse(text: str, primitives: Registry | None = None) -> Jaxpr:
+def parse(
+    text: str,
+    primitives: Registry | None = None,
+    references: Mapping[str, ByReference] | None = None,
+) -> Jaxpr:
     """The program that ``text`` is.
 
     Args:
         text: what ``str`` gives for a program.
         primitives: primitives by name; the library's own by default, ``registry(Mine)`` for more.
+        references: objects by the names (``@log``) that stand for them in the text, as
+            ``effax.ir.pretty.references`` gives them.
 
     Raises:
         ParseError: the text is not a program, or the program does not type check. It tells the
             line and the column.
     """
-    return _Parser(text, own_primitives() if primitives is None else primitives).whole()
+    known = own_primitives() if primitives is None else primitives
+    return _Parser(text, known, references or {}).whole()
 
 
 class _Scope:
@@ -72,11 +79,12 @@ class _Place(NamedTuple):
 class _Parser:
     """One run: the text, the primitives, and the programs that have a name so far."""
 
-    __slots__ = ("named", "primitives", "scan")
+    __slots__ = ("named", "objects", "primitives", "scan")
 
-    def __init__(self, text: str, primitives: Registry) -> None:
+    def __init__(self, text: str, primitives: Registry, objects: Mapping[str, ByReference]) -> None:
         self.scan = Scanner(text)
         self.primitives = primitives
+        self.objects = objects
         self.named: dict[str, Jaxpr] = {}
 
     def whole(self) -> Jaxpr:
@@ -145,27 +153,22 @@ class _Parser:
             made.append(v)
         return made
 
-    def effects(self) -> list[tuple[str, str]]:
+    def effects(self) -> list[str]:
         """``{read a, accum b}``."""
-        scan, found = self.scan, list[tuple[str, str]]()
+        scan, found = self.scan, list[str]()
         scan.expect("{", "an effect row")
         while not scan.take("}"):
-            kind, name = scan.match(_EFFECT, "an effect").groups()
-            found.append((kind, name))
+            found.append(scan.match(_EFFECT, "an effect").group())
             scan.take(",")
         return found
 
-    def check_effects(self, jaxpr: Jaxpr, row: list[tuple[str, str]], pos: int) -> None:
+    def check_effects(self, jaxpr: Jaxpr, row: list[str], pos: int) -> None:
         """Raises ParseError unless the row is what the equations do."""
-        real = [
-            (e.word, e.channel if isinstance(e, Io) else VAR_NAMES[jaxpr.binders[e.ref].id])
-            for e in jaxpr.effects
-        ]
+        real = [effect_text(e, lambda i: VAR_NAMES[jaxpr.binders[i].id]) for e in jaxpr.effects]
         if sorted(real) != sorted(row):
-            shown = ", ".join(f"{kind} {name}" for kind, name in real)
             self.scan.fail(
                 "the signature does not have the effects of the program",
-                expected=f"!{{{shown}}}",
+                expected=f"!{{{', '.join(real)}}}",
                 pos=pos,
             )
 
@@ -280,8 +283,10 @@ class _Parser:
             ins.append(self.atom(scope))
         self.emit(scope, prim, ins, results, start)
 
-    def held(self) -> Jaxpr | None:
-        """A program, if one is next, written out or by its name."""
+    def held(self) -> Jaxpr | ByReference | None:
+        """A program, if one is next, written out or by its name; or an object by reference."""
+        if self.scan.at(REFERENCE):
+            return named_object(self.scan, self.objects)
         if self.scan.at("{"):
             return self.program()
         named = self.scan.looking(_NAMED)

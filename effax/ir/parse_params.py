@@ -13,8 +13,8 @@ from typing import Final, cast, get_args, get_type_hints
 from effax.ir.dtypes import FLOAT0, as_dtype, dtype_words
 from effax.ir.errors import EffaxError
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
-from effax.ir.notation import DYNAMIC, LABEL, fields_of
-from effax.ir.primitive import Primitive
+from effax.ir.notation import DYNAMIC, LABEL, REFERENCE, fields_of
+from effax.ir.primitive import ByReference, Primitive
 from effax.ir.scan import LITERAL, NAME, NUMBER, TYPE, WORD, Scanner, scalar
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Shape
@@ -26,7 +26,7 @@ _REACH: Final = re.compile(r"([-+])(\d+)")
 _CONSTANTS: Final[Mapping[str, object]] = {"True": True, "False": False, "None": None}
 
 ReadAtom = Callable[[], Atom]
-ReadHeld = Callable[[], Jaxpr | None]
+ReadHeld = Callable[[], Jaxpr | ByReference | None]
 
 
 def read_params(scan: Scanner, prim: type[Primitive], held: ReadHeld, start: int) -> Primitive:
@@ -35,7 +35,7 @@ def read_params(scan: Scanner, prim: type[Primitive], held: ReadHeld, start: int
     Args:
         scan: the text; the position is where the brackets may be.
         prim: the primitive's class, of which the fields are the parameters.
-        held: reads a program if one is next, written out or by name.
+        held: reads a program if one is next, written out or by name, or an object's name.
         start: the position of the primitive's name, for errors.
     """
     known = {f.name: f for f in fields_of(prim)}
@@ -67,6 +67,22 @@ def read_params(scan: Scanner, prim: type[Primitive], held: ReadHeld, start: int
         scan.failed(error, start)
 
 
+def named_object(scan: Scanner, objects: Mapping[str, ByReference]) -> ByReference:
+    """Read the name of an object, such as ``@log``; gives the object."""
+    start = scan.pos
+    scan.expect(REFERENCE, "the name of an object")
+    name = scan.match(WORD, "the name of an object").group()
+    if name not in objects:
+        scan.fail(
+            "the text names an object of Python, and none was given under this name",
+            expected=", ".join(objects) or "the objects, by name",
+            found=f"`{REFERENCE}{name}`",
+            remedy="pass it: `references=references(jaxpr)`",
+            pos=start,
+        )
+    return objects[name]
+
+
 def _label(scan: Scanner) -> str:
     string = scan.looking(_STRING)
     if string is None:
@@ -77,9 +93,9 @@ def _label(scan: Scanner) -> str:
 
 def read_value(scan: Scanner, owner: type, held: ReadHeld) -> object:
     """Read one value; ``owner`` is the class whose annotations tell enums and records."""
-    program = held()
-    if program is not None:
-        return program
+    known = held()
+    if known is not None:
+        return known
     number = scan.looking(NUMBER)
     if number is not None:
         scan.advance(number)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from effax.effects import Io
+from effax.effects.row import effect_text
 from effax.ir.dtypes import dtype_words
 from effax.ir.notation import (
     LABEL,
@@ -25,7 +25,7 @@ from effax.ir.notation import (
     params_of,
     value_text,
 )
-from effax.ir.primitive import Primitive
+from effax.ir.primitive import ByReference, Primitive
 from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
@@ -47,11 +47,35 @@ def pretty(jaxpr: Jaxpr, effects: bool = False, source: bool = False) -> str:
         source: whether each equation is followed by the place that it came from.
     """
     printer = _Printer(effects, source)
+    printer.objects = {x: name for name, x in references(jaxpr).items()}
     parts: list[str] = []
     for held, name in _held_apart(jaxpr):
         parts.append(f"let {name} = {printer.program(held, 0, len(name) + 7)} in\n")
         printer.named[held] = name
     return "".join(parts) + printer.program(jaxpr, 0, 0)
+
+
+def references(jaxpr: Jaxpr) -> dict[str, ByReference]:
+    """The objects that the program holds by reference, by the names under which they print.
+
+    Names are the objects' labels, in order of appearance, with a number where one is taken:
+    ``parse(str(jaxpr), references=references(jaxpr))`` is the program again.
+    """
+    found: dict[ByReference, None] = {}
+    seen: set[int] = set()
+
+    def visit(program: Jaxpr) -> None:
+        if id(program) in seen:
+            return
+        seen.add(id(program))
+        for prim, *_ in program.eqns:
+            found.update((getattr(prim, field), None) for field in prim.by_reference)
+            for held in prim.subjaxprs():
+                visit(held)
+
+    visit(jaxpr)
+    fresh = fresh_words(frozenset())
+    return {fresh(x.label): x for x in found}
 
 
 def eqn_str(eqn: Eqn) -> str:
@@ -94,10 +118,11 @@ class _TypeTexts(dict[Type, str]):
 class _Printer:
     """The choices of one run, and the texts that occur again and again in it."""
 
-    __slots__ = ("effects", "elide", "heads", "named", "source", "types")
+    __slots__ = ("effects", "elide", "heads", "named", "objects", "source", "types")
 
     def __init__(self, effects: bool = False, source: bool = False, elide: bool = False) -> None:
         self.named: dict[Jaxpr, str] = {}
+        self.objects: dict[ByReference, str] | None = None
         self.effects = effects
         self.source = source
         self.elide = elide
@@ -144,11 +169,8 @@ class _Printer:
         consts, inputs = self.binders(jaxpr.binders[:n]), self.binders(jaxpr.binders[n:])
         row = ""
         if self.effects:
-            shown = [
-                f"{e.word} {e.channel if isinstance(e, Io) else VAR_NAMES[jaxpr.binders[e.ref].id]}"
-                for e in jaxpr.effects
-            ]
-            row = f"!{{{', '.join(shown)}}} "
+            told = [effect_text(e, lambda i: VAR_NAMES[jaxpr.binders[i].id]) for e in jaxpr.effects]
+            row = f"!{{{', '.join(told)}}} "
         if indent == UNBOUNDED:
             return f"{{ lambda {' '.join(consts)}; {' '.join(inputs)}. {row}let"
         text = _filled("{ lambda ", consts, column, indent)
@@ -239,7 +261,7 @@ class _Printer:
             left = None if left is None or text is None else left - len(text)
             return text or ""
 
-        text = value_text(value, held)
+        text = value_text(value, held, self.objects)
         return None if left is None else text
 
     def elided(self, jaxpr: Jaxpr) -> str:
@@ -271,7 +293,7 @@ class _Printer:
             pad = "\n" + " " * (indent + 2)
             lines = [f"{pad}{self.held(v, indent + 2, indent + 2)}" for v in value]
             return f"({''.join(lines)}\n{' ' * indent})"
-        return value_text(value, lambda jaxpr: self.held(jaxpr, indent, column))
+        return value_text(value, lambda jaxpr: self.held(jaxpr, indent, column), self.objects)
 
     def held(self, jaxpr: Jaxpr, indent: int, column: int) -> str:
         """A program inside of another: under its name, or written out."""

@@ -49,17 +49,34 @@ class Region(NamedTuple):
     decides: bool = False
 
 
+class ByReference(ABC):
+    """An object of Python that a primitive has as a parameter, and that has no text of its own.
+
+    It is compared as Python compares it, and prints as a name (``@label``); a program's names are
+    told apart by ``references``, with which ``parse`` finds the objects again.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """What the object is called."""
+
+
 class Primitive(ABC):
     """The base of all primitives; subclasses are frozen dataclasses with ``slots=True``.
 
     ``name`` is what prints. ``typing`` raises ``IllTyped`` on ill-typed arguments, and is a pure
     function of the primitive and the types, so that its result may be kept. ``evaluate`` gets
-    NumPy arrays; a reference is its buffer, which it writes in place.
+    NumPy arrays; a reference is its buffer, which it writes in place. ``by_reference`` names the
+    parameters that are objects of Python (``ByReference``).
     """
 
     __slots__ = ()
 
     name: ClassVar[str]
+    by_reference: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def typing(self, *ins: Type) -> Typing:

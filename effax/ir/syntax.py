@@ -17,7 +17,7 @@ from effax.effects import (
     Alloc,
     ArgIndex,
     Effect,
-    Io,
+    Host,
     Row,
 )
 from effax.ir.axes import Axes, joined_axes
@@ -274,7 +274,7 @@ def _effects_of(jaxpr: Jaxpr) -> Row[ArgIndex]:
         for effect in row.effects:
             if isinstance(effect, Alloc):
                 continue
-            if isinstance(effect, Io):
+            if isinstance(effect, Host):
                 found[effect] = None
                 continue
             ref = ins[effect.ref]
@@ -286,7 +286,7 @@ def _effects_of(jaxpr: Jaxpr) -> Row[ArgIndex]:
 
 def has_host_effects(row: Row[ArgIndex]) -> bool:
     """Whether a row touches the outside world."""
-    return any(isinstance(effect, Io) for effect in row)
+    return any(isinstance(effect, Host) for effect in row)
 
 
 class ClosedJaxpr(NamedTuple):

@@ -25,6 +25,7 @@ from effax.ir.build import Builder, typing_of
 from effax.ir.errors import BadArgument, ConcretizationError, LeakedTracer, RefError
 from effax.ir.evaluate import literal_value
 from effax.ir.primitive import Primitive, Value
+from effax.ir.silent import silenced
 from effax.ir.source import SavedSource, Source, caller
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
@@ -309,15 +310,17 @@ class Trace:
 
     def _evaluate_one(self, eqn: Eqn) -> None:
         values = self._values
+        # What is done to the world outside is done when the program runs, and not before.
+        quiet = silenced(eqn)
         args = [literal_value(a) if isinstance(a, Lit) else values.get(a.id) for a in eqn.ins]
-        if any(a is None for a in args) or eqn.prim.free_axes():
+        if quiet is None or any(a is None for a in args) or eqn.prim.free_axes():
             # What is not known may be written to a reference: its contents are not known then.
             for effect_ref in eqn.effects.refs:
                 touched = eqn.ins[effect_ref]
                 if isinstance(touched, Var):
                     values.pop(touched.id, None)
             return
-        results = eqn.prim.evaluate(*[a for a in args if a is not None])
+        results = quiet.prim.evaluate(*[a for a in args if a is not None])
         for v, result in zip(eqn.outs, results, strict=True):
             values[v.id] = result
 

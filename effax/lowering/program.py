@@ -18,6 +18,7 @@ from effax.ir.errors import EffaxError, LoweringError
 from effax.ir.syntax import Jaxpr
 from effax.lowering import xla
 from effax.lowering.stablehlo import Module, lower
+from effax.lowering.tokens import ordering_book, threaded
 from effax.transforms.dce import dce
 from effax.transforms.discharge import Discharged, discharge
 from effax.transforms.run import unwrap
@@ -32,7 +33,8 @@ class CompiledProgram:
         discharged: the effect-free program that was lowered, and which inputs are references.
         module: the StableHLO module.
         executable: takes one buffer an input; gives the results, then the new buffers of the
-            references that the program changes, in the memory of the old ones.
+            references that the program changes, in the memory of the old ones unless it calls
+            Python functions.
     """
 
     jaxpr: Jaxpr
@@ -67,20 +69,31 @@ _kept: Final = _Kept(256)
 
 
 def without_refs(jaxpr: Jaxpr) -> Discharged:
-    """The program with dead code and references removed. Raises TransformError."""
+    """The program with dead code and references removed, and effects that are left in order.
+
+    Raises:
+        TransformError: a pass does not apply.
+    """
     live = unwrap(dce(jaxpr, (True,) * len(jaxpr.outs))).jaxpr
-    return unwrap(discharge(live))
+    if not live.effects.host:
+        return unwrap(discharge(live))
+    return unwrap(discharge(threaded(live), ordering_book()))
 
 
 def stablehlo_of(jaxpr: Jaxpr, name: str = "main") -> tuple[Discharged, Module]:
     """The discharged program and its module, references aliased to their new contents.
+
+    Where the program calls Python functions they are not: one that raises leaves them as they were.
 
     Raises:
         EffaxError: a pass or the lowering of a primitive does not apply.
     """
     done = without_refs(jaxpr)
     aliases = [(i, done.n_outs + k) for k, i in enumerate(done.changed)]
-    return done, unwrap(lower(done.jaxpr, name=name, aliases=aliases))
+    module = unwrap(lower(done.jaxpr, name=name, aliases=aliases))
+    if module.host_calls and aliases:
+        module = unwrap(lower(done.jaxpr, name=name))
+    return done, module
 
 
 def compile_program(jaxpr: Jaxpr) -> IOResult[CompiledProgram, EffaxError]:
@@ -90,7 +103,9 @@ def compile_program(jaxpr: Jaxpr) -> IOResult[CompiledProgram, EffaxError]:
         return IOSuccess(found)
     try:
         done, module = stablehlo_of(jaxpr)
-        executable = xla.compile_module(module.text, len(done.jaxpr.binders), module.out_types)
+        executable = xla.compile_module(
+            module.text, len(done.jaxpr.binders), module.out_types, host_calls=module.host_calls
+        )
     except EffaxError as error:
         return IOFailure(error)
     program = CompiledProgram(jaxpr, done, module, executable)

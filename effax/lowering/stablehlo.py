@@ -34,7 +34,8 @@ from effax.ir.types import ArrayType, RefType, Type
 from effax.lowering.notation import constant, tensor
 from effax.lowering.ordering import ordered
 from effax.lowering.rules.book import DEFAULT
-from effax.lowering.writer import LoweringBook, Name, Splat, Template, Writer
+from effax.lowering.tokens import InOrder
+from effax.lowering.writer import HostCall, LoweringBook, Name, Splat, Template, Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,14 @@ class Module:
         in_types: the types of the arguments of ``main``.
         out_types: the types of its results.
         aliases: (argument, result) that share memory: the argument is donated.
+        host_calls: the functions that it calls while it runs, by the numbers in the text.
     """
 
     text: str
     in_types: tuple[ArrayType, ...]
     out_types: tuple[ArrayType, ...]
     aliases: tuple[tuple[int, int], ...]
+    host_calls: tuple[HostCall, ...] = ()
 
 
 def lower(
@@ -64,7 +67,8 @@ def lower(
     """Write an effect-free program as a StableHLO module. Equal inputs give equal text.
 
     Type:     a -> b  =>  text
-    Effects:  none are allowed: discharge references first.
+    Effects:  none are allowed: discharge references first. Those on the world outside are put in
+              order by ``effax.lowering.tokens`` before.
     Laws:     tests/laws/test_lowering.py
     Raises:   LoweringError (as a Failure): the program has effects, the book has no rule for a
               primitive, XLA has no such dtype, or an alias does not fit.
@@ -103,6 +107,7 @@ class _Lowering:
         self.templates: dict[tuple[object, ...], Template] = {}
         self.symbols: dict[Jaxpr, str] = {}
         self.waiting: list[Jaxpr] = []
+        self.host_calls: dict[HostCall, int] = {}
 
     def module(self, jaxpr: Jaxpr, name: str, aliases: tuple[tuple[int, int], ...]) -> Module:
         in_types, out_types = _arrays(jaxpr, jaxpr.in_types), _arrays(jaxpr, jaxpr.out_types)
@@ -119,7 +124,7 @@ class _Lowering:
             head = f"private @{self.symbols[held]}"
             parts.append(self.function(ordered(held), head, {}))
         parts.append("}\n")
-        return Module("".join(parts), in_types, out_types, aliases)
+        return Module("".join(parts), in_types, out_types, aliases, tuple(self.host_calls))
 
     def symbol(self, jaxpr: Jaxpr, label: str) -> str:
         """The name of the function of a held program."""
@@ -128,6 +133,10 @@ class _Lowering:
             found = self.symbols[jaxpr] = f"{_symbol(label)}_{len(self.symbols)}"
             self.waiting.append(jaxpr)
         return found
+
+    def host_call(self, function: HostCall) -> int:
+        """The number of a function that the module calls while it runs."""
+        return self.host_calls.setdefault(function, len(self.host_calls))
 
     def function(self, jaxpr: Jaxpr, head: str, attributes: dict[int, str]) -> str:
         in_types, out_types = _arrays(jaxpr, jaxpr.in_types), _arrays(jaxpr, jaxpr.out_types)
@@ -152,7 +161,8 @@ class _Lowering:
         """What every equation of this one's kind becomes."""
         try:
             operands = [(a.type, isinstance(a, Lit)) for a in eqn.ins]
-            w = Writer(self.book, self.symbol, cast("list[tuple[ArrayType, bool]]", operands))
+            types = cast("list[tuple[ArrayType, bool]]", operands)
+            w = Writer(self.book, self.symbol, types, self.host_call)
             outs = w.apply(eqn.prim, *w.ins)
         except EffaxError as error:
             source = None if eqn.source is None else str(eqn.source)
@@ -181,9 +191,9 @@ class _Function:
             # A literal operand makes another kind: it repeats for free.
             key = (prim, *[(a.type,) if type(a) is Lit else a.type for a in ins])
             found = known(key)
-            if found is None or effects.effects:
+            if found is None:
                 if effects.effects:
-                    raise _effectful(eqn)
+                    _check_effects(eqn)
                 found = templates[key] = self.lowering.template(eqn)
             text, pick, _, _, direct = found
             if direct:
@@ -237,6 +247,7 @@ class _Function:
         return self.names[atom.id]
 
 
+THREAD: Final = "put what it does to the world outside in order first (`tokens.threaded`)"
 DISCHARGE: Final = "discharge the program first, so that references are arrays in and out"
 
 
@@ -253,15 +264,19 @@ def _arrays(jaxpr: Jaxpr, types: Sequence[Type]) -> tuple[ArrayType, ...]:
     return cast("tuple[ArrayType, ...]", tuple(types))
 
 
-def _effectful(eqn: Eqn) -> EffaxError:
+def _check_effects(eqn: Eqn) -> None:
+    """Raises LoweringError unless all effects are on the world outside, and ordered by tokens."""
     row: Row[ArgIndex] = eqn.effects
+    told = type(eqn.prim) is InOrder or (eqn.prim.subjaxprs() and eqn.outs)
+    if len(row.host) == len(row) and told:
+        return
     error = LoweringError(
         f"a program with effects is lowered, and {eqn.prim.name} has some",
         expected="no effects",
         found=str(row),
-        remedy="run it with `evaluate`" if has_host_effects(row) else DISCHARGE,
+        remedy=THREAD if has_host_effects(row) else DISCHARGE,
     )
-    return error.at(eqn_str(eqn), None if eqn.source is None else str(eqn.source))
+    raise error.at(eqn_str(eqn), None if eqn.source is None else str(eqn.source))
 
 
 def _check_aliases(

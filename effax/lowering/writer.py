@@ -14,11 +14,20 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from pyrsistent import PMap, pmap
 
+from effax.ir.build import typing_of
+from effax.ir.dtypes import INT32
 from effax.ir.errors import LoweringError
-from effax.ir.primitive import Primitive
+from effax.ir.primitive import Primitive, Value
 from effax.ir.syntax import Jaxpr, Lit, Scalar
-from effax.ir.types import ArrayType, Shape
+from effax.ir.types import ArrayType, Shape, array_type
+from effax.lowering import xla
 from effax.lowering.notation import constant, tensor
+
+HostCall = Callable[..., Sequence[Value]]
+"""A function of NumPy arrays."""
+
+TOKEN: Final = array_type((), INT32)
+"""What stands for all that was done to the world outside so far: a value that nobody looks at."""
 
 P = TypeVar("P", bound=Primitive)
 P_contra = TypeVar("P_contra", bound=Primitive, contravariant=True)
@@ -54,6 +63,16 @@ class Val(NamedTuple):
     def text(self) -> str:
         """The type as text."""
         return tensor(self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class AfterToken:
+    """A function that takes a token before its arguments, and gives it back before its results."""
+
+    function: HostCall
+
+    def __call__(self, token: Value, *args: Value) -> Sequence[Value]:
+        return (token, *self.function(*args))
 
 
 class Rule(Protocol[P_contra]):
@@ -145,16 +164,29 @@ class Template(NamedTuple):
 class Writer:
     """Writes one application of a primitive. It lives inside the function that began it."""
 
-    __slots__ = ("_book", "_closed", "_lines", "_n_locals", "_splats", "_symbol", "ins")
+    __slots__ = (
+        "_book",
+        "_closed",
+        "_function",
+        "_lines",
+        "_n_locals",
+        "_splats",
+        "_symbol",
+        "_token",
+        "ins",
+    )
 
     def __init__(
         self,
         book: LoweringBook,
         symbol: Callable[[Jaxpr, str], str],
         operands: Sequence[tuple[ArrayType, bool]],
+        function: Callable[[HostCall], int] | None = None,
     ) -> None:
         self._book = book
         self._symbol = symbol
+        self._function = function
+        self._token: Val | None = None
         self._lines: list[str] = []
         self._splats: list[Splat] = []
         self._n_locals = 0
@@ -234,6 +266,43 @@ class Writer:
         text = f"func.call @{self._symbol(jaxpr, label)}({names}) : ({taken}) -> ({given})"
         return self.op(text, *types)
 
+    def host_call(
+        self, function: HostCall, ins: Sequence[Val], types: Sequence[ArrayType]
+    ) -> tuple[Val, ...]:
+        """Call a function of NumPy arrays while the program runs.
+
+        It is pure, unless it is called ``in_order``: then it comes after all calls before it, is
+        never left out, and is never done twice.
+
+        Args:
+            function: gets one array an operand, and gives one a type.
+            ins: the operands.
+            types: the types of the results.
+        """
+        assert self._function is not None, "a module gathers the functions that it calls"
+        if self._token is None:
+            return self.op(_host_call(self._function(function), ins, types, False), *types)
+        number = self._function(AfterToken(function))
+        text = _host_call(number, [self._token, *ins], [TOKEN, *types], True)
+        self._token, *outs = self.op(text, TOKEN, *types)
+        return tuple(outs)
+
+    def in_order(self, prim: Primitive, token: Val, ins: Sequence[Val]) -> tuple[Val, ...]:
+        """Write an application that acts on the world outside, after what ``token`` stands for.
+
+        Gives the next token, and the results. What the book has no rule for runs on the host, as
+        the evaluator runs it.
+        """
+        before, self._token = self._token, token
+        if type(prim) in self._book.rules:
+            outs = self.apply(prim, *ins)
+        else:
+            types = typing_of(prim, tuple([x.type for x in ins])).outs
+            outs = self.host_call(prim.evaluate, ins, cast("tuple[ArrayType, ...]", types))
+        after, self._token = self._token, before
+        assert after is not None
+        return (after, *outs)
+
     def apply(self, prim: Primitive, *ins: Val) -> Sequence[Val]:
         """Write an application of a primitive, by the rule of the book."""
         rule = self._book.of(prim)
@@ -293,6 +362,29 @@ class Writer:
 
 def _marked(mark: str, type_: ArrayType, literal: bool = False) -> Val:
     return Val(f"%{_MARK}{mark}{_MARK}", type_, literal)
+
+
+def _host_call(number: int, ins: Sequence[Val], types: Sequence[ArrayType], acts: bool) -> str:
+    """A call of the module's function of that number, on arrays in row-major order."""
+    names = ", ".join([x.name for x in ins])
+    taken = ", ".join([x.text for x in ins])
+    given = ", ".join([tensor(t) for t in types])
+    attributes = [
+        "api_version = 4 : i32",
+        f"backend_config = {{index = {number} : ui64}}",
+        *["has_side_effect = true"] * acts,
+        f"operand_layouts = [{', '.join([_row_major(x.shape) for x in ins])}]",
+        f"result_layouts = [{', '.join([_row_major(t.shape) for t in types])}]",
+    ]
+    called = f"stablehlo.custom_call @{xla.HOST_TARGET}({names})"
+    return f"{called} {{{', '.join(attributes)}}} : ({taken}) -> ({given})"
+
+
+def _row_major(shape: Shape) -> str:
+    """The axes from the innermost one outwards, as an attribute."""
+    n = len(shape)
+    axes = f"[{', '.join(map(str, reversed(range(n))))}]" if n else ""
+    return f"dense<{axes}> : tensor<{n}xindex>"
 
 
 def _picker(order: Sequence[int]) -> Pick:

@@ -30,7 +30,7 @@ from typing import Final, NamedTuple, cast
 
 from returns.result import Result
 
-from effax.effects import Accum, Free, Io, Read, Write
+from effax.effects import Accum, Free, Host, Read, Write, changes_state
 from effax.ir.build import typing_of
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
@@ -205,7 +205,7 @@ class Sweep:
         """Whether somebody sees that the equation ran, its results aside."""
         for effect in eqn.effects:
             match effect:
-                case Io():
+                case Host() if changes_state(effect):
                     return True
                 case Write() | Accum() if _id(eqn, effect.ref) in self.observed:
                     return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from effax.effects import Alloc, ArgIndex, Io, Row
+from effax.effects import Alloc, ArgIndex, Host, Row, commutes
 from effax.effects.order import COMMUTING_KINDS
 from effax.ir.build import Template, Where, template
 from effax.ir.errors import EffaxError
@@ -129,7 +129,8 @@ class _Division:
         self.made: set[int] = set()
         self.late_refs = late_refs
         self.again = False
-        self.channels: set[str] = set()
+        # Late effects on the outside world.
+        self.late_host: set[Host] = set()
         # Known variables that the late half computes again, with position and equation.
         self.repeat: dict[int, tuple[int, Eqn]] = {}
         # Whether the equations of a type of primitive need more than their arguments' marks.
@@ -195,7 +196,7 @@ class _Division:
         usable = tuple(
             [self.is_known(a) and not self.conflicts(eqn, i) for i, a in enumerate(eqn.ins)]
         )
-        ordered = any(isinstance(e, Io) and e.channel in self.channels for e in eqn.effects)
+        ordered = not all(commutes(e, late) for e in eqn.effects.host for late in self.late_host)
         if all(usable) and not ordered and not any(v.id in self.late_refs for v in eqn.outs):
             self.keep_early(eqn)
             return
@@ -252,8 +253,8 @@ class _Division:
         """Remember late effects on the caller's references and on the outside world."""
         for effect in effects:
             match effect:
-                case Io():
-                    self.channels.add(effect.channel)
+                case Host():
+                    self.late_host.add(effect)
                 case Alloc():
                     pass
                 case _:

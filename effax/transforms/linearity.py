@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from effax.effects import (
     Alloc,
     ArgIndex,
-    Io,
+    Host,
     Row,
 )
 from effax.ir.build import Builder, typing_of
@@ -95,6 +95,9 @@ class Linearity:
                 # A reference that is made of fixed contents may take linear values.
                 elif effects and kinds[v[0]]:
                     made = True
+            if top and effects and effects.host:
+                # An effect that a linear value decides: its rule for transposition tells.
+                self.plumbing = True
             push(given if top or made else None)
 
     def _call(self, eqn: Eqn, given: Kinds) -> Kinds:
@@ -187,7 +190,7 @@ def _first_kinds(jaxpr: Jaxpr, ins: Kinds, refs: bool) -> list[Kind]:
 def fixed_effects(eqn: Eqn, kinds: Kinds) -> Row[ArgIndex]:
     """The effects of an equation on what is not linear, allocations aside."""
     return Row(
-        e for e in eqn.effects if isinstance(e, Io) or not (isinstance(e, Alloc) or kinds[e.ref])
+        e for e in eqn.effects if isinstance(e, Host) or not (isinstance(e, Alloc) or kinds[e.ref])
     )
 
 

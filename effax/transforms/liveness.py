@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from effax.effects import Accum, Alloc, ArgIndex, Effect, Io, Read, Row, VarId, Write, commutes
+from effax.effects import Accum, Alloc, ArgIndex, Effect, Host, Read, Row, VarId, Write, commutes
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.remember import remembered
@@ -190,8 +190,8 @@ def _check_order(forward: Sequence[Eqn], backward: Sequence[Backward], jaxpr: Ja
         last.update(dict.fromkeys(on_variables(eqn.effects, eqn), place[id(eqn)]))
     for eqn, kinds, _ in backward:
         for effect in on_variables(fixed_effects(eqn, kinds), eqn):
-            on_same: list[Effect[VarId]] = [effect]
-            if not isinstance(effect, Io):
+            on_same: list[Effect[VarId]] = [e for e in last if isinstance(e, Host)]
+            if not isinstance(effect, Host):
                 on_same = [kind(effect.ref) for kind in (Read, Write, Accum)]
             if any(
                 last.get(other, -1) > place[id(eqn)] and not commutes(effect, other)

@@ -45,12 +45,14 @@ class Flow:
         control: whether a marked predicate marks everything that it decides.
         axis: a named axis along which marks begin: what uses it may give marked results also
             where no argument is marked.
+        from_outside: whether what comes from the outside world is marked, whatever went there.
     """
 
     outs: Callable[[Primitive, tuple[Type, ...], Mask], Mask]
     may_mark: Callable[[Type], bool]
     control: bool
     axis: str | None = None
+    from_outside: bool = False
 
 
 class Spread(NamedTuple):
@@ -94,7 +96,8 @@ def _sweep(jaxpr: Jaxpr, marked: list[bool], flow: Flow, held: frozenset[int]) -
     again = False
     for eqn in jaxpr.eqns:
         mask = tuple([type(a) is not Lit and marked[a.id] for a in eqn.ins])
-        if True not in mask and not (flow.axis and uses_axis(eqn.prim, flow.axis)):
+        begins = flow.axis and uses_axis(eqn.prim, flow.axis)
+        if True not in mask and not begins and not (flow.from_outside and eqn.effects.host):
             continue
         fixed = positions_of(held, eqn) if held and eqn.effects else NONE
         grown, outs = spread_eqn(eqn, mask, flow, fixed)

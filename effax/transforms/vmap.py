@@ -20,6 +20,8 @@ A reference is batched (a cell a lane) or shared by all lanes. A local one is ba
 fixpoint over the program finds that it takes batched values. An input that is not batched is
 shared: it may be read; what is added to it is added by every lane, so its sum over the lanes is;
 a write is refused where lanes could differ.
+
+What a lane does to the world outside happens for every lane, also where all do the same.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from typing import NamedTuple
 
 from returns.result import Result
 
-from effax.effects import NO_EFFECTS, Accum, Alloc, ArgIndex, Write
+from effax.effects import NO_EFFECTS, Accum, Alloc, ArgIndex, Host, Write
 from effax.ir.build import Builder, Template, template, typing_of
 from effax.ir.dtypes import BOOL
 from effax.ir.errors import EffaxError, TransformError
@@ -257,7 +259,8 @@ class _Engine:
             axis, rule = self.axis, True
         if effects is not NO_EFFECTS or self.active is not None:
             shared, masked = self._surroundings(eqn)
-            rule = rule or masked or self._changes_shared(eqn, shared)
+            # Every lane does what is done to the world outside, be it the same for all of them.
+            rule = rule or masked or bool(effects.host) or self._changes_shared(eqn, shared)
             if effects and _has_alloc(eqn):
                 rule = self._allocate(b, eqn, args)
                 mask = (True,) * len(args) if rule else mask
@@ -288,6 +291,8 @@ class _Engine:
             return shared, False
         if eqn.prim.subjaxprs():
             return shared, needs_mask(eqn.prim)
+        if eqn.effects.host:
+            return shared, True
         # A reference that is made here is seen by the lanes that are here only.
         changed = {e.ref for e in eqn.effects if isinstance(e, Write | Accum)}
         outside = [
@@ -339,8 +344,8 @@ def needs_mask(prim: Primitive) -> bool:
 
 @remembered(maxsize=4096)
 def runs_under_mask(jaxpr: Jaxpr) -> bool:
-    """Whether a program must know which lanes are there: it changes references, or loops."""
-    return any(isinstance(e, Write | Accum) for e in jaxpr.effects) or any(
+    """Whether a program must know which lanes are there: its effects are seen, or it loops."""
+    return any(isinstance(e, Write | Accum | Host) for e in jaxpr.effects) or any(
         needs_mask(eqn.prim) for eqn in jaxpr.eqns
     )
 
@@ -388,11 +393,11 @@ def batch_flow(book: RuleBook, size: int, axis: str | None = None) -> Flow:
     def outs(prim: Primitive, types: tuple[Type, ...], mask: Mask) -> Mask:
         made, effects = typing_of(prim, types)
         if effects:
-            return (True in mask,) * len(made)
+            return (True in mask or bool(effects.host),) * len(made)
         used = axis if axis is not None and uses_axis(prim, axis) else None
         return batch_template(book, prim, types, mask, size, axis=used).out_batched
 
-    return Flow(outs, lambda type_: True, control=True, axis=axis)
+    return Flow(outs, lambda type_: True, control=True, axis=axis, from_outside=True)
 
 
 def _at_axis(b: Builder, out: Atom, batched: bool, size: int, axis: int | None) -> Atom:

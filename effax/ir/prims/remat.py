@@ -70,7 +70,8 @@ class Remat(Primitive):
 
     ``policy`` says which are kept all the same (None: none). ``differentiated`` holds for a call
     that does such a computation again; with ``prevent_cse`` it is compiled apart from the first
-    one, which would otherwise serve both and be kept.
+    one, which would otherwise serve both and be kept. What the program does to the world outside
+    is done once, with the first computation.
     """
 
     jaxpr: Jaxpr
@@ -82,7 +83,7 @@ class Remat(Primitive):
     def typing(self, *ins: Type) -> Typing:
         check_call(self, "the function", self.jaxpr, ins)
         check_no_ref_results(self, "the function", self.jaxpr)
-        if self.jaxpr.effects and not self.differentiated:
+        if self.jaxpr.effects.refs and not self.differentiated:
             raise impure_error(f"the function given to {self.name}", str(self.jaxpr.effects))
         return Typing(self.jaxpr.out_types, self.jaxpr.effects)
 

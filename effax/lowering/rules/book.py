@@ -9,11 +9,13 @@ from effax.lowering.rules.collective import COLLECTIVES
 from effax.lowering.rules.control import CONTROL
 from effax.lowering.rules.custom import CUSTOM
 from effax.lowering.rules.elementwise import ELEMENTWISE
+from effax.lowering.rules.host import HOST
 from effax.lowering.rules.index import INDEX
 from effax.lowering.rules.reduce import REDUCE
 from effax.lowering.rules.remat import REMAT
 from effax.lowering.rules.shape import SHAPE
 from effax.lowering.rules.shard import SHARD
+from effax.lowering.tokens import TOKENS
 from effax.lowering.writer import LoweringBook
 
 DEFAULT: Final[LoweringBook] = (
@@ -26,4 +28,6 @@ DEFAULT: Final[LoweringBook] = (
     .union(COLLECTIVES)
     .union(SHARD)
     .union(ORDERING)
+    .union(HOST)
+    .union(TOKENS)
 )

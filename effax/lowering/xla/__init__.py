@@ -43,8 +43,11 @@ from effax.lowering.xla.executable import (
     load_executable,
     to_portable,
 )
+from effax.lowering.xla.host import TARGET as HOST_TARGET
+from effax.lowering.xla.host import effects_barrier
 
 __all__ = [
+    "HOST_TARGET",
     "Aval",
     "Buffer",
     "Device",
@@ -59,6 +62,7 @@ __all__ = [
     "delete",
     "devices",
     "dlpack_device",
+    "effects_barrier",
     "fast_call",
     "from_dlpack",
     "from_portable",

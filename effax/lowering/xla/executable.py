@@ -12,6 +12,7 @@ import numpy as np
 from effax.ir.errors import LoweringError
 from effax.ir.types import ArrayType
 from effax.lowering.xla.backend import Buffer, backend, handler_of
+from effax.lowering.xla.host import HostCall, HostCalls, context, parsed, running
 
 if TYPE_CHECKING:
     from jaxlib import _jax
@@ -47,14 +48,27 @@ class MemoryStats:
 class Executable:
     """A compiled module. It keeps none of the buffers that it is called with."""
 
-    __slots__ = ("__weakref__", "_execute", "_handlers", "loaded", "n_args", "out_types")
+    __slots__ = (
+        "__weakref__",
+        "_execute",
+        "_handlers",
+        "_host_calls",
+        "loaded",
+        "n_args",
+        "out_types",
+    )
 
     def __init__(
-        self, loaded: _jax.LoadedExecutable, n_args: int, out_types: Sequence[ArrayType]
+        self,
+        loaded: _jax.LoadedExecutable,
+        n_args: int,
+        out_types: Sequence[ArrayType],
+        host_calls: HostCalls | None = None,
     ) -> None:
         self.loaded = loaded
         self.n_args = n_args
         self.out_types = tuple(out_types)
+        self._host_calls = host_calls
         self._execute = loaded.execute_sharded
         self._handlers = [handler_of(type_) for type_ in self.out_types]
         _check_counts(self)
@@ -69,11 +83,27 @@ class Executable:
 
         Raises:
             LoweringError: the arguments do not fit, one is deleted or donated twice, or the
-                execution failed.
+                execution failed. What a Python function raised is raised as it is.
         """
+        if self._host_calls is not None:
+            return self._with_host_calls(buffers, self._host_calls)
         try:
             return self._execute(buffers).consume_with_handlers(self._handlers)
         except RuntimeError as error:
+            raise _not_run(self, buffers, error) from error
+
+    def _with_host_calls(self, buffers: Sequence[Buffer], calls: HostCalls) -> list[Buffer]:
+        """A call that returns when all that it does to the world outside is done."""
+        try:
+            with running.one():
+                results = self._execute(buffers, with_tokens=True)
+                outs = results.consume_with_handlers(self._handlers)
+                results.consume_token().block_until_ready()
+                return outs
+        except RuntimeError as error:
+            raised = calls.raised(str(error))
+            if raised is not None:
+                raise raised from None
             raise _not_run(self, buffers, error) from error
 
     def cost_analysis(self) -> dict[str, float]:
@@ -100,7 +130,18 @@ class Executable:
         return "\n".join(module.to_string() for module in self.loaded.hlo_modules())
 
     def serialize(self) -> bytes:
-        """Machine code and all, for :func:`load_executable` on this jaxlib and processor."""
+        """Machine code and all, for :func:`load_executable` on this jaxlib and processor.
+
+        Raises:
+            LoweringError: it calls Python functions, which cannot be written down.
+        """
+        if self._host_calls is not None:
+            raise LoweringError(
+                "an executable that calls Python functions cannot be written down",
+                expected="a program without callbacks",
+                found=f"{len(self._host_calls.functions)} Python functions",
+                remedy="compile it where it runs",
+            )
         return backend().client.serialize_executable(self.loaded)
 
 
@@ -109,6 +150,7 @@ def compile_module(
     n_args: int,
     out_types: Sequence[ArrayType],
     optimization: Optimization = 3,
+    host_calls: Sequence[HostCall] = (),
 ) -> Executable:
     """Compile a StableHLO module, whose function ``main`` is the program.
 
@@ -119,17 +161,26 @@ def compile_module(
         n_args: the number of arguments of ``main``, used or not.
         out_types: the types of its results, which are believed, weakness included.
         optimization: how hard the code generator tries.
+        host_calls: the Python functions that the module, as text, calls by their number. They get
+            NumPy arrays, and give a sequence of them.
 
     Raises:
         LoweringError: the text does not parse or verify, XLA cannot compile it, or the counts
             differ.
     """
     xla = backend()
+    options = _options(optimization)
+    calls = HostCalls(host_calls) if host_calls else None
     try:
-        loaded = xla.client.compile_and_load(module, xla.device_list, _options(optimization))
+        if calls is None or isinstance(module, bytes):
+            loaded = xla.client.compile_and_load(module, xla.device_list, options)
+        else:
+            loaded = xla.client.compile_and_load(
+                parsed(module), xla.device_list, options, host_callbacks=calls.functions
+            )
     except RuntimeError as error:
         raise _not_compiled(module, error) from error
-    return Executable(loaded, n_args, out_types)
+    return Executable(loaded, n_args, out_types, calls)
 
 
 def load_executable(data: bytes, n_args: int, out_types: Sequence[ArrayType]) -> Executable:
@@ -176,16 +227,9 @@ def from_portable(data: bytes) -> str:
         LoweringError: ``data`` is something else, or a newer StableHLO's.
     """
     from jaxlib import _jax
-    from jaxlib.mlir import ir
-    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
-    dialects = ir.DialectRegistry()
-    _jax_mlir_ext.register_dialects(dialects)
-    context = ir.Context()
-    context.append_dialect_registry(dialects)
-    context.load_all_available_dialects()
     try:
-        return str(_jax.mlir.deserialize_portable_artifact(data, context))
+        return str(_jax.mlir.deserialize_portable_artifact(data, context()))
     except (RuntimeError, ValueError) as error:
         raise LoweringError(
             "this is no portable StableHLO module that the installed jaxlib reads",

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from effax.effects import Io
+from effax.effects import Host
 from effax.ir.evaluate import evaluate
 from effax.ir.primitive import Value
 from effax.ir.prims.reduce import DotGeneral, ReduceSum
@@ -116,6 +116,6 @@ def partial_eval_of_all_or_nothing(
     check_outcomes(run(jaxpr, inputs), run(recompose(made), inputs))
 
     made = passes.partial_eval(jaxpr, (False,) * len(jaxpr.binders))
-    touched = [e for e in made.known.effects if not isinstance(e, Io)]
+    touched = [e for e in made.known.effects if not isinstance(e, Host)]
     assert not touched, f"nothing is known, and the known half has effects: {made.known.effects}"
     check_outcomes(run(jaxpr, inputs), run(recompose(made), inputs))

@@ -12,6 +12,7 @@ from effax.transforms.rules.compare import COMPARISON
 from effax.transforms.rules.contract import CONTRACTION
 from effax.transforms.rules.control import CONTROL
 from effax.transforms.rules.custom import CUSTOM
+from effax.transforms.rules.host import HOST
 from effax.transforms.rules.index import INDEX
 from effax.transforms.rules.math import MATH
 from effax.transforms.rules.reduce import REDUCTION
@@ -34,6 +35,7 @@ FAMILIES: Final = (
     REMAT,
     COLLECTIVES,
     SHARD,
+    HOST,
 )
 
 DEFAULT_BOOK: Final[RuleBook] = reduce(RuleBook.union, FAMILIES, EMPTY_BOOK)

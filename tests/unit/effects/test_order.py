@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
+from typing import ClassVar
 
 import pytest
 
@@ -12,6 +14,7 @@ from effax.effects import (
     ArgIndex,
     Effect,
     Free,
+    Host,
     Io,
     Read,
     Write,
@@ -21,6 +24,26 @@ from effax.effects import (
 
 A, B = ArgIndex(0), ArgIndex(1)
 KINDS = (Read, Write, Accum, Free)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadClock(Host):
+    """A kind declared here, as a user would: the time is asked, which nobody sees."""
+
+    word: ClassVar[str] = "clock"
+    observed: ClassVar[bool] = False
+
+    def commutes_with(self, other: Host) -> bool:
+        return not isinstance(other, SetClock)
+
+
+@dataclass(frozen=True, slots=True)
+class SetClock(Host):
+    """A kind without rules of its own: it commutes with all kinds but itself."""
+
+    zone: str
+    word: ClassVar[str] = "set"
+
 
 TABLE = {
     (Read, Read): True,
@@ -38,7 +61,8 @@ TABLE = {
 
 def every_effect() -> list[Effect[ArgIndex]]:
     made: list[Effect[ArgIndex]] = [kind(ref) for kind in (*KINDS, Alloc) for ref in (A, B)]
-    return [*made, Io("stdout"), Io("disk")]
+    host = [Io("stdout"), Io("disk"), ReadClock(), SetClock("UTC")]
+    return [*made, *host]
 
 
 @pytest.mark.parametrize(("first", "second"), list(TABLE), ids=lambda kind: kind.word)
@@ -65,6 +89,15 @@ def test_host_effects_keep_their_order_on_one_channel_only() -> None:
     assert not commutes(Io("stdout"), Io("stdout"))
     assert commutes(Io("stdout"), Io("disk"))
     assert all(commutes(Io("stdout"), kind(A)) for kind in KINDS)
+    loose = Io("stdout", ordered=False)
+    assert all(commutes(loose, effect) for effect in (loose, Io("stdout")))
+
+
+def test_two_kinds_commute_where_both_say_so() -> None:
+    assert SetClock("UTC").commutes_with(ReadClock())
+    assert not commutes(SetClock("UTC"), ReadClock())
+    assert not commutes(SetClock("UTC"), SetClock("CET"))
+    assert commutes(ReadClock(), Io("stdout"))
 
 
 def test_commuting_is_symmetric() -> None:
@@ -79,13 +112,20 @@ def run(effects: tuple[Effect[ArgIndex], Effect[ArgIndex]], order: tuple[int, in
     """What can be observed of two operations that are done in some order."""
     store: dict[int, float | None] = {0: 1.0, 1: 2.0}
     log: dict[str, list[int]] = {"stdout": [], "disk": []}
+    clock = 0
     seen: dict[int, object] = {}
     for i in order:
         effect = effects[i]
         if isinstance(effect, Io):
             log[effect.channel].append(i)
             continue
-        if isinstance(effect, Alloc):
+        if isinstance(effect, SetClock):
+            clock = 100 + i
+            continue
+        if isinstance(effect, ReadClock):
+            seen[i] = clock
+            continue
+        if isinstance(effect, Alloc | Host):
             continue
         held = store[effect.ref]
         if held is None:
@@ -98,7 +138,7 @@ def run(effects: tuple[Effect[ArgIndex], Effect[ArgIndex]], order: tuple[int, in
             store[effect.ref] = held + 100.0 * (i + 1)
         else:
             store[effect.ref] = None
-    return store, log, seen
+    return store, log, clock, seen
 
 
 @pytest.mark.parametrize(("first", "second"), list(product(every_effect(), repeat=2)), ids=repr)
@@ -111,4 +151,4 @@ def test_effects_commute_exactly_if_no_order_of_them_can_be_told_apart(
 
 def test_who_can_notice() -> None:
     noticed = {type(effect) for effect in every_effect() if changes_state(effect)}
-    assert noticed == {Write, Accum, Free, Io}
+    assert noticed == {Write, Accum, Free, Io, SetClock}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +14,10 @@ from effax.ir.dtypes import as_dtype, family
 from effax.ir.indexing import Indexer, Mode, Pick, Span, row, whole
 from effax.ir.lockstep import Devices
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims import collectives, custom, reduce, remat, shape, shard
+from effax.ir.prims import collectives, custom, host, reduce, remat, shape, shard
 from effax.ir.prims import elementwise as e
 from effax.ir.prims.control import Cond, Jit, Scan, While
+from effax.ir.prims.host import HostFunction
 from effax.ir.prims.index import Gather, Scatter, ScatterAdd
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.registry import own_primitives
@@ -218,6 +220,23 @@ def sharded() -> list[Sample]:
     return [Sample(divided, (arr("6"), arr("8"))), Sample(alike, (arr("3"), arr("8")))]
 
 
+@dataclass(frozen=True)
+class Doubled(HostFunction):
+    """A Python function that programs call."""
+
+    label: str = "doubled"
+    arity: int = 1
+
+    def __call__(self, *args: Value) -> Sequence[Value]:
+        return [2 * args[0]]
+
+
+CALLBACKS = [
+    Sample(host.DebugCallback(Doubled(), True), (arr("3"),)),
+    Sample(host.PureCallback(Doubled(), (arr("3"),), "expand_dims"), (arr("3"),)),
+    Sample(host.IoCallback(Doubled("two words"), (arr(""),)), (arr(""),)),
+]
+
 SAMPLES: list[Sample] = [
     *elementwise(),
     *CONVERSIONS,
@@ -228,6 +247,7 @@ SAMPLES: list[Sample] = [
     *control(),
     *COLLECTIVES,
     *sharded(),
+    *CALLBACKS,
 ]
 
 

@@ -1,6 +1,6 @@
 # What effax uses of jaxlib's private C++ module, for 0.10.2 to 0.12.0.1.
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +8,7 @@ from jaxlib._jax import config as config
 from jaxlib._jax import jax_jit as jax_jit
 from jaxlib._jax import mlir as mlir
 from jaxlib._jax import pytree as pytree
+from jaxlib.mlir.ir import Module
 from typing_extensions import CapsuleType
 
 class JaxRuntimeError(RuntimeError): ...
@@ -61,6 +62,11 @@ class ResultHandler: ...
 class ExecuteResults:
     # An ArrayImpl a handler.
     def consume_with_handlers(self, out_handlers: Sequence[ResultHandler]) -> list[Any]: ...
+    def consume_token(self) -> ShardedToken: ...
+
+@final
+class ShardedToken:
+    def block_until_ready(self) -> None: ...
 
 @final
 class CompiledMemoryStats:
@@ -77,7 +83,9 @@ class HloModule:
 
 @final
 class LoadedExecutable:
-    def execute_sharded(self, arguments: Sequence[object]) -> ExecuteResults: ...
+    def execute_sharded(
+        self, arguments: Sequence[object], with_tokens: bool = False
+    ) -> ExecuteResults: ...
     def cost_analysis(self) -> dict[str, str | bool | int | list[int] | float]: ...
     def get_compiled_memory_stats(self) -> CompiledMemoryStats: ...
     def get_output_layouts(self) -> list[object]: ...
@@ -105,11 +113,20 @@ class Client:
     def platform_version(self) -> str: ...
     def devices(self) -> list[Device]: ...
     def live_arrays(self) -> list[ArrayImpl]: ...
+    @overload
     def compile_and_load(
         self,
         computation: str | bytes,
         executable_devices: DeviceList,
         compile_options: CompileOptions = ...,
+    ) -> LoadedExecutable: ...
+    @overload
+    def compile_and_load(
+        self,
+        computation: Module,
+        executable_devices: DeviceList,
+        compile_options: CompileOptions = ...,
+        host_callbacks: Sequence[Callable[..., Any]] = ...,
     ) -> LoadedExecutable: ...
     def serialize_executable(self, executable: LoadedExecutable, /) -> bytes: ...
     def deserialize_executable(

@@ -11,7 +11,8 @@ again, and ``transpose`` runs it backward::
     i = 0;  while i < n:       c = f(w, c); i += 1           unknown
 
 A reference on which the known half acts was left changed by it. So the unknown half takes what it
-held before, and carries that: no effect happens twice.
+held before, and carries that: no effect happens twice. What the loop tells the world outside, the
+known half tells; a loop that hears something from there is not split.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from effax.effects import Accum, ArgIndex, Io, Read, Row, Write
+from effax.effects import Accum, ArgIndex, Host, Read, Row, Write
 from effax.ir.build import Builder, lit
 from effax.ir.indexing import whole
 from effax.ir.prims.control import While
 from effax.ir.prims.elementwise import Add, Lt
 from effax.ir.prims.refs import EmptyRef, FreeRef, Freeze, Get, NewRef
-from effax.ir.syntax import Atom, Jaxpr, has_host_effects
+from effax.ir.silent import silent
+from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, array_type
 from effax.transforms.dce import dce_jaxpr
 from effax.transforms.partial_eval import FromInput, PartialEval, partial_eval_jaxpr
@@ -38,10 +40,13 @@ COUNTER: Final = array_type((), "int32")
 def loop_split(
     book: RuleBook, prim: While, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
 ) -> SplitOut | None:
-    if has_host_effects(prim.cond.effects) or has_host_effects(prim.body.effects):
+    quiet = _quiet(prim)
+    if quiet is None:
         return None
     mask, cond, body = _closed(book, prim, known)
     known_outs = mask[prim.n_consts :]
+    if cond.unknown.effects.host or body.unknown.effects.host:
+        return None
     if not cond.known_outs[0] or not (any(known_outs) or cond.known.effects or body.known.effects):
         return None
     copies = _Copies.of(in_types, mask, prim.cond.effects.join(prim.body.effects))
@@ -57,7 +62,7 @@ def loop_split(
     late = Builder([*[x.type for x in residuals], *[in_types[i] for i in unknown_args]])
     values = dict(zip(copies.read, late.binders[1:], strict=False))
     rest = dict(zip(unknown_args, late.binders[len(residuals) :], strict=True))
-    late_outs = _Again(prim, copies).emit(late, late.binders[0], values, rest)
+    late_outs = _Again(quiet, copies).emit(late, late.binders[0], values, rest)
     return SplitOut(
         b.finish([*outs, *residuals]),
         late.finish([y for y, has in zip(late_outs, known_outs, strict=True) if not has]),
@@ -65,6 +70,12 @@ def loop_split(
         len(residuals),
         unknown_args,
     )
+
+
+def _quiet(prim: While) -> While | None:
+    """The loop as it runs again: what it tells the world outside, it has told by then."""
+    cond, body = silent(prim.cond), silent(prim.body)
+    return None if cond is None or body is None else While(cond, body, prim.n_consts)
 
 
 def counted(cond: Jaxpr, body: Jaxpr, n_consts: int) -> While:
@@ -107,7 +118,7 @@ def _changed_late(pe: PartialEval) -> set[int]:
     """Known references that the unknown half changes."""
     found = set()
     for effect in pe.unknown.effects:
-        if isinstance(effect, Io) or effect.ref >= len(pe.residuals):
+        if isinstance(effect, Host) or effect.ref >= len(pe.residuals):
             continue
         source = pe.residuals[effect.ref]
         assert isinstance(source, FromInput), "a reference is never a result"

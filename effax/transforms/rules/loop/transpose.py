@@ -26,7 +26,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.effects import Accum, Io, Write
+from effax.effects import Accum, Host, Write
+from effax.effects.row import effect_text
 from effax.ir.build import Builder, lit
 from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import While
@@ -73,7 +74,7 @@ def _passed_through(
     for i, x in enumerate(ins):
         if not isinstance(x, Linear) or not x.wanted:
             continue
-        if any(not isinstance(e, Io) and e.ref == i for row in effects for e in row):
+        if any(not isinstance(e, Host) and e.ref == i for row in effects for e in row):
             return None
         if i >= prim.n_consts:
             if prim.body.outs[i - prim.n_consts] != prim.body.binders[i]:
@@ -87,8 +88,8 @@ def _passed_through(
 def _check_pure(prim: While, ins: Sequence[Atom | Linear]) -> None:
     """Raises NotApplicable where going forward once more would be seen by somebody."""
     for effect in (*prim.cond.effects, *prim.body.effects):
-        if isinstance(effect, Io):
-            found = f"effects on {effect.channel}"
+        if isinstance(effect, Host):
+            found = effect_text(effect, None)
         elif isinstance(effect, Write | Accum) and not isinstance(ins[effect.ref], Linear):
             found = f"{effect.word} of {prim.body.name_of(effect.ref)}"
         else:

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from effax.effects import Io
+from effax.effects import Host, Row
 from effax.effects.order import COMMUTING_KINDS
 from effax.ir.build import Builder, typing_of
 from effax.ir.primitive import Primitive
@@ -53,7 +53,7 @@ def scan_split(
     book: RuleBook, prim: Scan, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
 ) -> SplitOut | None:
     mask, pe = _closed(book, prim, known, policy)
-    if _channels(pe.known) & _channels(pe.unknown):
+    if not Row(pe.known.effects.host).commutes(Row(pe.unknown.effects.host)):
         # Each iteration's host effects come before the next one's: the halves cannot part.
         return None
     plan = _Plan(prim, mask, pe)
@@ -100,11 +100,11 @@ def _contended(pe: PartialEval) -> set[int]:
     positions = [i for i, has in enumerate(pe.known_ins) if has]
     early: dict[int, set[type]] = {}
     for effect in pe.known.effects:
-        if not isinstance(effect, Io):
+        if not isinstance(effect, Host):
             early.setdefault(positions[effect.ref], set()).add(type(effect))
     found = set()
     for effect in pe.unknown.effects:
-        if isinstance(effect, Io) or effect.ref >= len(pe.residuals):
+        if isinstance(effect, Host) or effect.ref >= len(pe.residuals):
             continue
         source = pe.residuals[effect.ref]
         assert isinstance(source, FromInput), "a reference is never a result"
@@ -112,10 +112,6 @@ def _contended(pe: PartialEval) -> set[int]:
         if any((kind, type(effect)) not in COMMUTING_KINDS for kind in kinds):
             found.add(source.index)
     return found
-
-
-def _channels(jaxpr: Jaxpr) -> set[str]:
-    return {effect.channel for effect in jaxpr.effects if isinstance(effect, Io)}
 
 
 class _Hoisted(NamedTuple):

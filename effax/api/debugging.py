@@ -1,0 +1,198 @@
+"""``debug.print`` and ``debug.callback``: what a program shows while it runs."""
+
+from __future__ import annotations
+
+import string
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+
+from effax.api.host_functions import TreeFunction, array_leaves
+from effax.bind import bind
+from effax.checks import check_callable
+from effax.ir.errors import BadArgument
+from effax.ir.prims.host import DebugCallback
+from effax.tracing import label_of
+
+
+@overload
+def debug_callback(
+    callback: Callable[..., object],
+    *args: Any,
+    ordered: bool = ...,
+    partitioned: bool = ...,
+    **kwargs: Any,
+) -> None: ...
+@overload
+def debug_callback(*, ordered: bool = ..., partitioned: bool = ...) -> Callable[..., None]: ...
+def debug_callback(
+    callback: Callable[..., object] | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
+    """Call ``callback(*args, **kwargs)`` when the program gets here; what it gives is dropped.
+
+    It is called once each time, also in functions that are differentiated (with primal values),
+    rematerialised, or batched (once a lane, in the order of lanes). Without a callback, as in
+    ``debug.callback(ordered=True)(f, x)``, a function is given that takes one.
+
+    Args:
+        callback: a function of trees. Leaves that are no arrays are passed on as they are.
+        *args: its arguments.
+        ordered: whether it keeps its place among all ordered ones.
+        partitioned: nothing changes: there is one device.
+        **kwargs: its arguments by name.
+
+    Raises:
+        BadArgument: ``callback`` is not callable, or arguments are given without one.
+        IllTyped: an argument is a reference.
+    """
+
+    def called(callback: Callable[..., object], *args: Any, **kwargs: Any) -> None:
+        check_callable(callback, "debug.callback")
+        _show(callback, args, kwargs, ordered, "debug.callback", label_of(callback))
+
+    if callback is None:
+        _check_options_alone(args, kwargs, "debug.callback")
+        return called
+    called(callback, *args, **kwargs)
+    return None
+
+
+@overload
+def debug_print(
+    fmt: str,
+    *args: Any,
+    ordered: bool = ...,
+    partitioned: bool = ...,
+    skip_format_check: bool = ...,
+    **kwargs: Any,
+) -> None: ...
+@overload
+def debug_print(
+    *, ordered: bool = ..., partitioned: bool = ..., skip_format_check: bool = ...
+) -> Callable[..., None]: ...
+def debug_print(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
+    """Print ``fmt.format(*args, **kwargs)`` when the program gets here.
+
+    An f-string would be formatted while the function is traced: write
+    ``debug.print("x = {x}", x=x)``. Without a format, as in ``debug.print(ordered=True)("{}", x)``,
+    a function is given that takes one.
+
+    Args:
+        fmt: a format string, as of ``str.format``.
+        *args: trees of arrays, and of anything else that is formatted as it is.
+        ordered: whether it keeps its place among all ordered calls.
+        partitioned: nothing changes: there is one device.
+        skip_format_check: do not look now whether the format fits the arguments.
+        **kwargs: the same, by name.
+
+    Raises:
+        BadArgument: the format does not fit the arguments.
+        IllTyped: an argument is a reference.
+    """
+
+    def printed(fmt: str, *args: Any, **kwargs: Any) -> None:
+        if not isinstance(fmt, str):
+            raise BadArgument(
+                "debug.print takes a format",
+                expected="a string",
+                found=f"{type(fmt).__name__}: {fmt!r:.60}",
+                remedy="debug.print('{}', x)",
+            )
+        if not skip_format_check:
+            _check_format(fmt, args, kwargs)
+        shown = _Print(fmt, tuple(np.get_printoptions().items()))
+        _show(shown, args, kwargs, ordered, "debug.print", "print")
+
+    if fmt is None:
+        _check_options_alone(args, kwargs, "debug.print")
+        return printed
+    printed(fmt, *args, **kwargs)
+    return None
+
+
+def _show(
+    callback: Callable[..., object],
+    args: Sequence[object],
+    kwargs: dict[str, object],
+    ordered: bool,
+    what: str,
+    label: str,
+) -> None:
+    operands, treedef, fixed = array_leaves(args, kwargs, what, others=True)
+    bind(DebugCallback(TreeFunction(callback, treedef, fixed, label), bool(ordered)), *operands)
+
+
+def _check_options_alone(args: Sequence[object], kwargs: dict[str, object], what: str) -> None:
+    if args or kwargs:
+        raise BadArgument(
+            f"{what} got arguments for nothing",
+            expected="a function or a format before them, or options alone",
+            found=", ".join([*map(repr, args), *kwargs]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Print:
+    """Formats its arguments and prints them."""
+
+    fmt: str
+    options: tuple[tuple[str, Any], ...]
+
+    def __call__(self, *args: object, **kwargs: object) -> None:
+        with np.printoptions(**dict(self.options)):
+            text = self.fmt.format(*args, **kwargs)
+        sys.stdout.write(f"{text}\n")
+
+
+class _Checker(string.Formatter):
+    """Formats nothing, and finds which arguments a format uses."""
+
+    def __init__(self) -> None:
+        self.used: set[int | str] = set()
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        return ""
+
+    def convert_field(self, value: object, conversion: object) -> object:
+        return value
+
+    def check_unused_args(
+        self, used_args: set[int | str], args: Sequence[object], kwargs: Any
+    ) -> None:
+        self.used = used_args
+
+
+def _check_format(fmt: str, args: Sequence[object], kwargs: dict[str, object]) -> None:
+    """Raises BadArgument where the format uses other arguments than are given."""
+    checker = _Checker()
+    try:
+        checker.vformat(fmt, args, kwargs)
+    except (IndexError, KeyError, ValueError, AttributeError) as error:
+        raise BadArgument(
+            "debug.print: the format does not fit the arguments",
+            expected=f"a format of {len(args)} arguments by position and {sorted(kwargs)} by name",
+            found=f"{fmt!r} ({type(error).__name__}: {error})",
+        ) from None
+    names = [*range(len(args)), *kwargs]
+    unused = [str(name) for name in names if name not in checker.used]
+    if unused:
+        raise BadArgument(
+            "debug.print: the format does not use all arguments",
+            expected=f"a place for each of {', '.join(map(str, names))}",
+            found=f"{fmt!r}, which leaves out {', '.join(unused)}",
+            remedy="write `debug.print('{x}', x=x)`, and not an f-string",
+        )

@@ -1,0 +1,122 @@
+"""Python functions of trees, as the functions of NumPy arrays that programs call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import final
+
+import numpy as np
+
+from effax import tree
+from effax.array import Array, as_value, from_numpy, is_python_scalar
+from effax.bind import Operand
+from effax.config import allowed
+from effax.ir.primitive import Value
+from effax.ir.prims.host import HostFunction
+from effax.ir.trace import eager
+from effax.ref import Ref
+from effax.tree import PyTreeDef
+
+
+@final
+class TreeFunction(HostFunction):
+    """``fun`` of a tree, called with the leaves of the tree that are arrays.
+
+    Two are equal where they call the same function with the same structure and the same other
+    leaves, so that equal calls make equal programs.
+    """
+
+    __slots__ = ("_errors", "_fixed", "_key", "_label", "fun", "treedef")
+
+    def __init__(
+        self,
+        fun: Callable[..., object],
+        treedef: PyTreeDef,
+        fixed: dict[int, object],
+        label: str,
+    ) -> None:
+        self.fun = fun
+        self.treedef = treedef
+        self._fixed = fixed
+        self._label = label
+        # The evaluator silences NumPy's warnings; this is not its code.
+        self._errors = np.geterr()
+        leaves = tuple([(i, _key(x)) for i, x in sorted(fixed.items())])
+        self._key = (_key(fun), _key(treedef), leaves)
+
+    @property
+    def label(self) -> str:
+        """The name of the function."""
+        return self._label
+
+    @property
+    def arity(self) -> int:
+        """The number of leaves that are arrays."""
+        return self.treedef.num_leaves - len(self._fixed)
+
+    def __call__(self, *args: Value) -> Sequence[Value]:
+        arrays = iter([from_numpy(np.array(x)) for x in args])
+        n = self.treedef.num_leaves
+        leaves = [self._fixed[i] if i in self._fixed else next(arrays) for i in range(n)]
+        given, named = tree.unflatten(self.treedef, leaves)
+        with eager(), np.errstate(**self._errors):
+            return [_as_numpy(x) for x in tree.leaves(self.fun(*given, **named))]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TreeFunction) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"TreeFunction({self._label})"
+
+
+def _key(x: object) -> Hashable:
+    """What stands for an object in comparisons: itself, or which one it is if it has no hash."""
+    try:
+        hash(x)
+    except TypeError:
+        return ("id", id(x))
+    return (type(x), x)
+
+
+def _as_numpy(x: object) -> Value:
+    """What a function gave: 64 bits are taken for 32 where those are not enabled."""
+    if isinstance(x, Array):
+        return x.numpy()
+    if is_python_scalar(x):
+        return np.asarray(x, allowed(type(x)))
+    found = np.asarray(x)
+    return found if found.dtype.kind in "OUSMm" else np.asarray(found, allowed(found.dtype))
+
+
+def array_leaves(
+    args: Sequence[object], kwargs: dict[str, object], what: str, others: bool = False
+) -> tuple[list[Operand], PyTreeDef, dict[int, object]]:
+    """The leaves of the arguments that are arrays, the structure, and the other leaves.
+
+    Raises:
+        IllTyped: a leaf is a reference; or no array, where ``others`` are not allowed.
+    """
+    leaves, treedef = tree.flatten((tuple(args), kwargs))
+    operands: list[Operand] = []
+    fixed: dict[int, object] = {}
+    for i, x in enumerate(leaves):
+        if others and not _is_array(x):
+            fixed[i] = x
+        else:
+            operands.append(as_value(x, f"argument {_path(args, kwargs, i)} of {what}"))
+    return operands, treedef, fixed
+
+
+def _is_array(x: object) -> bool:
+    if isinstance(x, np.ndarray | np.generic):
+        return x.dtype.kind not in "OUSMm"
+    return isinstance(x, Array | Ref) or is_python_scalar(x)
+
+
+def _path(args: Sequence[object], kwargs: dict[str, object], leaf: int) -> str:
+    positional = [f"{i}{path}" for i, arg in enumerate(args) for path in tree.paths(arg)]
+    named = [f"{k}{path}" for k in sorted(kwargs) for path in tree.paths(kwargs[k])]
+    return [*positional, *named][leaf]

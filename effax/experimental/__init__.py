@@ -1,0 +1,7 @@
+"""What JAX offers under ``jax.experimental``."""
+
+from __future__ import annotations
+
+from effax.api.callbacks import io_callback
+
+__all__ = ["io_callback"]

@@ -1,0 +1,118 @@
+"""Calls of Python functions while a program runs: for debugging, pure ones, input and output.
+
+The functions are held by reference: programs that call the very same function compare equal, and
+one prints by its name (``@log``).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from effax.effects import Io, Row
+from effax.ir.errors import IllTyped
+from effax.ir.primitive import ByReference, Primitive, Typing, Value
+from effax.ir.prims.operands import arrays
+from effax.ir.types import ArrayType, Type, type_of_value
+
+DEBUG: Final = "debug"
+IO: Final = "io"
+
+
+class HostFunction(ByReference):
+    """A Python function of NumPy arrays that a program calls while it runs."""
+
+    __slots__ = ()
+
+    @property
+    def arity(self) -> int | None:
+        """How many arrays it takes; None: any number."""
+        return None
+
+    @abstractmethod
+    def __call__(self, *args: Value) -> Sequence[Value]:
+        """Call it. It may keep the arrays, and must not write to them."""
+
+
+def checked_results(
+    prim: Primitive, label: str, found: Sequence[object], wanted: Sequence[ArrayType]
+) -> list[Value]:
+    """What a function gave, as arrays. Raises IllTyped where it is not what was said before."""
+    if len(found) != len(wanted):
+        raise IllTyped(
+            f"{prim.name}: {label} gave another number of results than was said",
+            expected=f"{len(wanted)}, the leaves of result_shape_dtypes",
+            found=str(len(found)),
+        )
+    results = [np.asarray(x) for x in found]
+    for i, (x, type_) in enumerate(zip(results, wanted, strict=True)):
+        if x.shape != type_.shape or x.dtype != type_.dtype:
+            raise IllTyped(
+                f"{prim.name}: result {i} of {label} has another type than was said",
+                expected=str(type_),
+                found=str(type_of_value(x)) if x.dtype.kind not in "OUSMm" else str(x.dtype),
+                remedy="give an array of that shape and dtype, or say another one in "
+                "result_shape_dtypes",
+            )
+    return results
+
+
+@dataclass(frozen=True, slots=True)
+class DebugCallback(Primitive):
+    """``callback(*args)``, for what it shows; nothing comes back."""
+
+    callback: HostFunction
+    ordered: bool = False
+    name: ClassVar[str] = "debug_callback"
+    by_reference: ClassVar[tuple[str, ...]] = ("callback",)
+
+    def typing(self, *ins: Type) -> Typing:
+        arrays(self, ins, self.callback.arity)
+        return Typing((), Row([Io(DEBUG, self.ordered)]))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        self.callback(*ins)
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class PureCallback(Primitive):
+    """``callback(*args)``, which depends on the arguments alone and does nothing else.
+
+    So it has no effects: it may go, be computed again, or once for several.
+    """
+
+    callback: HostFunction
+    result_avals: tuple[ArrayType, ...]
+    vmap_method: str | None = None
+    name: ClassVar[str] = "pure_callback"
+    by_reference: ClassVar[tuple[str, ...]] = ("callback",)
+
+    def typing(self, *ins: Type) -> Typing:
+        arrays(self, ins, self.callback.arity)
+        return Typing(self.result_avals)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return checked_results(self, self.callback.label, self.callback(*ins), self.result_avals)
+
+
+@dataclass(frozen=True, slots=True)
+class IoCallback(Primitive):
+    """``callback(*args)``, which acts on the world outside and may answer."""
+
+    callback: HostFunction
+    result_avals: tuple[ArrayType, ...]
+    ordered: bool = False
+    name: ClassVar[str] = "io_callback"
+    by_reference: ClassVar[tuple[str, ...]] = ("callback",)
+
+    def typing(self, *ins: Type) -> Typing:
+        arrays(self, ins, self.callback.arity)
+        return Typing(self.result_avals, Row([Io(IO, self.ordered)]))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return checked_results(self, self.callback.label, self.callback(*ins), self.result_avals)

@@ -1,0 +1,182 @@
+"""Order of what a program does to the world outside, as data.
+
+XLA orders operations by data alone. So each application that acts on the world outside is given a
+reference, the token, which it changes; discharge then threads its contents through calls, loops
+(conditions included) and branches, as it does for any reference::
+
+    { lambda ; a:f32[]. let debug_callback[callback=@f ordered=True] a in () }
+
+becomes, and is discharged to::
+
+    { lambda ; a:f32[]. let
+        b:Ref{i32[]} = new_ref 0:i32[]
+        told[prim=DebugCallback(...)] b a
+      in () }
+
+    { lambda ; a:f32[]. let b:i32[] = in_order[prim=DebugCallback(...)] 0:i32[] a in () }
+
+There is one token for all effects, so that a compiled program does them in the order of its text,
+also where the commutation table would allow another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from effax.effects import ArgIndex, Row, Write
+from effax.ir.build import Builder, lit, typing_of
+from effax.ir.errors import LoweringError
+from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.control import Cond, Jit, Scan, While
+from effax.ir.prims.custom import CustomJvp, CustomVjp
+from effax.ir.prims.refs import FreeRef, NewRef
+from effax.ir.prims.remat import Remat
+from effax.ir.remember import remembered
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import Type, ref_type
+from effax.lowering.writer import EMPTY_BOOK, TOKEN, Val, Writer
+from effax.transforms.rulebook import (
+    DischargeOut,
+    Never,
+    RuleBook,
+    RuleBuilder,
+    Rules,
+    WholeOnly,
+    book_or_default,
+)
+from effax.transforms.run import located
+
+_REF: Final = ref_type(TOKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Primitive):
+    """``told(token, *args) -> prim(*args)``: the token, a reference, is changed."""
+
+    prim: Primitive
+    name: ClassVar[str] = "told"
+
+    def typing(self, *ins: Type) -> Typing:
+        outs, row = typing_of(self.prim, ins[1:])
+        moved = row.rename(lambda i: ArgIndex(i + 1))
+        return Typing(outs, moved.join(Row([Write(ArgIndex(0))])))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return self.prim.evaluate(*ins[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder(Primitive):
+    """``in_order(token, *args) -> (token, *prim(*args))``: comes after what gave the token."""
+
+    prim: Primitive
+    name: ClassVar[str] = "in_order"
+
+    def typing(self, *ins: Type) -> Typing:
+        outs, row = typing_of(self.prim, ins[1:])
+        return Typing((TOKEN, *outs), row.rename(lambda i: ArgIndex(i + 1)))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (ins[0], *self.prim.evaluate(*ins[1:]))
+
+
+def told_discharge(
+    b: RuleBuilder, prim: Told, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    """The token's contents in and out. Raises LoweringError where other references are acted on."""
+    if True in is_ref[1:]:
+        raise LoweringError(
+            f"{prim.prim.name} acts on a reference and on the world outside at once",
+            expected="two primitives, one for each",
+            found=str(typing_of(prim.prim, tuple([x.type for x in ins[1:]])).effects),
+        )
+    token, *outs = b.emit(InOrder(prim.prim), ins)
+    return DischargeOut(outs, [token, *[None] * (len(ins) - 1)])
+
+
+_LATE: Final = Never("it is made when a program is lowered, after all other transformations")
+
+
+def ordering_book() -> RuleBook:
+    """The library's rules, and how tokens are discharged."""
+    rules = Rules(_LATE, _LATE, _LATE, WholeOnly(), told_discharge)
+    return book_or_default(None).extend(Told, rules)
+
+
+def in_order(w: Writer, prim: InOrder, ins: Sequence[Val]) -> Sequence[Val]:
+    """The application, by the rule of its own, after the token."""
+    return w.in_order(prim.prim, ins[0], ins[1:])
+
+
+TOKENS: Final = EMPTY_BOOK.extend(InOrder, in_order)
+
+
+def threaded(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with a token that all its effects on the world outside change, one by one.
+
+    A program without such effects is given back as it is.
+
+    Raises:
+        LoweringError: a primitive that holds programs and is none of the library's has some.
+    """
+    if not jaxpr.effects.host:
+        return jaxpr
+    b = Builder(jaxpr.in_types)
+    token = b(NewRef(), lit(0, TOKEN))
+    outs = b.inline_jaxpr(_with_token(jaxpr), [token, *b.binders])
+    b.emit(FreeRef(), [token])
+    return b.finish(outs, jaxpr.n_consts, jaxpr.names)
+
+
+@remembered(maxsize=1024)
+def _with_token(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with the token as its first input."""
+    b = Builder([_REF, *jaxpr.in_types])
+    token, *binders = b.binders
+    env: list[Atom | None] = [None] * jaxpr.size
+    for v, w in zip(jaxpr.binders, binders, strict=True):
+        env[v.id] = w
+
+    def value(atom: Atom) -> Atom:
+        found = atom if isinstance(atom, Lit) else env[atom.id]
+        assert found is not None, "a variable is used before it is bound"
+        return found
+
+    for eqn in jaxpr.eqns:
+        ins = [value(a) for a in eqn.ins]
+        prim = eqn.prim
+        if eqn.effects.host:
+            prim, ins = _given(eqn, ins, token)
+        for v, w in zip(eqn.outs, b.emit(prim, ins, eqn.source), strict=True):
+            env[v.id] = w
+    names = ("", *jaxpr.names) if jaxpr.names else ()
+    return b.finish([value(a) for a in jaxpr.outs], jaxpr.n_consts + 1, names)
+
+
+def _given(eqn: Eqn, ins: list[Atom], token: Var) -> tuple[Primitive, list[Atom]]:
+    """The application with the token among its arguments."""
+    match eqn.prim:
+        case Jit() | Remat() as call:
+            return replace(call, jaxpr=_with_token(call.jaxpr)), [token, *ins]
+        case CustomJvp() | CustomVjp() as call:
+            return Jit(_with_token(call.call), call.label), [token, *ins]
+        case Cond(branches=branches):
+            return Cond(tuple(map(_with_token, branches))), [ins[0], token, *ins[1:]]
+        case Scan() as loop:
+            body = _with_token(loop.jaxpr)
+            return replace(loop, jaxpr=body, n_consts=loop.n_consts + 1), [token, *ins]
+        case While(cond=cond, body=body, n_consts=n):
+            return While(_with_token(cond), _with_token(body), n + 1), [token, *ins]
+        case prim if prim.subjaxprs():
+            error = LoweringError(
+                f"{prim.name} holds programs that act on the world outside, and it is not known "
+                "how they follow each other",
+                expected="jit, scan, while, cond or remat",
+                found=str(eqn.effects),
+                remedy="inline it first, or write it with these",
+            )
+            raise located(error, eqn)
+        case prim:
+            return Told(prim), [token, *ins]
