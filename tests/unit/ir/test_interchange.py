@@ -9,6 +9,7 @@ import pytest
 
 from effax.ir.errors import BadArgument
 from effax.ir.interchange import from_json, to_json
+from effax.ir.pretty import references
 from effax.ir.prims.control import Jit
 from effax.ir.prims.elementwise import Unary
 from effax.ir.registry import registry
@@ -30,7 +31,7 @@ def test_programs_are_read_back(jaxpr: Jaxpr) -> None:
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_every_primitive_is_read_back_copied_and_pickled(sample: Sample) -> None:
     jaxpr = sample.program
-    again = from_json(to_json(jaxpr))
+    again = from_json(to_json(jaxpr), references=references(jaxpr))
     for other in (again, copy.deepcopy(jaxpr), pickle.loads(pickle.dumps(jaxpr))):
         assert other == jaxpr
         assert hash(other) == hash(jaxpr)

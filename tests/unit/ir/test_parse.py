@@ -15,7 +15,7 @@ from effax.ir.dtypes import FLOAT0, DType, as_dtype
 from effax.ir.errors import BadArgument, ParseError
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
 from effax.ir.parse import parse
-from effax.ir.pretty import pretty
+from effax.ir.pretty import pretty, references
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.control import Jit
 from effax.ir.prims.elementwise import Add, Neg, Unary
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_every_primitive_is_read_back(sample: Sample) -> None:
     jaxpr = sample.program
-    again = parse(str(jaxpr))
+    again = parse(str(jaxpr), references=references(jaxpr))
     assert again == jaxpr
     assert [e.effects for e in again.eqns] == [e.effects for e in jaxpr.eqns]
     assert str(again) == str(jaxpr)

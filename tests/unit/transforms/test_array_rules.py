@@ -15,7 +15,7 @@ from effax.ir.errors import NotApplicable
 from effax.ir.evaluate import evaluate
 from effax.ir.indexing import Indexer, Pick
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims import collectives, control, index, reduce, refs, shape, shard
+from effax.ir.prims import collectives, control, host, index, reduce, refs, shape, shard
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.refs import AddUpdate
 from effax.ir.syntax import Atom, Jaxpr
@@ -196,7 +196,7 @@ def test_no_family_claims_the_primitive_of_another() -> None:
 
 
 def test_every_primitive_of_the_library_has_rules() -> None:
-    modules = (ew, shape, reduce, index, refs, control, collectives, shard)
+    modules = (ew, shape, reduce, index, refs, control, collectives, shard, host)
     classes = {c for module in modules for c in vars(module).values() if isinstance(c, type)}
     found = {c for c in classes if issubclass(c, Primitive) and hasattr(c, "name")}
     missing = {c.__name__ for c in found if not isabstract(c) and c not in DEFAULT_BOOK.rules}
@@ -206,7 +206,7 @@ def test_every_primitive_of_the_library_has_rules() -> None:
 
 def test_every_array_primitive_has_a_case() -> None:
     covered = {type(case.prim) for case in ALL}
-    others = (".refs", ".control", ".custom", ".remat", ".collectives", ".shard")
+    others = (".refs", ".control", ".custom", ".remat", ".collectives", ".shard", ".host")
     arrays = {p for p in DEFAULT_BOOK.rules if not p.__module__.endswith(others)}
     assert {p.__name__ for p in arrays - covered} == {"Iota"}
 
