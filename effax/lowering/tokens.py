@@ -158,6 +158,8 @@ def _with_token(jaxpr: Jaxpr) -> Jaxpr:
 def _given(eqn: Eqn, ins: list[Atom], token: Var) -> tuple[Primitive, list[Atom]]:
     """The application with the token among its arguments."""
     match eqn.prim:
+        case Remat(differentiated=False) as call:
+            return Jit(_with_token(call.jaxpr), "remat"), [token, *ins]
         case Jit() | Remat() as call:
             return replace(call, jaxpr=_with_token(call.jaxpr)), [token, *ins]
         case CustomJvp() | CustomVjp() as call:

@@ -1,19 +1,24 @@
-"""Lowering of pure calls of Python functions.
-
-Those that act on the world outside need no rule: ``Writer.in_order`` calls their evaluation.
-"""
+"""Lowering of calls of Python functions: the program calls their evaluation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from effax.ir.prims.host import PureCallback
+from effax.ir.prims.host import DebugCallback, IoCallback, PureCallback
 from effax.lowering.writer import EMPTY_BOOK, Val, Writer
 
 
-def pure(w: Writer, prim: PureCallback, ins: Sequence[Val]) -> Sequence[Val]:
+def debug(w: Writer, prim: DebugCallback, ins: Sequence[Val]) -> Sequence[Val]:
+    return w.host_call(prim.evaluate, ins, ())
+
+
+def answered(w: Writer, prim: PureCallback | IoCallback, ins: Sequence[Val]) -> Sequence[Val]:
     return w.host_call(prim.evaluate, ins, prim.result_avals)
 
 
-HOST: Final = EMPTY_BOOK.extend(PureCallback, pure)
+HOST: Final = (
+    EMPTY_BOOK.extend(DebugCallback, debug)
+    .extend(PureCallback, answered)
+    .extend(IoCallback, answered)
+)
