@@ -38,7 +38,7 @@ Source: docs/primitives.md; examples/softmax_cross_entropy.py.
 
 from __future__ import annotations
 
-from effax.effects import Accum, Alloc, ArgIndex, Free, Io, Read, Row, Write
+from effax.effects import Accum, Alloc, ArgIndex, Free, Host, Io, Read, Row, Write
 from effax.extend.primitive import ArrayPrimitive, RefPrimitive
 from effax.extend.rules import Linear, program
 from effax.ir.errors import IllTyped, NotApplicable
@@ -54,6 +54,7 @@ __all__ = [
     "ArrayPrimitive",
     "ArrayType",
     "Free",
+    "Host",
     "IllTyped",
     "Io",
     "Linear",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from effax.effects import Alloc, ArgIndex, Free, Io, Row
+from effax.effects import Alloc, ArgIndex, Free, Host, Row
 from effax.ir.notation import (
     LABEL,
     VAR_NAMES,
@@ -201,8 +201,8 @@ class _Modeller:
             for effect in eqn.effects:
                 if isinstance(effect, Free):
                     ended.add(_ref(eqn, effect.ref).id)
-                elif isinstance(effect, Io):
-                    channels[effect.channel] = None
+                elif isinstance(effect, Host):
+                    channels[effect.detail or effect.word] = None
         hues: dict[Key, int] = {}
         rails: list[Rail] = []
         inside = [v for e in jaxpr.eqns for v in e.outs]
@@ -299,8 +299,8 @@ def taps(eqn: Eqn) -> tuple[Tap, ...]:
     words: dict[Key, list[str]] = {}
     row: Row[ArgIndex] = eqn.effects
     for effect in row:
-        if isinstance(effect, Io):
-            key: Key = effect.channel
+        if isinstance(effect, Host):
+            key: Key = effect.detail or effect.word
         elif isinstance(effect, Alloc):
             key = eqn.outs[effect.ref].id
         else:

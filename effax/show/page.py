@@ -7,7 +7,7 @@ from functools import cache
 from linecache import getline
 from typing import Final
 
-from effax.effects import Io
+from effax.effects.row import effect_text
 from effax.ir.notation import VAR_NAMES
 from effax.ir.syntax import Jaxpr
 from effax.show.layout import PlacedBox
@@ -118,10 +118,7 @@ def summary(jaxpr: Jaxpr) -> str:
     told = counted(len(jaxpr.eqns), "equation")
     if inside != len(jaxpr.eqns):
         told += f", {inside} with those of the programs inside"
-    effects = [
-        f"{e.word} {e.channel if isinstance(e, Io) else VAR_NAMES[jaxpr.binders[e.ref].id]}"
-        for e in jaxpr.effects
-    ]
+    effects = [effect_text(e, lambda i: VAR_NAMES[jaxpr.binders[i].id]) for e in jaxpr.effects]
     return f"{told}. Effects: {', '.join(effects) or 'none'}."
 
 
