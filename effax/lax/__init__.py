@@ -9,10 +9,8 @@ from __future__ import annotations
 from effax.ir.prims.reduce import DotDimensionNumbers as DotDimensionNumbers
 from effax.lax.branches import cond as cond
 from effax.lax.branches import switch as switch
-from effax.lax.control import fori_loop as fori_loop
 from effax.lax.control import map as map
 from effax.lax.control import scan as scan
-from effax.lax.control import while_loop as while_loop
 from effax.lax.elementwise import *  # noqa: F403
 from effax.lax.foreach import foreach as foreach
 from effax.lax.index import *  # noqa: F403
@@ -20,4 +18,6 @@ from effax.lax.parallel import *  # noqa: F403
 from effax.lax.reduce import *  # noqa: F403
 from effax.lax.shape import *  # noqa: F403
 from effax.lax.special import *  # noqa: F403
+from effax.lax.whiles import fori_loop as fori_loop
+from effax.lax.whiles import while_loop as while_loop
 from effax.numpy.products import Precision as Precision

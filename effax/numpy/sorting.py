@@ -135,7 +135,7 @@ def searchsorted(
 
 def _halving(x: Array, v: Array, after_equal: bool) -> Array:
     """Binary search: the place is in [low, high], and each step halves the interval."""
-    from effax.lax.control import fori_loop
+    from effax.lax.whiles import fori_loop
 
     index = allowed(int)
     start = broadcast_to(as_value(np.zeros((), index)), v.shape)

@@ -150,7 +150,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The greatest common divisor of integers, by Euclid's algorithm."""
-    from effax.lax.control import while_loop
+    from effax.lax.whiles import while_loop
 
     dtype, weak = pr.common_dtype((x1, x2), "gcd")
     if family(dtype) not in ("int", "uint"):

@@ -1,0 +1,119 @@
+"""What loops carry: arrays, of one type when they go in and when they come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from effax import tree
+from effax.array import Array
+from effax.bind import Operand
+from effax.effects import Rule
+from effax.ir.errors import IllTyped, RefError
+from effax.ir.prims.control import fits
+from effax.ir.trace import shown_ref
+from effax.ir.types import ArrayType, Type
+from effax.lax.leaves import Leaves, rank
+from effax.numpy.promotion import converted
+from effax.ref import Ref
+from effax.tracing import FlatFunction, shown_tree
+from effax.tree import PyTreeDef
+
+
+def no_refs(carried: Leaves, what: str) -> None:
+    """Raises RefError where a reference is carried."""
+    for x, name in zip(carried.leaves, carried.names, strict=True):
+        if isinstance(x, Ref):
+            raise RefError.against(
+                Rule.ESCAPE,
+                f"{what}: {name} is a reference",
+                "an array",
+                shown_ref(x),
+                "close over the reference instead of carrying it",
+            )
+
+
+def call_tree(*parts: PyTreeDef) -> PyTreeDef:
+    """The structure of ``(args, kwargs)`` for a call with these argument structures."""
+    args = tuple(tree.unflatten(p, [0] * p.num_leaves) for p in parts)
+    return tree.structure((args, {}))
+
+
+def stable_carry(
+    carry: Leaves,
+    trace: Callable[[Sequence[Type]], FlatFunction],
+    what: str,
+    carry_tree: Callable[[FlatFunction], PyTreeDef],
+) -> tuple[FlatFunction, list[Operand]]:
+    """Trace a body whose carry goes in and out with one type; weak types give way.
+
+    Raises IllTyped, leaf by leaf, where the types differ by more than that.
+    """
+    leaves = list(carry.leaves)
+    for _ in range(2):
+        types = [x.type for x in leaves]
+        flat = trace(types)
+        found_tree = carry_tree(flat)
+        if found_tree != carry.treedef:
+            raise IllTyped(
+                f"{what}: the body gives a carry of another structure than it takes",
+                expected=shown_tree(carry.treedef),
+                found=shown_tree(found_tree),
+            )
+        outs = flat.jaxpr.out_types[: len(leaves)]
+        if all(have is want for have, want in zip(outs, types, strict=True)):
+            return flat, leaves
+        promoted = [_promoted(x, out) for x, out in zip(leaves, outs, strict=True)]
+        kept = [x for x in promoted if x is not None]
+        if len(kept) < len(leaves):
+            raise _changed(carry.names, types, outs, what)
+        leaves = kept
+        if all(x.type is t for x, t in zip(leaves, types, strict=True)):
+            # What differs is weakness of a result only: the carry's own type holds.
+            return flat, leaves
+    types = [x.type for x in leaves]
+    flat = trace(types)
+    outs = flat.jaxpr.out_types[: len(leaves)]
+    if not all(map(fits, outs, types)):
+        raise _changed(carry.names, types, outs, what)
+    return flat, leaves
+
+
+def _promoted(x: Operand, out: Type) -> Operand | None:
+    """The carry leaf, its weak dtype replaced by the body's; None where that is not enough."""
+    assert isinstance(x, Array)
+    have = x.type
+    if have is out or not isinstance(out, ArrayType):
+        return x
+    higher = rank(have) < rank(out) or (not out.weak and rank(have) == rank(out))
+    yields = have.weak and higher
+    if have.shape == out.shape and yields:
+        return converted(x, out.dtype, False)
+    return x if fits(out, have) else None
+
+
+def _changed(
+    names: Sequence[str], ins: Sequence[Type], outs: Sequence[Type], what: str
+) -> IllTyped:
+    """The error for a carry that the body gives another type: both types, leaf by leaf."""
+    parts = [
+        (name, have, out)
+        for name, have, out in zip(names, ins, outs, strict=True)
+        if not fits(out, have)
+    ]
+    first, dtype = parts[0][0], parts[0][1].dtype
+    same_shape = parts[0][1].shape == parts[0][2].shape
+    which = first if len(parts) == 1 else f"{first} and {len(parts) - 1} more of the carry"
+    verb = "goes" if len(parts) == 1 else "go"
+    return IllTyped(
+        f"{what}: {which} {verb} into the body with one type and "
+        f"{'comes' if len(parts) == 1 else 'come'} out with another",
+        expected=", ".join([_shown(name, have, parts) for name, have, _ in parts]),
+        found=", ".join([_shown(name, out, parts) for name, _, out in parts]),
+        remedy=f"give the carry that type first, or convert the result: `.astype('{dtype}')`"
+        if same_shape
+        else "give the carry the shape that the body gives it, from the start",
+    )
+
+
+def _shown(name: str, type_: Type, parts: Sequence[object]) -> str:
+    return str(type_) if len(parts) == 1 else f"{name}: {type_}"
