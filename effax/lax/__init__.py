@@ -7,6 +7,7 @@ applies the primitive of its name, or a few.
 from __future__ import annotations
 
 from effax.ir.prims.reduce import DotDimensionNumbers as DotDimensionNumbers
+from effax.lax.associative import associative_scan as associative_scan
 from effax.lax.branches import cond as cond
 from effax.lax.branches import switch as switch
 from effax.lax.control import map as map
@@ -17,6 +18,8 @@ from effax.lax.index import *  # noqa: F403
 from effax.lax.parallel import *  # noqa: F403
 from effax.lax.reduce import *  # noqa: F403
 from effax.lax.shape import *  # noqa: F403
+from effax.lax.solvers import custom_linear_solve as custom_linear_solve
+from effax.lax.solvers import custom_root as custom_root
 from effax.lax.special import *  # noqa: F403
 from effax.lax.whiles import fori_loop as fori_loop
 from effax.lax.whiles import while_loop as while_loop

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,16 +26,34 @@ from effax.ref import Ref
 from effax.tracing import FlatFunction, shared_consts, shown_tree, trace_flat
 
 
+class _Absent:
+    """Stands for an argument that was not given."""
+
+
+_ABSENT: Final = _Absent()
+
+
 def cond(
-    pred: object, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
+    pred: object,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _ABSENT,
 ) -> Any:
     """``true_fun(*operands)`` where ``pred`` holds, else ``false_fun(*operands)``.
 
+    Also ``cond(pred, true_operand, true_fun, false_operand, false_fun)``, an older form that gives
+    each branch an operand of its own; ``operand`` is an older form of one operand.
+
     Raises:
         IllTyped: ``pred`` is not a scalar, or the branches give results of different types.
+        BadArgument: a branch is no function, or there are operands of both forms.
     """
+    if _is_older(true_fun, false_fun, operands):
+        return _older(pred, true_fun, false_fun, *operands)
     check_callable(true_fun, "cond: true_fun")
     check_callable(false_fun, "cond: false_fun")
+    operands = _operands(operands, operand, "cond")
     test = as_value(pred, "the predicate of cond")
     if test.shape:
         raise IllTyped(
@@ -49,8 +67,53 @@ def cond(
     return _choose(test, [false_fun, true_fun], operands, ["false_fun", "true_fun"], "cond")
 
 
-def switch(index: object, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """``branches[index](*operands)``; an index outside moves to the nearest branch."""
+def _is_older(true_fun: object, false_fun: object, operands: Sequence[object]) -> bool:
+    """Whether it is ``cond(pred, true_operand, true_fun, false_operand, false_fun)``."""
+    functions = callable(true_fun) and callable(false_fun)
+    return len(operands) == 2 and not functions and callable(false_fun) and callable(operands[1])
+
+
+def _older(
+    pred: object,
+    true_operand: object,
+    true_fun: Callable[[Any], Any],
+    false_operand: object,
+    false_fun: Callable[[Any], Any],
+) -> Any:
+    def if_true(x: Any, _: Any) -> Any:
+        return true_fun(x)
+
+    def if_false(_: Any, x: Any) -> Any:
+        return false_fun(x)
+
+    return cond(pred, if_true, if_false, true_operand, false_operand)
+
+
+def _operands(operands: tuple[Any, ...], operand: object, what: str) -> tuple[Any, ...]:
+    if operand is _ABSENT:
+        return operands
+    if operands:
+        raise BadArgument(
+            f"{what} gets operands by position and by name",
+            expected="one or the other",
+            found=f"{len(operands)} by position, and `operand`",
+        )
+    return (operand,)
+
+
+def switch(
+    index: object,
+    branches: Sequence[Callable[..., Any]],
+    *operands: Any,
+    operand: Any = _ABSENT,
+) -> Any:
+    """``branches[index](*operands)``; an index outside moves to the nearest branch.
+
+    Raises:
+        IllTyped: the index is no integer scalar, or the branches give results of different types.
+        BadArgument: there is no branch, or one is no function.
+    """
+    operands = _operands(operands, operand, "switch")
     if not (isinstance(branches, list | tuple) and branches):
         raise BadArgument(
             "switch needs at least one branch",

@@ -7,11 +7,16 @@ from typing import Final
 
 from effax.ir.errors import LoweringError
 from effax.ir.prims import custom as c
+from effax.ir.prims.solve import LinearSolve, Root
 from effax.lowering.writer import EMPTY_BOOK, Val, Writer
 
 
 def call(w: Writer, prim: c.CustomJvp | c.CustomVjp, ins: Sequence[Val]) -> Sequence[Val]:
     return w.call(prim.call, ins, prim.label)
+
+
+def solution(w: Writer, prim: LinearSolve | Root, ins: Sequence[Val]) -> Sequence[Val]:
+    return w.call(prim.solve, ins, "solve")
 
 
 def linear(w: Writer, prim: c.CustomLinear, ins: Sequence[Val]) -> Sequence[Val]:
@@ -24,5 +29,9 @@ def linear(w: Writer, prim: c.CustomLinear, ins: Sequence[Val]) -> Sequence[Val]
 
 
 CUSTOM: Final = (
-    EMPTY_BOOK.extend(c.CustomJvp, call).extend(c.CustomVjp, call).extend(c.CustomLinear, linear)
+    EMPTY_BOOK.extend(c.CustomJvp, call)
+    .extend(c.CustomVjp, call)
+    .extend(c.CustomLinear, linear)
+    .extend(LinearSolve, solution)
+    .extend(Root, solution)
 )

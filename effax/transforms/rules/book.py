@@ -20,6 +20,7 @@ from effax.transforms.rules.refs.book import REFS
 from effax.transforms.rules.remat.book import REMAT
 from effax.transforms.rules.shape import SHAPE
 from effax.transforms.rules.shard.book import SHARD
+from effax.transforms.rules.solve import SOLUTION
 
 FAMILIES: Final = (
     ARITHMETIC,
@@ -36,6 +37,7 @@ FAMILIES: Final = (
     COLLECTIVES,
     SHARD,
     HOST,
+    SOLUTION,
 )
 
 DEFAULT_BOOK: Final[RuleBook] = reduce(RuleBook.union, FAMILIES, EMPTY_BOOK)

@@ -20,6 +20,7 @@ from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.host import HostFunction
 from effax.ir.prims.index import Gather, Scatter, ScatterAdd
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
+from effax.ir.prims.solve import LinearSolve, Root
 from effax.ir.registry import own_primitives
 from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
@@ -177,6 +178,8 @@ def control() -> list[Sample]:
     )
     loops = [Sample(q.prim, tuple(a.type for a in q.ins)) for q in (*scans, *whiles, *conds)]
     call = (arr("3"), arr("3"))
+    alone = program([arr("3")] * 2, lambda b, x, y: [y])
+    tangent = program([arr("3")] * 3, lambda b, x, y, t: [t])
     names = remat.SavePolicy(remat.Kept.THESE_NAMES, ("a", "b"))
     return [
         *loops,
@@ -190,6 +193,9 @@ def control() -> list[Sample]:
         Sample(custom.CustomJvp(held, rule, 0, "f"), call),
         Sample(custom.CustomVjp(held, fwd, fwd, 0, (), (True, False), "f"), call),
         Sample(custom.CustomLinear(fwd, 1, (arr("3"),), "f"), call),
+        Sample(LinearSolve(alone, fwd, None, None, 1), call),
+        Sample(LinearSolve(alone, alone, alone, fwd, 1), call),
+        Sample(Root(alone, fwd, tangent, 1), call),
     ]
 
 

@@ -1,0 +1,121 @@
+"""Solutions of equations that are differentiated as such, and not step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from effax.ir.errors import RefError
+from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.control import check_call, check_results
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import Type
+
+
+def _check_pure(prim: Primitive, what: str, jaxpr: Jaxpr) -> None:
+    if jaxpr.effects:
+        error = RefError(
+            f"{prim.name}: {what} has effects, and derivatives call it more than once",
+            expected="a function that only uses references that it makes itself",
+            found=str(jaxpr.effects),
+            remedy="read what is needed before, and pass it in",
+        )
+        error.rule = "impure-solve"
+        raise error
+
+
+@dataclass(frozen=True, slots=True)
+class LinearSolve(Primitive):
+    """``custom_linear_solve(*consts, *b) -> (*x, *aux)``, where ``A·x = b``.
+
+    All programs take the constants first. ``matvec`` maps x to A·x, and ``solve`` maps b to x and
+    auxiliary results; ``vecmat`` and ``transpose_solve`` are these two for the transpose of A
+    (None: it is not solved for, and there is no reverse derivative).
+    """
+
+    matvec: Jaxpr
+    solve: Jaxpr
+    vecmat: Jaxpr | None
+    transpose_solve: Jaxpr | None
+    n_consts: int
+    name: ClassVar[str] = "custom_linear_solve"
+
+    def typing(self, *ins: Type) -> Typing:
+        b = ins[self.n_consts :]
+        for what, jaxpr in zip(self._names(), self.subjaxprs(), strict=True):
+            check_call(self, what, jaxpr, ins)
+            _check_pure(self, what, jaxpr)
+            solves = what.endswith("solve")
+            found = jaxpr.replace(outs=jaxpr.outs[: len(b)]) if solves else jaxpr
+            check_results(self, what, found, b)
+        return Typing(self.solve.out_types)
+
+    def _names(self) -> tuple[str, ...]:
+        names = ("matvec", "solve")
+        return names if self.vecmat is None else (*names, "vecmat", "transpose_solve")
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        from effax.ir.evaluate import evaluate
+
+        return evaluate(self.solve, ins)
+
+    def subjaxprs(self) -> tuple[Jaxpr, ...]:
+        if self.vecmat is None or self.transpose_solve is None:
+            return (self.matvec, self.solve)
+        return (self.matvec, self.solve, self.vecmat, self.transpose_solve)
+
+    def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> LinearSolve:
+        matvec, solve, *transposed = jaxprs
+        vecmat, transpose_solve = transposed or (None, None)
+        return LinearSolve(matvec, solve, vecmat, transpose_solve, self.n_consts)
+
+    @property
+    def transposed(self) -> LinearSolve | None:
+        """The same for the transpose of A; None where that is not solved for."""
+        if self.vecmat is None or self.transpose_solve is None:
+            return None
+        return LinearSolve(
+            self.vecmat, self.transpose_solve, self.matvec, self.solve, self.n_consts
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Root(Primitive):
+    """``custom_root(*consts, *guess) -> (*x, *aux)``, where ``f(x) = 0``.
+
+    All programs take the constants first. ``f`` maps x to values of the same types, ``solve`` maps
+    the guess to x and auxiliary results, and ``tangent_solve`` maps x and b to the y for which
+    ``df/dx(x)·y = b``.
+    """
+
+    f: Jaxpr
+    solve: Jaxpr
+    tangent_solve: Jaxpr
+    n_consts: int
+    name: ClassVar[str] = "custom_root"
+
+    def typing(self, *ins: Type) -> Typing:
+        guess = ins[self.n_consts :]
+        solved = self.solve.replace(outs=self.solve.outs[: len(guess)])
+        for what, jaxpr, args in (
+            ("f", self.f, ins),
+            ("solve", solved, ins),
+            ("tangent_solve", self.tangent_solve, (*ins, *guess)),
+        ):
+            check_call(self, what, jaxpr, args)
+            _check_pure(self, what, jaxpr)
+            check_results(self, what, jaxpr, guess)
+        return Typing(self.solve.out_types)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        from effax.ir.evaluate import evaluate
+
+        return evaluate(self.solve, ins)
+
+    def subjaxprs(self) -> tuple[Jaxpr, ...]:
+        return (self.f, self.solve, self.tangent_solve)
+
+    def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Root:
+        f, solve, tangent_solve = jaxprs
+        return replace(self, f=f, solve=solve, tangent_solve=tangent_solve)

@@ -1,0 +1,224 @@
+"""Solutions of equations, differentiated by what holds at the solution: roots, linear systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from effax import tree
+from effax.bind import Operand, bind, run
+from effax.checks import check_callable
+from effax.ir.build import Builder
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.prims.control import fits
+from effax.ir.prims.convert import ConvertElementType
+from effax.ir.prims.solve import LinearSolve, Root
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import ArrayType, Type, is_inexact, tangent_type
+from effax.lax.carries import call_tree, no_refs
+from effax.lax.leaves import Leaves, leaves_of
+from effax.tracing import (
+    FlatFunction,
+    check_same_tree,
+    result_names,
+    shared_consts,
+    shown_tree,
+    trace_flat,
+)
+from effax.transforms.rulebook import book_or_default
+from effax.transforms.rules.cotangents import instantiated
+from effax.transforms.run import as_result, unwrap
+from effax.transforms.transpose import transpose_jaxpr
+from effax.transforms.wants import GradValue, NonLinear, Want
+from effax.tree import PyTreeDef
+
+
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """Solve ``matvec(x) = b``, differentiated as the solution of a linear equation.
+
+    Derivatives solve equations with the same ``matvec``, or its transpose, and other right-hand
+    sides; how ``solve`` does it is not looked at. ``matvec`` may close over differentiated values.
+
+    Args:
+        matvec: a linear function from a tree like ``b`` to a tree like ``b``.
+        b: the right-hand side, a tree of arrays.
+        solve: ``solve(matvec, b)`` gives the solution.
+        transpose_solve: ``transpose_solve(vecmat, b)`` gives the solution for the transpose;
+            reverse mode needs it.
+        symmetric: whether the transpose is the same: ``solve`` then serves for both.
+        has_aux: whether ``solve``, and ``transpose_solve``, give a pair of the solution and
+            something that is not differentiated.
+
+    Returns:
+        The solution, or the pair.
+
+    Raises:
+        IllTyped: ``matvec`` or ``solve`` gives another structure or other types than ``b``.
+        TransformError: ``matvec`` is not linear.
+        RefError: a function uses references from outside.
+    """
+    for f, name in ((matvec, "matvec"), (solve, "solve")):
+        check_callable(f, f"custom_linear_solve: {name}")
+    if transpose_solve is not None:
+        check_callable(transpose_solve, "custom_linear_solve: transpose_solve")
+    given = _Unknown.of(b, "b", "custom_linear_solve")
+    flat_matvec = given.traced(matvec, "matvec")
+    flat_solve = given.traced(lambda x: solve(matvec, x), "solve", has_aux)
+    flats = [flat_matvec, flat_solve]
+    if symmetric:
+        flats += [flat_matvec, flat_solve]
+    elif transpose_solve is not None:
+        flat_vecmat = _transposed(flat_matvec)
+
+        def vecmat(x: Any) -> Any:
+            leaves = given.leaves_like(x, "the argument of vecmat")
+            return tree.unflatten(
+                given.treedef, run(flat_vecmat.jaxpr, [*flat_vecmat.consts, *leaves])
+            )
+
+        backward = transpose_solve
+        flats.append(flat_vecmat)
+        flats.append(given.traced(lambda x: backward(vecmat, x), "transpose_solve", has_aux))
+    consts, jaxprs = shared_consts(flats)
+    made, solved, *transposed = jaxprs
+    both = transposed or (None, None)
+    outs = bind(LinearSolve(made, solved, both[0], both[1], len(consts)), *consts, *given.leaves)
+    return tree.unflatten(flat_solve.out_tree, outs)
+
+
+def _transposed(flat: FlatFunction) -> FlatFunction:
+    """The transpose of a linear function with constants. Raises TransformError."""
+    jaxpr, n = flat.jaxpr, len(flat.consts)
+    types = jaxpr.in_types[n:]
+    wants: tuple[Want, ...] = (*[NonLinear()] * n, *[GradValue()] * len(types))
+    made = unwrap(
+        as_result(transpose_jaxpr)(jaxpr, wants, (True,) * len(types), book_or_default(None))
+    )
+    tangents = [tangent_type(t) for t in types]
+    program = instantiated(made, (True,) * len(types), tangents)
+    return FlatFunction(program.replace(n_consts=n), flat.consts, flat.out_tree)
+
+
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    has_aux: bool = False,
+) -> Any:
+    """Find a root of ``f``, differentiated by the implicit function theorem.
+
+    ``f`` may close over differentiated values, on which the root depends. The initial guess has
+    no influence on the derivative.
+
+    Args:
+        f: from a tree like ``initial_guess`` to a tree like it.
+        initial_guess: a tree of arrays of floats.
+        solve: ``solve(f, initial_guess)`` gives the root.
+        tangent_solve: ``tangent_solve(g, y)`` gives the x for which ``g(x) = y``, for a linear g.
+            Reverse mode transposes it: ``custom_linear_solve`` is what to use for systems, and
+            ``lambda g, y: y / g(1.0)`` for scalars.
+        has_aux: whether ``solve`` gives a pair of the root and something that is not
+            differentiated.
+
+    Returns:
+        The root, or the pair.
+
+    Raises:
+        IllTyped: a function gives another structure or other types than the guess, or the guess
+            has no floats.
+        RefError: a function uses references from outside.
+    """
+    for function, name in ((f, "f"), (solve, "solve"), (tangent_solve, "tangent_solve")):
+        check_callable(function, f"custom_root: {name}")
+    # Differentiation is of the layer above.
+    from effax.api.autodiff import linearize
+
+    guess = _Unknown.of(initial_guess, "initial_guess", "custom_root")
+    flat_f = guess.traced(f, "f")
+    flat_solve = guess.traced(lambda x: solve(f, x), "solve", has_aux)
+    flat_tangent = guess.traced(
+        lambda x, y: tangent_solve(linearize(f, x)[1], y), "tangent_solve", more=1
+    )
+    consts, (made, solved, tangent) = shared_consts([flat_f, flat_solve, flat_tangent])
+    outs = bind(Root(made, solved, tangent, len(consts)), *consts, *guess.leaves)
+    return tree.unflatten(flat_solve.out_tree, outs)
+
+
+class _Unknown(NamedTuple):
+    """What an equation is solved for: its structure and types, which are those of both sides."""
+
+    leaves: Sequence[Operand]
+    types: Sequence[Type]
+    treedef: PyTreeDef
+    names: Sequence[str]
+    what: str
+
+    @staticmethod
+    def of(value: object, name: str, what: str) -> _Unknown:
+        """From the user's tree. Raises IllTyped, RefError."""
+        found: Leaves = leaves_of(value, name)
+        no_refs(found, what)
+        for type_, of in zip(found.types, found.names, strict=True):
+            if not is_inexact(type_):
+                raise IllTyped(
+                    f"{what}: {of} has no derivative",
+                    expected="floats or complex numbers",
+                    found=str(type_),
+                    remedy="convert it: `.astype('float32')`",
+                )
+        return _Unknown(found.leaves, found.types, found.treedef, found.names, what)
+
+    def traced(
+        self, function: Callable[..., Any], name: str, has_aux: bool = False, more: int = 0
+    ) -> FlatFunction:
+        """The program of a function of this (and ``more`` like it), whose result is like it."""
+        label = f"{name} of {self.what}"
+        n = 1 + more
+        flat = trace_flat(
+            function, call_tree(*[self.treedef] * n), [*self.types] * n, [*self.names] * n, label
+        )
+        found = flat.out_tree
+        if has_aux:
+            if found.type not in (tuple, list) or found.num_children != 2:
+                raise BadArgument(
+                    f"{label} must give a pair (solution, aux), since has_aux is set",
+                    expected="(solution, aux)",
+                    found=shown_tree(found),
+                )
+            found = found.children()[0]
+        check_same_tree(found, self.treedef, f"the result of {label}")
+        names = result_names(f"the result of {label}", self.treedef)
+        return flat._replace(jaxpr=self._fitted(flat.jaxpr, names))
+
+    def _fitted(self, jaxpr: Jaxpr, names: Sequence[str]) -> Jaxpr:
+        """The program, whose first results have these types. Raises IllTyped."""
+        k = len(self.types)
+        for have, want, name in zip(jaxpr.out_types, self.types, names, strict=False):
+            if not fits(have, want):
+                raise IllTyped(
+                    f"{self.what}: {name} has another type than {self.names[0]}",
+                    expected=str(want),
+                    found=str(have),
+                )
+        if all(a is t for a, t in zip(jaxpr.out_types[:k], self.types, strict=True)):
+            return jaxpr
+        b = Builder(jaxpr.in_types)
+        outs = b.inline_jaxpr(jaxpr, b.binders)
+        for i, (a, t) in enumerate(zip(outs, self.types, strict=False)):
+            if a.type is not t and isinstance(t, ArrayType):
+                outs[i] = b(ConvertElementType(t.dtype, t.weak), a)
+        return b.finish(outs, jaxpr.n_consts, jaxpr.names)
+
+    def leaves_like(self, value: object, name: str) -> list[Operand]:
+        """The leaves of a tree that must be like this. Raises IllTyped."""
+        found = leaves_of(value, name)
+        check_same_tree(found.treedef, self.treedef, name)
+        return found.leaves

@@ -1,0 +1,190 @@
+"""Rules of solutions of equations: what holds at the solution is differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from effax.ir.errors import NotApplicable
+from effax.ir.prims.control import Jit
+from effax.ir.prims.elementwise import Neg, Sub
+from effax.ir.prims.solve import LinearSolve, Root
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import tangent_type
+from effax.transforms.discharge import discharge_jaxpr
+from effax.transforms.jvp import jvp_jaxpr
+from effax.transforms.lanes import at_arguments
+from effax.transforms.rulebook import (
+    EMPTY_BOOK,
+    BatchBuilder,
+    BatchOut,
+    DischargeOut,
+    JvpOut,
+    Linear,
+    Never,
+    RuleBook,
+    RuleBuilder,
+    Rules,
+    WholeOnly,
+)
+from effax.transforms.rules.common import to_front, zeros
+from effax.transforms.vmap import vmap_jaxpr
+
+
+def linear_solve_jvp(
+    b: RuleBuilder, prim: LinearSolve, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """A·x = b, so A·dx = db - dA·x, which is solved in the same way."""
+    n, k = prim.n_consts, len(prim.matvec.outs)
+    outs = b.emit(prim, primals)
+    moved = _moved(b, prim.matvec, primals[:n], outs[:k], tangents[:n])
+    rhs = [_difference(b, db, m) for db, m in zip(tangents[n:], moved, strict=True)]
+    if all(x is None for x in rhs):
+        return JvpOut(outs, [None] * len(outs))
+    dense = [
+        zeros(b, tangent_type(p.type)) if x is None else x
+        for x, p in zip(rhs, primals[n:], strict=True)
+    ]
+    solved = b.emit(prim, [*primals[:n], *dense])
+    return JvpOut(outs, [*solved[:k], *[None] * (len(outs) - k)])
+
+
+def _moved(
+    b: RuleBuilder,
+    f: Jaxpr,
+    consts: Sequence[Atom],
+    x: Sequence[Atom],
+    tangents: Sequence[Atom | None],
+) -> list[Atom | None]:
+    """How the results of ``f(consts, x)`` move with the constants, at a fixed x."""
+    mask = (*[t is not None for t in tangents], *[False] * len(x))
+    if True not in mask:
+        return [None] * len(f.outs)
+    pushed = jvp_jaxpr(f, mask, False, b.book)
+    present = [t for t in tangents if t is not None]
+    results = b.emit(Jit(pushed.jaxpr, "f"), [*consts, *x, *present])
+    given = iter(results[len(f.outs) :])
+    return [next(given) if has else None for has in pushed.out_tangents]
+
+
+def _difference(b: RuleBuilder, first: Atom | None, second: Atom | None) -> Atom | None:
+    if second is None:
+        return first
+    return b(Neg(), second) if first is None else b(Sub(), first, second)
+
+
+def linear_solve_transpose(
+    b: RuleBuilder, prim: LinearSolve, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    """The solution of the transposed equation: x = A⁻¹·b, so ct b = A⁻ᵀ·ct x."""
+    n, k = prim.n_consts, len(prim.matvec.outs)
+    consts = [x for x in ins[:n] if not isinstance(x, Linear)]
+    if len(consts) < n:
+        raise NotApplicable("custom_linear_solve is linear in b alone")
+    made = prim.transposed
+    if made is None:
+        raise NotApplicable(
+            "custom_linear_solve has no reverse derivative without a solution of the transposed "
+            "equation",
+            remedy="pass `transpose_solve`, or `symmetric=True`",
+        )
+    given = [
+        zeros(b, tangent_type(x.type)) if ct is None else ct
+        for x, ct in zip(ins[n:], cts, strict=False)
+    ]
+    dense = [x for x in ins[n:] if not isinstance(x, Linear)]
+    if dense:
+        raise NotApplicable("custom_linear_solve is transposed in all of b together")
+    return [*[None] * n, *b.emit(made, [*consts, *given])[:k]]
+
+
+def linear_solve_batch(
+    b: BatchBuilder,
+    prim: LinearSolve,
+    ins: Sequence[Atom],
+    batched: Sequence[bool],
+    size: int,
+) -> BatchOut:
+    n, k = prim.n_consts, len(prim.matvec.outs)
+    flags = (*batched[:n], *[True] * k)
+    programs = [_batched(b, jaxpr, flags, size) for jaxpr in prim.subjaxprs()]
+    matvec, solve, *transposed = programs
+    vecmat, transpose_solve = transposed or (None, None)
+    made = LinearSolve(matvec, solve, vecmat, transpose_solve, n + len(b.mask()))
+    return _emit(b, made, n, ins, batched, size)
+
+
+def _batched(b: BatchBuilder, jaxpr: Jaxpr, flags: Sequence[bool], size: int) -> Jaxpr:
+    """The program over the batch, every result batched; it takes the mask of lanes first."""
+    every = (True,) * len(jaxpr.outs)
+    with at_arguments(range(len(flags))):
+        return vmap_jaxpr(
+            jaxpr, tuple(flags), size, b.book, b.shared, b.active is not None, every
+        ).jaxpr
+
+
+def _emit(
+    b: BatchBuilder,
+    made: LinearSolve | Root,
+    n_consts: int,
+    ins: Sequence[Atom],
+    batched: Sequence[bool],
+    size: int,
+) -> BatchOut:
+    args = [
+        x if i < n_consts else to_front(b, x, has, size)
+        for i, (x, has) in enumerate(zip(ins, batched, strict=True))
+    ]
+    outs = b.emit(made, [*b.mask(), *args])
+    return BatchOut(outs, [True] * len(outs))
+
+
+def solve_discharge(
+    b: RuleBuilder, prim: LinearSolve | Root, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    """Its programs use no references from outside; their own go."""
+    programs = [discharge_jaxpr(jaxpr, b.book).jaxpr for jaxpr in prim.subjaxprs()]
+    return DischargeOut(b.emit(prim.with_subjaxprs(programs), ins), [None] * len(ins))
+
+
+def root_jvp(
+    b: RuleBuilder, prim: Root, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """f(w, x(w)) = 0, so df/dx·dx = -df/dw·dw. The guess does not matter."""
+    n, k = prim.n_consts, len(prim.f.outs)
+    outs = b.emit(prim, primals)
+    moved = _moved(b, prim.f, primals[:n], outs[:k], tangents[:n])
+    if all(m is None for m in moved):
+        return JvpOut(outs, [None] * len(outs))
+    rhs = [
+        zeros(b, tangent_type(x.type)) if m is None else b(Neg(), m)
+        for m, x in zip(moved, outs, strict=False)
+    ]
+    args = [*primals[:n], *outs[:k], *rhs]
+    solved = b.emit(Jit(prim.tangent_solve, "tangent_solve"), args)
+    return JvpOut(outs, [*solved, *[None] * (len(outs) - k)])
+
+
+def root_batch(
+    b: BatchBuilder, prim: Root, ins: Sequence[Atom], batched: Sequence[bool], size: int
+) -> BatchOut:
+    n, k = prim.n_consts, len(prim.f.outs)
+    flags = (*batched[:n], *[True] * k)
+    made = Root(
+        _batched(b, prim.f, flags, size),
+        _batched(b, prim.solve, flags, size),
+        _batched(b, prim.tangent_solve, (*flags, *[True] * k), size),
+        n + len(b.mask()),
+    )
+    return _emit(b, made, n, ins, batched, size)
+
+
+SOLUTION: Final[RuleBook] = EMPTY_BOOK.extend(
+    LinearSolve,
+    Rules(
+        linear_solve_jvp, linear_solve_transpose, linear_solve_batch, WholeOnly(), solve_discharge
+    ),
+).extend(
+    Root,
+    Rules(root_jvp, Never("it is not linear"), root_batch, WholeOnly(), solve_discharge),
+)
