@@ -49,7 +49,7 @@ def while_loop(
     nothing        32 carries                             about ``2 + log2(n) / 2`` times
     ``"all"``      what each of ``N`` iterations computes  once
     ``"sqrt"``     what ``2·√N`` iterations compute       twice
-    ``"log"``      ``6·log4 N`` carries                   ``1 + log4 N`` times
+    ``"log"``      ``4·log4 N`` carries                   up to ``1 + log4 N`` times
     =============  =====================================  ==========================
 
     Args:
@@ -174,31 +174,53 @@ def fori_loop(
     Raises:
         IllTyped: a bound is no integer scalar, or the bounds have different dtypes; the body gives
             another type than it takes.
-        BadArgument: a bound does not fit in the dtype of the other.
+        BadArgument: a bound does not fit in the dtype of the other, or a loop with traced bounds
+            is to be unrolled.
     """
     check_callable(body_fun, "fori_loop: body_fun")
     start, end = _bounds(lower, upper)
     value = leaves_of(init_val, "init_val")
-    result: Carry
     if all(isinstance(x, int | np.integer | np.ndarray | DeviceArray) for x in (lower, upper)):
         steps = max(int(cast(int, upper)) - int(cast(int, lower)), 0)
+        return cast(Carry, _counting(steps, start, body_fun, value, unroll))
+    if unroll is True or (unroll and as_integer(unroll, "fori_loop: unroll") > 1):
+        raise BadArgument(
+            "fori_loop: only a loop with static bounds is unrolled",
+            expected="bounds that are known when the loop is traced",
+            found=f"unroll={unroll!r}, and a bound that is traced",
+            remedy="leave out `unroll`, or make the bounds static arguments",
+        )
+    return cast(Carry, _until(start, end, body_fun, value))
 
-        def step(state: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], None]:
-            i, v = state
-            return (ops.add(i, 1), _next_value(body_fun, i, v, value.treedef)), None
 
-        carry = _beside([start], ["the index"], value)
-        nothing = leaves_of(None, "xs")
-        (_, result), _ = scanned(step, carry, nothing, steps, False, unroll or 1, "fori_loop")
-        return result
+def _counting(
+    steps: int,
+    start: Array,
+    body_fun: Callable[[Any, Any], Any],
+    value: Leaves,
+    unroll: int | bool | None,
+) -> Any:
+    """A loop of so many steps."""
+
+    def step(state: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], None]:
+        i, v = state
+        return (ops.add(i, 1), _next_value(body_fun, i, v, value.treedef)), None
+
+    carry = _beside([start], ["the index"], value)
+    nothing = leaves_of(None, "xs")
+    (_, result), _ = scanned(step, carry, nothing, steps, False, unroll or 1, "fori_loop")
+    return result
+
+
+def _until(start: Array, end: Array, body_fun: Callable[[Any, Any], Any], value: Leaves) -> Any:
+    """A loop whose bounds are known when it runs."""
 
     def body(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         i, end, v = state
         return ops.add(i, 1), end, _next_value(body_fun, i, v, value.treedef)
 
     carry = _beside([start, end], ["the index", "upper"], value)
-    result = _looped(lambda state: ops.less(state[0], state[1]), body, carry, "fori_loop")[2]
-    return result
+    return _looped(lambda state: ops.less(state[0], state[1]), body, carry, "fori_loop")[2]
 
 
 def _beside(bounds: Sequence[Operand], names: Sequence[str], value: Leaves) -> Leaves:

@@ -37,8 +37,8 @@ class Checkpoints(Enum):
     """What a loop of at most ``n`` steps keeps for its backward pass.
 
     ``ALL``: what every step computes, so that no step runs twice. ``SQRT``: what ``2·√n`` steps
-    compute or begin with; each step runs twice. ``LOG``: what ``6·log4 n`` steps begin with; each
-    step runs ``1 + log4 n`` times.
+    compute or begin with; each step runs twice. ``LOG``: what ``4·log4 n`` steps begin with; each
+    step runs up to ``1 + log4 n`` times.
     """
 
     ALL = "all"
@@ -78,13 +78,12 @@ def _blocks(
         return [(steps, block)]
     base = 4 if checkpoints is Checkpoints.LOG else max(2, isqrt(max(steps - 1, 0)) + 1)
     found: list[tuple[int, Jaxpr]] = []
-    while True:
+    while steps > base:
         steps, rest = divmod(steps, base)
         if rest:
             found.append((rest, block))
-        if not steps:
-            return found[::-1]
         block = _while_running(inside, n, _remat(inside, n, base, block))
+    return [*([(steps, block)] if steps else []), *found[::-1]]
 
 
 def _step(loop: While, inside: Sequence[Type]) -> Jaxpr:

@@ -12,13 +12,35 @@ from tests.differential.cases import (
     programs,
     randomness,
     references,
+    solvers,
     values,
 )
 from tests.differential.side_by_side import Case, cases_of, check, skip_before
 
+MODULES = (
+    batching,
+    control,
+    custom,
+    nested,
+    programs,
+    randomness,
+    references,
+    solvers,
+    values,
+)
 CASES = [
     pytest.param(case, id=f"{module.__name__.rpartition('.')[2]}-{case.__name__}")
-    for module in (batching, control, custom, nested, programs, randomness, references, values)
+    for module in (
+        batching,
+        control,
+        custom,
+        nested,
+        programs,
+        randomness,
+        references,
+        solvers,
+        values,
+    )
     for case in cases_of(module)
 ]
 
