@@ -17,7 +17,7 @@ from effax.ir.primitive import Region
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.ir.types import RefType, Type
-from effax.show.model import Key, bound, box_text, captions, taps
+from effax.show.model import Key, bound, box_text, called, captions, taps
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +143,13 @@ class _Walk:
         """Walk the outermost program; gives the bytes of its arguments."""
         self.alive = {bound(v): bytes_of(v.type) for v in jaxpr.binders}
         arguments = sum(self.alive.values())
-        refs = [v for v in jaxpr.binders if isinstance(v.type, RefType)]
-        lanes: dict[Key, int] = {v.id: self.lane(bound(v), v, 0) for v in refs}
+        lanes: dict[Key, int] = {}
+        for i, v in enumerate(jaxpr.binders):
+            if isinstance(v.type, RefType):
+                lanes[v.id] = self.lane(called(jaxpr, i), v, 0)
+        given = list(lanes.values())
         self.walk(jaxpr, arguments, (), lanes, "", 0)
-        for lane in range(len(refs)):
+        for lane in given:
             self.last[lane] = max(len(self.steps) - 1, 0)
         return arguments
 

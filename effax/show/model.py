@@ -58,7 +58,9 @@ SIGNS: Final = {"read": "R", "write": "W", "accum": "+", "alloc": "new", "free":
 
 
 def sign_of(words: Sequence[str]) -> str:
-    """The words in the room of a badge: ``R``, ``RW``, ``+``, ``new``, ``Rend``."""
+    """The words in the room of a badge: ``R``, ``RW``, ``+``, ``new``, ``end``."""
+    if "free" in words:
+        return SIGNS["free"]
     return "".join([SIGNS[word] for word in words])
 
 
@@ -144,6 +146,18 @@ def bound(v: Var) -> str:
     return f"{VAR_NAMES[v.id]}:{v.type}"
 
 
+def called(jaxpr: Jaxpr, i: int) -> str:
+    """A binder as :func:`bound` shows it, after what the user calls it: ``w · a:f32[3]``."""
+    name, shown = _name(jaxpr, i), bound(jaxpr.binders[i])
+    return f"{name} · {shown}" if name else shown
+
+
+def _name(jaxpr: Jaxpr, i: int) -> str:
+    """What the user calls a binder, or nothing where it is described instead of called."""
+    name = jaxpr.names[i] if i < len(jaxpr.names) else ""
+    return "" if name.startswith("a ") else shortened(name, 24)
+
+
 def counted(n: int, what: str) -> str:
     """``1 equation``, ``2 equations``."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
@@ -210,7 +224,8 @@ class _Modeller:
             if isinstance(v.type, RefType):
                 hues[v.id] = given[i] if i in given else next(self.hues) % HUES
                 is_input = i < len(jaxpr.binders)
-                rails.append(Rail(v.id, bound(v), hues[v.id], is_input, v.id in ended))
+                shown = called(jaxpr, i) if is_input else bound(v)
+                rails.append(Rail(v.id, shown, hues[v.id], is_input, v.id in ended))
         for channel in channels:
             hues[channel] = HOST
             rails.append(Rail(channel, f"io {channel}", HOST, True, False))
@@ -278,8 +293,7 @@ def _ref(eqn: Eqn, index: int) -> Var:
 
 
 def _binder_text(jaxpr: Jaxpr, i: int) -> str:
-    name = jaxpr.names[i] if i < len(jaxpr.names) else ""
-    return shortened(name or VAR_NAMES[jaxpr.binders[i].id], 24)
+    return _name(jaxpr, i) or VAR_NAMES[jaxpr.binders[i].id]
 
 
 def _result(atom: Atom, i: int, n: int, feeds: bool) -> Box:

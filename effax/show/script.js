@@ -112,12 +112,13 @@
     }
   });
 
+  const fitting = () => Math.min(1, (svg.parentNode.clientWidth - 4) / size[0]);
   const tools = {
     fold: () => { for (const box of svg.querySelectorAll(".fx-frame")) shut(box, true); },
     open: () => { for (const box of svg.querySelectorAll(".fx-frame")) shut(box, false); },
     closer: () => { zoom *= 1.25; },
     farther: () => { zoom /= 1.25; },
-    fit: () => { zoom = Math.min(1, (svg.parentNode.clientWidth - 4) / size[0]); },
+    fit: () => { zoom = fitting(); },
   };
   for (const [name, act] of Object.entries(tools)) {
     document.getElementById(name).addEventListener("click", () => { act(); redraw(); });
@@ -151,4 +152,6 @@
     light(found[at]);
   });
   document.body.classList.add("alive");
+  zoom = Math.max(fitting(), 0.7);
+  redraw();
 })();

@@ -142,3 +142,13 @@ def test_intervals_are_exact_where_a_variable_occurs_once(intervals: Any) -> Non
 def test_intervals_name_what_they_have_no_rule_for(intervals: Any) -> None:
     with pytest.raises(NotApplicable, match="no rule for sort"):
         intervals.bounds(jnp.sort, (np.zeros(2, np.float32), np.ones(2, np.float32)))
+
+
+def test_the_pictures_of_the_documentation_are_those_of_the_example() -> None:
+    made = example("pictures").pictures()
+    folder = FOLDER.parent / "docs" / "pictures"
+    kept = {path.name: path.read_text("utf-8") for path in folder.iterdir()}
+    assert len(kept) == 3
+    for name, text in kept.items():
+        assert text == made[name], f"make it again: python examples/pictures.py --out {folder}"
+    assert "fx-e" in made["step.html"]

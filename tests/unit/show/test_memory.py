@@ -47,7 +47,7 @@ def test_programs_inside_add_to_what_is_live_and_touch_the_references_of_their_c
     (scan,) = [span for span in told.spans if span.label.startswith("scan")]
     inside = told.steps[scan.start : scan.stop]
     assert scan.start > 0 and told.steps[scan.start - 1].text == "scan"
-    assert [lane.label for lane in told.lanes] == ["a:Ref{f32[3]}", "e:Ref{f32[3]}"]
+    assert [lane.label for lane in told.lanes] == ["w_ref · a:Ref{f32[3]}", "e:Ref{f32[3]}"]
     lane = 1
     assert any(t.lane == lane and t.words == ("accum",) for step in inside for t in step.touches)
     # The element of the scanned input is a copy; the carry and the constant are not.

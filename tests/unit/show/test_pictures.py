@@ -45,7 +45,7 @@ def test_pictures_of_equal_programs_are_equal() -> None:
 def test_labels_tell_names_and_types_and_rails_tell_what_is_done() -> None:
     svg = show.svg(training_step())
     labels = [e.text for e in elements(svg, "fx-l")]
-    assert {"a:Ref{f32[3]}", "b:f32[4,3]", "c:f32[4]"} <= set(labels)
+    assert {"w_ref · a:Ref{f32[3]}", "a:Ref{f32[3]}", "b:f32[4,3]", "c:f32[4]"} <= set(labels)
     badges = [e[0].text for e in elements(svg, "fx-b")]
     for words in ("alloc", "accum", "read", "read and write", "read and free"):
         assert words in badges
