@@ -1,8 +1,8 @@
 """Draw a training step: what it computes, what it does to its references, and when.
 
 The step goes over microbatches; each adds its gradient into one reference. Parameters and velocity
-are references of the caller, which the step updates in place. Four files are written: the program as
-a picture and as a page to explore, its references and memory in time, and what the forward
+are references of the caller, which the step updates in place. Four files are written: the program
+as a picture and as a page to explore, its references and memory in time, and what the forward
 derivative adds to the loss. The pictures in ``docs/pictures.md`` are made here.
 
 Run it with ``python examples/pictures.py --out pictures``.

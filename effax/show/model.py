@@ -155,7 +155,7 @@ def called(jaxpr: Jaxpr, i: int) -> str:
 def _name(jaxpr: Jaxpr, i: int) -> str:
     """What the user calls a binder, or nothing where it is described instead of called."""
     name = jaxpr.names[i] if i < len(jaxpr.names) else ""
-    return "" if name.startswith("a ") else shortened(name, 24)
+    return "" if name.startswith("a ") else shortened(name, 30)
 
 
 def counted(n: int, what: str) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 from effax.show.drawing import badge, place_of
 from effax.show.marks import SMALL, element, group, label, line, number, path, shortened, text
 from effax.show.memory import Profile, Step, shown_bytes
-from effax.show.model import HUES, SIGNS
+from effax.show.model import HUES
 
 PLOT: Final = 900.0
 """The width of the time axis, where the program is not longer than that allows."""
@@ -56,7 +56,7 @@ class Timeline:
 
     def spans(self) -> Iterator[str]:
         bottom = self.chart_top + CHART
-        for span in self.profile.spans:
+        for span in sorted(self.profile.spans, key=lambda span: span.depth):
             x, y = self.x(span.start), span.depth * SPAN
             width = (span.stop - span.start) * self.step
             yield element("rect", class_="fx-span", x=x, y=y, width=width, height=bottom - y, rx=3)
@@ -140,10 +140,14 @@ class Timeline:
 
 
 def tick(x: float, y: float, words: tuple[str, ...], hue: int) -> str:
-    """What an equation does to a reference, in little room: a ring reads, a bar changes."""
+    """What an equation does to a reference, in little room: a ring, a plus, or a bar."""
     title = element("title", text(" and ".join(words)))
     if words == ("read",):
         return element("circle", title, class_=f"fx-ring fx-k{hue}", cx=x, cy=y, r=3)
+    if words == ("accum",):
+        plus = line((x - 2.5, y), (x + 2.5, y)), line((x, y - 2.5), (x, y + 2.5))
+        disc = element("circle", class_=f"fx-bar fx-k{hue}", cx=x, cy=y, r=4.5)
+        return group([title, disc, path(plus, class_="fx-plus")])
     return element(
         "rect", title, class_=f"fx-bar fx-k{hue}", x=x - 1.5, y=y - 7, width=3, height=14
     )
@@ -162,8 +166,3 @@ def _area(t: Timeline, heights: list[int]) -> str:
 def _told(i: int, step: Step) -> str:
     where = "" if step.source is None else f"\n{place_of(step.source)}"
     return f"{i}: {step.full}\n{shown_bytes(step.live)} live{where}"
-
-
-def signs_told() -> dict[str, str]:
-    """What each badge means, for legends."""
-    return {sign: word for word, sign in SIGNS.items()}

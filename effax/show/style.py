@@ -49,7 +49,7 @@ def _theme(
         f".fx-in>rect,.fx-out>rect{{fill:{back};stroke:{ink}}}",
         f".fx-gone>rect{{stroke:{gone}}}.fx .fx-gone>.fx-sign{{fill:{gone}}}",
         f".fx-new>rect{{stroke:{new}}}.fx .fx-new>.fx-sign{{fill:{new}}}",
-        f".fx .fx-b>text{{fill:{back}}}",
+        f".fx .fx-b>text{{fill:{back}}}.fx-plus{{stroke:{back}}}",
         f".fx-tap{{stroke:{ink}}}",
         f".fx-base{{fill:{shape};stroke:none}}.fx-live{{fill:{product};stroke:{soft}}}",
         f".fx-span{{fill:{call};stroke:{wire}}}.fx-grid{{stroke:{wire}}}",
@@ -75,6 +75,7 @@ _SHAPE: Final = (
     ".fx-rail{stroke-width:3px;stroke-linecap:round}"
     ".fx-span{fill-opacity:.55;stroke-opacity:.5}.fx-live{fill-opacity:.85;stroke-width:1px}"
     ".fx-grid{stroke-dasharray:2 3;stroke-width:1px}.fx-ring{stroke-width:1.5px}"
+    ".fx-plus{stroke-width:1.4px}"
     ".fx-step{fill-opacity:0}.fx-step:hover{fill-opacity:.08}"
     ".fx-e>rect{stroke-width:1px}"
     ".fx-gone>rect{stroke-dasharray:4 3;stroke-width:2px!important}"
