@@ -13,6 +13,7 @@ from itertools import count
 from typing import Final
 
 from effax.effects import Alloc, ArgIndex, Free, Host, Row
+from effax.effects.row import effect_text
 from effax.ir.notation import (
     LABEL,
     VAR_NAMES,
@@ -53,15 +54,15 @@ class Tap:
     words: tuple[str, ...]
 
 
-SIGNS: Final = {"read": "R", "write": "W", "accum": "+", "alloc": "new", "free": "end", "io": "io"}
-"""How a kind of effect is written on a rail."""
+SIGNS: Final = {"read": "R", "write": "W", "accum": "+", "alloc": "new", "free": "end"}
+"""How a kind of effect on a reference is written on a rail; others by their word."""
 
 
 def sign_of(words: Sequence[str]) -> str:
     """The words in the room of a badge: ``R``, ``RW``, ``+``, ``new``, ``end``."""
     if "free" in words:
         return SIGNS["free"]
-    return "".join([SIGNS[word] for word in words])
+    return "".join([SIGNS.get(word, shortened(word, 6)) for word in words])
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,7 @@ class _Modeller:
                 if isinstance(effect, Free):
                     ended.add(_ref(eqn, effect.ref).id)
                 elif isinstance(effect, Host):
-                    channels[effect.detail or effect.word] = None
+                    channels[effect_text(effect, None)] = None
         hues: dict[Key, int] = {}
         rails: list[Rail] = []
         inside = [v for e in jaxpr.eqns for v in e.outs]
@@ -228,7 +229,7 @@ class _Modeller:
                 rails.append(Rail(v.id, shown, hues[v.id], is_input, v.id in ended))
         for channel in channels:
             hues[channel] = HOST
-            rails.append(Rail(channel, f"io {channel}", HOST, True, False))
+            rails.append(Rail(channel, channel, HOST, True, False))
         return tuple(rails), hues
 
     def equation(
@@ -314,7 +315,7 @@ def taps(eqn: Eqn) -> tuple[Tap, ...]:
     row: Row[ArgIndex] = eqn.effects
     for effect in row:
         if isinstance(effect, Host):
-            key: Key = effect.detail or effect.word
+            key: Key = effect_text(effect, None)
         elif isinstance(effect, Alloc):
             key = eqn.outs[effect.ref].id
         else:

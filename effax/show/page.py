@@ -75,7 +75,8 @@ def section(title: str, body: str) -> str:
 def legend() -> str:
     """What is seen beside the picture before anything is pointed at."""
     signs = "".join(
-        f"<dt>{SIGNS[word]}</dt><dd>{text(meaning)}</dd>" for word, meaning in MEANINGS.items()
+        f"<dt>{SIGNS.get(word, word)}</dt><dd>{text(meaning)}</dd>"
+        for word, meaning in MEANINGS.items()
     )
     return (
         "<h2>Reading the picture</h2>\n<p>Values flow down along the lines; each is labelled with "
@@ -99,17 +100,17 @@ def attributes_of(read: ReadLine = getline) -> Callable[[PlacedBox], dict[str, s
             made["data-c"] = read(box.source.file, box.source.line).strip()
         if box.taps:
             made["data-e"] = ", ".join(
-                [f"{w} {_rail_name(t.rail)}" for t in box.taps for w in t.words]
+                [
+                    t.rail if isinstance(t.rail, str) else f"{word} {VAR_NAMES[t.rail]}"
+                    for t in box.taps
+                    for word in t.words
+                ]
             )
         if box.outs:
             made["data-b"] = shown_bytes(sum([bytes_of(v.type) for v in box.outs]))
         return {name: value for name, value in made.items() if value}
 
     return attributes
-
-
-def _rail_name(key: int | str) -> str:
-    return VAR_NAMES[key] if isinstance(key, int) else key
 
 
 def summary(jaxpr: Jaxpr) -> str:

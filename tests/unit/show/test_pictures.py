@@ -6,6 +6,7 @@ import re
 import time
 from dataclasses import replace
 from html.parser import HTMLParser
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given
 
 import effax
 from effax import show
+from effax.experimental import io_callback
 from effax.ir.errors import BadArgument
 from effax.ir.pretty import eqn_str
 from effax.ir.prims.control import Jit
@@ -59,6 +61,20 @@ def test_a_reference_has_one_colour_in_all_programs() -> None:
     assert len(hue) == 2
     inner = [e for e in elements(svg, "fx-frame")[0].iter() if "fx-rail" in e.get("class", "")]
     assert [e.get("class") for e in inner] == ["fx-rail fx-k1"]
+
+
+def test_what_is_done_to_the_world_has_a_rail_too() -> None:
+    def f(x: Any, r: Any) -> Any:
+        io_callback(print, None, x, ordered=True)
+        r[...] = x
+        io_callback(print, None, x, ordered=True)
+        return x
+
+    program = jax.make_jaxpr(f)(1.0, jax.new_ref(0.0)).jaxpr
+    svg = show.svg(program)
+    assert len(elements(svg, "fx-k-1")) == 2 + 2
+    assert [e[2].text for e in elements(svg, "fx-b")] == ["io", "RW", "io"]
+    assert show.timeline(program) and "data-e=" in show.html(program)
 
 
 NASTY = "<script>alert('x')</script>&\"\x00\x1b]]>\ud800"
