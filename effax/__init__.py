@@ -10,6 +10,8 @@ from effax import (
     ad,
     ad_checkpoint,
     checkpoint_policies,
+    custom_batching,
+    custom_derivatives,
     debug,
     experimental,
     lax,
@@ -25,8 +27,7 @@ from effax import config as _config_module
 from effax.api.autodiff import grad, jvp, linearize, value_and_grad
 from effax.api.batching import vmap
 from effax.api.callbacks import pure_callback
-from effax.api.custom_jvp import custom_jvp
-from effax.api.custom_vjp import custom_vjp
+from effax.api.custom.decorators import custom_jvp, custom_rules, custom_vjp
 from effax.api.jacobian import hessian, jacfwd, jacrev
 from effax.api.jit import jit
 from effax.api.remat import checkpoint, remat
@@ -64,7 +65,10 @@ __all__ = [
     "checkpoint",
     "checkpoint_policies",
     "config",
+    "custom_batching",
+    "custom_derivatives",
     "custom_jvp",
+    "custom_rules",
     "custom_vjp",
     "debug",
     "devices",

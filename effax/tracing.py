@@ -189,6 +189,7 @@ def trace_flat(
     result_names: str = "the result",
     fixed: Mapping[int, object] | None = None,
     binds: Axes = (),
+    captured: Sequence[Operand] = (),
 ) -> FlatFunction:
     """Trace ``fun``, called with a tree of inputs of these types.
 
@@ -204,6 +205,8 @@ def trace_flat(
         result_names: what the result is called in messages.
         fixed: leaves of the structure that are no inputs, by position.
         binds: the named axes that collectives in the function can use.
+        captured: values that are constants of the program, the first ones, even if their trace
+            has ended or nothing uses them.
 
     Raises:
         RefError: a reference is passed twice, passed and closed over, or returned.
@@ -212,6 +215,8 @@ def trace_flat(
     known = [on_values] * len(types) if isinstance(on_values, bool) else on_values
     trace = Trace(handle, label, current_trace(), on_values is not False, binds)
     with tracing(trace):
+        for x in captured:
+            trace.capture(x, x.type, _value_getter(x))
         inputs = []
         for i, type_ in enumerate(types):
             outer = None if outers is None else outers[i]

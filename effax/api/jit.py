@@ -11,7 +11,7 @@ from returns.io import IOFailure
 from returns.unsafe import unsafe_perform_io
 
 from effax import tree
-from effax.api.custom_call import knots
+from effax.api.custom.frames import knots
 from effax.api.dispatch import Runner, ready, run, runner
 from effax.api.staging import ShapeDtypeStruct, shapes_of, trace_abstractly
 from effax.api.static import StaticArgs, is_stale, watched

@@ -103,6 +103,10 @@ class Divergence(EffaxError, RuntimeError):
     """Devices that must act together part: a collective under a condition on which they differ."""
 
 
+class BadRule(TransformError, IllTyped):
+    """A rule of the user's, asked for by a transformation, does not fit its function."""
+
+
 class ConcretizationError(EffaxError, TypeError):
     """Python wants the value of something that is only a symbol here."""
 

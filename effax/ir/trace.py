@@ -189,15 +189,22 @@ class Trace:
         home = tracer.trace
         if home is self and home.alive:
             return tracer.atom
-        trace: Trace | None = self
-        while trace is not None and trace is not home:
-            trace = trace.parent
-        if trace is None or not home.alive:
+        if not self._reaches(tracer):
             raise leak_error(tracer)
         atom = tracer.atom
         if isinstance(atom, Lit):
             return atom
         return self.capture(tracer, atom.type, lambda: home.value_of(atom))
+
+    def _reaches(self, tracer: Tracer) -> bool:
+        """Whether this trace, or one around it, is the tracer's, or has captured it already."""
+        home, key = tracer.trace, identity(tracer)
+        trace: Trace | None = self
+        while trace is not None and not (trace is home and home.alive):
+            if key in trace._captures:
+                return True
+            trace = trace.parent
+        return trace is not None
 
     def emit(self, prim: Primitive, ins: tuple[Atom, ...]) -> tuple[Var, ...]:
         """Append an equation, with the user's line as its source."""

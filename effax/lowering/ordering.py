@@ -31,7 +31,7 @@ from effax.ir.build import Builder
 from effax.ir.dtypes import BOOL, INT32, as_dtype, family, is_complex
 from effax.ir.primitive import Typing, Value
 from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.custom import CustomJvp, CustomVjp
+from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap
 from effax.ir.prims.elementwise import And, Nullary, arrays
 from effax.ir.prims.index import Gather, Scatter, ScatterAdd
 from effax.ir.prims.remat import Remat
@@ -53,7 +53,7 @@ READS: Final = frozenset({Gather, DynamicSlice, Slice})
 LOOPS: Final = frozenset({Cond, Scan, While})
 """Primitives that may read or update a part of an operand, and that XLA does once."""
 
-HELD: Final = LOOPS | {Jit, Remat, CustomJvp, CustomVjp}
+HELD: Final = LOOPS | {Jit, Remat, CustomJvp, CustomVjp, CustomVmap}
 """Primitives that may read or update a part of an operand."""
 
 PREDICATE: Final = array_type((), BOOL)
@@ -208,7 +208,7 @@ def _updated(eqn: Eqn) -> list[Var]:
             found = ins[n:]
         case Cond():
             found = ins[1:]
-        case Jit() | Remat() | CustomJvp() | CustomVjp():
+        case Jit() | Remat() | CustomJvp() | CustomVjp() | CustomVmap():
             found = ins
         case _:
             found = ins[:1]

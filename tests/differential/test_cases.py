@@ -8,6 +8,7 @@ from tests.differential.cases import (
     batching,
     control,
     custom,
+    lanes,
     nested,
     programs,
     randomness,
@@ -21,6 +22,7 @@ MODULES = (
     batching,
     control,
     custom,
+    lanes,
     nested,
     programs,
     randomness,
@@ -28,19 +30,10 @@ MODULES = (
     solvers,
     values,
 )
+
 CASES = [
     pytest.param(case, id=f"{module.__name__.rpartition('.')[2]}-{case.__name__}")
-    for module in (
-        batching,
-        control,
-        custom,
-        nested,
-        programs,
-        randomness,
-        references,
-        solvers,
-        values,
-    )
+    for module in MODULES
     for case in cases_of(module)
 ]
 

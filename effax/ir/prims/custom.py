@@ -1,22 +1,92 @@
-"""Calls that bring derivatives of their own: custom_jvp, custom_vjp, and its linear part."""
+"""Calls that bring rules of their own: derivatives, batching, and a derivative's linear part.
+
+A rule is a program where it is known when the function is called. What it depends on may be known
+when a transformation meets the call only: how many lanes there are, which tangents are zero. Such
+a rule is a value that is asked for a program, a pure function of plain data.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
-from effax.ir.errors import TransformError
+from effax.ir.errors import EffaxError, TransformError
 from effax.ir.lockstep import Devices, Each, evaluate_together
-from effax.ir.primitive import Primitive, Region, Typing, Value
+from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.control import check_call, check_no_ref_results
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 
+E = TypeVar("E", bound=EffaxError)
 
-def _call_region(jaxpr: Jaxpr) -> Region:
-    outs = range(len(jaxpr.outs))
-    return Region(jaxpr, tuple(range(len(jaxpr.binders))), tuple(outs), (None,) * len(outs))
+
+class Lanes(NamedTuple):
+    """A function over lanes: its program, and which of the results have the axis, in front."""
+
+    jaxpr: Jaxpr
+    batched: tuple[bool, ...]
+
+
+class LaneRule(Protocol):
+    """How a call runs over lanes; equal rules give equal programs.
+
+    Takes the number of lanes, and which arguments of the call have an axis for them, in front.
+    """
+
+    def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes: ...
+
+
+class SparseJvp(NamedTuple):
+    """A forward derivative for tangents of which some are zero.
+
+    ``jaxpr`` maps the arguments and the tangents that are not zero to the results and those of
+    their tangents that ``nonzero`` marks, one entry a result.
+    """
+
+    jaxpr: Jaxpr
+    nonzero: tuple[bool, ...]
+
+
+class ZerosJvp(Protocol):
+    """A forward derivative that looks at which tangents, one entry an argument, are not zero."""
+
+    def __call__(self, given: tuple[bool, ...], /) -> SparseJvp: ...
+
+
+class SparseBackward(NamedTuple):
+    """A backward rule for cotangents of which some are zero.
+
+    ``jaxpr`` maps what is fixed and the cotangents that are not zero to those of the linear
+    arguments that ``nonzero`` marks.
+    """
+
+    jaxpr: Jaxpr
+    nonzero: tuple[bool, ...]
+
+
+class ZerosBackward(Protocol):
+    """A backward rule that looks at which results have a cotangent that is not zero."""
+
+    def __call__(self, given: tuple[bool, ...], /) -> SparseBackward: ...
+
+
+class SparseVjp(NamedTuple):
+    """The rules of a reverse derivative for arguments of which some are differentiated.
+
+    ``fwd`` and ``refs`` are those of ``CustomVjp``; the linear arguments of ``bwd`` are the
+    differentiated ones.
+    """
+
+    fwd: Jaxpr
+    refs: tuple[int, ...]
+    bwd: ZerosBackward
+
+
+class ZerosVjp(Protocol):
+    """A reverse derivative that looks at which arguments are differentiated."""
+
+    def __call__(self, given: tuple[bool, ...], /) -> SparseVjp: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +96,15 @@ class CustomJvp(Primitive):
     ``call`` maps the arguments to the results. ``rule`` maps constants, the other arguments, and
     the tangents of those, to results and their tangents; the first ``n_consts`` arguments have
     no tangents. A call inside of its own rule has no rule but a depth: how many rules out the one
-    is that it belongs to (0: the innermost).
+    is that it belongs to (0: the innermost). A rule that looks at zeros is asked for its program.
+    So is ``lanes``, where there is one, when the call is batched.
     """
 
     call: Jaxpr
-    rule: Jaxpr | int
+    rule: Jaxpr | ZerosJvp | int
     n_consts: int
     label: str
+    lanes: LaneRule | None = None
     name: ClassVar[str] = "custom_jvp_call"
 
     def typing(self, *ins: Type) -> Typing:
@@ -49,7 +121,7 @@ class CustomJvp(Primitive):
         return evaluate_together(self.call, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
-        return (self.call,) if isinstance(self.rule, int) else (self.call, self.rule)
+        return (self.call, self.rule) if isinstance(self.rule, Jaxpr) else (self.call,)
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomJvp:
         call, *rules = jaxprs
@@ -64,9 +136,6 @@ class CustomJvp(Primitive):
         """The same call inside of its own rule, with that depth."""
         return replace(self, rule=depth)
 
-    def regions(self) -> tuple[Region, ...]:
-        return (_call_region(self.call),)
-
 
 @dataclass(frozen=True, slots=True)
 class CustomVjp(Primitive):
@@ -75,22 +144,28 @@ class CustomVjp(Primitive):
     ``call`` maps the arguments to the results; ``fwd`` to the results and residuals; ``bwd`` maps
     the ``n_consts`` constants, the residuals, the references at ``refs`` among the arguments, and
     cotangents of the results, to the cotangents of the arguments that ``wanted`` marks. A call
-    inside of its own rules has a depth in the place of both, as for ``CustomJvp``.
+    inside of its own rules has a depth in the place of both, as for ``CustomJvp``. Rules that look
+    at zeros are one value in the place of ``fwd``, and are asked for their programs.
+
+    ``forward`` is a forward derivative too, as the rule of ``CustomJvp``, where there is one;
+    ``lanes`` is asked for a program when the call is batched.
     """
 
     call: Jaxpr
-    fwd: Jaxpr | int
-    bwd: Jaxpr | int
+    fwd: Jaxpr | ZerosVjp | int
+    bwd: Jaxpr | int | None
     n_consts: int
     refs: tuple[int, ...]
     wanted: tuple[bool, ...]
     label: str
+    forward: Jaxpr | None = None
+    lanes: LaneRule | None = None
     name: ClassVar[str] = "custom_vjp_call"
 
     def typing(self, *ins: Type) -> Typing:
         check_call(self, "the function", self.call, ins)
         check_no_ref_results(self, "the function", self.call)
-        if not isinstance(self.fwd, int):
+        if isinstance(self.fwd, Jaxpr):
             check_call(self, "the forward rule", self.fwd, ins)
             check_no_ref_results(self, "the forward rule", self.fwd)
         return Typing(self.call.out_types, self.call.effects)
@@ -104,14 +179,17 @@ class CustomVjp(Primitive):
         return evaluate_together(self.call, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
-        if isinstance(self.fwd, int) or isinstance(self.bwd, int):
+        if not isinstance(self.fwd, Jaxpr) or not isinstance(self.bwd, Jaxpr):
             return (self.call,)
-        return (self.call, self.fwd, self.bwd)
+        pushed = () if self.forward is None else (self.forward,)
+        return (self.call, self.fwd, self.bwd, *pushed)
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomVjp:
         call, *rules = jaxprs
-        fwd, bwd = rules or (self.fwd, self.bwd)
-        return replace(self, call=call, fwd=fwd, bwd=bwd)
+        if not rules:
+            return replace(self, call=call)
+        fwd, bwd, *pushed = rules
+        return replace(self, call=call, fwd=fwd, bwd=bwd, forward=pushed[0] if pushed else None)
 
     @property
     def depth(self) -> int | None:
@@ -120,43 +198,96 @@ class CustomVjp(Primitive):
 
     def at(self, depth: int) -> CustomVjp:
         """The same call inside of its own rules, with that depth."""
-        return replace(self, fwd=depth, bwd=depth)
-
-    def regions(self) -> tuple[Region, ...]:
-        return (_call_region(self.call),)
+        return replace(self, fwd=depth, bwd=depth, forward=None)
 
 
 Custom = CustomJvp | CustomVjp
 
 
 @dataclass(frozen=True, slots=True)
-class CustomLinear(Primitive):
-    """The derivative of a ``custom_vjp`` call, known by its transpose alone.
+class CustomVmap(Primitive):
+    """A call that says how it runs over lanes; the first ``n_consts`` arguments have none."""
 
-    Arguments: ``n_fixed`` constants, residuals and references, then tangents. ``bwd`` maps the
-    fixed ones and cotangents of the results to cotangents of the tangents. Effects of ``bwd``
+    call: Jaxpr
+    lanes: LaneRule
+    n_consts: int
+    label: str
+    name: ClassVar[str] = "custom_vmap_call"
+
+    def typing(self, *ins: Type) -> Typing:
+        check_call(self, "the function", self.call, ins)
+        check_no_ref_results(self, "the function", self.call)
+        return Typing(self.call.out_types, self.call.effects)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        from effax.ir.evaluate import evaluate
+
+        return evaluate(self.call, ins)
+
+    def together(self, devices: Devices, ins: Each) -> Each:
+        return evaluate_together(self.call, devices, ins)
+
+    def subjaxprs(self) -> tuple[Jaxpr, ...]:
+        return (self.call,)
+
+    def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomVmap:
+        return replace(self, call=jaxprs[0])
+
+
+@dataclass(frozen=True, slots=True)
+class CustomLinear(Primitive):
+    """A call of a linear function that brings its own transpose.
+
+    Arguments: ``n_fixed`` constants, residuals and references, then linear ones. ``bwd`` maps the
+    fixed ones and cotangents of the results to cotangents of the linear ones. Effects of ``bwd``
     happen when it runs, that is after transposition; this equation itself has none.
+
+    ``forward`` maps the arguments to the results: what the function is. The derivative of a
+    ``custom_vjp`` call has none, and is known by its transpose alone. Where ``paired`` the
+    transpose is such a call again, with both programs exchanged; else it is ``bwd``.
     """
 
-    bwd: Jaxpr
+    bwd: Jaxpr | ZerosBackward
     n_fixed: int
     out_types: tuple[Type, ...]
     label: str
+    forward: Jaxpr | None = None
+    paired: bool = False
     name: ClassVar[str] = "custom_lin"
 
     def typing(self, *ins: Type) -> Typing:
+        if self.forward is not None:
+            check_call(self, "the function", self.forward, ins)
         return Typing(self.out_types)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        raise TransformError(
-            f"{self.label} has a custom reverse derivative and no forward one",
-            expected="grad or vjp",
-            found="a forward-mode derivative (jvp, linearize, jacfwd)",
-            remedy="use custom_jvp for functions that are differentiated forward",
-        )
+        from effax.ir.evaluate import evaluate
+
+        if self.forward is None:
+            raise no_forward(TransformError, self.label)
+        return evaluate(self.forward, ins)
+
+    def together(self, devices: Devices, ins: Each) -> Each:
+        if self.forward is None:
+            raise no_forward(TransformError, self.label)
+        return evaluate_together(self.forward, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
-        return (self.bwd,)
+        held = (self.bwd,) if isinstance(self.bwd, Jaxpr) else ()
+        return held if self.forward is None else (*held, self.forward)
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomLinear:
-        return replace(self, bwd=jaxprs[0])
+        rest = list(jaxprs)
+        bwd = rest.pop(0) if isinstance(self.bwd, Jaxpr) else self.bwd
+        return replace(self, bwd=bwd, forward=rest[0] if rest else None)
+
+
+def no_forward(kind: type[E], label: str) -> E:
+    """The error for a forward derivative of a call that has a reverse one only."""
+    return kind(
+        f"{label} has a custom reverse derivative and no forward one",
+        expected="grad or vjp",
+        found="a forward-mode derivative (jvp, linearize, jacfwd)",
+        remedy="use custom_jvp for functions that are differentiated forward, or custom_rules to "
+        "give both derivatives",
+    )

@@ -1,4 +1,4 @@
-"""Lowering of calls with derivatives of their own: what is left of them is the call."""
+"""Lowering of calls with rules of their own: what is left of them is the call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from effax.ir.prims.solve import LinearSolve, Root
 from effax.lowering.writer import EMPTY_BOOK, Val, Writer
 
 
-def call(w: Writer, prim: c.CustomJvp | c.CustomVjp, ins: Sequence[Val]) -> Sequence[Val]:
+def call(
+    w: Writer, prim: c.CustomJvp | c.CustomVjp | c.CustomVmap, ins: Sequence[Val]
+) -> Sequence[Val]:
     return w.call(prim.call, ins, prim.label)
 
 
@@ -20,12 +22,9 @@ def solution(w: Writer, prim: LinearSolve | Root, ins: Sequence[Val]) -> Sequenc
 
 
 def linear(w: Writer, prim: c.CustomLinear, ins: Sequence[Val]) -> Sequence[Val]:
-    raise LoweringError(
-        f"{prim.label} has a custom reverse derivative and no forward one",
-        expected="grad or vjp",
-        found="a forward-mode derivative (jvp, linearize, jacfwd)",
-        remedy="use custom_jvp for functions that are differentiated forward",
-    )
+    if prim.forward is None:
+        raise c.no_forward(LoweringError, prim.label)
+    return w.call(prim.forward, ins, prim.label)
 
 
 CUSTOM: Final = (
@@ -34,4 +33,5 @@ CUSTOM: Final = (
     .extend(c.CustomLinear, linear)
     .extend(LinearSolve, solution)
     .extend(Root, solution)
+    .extend(c.CustomVmap, call)
 )

@@ -11,7 +11,7 @@ from effax.transforms.rules.collective import COLLECTIVES
 from effax.transforms.rules.compare import COMPARISON
 from effax.transforms.rules.contract import CONTRACTION
 from effax.transforms.rules.control import CONTROL
-from effax.transforms.rules.custom import CUSTOM
+from effax.transforms.rules.custom.book import CUSTOM
 from effax.transforms.rules.host import HOST
 from effax.transforms.rules.index import INDEX
 from effax.transforms.rules.math import MATH

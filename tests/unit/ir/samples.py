@@ -24,6 +24,8 @@ from effax.ir.prims.solve import LinearSolve, Root
 from effax.ir.registry import own_primitives
 from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
+from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.transforms.vmap import vmap_jaxpr
 from tests.unit.ir.building import chain, nested, program
 
 INT32 = as_dtype("int32")
@@ -173,6 +175,7 @@ def control() -> list[Sample]:
     loop = nested()
     rule = program([arr("3")] * 4, lambda b, x, y, dx, dy: [x, dy])
     fwd = program([arr("3")] * 2, lambda b, x, y: [x, y])
+    sums = program([arr("3")] * 2, lambda b, x, y: [b(e.Mul(), x, y)])
     scans, whiles, conds = (
         [eqn for eqn in loop.eqns if isinstance(eqn.prim, prim)] for prim in (Scan, While, Cond)
     )
@@ -196,6 +199,7 @@ def control() -> list[Sample]:
         Sample(LinearSolve(alone, fwd, None, None, 1), call),
         Sample(LinearSolve(alone, alone, alone, fwd, 1), call),
         Sample(Root(alone, fwd, tangent, 1), call),
+        Sample(custom.CustomLinear(sums, 1, (arr("3"),), "f", sums, True), call),
     ]
 
 
@@ -242,6 +246,24 @@ CALLBACKS = [
     Sample(host.PureCallback(Doubled(), (arr("3"),), "expand_dims"), (arr("3"),)),
     Sample(host.IoCallback(Doubled("two words"), (arr(""),)), (arr(""),)),
 ]
+
+
+@dataclass(frozen=True)
+class InLanes:
+    """A batching rule that is asked for a program: everything is batched."""
+
+    of: Jaxpr
+
+    def __call__(self, size: int, batched: tuple[bool, ...], /) -> custom.Lanes:
+        inner = vmap_jaxpr(self.of, batched, size, DEFAULT_BOOK)
+        return custom.Lanes(inner.jaxpr, inner.out_batched)
+
+
+ASKED: list[Sample] = [
+    Sample(custom.CustomVmap(chain(2), InLanes(chain(2)), 0, "f"), (arr("3"), arr("3"))),
+]
+"""Those that hold something else than programs and plain data, which cannot be read back."""
+
 
 SAMPLES: list[Sample] = [
     *elementwise(),

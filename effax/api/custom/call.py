@@ -1,0 +1,259 @@
+"""Calls of functions that bring rules of their own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
+
+from effax import tree
+from effax.api.custom.frames import is_fixed, knot, with_rules
+from effax.api.custom.jvp_rule import JvpOfZeros, JvpRule
+from effax.api.custom.site import Site
+from effax.api.custom.vjp_rule import TracedVjp, VjpOfZeros, VjpRule, traced_vjp
+from effax.api.custom.vmap_rule import LanesOf
+from effax.array import Array, TracedArray
+from effax.bind import Operand, bind
+from effax.checks import check_callable, integers, strings
+from effax.ir.errors import BadArgument
+from effax.ir.primitive import Primitive
+from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap, LaneRule
+from effax.ir.trace import current_trace
+from effax.lax.elementwise import stop_gradient
+from effax.ref import Ref
+from effax.tracing import FlatFunction, flat_args, trace_flat
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_RULES: Final = frozenset({"defjvp", "defjvps", "defvjp", "def_vmap"})
+
+
+class Custom(Generic[P, R]):
+    """A function and its rules; the classes that users see say how these are given."""
+
+    _jvp: JvpRule | None = None
+    _vjp: VjpRule | None = None
+    _vmap: Callable[..., Any] | None = None
+
+    def __init__(
+        self,
+        fun: Callable[P, R],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        """A function without rules yet.
+
+        Args:
+            fun: the function.
+            nondiff_argnums: positions of arguments that rules get first, as they are: these need
+                not be arrays, and have no derivatives.
+            nondiff_argnames: names of such arguments.
+
+        Raises:
+            BadArgument: ``fun`` is not callable, or has no argument of such a name.
+        """
+        check_callable(fun, type(self).__name__)
+        self.fun = fun
+        self.label = getattr(fun, "__name__", type(fun).__name__)
+        self._signature = _signature_of(fun)
+        named = self._positions_of(strings(nondiff_argnames, "nondiff_argnames"))
+        nums = {*integers(nondiff_argnums, "nondiff_argnums"), *named}
+        self.nondiff: tuple[int, ...] = tuple(sorted(nums))
+        update_wrapper(cast(Any, self), fun, updated=())
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """Bind as a method: the instance becomes the first argument."""
+        if instance is None:
+            return self
+
+        def bound(*args: Any, **kwargs: Any) -> Any:
+            return cast(Any, self)(instance, *args, **kwargs)
+
+        return bound
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # Of a stack of decorators, the one that knows how gives the rule.
+            if name in _RULES and isinstance(self.__dict__.get("fun"), Custom):
+                return getattr(self.fun, name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _missing(self) -> str | None:
+        """What has to be given before the function can be called."""
+        if self._jvp is None and self._vjp is None and self._vmap is None:
+            return "a rule"
+        return None
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        missing = self._missing()
+        if missing is not None:
+            raise BadArgument(
+                f"{self.label} is a {type(self).__name__} without {missing}",
+                expected=missing,
+                found="none",
+                remedy=f"use `{' or '.join(self._setters())}` first",
+            )
+        if current_trace() is None:
+            return self.fun(*args, **kwargs)
+        site, leaves = self._taken_apart(args, cast("dict[str, object]", kwargs))
+        filled = site.filled(self.fun)
+        in_tree = tree.structure((tree.unflatten(site.args_tree, [0] * len(site.types)), {}))
+        label = f"{type(self).__name__}({self.label})"
+        flat = trace_flat(filled, in_tree, site.types, site.names, label, leaves)
+        consts, prim = self._knot(site, flat) or self._ruled(site, flat, leaves)
+        outs = bind(prim, *consts, *leaves)
+        return cast(R, tree.unflatten(flat.out_tree, outs))
+
+    def _setters(self) -> list[str]:
+        return [name for name in sorted(_RULES) if hasattr(type(self), name)]
+
+    def _taken_apart(
+        self, args: Sequence[object], kwargs: dict[str, object]
+    ) -> tuple[Site, list[Operand]]:
+        full = self._positional(args, kwargs)
+        for i in self.nondiff:
+            if not 0 <= i < len(full):
+                raise BadArgument(
+                    f"{self.label}: nondiff_argnums names an argument that the call does not have",
+                    expected=f"0 to {len(full) - 1}" if full else "none",
+                    found=str(i),
+                )
+        fixed = tuple([self._fixed(full[i]) for i in self.nondiff])
+        rest = tuple([a for i, a in enumerate(full) if i not in self.nondiff])
+        flat = flat_args(_NamedLike(self.fun, self.nondiff), rest, {})
+        types = tuple([x.type for x in flat.leaves])
+        args_tree = flat.treedef.children()[0]
+        site = Site(self.label, fixed, self.nondiff, args_tree, types, tuple(flat.names))
+        return site, flat.leaves
+
+    def _fixed(self, argument: object) -> object:
+        """An argument without derivatives. With a reverse rule, one that has some is refused."""
+        traced = [x for x in tree.leaves(argument) if isinstance(x, TracedArray)]
+        if self._vjp is not None or all(map(is_fixed, traced)):
+            return argument
+        return tree.map(lambda x: stop_gradient(x) if isinstance(x, Array) else x, argument)
+
+    def _positional(self, args: Sequence[object], kwargs: dict[str, object]) -> tuple[object, ...]:
+        """All arguments by position, defaults filled in. Raises BadArgument where one cannot be."""
+        if self._signature is None:
+            if not kwargs:
+                return tuple(args)
+            names = ", ".join(kwargs)
+        else:
+            bound = self._signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            if not bound.kwargs:
+                return tuple(bound.args)
+            names = ", ".join(bound.kwargs)
+        raise BadArgument(
+            f"{self.label}, which has custom rules, takes arguments by position only",
+            expected="no keyword-only arguments",
+            found=names,
+        )
+
+    def _positions_of(self, names: Sequence[str]) -> list[int]:
+        parameters = [] if self._signature is None else list(self._signature.parameters)
+        for name in names:
+            if name not in parameters:
+                raise BadArgument(
+                    f"{self.label}: nondiff_argnames has a name that the function does not have",
+                    expected=", ".join(parameters) or "no names",
+                    found=name,
+                )
+        return [parameters.index(name) for name in names]
+
+    def _knot(self, site: Site, flat: FlatFunction) -> tuple[list[Operand], Primitive] | None:
+        found = knot(self, site, flat)
+        if found is None:
+            return None
+        consts, call, depth = found
+        lanes = self._lanes(site, flat, consts)
+        if self._vjp is not None:
+            n = len(consts)
+            return consts, CustomVjp(call, depth, depth, n, (), (), self.label, lanes=lanes)
+        return consts, CustomJvp(call, depth, len(consts), self.label, lanes=lanes)
+
+    def _lanes(self, site: Site, flat: FlatFunction, consts: Sequence[Operand]) -> LaneRule | None:
+        if self._vmap is None:
+            return None
+        return LanesOf(self._vmap, site, flat.out_tree, flat.jaxpr.out_types, tuple(consts))
+
+    def _check_both(self, jvp: JvpRule, vjp: VjpRule, leaves: Sequence[Operand]) -> None:
+        """Raises BadArgument where rules for both derivatives cannot go together."""
+        if any(isinstance(x, Ref) for x in leaves):
+            raise BadArgument(
+                f"{self.label} has rules for both derivatives, and takes a reference",
+                expected="arrays",
+                found=", ".join(str(x.type) for x in leaves),
+                remedy="give it a reverse rule only",
+            )
+        if jvp.symbolic_zeros or vjp.symbolic_zeros:
+            raise BadArgument(
+                f"{self.label} has rules for both derivatives, of which one looks at zeros",
+                expected="rules without symbolic_zeros",
+                found="symbolic_zeros=True",
+                remedy="give it one of the two, or rules that take arrays",
+            )
+
+    def _ruled(
+        self, site: Site, flat: FlatFunction, leaves: Sequence[Operand]
+    ) -> tuple[list[Operand], Primitive]:
+        """The constants, and the primitive with the rules."""
+        jvp, vjp = self._jvp, self._vjp
+        both = jvp is not None and vjp is not None
+        if jvp is not None and vjp is not None:
+            self._check_both(jvp, vjp, leaves)
+        traced: list[TracedVjp] = []
+
+        def trace_rules() -> list[FlatFunction]:
+            rules = []
+            if vjp is not None and not vjp.symbolic_zeros:
+                traced[:] = [traced_vjp(vjp, site, flat, leaves, both)]
+                rules += [traced[0].fwd, traced[0].bwd]
+            if jvp is not None and not jvp.symbolic_zeros:
+                rules.append(jvp.traced(site, flat))
+            return rules
+
+        consts, (call, *rules) = with_rules(self, site, flat, trace_rules)
+        n = len(consts)
+        shape = (site, flat.out_tree, flat.jaxpr.out_types, tuple(consts))
+        lanes = self._lanes(site, flat, consts)
+        if vjp is not None and vjp.symbolic_zeros:
+            asked = VjpOfZeros(vjp.fwd, *shape, vjp.bwd, tuple(leaves))
+            return consts, CustomVjp(call, asked, None, n, (), (), self.label, lanes=lanes)
+        if vjp is not None:
+            refs = tuple([n + i for i in traced[0].refs])
+            fwd, bwd, *pushed = rules
+            forward = pushed[0] if pushed else None
+            wanted = traced[0].wanted
+            return consts, CustomVjp(call, fwd, bwd, n, refs, wanted, self.label, forward, lanes)
+        if jvp is not None:
+            rule = JvpOfZeros(jvp.fun, *shape) if jvp.symbolic_zeros else rules[0]
+            return consts, CustomJvp(call, rule, n, self.label, lanes)
+        assert lanes is not None
+        return consts, CustomVmap(call, lanes, n, self.label)
+
+
+def _signature_of(fun: Callable[..., object]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None
+
+
+class _NamedLike:
+    """Carries the names of the arguments that are left when some are filled in."""
+
+    def __init__(self, fun: Callable[..., object], nondiff: Sequence[int]) -> None:
+        self.fun = fun
+        self.nondiff = nondiff
+
+    def __call__(self) -> None:
+        """Never called: it only has names."""
+
+    def parameters_left(self, names: Sequence[str], rest: str) -> list[str]:
+        """The names of the positional parameters that are not filled in."""
+        return [n for i, n in enumerate(names) if i not in self.nondiff]

@@ -1,0 +1,183 @@
+"""``custom_jvp``, ``custom_vjp``, ``custom_vmap``, and ``custom_rules``, which is all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+from effax import operators as ops
+from effax import tree
+from effax.api.custom.call import Custom
+from effax.api.custom.jvp_rule import JvpRule
+from effax.api.custom.vjp_rule import VjpRule
+from effax.checks import check_callable
+from effax.ir.errors import BadArgument
+from effax.lax.control import map as map_lanes
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+
+class custom_jvp(Custom[P, R]):  # noqa: N801  JAX's name
+    """A function whose forward derivative is given by ``defjvp``.
+
+    The rule takes ``(primals, tangents)`` as tuples and gives ``(result, tangent of result)``.
+    Arguments at ``nondiff_argnums`` (or ``nondiff_argnames``) come first in the rule, and have no
+    tangents.
+    """
+
+    def defjvp(self, jvp: Rule, symbolic_zeros: bool = False) -> Rule:
+        """Set the rule; gives it back, so that this is a decorator.
+
+        With ``symbolic_zeros`` the rule gets a ``custom_derivatives.SymbolicZero`` for each
+        tangent that is known to be zero, and may give such.
+        """
+        check_callable(jvp, f"defjvp of {self.label}")
+        self._jvp = JvpRule(jvp, symbolic_zeros)
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Set one rule an argument: ``(tangent, result, *primals) -> tangent of the result``.
+
+        None: the result does not depend on that argument.
+
+        Raises:
+            BadArgument: a rule is no function, or there are ``nondiff_argnums``.
+        """
+        for rule in jvps:
+            if rule is not None:
+                check_callable(rule, f"defjvps of {self.label}")
+        if self.nondiff:
+            raise BadArgument(
+                f"defjvps of {self.label}, which has arguments without derivatives",
+                expected="no nondiff_argnums",
+                found=str(self.nondiff),
+                remedy="use `defjvp`",
+            )
+
+        def jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+            if len(jvps) != len(primals):
+                raise BadArgument(
+                    f"defjvps of {self.label} got another number of rules than of arguments",
+                    expected=str(len(primals)),
+                    found=str(len(jvps)),
+                )
+            out = self(*primals)  # type: ignore[call-arg]  # the primals are the arguments
+            pairs = zip(jvps, tangents, strict=True)
+            parts = [rule(t, out, *primals) for rule, t in pairs if rule is not None]
+            total = parts[0] if parts else tree.map(ops.zeros_like, out)
+            for part in parts[1:]:
+                total = tree.map(ops.add, total, part)
+            return out, total
+
+        self._jvp = JvpRule(jvp, False)
+
+    def _missing(self) -> str | None:
+        return "a rule" if self._jvp is None else None
+
+
+class custom_vjp(Custom[P, R]):  # noqa: N801  JAX's name
+    """A function whose reverse derivative is given by ``defvjp(fwd, bwd)``.
+
+    ``fwd`` takes the arguments and gives ``(result, residuals)``; ``bwd`` takes the residuals and
+    the result's cotangent and gives one cotangent an argument (None: zero). A reference among
+    the residuals must be an argument of ``fwd``; ``bwd`` then gets that reference. Arguments at
+    ``nondiff_argnums`` (or ``nondiff_argnames``) come first in ``bwd``, and have no cotangents.
+    """
+
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Set the rules.
+
+        Args:
+            fwd: the forward rule.
+            bwd: the backward rule.
+            symbolic_zeros: whether ``fwd`` gets a ``custom_derivatives.CustomVJPPrimal`` for each
+                leaf of its arguments, which says if that is differentiated, and ``bwd`` a
+                ``SymbolicZero`` for each cotangent that is known to be zero.
+            optimize_remat: accepted for JAX's sake: what ``checkpoint`` computes again of ``fwd``
+                is what the backward pass uses, always.
+        """
+        check_callable(fwd, f"defvjp of {self.label}: fwd")
+        check_callable(bwd, f"defvjp of {self.label}: bwd")
+        self._vjp = VjpRule(fwd, bwd, symbolic_zeros)
+
+    def _missing(self) -> str | None:
+        return "rules" if self._vjp is None else None
+
+
+class custom_vmap(Custom[P, R]):  # noqa: N801  JAX's name
+    """A function that is batched as ``def_vmap`` says.
+
+    The rule takes ``(axis_size, in_batched, *args)``: the number of lanes; a list that has for
+    each argument a tree of booleans, whether a leaf has an axis for them, its first; and the
+    arguments. It gives ``(result, out_batched)``, with a boolean for each leaf of the result.
+    """
+
+    def __init__(self, fun: Callable[P, R]) -> None:
+        super().__init__(fun)
+
+    def def_vmap(self, vmap_rule: Rule) -> Rule:
+        """Set the rule; gives it back, so that this is a decorator.
+
+        A value that the rule closes over must be one that the function closes over.
+        """
+        check_callable(vmap_rule, f"def_vmap of {self.label}")
+        self._vmap = vmap_rule
+        return vmap_rule
+
+    def _missing(self) -> str | None:
+        return "a batching rule" if self._vmap is None else None
+
+
+class custom_rules(custom_jvp[P, R], custom_vjp[P, R], custom_vmap[P, R]):  # noqa: N801  as the others
+    """A function with rules for both derivatives and for batching, or any of them.
+
+    Forward derivatives are those of ``defjvp``, reverse ones those of ``defvjp``; where one of the
+    two is missing, ``defjvp`` serves for both, and ``defvjp`` for reverse ones only. Without
+    either, the function itself is differentiated. ``def_vmap`` says how the function runs over
+    lanes; its derivatives do so as the programs of their rules do.
+
+    Arguments at ``nondiff_argnums`` (or ``nondiff_argnames``) come first in the rules, in the
+    batching rule after ``axis_size`` and ``in_batched``, which has no entries for them.
+
+    Laws: tests/laws/test_custom_rules.py
+    """
+
+    def __init__(
+        self,
+        fun: Callable[P, R],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        Custom.__init__(self, fun, nondiff_argnums, nondiff_argnames)
+
+    def _missing(self) -> str | None:
+        return Custom._missing(self)
+
+
+def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
+    """``f``, which ``vmap`` runs for one lane after the other, in a loop."""
+    made = custom_vmap(f)
+
+    @made.def_vmap
+    def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
+        leaves, treedef = tree.flatten(args)
+        flags = tree.leaves(tuple(in_batched))
+        mapped = [x for x, has in zip(leaves, flags, strict=True) if has]
+
+        def one(lane: list[Any]) -> Any:
+            rest = iter(lane)
+            full = [next(rest) if has else x for x, has in zip(leaves, flags, strict=True)]
+            return made(*tree.unflatten(treedef, full))  # type: ignore[call-arg]  # they are its arguments
+
+        out = map_lanes(one, mapped)
+        return out, tree.map(lambda _: True, out)
+
+    return made

@@ -1,0 +1,188 @@
+"""What rules know of the call that they belong to, and the checks that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from effax import operators as ops
+from effax import tree
+from effax.api.derivatives import promotes_to
+from effax.array import Array, DeviceArray, as_value
+from effax.bind import Operand
+from effax.ir.build import Builder, lit
+from effax.ir.errors import BadRule, EffaxError, IllTyped, TransformError
+from effax.ir.prims.shape import BroadcastInDim, Concatenate, Reshape
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import Type
+from effax.tracing import FlatFunction, trace_flat
+from effax.tree import PyTreeDef
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """A call: the arguments that are filled in, the types of the others, and the results'.
+
+    Attributes:
+        label: what the user calls the function.
+        fixed: the arguments at ``nondiff_argnums``, which rules get first.
+        nondiff: those positions.
+        args_tree: the structure of the tuple of the other arguments.
+        types: of their leaves.
+        names: of their leaves.
+    """
+
+    label: str
+    fixed: tuple[object, ...]
+    nondiff: tuple[int, ...]
+    args_tree: PyTreeDef
+    types: tuple[Type, ...]
+    names: tuple[str, ...]
+
+    def takes_the_same(self, other: Site) -> bool:
+        """Whether calls of one function are the same, the values of arrays aside."""
+        return (
+            self.args_tree == other.args_tree
+            and self.types == other.types
+            and len(self.fixed) == len(other.fixed)
+            and all(a is b or _equal(a, b) for a, b in zip(self.fixed, other.fixed, strict=True))
+        )
+
+    @cached_property
+    def key(self) -> int:
+        """A hash that calls which are the same share."""
+        return hash((self.args_tree, self.types, len(self.fixed)))
+
+    def filled(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        """The function on the arguments that are not filled in."""
+
+        def called(*args: object) -> Any:
+            rest = iter(args)
+            total = len(args) + len(self.fixed)
+            places = dict(zip(self.nondiff, self.fixed, strict=True))
+            return fun(*[places[i] if i in places else next(rest) for i in range(total)])
+
+        return called
+
+
+def _equal(a: object, b: object) -> bool:
+    return type(a) is type(b) and isinstance(a, int | float | complex | str | bytes) and a == b
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Deferred:
+    """A rule that is traced when a transformation asks for it; the base of three kinds.
+
+    A program takes the arrays that it uses as arguments, and it is too late for more of these.
+    So what the rule closes over must be what the function closes over, ``consts``, or an array
+    of few elements, which becomes literals. Rules are equal where the same function is called in
+    the same way; which constants they have does not matter: a program says which it uses.
+    """
+
+    fun: Callable[..., Any]
+    site: Site
+    out_tree: PyTreeDef
+    out_types: tuple[Type, ...]
+    consts: tuple[Operand, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Deferred)
+            and type(self) is type(other)
+            and self.fun is other.fun
+            and self.out_tree == other.out_tree
+            and self.out_types == other.out_types
+            and len(self.consts) == len(other.consts)
+            and self.site.takes_the_same(other.site)
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), id(self.fun), self.site.key, self.out_types))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.site.label}>"
+
+    def traced(
+        self,
+        run: Callable[..., Any],
+        types: Sequence[Type],
+        names: Sequence[str],
+        what: str,
+        outers: Sequence[object] | None = None,
+    ) -> Jaxpr:
+        """The program of ``run`` over the constants, then inputs of these types.
+
+        Raises BadRule where it closes over something else, or does not fit the function.
+        """
+        in_tree = tree.structure(((0,) * len(types), {}))
+        try:
+            flat = trace_flat(run, in_tree, types, names, what, outers, captured=self.consts)
+        except TransformError:
+            raise
+        except EffaxError as error:
+            told = BadRule(error.what, error.expected, error.found, error.remedy)
+            raise told.at(error.equation, error.source) from error
+        return self.over_consts(flat, what)
+
+    def over_consts(self, flat: FlatFunction, what: str) -> Jaxpr:
+        """The program with literals in the place of further constants."""
+        jaxpr, n, m = flat.jaxpr, len(self.consts), len(flat.consts)
+        if n == m:
+            return jaxpr
+        b = Builder([*jaxpr.in_types[:n], *jaxpr.in_types[m:]])
+        literals: list[Atom] = []
+        for x in flat.consts[n:]:
+            made = _written_out(b, x)
+            if made is None:
+                raise BadRule(
+                    f"{what} closes over a value that {self.site.label} does not use",
+                    expected=f"values that {self.site.label} closes over, arguments, or arrays "
+                    f"of at most {_FEW} elements",
+                    found=str(x.type),
+                    remedy="pass the value as an argument",
+                )
+            literals.append(made)
+        outs = b.inline_jaxpr(jaxpr, [*b.binders[:n], *literals, *b.binders[n:]])
+        return b.finish(outs, n, [*jaxpr.names[:n], *jaxpr.names[m:]])
+
+
+_FEW: Final = 256
+
+
+def _written_out(b: Builder, x: Operand) -> Atom | None:
+    """A concrete array built from literals; None where it has too many different elements."""
+    if not isinstance(x, DeviceArray):
+        return None
+    value, scalar = x.numpy(), x.type.update(shape=())
+    flat = value.reshape(-1)
+    # Zeros of both signs differ, and nan is itself.
+    same = flat.size > 0 and flat.tobytes() == flat[:1].tobytes() * flat.size
+    if same or flat.size == 0:
+        element = lit(flat[0].item() if same else 0, scalar)
+        return b(BroadcastInDim(value.shape, ()), element) if value.shape else element
+    if flat.size > _FEW:
+        return None
+    parts = [b(BroadcastInDim((1,), ()), lit(e.item(), scalar)) for e in flat]
+    whole = b(Concatenate(0), *parts)
+    return whole if value.ndim == 1 else b(Reshape(value.shape), whole)
+
+
+def fitted(value: object, type_: Type, what: str) -> Array:
+    """A result that a rule gives, in the type of the function's. Raises IllTyped."""
+    x = as_value(value, what)
+    yields = x.weak_type and promotes_to(x.dtype, type_.dtype)
+    if x.shape != type_.shape or (x.dtype != type_.dtype and not yields):
+        raise IllTyped(f"{what} has the wrong type", expected=str(type_), found=str(x.type))
+    return ops.astype(x, type_.dtype)
+
+
+def check_pair(result: object, what: str, pair: str) -> None:
+    """Raises IllTyped where a rule does not give a pair."""
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        raise IllTyped(
+            f"{what} must give {pair}",
+            expected="a pair",
+            found=f"{type(result).__name__}: {result!r:.60}",
+        )

@@ -1,0 +1,335 @@
+"""Rules for reverse derivatives: traced, and checked against results and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from effax import operators as ops
+from effax import tree
+from effax.api.custom.frames import without_frames
+from effax.api.custom.site import Deferred, Site, check_pair, fitted
+from effax.api.custom.zeros import CustomVJPPrimal, SymbolicZero, symbolic_zero
+from effax.api.derivatives import tangent_for, zero_of
+from effax.array import Array, as_value
+from effax.bind import Operand
+from effax.ir.errors import IllTyped, RefError
+from effax.ir.prims.custom import SparseBackward, SparseVjp
+from effax.ir.trace import shown_ref
+from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
+from effax.ref import Ref, TracedRef
+from effax.tracing import FlatFunction, check_same_tree, result_names, shown_tree, trace_flat
+from effax.tree import PyTreeDef
+
+
+class VjpRule(NamedTuple):
+    """The user's rules, and whether they look at zeros."""
+
+    fwd: Callable[..., Any]
+    bwd: Callable[..., Any]
+    symbolic_zeros: bool
+
+
+class TracedVjp(NamedTuple):
+    """Both rules, traced; ``refs`` and ``wanted`` are those of ``CustomVjp``, without constants."""
+
+    fwd: FlatFunction
+    bwd: FlatFunction
+    refs: tuple[int, ...]
+    wanted: tuple[bool, ...]
+
+
+def traced_vjp(
+    rule: VjpRule, site: Site, flat: FlatFunction, leaves: Sequence[Operand], every: bool
+) -> TracedVjp:
+    """Trace both rules; ``every``: what can have a cotangent gets one, zeros where it is None."""
+    forward = _Forward(rule.fwd, site, flat.out_tree, flat.jaxpr.out_types)
+    fwd = trace_flat(
+        forward.rule(None), _list_tree(len(site.types)), site.types, site.names,
+        f"fwd of {site.label}", leaves,
+    )  # fmt: skip
+    backward = _Backward(rule.bwd, forward, fwd.jaxpr.out_types[len(forward.out_types) :])
+    types, names = backward.inputs(tuple(map(is_inexact, forward.out_types)))
+    outers: list[Operand | None] = [None] * len(types)
+    n = len(backward.residual_types)
+    outers[n : n + len(forward.refs)] = [leaves[i] for i in forward.refs]
+    wanted: list[bool] = []
+
+    def run(*inputs: Any) -> list[Array]:
+        entries = backward.entries(inputs, [is_inexact(t) for t in forward.out_types], False)
+        if every:
+            entries = _instantiated(entries, site.types)
+        elif not any(e is not None for e in entries):
+            # The rule runs all the same, for its effects: one zero asks for it.
+            entries = _zeros(site.types)
+        wanted[:] = [e is not None for e in entries]
+        return [e for e in entries if e is not None]
+
+    bwd = trace_flat(run, _list_tree(len(types)), types, names, f"bwd of {site.label}", outers)
+    return TracedVjp(fwd, bwd, forward.refs, tuple(wanted))
+
+
+def _list_tree(n: int) -> PyTreeDef:
+    return tree.structure(((0,) * n, {}))
+
+
+def _zeros(types: Sequence[Type]) -> list[Array | None]:
+    """A cotangent of zero for the first argument that has one."""
+    can = [_has_cotangent(t) for t in types]
+    first = can.index(True) if True in can else len(types)
+    return [zero_of(t) if i == first else None for i, t in enumerate(types)]
+
+
+def _instantiated(entries: Sequence[Array | None], types: Sequence[Type]) -> list[Array | None]:
+    pairs = zip(entries, types, strict=True)
+    return [zero_of(t) if e is None and _has_cotangent(t) else e for e, t in pairs]
+
+
+def _has_cotangent(type_: Type) -> bool:
+    return isinstance(type_, ArrayType) and is_inexact(type_)
+
+
+class _Forward:
+    """The forward rule: its results, and its residuals, arrays or references among arguments."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        site: Site,
+        out_tree: PyTreeDef,
+        out_types: tuple[Type, ...],
+    ) -> None:
+        self.fun = fun
+        self.site = site
+        self.out_tree = out_tree
+        self.out_types = out_types
+        self.refs: tuple[int, ...] = ()
+        self._treedef: PyTreeDef | None = None
+        self._is_ref: list[int | None] = []
+
+    def rule(self, given: Sequence[bool] | None) -> Callable[..., Any]:
+        """The rule on leaves. ``given``: which are differentiated, for one that looks at that."""
+        fun = self.site.filled(self.fun)
+
+        def run(*leaves: Any) -> tuple[list[Array], list[Any]]:
+            args: Sequence[object] = leaves
+            if given is not None:
+                args = [CustomVJPPrimal(x, has) for x, has in zip(leaves, given, strict=True)]
+            return self.split(fun(*tree.unflatten(self.site.args_tree, args)), leaves)
+
+        return run
+
+    def split(self, result: Any, leaves: Sequence[object]) -> tuple[list[Array], list[Any]]:
+        """The results, checked, and the residuals that are arrays. Raises on a new reference."""
+        rule = f"the forward rule of {self.site.label}"
+        check_pair(result, rule, "(result, residuals)")
+        outs, out_tree = tree.flatten(result[0])
+        check_same_tree(out_tree, self.out_tree, f"the result of {rule}")
+        residuals, self._treedef = tree.flatten(result[1])
+        self._is_ref = [self._position(x, leaves) for x in residuals]
+        self.refs = tuple(dict.fromkeys(i for i in self._is_ref if i is not None))
+        arrays = [x for x, i in zip(residuals, self._is_ref, strict=True) if i is None]
+        names = result_names(f"the result of {rule}", self.out_tree)
+        made = [fitted(o, t, name) for o, t, name in zip(outs, self.out_types, names, strict=True)]
+        return made, arrays
+
+    def _position(self, x: object, leaves: Sequence[object]) -> int | None:
+        if not isinstance(x, Ref):
+            return None
+        for i, leaf in enumerate(leaves):
+            if isinstance(leaf, Ref) and _is_same(leaf, x):
+                return i
+        raise RefError(
+            f"the forward rule of {self.site.label} gives a reference that is not its argument",
+            expected="references that are arguments of the forward rule",
+            found=shown_ref(x),
+            remedy="pass the reference as an argument",
+        )
+
+    def joined(self, arrays: Sequence[object], refs: Sequence[object]) -> Any:
+        """The tree of residuals as the backward rule gets it."""
+        assert self._treedef is not None
+        rest = iter(arrays)
+        place = dict(zip(self.refs, refs, strict=True))
+        leaves = [next(rest) if i is None else place[i] for i in self._is_ref]
+        return tree.unflatten(self._treedef, leaves)
+
+
+def _is_same(a: Ref, b: Ref) -> bool:
+    if isinstance(a, TracedRef) and isinstance(b, TracedRef):
+        return a.trace is b.trace and a.atom == b.atom
+    return a is b
+
+
+class _Backward(NamedTuple):
+    """The backward rule, after a forward rule that was traced."""
+
+    fun: Callable[..., Any]
+    forward: _Forward
+    residual_types: tuple[Type, ...]
+
+    def inputs(self, given: Sequence[bool]) -> tuple[list[Type], list[str]]:
+        """The types of residuals, references and given cotangents, and what they are called."""
+        forward, site = self.forward, self.forward.site
+        names = result_names("the cotangent of the result", forward.out_tree)
+        cts = [
+            (tangent_type(t), name)
+            for t, name, has in zip(forward.out_types, names, given, strict=True)
+            if has
+        ]
+        types = [*self.residual_types, *[site.types[i] for i in forward.refs], *[t for t, _ in cts]]
+        told = [f"residual {i}" for i in range(len(self.residual_types))]
+        told += [site.names[i] for i in forward.refs]
+        return types, [*told, *[name for _, name in cts]]
+
+    def entries(
+        self, inputs: Sequence[Any], given: Sequence[bool], symbolic: bool
+    ) -> list[Array | None]:
+        """One cotangent a leaf of the arguments; None is zero."""
+        forward, site = self.forward, self.forward.site
+        n, m = len(self.residual_types), len(forward.refs)
+        residuals = forward.joined(inputs[:n], inputs[n : n + m])
+        rest = iter(inputs[n + m :])
+        cts: list[object] = []
+        for type_, has in zip(forward.out_types, given, strict=True):
+            if has:
+                cts.append(tangent_for(type_, next(rest)))
+            else:
+                cts.append(symbolic_zero(type_) if symbolic else tangent_for(type_, None))
+        result = self.fun(*site.fixed, residuals, tree.unflatten(forward.out_tree, cts))
+        return _argument_cotangents(site, result)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VjpOfZeros(Deferred):
+    """Reverse rules that look at zeros; ``fun`` is the forward one."""
+
+    bwd: Callable[..., Any]
+    outers: tuple[object, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, VjpOfZeros)
+            and Deferred.__eq__(self, other)
+            and (self.bwd is other.bwd)
+        )
+
+    def __hash__(self) -> int:
+        return hash((Deferred.__hash__(self), id(self.bwd)))
+
+    def __call__(self, given: tuple[bool, ...], /) -> SparseVjp:
+        forward = _Forward(self.fun, self.site, self.out_tree, self.out_types)
+        site = self.site
+        what = f"fwd of {site.label}"
+        with without_frames():
+            fwd = self.traced(forward.rule(given), site.types, site.names, what, self.outers)
+        residuals = fwd.out_types[len(self.out_types) :]
+        backward = _Backward(self.bwd, forward, residuals)
+        refs = tuple([len(self.consts) + i for i in forward.refs])
+        return SparseVjp(fwd, refs, BackwardOfZeros(self, given, backward))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BackwardOfZeros:
+    """A backward rule that looks at zeros, for the arguments that are differentiated."""
+
+    rules: VjpOfZeros
+    given: tuple[bool, ...]
+    backward: _Backward
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BackwardOfZeros) and (
+            (self.rules, self.given, self.backward.residual_types)
+            == (other.rules, other.given, other.backward.residual_types)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.rules, self.given))
+
+    def __repr__(self) -> str:
+        return f"<the backward rule of {self.rules.site.label}>"
+
+    def __call__(self, given: tuple[bool, ...], /) -> SparseBackward:
+        rules, backward = self.rules, self.backward
+        inexact = iter(given)
+        flags = [is_inexact(t) and next(inexact) for t in rules.out_types]
+        types, names = backward.inputs(flags)
+        linear = [
+            has and not isinstance(t, RefType)
+            for has, t in zip(self.given, rules.site.types, strict=True)
+        ]
+        nonzero: list[bool] = []
+
+        def run(*inputs: Any) -> list[Array]:
+            entries = backward.entries(inputs, flags, True)
+            kept = [e for e, has in zip(entries, linear, strict=True) if has]
+            nonzero[:] = [e is not None for e in kept]
+            return [e for e in kept if e is not None]
+
+        n, refs = len(backward.residual_types), backward.forward.refs
+        outers: list[object] = [None] * len(types)
+        outers[n : n + len(refs)] = [rules.outers[i] for i in refs]
+        with without_frames():
+            jaxpr = rules.traced(run, types, names, f"bwd of {rules.site.label}", outers)
+        return SparseBackward(jaxpr, tuple(nonzero))
+
+
+def _argument_cotangents(site: Site, result: object) -> list[Array | None]:
+    """One cotangent a leaf of the arguments; None stands for a whole argument or a leaf of it."""
+    children = site.args_tree.children()
+    if not isinstance(result, tuple | list):
+        raise IllTyped(
+            f"the backward rule of {site.label} must give a tuple of cotangents, one an argument",
+            expected=f"a tuple of {len(children)}",
+            found=f"{type(result).__name__}: {result!r:.60}",
+            remedy="return `(g,)` for one argument",
+        )
+    given = tuple(result)
+    if len(given) != len(children):
+        raise IllTyped(
+            f"the backward rule of {site.label} gives another number of cotangents than arguments",
+            expected=str(len(children)),
+            found=str(len(given)),
+        )
+    types = iter(zip(site.types, site.names, strict=True))
+    entries: list[Array | None] = []
+    for ct, child in zip(given, children, strict=True):
+        wanted = [next(types) for _ in range(child.num_leaves)]
+        entries.extend(_leaf_cotangents(site.label, ct, child, wanted))
+    return entries
+
+
+def _leaf_cotangents(
+    label: str, ct: object, child: PyTreeDef, wanted: Sequence[tuple[Type, str]]
+) -> list[Array | None]:
+    if ct is None:
+        return [None] * len(wanted)
+    full = tree.unflatten(child, range(child.num_leaves))
+    try:
+        spread = tree.broadcast_prefix(ct, full)
+    except ValueError:
+        spread = None
+    if spread is None or len(spread) != len(wanted):
+        raise IllTyped(
+            f"the backward rule of {label} gives another structure of cotangents than of arguments",
+            expected=shown_tree(child),
+            found=shown_tree(tree.structure(ct)),
+        )
+    return [_leaf(label, x, t, name) for x, (t, name) in zip(spread, wanted, strict=True)]
+
+
+def _leaf(label: str, x: object, type_: Type, name: str) -> Array | None:
+    if x is None or isinstance(type_, RefType) or not is_inexact(type_):
+        return None
+    want = tangent_type(type_)
+    assert isinstance(want, ArrayType)
+    wrong = f"the backward rule of {label} gives a cotangent of the wrong type for {name}"
+    if isinstance(x, SymbolicZero):
+        if x.type.strong() is not want:
+            raise IllTyped(wrong, str(want), str(x.type), "return None for a cotangent of zero")
+        return None
+    value = as_value(x, f"the cotangent for {name} given by the backward rule of {label}")
+    if value.shape != want.shape or (value.dtype != want.dtype and not value.type.weak):
+        raise IllTyped(wrong, expected=str(want), found=str(value.type))
+    return ops.astype(value, want.dtype)

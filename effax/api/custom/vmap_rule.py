@@ -1,0 +1,82 @@
+"""Rules for batching: traced when the number of lanes is known, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from effax import tree
+from effax.api.custom.frames import without_frames
+from effax.api.custom.site import Deferred, check_pair
+from effax.array import Array, as_value
+from effax.ir.errors import IllTyped
+from effax.ir.prims.custom import Lanes
+from effax.ir.types import Type
+from effax.numpy.promotion import converted
+from effax.tracing import check_same_tree, result_names, shown_tree
+from effax.transforms.lanes import with_axis
+from effax.tree import PyTreeDef
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LanesOf(Deferred):
+    """A batching rule of the user's: ``(axis_size, in_batched, *args) -> (out, out_batched)``."""
+
+    def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
+        site, own = self.site, batched[len(self.consts) :]
+        what = f"the batching rule of {site.label}"
+        pairs = zip(site.types, own, strict=True)
+        types = [with_axis(t, size) if has else t for t, has in pairs]
+        in_batched = list(tree.unflatten(site.args_tree, own))
+        flags: list[bool] = []
+
+        def run(*leaves: Any) -> list[Array]:
+            args = tree.unflatten(site.args_tree, leaves)
+            result = self.fun(size, in_batched, *site.fixed, *args)
+            check_pair(result, what, "(result, which of its leaves are batched)")
+            outs, out_tree = tree.flatten(result[0])
+            check_same_tree(out_tree, self.out_tree, f"the result of {what}")
+            flags[:] = _flags(result[1], out_tree, what)
+            names = result_names(f"the result of {what}", out_tree)
+            entries = zip(outs, self.out_types, flags, names, strict=True)
+            return [_fitted(x, t, has, size, name) for x, t, has, name in entries]
+
+        with without_frames():
+            jaxpr = self.traced(run, types, site.names, what)
+        return Lanes(jaxpr, tuple(flags))
+
+
+def _flags(given: object, out_tree: PyTreeDef, what: str) -> Sequence[bool]:
+    """Which leaves of the result are batched: a tree of booleans like it, or one for all."""
+    leaves, treedef = tree.flatten(given)
+    if treedef == tree.structure(0) and out_tree.num_leaves != 1:
+        treedef, leaves = out_tree, leaves * out_tree.num_leaves
+    if treedef != out_tree:
+        raise IllTyped(
+            f"{what} says in another structure than its result's what is batched",
+            expected=shown_tree(out_tree),
+            found=shown_tree(treedef),
+        )
+    for leaf in leaves:
+        if not isinstance(leaf, bool):
+            raise IllTyped(
+                f"{what} says with something else than booleans what is batched",
+                expected="True or False for each leaf of the result",
+                found=f"{type(leaf).__name__}: {leaf!r:.60}",
+            )
+    return leaves
+
+
+def _fitted(value: object, type_: Type, batched: bool, size: int, name: str) -> Array:
+    """A result, in the type of the function's, with an axis in front if batched."""
+    x = as_value(value, name)
+    want = with_axis(type_, size) if batched else type_
+    if x.shape != want.shape or (x.dtype != want.dtype and not x.weak_type):
+        raise IllTyped(
+            f"{name} has the wrong type",
+            expected=f"{want}, {'with' if batched else 'without'} an axis for {size} lanes",
+            found=str(x.type),
+            remedy="say in the second part of what the rule gives whether it has the axis",
+        )
+    return converted(x, want.dtype, want.weak)  # type: ignore[union-attr]  # results are arrays

@@ -1,0 +1,97 @@
+"""What stands for zeros, and says what is differentiated, in rules that look at such things."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from effax import tree
+from effax.api.derivatives import zero_of
+from effax.ir.dtypes import FLOAT0, DType, is_inexact_dtype
+from effax.ir.errors import IllTyped
+from effax.ir.types import ArrayType, Shape, Type, array_type, tangent_type
+from effax.tracing import input_type
+
+
+@dataclass(frozen=True)
+class SymbolicZero:
+    """A tangent or cotangent that is known to be zero: its type, and no array."""
+
+    type: ArrayType
+
+    @property
+    def aval(self) -> ArrayType:
+        """The type, under JAX's name."""
+        return self.type
+
+    @property
+    def shape(self) -> Shape:
+        """The sizes of the axes."""
+        return self.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype; ``float0`` where it belongs to what has no tangents."""
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.type.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.type.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype yields in promotion: it does not."""
+        return self.type.weak
+
+    @staticmethod
+    def from_primal_value(val: object) -> SymbolicZero:
+        """The zero tangent of a value."""
+        return symbolic_zero(input_type(val, "the argument of from_primal_value"))
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.type})"
+
+
+def symbolic_zero(type_: Type) -> SymbolicZero:
+    """The zero tangent of values of this type."""
+    dtype = tangent_type(type_).dtype if is_inexact_dtype(type_.dtype) else FLOAT0
+    return SymbolicZero(array_type(type_.shape, dtype))
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The tree of zero tangents of a tree of values: arrays, or ``SymbolicZero``s."""
+
+    def zero(x: object) -> object:
+        type_ = input_type(x, "a leaf of the argument of zero_from_primal")
+        return symbolic_zero(type_) if symbolic_zeros else zero_of(type_)
+
+    return tree.map(zero, val)
+
+
+@dataclass(frozen=True, slots=True)
+class CustomVJPPrimal:
+    """An argument of a forward rule with ``symbolic_zeros``, and whether it is differentiated."""
+
+    value: Any
+    perturbed: bool
+
+
+def custom_vjp_primal_tree_values(tree_: Any) -> Any:
+    """The tree of values of a tree of ``CustomVJPPrimal``s. Raises IllTyped for other leaves."""
+
+    def value(leaf: object) -> object:
+        if not isinstance(leaf, CustomVJPPrimal):
+            raise IllTyped(
+                "custom_vjp_primal_tree_values takes a tree of CustomVJPPrimal",
+                expected="the arguments of a forward rule with symbolic_zeros=True",
+                found=f"{type(leaf).__name__}: {leaf!r:.60}",
+            )
+        return leaf.value
+
+    return tree.map(value, tree_)

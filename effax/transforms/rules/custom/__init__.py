@@ -1,0 +1,1 @@
+"""Rules of calls that bring rules of their own, one module a transformation."""

@@ -1,0 +1,54 @@
+"""The rules of calls that bring rules of their own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from effax.ir.prims.custom import CustomJvp, CustomLinear, CustomVjp, CustomVmap
+from effax.transforms.rulebook import EMPTY_BOOK, Never, RuleBook, Rules, WholeOnly
+from effax.transforms.rules.custom import batch, jvp, linear
+
+_NOT_LINEAR: Final = Never("it is not linear")
+
+CUSTOM: Final[RuleBook] = (
+    EMPTY_BOOK.extend(
+        CustomJvp,
+        Rules(
+            jvp.custom_jvp_jvp,
+            _NOT_LINEAR,
+            batch.custom_jvp_batch,
+            WholeOnly(),
+            linear.custom_call_discharge,
+        ),
+    )
+    .extend(
+        CustomVjp,
+        Rules(
+            jvp.custom_vjp_jvp,
+            _NOT_LINEAR,
+            batch.custom_vjp_batch,
+            WholeOnly(),
+            linear.custom_call_discharge,
+        ),
+    )
+    .extend(
+        CustomVmap,
+        Rules(
+            jvp.custom_vmap_jvp,
+            linear.custom_vmap_transpose,
+            batch.custom_vmap_batch,
+            WholeOnly(),
+            linear.custom_call_discharge,
+        ),
+    )
+    .extend(
+        CustomLinear,
+        Rules(
+            jvp.custom_linear_jvp,
+            linear.custom_linear_transpose,
+            batch.custom_linear_batch,
+            WholeOnly(),
+            linear.custom_linear_discharge,
+        ),
+    )
+)

@@ -1,0 +1,70 @@
+"""Transposition, partial evaluation and discharge of calls that bring rules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from effax.ir.build import template
+from effax.ir.errors import TransformError
+from effax.ir.prims.control import Jit
+from effax.ir.prims.custom import CustomJvp, CustomLinear, CustomVjp, CustomVmap
+from effax.ir.syntax import Atom, Jaxpr
+from effax.transforms.rulebook import (
+    DischargeOut,
+    Linear,
+    RuleBuilder,
+)
+from effax.transforms.rules.common import zeros
+from effax.transforms.rules.jit.discharge import jit_discharge
+from effax.transforms.rules.jit.transpose import jit_transpose
+
+
+def custom_linear_transpose(
+    b: RuleBuilder, prim: CustomLinear, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    """The user's backward rule."""
+    fixed: list[Atom] = []
+    for x in ins[: prim.n_fixed]:
+        if isinstance(x, Linear):
+            raise TransformError(f"{prim.label}: a residual of the forward rule is linear")
+        fixed.append(x)
+    none: list[Atom | None] = [None] * prim.n_fixed
+    if not isinstance(prim.bwd, Jaxpr):
+        sparse = prim.bwd(tuple([ct is not None for ct in cts]))
+        present = [ct for ct in cts if ct is not None]
+        found = iter(b.inline(template(sparse.jaxpr), [*fixed, *present]))
+        return none + [next(found) if has else None for has in sparse.nonzero]
+    dense = [zeros(b, t) if ct is None else ct for ct, t in zip(cts, prim.out_types, strict=True)]
+    if prim.paired:
+        assert prim.forward is not None
+        types = prim.forward.in_types[prim.n_fixed :]
+        other = replace(prim, bwd=prim.forward, forward=prim.bwd, out_types=types)
+        return none + list(b.emit(other, [*fixed, *dense]))
+    return none + list(b.inline(template(prim.bwd), [*fixed, *dense]))
+
+
+def custom_call_discharge(
+    b: RuleBuilder,
+    prim: CustomJvp | CustomVjp | CustomVmap,
+    ins: Sequence[Atom],
+    is_ref: Sequence[bool],
+) -> DischargeOut:
+    """Discharge comes after all else: the call alone is left."""
+    return jit_discharge(b, Jit(prim.call, prim.label), ins, is_ref)
+
+
+def custom_linear_discharge(
+    b: RuleBuilder, prim: CustomLinear, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    """It touches no reference before it is transposed: the types of its arguments change."""
+    if any(is_ref):
+        raise TransformError(f"{prim.label}: its backward rule uses references; transpose first")
+    return DischargeOut(b.emit(prim, ins), [None] * len(ins))
+
+
+def custom_vmap_transpose(
+    b: RuleBuilder, prim: CustomVmap, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    """The transposed function is a plain call."""
+    return jit_transpose(b, Jit(prim.call, prim.label), ins, cts)
