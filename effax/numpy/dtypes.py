@@ -9,7 +9,7 @@ import numpy as np
 
 from effax.array import Array, DTypeLike, is_python_scalar, python_kind
 from effax.config import allowed, config
-from effax.ir.dtypes import DType, as_dtype, canonical, family, promote
+from effax.ir.dtypes import DType, as_dtype, family, promote
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Type
 
@@ -166,7 +166,8 @@ def can_cast(from_: DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
 
 def finfo(dtype: DTypeLike) -> ml_dtypes.finfo:
     """Limits of a floating dtype: ``eps``, ``max``, ``tiny``, ``bits``, ..."""
-    named = canonical(_unchanged(dtype)) if dtype in (float, complex) else _unchanged(dtype)
+    # A dtype is equal to the Python type that names it.
+    named = allowed(dtype) if dtype is float or dtype is complex else _unchanged(dtype)
     if family(named) not in ("float", "complex"):
         raise IllTyped("finfo of a dtype that is not inexact", found=str(named))
     return ml_dtypes.finfo(named)  # type: ignore[no-untyped-call]  # ml_dtypes has no types
@@ -174,7 +175,7 @@ def finfo(dtype: DTypeLike) -> ml_dtypes.finfo:
 
 def iinfo(dtype: DTypeLike) -> ml_dtypes.iinfo:
     """Limits of an integer dtype: ``min``, ``max``, ``bits``."""
-    named = canonical(_unchanged(dtype)) if dtype is int else _unchanged(dtype)
+    named = allowed(dtype) if dtype is int else _unchanged(dtype)
     if family(named) not in ("int", "uint"):
         raise IllTyped("iinfo of a dtype that is not one of integers", found=str(named))
     return ml_dtypes.iinfo(named)  # type: ignore[no-untyped-call]  # ml_dtypes has no types

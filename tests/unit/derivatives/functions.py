@@ -1,0 +1,342 @@
+"""Calls of every public function that has derivatives; for the others, why they have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import effax.numpy as jnp
+from effax import lax, nn, random
+
+Function = Callable[..., Any]
+
+
+class Call(NamedTuple):
+    """A function of floating arrays, which are all differentiated, and a point where it is smooth.
+
+    ``modes`` are those in which it has derivatives, ``batched`` says whether it can be batched.
+    """
+
+    function: Function
+    args: tuple[np.ndarray, ...]
+    modes: tuple[str, ...] = ("fwd", "rev")
+    batched: bool = True
+
+
+Table = dict[str, Call]
+
+
+def point(*sizes: int, seed: int = 0) -> np.ndarray:
+    """Numbers of both signs, none near zero, an integer, a half, or equal to another."""
+    rng = np.random.default_rng((seed, *sizes))
+    count = int(np.prod(sizes))
+    steps = (rng.permutation(count) - count // 2) * 1.1
+    return np.asarray(steps + rng.uniform(0.62, 0.68, count)).reshape(sizes)
+
+
+X, Y, Z = point(3), point(3, seed=1), point(3, seed=2)
+M, N = point(2, 3), point(2, 3, seed=1)
+A, B = point(3, 3), point(3, 3, seed=1)
+P, Q = np.array([0.4, 1.3, 2.2]), np.array([1.7, 0.6, 0.9])
+U = np.array([-0.6, 0.2, 0.7])
+S = np.asarray(0.7)
+GAPS = np.array([0.7, np.nan, -0.4, 1.9])
+I = np.array([2, 0, 0], np.int32)  # noqa: E741
+MASK = np.array([True, False, True])
+
+
+def on(names: str, library: Any, *args: np.ndarray) -> Table:
+    """The functions of these names, on these arguments."""
+    return {name: Call(getattr(library, name), args) for name in names.split()}
+
+
+def but(function: Function, *fixed: Any, **options: Any) -> Function:
+    """The function with its last arguments given."""
+    return lambda *xs: function(*xs, *fixed, **options)
+
+
+def several(library: Any, calls: dict[str, tuple[Any, ...]]) -> Table:
+    """Calls ``name: (arrays..., [the other arguments])``; a dict in the end holds options."""
+    table: Table = {}
+    for key, (*args, rest) in calls.items():
+        named = bool(rest) and isinstance(rest[-1], dict)
+        fixed, options = (rest[:-1], rest[-1]) if named else (rest, {})
+        table[key] = Call(but(getattr(library, key.split()[0]), *fixed, **options), tuple(args))
+    return table
+
+
+def listed(library: Any, names: str, *args: np.ndarray) -> Table:
+    """Functions that take one list of arrays."""
+    return {name: Call(_of_list(getattr(library, name)), args) for name in names.split()}
+
+
+def _of_list(function: Function) -> Function:
+    return lambda *xs: function(list(xs))
+
+
+def _beside_nan(function: Function) -> Function:
+    return lambda x: function(jnp.append(x, jnp.nan))
+
+
+NUMPY: Table = {
+    **on(
+        "abs absolute angle arcsinh arctan around array asarray asinh astype atan atleast_1d "
+        "atleast_2d atleast_3d average ceil cbrt conj conjugate copy cos cosh cumprod cumsum "
+        "deg2rad degrees diag diagflat diff exp exp2 expm1 fabs fix flip floor imag max amax amin "
+        "mean median min modf nan_to_num nancumprod nancumsum nanmax nanmean nanmedian nanmin "
+        "nanprod nanstd nansum nanvar negative positive prod ptp rad2deg radians ravel real "
+        "reciprocal rint round sign sin sinc sinh sort square std sum tan tanh transpose trunc "
+        "unstack var",
+        jnp,
+        X,
+    ),
+    **on("log log10 log1p log2 sqrt", jnp, P),
+    **on("arccosh acosh", jnp, P + 1),
+    **on("arccos arcsin arctanh acos asin atanh", jnp, U),
+    **on(
+        "add subtract multiply divide true_divide maximum minimum fmax fmin arctan2 atan2 hypot "
+        "logaddexp logaddexp2 mod remainder fmod floor_divide divmod copysign heaviside nextafter "
+        "dot inner outer vdot vecdot kron cross broadcast_arrays append meshgrid",
+        jnp,
+        X,
+        Y,
+    ),
+    **on("power pow float_power", jnp, P, Y),
+    **on("diagonal fliplr flipud matrix_transpose permute_dims rot90 squeeze", jnp, M),
+    **on("trace tril triu", jnp, M),
+    **on("matmul", jnp, M, A),
+    **on("matvec", jnp, M, X),
+    **on("vecmat", jnp, X, A),
+    **listed(jnp, "column_stack concat concatenate dstack hstack stack vstack", X, Y),
+    **several(
+        jnp,
+        {
+            "array_split": (X, [2]),
+            "astype": (X, [float]),
+            "average weighted": (X, [{"weights": P}]),
+            "broadcast_to": (X, [(2, 3)]),
+            "clip": (X, [-0.5, 0.5]),
+            "cumsum along": (M, [1]),
+            "expand_dims": (X, [0]),
+            "hsplit": (M, [3]),
+            "ldexp": (X, [I]),
+            "linspace": (X, Y, [4]),
+            "logspace": (U, P, [3]),
+            "max along": (M, [0]),
+            "moveaxis": (M, [0, 1]),
+            "nanquantile": (GAPS[[0, 2, 3]], [0.3]),
+            "pad": (M, [1, {"mode": "reflect"}]),
+            "percentile": (X, [30.0]),
+            "power of an integer": (X, [3]),
+            "quantile": (M, [0.3, 1]),
+            "repeat": (X, [2]),
+            "reshape": (M, [(3, 2)]),
+            "roll": (M, [1, 0]),
+            "sort along": (M, [0]),
+            "split": (X, [3]),
+            "swapaxes": (M, [0, 1]),
+            "take": (X, [I]),
+            "take_along_axis": (X, [I, 0]),
+            "tensordot": (M, A, [1]),
+            "tile": (X, [2]),
+            "var with correction": (M, [0, {"ddof": 1}]),
+            "vsplit": (M, [2]),
+        },
+    ),
+    "einsum": Call(partial(jnp.einsum, "ij,jk,k->i"), (M, A, X)),
+    "extract": Call(partial(jnp.extract, MASK), (X,)),
+    "full": Call(partial(jnp.full, (2,)), (S,)),
+    "full_like": Call(partial(jnp.full_like, X), (S,)),
+    "select": Call(lambda x, y: jnp.select([MASK, ~MASK], [x, y]), (X, Y)),
+    "where": Call(partial(jnp.where, MASK), (X, Y)),
+    **{
+        f"{name} beside nan": Call(_beside_nan(getattr(jnp, name)), (X,))
+        for name in ("nanmax", "nanmean", "nanmedian", "nanmin", "nanprod", "nanstd", "nansum")
+    },
+}
+LINALG: Table = {
+    **on("norm vector_norm matrix_norm trace diagonal matrix_transpose", jnp.linalg, M),
+    **on("cross outer vecdot", jnp.linalg, X, Y),
+    **on("matmul", jnp.linalg, A, B),
+    **several(
+        jnp.linalg,
+        {
+            "matrix_power": (A, [3]),
+            "norm of order 3": (X, [3]),
+            "norm of order inf": (M, [np.inf]),
+            "tensordot": (M, A, [{"axes": 1}]),
+        },
+    ),
+    **listed(jnp.linalg, "multi_dot", M, A, B),
+}
+
+ROWS = (((1,), (0,)), ((), ()))
+
+LAX: Table = {
+    **on(
+        "abs asinh atan cbrt ceil conj cos cosh cumlogsumexp cummax cummin cumprod cumsum erf "
+        "erfc exp exp2 expm1 floor logistic neg reciprocal round sign sin sinh sort square "
+        "tan tanh zeros_like zeros_like_array unstack",
+        lax,
+        X,
+    ),
+    **on("log log1p rsqrt sqrt", lax, P),
+    **on("acosh", lax, P + 1),
+    **on("acos asin atanh erf_inv", lax, U),
+    **on("add sub mul div max min atan2 nextafter rem complex", lax, X, Y),
+    **on("pow", lax, P, Y),
+    **on("dot", lax, M, A),
+    **on("batch_matmul", lax, point(2, 2, 3), point(2, 3, 2)),
+    **on("clamp", lax, X - 1, Y, X + 1),
+    **several(
+        lax,
+        {
+            "broadcast": (X, [(2,)]),
+            "broadcast_in_dim": (X, [(2, 3), (1,)]),
+            "collapse": (M, [0]),
+            "convert_element_type": (X, [float]),
+            "dot_general": (M, A, [ROWS]),
+            "dynamic_index_in_dim": (M, [1, 1]),
+            "dynamic_slice": (M, [(0, 1), (2, 2)]),
+            "dynamic_slice_in_dim": (M, [1, 2, 1]),
+            "dynamic_update_index_in_dim": (M, X, [1, 0]),
+            "dynamic_update_slice": (M, point(1, 2), [(1, 1)]),
+            "dynamic_update_slice_in_dim": (M, point(1, 3), [1, 0]),
+            "expand_dims": (X, [(0,)]),
+            "full_like": (X, S, []),
+            "index_in_dim": (M, [1, 1]),
+            "integer_pow": (X, [3]),
+            "integer_pow down": (X, [-2]),
+            "pad": (M, S, [((1, 0, 1), (-1, 2, 0))]),
+            "reduce_max": (M, [(0,)]),
+            "reduce_min": (M, [(0,)]),
+            "reduce_prod": (M, [(1,)]),
+            "reduce_sum": (M, [(1,)]),
+            "reshape": (M, [(3, 2)]),
+            "rev": (M, [(0,)]),
+            "slice": (M, [(0, 1), (2, 3)]),
+            "slice_in_dim": (M, [0, 3, 2, 1]),
+            "sort_key_val": (X, Y, []),
+            "split": (X, [(1, 2)]),
+            "squeeze": (point(1, 3), [(0,)]),
+            "tile": (X, [(2,)]),
+            "top_k": (X, [2]),
+            "transpose": (M, [(1, 0)]),
+        },
+    ),
+    "concatenate": Call(lambda x, y: lax.concatenate([x, y], 0), (X, Y)),
+    "cond": Call(lambda p, x: lax.cond(p[0] > 0, jnp.sin, jnp.cos, x), (P, X)),
+    "foreach": Call(lambda x: lax.foreach(x)(lambda t: jnp.sin(t) * t), (X,)),
+    "fori_loop": Call(lambda x: lax.fori_loop(0, 3, lambda i, c: c * jnp.sin(c), x), (X,)),
+    "full": Call(lambda s: lax.full((2,), s), (S,)),
+    "imag": Call(lambda x, y: lax.imag(lax.complex(x, y) * lax.complex(y, x)), (X, Y)),
+    "map": Call(lambda m, x: lax.map(lambda row: row * jnp.sin(x), m), (M, X)),
+    "real": Call(lambda x, y: lax.real(lax.complex(x, y) * lax.complex(x, y)), (X, Y)),
+    "scan": Call(lambda x, c: lax.scan(lambda c, t: (c * t, jnp.sin(c)), c, x), (X, S)),
+    "select": Call(partial(lax.select, MASK), (X, Y)),
+    "select_n": Call(partial(lax.select_n, I), (X, Y, Z)),
+    "sort of two": Call(lambda x, y: lax.sort((x, y), num_keys=2), (X, Y)),
+    "stack": Call(lambda x, y: lax.stack([x, y]), (X, Y)),
+    "switch": Call(lambda x: lax.switch(1, [jnp.sin, jnp.cos, jnp.tan], x), (X,)),
+    "while_loop": Call(
+        lambda x: lax.while_loop(lambda c: jnp.sum(c) < 9, lambda c: c * 2 + 1, x), (P,)
+    ),
+}
+
+NN: Table = {
+    **on(
+        "celu elu gelu hard_sigmoid hard_silu hard_swish hard_tanh identity leaky_relu log_sigmoid "
+        "log_softmax logmeanexp logsumexp mish relu relu6 selu sigmoid silu soft_sign softmax "
+        "softplus squareplus standardize swish tanh",
+        nn,
+        X,
+    ),
+    **on("glu", nn, point(4)),
+    **several(
+        nn,
+        {
+            "elu of alpha": (X, S, []),
+            "celu of alpha": (X, S, []),
+            "gelu exact": (X, [False]),
+            "leaky_relu of slope": (X, S, []),
+            "logsumexp with factors": (X, [None, Q]),
+            "logsumexp along": (M, [1]),
+            "softmax masked": (X, [-1, MASK]),
+            "log_softmax of rows": (M, [1]),
+            "standardize stably": (M, [{"algorithm": "stable"}]),
+        },
+    ),
+}
+
+KEY = random.key(3)
+
+RANDOM: Table = {
+    "choice": Call(lambda x: random.choice(KEY, x, (4,)), (X,)),
+    "lognormal": Call(lambda s: random.lognormal(KEY, s, (3,), float), (S,)),
+    "permutation": Call(lambda x: random.permutation(KEY, x), (X,)),
+    "truncated_normal": Call(
+        lambda a, b: random.truncated_normal(KEY, a, b, (3,), float), (S - 2, S + 1)
+    ),
+    "uniform": Call(lambda a, b: random.uniform(KEY, (3,), float, a, b), (X, X + P)),
+}
+
+
+def reasons(given: dict[str, str]) -> dict[str, str]:
+    """From reasons with names to names with their reasons."""
+    return {name: reason for reason, names in given.items() for name in names.split()}
+
+
+EXACT = "it gives or takes integers or booleans"
+CREATES = "it makes arrays of no other arrays"
+DESCRIBES = "it speaks of shapes and dtypes"
+ALONG = "it runs along a named axis: tests/unit/api/test_collectives.py"
+
+WITHOUT: dict[str, dict[str, str]] = {
+    "numpy": reasons(
+        {
+            EXACT: "all allclose any argmax argmin argsort argwhere array_equal array_equiv "
+            "bincount bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not "
+            "bitwise_or bitwise_right_shift bitwise_xor count_nonzero digitize equal flatnonzero "
+            "gcd greater greater_equal invert isclose iscomplex isfinite isin isinf isnan isneginf "
+            "isposinf isreal lcm left_shift less less_equal lexsort logical_and logical_not "
+            "logical_or logical_xor nanargmax nanargmin nonzero not_equal ravel_multi_index "
+            "right_shift searchsorted signbit unique unravel_index",
+            CREATES: "arange diag_indices empty empty_like eye identity indices ix_ ones ones_like "
+            "tri tril_indices triu_indices zeros zeros_like",
+            DESCRIBES: "broadcast_shapes can_cast einsum_path finfo iinfo iscomplexobj isdtype "
+            "isrealobj isscalar issubdtype ndim promote_types result_type shape size",
+        }
+    ),
+    "numpy.linalg": {},
+    "lax": reasons(
+        {
+            EXACT: "argmax argmin bitcast_convert_type bitwise_and bitwise_not bitwise_or "
+            "bitwise_xor eq ge gt is_finite le lt ne population_count reduce_and reduce_or "
+            "shift_left shift_right_arithmetic shift_right_logical",
+            CREATES: "broadcasted_iota iota",
+            DESCRIBES: "broadcast_shapes ds dslice",
+            "its derivative is 0 by definition": "stop_gradient",
+            ALONG: "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin "
+            "ppermute pshuffle psum psum_scatter pswapaxes pvary",
+        }
+    ),
+    "nn": reasons({EXACT: "one_hot"}),
+    "random": reasons(
+        {
+            EXACT: "PRNGKey bernoulli bits categorical clone fold_in key key_data rademacher "
+            "randint split wrap_key_data",
+            "its samples have no parameter": "cauchy exponential gumbel laplace logistic normal",
+        }
+    ),
+}
+
+TABLES: dict[str, Table] = {
+    "numpy": NUMPY,
+    "numpy.linalg": LINALG,
+    "lax": LAX,
+    "nn": NN,
+    "random": RANDOM,
+}
