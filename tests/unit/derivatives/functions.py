@@ -175,6 +175,26 @@ LINALG: Table = {
 
 ROWS = (((1,), (0,)), ((), ()))
 
+
+def solved(a: Any, b: Any) -> Any:
+    """The solution of (1 + a/10) x = b, by iteration."""
+    system = jnp.eye(3) + a / 10
+
+    def iterate(matvec: Function, b: Any) -> Any:
+        return lax.fori_loop(0, 40, lambda i, x: x + (b - matvec(x)) * 0.9, b)
+
+    return lax.custom_linear_solve(lambda x: system @ x, b, iterate, iterate)
+
+
+def rooted(x: Any) -> Any:
+    """The y with y³ + y = x, by Newton's method."""
+
+    def newton(f: Function, y: Any) -> Any:
+        return lax.fori_loop(0, 20, lambda i, y: y - f(y) / (3 * y * y + 1), y)
+
+    return lax.custom_root(lambda y: y**3 + y - x, x, newton, lambda g, b: b / g(jnp.ones_like(b)))
+
+
 LAX: Table = {
     **on(
         "abs asinh atan cbrt ceil conj cos cosh cumlogsumexp cummax cummin cumprod cumsum erf "
@@ -227,6 +247,9 @@ LAX: Table = {
             "transpose": (M, [(1, 0)]),
         },
     ),
+    "associative_scan": Call(lambda x: lax.associative_scan(jnp.multiply, x), (X,)),
+    "custom_linear_solve": Call(solved, (A, X)),
+    "custom_root": Call(rooted, (X,)),
     "concatenate": Call(lambda x, y: lax.concatenate([x, y], 0), (X, Y)),
     "cond": Call(lambda p, x: lax.cond(p[0] > 0, jnp.sin, jnp.cos, x), (P, X)),
     "foreach": Call(lambda x: lax.foreach(x)(lambda t: jnp.sin(t) * t), (X,)),

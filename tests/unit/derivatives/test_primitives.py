@@ -18,6 +18,7 @@ from effax.ir.registry import own_primitives
 from effax.ir.syntax import Jaxpr
 from effax.testing import check_grads
 from effax.transforms.rules.book import DEFAULT_BOOK
+from tests.unit.derivatives.functions import rooted, solved
 from tests.unit.transforms.array_cases import ALL, DIFFERENTIABLE, Case
 
 X, W = np.array([0.6, -1.3, 1.7]), np.array([0.4, 0.9, -0.7])
@@ -78,6 +79,8 @@ BOTH = ("fwd", "rev")
 PROGRAMS: dict[str, Program] = {
     "addupdate": (_cell(lambda cell, x: effax.ref.addupdate(cell, 0, x[1] * x[2])), BOTH),
     "cond": (lambda x: lax.cond(x[0] > 0, jnp.sin, lambda y: y * y, x), BOTH),
+    "custom_linear_solve": (lambda x: solved(jnp.outer(x, x), x), BOTH),
+    "custom_root": (rooted, BOTH),
     "custom_jvp_call": (_own_forward, BOTH),
     "custom_vjp_call": (_own_backward, ("rev",)),
     "empty_ref": (_written_in_empty, BOTH),
@@ -97,6 +100,9 @@ PROGRAMS: dict[str, Program] = {
 WITHOUT = {
     "custom_lin": "it is the tangent of a custom_vjp_call, of which it is a part",
     "iota": "it has no operands",
+    "pure_callback": "nothing is known of the derivative of a Python function",
+    "io_callback": "nothing is known of the derivative of a Python function",
+    "debug_callback": "it has no results",
     **dict.fromkeys(
         ("shard_map", "all_gather", "all_to_all", "axis_index", "pmax", "pmin", "ppermute", "psum",
          "pvary", "reduce_scatter"),
