@@ -31,6 +31,7 @@ from effax.ir.errors import EffaxError, LoweringError
 from effax.ir.pretty import eqn_str
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, has_host_effects
 from effax.ir.types import ArrayType, RefType, Type
+from effax.lowering.branches import in_place
 from effax.lowering.notation import constant, tensor
 from effax.lowering.ordering import ordered
 from effax.lowering.rules.book import DEFAULT
@@ -113,6 +114,7 @@ class _Lowering:
         in_types, out_types = _arrays(jaxpr, jaxpr.in_types), _arrays(jaxpr, jaxpr.out_types)
         _check_aliases(jaxpr, in_types, out_types, aliases)
         donated = {i: f" {{tf.aliasing_output = {k} : i32}}" for i, k in aliases}
+        jaxpr = in_place(jaxpr)
         fixed = frozenset([v.id for i, v in enumerate(jaxpr.binders) if i not in donated])
         main = self.function(ordered(jaxpr, fixed), "public @main", donated)
         parts = [f"module @{_symbol(name)} {{\n", main]
@@ -122,7 +124,7 @@ class _Lowering:
             held = self.waiting[done]
             done += 1
             head = f"private @{self.symbols[held]}"
-            parts.append(self.function(ordered(held), head, {}))
+            parts.append(self.function(ordered(in_place(held)), head, {}))
         parts.append("}\n")
         return Module("".join(parts), in_types, out_types, aliases, tuple(self.host_calls))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.metadata import version
 from math import prod
 from typing import NamedTuple
 
@@ -31,7 +30,6 @@ from effax.lowering.ordering import Done, Gate, Hold, ordered
 from tests.unit.lowering.compiled import Array, array, close, executable, module, program, samples
 
 COLUMNS = 1000
-OLD = version("jaxlib").startswith(("0.10.", "0.11."))
 F, INT = array("float32"), array("int32")
 ROW = array("float32", COLUMNS)
 PICK: tuple[Dim, ...] = (Pick(None), Pick(3))
@@ -223,8 +221,6 @@ def largest_copy(hlo: str) -> int:
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda p: p.name)
 def test_in_place(pattern: Pattern) -> None:
-    if pattern.name == "swap in a branch" and OLD:
-        pytest.skip("jaxlib before 0.12 copies what a branch updates and reads")
     rows = 4000
     size = rows * COLUMNS
     table = np.zeros((rows, COLUMNS), np.float32)

@@ -1,0 +1,222 @@
+"""Branches that update different big arrays, in place.
+
+XLA's conditional gives one buffer a result, into which it copies what a branch leaves as it was,
+or reads beside an update. Jaxlib 0.10 copies where any branch updates one array and another
+branch another; in jaxlib 0.12, where a branch only reads an array that another one updates. In a
+loop it copies nothing. So ::
+
+    c:f32[1000000] d:f32[] = cond[branches=(
+        { lambda ; a i. let b = gather[a[i]] a i in (a, b) }
+        { lambda ; a i. let b = scatter[a[i]] a 1.0 i in (b, 0.0) }
+    )] p a i
+
+becomes one loop a branch, which runs once where the branch is taken and else not at all::
+
+    _ b:f32[1000000] d = while run: (false, scatter[a[i]] a 1.0 i, 0.0)    from (p, a, 0.0)
+    _ e:f32[]          = while run: (false, gather[b[i]] b i)              from (not p, d)
+
+A branch carries what it updates, and its other results; arrays that it leaves as they are pass it
+by. It costs one loop more for each branch, a few microseconds, so it is done for arrays that take
+longer to copy, and not where a plain conditional is in place too: where one of two branches does
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from effax.ir.build import Builder, lit
+from effax.ir.dtypes import BOOL, family
+from effax.ir.prims.control import Cond, Jit, Scan, While
+from effax.ir.prims.elementwise import Eq, Ge, Le, Not
+from effax.ir.prims.index import Scatter, ScatterAdd
+from effax.ir.prims.shape import BroadcastInDim, DynamicUpdateSlice
+from effax.ir.remember import remembered
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import ArrayType, Type, array_type
+
+PREDICATE = array_type((), BOOL)
+
+WORTH = 1 << 16
+"""The size in bytes from which copies cost more than a loop for each branch."""
+
+
+def in_place(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with loops in the place of such conditionals."""
+    for eqn in jaxpr.eqns:
+        if type(eqn[0]) is Cond and _is_worth_it(eqn):
+            break
+    else:
+        return jaxpr
+    b = Builder(jaxpr.in_types)
+    env: dict[int, Atom] = {v.id: w for v, w in zip(jaxpr.binders, b.binders, strict=True)}
+
+    def value(a: Atom) -> Atom:
+        return a if isinstance(a, Lit) else env[a.id]
+
+    for eqn in jaxpr.eqns:
+        args = [value(a) for a in eqn.ins]
+        outs: Sequence[Atom]
+        if isinstance(eqn.prim, Cond) and _is_worth_it(eqn):
+            outs = _loops(b, eqn, args)
+        else:
+            types = tuple([v.type for v in eqn.outs])
+            outs = b.emit_typed(eqn.prim, tuple(args), types, eqn.effects, eqn.source)
+        env.update((v.id, x) for v, x in zip(eqn.outs, outs, strict=True))
+    return b.finish([value(a) for a in jaxpr.outs], jaxpr.n_consts, jaxpr.names)
+
+
+class Updates(NamedTuple):
+    """What a conditional does to its operands.
+
+    Attributes:
+        operand: by result, the operand that every branch updates, or leaves as it is, to get it.
+        changed: by branch and result, whether the branch updates it.
+    """
+
+    operand: tuple[int | None, ...]
+    changed: tuple[tuple[bool, ...], ...]
+
+
+@remembered(maxsize=1024)
+def updates_of(prim: Cond) -> Updates:
+    """Find out which results are operands that were updated."""
+    found: list[int | None] = []
+    for roots in zip(*[_roots(branch) for branch in prim.branches], strict=True):
+        same = all(root == roots[0] for root in roots)
+        found.append(roots[0] if same else None)
+    # An operand that becomes two results has no memory for both.
+    operand = tuple([i if i is not None and found.count(i) == 1 else None for i in found])
+    changed = [
+        tuple([i is None or branch.outs[j] != branch.binders[i] for j, i in enumerate(operand)])
+        for branch in prim.branches
+    ]
+    return Updates(operand, tuple(changed))
+
+
+@remembered(maxsize=1024)
+def _roots(jaxpr: Jaxpr) -> tuple[int | None, ...]:
+    """For each result the input that it is, after updates of parts of it."""
+    root: dict[int, int] = {v.id: i for i, v in enumerate(jaxpr.binders)}
+    for eqn in jaxpr.eqns:
+        for j, v in enumerate(eqn.outs):
+            source = _updated(eqn, j)
+            a = None if source is None else eqn.ins[source]
+            if isinstance(a, Var) and a.id in root:
+                root[v.id] = root[a.id]
+    return tuple([root.get(a.id) if isinstance(a, Var) else None for a in jaxpr.outs])
+
+
+def _updated(eqn: Eqn, j: int) -> int | None:
+    """The argument that the result ``j`` of an equation is, updated in part."""
+    match eqn.prim:
+        case Scatter() | ScatterAdd() | DynamicUpdateSlice():
+            return 0
+        case Scan(n_consts=n, n_carry=k):
+            return n + j if j < k else None
+        case While(n_consts=n):
+            return n + j
+        case Jit(jaxpr=held):
+            return _roots(held)[j]
+        case Cond() as prim:
+            found = updates_of(prim).operand[j]
+            return None if found is None else 1 + found
+        case _:
+            return None
+
+
+def _is_worth_it(eqn: Eqn) -> bool:
+    """Whether a big operand is updated, and a plain conditional would copy it."""
+    prim = eqn.prim
+    assert isinstance(prim, Cond)
+    if eqn.effects or len(prim.branches) < 2:
+        return False
+    operand, changed = updates_of(prim)
+    big = [j for j, v in enumerate(eqn.outs) if _bytes(v.type) >= WORTH]
+    if any(operand[j] is None for j in big) or not any(row[j] for row in changed for j in big):
+        return False
+    if any(family(v.type.dtype) == "void" for v in eqn.outs):
+        return False
+    idle = [not any(row) for row in changed]
+    return not (len(prim.branches) == 2 and any(idle))
+
+
+def _bytes(type_: Type) -> int:
+    size = type_.dtype.itemsize
+    for n in type_.shape:
+        size *= n
+    return size
+
+
+def _loops(b: Builder, eqn: Eqn, args: Sequence[Atom]) -> list[Atom]:
+    prim = eqn.prim
+    assert isinstance(prim, Cond)
+    index, operands = args[0], list(args[1:])
+    operand, changed = updates_of(prim)
+    outs: list[Atom] = [
+        _nothing(b, v.type) if i is None else operands[i]
+        for v, i in zip(eqn.outs, operand, strict=True)
+    ]
+    for k, branch in enumerate(prim.branches):
+        carried = [j for j, has in enumerate(changed[k]) if has]
+        if not carried:
+            continue
+        taken = _taken(b, index, k, len(prim.branches))
+        now = [outs[operand.index(i)] if i in operand else x for i, x in enumerate(operands)]
+        results = b.emit(
+            _once(branch, carried, operand, eqn),
+            [
+                *[x for i, x in enumerate(now) if i not in _places(carried, operand)],
+                taken,
+                *[outs[j] for j in carried],
+            ],
+            eqn.source,
+        )
+        for j, x in zip(carried, results[1:], strict=True):
+            outs[j] = x
+    return outs
+
+
+def _places(carried: Sequence[int], operand: Sequence[int | None]) -> dict[int, int]:
+    """The operands among what is carried, and where they are there."""
+    return {i: n for n, j in enumerate(carried) if (i := operand[j]) is not None}
+
+
+def _once(branch: Jaxpr, carried: Sequence[int], operand: Sequence[int | None], eqn: Eqn) -> While:
+    """The branch as a loop over ``(operands that are not carried, run, carried results)``."""
+    places = _places(carried, operand)
+    types = branch.in_types
+    others = [i for i in range(len(types)) if i not in places]
+    inside = [*[types[i] for i in others], PREDICATE, *[_carried(eqn.outs[j]) for j in carried]]
+    n = len(others)
+    test, body = Builder(inside), Builder(inside)
+    values: dict[int, Atom] = dict(zip(others, body.binders, strict=False))
+    values.update((i, body.binders[n + 1 + at]) for i, at in places.items())
+    outs = body.inline_jaxpr(branch, [values[i] for i in range(len(types))])
+    return While(
+        test.finish([test.binders[n]]),
+        body.finish([lit(False, PREDICATE), *[outs[j] for j in carried]]),
+        n,
+    )
+
+
+def _carried(v: Var) -> ArrayType:
+    assert isinstance(v.type, ArrayType)
+    return v.type
+
+
+def _nothing(b: Builder, type_: Type) -> Atom:
+    """What a result is before a branch gives it: something of its type."""
+    zero = lit(0, type_)
+    return b(BroadcastInDim(type_.shape, ()), zero) if type_.shape else zero
+
+
+def _taken(b: Builder, index: Atom, k: int, n: int) -> Atom:
+    """Whether branch ``k`` of ``n`` is taken; an index outside takes the nearest."""
+    if family(index.type.dtype) == "bool":
+        return index if k else b(Not(), index)
+    here = lit(k, index.type)
+    if k == 0:
+        return b(Le(), index, here)
+    return b(Ge() if k == n - 1 else Eq(), index, here)
