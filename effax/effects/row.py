@@ -29,15 +29,23 @@ def _renamed(effect: Effect[N], name: Callable[[N], M | None]) -> Effect[M] | No
 
 
 class Row(Generic[N]):
-    """A set of effects, sorted by reference and kind; equality and hash are structural."""
+    """A set of effects, sorted by reference and kind; equality and hash are structural.
 
-    __slots__ = ("_hash", "effects")
+    Attributes:
+        effects: all of them.
+        host: those on the world outside.
+    """
+
+    __slots__ = ("_hash", "effects", "host")
 
     effects: tuple[Effect[N], ...]
+    host: tuple[Host, ...]
 
     def __init__(self, effects: Iterable[Effect[N]] = ()) -> None:
         unique = dict.fromkeys(effects)
         object.__setattr__(self, "effects", tuple(sorted(unique, key=_order)))
+        host = tuple([e for e in self.effects if isinstance(e, Host)]) if unique else ()
+        object.__setattr__(self, "host", host)
         object.__setattr__(self, "_hash", hash(self.effects))
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -88,11 +96,6 @@ class Row(Generic[N]):
         """The references named by the row, allocations aside, in order and once each."""
         named = (e.ref for e in self.effects if not isinstance(e, Host | Alloc))
         return tuple(dict.fromkeys(named))
-
-    @property
-    def host(self) -> tuple[Host, ...]:
-        """The effects on the world outside."""
-        return tuple(e for e in self.effects if isinstance(e, Host))
 
     def commutes(self, other: Row[N]) -> bool:
         """Whether two adjacent computations with these rows may change places."""

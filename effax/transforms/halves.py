@@ -15,6 +15,7 @@ from effax.ir.build import Template, Where, template
 from effax.ir.errors import EffaxError
 from effax.ir.primitive import Primitive
 from effax.ir.remember import remembered
+from effax.ir.silent import silenced
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
 from effax.transforms.rulebook import Policy, RuleBook, SplitRule, WholeOnly
@@ -240,7 +241,16 @@ class _Division:
         for effect in eqn.effects:
             if isinstance(effect, Alloc):
                 self.made.add(eqn.outs[effect.ref].id)
+        self.consider_silence(eqn)
         self.early.append(eqn)
+
+    def consider_silence(self, eqn: Eqn) -> None:
+        """Note that the late half does again what may not be kept, without what it tells others."""
+        if self.policy is None or not eqn.effects.host or self.policy(eqn):
+            return
+        quiet = silenced(eqn)
+        if quiet is not None and not _uses_refs(quiet):
+            self.repeat.update((v.id, (len(self.early), quiet)) for v in eqn.outs)
 
     def keep_late(self, eqn: Eqn) -> None:
         self.give_up(eqn.ins)
@@ -283,8 +293,8 @@ class _Division:
         kept = {a.id for a in residuals if isinstance(a, Var)}
         again = self.policy is not None and not self.policy(eqn)
         for position in range(first, len(self.early)):
-            part = self.early[position]
-            if part.effects or any(isinstance(a.type, RefType) for a in part.ins):
+            part = silenced(self.early[position])
+            if part is None or _uses_refs(part):
                 continue
             constant = not part.prim.subjaxprs() and all(isinstance(a, Lit) for a in part.ins)
             for v in part.outs:
@@ -369,3 +379,7 @@ class _Division:
                 repeated[position] = again
                 todo += [a for a in reversed(again.ins) if isinstance(a, Var)]
         return list(kept.values()), [repeated[i] for i in sorted(repeated)]
+
+
+def _uses_refs(eqn: Eqn) -> bool:
+    return bool(eqn.effects) or any(isinstance(a.type, RefType) for a in eqn.ins)
