@@ -26,7 +26,7 @@ class TreeFunction(HostFunction):
     leaves, so that equal calls make equal programs.
     """
 
-    __slots__ = ("_errors", "_fixed", "_key", "_label", "fun", "treedef")
+    __slots__ = ("_errors", "_fixed", "_key", "arity", "fun", "label", "treedef")
 
     def __init__(
         self,
@@ -38,21 +38,12 @@ class TreeFunction(HostFunction):
         self.fun = fun
         self.treedef = treedef
         self._fixed = fixed
-        self._label = label
+        self.label = label
+        self.arity = treedef.num_leaves - len(fixed)
         # The evaluator silences NumPy's warnings; this is not its code.
         self._errors = np.geterr()
         leaves = tuple([(i, _key(x)) for i, x in sorted(fixed.items())])
         self._key = (_key(fun), _key(treedef), leaves)
-
-    @property
-    def label(self) -> str:
-        """The name of the function."""
-        return self._label
-
-    @property
-    def arity(self) -> int:
-        """The number of leaves that are arrays."""
-        return self.treedef.num_leaves - len(self._fixed)
 
     def __call__(self, *args: Value) -> Sequence[Value]:
         arrays = iter([from_numpy(np.array(x)) for x in args])
@@ -69,7 +60,7 @@ class TreeFunction(HostFunction):
         return hash(self._key)
 
     def __repr__(self) -> str:
-        return f"TreeFunction({self._label})"
+        return f"TreeFunction({self.label})"
 
 
 def _key(x: object) -> Hashable:

@@ -39,7 +39,7 @@ Source: docs/primitives.md; examples/softmax_cross_entropy.py.
 from __future__ import annotations
 
 from effax.effects import Accum, Alloc, ArgIndex, Free, Host, Io, Read, Row, Write
-from effax.extend.primitive import ArrayPrimitive, RefPrimitive
+from effax.extend.primitive import ArrayPrimitive, HostPrimitive, RefPrimitive
 from effax.extend.rules import Linear, program
 from effax.ir.errors import IllTyped, NotApplicable
 from effax.ir.primitive import Primitive, Typing, Value
@@ -55,6 +55,7 @@ __all__ = [
     "ArrayType",
     "Free",
     "Host",
+    "HostPrimitive",
     "IllTyped",
     "Io",
     "Linear",

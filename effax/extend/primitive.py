@@ -10,10 +10,13 @@ from effax.array import Array, as_value
 from effax.bind import Operand, bind
 from effax.extend import rules
 from effax.extend.rules import Linear
-from effax.lowering.writer import Lowered
+from effax.ir.primitive import Primitive
+from effax.ir.types import ArrayType
+from effax.lowering.writer import Lowered, Val, Writer
 from effax.ref import Ref
 from effax.transforms.rulebook import Ruled, Rules, WholeOnly
 from effax.transforms.rules.common import no_refs
+from effax.transforms.rules.host import ACTS_OUTSIDE
 
 Handle = Any  # an Array, or a Ref where the primitive takes one: its author knows which it is
 
@@ -61,11 +64,44 @@ class ArrayPrimitive(Ruled, Lowered):
         Raises:
             IllTyped: the arguments do not fit, by ``typing``; or one is no array.
         """
-        operands: list[Operand] = [
-            x if isinstance(x, Array | Ref) else as_value(x, f"argument {i} of {self.name}")
-            for i, x in enumerate(args)
-        ]
-        return cast("list[Array]", bind(self, *operands))
+        return _bound(self, args)
+
+
+def _bound(prim: Primitive, args: Sequence[object]) -> list[Array]:
+    operands: list[Operand] = [
+        x if isinstance(x, Array | Ref) else as_value(x, f"argument {i} of {prim.name}")
+        for i, x in enumerate(args)
+    ]
+    return cast("list[Array]", bind(prim, *operands))
+
+
+class HostPrimitive(Ruled, Lowered):
+    """A primitive on arrays that acts on the world outside. Subclasses are frozen dataclasses.
+
+    ``typing`` says by its effects, of kinds of your own or the library's, what it does; what may
+    change places, or go, follows from the kinds. ``evaluate`` does it, in compiled programs too.
+    Arguments are primal values where it gives no results; where it does, it has no derivative.
+    Each lane of a batch does it, if the effects commute with themselves.
+    """
+
+    __slots__ = ()
+
+    def rules(self) -> Rules[Any]:
+        """The rules that passes run."""
+        return ACTS_OUTSIDE
+
+    def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
+        """The compiled program calls ``evaluate``."""
+        types = self.typing(*[x.type for x in ins]).outs
+        return w.host_call(self.evaluate, ins, cast("tuple[ArrayType, ...]", types))
+
+    def bind(self, *args: object) -> list[Array]:
+        """Apply the primitive: now, or when the program that is traced runs.
+
+        Raises:
+            IllTyped: the arguments do not fit, by ``typing``; or one is no array.
+        """
+        return _bound(self, args)
 
 
 class RefPrimitive(ArrayPrimitive):

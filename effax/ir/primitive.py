@@ -49,19 +49,19 @@ class Region(NamedTuple):
     decides: bool = False
 
 
-class ByReference(ABC):
+class ByReference:
     """An object of Python that a primitive has as a parameter, and that has no text of its own.
 
     It is compared as Python compares it, and prints as a name (``@label``); a program's names are
     told apart by ``references``, with which ``parse`` finds the objects again.
+
+    Attributes:
+        label: what the object is called.
     """
 
     __slots__ = ()
 
-    @property
-    @abstractmethod
-    def label(self) -> str:
-        """What the object is called."""
+    label: str
 
 
 class Primitive(ABC):

@@ -294,7 +294,7 @@ class Writer:
         the evaluator runs it.
         """
         before, self._token = self._token, token
-        if type(prim) in self._book.rules:
+        if type(prim) in self._book.rules or isinstance(prim, Lowered):
             outs = self.apply(prim, *ins)
         else:
             types = typing_of(prim, tuple([x.type for x in ins])).outs

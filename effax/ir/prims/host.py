@@ -6,7 +6,7 @@ one prints by its name (``@log``).
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -23,15 +23,16 @@ DEBUG: Final = "debug"
 IO: Final = "io"
 
 
-class HostFunction(ByReference):
-    """A Python function of NumPy arrays that a program calls while it runs."""
+class HostFunction(ByReference, ABC):
+    """A Python function of NumPy arrays that a program calls while it runs.
+
+    Attributes:
+        arity: how many arrays it takes.
+    """
 
     __slots__ = ()
 
-    @property
-    def arity(self) -> int | None:
-        """How many arrays it takes; None: any number."""
-        return None
+    arity: int
 
     @abstractmethod
     def __call__(self, *args: Value) -> Sequence[Value]:

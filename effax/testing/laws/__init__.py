@@ -10,6 +10,13 @@ from effax.testing.laws.discharge import (
     discharge_is_observationally_equal,
     discharge_of_pure_is_the_same,
 )
+from effax.testing.laws.host import (
+    compiled_programs_tell_the_same,
+    derivatives_keep_what_is_told,
+    halves_keep_what_is_told,
+    passes_keep_what_is_told,
+    vmap_tells_of_every_lane,
+)
 from effax.testing.laws.jvp import (
     jvp_has_the_chain_rule,
     jvp_is_linear,
@@ -59,11 +66,14 @@ __all__ = [
     "Passes",
     "check_accepts",
     "check_rejects",
+    "compiled_programs_tell_the_same",
     "dce_keeps_what_is_observed",
+    "derivatives_keep_what_is_told",
     "discharge_is_observationally_equal",
     "discharge_of_pure_is_the_same",
     "equality_is_structural",
     "evaluation_fits_the_types",
+    "halves_keep_what_is_told",
     "inline_keeps_what_is_observed",
     "jvp_has_the_chain_rule",
     "jvp_is_linear",
@@ -78,6 +88,7 @@ __all__ = [
     "partial_eval_recomposes",
     "partial_eval_under_a_policy_recomposes",
     "passes_are_pure",
+    "passes_keep_what_is_told",
     "reverse_is_linearize_then_transpose",
     "simplifies",
     "transpose_adds_into_references",
@@ -89,4 +100,5 @@ __all__ = [
     "vmap_commutes_with_jvp",
     "vmap_commutes_with_transpose",
     "vmap_is_stacking",
+    "vmap_tells_of_every_lane",
 ]

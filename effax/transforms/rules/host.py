@@ -195,6 +195,22 @@ def _stacked(type_: ArrayType, size: int) -> ArrayType:
     return array_type((size, *type_.shape), type_.dtype, type_.weak)
 
 
+def acts_jvp(
+    b: RuleBuilder,
+    prim: Primitive,
+    primals: Sequence[Atom],
+    tangents: Sequence[Atom | None],
+) -> JvpOut:
+    """Without results it acts on primal values alone; what comes back has no derivative."""
+    has_results = bool(typing_of(prim, tuple([x.type for x in primals])).outs)
+    return (no_derivative if has_results else of_primals)(b, prim, primals, tangents)
+
+
+ACTS_OUTSIDE: Final[Rules[Primitive]] = Rules(
+    acts_jvp, not_computed, in_any_order, WholeOnly(), no_refs
+)
+"""The rules of any primitive on arrays that acts on the world outside."""
+
 HOST: Final[RuleBook] = (
     EMPTY_BOOK.extend(
         DebugCallback, Rules(of_primals, not_computed, each_lane, WholeOnly(), no_refs)

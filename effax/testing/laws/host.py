@@ -1,0 +1,154 @@
+"""Laws of effects on the world outside: no pass drops, doubles or reorders what is told.
+
+Programs tell what they do by recorders (``effax.testing.recording``), and logs are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from effax.ir.evaluate import evaluate
+from effax.ir.parse import parse
+from effax.ir.pretty import references
+from effax.ir.syntax import Jaxpr, renumbered
+from effax.testing.laws.jvp import differentiated, random_tangents
+from effax.testing.laws.partial_eval import (
+    POLICIES,
+    check_halves,
+    forced_results,
+    known_inputs,
+    run_halves,
+)
+from effax.testing.laws.programs import assert_valid, compiled_outcome
+from effax.testing.laws.simplify import used_results
+from effax.testing.laws.vmap import lane, random_batch
+from effax.testing.passes import Passes
+from effax.testing.recording import (
+    Log,
+    check_as_often,
+    check_logs,
+    check_same,
+    recorded,
+    with_callbacks,
+)
+from effax.testing.report import law
+from effax.testing.values import Outcome, check_outcomes, random_inputs, run
+from effax.transforms.linearize import linearize
+from effax.transforms.partial_eval import partial_eval, recompose
+from effax.transforms.run import unwrap
+
+
+class Told(NamedTuple):
+    """A run: what it gave, and what it told."""
+
+    outcome: Outcome
+    log: Log
+
+
+def told(run_it: Callable[[], Outcome]) -> Told:
+    """Run something that records."""
+    with recorded() as log:
+        outcome = run_it()
+    return Told(outcome, log)
+
+
+@law
+def passes_keep_what_is_told(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+    """log(p(f)(x)) = log(f(x)) for dce, inline, discharge, jvp, and parse after print.
+
+    Random calls are put into ``f`` first; that changes nothing that it computes.
+    """
+    passes = passes or Passes()
+    f = with_callbacks(jaxpr, seed, answers=True)
+    assert_valid(f)
+    inputs = random_inputs(f.in_types, seed)
+    plain = told(lambda: run(f, inputs))
+    check_outcomes(run(jaxpr, inputs), plain.outcome)
+
+    used = used_results(f, seed)
+    live = passes.dce(f, used).jaxpr
+    check_same(plain.log, told(lambda: run(live, inputs)).log)
+    check_same(plain.log, told(lambda: run(passes.inline(f), inputs)).log)
+    numbered = renumbered(f)
+    again = parse(str(numbered), references=references(numbered))
+    assert again == numbered, f"parsed, the program is another one:\n{again}"
+    check_same(plain.log, told(lambda: run(again, inputs)).log)
+    pure = passes.discharge(f).jaxpr
+    check_same(plain.log, told(lambda: run(pure, inputs)).log)
+
+
+@law
+def derivatives_keep_what_is_told(
+    jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
+) -> None:
+    """log(jvp(f)(x, t)) = log(primal(f)(x)) = log(f(x)), and the linear program tells nothing."""
+    passes = passes or Passes()
+    f = with_callbacks(jaxpr, seed)
+    inputs = random_inputs(f.in_types, seed)
+    plain = told(lambda: run(f, inputs))
+    mask = differentiated(f.in_types, seed)
+    tangents = [t for t in random_tangents(f.in_types, mask, seed) if t is not None]
+    pushed = passes.jvp(f, mask).jaxpr
+    assert_valid(pushed)
+    check_same(plain.log, told(lambda: run(pushed, [*inputs, *tangents])).log)
+    made = unwrap(linearize(f, mask, book=passes.book))
+    assert not made.linear.effects.host, f"the linear program acts outside:\n{made.linear}"
+    check_same(plain.log, told(lambda: run(made.primal, inputs)).log)
+
+
+@law
+def halves_keep_what_is_told(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+    """log(known(x)) + log(unknown(r, y)) = log(f(x, y)), under policies too: nothing twice.
+
+    Calls on one channel keep their order; those that commute with everything need not.
+    """
+    passes = passes or Passes()
+    f = with_callbacks(jaxpr, seed, answers=True)
+    inputs = random_inputs(f.in_types, seed)
+    plain = told(lambda: run(f, inputs))
+    known, forced = known_inputs(f, seed), forced_results(f, seed)
+    policy = POLICIES[seed % len(POLICIES)]
+    for made in (
+        passes.partial_eval(f, known, forced),
+        unwrap(partial_eval(f, known, policy, forced, passes.book)),
+    ):
+        check_halves(f, made, known, forced, seed)
+        check_logs(plain.log, told(partial(run_halves, f, made, known, inputs)).log)
+        check_logs(plain.log, told(partial(run, recompose(made), inputs)).log)
+
+
+@law
+def vmap_tells_of_every_lane(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+    """log(vmap(f)(xs)) = what log(f(x)) is for each x of xs; of one lane, in its order."""
+    passes = passes or Passes()
+    f = with_callbacks(jaxpr, seed)
+    batch = random_batch(f, seed)
+    made = passes.vmap(f, batch.size, batch.axes).jaxpr
+    assert_valid(made)
+    found = told(lambda: run(made, batch.inputs))
+    held = batch._replace(inputs=[np.array(x) for x in batch.inputs])
+
+    def one_by_one() -> Outcome:
+        for i in range(batch.size):
+            evaluate(f, lane(held, i))
+        return found.outcome
+
+    expected = told(one_by_one)
+    check_as_often(expected.log, found.log)
+    if batch.size == 1:
+        check_same(expected.log, found.log)
+
+
+@law
+def compiled_programs_tell_the_same(jaxpr: Jaxpr, seed: int = 0) -> None:
+    """log(compile(f)(x)) = log(f(x)), in the order of the program."""
+    f = with_callbacks(jaxpr, seed, answers=True)
+    inputs = random_inputs(f.in_types, seed)
+    plain = told(lambda: run(f, inputs))
+    found = told(lambda: compiled_outcome(f, inputs))
+    check_outcomes(plain.outcome, found.outcome)
+    check_same(plain.log, found.log)
