@@ -95,10 +95,9 @@ class _Inserter:
         def value(atom: Atom) -> Atom:
             return atom if isinstance(atom, Lit) else env[atom.id]
 
-        inputs = [v for v in jaxpr.binders if isinstance(v.type, ArrayType)]
-        if inputs:
-            first = inputs[int(self.rng.integers(0, len(inputs)))]
-            env[first.id] = self.told(b, env[first.id])
+        for v in jaxpr.binders:
+            if isinstance(v.type, ArrayType) and self.rng.random() < 0.5:
+                env[v.id] = self.told(b, env[v.id])
         for eqn in jaxpr.eqns:
             outs = b.emit(self.held(eqn.prim), [value(a) for a in eqn.ins], eqn.source)
             for v, out in zip(eqn.outs, outs, strict=True):

@@ -24,10 +24,16 @@ from effax.testing.strategies import (
     programs,
     seeds,
 )
-from tests.planted import of_jvp, of_passes, of_transpose, of_vmap
+from tests.planted import of_host, of_jvp, of_passes, of_transpose, of_vmap
 from tests.planted.planting import Bug
 
-BUGS: Final = (*of_jvp.BUGS, *of_transpose.BUGS, *of_vmap.BUGS, *of_passes.BUGS)
+BUGS: Final = (
+    *of_jvp.BUGS,
+    *of_transpose.BUGS,
+    *of_vmap.BUGS,
+    *of_passes.BUGS,
+    *of_host.BUGS,
+)
 
 Law = Callable[..., None]
 Programs = Callable[[Features], SearchStrategy[object]]
@@ -69,6 +75,10 @@ SUITES: Final[dict[str, tuple[tuple[Law, Programs], ...]]] = {
     "discharge": ((laws.discharge_is_observationally_equal, _plain),),
     "dce": ((laws.dce_keeps_what_is_observed, _plain),),
     "inline": ((laws.inline_keeps_what_is_observed, _plain),),
+    "passes that tell": ((laws.passes_keep_what_is_told, _plain),),
+    "derivatives that tell": ((laws.derivatives_keep_what_is_told, _plain),),
+    "halves that tell": ((laws.halves_keep_what_is_told, _plain),),
+    "lanes that tell": ((laws.vmap_tells_of_every_lane, _plain),),
 }
 """The laws of each pass, and the programs that they are about."""
 
