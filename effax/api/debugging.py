@@ -96,7 +96,8 @@ def debug_print(
         *args: trees of arrays, and of anything else that is formatted as it is.
         ordered: whether it keeps its place among all ordered calls.
         partitioned: nothing changes: there is one device.
-        skip_format_check: do not look now whether the format fits the arguments.
+        skip_format_check: do not look now whether the format fits the arguments. After a format
+            that has no place for them, they are printed one after the other.
         **kwargs: the same, by name.
 
     Raises:
@@ -154,7 +155,10 @@ class _Print:
 
     def __call__(self, *args: object, **kwargs: object) -> None:
         with np.printoptions(**dict(self.options)):
-            text = self.fmt.format(*args, **kwargs)
+            if args and all(name is None for _, name, _, _ in string.Formatter().parse(self.fmt)):
+                text = " ".join([self.fmt, *map(str, args)])
+            else:
+                text = self.fmt.format(*args, **kwargs)
         sys.stdout.write(f"{text}\n")
 
 
