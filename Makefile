@@ -16,7 +16,7 @@ newest = $(eval newest := $(shell \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check laws bench clean lint types imports test-newest test-on-newest
+.PHONY: help demo test check laws mutate bench clean lint types imports test-newest test-on-newest
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ check: lint types imports  ## The fast loop: linters, types and unit tests
 
 laws: .venv/extra-dev  ## The laws, on many more random programs
 	.venv/bin/pytest -q -n $(WORKERS) --hypothesis-profile=laws tests/laws
+
+mutate: .venv/extra-dev  ## Faults in every rule, and how many of them the laws catch
+	.venv/bin/python -m tests.mutation.run
 
 bench: bench_venv = .venv$(if $(newest),-newest)
 bench:  ## Time effax against JAX, on the newest Python of this machine

@@ -72,7 +72,7 @@ def check_primitive(
     passes = Passes(book=book_or_default(book))
     checks = [*_LAWS, *_laws_of_text(prim)]
     intervals = _one_an_argument("domain", domain or [None] * len(ins), ins)
-    found = _check(checks, _programs(prim, ins, intervals), seeds, passes)
+    found = _check(checks, programs_of(prim, ins, intervals), seeds, passes)
     if linear is not None:
         _one_an_argument("linear", linear, ins)
         found += _check(_laws_of_linear(tuple(linear)), [_alone(prim, ins)], seeds, passes)
@@ -142,9 +142,10 @@ def _one_an_argument(what: str, entries: Sequence[T], ins: Sequence[Type]) -> Se
     return entries
 
 
-def _programs(
+def programs_of(
     prim: Primitive, types: Sequence[Type], domain: Sequence[Interval | None]
 ) -> list[Jaxpr]:
+    """The application alone, among arithmetic, in a scan and in a branch."""
     b = Builder(types)
     alone = b.finish(b.emit(prim, _moved(b, domain)))
     return [alone, _among(prim, types, domain), _scanned(alone), _branch(alone)]

@@ -1,0 +1,299 @@
+"""Mutants of rules: one small fault in the program that a rule builds, wherever it is applied.
+
+A fault is put into an equation (another operation, operands swapped, a literal changed, an effect
+left out, a loop run backwards), or into what the rule gives (a tangent left out, or doubled).
+Whether it changes what the rule means is found out by running the right and the wrong program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from effax.ir.build import Builder
+from effax.ir.evaluate import evaluate
+from effax.ir.primitive import Primitive
+from effax.ir.prims import elementwise as ew
+from effax.ir.prims.shape import Rev
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import ArrayType, RefType
+from effax.testing.values import Differs, Outcome, check_outcomes, contents_of, random_inputs
+from effax.transforms.rulebook import BatchOut, DischargeOut, JvpOut, Linear, RuleBook, Rules
+from effax.transforms.rules.book import DEFAULT_BOOK
+
+Rule = Callable[..., Any]
+KINDS: Final = ("jvp", "transpose", "batch", "discharge")
+
+OTHER: Final[dict[type[Primitive], Callable[[], Primitive]]] = {
+    ew.Add: ew.Sub,
+    ew.Sub: ew.Add,
+    ew.Mul: ew.Add,
+    ew.Div: ew.Mul,
+    ew.Max: ew.Min,
+    ew.Min: ew.Max,
+    ew.Sin: ew.Cos,
+    ew.Cos: ew.Sin,
+    ew.Neg: ew.Copy,
+    ew.Square: ew.Copy,
+    ew.Eq: ew.Ne,
+    ew.Ne: ew.Eq,
+    ew.Lt: ew.Ge,
+    ew.Ge: ew.Lt,
+    ew.Gt: ew.Le,
+    ew.Le: ew.Gt,
+    ew.And: ew.Or,
+    ew.Or: ew.And,
+    ew.Exp: ew.Sin,
+    ew.Conj: ew.Copy,
+}
+"""For an operation another one, of the same types."""
+
+SYMMETRIC: Final = (ew.Add, ew.Mul, ew.Max, ew.Min, ew.And, ew.Or, ew.Xor, ew.Eq, ew.Ne)
+
+
+class Fault(NamedTuple):
+    """Where a rule's program is changed, and how.
+
+    Attributes:
+        at: which equation, or which of the rule's results.
+        variant: which of the changes that are possible there.
+        of_result: whether it is a result that is changed.
+    """
+
+    at: int
+    variant: int
+    of_result: bool
+
+
+def variants(eqn: Eqn) -> Iterator[Eqn | None]:
+    """What may become of an equation; None: it is left out."""
+    prim, ins, outs, _, _ = eqn
+    if not outs:
+        yield None
+    other = OTHER.get(type(prim))
+    if other is not None:
+        yield eqn._replace(prim=other())
+    if len(ins) >= 2 and _may_be_swapped(prim, ins[-2], ins[-1]):
+        yield eqn._replace(ins=(*ins[:-2], ins[-1], ins[-2]))
+    for i, a in enumerate(ins):
+        if isinstance(a, Lit) and a.type.dtype.kind in "fcb":
+            value = not a.value if isinstance(a.value, bool) else 2 * a.value + 1
+            yield eqn._replace(ins=(*ins[:i], Lit(value, a.type), *ins[i + 1 :]))
+    if hasattr(prim, "reverse"):
+        own: Any = prim
+        yield eqn._replace(prim=replace(own, reverse=not own.reverse))
+    held = prim.subjaxprs()
+    for i, inner in enumerate(held):
+        for changed in _programs(inner):
+            yield eqn._replace(prim=prim.with_subjaxprs([*held[:i], changed, *held[i + 1 :]]))
+
+
+def _may_be_swapped(prim: Primitive, x: Atom, y: Atom) -> bool:
+    same = x.type == y.type and x != y and not isinstance(x.type, RefType)
+    return same and not isinstance(prim, SYMMETRIC)
+
+
+def _programs(jaxpr: Jaxpr, most: int = 4) -> Iterator[Jaxpr]:
+    """The program with a fault in one of its equations: a few of all that there are."""
+    left = most
+    for i, eqn in enumerate(jaxpr.eqns):
+        for variant in variants(eqn):
+            if not left:
+                return
+            left -= 1
+            made = [] if variant is None else [variant]
+            yield jaxpr.replace(eqns=[*jaxpr.eqns[:i], *made, *jaxpr.eqns[i + 1 :]])
+
+
+@dataclass
+class Mutant:
+    """A book in which one rule has one fault.
+
+    Attributes:
+        prim: whose rule it is.
+        kind: which rule.
+        fault: what is wrong.
+        changed: whether some application so far meant something else than it should.
+        applied: whether there was a place for the fault at all.
+    """
+
+    prim: type[Primitive]
+    kind: str
+    fault: Fault
+    changed: bool = False
+    applied: bool = False
+
+    def __str__(self) -> str:
+        where = "result" if self.fault.of_result else "equation"
+        return (
+            f"{self.kind} of {self.prim.name}: {where} {self.fault.at}, "
+            f"variant {self.fault.variant}"
+        )
+
+    def book(self) -> RuleBook:
+        """The library's book with the fault."""
+        rules = DEFAULT_BOOK.rules[self.prim]
+        return DEFAULT_BOOK.extend(self.prim, _with(rules, self.kind, self._wrong))
+
+    def _wrong(self, right: Rule) -> Rule:
+        def rule(b: Any, prim: Primitive, *args: Any) -> Any:
+            start, given = len(b.eqns), _looked_at(right(b, prim, *args), args)
+            eqns = list(b.eqns[start:])
+            made = self._changed_result(b, given, args) if self.fault.of_result else given
+            if not self.fault.of_result:
+                self._change_equation(b, start)
+            if self.applied and not self.changed:
+                before, after = _segment(eqns, given), _segment(b.eqns[start:], made)
+                self.changed = _differ(before, after)
+            return made
+
+        return rule
+
+    def _change_equation(self, b: Builder, start: int) -> None:
+        at = start + self.fault.at
+        if at >= len(b.eqns):
+            return
+        for i, variant in enumerate(variants(b.eqns[at])):
+            if i == self.fault.variant:
+                self.applied = True
+                b.eqns[at : at + 1] = [] if variant is None else [variant]
+                return
+
+    def _changed_result(self, b: Any, given: Any, args: Sequence[Any]) -> Any:
+        results = _results_of(given)
+        i = self.fault.at
+        if i >= len(results) or results[i] is None:
+            return given
+        changed = _VARIANTS_OF_RESULTS[self.fault.variant](b, given, i)
+        self.applied = self.applied or changed is not None
+        if changed is None:
+            return given
+        return _with_result(given, i, None if changed is _LEFT_OUT else changed)
+
+
+def _with(rules: Rules[Primitive], kind: str, wrong: Callable[[Rule], Rule]) -> Rules[Primitive]:
+    changed: Any = {kind: wrong(getattr(rules, kind))}
+    return replace(rules, **changed)
+
+
+_LEFT_OUT: Final = object()
+
+
+def _looked_at(given: Any, args: Sequence[Any]) -> Any:
+    """What a rule gives, without cotangents that nobody wants."""
+    if isinstance(given, JvpOut | BatchOut | DischargeOut):
+        return given
+    wanted = [isinstance(x, Linear) and x.wanted for x in args[0]]
+    return [ct if has else None for ct, has in zip(given, wanted, strict=True)]
+
+
+def _left_out(b: Builder, given: Any, i: int) -> object:
+    return None if isinstance(given, BatchOut) else _LEFT_OUT
+
+
+def _otherwise(b: Builder, given: Any, i: int) -> object:
+    """Twice the value; of a batch, its lanes in the other order."""
+    value: Any = _results_of(given)[i]
+    if isinstance(given, BatchOut):
+        return b(Rev((0,)), value) if given.batched[i] and value.type.shape[0] > 1 else None
+    return b(ew.Add(), value, value) if value.type.dtype.kind in "fc" else None
+
+
+_VARIANTS_OF_RESULTS: Final = (_left_out, _otherwise)
+
+
+def _results_of(given: Any) -> list[Atom | None]:
+    """What may be changed of what a rule gives."""
+    match given:
+        case JvpOut(_, tangents):
+            return list(tangents)
+        case BatchOut(outs, _):
+            return list(outs)
+        case DischargeOut(_, contents):
+            return list(contents)
+        case _:
+            return list(given)
+
+
+def _with_result(given: Any, i: int, value: Any) -> Any:
+    results: Any = _results_of(given)
+    results[i] = value
+    match given:
+        case JvpOut():
+            return given._replace(tangents=results)
+        case BatchOut():
+            return given._replace(outs=results)
+        case DischargeOut():
+            return given._replace(contents=results)
+        case _:
+            return results
+
+
+def _segment(eqns: Sequence[Eqn], given: Any) -> tuple[Jaxpr, list[bool]]:
+    """What a rule has built as a program of what it uses, and which results are not None."""
+    made = {v.id for eqn in eqns for v in eqn.outs}
+    used: dict[int, Var] = {}
+    outs: list[Atom | None] = []
+    if isinstance(given, JvpOut | DischargeOut):
+        outs += given.outs
+    outs += _results_of(given)
+    for a in [*(a for eqn in eqns for a in eqn.ins), *outs]:
+        if isinstance(a, Var) and a.id not in made:
+            used.setdefault(a.id, a)
+    binders = [used[i] for i in sorted(used)]
+    results = [a for a in outs if a is not None and isinstance(a.type, ArrayType)]
+    return Jaxpr(binders, list(eqns), results), [a is not None for a in outs]
+
+
+def _differ(first: tuple[Jaxpr, list[bool]], second: tuple[Jaxpr, list[bool]]) -> bool:
+    """Whether two programs of a rule mean different things on some random inputs."""
+    (right, has), (wrong, still_has) = first, second
+    by_id = {v.id: v for v in (*right.binders, *wrong.binders)}
+    both = [by_id[i] for i in sorted(by_id)]
+    for seed in range(3):
+        inputs = random_inputs([v.type for v in both], seed)
+        try:
+            with np.errstate(all="ignore"):
+                x = _run(right.replace(binders=both), inputs)
+                y = _run(wrong.replace(binders=both), inputs)
+            if has != still_has:
+                return True
+            check_outcomes(x, y)
+        except (Differs, Exception):  # noqa: BLE001  what cannot run is no longer the same
+            return True
+    return False
+
+
+def _run(jaxpr: Jaxpr, inputs: Sequence[np.ndarray[Any, Any]]) -> Outcome:
+    held = [np.array(x) for x in inputs]
+    outs = [np.array(x) for x in evaluate(jaxpr, held)]
+    return Outcome(outs, contents_of(jaxpr.in_types, held))
+
+
+def mutants_of(prim: type[Primitive], kind: str, probe: Callable[[RuleBook], None]) -> list[Mutant]:
+    """All mutants of a rule that is used where ``probe`` runs the laws."""
+    sizes: list[tuple[list[int], int]] = []
+
+    def recorded(right: Rule) -> Rule:
+        def rule(b: Any, applied: Primitive, *args: Any) -> Any:
+            start, given = len(b.eqns), _looked_at(right(b, applied, *args), args)
+            numbers = [sum(1 for _ in variants(eqn)) for eqn in b.eqns[start:]]
+            sizes.append((numbers, len(_results_of(given))))
+            return given
+
+        return rule
+
+    rules = DEFAULT_BOOK.rules[prim]
+    if not callable(getattr(rules, kind)):
+        return []
+    probe(DEFAULT_BOOK.extend(prim, _with(rules, kind, recorded)))
+    found: dict[Fault, None] = {}
+    for numbers, n_results in sizes:
+        for i, n in enumerate(numbers):
+            found.update(dict.fromkeys(Fault(i, k, False) for k in range(n)))
+        for i in range(n_results):
+            found.update(dict.fromkeys(Fault(i, k, True) for k in range(len(_VARIANTS_OF_RESULTS))))
+    return [Mutant(prim, kind, fault) for fault in found]

@@ -1,0 +1,60 @@
+"""The laws catch what is wrong in rules: a few of the mutants that ``make mutate`` makes of all."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from effax.ir.build import Builder, lit
+from effax.ir.prims import elementwise as ew
+from effax.ir.prims.refs import AddUpdate
+from effax.ir.types import array_type
+from effax.testing.laws import LawBroken, Passes
+from effax.testing.laws import jvp_is_the_derivative as derivative
+from effax.transforms.rules.book import DEFAULT_BOOK
+from tests.mutation.mutants import Fault, Mutant, variants
+from tests.mutation.run import Tally, judge, main, tally_of_rules
+
+F: Final = array_type((3,), "float64")
+
+
+def test_an_equation_has_variants() -> None:
+    b = Builder([F, F])
+    x, y = b.binders
+    b(ew.Sub(), x, y)
+    b(ew.Mul(), x, lit(2.0, F))
+    first, second = ([str(v.prim.name) for v in variants(e) if v is not None] for e in b.eqns)
+    assert first == ["add", "sub"]
+    assert second == ["add", "mul"]
+
+
+def test_a_mutant_is_caught_and_the_right_rule_is_not() -> None:
+    b = Builder([F])
+    jaxpr = b.finish([b(ew.Sin(), *b.binders)])
+    mutant = Mutant(ew.Sin, "jvp", Fault(1, 0, False))
+    with pytest.raises(LawBroken):
+        derivative(jaxpr, 0, Passes(mutant.book()))
+    assert mutant.changed
+    derivative(jaxpr, 0, Passes(DEFAULT_BOOK))
+
+
+def test_a_mutant_that_means_the_same_does_not_count() -> None:
+    judged = [mutant for mutant, _ in judge(ew.Copy, "jvp")]
+    assert all(mutant.changed for mutant in judged)
+
+
+def test_all_of_some_are_caught() -> None:
+    names = ("mul", "div", "sin", "select_n", "get", "addupdate", "reduce_prod", "jit")
+    tallies = tally_of_rules(names)
+    assert sum(tally.made for tally in tallies) > 60
+    assert not [fault for tally in tallies for fault in tally.escaped]
+
+
+def test_what_escapes_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["neg"]) == 0
+    assert "100.00 %" in capsys.readouterr().out
+    assert str(Tally("jvp rules", 4, ["one"])).endswith("3 of     4 caught:  75.00 %")
+    assert str(Mutant(AddUpdate, "batch", Fault(0, 1, True))) == (
+        "batch of addupdate: result 0, variant 1"
+    )
