@@ -41,6 +41,7 @@ from effax.ir.prims.shard import ShardMap
 from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType
+from effax.transforms.narrow_custom import NARROW_CUSTOM
 from effax.transforms.rearrange import numbered
 from effax.transforms.run import as_result
 from effax.transforms.spread import Mask
@@ -294,6 +295,10 @@ def _narrow_shard_map(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
     return Narrowed(replace(call, jaxpr=jaxpr, in_specs=ins, out_specs=outs), used_ins, used)
 
 
+def _narrow_custom(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
+    return Narrowed(*NARROW_CUSTOM[type(prim)](prim, used, observed, dce_jaxpr))
+
+
 def _narrow_cond(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
     branches = cast("Cond", prim).branches
     none = _no_inputs(branches[0])
@@ -351,6 +356,7 @@ def _narrow_while(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
 _NARROW: Final[dict[type[Primitive], Callable[[Primitive, Mask, Mask], Narrowed]]] = {
     Jit: _narrow_call,
     Remat: _narrow_call,
+    **dict.fromkeys(NARROW_CUSTOM, _narrow_custom),
     Cond: _narrow_cond,
     Scan: _narrow_scan,
     While: _narrow_while,
