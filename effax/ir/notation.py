@@ -140,11 +140,7 @@ def _record_text(value: object, program: Callable[[Jaxpr], str]) -> str:
 def _record_fields(value: object) -> tuple[str, ...] | None:
     if isinstance(value, tuple):
         return tuple(getattr(value, "_fields", ()))
-    # What tells how it prints itself is no record, and cannot be read back.
-    told = getattr(value, "__dataclass_params__", None)
-    if is_dataclass(value) and getattr(told, "repr", True):
-        return tuple(f.name for f in fields(value))
-    return None
+    return tuple(f.name for f in fields(value)) if is_dataclass(value) else None
 
 
 def label_text(value: object) -> str:

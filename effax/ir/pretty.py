@@ -69,7 +69,8 @@ def references(jaxpr: Jaxpr) -> dict[str, ByReference]:
             return
         seen.add(id(program))
         for prim, *_ in program.eqns:
-            found.update((getattr(prim, field), None) for field in prim.by_reference)
+            values = [getattr(prim, field) for field in prim.by_reference]
+            found.update((x, None) for x in values if isinstance(x, ByReference))
             for held in prim.subjaxprs():
                 visit(held)
 

@@ -70,12 +70,14 @@ class Primitive(ABC):
     ``name`` is what prints. ``typing`` raises ``IllTyped`` on ill-typed arguments, and is a pure
     function of the primitive and the types, so that its result may be kept. ``evaluate`` gets
     NumPy arrays; a reference is its buffer, which it writes in place. ``by_reference`` names the
-    parameters that are objects of Python (``ByReference``).
+    parameters that are objects of Python (``ByReference``). ``has_own_rules`` says that rules which
+    the primitive holds decide what becomes of its results, whatever its program does.
     """
 
     __slots__ = ()
 
     name: ClassVar[str]
+    has_own_rules: ClassVar[bool] = False
     by_reference: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod

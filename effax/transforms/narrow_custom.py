@@ -53,16 +53,17 @@ def _either(*masks: Sequence[bool]) -> Mask:
     return tuple(map(any, zip(*masks, strict=True)))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class LanesOfSome:
+@dataclass(frozen=True, slots=True)
+class LanesOfSome(LaneRule):
     """A batching rule of which only some results are used."""
 
     rule: LaneRule
     used: Mask
     shrink: Shrink
 
-    def __repr__(self) -> str:
-        return f"<a part of {self.rule!r}>"
+    @property
+    def label(self) -> str:
+        return self.rule.label
 
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
         inner = self.rule(size, batched)

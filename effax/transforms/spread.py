@@ -130,7 +130,8 @@ def spread_eqn(eqn: Eqn, mask: Mask, flow: Flow, fixed: frozenset[int] = NONE) -
     """The marks of an equation's arguments (references may join) and of its results."""
     types = tuple([a.type for a in eqn.ins])
     if eqn.prim.subjaxprs() and eqn.prim.regions():
-        return spread_call(eqn.prim, types, mask, flow, fixed)
+        grown, outs = spread_call(eqn.prim, types, mask, flow, fixed)
+        return grown, flow.outs(eqn.prim, types, grown) if eqn.prim.has_own_rules else outs
     if eqn.effects:
         mask = _with_written(eqn, mask, flow, fixed)
     return mask, flow.outs(eqn.prim, types, mask)

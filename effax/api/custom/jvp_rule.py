@@ -13,7 +13,7 @@ from effax.api.custom.zeros import SymbolicZero, symbolic_zero
 from effax.api.derivatives import checked_cotangents, tangent_for
 from effax.array import Array
 from effax.ir.errors import IllTyped
-from effax.ir.prims.custom import SparseJvp
+from effax.ir.prims.custom import SparseJvp, ZerosJvp
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.tracing import FlatFunction, check_same_tree, result_names, trace_flat
 from effax.tree import PyTreeDef
@@ -104,7 +104,7 @@ class _Run(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JvpOfZeros(Deferred):
+class JvpOfZeros(Deferred, ZerosJvp):
     """A forward rule that looks at zeros."""
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseJvp:

@@ -101,8 +101,10 @@ class Deferred:
     def __hash__(self) -> int:
         return hash((type(self), id(self.fun), self.site.key, self.out_types))
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.site.label}>"
+    @property
+    def label(self) -> str:
+        """What the user calls the function."""
+        return self.site.label
 
     def traced(
         self,

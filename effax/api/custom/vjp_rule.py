@@ -15,7 +15,7 @@ from effax.api.derivatives import tangent_for, zero_of
 from effax.array import Array, as_value
 from effax.bind import Operand
 from effax.ir.errors import IllTyped, RefError
-from effax.ir.prims.custom import SparseBackward, SparseVjp
+from effax.ir.prims.custom import SparseBackward, SparseVjp, ZerosBackward, ZerosVjp
 from effax.ir.trace import shown_ref
 from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
 from effax.ref import Ref, TracedRef
@@ -202,7 +202,7 @@ class _Backward(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class VjpOfZeros(Deferred):
+class VjpOfZeros(Deferred, ZerosVjp):
     """Reverse rules that look at zeros; ``fun`` is the forward one."""
 
     bwd: Callable[..., Any]
@@ -231,7 +231,7 @@ class VjpOfZeros(Deferred):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BackwardOfZeros:
+class BackwardOfZeros(ZerosBackward):
     """A backward rule that looks at zeros, for the arguments that are differentiated."""
 
     rules: VjpOfZeros
@@ -247,8 +247,9 @@ class BackwardOfZeros:
     def __hash__(self) -> int:
         return hash((self.rules, self.given))
 
-    def __repr__(self) -> str:
-        return f"<the backward rule of {self.rules.site.label}>"
+    @property
+    def label(self) -> str:
+        return self.rules.label
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseBackward:
         rules, backward = self.rules, self.backward

@@ -11,7 +11,7 @@ from effax.api.custom.frames import without_frames
 from effax.api.custom.site import Deferred, check_pair
 from effax.array import Array, as_value
 from effax.ir.errors import IllTyped
-from effax.ir.prims.custom import Lanes
+from effax.ir.prims.custom import LaneRule, Lanes
 from effax.ir.types import Type
 from effax.numpy.promotion import converted
 from effax.tracing import check_same_tree, result_names, shown_tree
@@ -20,7 +20,7 @@ from effax.tree import PyTreeDef
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LanesOf(Deferred):
+class LanesOf(Deferred, LaneRule):
     """A batching rule of the user's: ``(axis_size, in_batched, *args) -> (out, out_batched)``."""
 
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:

@@ -7,18 +7,24 @@ a rule is a value that is asked for a program, a pure function of plain data.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.lockstep import Devices, Each, evaluate_together
-from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
 from effax.ir.prims.control import check_call, check_no_ref_results
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 
 E = TypeVar("E", bound=EffaxError)
+
+
+def _call_region(jaxpr: Jaxpr) -> Region:
+    outs = range(len(jaxpr.outs))
+    return Region(jaxpr, tuple(range(len(jaxpr.binders))), tuple(outs), (None,) * len(outs))
 
 
 class Lanes(NamedTuple):
@@ -28,13 +34,17 @@ class Lanes(NamedTuple):
     batched: tuple[bool, ...]
 
 
-class LaneRule(Protocol):
+class LaneRule(ByReference):
     """How a call runs over lanes; equal rules give equal programs.
 
     Takes the number of lanes, and which arguments of the call have an axis for them, in front.
     """
 
-    def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes: ...
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
+        """Give the program."""
 
 
 class SparseJvp(NamedTuple):
@@ -48,10 +58,14 @@ class SparseJvp(NamedTuple):
     nonzero: tuple[bool, ...]
 
 
-class ZerosJvp(Protocol):
+class ZerosJvp(ByReference):
     """A forward derivative that looks at which tangents, one entry an argument, are not zero."""
 
-    def __call__(self, given: tuple[bool, ...], /) -> SparseJvp: ...
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, given: tuple[bool, ...], /) -> SparseJvp:
+        """Give the program."""
 
 
 class SparseBackward(NamedTuple):
@@ -65,10 +79,14 @@ class SparseBackward(NamedTuple):
     nonzero: tuple[bool, ...]
 
 
-class ZerosBackward(Protocol):
+class ZerosBackward(ByReference):
     """A backward rule that looks at which results have a cotangent that is not zero."""
 
-    def __call__(self, given: tuple[bool, ...], /) -> SparseBackward: ...
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, given: tuple[bool, ...], /) -> SparseBackward:
+        """Give the program."""
 
 
 class SparseVjp(NamedTuple):
@@ -83,10 +101,14 @@ class SparseVjp(NamedTuple):
     bwd: ZerosBackward
 
 
-class ZerosVjp(Protocol):
+class ZerosVjp(ByReference):
     """A reverse derivative that looks at which arguments are differentiated."""
 
-    def __call__(self, given: tuple[bool, ...], /) -> SparseVjp: ...
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, given: tuple[bool, ...], /) -> SparseVjp:
+        """Give the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +128,8 @@ class CustomJvp(Primitive):
     label: str
     lanes: LaneRule | None = None
     name: ClassVar[str] = "custom_jvp_call"
+    by_reference: ClassVar[tuple[str, ...]] = ("rule", "lanes")
+    has_own_rules: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         check_call(self, "the function", self.call, ins)
@@ -136,6 +160,9 @@ class CustomJvp(Primitive):
         """The same call inside of its own rule, with that depth."""
         return replace(self, rule=depth)
 
+    def regions(self) -> tuple[Region, ...]:
+        return (_call_region(self.call),)
+
 
 @dataclass(frozen=True, slots=True)
 class CustomVjp(Primitive):
@@ -161,6 +188,8 @@ class CustomVjp(Primitive):
     forward: Jaxpr | None = None
     lanes: LaneRule | None = None
     name: ClassVar[str] = "custom_vjp_call"
+    by_reference: ClassVar[tuple[str, ...]] = ("fwd", "lanes")
+    has_own_rules: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         check_call(self, "the function", self.call, ins)
@@ -200,6 +229,9 @@ class CustomVjp(Primitive):
         """The same call inside of its own rules, with that depth."""
         return replace(self, fwd=depth, bwd=depth, forward=None)
 
+    def regions(self) -> tuple[Region, ...]:
+        return (_call_region(self.call),)
+
 
 Custom = CustomJvp | CustomVjp
 
@@ -213,6 +245,8 @@ class CustomVmap(Primitive):
     n_consts: int
     label: str
     name: ClassVar[str] = "custom_vmap_call"
+    by_reference: ClassVar[tuple[str, ...]] = ("lanes",)
+    has_own_rules: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         check_call(self, "the function", self.call, ins)
@@ -232,6 +266,9 @@ class CustomVmap(Primitive):
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomVmap:
         return replace(self, call=jaxprs[0])
+
+    def regions(self) -> tuple[Region, ...]:
+        return (_call_region(self.call),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +291,7 @@ class CustomLinear(Primitive):
     forward: Jaxpr | None = None
     paired: bool = False
     name: ClassVar[str] = "custom_lin"
+    by_reference: ClassVar[tuple[str, ...]] = ("bwd",)
 
     def typing(self, *ins: Type) -> Typing:
         if self.forward is not None:

@@ -249,20 +249,20 @@ CALLBACKS = [
 
 
 @dataclass(frozen=True)
-class InLanes:
+class InLanes(custom.LaneRule):
     """A batching rule that is asked for a program: everything is batched."""
 
     of: Jaxpr
+    label: str = "in_lanes"
 
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> custom.Lanes:
         inner = vmap_jaxpr(self.of, batched, size, DEFAULT_BOOK)
         return custom.Lanes(inner.jaxpr, inner.out_batched)
 
 
-ASKED: list[Sample] = [
+ASKED = [
     Sample(custom.CustomVmap(chain(2), InLanes(chain(2)), 0, "f"), (arr("3"), arr("3"))),
 ]
-"""Those that hold something else than programs and plain data, which cannot be read back."""
 
 
 SAMPLES: list[Sample] = [
@@ -276,6 +276,7 @@ SAMPLES: list[Sample] = [
     *COLLECTIVES,
     *sharded(),
     *CALLBACKS,
+    *ASKED,
 ]
 
 

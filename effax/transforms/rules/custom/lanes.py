@@ -27,8 +27,8 @@ from effax.transforms.spread import Mask
 from effax.transforms.vmap import vmap_jaxpr
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class JvpLanes:
+@dataclass(frozen=True, slots=True)
+class JvpLanes(LaneRule):
     """The rule of a call that was differentiated: the derivative of what the rule gives.
 
     Its arguments are those of the call, of these types, and the tangents of those ``given``. It
@@ -42,8 +42,9 @@ class JvpLanes:
     whole: bool
     book: RuleBook
 
-    def __repr__(self) -> str:
-        return f"<the derivative of {self.rule!r}>"
+    @property
+    def label(self) -> str:
+        return self.rule.label
 
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
         n = len(self.types)
@@ -143,8 +144,8 @@ def summed_where_unbatched(bwd: Jaxpr, batched: Sequence[bool]) -> Jaxpr:
     return b.finish(kept, bwd.n_consts, bwd.names)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ZerosJvpOverLanes:
+@dataclass(frozen=True, slots=True)
+class ZerosJvpOverLanes(ZerosJvp):
     """A forward derivative that looks at zeros, over lanes; ``batched``: which arguments are."""
 
     rule: ZerosJvp
@@ -152,8 +153,9 @@ class ZerosJvpOverLanes:
     batched: Mask
     n_consts: int
 
-    def __repr__(self) -> str:
-        return f"<{self.rule!r}, {self.lanes.size} lanes>"
+    @property
+    def label(self) -> str:
+        return self.rule.label
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseJvp:
         inner = self.rule(given)
@@ -162,8 +164,8 @@ class ZerosJvpOverLanes:
         return SparseJvp(self.lanes.program(inner.jaxpr, [*self.batched, *dots]), inner.nonzero)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ZerosVjpOverLanes:
+@dataclass(frozen=True, slots=True)
+class ZerosVjpOverLanes(ZerosVjp):
     """A reverse derivative that looks at zeros, over lanes; ``types`` are those of a lane."""
 
     rule: ZerosVjp
@@ -173,8 +175,9 @@ class ZerosVjpOverLanes:
     n_consts: int
     n_outs: int
 
-    def __repr__(self) -> str:
-        return f"<{self.rule!r}, {self.lanes.size} lanes>"
+    @property
+    def label(self) -> str:
+        return self.rule.label
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseVjp:
         inner = self.rule(given)
@@ -193,8 +196,8 @@ class ZerosVjpOverLanes:
         return SparseVjp(self.lanes.program(inner.fwd, self.batched), refs, bwd)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ZerosBackwardOverLanes:
+@dataclass(frozen=True, slots=True)
+class ZerosBackwardOverLanes(ZerosBackward):
     """Its backward rule; ``linear``: which linear arguments are batched."""
 
     rule: ZerosBackward
@@ -205,8 +208,9 @@ class ZerosBackwardOverLanes:
     refs: tuple[int, ...]
     linear: Mask
 
-    def __repr__(self) -> str:
-        return f"<{self.rule!r}, {self.lanes.size} lanes>"
+    @property
+    def label(self) -> str:
+        return self.rule.label
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseBackward:
         inner = self.rule(given)
