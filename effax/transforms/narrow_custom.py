@@ -60,10 +60,7 @@ class LanesOfSome(LaneRule):
     rule: LaneRule
     used: Mask
     shrink: Shrink
-
-    @property
-    def label(self) -> str:
-        return self.rule.label
+    label: str
 
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
         inner = self.rule(size, batched)
@@ -191,7 +188,11 @@ def narrow_vmap(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> 
     if all(used):
         return _whole(prim, observed, used)
     call = shrink(prim.call, used, observed, every).jaxpr
-    return replace(prim, call=call, lanes=LanesOfSome(prim.lanes, used, shrink)), every, used
+    return (
+        replace(prim, call=call, lanes=LanesOfSome(prim.lanes, used, shrink, prim.label)),
+        every,
+        used,
+    )
 
 
 def narrow_linear(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:

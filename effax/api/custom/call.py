@@ -179,7 +179,9 @@ class Custom(Generic[P, R]):
     def _lanes(self, site: Site, flat: FlatFunction, consts: Sequence[Operand]) -> LaneRule | None:
         if self._vmap is None:
             return None
-        return LanesOf(self._vmap, site, flat.out_tree, flat.jaxpr.out_types, tuple(consts))
+        return LanesOf(
+            self._vmap, site, flat.out_tree, flat.jaxpr.out_types, tuple(consts), self.label
+        )
 
     def _check_both(self, jvp: JvpRule, vjp: VjpRule, leaves: Sequence[Operand]) -> None:
         """Raises BadArgument where rules for both derivatives cannot go together."""
@@ -219,7 +221,7 @@ class Custom(Generic[P, R]):
 
         consts, (call, *rules) = with_rules(self, site, flat, trace_rules)
         n = len(consts)
-        shape = (site, flat.out_tree, flat.jaxpr.out_types, tuple(consts))
+        shape = (site, flat.out_tree, flat.jaxpr.out_types, tuple(consts), self.label)
         lanes = self._lanes(site, flat, consts)
         if vjp is not None and vjp.symbolic_zeros:
             asked = VjpOfZeros(vjp.fwd, *shape, vjp.bwd, tuple(leaves))

@@ -86,6 +86,7 @@ class Deferred:
     out_tree: PyTreeDef
     out_types: tuple[Type, ...]
     consts: tuple[Operand, ...]
+    label: str
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -100,11 +101,6 @@ class Deferred:
 
     def __hash__(self) -> int:
         return hash((type(self), id(self.fun), self.site.key, self.out_types))
-
-    @property
-    def label(self) -> str:
-        """What the user calls the function."""
-        return self.site.label
 
     def traced(
         self,

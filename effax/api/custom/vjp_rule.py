@@ -227,7 +227,7 @@ class VjpOfZeros(Deferred, ZerosVjp):
         residuals = fwd.out_types[len(self.out_types) :]
         backward = _Backward(self.bwd, forward, residuals)
         refs = tuple([len(self.consts) + i for i in forward.refs])
-        return SparseVjp(fwd, refs, BackwardOfZeros(self, given, backward))
+        return SparseVjp(fwd, refs, BackwardOfZeros(self, given, backward, self.label))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,6 +237,7 @@ class BackwardOfZeros(ZerosBackward):
     rules: VjpOfZeros
     given: tuple[bool, ...]
     backward: _Backward
+    label: str
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BackwardOfZeros) and (
@@ -246,10 +247,6 @@ class BackwardOfZeros(ZerosBackward):
 
     def __hash__(self) -> int:
         return hash((self.rules, self.given))
-
-    @property
-    def label(self) -> str:
-        return self.rules.label
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseBackward:
         rules, backward = self.rules, self.backward

@@ -93,7 +93,7 @@ def custom_jvp_batch(
             dots = [has for v, has in rest if is_inexact(v.type)]
             rule = lanes.program(rule, [*flags, *dots])
         elif not isinstance(rule, int):
-            rule = ZerosJvpOverLanes(rule, lanes, tuple(flags), prim.n_consts)
+            rule = ZerosJvpOverLanes(rule, lanes, tuple(flags), prim.n_consts, prim.label)
         return CustomJvp(call, rule, prim.n_consts + masked, prim.label)
 
     return _custom_batch(b, prim, ins, batched, size, over_batch)
@@ -117,7 +117,9 @@ def custom_vjp_batch(
             made = replace(made, fwd=fwd, bwd=summed_where_unbatched(bwd, kept))
         elif not isinstance(prim.fwd, Jaxpr | int):
             types, n_outs = prim.call.in_types, len(prim.call.outs)
-            rules = ZerosVjpOverLanes(prim.fwd, lanes, tuple(flags), types, prim.n_consts, n_outs)
+            rules = ZerosVjpOverLanes(
+                prim.fwd, lanes, tuple(flags), types, prim.n_consts, n_outs, prim.label
+            )
             made = replace(made, fwd=rules)
         if prim.forward is not None:
             dots = [has for v, has in rest if is_inexact(v.type)]
@@ -171,7 +173,7 @@ def custom_linear_batch(
     if isinstance(bwd, Jaxpr):
         bwd = lanes.program(bwd, [*fixed, *[True] * len(prim.out_types)])
     else:
-        bwd = ZerosBackwardOverLanes(bwd, lanes, fixed, n, 0, (), (True,) * n_linear)
+        bwd = ZerosBackwardOverLanes(bwd, lanes, fixed, n, 0, (), (True,) * n_linear, prim.label)
     if forward is not None:
         forward = lanes.program(forward, [*fixed, *[True] * n_linear])
     out_types = tuple([with_axis(t, size) for t in prim.out_types])

@@ -133,7 +133,9 @@ def custom_vmap_jvp(
     present = [t for t in tangents if t is not None]
     inner = jvp_jaxpr(prim.call, given, False, b.book)
     whole = bool(prim.call.effects)
-    lanes = JvpLanes(prim.lanes, prim.call.in_types, given, inner.out_tangents, whole, b.book)
+    lanes = JvpLanes(
+        prim.lanes, prim.call.in_types, given, inner.out_tangents, whole, b.book, prim.label
+    )
     if whole:
         made = CustomVmap(inner.jaxpr, lanes, prim.n_consts, prim.label)
         return with_tangents(b.emit(made, [*primals, *present]), inner.out_tangents)

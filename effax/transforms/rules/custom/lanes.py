@@ -41,10 +41,7 @@ class JvpLanes(LaneRule):
     out_tangents: Mask
     whole: bool
     book: RuleBook
-
-    @property
-    def label(self) -> str:
-        return self.rule.label
+    label: str
 
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
         n = len(self.types)
@@ -152,10 +149,7 @@ class ZerosJvpOverLanes(ZerosJvp):
     lanes: OverLanes
     batched: Mask
     n_consts: int
-
-    @property
-    def label(self) -> str:
-        return self.rule.label
+    label: str
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseJvp:
         inner = self.rule(given)
@@ -174,10 +168,7 @@ class ZerosVjpOverLanes(ZerosVjp):
     types: tuple[Type, ...]
     n_consts: int
     n_outs: int
-
-    @property
-    def label(self) -> str:
-        return self.rule.label
+    label: str
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseVjp:
         inner = self.rule(given)
@@ -191,6 +182,7 @@ class ZerosVjpOverLanes(ZerosVjp):
             len(inner.fwd.outs) - self.n_outs,
             inner.refs,
             linear,
+            self.label,
         )
         refs = tuple([i + self.lanes.masked for i in inner.refs])
         return SparseVjp(self.lanes.program(inner.fwd, self.batched), refs, bwd)
@@ -207,10 +199,7 @@ class ZerosBackwardOverLanes(ZerosBackward):
     n_residuals: int
     refs: tuple[int, ...]
     linear: Mask
-
-    @property
-    def label(self) -> str:
-        return self.rule.label
+    label: str
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseBackward:
         inner = self.rule(given)
