@@ -59,7 +59,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A reference, and the first and the last step of its life."""
+    """A reference, and the first and the last step of its life; or what is done to the host."""
 
     label: str
     bytes: int
@@ -74,7 +74,7 @@ class Profile:
     Attributes:
         steps: the equations in order, those of held programs after the one that holds them.
         spans: the held programs.
-        lanes: the references.
+        lanes: the references, and the channels of the host.
         arguments: the bytes of the arguments, which are live throughout.
         peak: the greatest number of bytes that are live.
         at: the step where that is; -1 in a program without equations.
@@ -138,6 +138,7 @@ class _Walk:
         self.opened: dict[tuple[Jaxpr, tuple[Var, ...]], int] = {}
         self.alive: dict[str, int] = {}
         self.caught: dict[str, int] = {}
+        self.channels: dict[str, int] = {}
 
     def whole(self, jaxpr: Jaxpr) -> int:
         """Walk the outermost program; gives the bytes of its arguments."""
@@ -146,16 +147,22 @@ class _Walk:
         lanes: dict[Key, int] = {}
         for i, v in enumerate(jaxpr.binders):
             if isinstance(v.type, RefType):
-                lanes[v.id] = self.lane(called(jaxpr, i), v, 0)
+                lanes[v.id] = self.lane(called(jaxpr, i), bytes_of(v.type), 0)
         given = list(lanes.values())
         self.walk(jaxpr, arguments, (), lanes, "", 0)
         for lane in given:
             self.last[lane] = max(len(self.steps) - 1, 0)
         return arguments
 
-    def lane(self, name: str, v: Var, first: int) -> int:
+    def host(self, channel: str, here: int) -> int:
+        """The lane of what is done to the host: one for all programs."""
+        if channel not in self.channels:
+            self.channels[channel] = self.lane(channel, 0, here)
+        return self.channels[channel]
+
+    def lane(self, name: str, size: int, first: int) -> int:
         self.names.append(name)
-        self.sizes.append(bytes_of(v.type))
+        self.sizes.append(size)
         self.first.append(first)
         self.last.append(first)
         return len(self.names) - 1
@@ -183,7 +190,7 @@ class _Walk:
                 self.alive[name] = size
                 live += size
                 if isinstance(v.type, RefType):
-                    lanes[v.id] = self.lane(name, v, len(self.steps))
+                    lanes[v.id] = self.lane(name, size, len(self.steps))
             here = len(self.steps)
             self.steps.append(self.step(eqn, live, lanes, here))
             if here == self.target:
@@ -203,7 +210,11 @@ class _Walk:
         return peak
 
     def step(self, eqn: Eqn, live: int, lanes: Mapping[Key, int], here: int) -> Step:
-        touches = [Touch(lanes[t.rail], t.words) for t in taps(eqn) if t.rail in lanes]
+        touches = []
+        for tap in taps(eqn):
+            lane = lanes.get(tap.rail) if isinstance(tap.rail, int) else self.host(tap.rail, here)
+            if lane is not None:
+                touches.append(Touch(lane, tap.words))
         for touch in touches:
             self.last[touch.lane] = here
         return Step(box_text(eqn)[0], eqn_str(eqn), live, tuple(touches), eqn.source)

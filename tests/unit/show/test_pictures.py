@@ -74,7 +74,12 @@ def test_what_is_done_to_the_world_has_a_rail_too() -> None:
     svg = show.svg(program)
     assert len(elements(svg, "fx-k-1")) == 2 + 2
     assert [e[2].text for e in elements(svg, "fx-b")] == ["io", "RW", "io"]
-    assert show.timeline(program) and "data-e=" in show.html(program)
+    assert [e[0].text for e in elements(show.timeline(program), "fx-b")] == [
+        "io",
+        "read and write",
+        "io",
+    ]
+    assert 'data-e="io ' in show.html(program)
 
 
 NASTY = "<script>alert('x')</script>&\"\x00\x1b]]>\ud800"
