@@ -249,6 +249,16 @@ class Lowered:
         self._in_tree = in_tree
 
     @property
+    def flat(self) -> FlatFunction:
+        """The traced function: its program, and what that is closed over."""
+        return self._flat
+
+    @property
+    def in_tree(self) -> PyTreeDef:
+        """The structure of ``(args, kwargs)``."""
+        return self._in_tree
+
+    @property
     def jaxpr(self) -> Jaxpr:
         """The program, references and all."""
         return self._flat.jaxpr

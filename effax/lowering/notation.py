@@ -8,10 +8,18 @@ from typing import Final
 
 import numpy as np
 
-from effax.ir.dtypes import FLOAT0, DType, family, real_dtype
+from effax.ir.dtypes import (
+    BOOL,
+    FLOAT0,
+    DType,
+    dtype_of_short_name,
+    dtype_words,
+    family,
+    real_dtype,
+)
 from effax.ir.errors import LoweringError
 from effax.ir.syntax import Scalar
-from effax.ir.types import ArrayType
+from effax.ir.types import ArrayType, array_type
 
 _FLOATS: Final[dict[str, str]] = {
     "bfloat16": "bf16",
@@ -51,6 +59,41 @@ def element(dtype: DType) -> str:
             remedy="convert to one of these first",
         )
     return _FLOATS[dtype.name]
+
+
+_TENSOR: Final = re.compile(r"tensor<((?:\d+x)*)([^<>?*]+|complex<\w+>)>")
+
+
+@cache
+def _dtypes() -> dict[str, DType]:
+    """Dtypes by their element type."""
+    found: dict[str, DType] = {element(BOOL): BOOL}
+    for word in sorted(dtype_words() - {"float0"}):
+        try:
+            dtype = dtype_of_short_name(word)
+            found.setdefault(element(dtype), dtype)
+        except (KeyError, LoweringError):
+            # A long name, or what XLA has not.
+            continue
+    return found
+
+
+@cache
+def type_of_tensor(text: str) -> ArrayType:
+    """The inverse of :func:`tensor`.
+
+    Raises:
+        LoweringError: it is no array of static shape, or no dtype of NumPy's has its elements.
+    """
+    found = _TENSOR.fullmatch(text)
+    dtype = _dtypes().get(found[2]) if found else None
+    if found is None or dtype is None:
+        raise LoweringError(
+            "an argument or a result of `main` is no array of static shape",
+            expected="such as tensor<2x3xf32>",
+            found=text,
+        )
+    return array_type(tuple([int(n) for n in found[1].split("x") if n]), dtype)
 
 
 @cache

@@ -45,6 +45,7 @@ from effax.lowering.xla.executable import (
 )
 from effax.lowering.xla.host import TARGET as HOST_TARGET
 from effax.lowering.xla.host import effects_barrier
+from effax.lowering.xla.signature import Signature, signature
 
 __all__ = [
     "HOST_TARGET",
@@ -55,6 +56,7 @@ __all__ = [
     "MemoryStats",
     "Nodes",
     "Optimization",
+    "Signature",
     "aval_of",
     "backend",
     "block",
@@ -72,6 +74,7 @@ __all__ = [
     "pointer",
     "put",
     "raw_view",
+    "signature",
     "start",
     "to_dlpack",
     "to_numpy",

@@ -106,6 +106,11 @@ class Executable:
                 raise raised from None
             raise _not_run(self, buffers, error) from error
 
+    @property
+    def calls_python(self) -> bool:
+        """Whether it calls Python functions of this process."""
+        return self._host_calls is not None
+
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates of a call: ``flops``, ``bytes accessed`` and more by name."""
         estimates = self.loaded.cost_analysis().items()

@@ -1,0 +1,282 @@
+"""Functions as files: ``export(f)(x).serialize()``, and ``deserialize(data).call(x)`` years later.
+
+What is written is StableHLO's portable bytecode, which later versions of XLA read, with the types
+and structures of arguments and results, and the arrays that the function closes over. References
+stay references: a call updates those that it is given in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, final
+
+import numpy as np
+
+from effax import tree
+from effax.api.dispatch import buffer_of
+from effax.api.jit import JitFunction, jit
+from effax.array import Array, DeviceArray, TracedArray
+from effax.ir.errors import BadArgument, IllTyped, LoweringError, RefError
+from effax.ir.trace import alias_error, identity
+from effax.ir.types import ArrayType, RefType, Type
+from effax.lowering import xla
+from effax.lowering.artifact import Artifact, numbers_of, pack, types_of, unpack
+from effax.lowering.program import stablehlo_of
+from effax.ref import Ref, TracedRef
+from effax.tracing import check_same_tree, input_type, label_of
+from effax.tree import PyTreeDef
+
+KIND: Final = "exported function"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Exported:
+    """A function that was exported, for arguments of certain types.
+
+    Attributes:
+        fun_name: what it was called.
+        in_tree: the structure of ``(args, kwargs)``.
+        in_avals: the types of its arguments, references among them.
+        out_tree: the structure of the result.
+        out_avals: the types of the result's arrays.
+        names: what messages call the arguments.
+        changed: the positions of the references that a call changes.
+        mlir_module_serialized: the module, as portable bytecode. It takes ``consts``, then the
+            arguments, references by their contents; it gives the result's arrays, then the new
+            contents of the references that change.
+        consts: the arrays that the function closes over.
+    """
+
+    fun_name: str
+    in_tree: PyTreeDef
+    in_avals: tuple[Type, ...]
+    out_tree: PyTreeDef
+    out_avals: tuple[ArrayType, ...]
+    names: tuple[str, ...]
+    changed: tuple[int, ...]
+    mlir_module_serialized: bytes = field(repr=False)
+    consts: tuple[Array, ...]
+    _kept: list[xla.Executable] = field(default_factory=list, repr=False)
+
+    def mlir_module(self) -> str:
+        """The StableHLO module, as text."""
+        return xla.from_portable(self.mlir_module_serialized)
+
+    def serialize(self) -> bytes:
+        """Everything as bytes, for :func:`deserialize`.
+
+        Raises:
+            BadArgument: an argument or the result is a tree with nodes that are no tuples, lists,
+                dicts or None.
+        """
+        header = {
+            "fun_name": self.fun_name,
+            "in_tree": _told(self.in_tree, "the arguments"),
+            "out_tree": _told(self.out_tree, "the result"),
+            "in_avals": list(map(str, self.in_avals)),
+            "out_avals": list(map(str, self.out_avals)),
+            "names": self.names,
+            "changed": self.changed,
+            "consts": [str(c.type) for c in self.consts],
+        }
+        parts = {"module": self.mlir_module_serialized}
+        for i, const in enumerate(self.consts):
+            parts[f"const{i}"] = np.asarray(const).tobytes()
+        return pack(KIND, Artifact(header, parts))
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function: with arrays, and with references that it updates in place.
+
+        The module is compiled at the first call.
+
+        Raises:
+            IllTyped: the arguments have another structure or other types.
+            RefError: one reference is given twice.
+            LoweringError: the module cannot be compiled here, or the execution failed.
+        """
+        leaves, found = tree.flatten((args, kwargs))
+        check_same_tree(found, self.in_tree, f"the call of {self.fun_name}")
+        for x, type_, name in zip(leaves, self.in_avals, self.names, strict=True):
+            _check(x, type_, name)
+        self._check_aliases(leaves)
+        results = self._executable()([buffer_of(x) for x in (*self.consts, *leaves)])
+        n = len(self.out_avals)
+        for i, new in zip(self.changed, results[n:], strict=True):
+            leaves[i].replace_buffer(new)
+        outs = [DeviceArray(None, t, r) for t, r in zip(self.out_avals, results[:n], strict=True)]
+        return tree.unflatten(self.out_tree, outs)
+
+    def _check_aliases(self, leaves: Sequence[Any]) -> None:
+        seen: dict[int, str] = {}
+        for x, name in zip(leaves, self.names, strict=True):
+            if isinstance(x, Ref) and (first := seen.setdefault(identity(x), name)) is not name:
+                raise alias_error(f"{self.fun_name} gets one reference as {first} and as {name}", x)
+
+    def _executable(self) -> xla.Executable:
+        if not self._kept:
+            n = len(self.consts) + len(self.in_avals)
+            inner = [t.inner for i in self.changed if isinstance(t := self.in_avals[i], RefType)]
+            outs = (*self.out_avals, *inner)
+            self._kept.append(xla.compile_module(self.mlir_module_serialized, n, outs))
+        return self._kept[0]
+
+
+def export(fun: Callable[..., Any]) -> Callable[..., Exported]:
+    """A function that exports ``fun`` for arguments of the types given; nothing is computed.
+
+    Arguments may be arrays, references or ``ShapeDtypeStruct``s.
+
+    Args:
+        fun: a function, compiled with ``jit`` or not.
+
+    Raises:
+        BadArgument: ``fun`` is not callable.
+        RefError: ``fun`` closes over a reference.
+        LoweringError: ``fun`` calls Python functions, or the module cannot be written portably.
+    """
+    compiled: JitFunction[..., Any] = fun if isinstance(fun, JitFunction) else jit(fun)
+    label = label_of(fun)
+
+    def exported(*args: Any, **kwargs: Any) -> Exported:
+        lowered = compiled.lower(*args, **kwargs)
+        flat, in_tree = lowered.flat, lowered.in_tree
+        consts = _arrays_of(flat.consts)
+        done, module = stablehlo_of(flat.jaxpr, label)
+        if module.host_calls:
+            raise LoweringError(
+                f"{label} calls Python functions, which cannot be exported",
+                expected="a function without callbacks",
+                found=f"{len(module.host_calls)} of them",
+            )
+        n = len(consts)
+        names = [flat.jaxpr.name_of(n + i) for i in range(len(flat.jaxpr.binders) - n)]
+        return Exported(
+            label,
+            in_tree,
+            flat.jaxpr.in_types[n:],
+            flat.out_tree,
+            tuple([t for t in flat.jaxpr.out_types if isinstance(t, ArrayType)]),
+            tuple(names),
+            tuple([i - n for i in done.changed]),
+            xla.to_portable(module.text),
+            consts,
+        )
+
+    return exported
+
+
+def deserialize(data: bytes) -> Exported:
+    """What :meth:`Exported.serialize` wrote, also by older versions of effax and jaxlib.
+
+    Raises:
+        LoweringError: ``data`` is something else, or was written by a newer version.
+    """
+    header, parts = unpack(KIND, data)
+    try:
+        consts = [
+            DeviceArray(_contents(parts[f"const{i}"], t), t)
+            for i, t in enumerate(_array_types(header, "consts"))
+        ]
+        return Exported(
+            str(header["fun_name"]),
+            _tree_of(header["in_tree"]),
+            types_of(header, "in_avals"),
+            _tree_of(header["out_tree"]),
+            _array_types(header, "out_avals"),
+            tuple(map(str, _items(header["names"]))),
+            numbers_of(header, "changed"),
+            parts["module"],
+            tuple(consts),
+        )
+    except KeyError as error:
+        raise LoweringError("this file is damaged", expected=f"{error.args[0]} in it") from error
+
+
+def _arrays_of(consts: Sequence[object]) -> tuple[Array, ...]:
+    for const in consts:
+        if isinstance(const, Ref):
+            error = RefError(
+                "an exported function closes over a reference",
+                expected="references among its arguments",
+                found=str(const.type),
+                remedy="pass the reference as an argument",
+            )
+            error.rule = "export"
+            raise error
+    return tuple([c for c in consts if isinstance(c, Array)])
+
+
+def _check(x: object, type_: Type, name: str) -> None:
+    """Raises IllTyped unless the argument has the type that was exported."""
+    if isinstance(x, TracedArray | TracedRef):
+        raise IllTyped(
+            f"{name} is traced, and an exported function is part of no other program",
+            expected="arrays and references",
+            found="a traced value",
+            remedy="call the function that it was exported from",
+        )
+    found = input_type(x, name)
+    same = found.shape == type_.shape and found.dtype == type_.dtype
+    if not same or isinstance(found, RefType) != isinstance(type_, RefType):
+        raise IllTyped(f"an exported function gets another type as {name}", str(type_), str(found))
+
+
+def _told(treedef: PyTreeDef, what: str) -> object:
+    """A structure in JSON's types: ``*`` for a leaf."""
+
+    def told(node: object) -> object:
+        if isinstance(node, int):
+            return "*"
+        if node is None:
+            return None
+        if type(node) in (list, tuple):
+            return {type(node).__name__: [told(child) for child in _items(node)]}
+        if type(node) is dict and all(isinstance(key, str | int) for key in node):
+            return {"dict": [[key, told(child)] for key, child in node.items()]}
+        raise BadArgument(
+            f"{what} of an exported function are a tree that cannot be written down",
+            expected="tuples, lists, dicts with strings and integers as keys, and None",
+            found=type(node).__name__,
+            remedy="export a function of these, which makes the others inside",
+        )
+
+    return told(tree.unflatten(treedef, range(treedef.num_leaves)))
+
+
+def _tree_of(said: object) -> PyTreeDef:
+    """The structure that :func:`_told` wrote."""
+
+    def made(node: object) -> object:
+        if node == "*":
+            return 0
+        if node is None:
+            return None
+        if isinstance(node, Mapping):
+            if "dict" in node:
+                return {key: made(child) for key, child in node["dict"]}
+            if "list" in node:
+                return [made(child) for child in node["list"]]
+            return tuple([made(child) for child in node["tuple"]])
+        raise KeyError("a structure")
+
+    return tree.structure(made(said))
+
+
+def _items(node: object) -> Sequence[object]:
+    if not isinstance(node, list | tuple):
+        raise KeyError("a list")
+    return node
+
+
+def _array_types(header: Mapping[str, object], name: str) -> tuple[ArrayType, ...]:
+    return tuple([t for t in types_of(header, name) if isinstance(t, ArrayType)])
+
+
+def _contents(data: bytes, type_: ArrayType) -> np.ndarray:
+    """The array that these bytes are, in row-major order."""
+    if not data:
+        return np.zeros(type_.shape, type_.dtype)
+    made: np.ndarray = np.frombuffer(data, type_.dtype).reshape(type_.shape)
+    return made

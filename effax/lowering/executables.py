@@ -1,0 +1,235 @@
+"""Compiling by hand: a program or a StableHLO module in, something that can be called out.
+
+This is a path to XLA that needs nothing of the rest of the library: no tracing, no pytrees::
+
+    from effax.lowering import compile
+
+    add = compile('''
+    func.func public @main(%x: tensor<3xf32>, %y: tensor<3xf32>) -> tensor<3xf32> {
+      %z = stablehlo.add %x, %y : tensor<3xf32>
+      return %z : tensor<3xf32>
+    }''')
+    (z,) = add(np.ones(3, np.float32), np.ones(3, np.float32))
+    add.memory_analysis().peak_bytes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import cast, final
+
+import numpy as np
+
+from effax.ir.errors import BadArgument, IllTyped, LoweringError
+from effax.ir.syntax import ClosedJaxpr, Jaxpr
+from effax.ir.types import ArrayType, array_type
+from effax.lowering import xla
+from effax.lowering.artifact import Artifact, numbers_of, pack, types_of, unpack
+from effax.lowering.notation import type_of_tensor
+from effax.lowering.program import stablehlo_of
+
+KIND = "compiled module"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """A compiled module: a function of arrays.
+
+    Attributes:
+        stablehlo: the module, as text.
+        in_types: the types of its arguments.
+        out_types: the types of its results.
+        donated: the arguments whose memory results take; the arrays given for them are copied.
+        changed: where it comes from a program with references, which take the place of arguments
+            by their contents: the arguments whose new contents are the last results.
+        executable: what runs on buffers, without copies and checks.
+    """
+
+    stablehlo: str
+    in_types: tuple[ArrayType, ...]
+    out_types: tuple[ArrayType, ...]
+    donated: tuple[int, ...]
+    changed: tuple[int, ...]
+    executable: xla.Executable
+
+    def __call__(self, *args: object) -> tuple[np.ndarray, ...]:
+        """Run it.
+
+        Args:
+            *args: one NumPy array, or what NumPy takes for one, an argument; of the shapes and
+                dtypes of ``in_types``, except that Python's numbers are converted.
+
+        Raises:
+            IllTyped: there are more or fewer, or one has another type.
+            LoweringError: the execution failed.
+        """
+        if len(args) != len(self.in_types):
+            raise IllTyped(
+                "a compiled module gets another number of arguments",
+                expected=f"{len(self.in_types)}: ({', '.join(map(str, self.in_types))})",
+                found=str(len(args)),
+            )
+        arrays = [_array(x, t, i) for i, (x, t) in enumerate(zip(args, self.in_types, strict=True))]
+        buffers = [
+            xla.put(array, copy=True if i in self.donated else None)
+            for i, array in enumerate(arrays)
+        ]
+        return tuple([xla.to_numpy(buffer) for buffer in self.executable(buffers)])
+
+    def as_text(self) -> str:
+        """The program that XLA runs, as HLO text."""
+        return self.executable.optimized_hlo()
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates of a call: ``flops``, ``bytes accessed`` and more by name."""
+        return self.executable.cost_analysis()
+
+    def memory_analysis(self) -> xla.MemoryStats:
+        """The memory of a call, in bytes."""
+        return self.executable.memory_analysis()
+
+    def portable(self, version: str | None = None) -> bytes:
+        """The module as StableHLO's portable bytecode, which other versions of XLA read.
+
+        Args:
+            version: the version of StableHLO to write for; by default one of 12 weeks ago.
+
+        Raises:
+            LoweringError: that version cannot express it, or it calls Python functions.
+        """
+        # What calls Python functions cannot be written down: `serialize` tells so.
+        if self.executable.calls_python:
+            self.executable.serialize()
+        return xla.to_portable(self.stablehlo, version)
+
+    def serialize(self) -> bytes:
+        """Everything as bytes, for :func:`load`.
+
+        They hold the machine code, which serves the same jaxlib on the same kind of processor, and
+        the portable module, from which others compile again.
+
+        Raises:
+            LoweringError: it calls Python functions.
+        """
+        header = {
+            "in_types": list(map(str, self.in_types)),
+            "out_types": list(map(str, self.out_types)),
+            "donated": self.donated,
+            "changed": self.changed,
+            "made_by": _maker(),
+        }
+        parts = {"machine_code": self.executable.serialize(), "module": self.portable()}
+        return pack(KIND, Artifact(header, parts))
+
+
+def compile(
+    program: Jaxpr | ClosedJaxpr | str | bytes, *, optimization: xla.Optimization = 3
+) -> Compiled:
+    """Compile a program, or a StableHLO module whose function ``main`` is one.
+
+    A program's references are arguments by their contents, and the new contents of those that it
+    changes are its last results. Its captured constants are its first arguments.
+
+    Args:
+        program: a jaxpr; or a module, as text or as portable bytecode.
+        optimization: how hard XLA's code generator tries, from 0 to 3.
+
+    Raises:
+        BadArgument: ``program`` is something else, or comes with values of captured constants.
+        LoweringError: a primitive has no lowering, the module does not parse, XLA cannot compile
+            it, or ``main`` takes or gives something else than arrays of static shape.
+        TransformError: references or dead code cannot be removed.
+    """
+    if isinstance(program, ClosedJaxpr):
+        if program.consts:
+            raise BadArgument(
+                "the program has captured values, which are its first arguments here",
+                expected="a program without captured values",
+                found=f"{len(program.consts)} of them",
+                remedy="compile its `.jaxpr`, and pass `.consts` first",
+            )
+        program = program.jaxpr
+    if isinstance(program, Jaxpr):
+        return _compiled_program(program, optimization)
+    if isinstance(program, bytes | bytearray):
+        return _compiled_module(xla.from_portable(bytes(program)), (), optimization)
+    if isinstance(program, str):
+        return _compiled_module(program, (), optimization)
+    raise BadArgument(
+        "only programs and modules can be compiled",
+        expected="a jaxpr, the text of a StableHLO module, or its portable bytecode",
+        found=f"{type(program).__name__}: {program!r:.60}",
+        remedy="trace a function: `make_jaxpr(f)(x)`; or use `jit`",
+    )
+
+
+def load(data: bytes) -> Compiled:
+    """What :meth:`Compiled.serialize` wrote, also by another version of jaxlib.
+
+    Machine code is run as it is: load only what you trust.
+
+    Raises:
+        LoweringError: ``data`` is something else, or cannot be compiled here.
+    """
+    header, parts = unpack(KIND, data)
+    changed = numbers_of(header, "changed")
+    text = xla.from_portable(parts["module"])
+    if header.get("made_by") == _maker():
+        ins, outs = _arrays(header, "in_types"), _arrays(header, "out_types")
+        try:
+            executable = xla.load_executable(parts["machine_code"], len(ins), outs)
+        except LoweringError:
+            # Of another processor, it may be: compile it again.
+            pass
+        else:
+            donated = numbers_of(header, "donated")
+            return Compiled(text, ins, outs, donated, changed, executable)
+    return _compiled_module(text, changed, 3)
+
+
+def _compiled_program(jaxpr: Jaxpr, optimization: xla.Optimization) -> Compiled:
+    done, module = stablehlo_of(jaxpr)
+    executable = xla.compile_module(
+        module.text, len(module.in_types), module.out_types, optimization, module.host_calls
+    )
+    donated = tuple([i for i, _ in module.aliases])
+    return Compiled(
+        module.text, module.in_types, module.out_types, donated, done.changed, executable
+    )
+
+
+def _compiled_module(
+    text: str, changed: tuple[int, ...], optimization: xla.Optimization
+) -> Compiled:
+    found = xla.signature(text)
+    ins = tuple([type_of_tensor(t) for t in found.ins])
+    outs = tuple([type_of_tensor(t) for t in found.outs])
+    executable = xla.compile_module(text, len(ins), outs, optimization)
+    return Compiled(text, ins, outs, found.donated, changed, executable)
+
+
+def _arrays(header: Mapping[str, object], name: str) -> tuple[ArrayType, ...]:
+    return cast("tuple[ArrayType, ...]", types_of(header, name))
+
+
+def _maker() -> list[str]:
+    """What machine code depends on, as far as it can be told."""
+    return [version("jaxlib"), xla.devices()[0].platform, xla.devices()[0].device_kind]
+
+
+def _array(x: object, wanted: ArrayType, position: int) -> np.ndarray:
+    """An argument as an array of that type. Raises IllTyped."""
+    array = np.asarray(x, wanted.dtype) if isinstance(x, bool | int | float | complex) else x
+    array = np.asarray(array)
+    found = array_type(array.shape, array.dtype)
+    if found is not wanted.strong():
+        raise IllTyped(
+            f"a compiled module gets another type as argument {position}",
+            expected=str(wanted),
+            found=str(found),
+            remedy="convert it: `np.asarray(x, dtype)`",
+        )
+    return array

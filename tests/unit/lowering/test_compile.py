@@ -1,0 +1,198 @@
+"""effax.lowering.compile: programs and modules as functions of arrays, and as files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import effax
+import effax.numpy as jnp
+from effax.experimental import io_callback
+from effax.ir.errors import BadArgument, EffaxError, IllTyped, LoweringError
+from effax.ir.types import array_type
+from effax.lowering import Compiled, artifact, compile, executables, load, xla
+from effax.lowering.notation import tensor, type_of_tensor
+from effax.testing.strategies import DTYPES
+
+jax: Any = effax
+ONES = np.ones(3, np.float32)
+
+ADD = """
+func.func public @main(%x: tensor<3xf32>, %y: tensor<3xf32>) -> (tensor<3xf32>, tensor<i1>) {
+  %c = stablehlo.constant dense<true> : tensor<i1>
+  %z = stablehlo.add %x, %y : tensor<3xf32>
+  return %z, %c : tensor<3xf32>, tensor<i1>
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def add() -> Compiled:
+    return compile(ADD)
+
+
+@pytest.fixture(scope="module")
+def program() -> Compiled:
+    def f(x: Any, r: Any) -> Any:
+        r[...] += x
+        return jnp.sum(x)
+
+    return compile(jax.make_jaxpr(f)(jnp.ones(3), jax.new_ref(jnp.zeros(3))))
+
+
+def test_a_module_as_text_is_a_function_of_arrays(add: Compiled) -> None:
+    z, c = add(ONES, 2 * ONES)
+    np.testing.assert_array_equal(z, 3 * ONES)
+    assert c.dtype == bool and c.shape == ()
+    assert add.in_types == (array_type((3,), "float32"),) * 2
+    assert [str(t) for t in add.out_types] == ["f32[3]", "bool[]"]
+    assert add.donated == () and add.changed == ()
+
+
+def test_it_tells_what_xla_made_of_it(add: Compiled) -> None:
+    assert "HloModule" in add.as_text()
+    assert add.memory_analysis().argument_bytes == 24
+    assert add.cost_analysis()["flops"] >= 3
+
+
+def test_the_references_of_a_program_are_contents_in_and_out(program: Compiled) -> None:
+    before = np.arange(3, dtype=np.float32)
+    total, after = program(ONES, before)
+    assert float(total) == 3.0
+    np.testing.assert_array_equal(after, [1, 2, 3])
+    # The memory of an argument is donated: that of a copy.
+    np.testing.assert_array_equal(before, [0, 1, 2])
+    assert program.donated == program.changed == (1,)
+
+
+def test_numbers_are_converted_and_other_types_refused(add: Compiled) -> None:
+    scalars = compile(jax.make_jaxpr(lambda x, n: x * n)(jnp.float32(1), jnp.int32(2)).jaxpr)
+    assert float(scalars(2, 3)[0]) == 6.0
+    for args, told in (
+        ((ONES,), "another number of arguments"),
+        ((ONES, ONES.astype(np.float64)), "argument 1"),
+        ((ONES, np.ones((3, 1), np.float32)), "argument 1"),
+        ((1.0, ONES), "argument 0"),
+    ):
+        with pytest.raises(IllTyped, match=told):
+            add(*args)
+
+
+def test_bytecode_is_compiled_as_the_text_is(add: Compiled, program: Compiled) -> None:
+    again = compile(add.portable())
+    assert again.in_types == add.in_types and again.out_types == add.out_types
+    np.testing.assert_array_equal(again(ONES, ONES)[0], 2 * ONES)
+    assert compile(program.portable()).donated == (1,)
+
+
+def test_a_file_is_loaded_with_or_without_its_machine_code(
+    program: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = program.serialize()
+    assert data == program.serialize()
+    monkeypatch.setattr(executables.xla, "compile_module", forbidden)
+    fast = load(data)
+    monkeypatch.undo()
+    monkeypatch.setattr(executables, "_maker", lambda: ["another jaxlib"])
+    monkeypatch.setattr(executables.xla, "load_executable", forbidden)
+    slow = load(data)
+    monkeypatch.undo()
+    monkeypatch.setattr(executables.xla, "load_executable", refused)
+    fallen_back = load(data)
+    for found in (fast, slow, fallen_back):
+        assert found.changed == found.donated == (1,)
+        assert (found.in_types, found.out_types) == (program.in_types, program.out_types)
+        np.testing.assert_array_equal(found(ONES, ONES)[1], 2 * ONES)
+
+
+def forbidden(*_: object) -> None:
+    raise AssertionError("this path must not be taken")
+
+
+def refused(*_: object) -> None:
+    raise LoweringError("of another processor")
+
+
+def test_what_cannot_be_compiled_is_told(add: Compiled) -> None:
+    closed = jax.make_jaxpr(lambda x: x + np.arange(3.0))(jnp.ones(3))
+    for program, error, told in (
+        (lambda x: x, BadArgument, "make_jaxpr"),
+        (closed, BadArgument, "`.consts` first"),
+        ("module @m {", LoweringError, "no StableHLO module"),
+        ("func.func @other() { return }", LoweringError, "no function `main`"),
+        (ADD.replace("3xf32", "?xf32"), LoweringError, "no array of static shape"),
+        (b"no bytecode", LoweringError, "portable StableHLO"),
+    ):
+        with pytest.raises(error, match=told):
+            compile(program)  # type: ignore[arg-type]  # the first one is none
+    assert np.array_equal(compile(closed.jaxpr)(*closed.consts, ONES)[0], [1, 2, 3])
+
+
+def test_what_calls_python_runs_but_is_not_written() -> None:
+    def f(x: Any) -> Any:
+        io_callback(lambda _: None, None, x)
+        return x + 1
+
+    compiled = compile(jax.make_jaxpr(f)(1.0))
+    assert float(compiled(1.0)[0]) == 2.0
+    for write in (compiled.serialize, compiled.portable):
+        with pytest.raises(LoweringError, match="Python functions"):
+            write()
+
+
+def test_files_that_are_none_are_told(add: Compiled) -> None:
+    data = add.serialize()
+    for wrong in (b"", b"PK", data[: len(data) // 2], np.arange(100, dtype=np.uint8).tobytes()):
+        with pytest.raises(LoweringError, match="this is no compiled module"):
+            load(wrong)
+    kind, parts = executables.KIND, artifact.unpack(executables.KIND, data)
+    with pytest.raises(LoweringError, match=r"expected: +something else"):
+        artifact.unpack("something else", data)
+    for header, told in (
+        ({**parts.header, "format": 99}, "newer version"),
+        ({**parts.header, "changed": None}, "damaged"),
+    ):
+        out = BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            archive.writestr("header.json", json.dumps({**header, "kind": kind}))
+            for name, part in parts.parts.items():
+                archive.writestr(name, part)
+        with pytest.raises(EffaxError, match=told):
+            load(out.getvalue())
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0, 5)])
+def test_types_are_read_back_from_their_notation(shape: tuple[int, ...]) -> None:
+    for dtype in DTYPES:
+        assert type_of_tensor(tensor(array_type(shape, dtype))) == array_type(shape, dtype)
+
+
+@pytest.mark.parametrize(
+    "text", ["tensor<*xf32>", "tensor<?xf32>", "tensor<3xf99>", "!stablehlo.token", "f32", ""]
+)
+def test_what_is_no_array_has_no_type(text: str) -> None:
+    with pytest.raises(LoweringError, match="no array of static shape"):
+        type_of_tensor(text)
+
+
+def test_importing_it_loads_no_xla() -> None:
+    code = "import effax.lowering, sys; print('jaxlib' in sys.modules)"
+    root = Path(effax.__file__).parents[1]
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "False"
+
+
+def test_how_hard_xla_tries_is_chosen() -> None:
+    quick = compile(ADD, optimization=0)
+    np.testing.assert_array_equal(quick(ONES, ONES)[0], 2 * ONES)
+    assert isinstance(quick.executable, xla.Executable)
