@@ -98,14 +98,14 @@ def test_a_file_is_loaded_with_or_without_its_machine_code(
 ) -> None:
     data = program.serialize()
     assert data == program.serialize()
-    monkeypatch.setattr(executables.xla, "compile_module", forbidden)
+    monkeypatch.setattr(xla, "compile_module", forbidden)
     fast = load(data)
     monkeypatch.undo()
     monkeypatch.setattr(executables, "_maker", lambda: ["another jaxlib"])
-    monkeypatch.setattr(executables.xla, "load_executable", forbidden)
+    monkeypatch.setattr(xla, "load_executable", forbidden)
     slow = load(data)
     monkeypatch.undo()
-    monkeypatch.setattr(executables.xla, "load_executable", refused)
+    monkeypatch.setattr(xla, "load_executable", refused)
     fallen_back = load(data)
     for found in (fast, slow, fallen_back):
         assert found.changed == found.donated == (1,)
