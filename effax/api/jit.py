@@ -26,8 +26,11 @@ from effax.ir.trace import alias_error, axes_in_scope, current_trace, identity
 from effax.ir.types import Type
 from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
 from effax.lowering.xla import MemoryStats
+from effax.passes.steps import Step, passes_of
+from effax.passes.watch import verified
 from effax.ref import EagerRef, Ref, TracedRef
 from effax.tracing import FlatFunction, arg_names, flat_args, input_type, shown_tree, trace_flat
+from effax.transforms.run import unwrap
 from effax.tree import PyTreeDef
 
 P = ParamSpec("P")
@@ -57,7 +60,10 @@ class _Call(NamedTuple):
 class JitFunction(Generic[P, R]):
     """A compiled callable. Calling it traces once for each structure and types of arguments."""
 
-    def __init__(self, fun: Callable[P, R], static: StaticArgs, inline: bool) -> None:
+    def __init__(
+        self, fun: Callable[P, R], static: StaticArgs, inline: bool, passes: Step | None = None
+    ) -> None:
+        self._passes = passes
         self._fun = fun
         self._static = static
         self._inline = inline
@@ -128,11 +134,18 @@ class JitFunction(Generic[P, R]):
         types = cast("tuple[Type, ...]", call.key[3:])
         label = f"jit({self._label})"
         with knots() as seen:
-            flat = trace_flat(call.fun, call.treedef, types, names, label, outers)
+            flat = self._through(trace_flat(call.fun, call.treedef, types, names, label, outers))
         closed = not any(isinstance(c, TracedArray | TracedRef) for c in flat.consts)
         if closed and not seen.escape:
             self._keep(self._traced, call.key, flat)
         return flat
+
+    def _through(self, flat: FlatFunction) -> FlatFunction:
+        """The call with its program transformed by the passes that were given."""
+        if self._passes is None:
+            return flat
+        made = verified(self._passes, flat.jaxpr, self._passes(flat.jaxpr))
+        return flat._replace(jaxpr=unwrap(made))
 
     def _keep(self, table: dict[Key, T], key: Key, value: T) -> None:
         """Remember something about a kind of call, as long as its static arguments live."""
@@ -189,7 +202,8 @@ class JitFunction(Generic[P, R]):
     ) -> tuple[FlatFunction, PyTreeDef]:
         if any(isinstance(x, ShapeDtypeStruct) for x in tree.leaves((args, kwargs))):
             label = f"jit({self._label})"
-            return trace_abstractly(self._fun, args, kwargs, self._static, label)
+            flat, treedef = trace_abstractly(self._fun, args, kwargs, self._static, label)
+            return self._through(flat), treedef
         call = self._taken_apart(args, kwargs)
         return self._trace(call), call.treedef
 
@@ -333,6 +347,7 @@ def jit(
     static_argnums: int | Sequence[int] | None = ...,
     static_argnames: str | Sequence[str] | None = ...,
     inline: bool = ...,
+    passes: Step | Sequence[Step] | None = ...,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
@@ -340,6 +355,7 @@ def jit(
     static_argnums: int | Sequence[int] | None = ...,
     static_argnames: str | Sequence[str] | None = ...,
     inline: bool = ...,
+    passes: Step | Sequence[Step] | None = ...,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(
     fun: Callable[P, R] | None = None,
@@ -347,6 +363,7 @@ def jit(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     inline: bool = False,
+    passes: Step | Sequence[Step] | None = None,
 ) -> JitFunction[P, R] | Callable[[Callable[P, R]], JitFunction[P, R]]:
     """Compile ``fun`` with XLA, once for each structure and types of its arguments.
 
@@ -358,13 +375,19 @@ def jit(
         static_argnums: positions of arguments that are compared by value and not traced.
         static_argnames: names of such arguments.
         inline: inside of another trace, put the equations in the place of one call.
+        passes: what the program goes through before it is compiled or called: a pass, a pipeline,
+            or a list of these (``effax.passes``).
 
     Raises:
-        BadArgument: ``fun`` is not callable, or a static argument does not exist.
+        BadArgument: ``fun`` is not callable, a static argument does not exist, or what is given
+            as passes is none. When called: ``TransformError`` where a pass fails, ``Broken`` where
+            it gives a program that is not well formed or of another type.
     """
+    through = None if passes is None else passes_of(passes)
 
     def compiled(fun: Callable[P, R]) -> JitFunction[P, R]:
         check_callable(fun, "jit")
-        return JitFunction(fun, StaticArgs.of(fun, static_argnums, static_argnames), inline)
+        static = StaticArgs.of(fun, static_argnums, static_argnames)
+        return JitFunction(fun, static, inline, through)
 
     return compiled if fun is None else compiled(fun)

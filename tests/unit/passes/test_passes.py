@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from returns.result import Failure, Result, Success
+
+import effax as jax
+import effax.numpy as jnp
+from effax.ir.build import lit
+from effax.ir.edit import replace_eqn
+from effax.ir.errors import BadArgument, TransformError
+from effax.ir.parse import parse
+from effax.ir.prims import elementwise as ew
+from effax.ir.syntax import Jaxpr
+from effax.passes import (
+    Broken,
+    Pass,
+    bisect,
+    dce,
+    dump,
+    fixpoint,
+    inline,
+    passes_of,
+    pipeline,
+    watch,
+    when,
+)
+
+PROGRAM = parse("""
+    { lambda ; a:f32[]. let
+        b:f32[] = jit[name=f jaxpr={ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }] a
+        c:f32[] = cos b
+        d:f32[] = mul b 2.0:f32[]
+      in (d,) }
+""")
+
+
+def swapping(name: str, old: type, new: ew.Unary) -> Pass:
+    """The pass that puts one function in the place of another, once a run."""
+
+    def transform(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
+        for i, eqn in enumerate(jaxpr.eqns):
+            if isinstance(eqn.prim, old):
+                return Success(replace_eqn(jaxpr, i, new))
+        return Success(jaxpr)
+
+    return Pass(name, transform)
+
+
+def names(jaxpr: Jaxpr) -> list[str]:
+    return [eqn.prim.name for eqn in jaxpr.eqns]
+
+
+FAILS = Pass("fails", lambda jaxpr: Failure(TransformError("it never works")))
+COS = swapping("sin to cos", ew.Sin, ew.Cos())
+SIN = swapping("cos to sin", ew.Cos, ew.Sin())
+DOUBLE = Pass("doubled", lambda jaxpr: Success(jaxpr.replace(outs=[*jaxpr.outs, *jaxpr.outs])))
+UNBOUND = Pass("unbound", lambda jaxpr: Success(jaxpr.replace(eqns=[])))
+
+
+def test_passes_compose_and_a_composition_is_a_value() -> None:
+    both = inline | dce
+    assert both == pipeline(inline, dce) == passes_of([inline, dce])
+    assert names(both(PROGRAM).unwrap()) == ["sin", "mul"]
+    assert (both | COS).steps == (inline | (dce | COS)).steps == (inline, dce, COS)
+    assert str(both) == "inline | dce"
+    assert pipeline()(PROGRAM).unwrap() is PROGRAM
+
+
+def test_a_failure_ends_a_pipeline() -> None:
+    run = watch(inline | FAILS | dce, PROGRAM)
+    assert [record.name for record in run.records] == ["inline", "fails"]
+    assert run.result.failure().what == "it never works"
+    with pytest.raises(TransformError, match="never works"):
+        run.unwrap()
+    assert (inline | FAILS | dce)(PROGRAM).failure().what == "it never works"
+
+
+def test_an_error_that_a_pass_raises_is_its_failure() -> None:
+    wrong = Pass("wrong", lambda jaxpr: Success(replace_eqn(jaxpr, 7, ew.Sin())))
+    error = (wrong | dce)(PROGRAM).failure()
+    assert "no such equation" in error.what
+
+
+def test_a_step_may_depend_on_the_program() -> None:
+    def has_calls(jaxpr: Jaxpr) -> bool:
+        return "jit" in names(jaxpr)
+
+    step = when(has_calls, inline | COS)
+    assert names(step(PROGRAM).unwrap()) == ["cos", "cos", "mul"]
+    flat = inline(PROGRAM).unwrap()
+    assert step(flat).unwrap() is flat
+    assert str(step) == "when(has_calls, inline | sin to cos)"
+
+
+def test_a_fixpoint_ends_when_nothing_changes() -> None:
+    run = watch(inline | fixpoint(SIN), PROGRAM)
+    assert names(run.unwrap()) == ["sin", "sin", "mul"]
+    assert [r.changed for r in run.records] == [True, True, False]
+    assert run.records[1].title == "cos to sin (1 / round 0)"
+
+
+def test_a_fixpoint_that_is_none_is_an_error() -> None:
+    turn = Pass("turn", lambda j: Success((SIN if names(j)[0] == "cos" else COS)(j).unwrap()))
+    found = fixpoint(turn, limit=3)(inline(PROGRAM).unwrap()).failure()
+    assert "again and again" in found.what and "3 rounds" in str(found)
+    with pytest.raises(BadArgument, match="at least once"):
+        fixpoint(COS, limit=0)
+
+
+@pytest.mark.parametrize("given", [3, "dce", [dce, 3], None, [[dce]]])
+def test_what_is_no_pass_is_an_error(given: object) -> None:
+    with pytest.raises(BadArgument, match="no pass"):
+        passes_of(given)  # type: ignore[arg-type]
+    with pytest.raises(BadArgument, match="no pass"):
+        dce | 3  # type: ignore[operator]
+
+
+def test_each_pass_is_verified() -> None:
+    run = watch(inline | DOUBLE | dce, PROGRAM)
+    assert [record.name for record in run.records] == ["inline", "doubled"]
+    error = run.result.failure()
+    assert isinstance(error, Broken)
+    assert "the pass doubled changes the types of the results" in error.what
+    error = watch(inline | UNBOUND, PROGRAM).result.failure()
+    assert "the pass unbound gives a program that is not well formed" in error.what
+    assert watch(inline | UNBOUND, PROGRAM, verify=False).unwrap().eqns == inline(
+        PROGRAM
+    ).unwrap().eqns.delete(0, 3)
+
+
+def test_a_run_prints_times_sizes_and_differences() -> None:
+    run = watch(inline | COS | dce | dce, PROGRAM)
+    lines = str(run).splitlines()
+    assert len(lines) == 5
+    assert "inline (0)" in lines[0] and "4 -> 3" in lines[0]
+    assert "(no change)" in lines[3] and "ok" in lines[4]
+    shown = run.text()
+    assert "-     b:f32[] = sin a\n+     b:f32[] = cos a" in shown
+    assert shown.count("diff:") == 3
+    assert run.text("before", "after", all_passes=True).count("before:") == 4
+
+
+def test_a_run_is_written_to_a_folder(tmp_path: Path) -> None:
+    run = watch(inline | COS | dce | dce, PROGRAM)
+    files = dump(run, tmp_path / "new")
+    assert [file.name for file in files] == [
+        "00_given.jaxpr",
+        "01_inline.jaxpr",
+        "01_inline.diff",
+        "02_sin-to-cos.jaxpr",
+        "02_sin-to-cos.diff",
+        "03_dce.jaxpr",
+        "03_dce.diff",
+        "summary.txt",
+    ]
+    assert parse(files[5].read_text()) == run.unwrap()
+
+
+def test_the_pass_that_breaks_a_property_is_found_with_few_looks() -> None:
+    looks = 0
+
+    def has_sin(jaxpr: Jaxpr) -> bool:
+        nonlocal looks
+        looks += 1
+        return any("sin" in str(eqn) for eqn in [*jaxpr.eqns]) or "sin" in str(jaxpr)
+
+    steps = pipeline(*[dce] * 20, COS, *[dce] * 11)
+    culprit = bisect(inline | steps, PROGRAM, has_sin)
+    assert culprit is not None
+    assert (culprit.record.name, culprit.position) == ("sin to cos", 21)
+    assert looks <= 8
+    assert "cos a" in str(culprit)
+    assert bisect(inline | dce, PROGRAM, has_sin) is None
+    with pytest.raises(BadArgument, match="before any pass"):
+        bisect(dce, inline(PROGRAM).unwrap(), lambda j: "jit" in names(j))
+    with pytest.raises(TransformError, match="never works"):
+        bisect(inline | FAILS, PROGRAM, has_sin)
+
+
+def test_jit_takes_passes() -> None:
+    def f(x):  # type: ignore[no-untyped-def]
+        return jnp.sin(x) * 2.0
+
+    assert jax.jit(f, passes=COS)(0.0) == 2.0
+    assert jax.jit(f, passes=[COS, SIN])(0.0) == 0.0
+    compiled = jax.jit(passes=COS)(f)
+    assert names(compiled.trace(0.0)) == ["cos", "mul"]
+    assert names(compiled.lower(jax.ShapeDtypeStruct((), jnp.float32)).jaxpr) == ["cos", "mul"]
+    assert jax.grad(compiled)(0.0) == 0.0
+
+
+def test_jit_takes_no_program_that_is_not_one() -> None:
+    ref = jax.new_ref(1.0)
+
+    def f(x):  # type: ignore[no-untyped-def]
+        ref[...] += x
+        return jnp.sin(x)
+
+    for broken, match in ((UNBOUND, "not well formed"), (DOUBLE, "types"), (FAILS, "never works")):
+        with pytest.raises(TransformError, match=match):
+            jax.jit(f, passes=broken)(1.0)
+    with pytest.raises(BadArgument, match="no pass"):
+        jax.jit(f, passes=3)  # type: ignore[call-overload]
+    assert ref[...] == 1.0
+
+
+def test_a_pass_may_not_change_the_dtype_of_a_result() -> None:
+    as_int = Pass(
+        "int", lambda j: Success(j.replace(outs=[lit(1, jax.typeof(jnp.int32(1)))] * len(j.outs)))
+    )
+    with pytest.raises(Broken, match="results"):
+        jax.jit(jnp.sin, passes=as_int)(1.0)
