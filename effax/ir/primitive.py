@@ -116,6 +116,14 @@ class Primitive(ABC):
         """How the programs among the parameters are run, in the order of :meth:`subjaxprs`."""
         return ()
 
+    def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> Primitive | None:
+        """The same loop with ``n`` more arguments, which come first and are never fed back.
+
+        ``jaxprs`` take the place of :meth:`subjaxprs`; each takes the new arguments as its first
+        inputs. None where the primitive runs no program again and again.
+        """
+        return None
+
     def selector(self) -> int | None:
         """The argument whose value decides which regions run, if there is one."""
         return None

@@ -12,8 +12,23 @@
 
 from __future__ import annotations
 
-from effax.passes.library import dead_code as dce
-from effax.passes.library import inline_calls as inline
+from effax.passes.library import (
+    ALL,
+    accumulate,
+    cse,
+    dce,
+    dead_stores,
+    fold,
+    forward_stores,
+    fuse_accumulations,
+    hoist,
+    inline,
+    loop_carries,
+    optimize,
+    simplify,
+    unroll,
+    unroll_to,
+)
 from effax.passes.steps import (
     SIMPLIFIES,
     Claim,
@@ -31,6 +46,7 @@ from effax.passes.steps import (
 from effax.passes.watch import Broken, Culprit, Record, Run, bisect, dump, verified, watch
 
 __all__ = [
+    "ALL",
     "SIMPLIFIES",
     "Broken",
     "Claim",
@@ -43,13 +59,25 @@ __all__ = [
     "Step",
     "Transform",
     "When",
+    "accumulate",
     "bisect",
+    "cse",
     "dce",
+    "dead_stores",
     "dump",
     "fixpoint",
+    "fold",
+    "forward_stores",
+    "fuse_accumulations",
+    "hoist",
     "inline",
+    "loop_carries",
+    "optimize",
     "passes_of",
     "pipeline",
+    "simplify",
+    "unroll",
+    "unroll_to",
     "verified",
     "watch",
     "when",

@@ -4,9 +4,77 @@ from __future__ import annotations
 
 from typing import Final
 
-from effax.passes.steps import SIMPLIFIES, Pass
-from effax.transforms.dce import dce
-from effax.transforms.inline import inline
+from effax.ir.errors import BadArgument
+from effax.passes.steps import SIMPLIFIES, Claim, Fixpoint, Pass, fixpoint, pipeline
+from effax.transforms import accumulate as _accumulate
+from effax.transforms import dce as _dce
+from effax.transforms import inline as _inline
+from effax.transforms import loops as _loops
+from effax.transforms.cse import cse as _cse
+from effax.transforms.dead_stores import dead_stores as _dead_stores
+from effax.transforms.fold import fold as _fold
+from effax.transforms.forward_stores import forward_stores as _forward_stores
+from effax.transforms.simplify import simplify as _simplify
+from effax.transforms.unroll import unroll as _unroll
 
-dead_code: Final = Pass("dce", lambda jaxpr: dce(jaxpr).map(lambda made: made.jaxpr), SIMPLIFIES)
-inline_calls: Final = Pass("inline", inline, SIMPLIFIES)
+dce: Final = Pass("dce", lambda jaxpr: _dce.dce(jaxpr).map(lambda made: made.jaxpr), SIMPLIFIES)
+cse: Final = Pass("cse", _cse, SIMPLIFIES)
+fold: Final = Pass("fold", _fold, SIMPLIFIES)
+inline: Final = Pass("inline", _inline.inline, SIMPLIFIES)
+simplify: Final = Pass("simplify", _simplify, SIMPLIFIES)
+hoist: Final = Pass("hoist", _loops.hoist, SIMPLIFIES)
+loop_carries: Final = Pass("loop_carries", _loops.loop_carries, SIMPLIFIES)
+forward_stores: Final = Pass("forward_stores", _forward_stores, SIMPLIFIES)
+dead_stores: Final = Pass("dead_stores", _dead_stores, SIMPLIFIES)
+accumulate: Final = Pass("accumulate", _accumulate.accumulate, SIMPLIFIES)
+fuse_accumulations: Final = Pass("fuse_accumulations", _accumulate.fuse_accumulations, SIMPLIFIES)
+unroll: Final = Pass("unroll", _unroll, SIMPLIFIES)
+
+ALL: Final = (
+    dce,
+    cse,
+    fold,
+    inline,
+    simplify,
+    hoist,
+    loop_carries,
+    forward_stores,
+    dead_stores,
+    accumulate,
+    fuse_accumulations,
+    unroll,
+)
+"""Every pass here."""
+
+
+def unroll_to(growth: int) -> Pass:
+    """:data:`unroll` for programs that may grow by so many equations a loop.
+
+    Raises:
+        BadArgument: the growth is negative.
+    """
+    if growth < 0:
+        raise BadArgument("unroll takes no negative growth", "at least 0", str(growth))
+    return Pass(
+        f"unroll_to({growth})",
+        lambda jaxpr: _unroll(jaxpr, growth),
+        (Claim.SAME_MEANING,),
+    )
+
+
+optimize: Final[Fixpoint] = fixpoint(
+    pipeline(
+        inline,
+        fold,
+        simplify,
+        cse,
+        forward_stores,
+        dead_stores,
+        accumulate,
+        loop_carries,
+        hoist,
+        unroll,
+        dce,
+    )
+)
+"""All passes that change no rounding, again and again until nothing changes."""

@@ -27,6 +27,7 @@ from effax.testing.choices import Choices
 from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
 from effax.testing.grower import Grower
 from effax.testing.growth import THEMES, grow
+from effax.testing.redundant import with_redundancy
 from effax.testing.steps.refs import consume_rest
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "compositions",
     "linear_programs",
     "programs",
+    "redundant_programs",
     "ref_types",
     "seeds",
     "shapes",
@@ -122,6 +124,12 @@ def programs(
     grow(g, steps)
     consume_rest(g)
     return g.finish(_outs(g))
+
+
+@st.composite
+def redundant_programs(draw: DrawFn, features: Features = NUMERIC, steps: int = 6) -> Jaxpr:
+    """Programs with much in them that is computed twice, overwritten, or undone."""
+    return with_redundancy(draw(programs(features, steps=steps)), draw(seeds))
 
 
 def _in_types(choose: Choices, features: Features) -> list[Type]:

@@ -186,6 +186,9 @@ class Scan(Primitive):
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Scan:
         return replace(self, jaxpr=jaxprs[0])
 
+    def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> Scan:
+        return replace(self, jaxpr=jaxprs[0], n_consts=self.n_consts + n)
+
     def regions(self) -> tuple[Region, ...]:
         args, outs = range(len(self.jaxpr.binders)), range(len(self.jaxpr.outs))
         feeds = tuple(self.n_consts + j if j < self.n_carry else None for j in outs)
@@ -321,6 +324,9 @@ class While(Primitive):
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> While:
         return replace(self, cond=jaxprs[0], body=jaxprs[1])
+
+    def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> While:
+        return replace(self, cond=jaxprs[0], body=jaxprs[1], n_consts=self.n_consts + n)
 
     def regions(self) -> tuple[Region, ...]:
         args = tuple(range(len(self.body.binders)))

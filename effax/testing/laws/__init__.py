@@ -39,10 +39,12 @@ from effax.testing.laws.programs import (
     passes_are_pure,
 )
 from effax.testing.laws.reverse import reverse_is_linearize_then_transpose
+from effax.testing.laws.rules import rule_is_true
 from effax.testing.laws.simplify import (
     dce_keeps_what_is_observed,
     inline_keeps_what_is_observed,
     observationally_equal,
+    pass_keeps_its_claims,
     simplifies,
 )
 from effax.testing.laws.transpose import (
@@ -87,9 +89,11 @@ __all__ = [
     "partial_eval_of_all_or_nothing",
     "partial_eval_recomposes",
     "partial_eval_under_a_policy_recomposes",
+    "pass_keeps_its_claims",
     "passes_are_pure",
     "passes_keep_what_is_told",
     "reverse_is_linearize_then_transpose",
+    "rule_is_true",
     "simplifies",
     "transpose_adds_into_references",
     "transpose_is_adjoint",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from effax.ir.diff import diff
 from effax.ir.syntax import Jaxpr
+from effax.passes.library import ALL
+from effax.passes.steps import Claim, Pass, Step
+from effax.passes.watch import verified
 from effax.testing.passes import Passes
 from effax.testing.report import law
 from effax.testing.values import Outcome, check_outcomes, random_inputs, run
+from effax.transforms.run import unwrap
 from effax.transforms.spread import Mask
 
 
@@ -103,3 +108,37 @@ def inline_keeps_what_is_observed(
     """inline(f) = f in all that is observed; idempotent, never larger."""
     passes = passes or Passes()
     check_simplifies(passes.inline, jaxpr, seed)
+
+
+@law
+def pass_keeps_its_claims(
+    jaxpr: Jaxpr, seed: int = 0, step: Step | None = None, claims: Sequence[Claim] = ()
+) -> None:
+    """p(f) is valid and has the types of f; and all that the pass p claims.
+
+    Args:
+        jaxpr: the program.
+        seed: of the inputs.
+        step: the pass, or a composition of passes; all of the library's where it is None.
+        claims: what it claims; what a ``Pass`` says itself where there are none.
+    """
+    if step is None:
+        for one in ALL:
+            check_claims(jaxpr, seed, one, one.laws)
+        return
+    claims = claims or (step.laws if isinstance(step, Pass) else (Claim.SAME_MEANING,))
+    check_claims(jaxpr, seed, step, claims)
+
+
+def check_claims(jaxpr: Jaxpr, seed: int, step: Step, claims: Sequence[Claim]) -> None:
+    """:func:`pass_keeps_its_claims`, for use inside of other laws."""
+    once = unwrap(verified(step, jaxpr, step(jaxpr)))
+    if Claim.SAME_MEANING in claims:
+        check_equal_programs(jaxpr, once, seed)
+    if Claim.IDEMPOTENT in claims:
+        twice = unwrap(step(once))
+        assert twice == once, (
+            f"a second run of {step} changes the program again:\n{diff(once, twice)}"
+        )
+    if Claim.NEVER_LARGER in claims:
+        assert count(once) <= count(jaxpr), f"{step} has made the program grow:\n{once}"
