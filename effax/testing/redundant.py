@@ -16,10 +16,11 @@ from effax.ir.dtypes import family, is_float
 from effax.ir.edit import everywhere
 from effax.ir.indexing import Indexer, Mode, Pick, Span, whole
 from effax.ir.prims import elementwise as ew
+from effax.ir.prims.control import Jit
 from effax.ir.prims.refs import AddUpdate, FreeRef, Freeze, Get, Swap
 from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
-from effax.ir.types import ArrayType, RefType
+from effax.ir.types import ArrayType, RefType, array_type
 
 
 def with_redundancy(jaxpr: Jaxpr, seed: int) -> Jaxpr:
@@ -92,55 +93,74 @@ class _Padder:
             lambda: self.b(ew.Add(), x, self.b(ew.Neg(), x)),
             lambda: self.b(ew.Add(), x, self.b(ew.Mul(), lit(2, x.type), lit(0.25, x.type))),
         ]
-        made = forms[self.rng.integers(len(forms))]()
-        if made.type is x.type:
-            # The program goes on with the new value in the place of the old one.
-            self.env = [made if a is x else a for a in self.env]
-            self.arrays.append(made)
+        self.use(forms[self.rng.integers(len(forms))]())
+
+    def use(self, value: Var) -> None:
+        """Let the program go on with the value in the place of one of its type, if it has one."""
+        olds = [a for a in self.env if isinstance(a, Var) and a.type is value.type]
+        if olds:
+            old = olds[self.rng.integers(len(olds))]
+            self.env = [value if a is old else a for a in self.env]
+            self.arrays.append(value)
 
     def about_references(self, ref: Var) -> None:
         assert isinstance(ref.type, RefType)
         indexer, operands = self.part(ref)
         get, swap = Get(indexer), Swap(indexer)
-        value = self.stored(self.b(get, ref, *operands))
-        numbers = family(ref.type.dtype) not in ("bool", "void")
-        match self.rng.integers(5):
+        old = self.b(get, ref, *operands)
+        value = self.stored(old)
+        place = [ref, value, *operands]
+        choice = self.rng.integers(5)
+        if family(ref.type.dtype) in ("bool", "void") or choice == 0:
+            self.b.emit(swap, place)
+            self.between(ref)
+            self.use(self.b(get, ref, *operands))
+        elif choice == 1:
+            self.between(ref)
+            total = self.b(ew.Add(), old, lit(0.5, ref.type))
+            if total.type is old.type:
+                self.b.emit(swap, [ref, total, *operands])
+                if self.rng.random() < 0.3:
+                    self.use(old)
+        else:
+            self.b.emit(AddUpdate(indexer), place)
+            self.between(ref)
+            self.b.emit((AddUpdate(indexer), swap, swap)[choice - 2], place)
+
+    def between(self, ref: Var) -> None:
+        """Sometimes do something to the reference between two other things."""
+        everything = whole(ref.type.shape)
+        match self.rng.integers(6):
             case 0:
-                self.b.emit(swap, [ref, value, *operands])
-                self.b.emit(swap, [ref, self.b(get, ref, *operands), *operands])
-            case 1 if numbers:
-                old = self.b(get, ref, *operands)
-                total = self.b(ew.Add(), old, lit(0.5, ref.type))
-                if total.type is old.type:
-                    self.b.emit(swap, [ref, total, *operands])
-            case 2 if numbers:
-                self.b.emit(AddUpdate(indexer), [ref, value, *operands])
-                self.b.emit(AddUpdate(indexer), [ref, value, *operands])
-            case 3 if numbers:
-                self.b.emit(AddUpdate(indexer), [ref, value, *operands])
-                self.b.emit(swap, [ref, value, *operands])
+                self.b.emit(Swap(everything), [ref, self.stored(self.b(Get(everything), ref))])
+            case 1:
+                inner = Builder([ref.type])
+                read = inner.finish([inner(Get(everything), *inner.binders)])
+                self.use(self.b(Jit(read, "read"), ref))
+            case 2:
+                self.use(self.b(Get(everything), ref))
             case _:
-                self.b.emit(swap, [ref, value, *operands])
-                self.b.emit(
-                    Swap(whole(ref.type.shape)), [ref, self.b(Get(whole(ref.type.shape)), ref)]
-                )
+                pass
 
     def stored(self, old: Var) -> Atom:
         """A value for a part of which this is the old one: moderate, and of its type."""
         assert isinstance(old.type, ArrayType)
-        if self.rng.random() < 0.5:
+        if self.rng.random() < 0.3:
             return old
-        number: Atom = lit(1, old.type)
+        number: Atom = lit(int(self.rng.integers(1, 4)), old.type)
         return self.b(BroadcastInDim(old.type.shape, ()), number) if old.type.shape else number
 
     def part(self, ref: Var) -> tuple[Indexer, list[Atom]]:
-        """A part of a reference: one position, known or not, or everything."""
+        """A part of a reference: one position or several, known or not, or everything."""
         shape = ref.type.shape
         if not shape or not shape[0] or self.rng.random() < 0.3:
             return whole(shape), []
         rest = [Span(0, n) for n in shape[1:]]
-        mode = Mode.DROP if self.rng.random() < 0.3 else Mode.CLIP
-        scalars = [v for v in self.arrays if v.type.dtype.name == "int32" and not v.type.shape]
-        if scalars and self.rng.random() < 0.5:
-            return Indexer((Pick(None), *rest), mode), [scalars[self.rng.integers(len(scalars))]]
+        mode = Mode.DROP if self.rng.random() < 0.4 else Mode.CLIP
+        numbers = [v for v in self.arrays if v.type.dtype.name == "int32" and not v.type.shape]
+        if self.rng.random() < 0.2:
+            # The position of number 3 is not there, in most shapes.
+            return Indexer((Pick(None), *rest), mode), [lit(3, array_type((), "int32"))]
+        if numbers and self.rng.random() < 0.5:
+            return Indexer((Pick(None), *rest), mode), [numbers[self.rng.integers(len(numbers))]]
         return Indexer((Pick(int(self.rng.integers(shape[0]))), *rest)), []

@@ -17,12 +17,12 @@ Before ``hoist``, of which ``loop_carries`` first makes the carry that never cha
         ] a 0.0:f32[] b
       in (c, d, e) }
 
-After both::
+After both, and after ``dce``::
 
     { lambda ; a:f32[] b:f32[3]. let
         c:f32[] = sin a
         d:f32[] e:f32[3] = scan[
-          jaxpr={ lambda ; a:f32[] b:f32[] c:f32[]. let
+          jaxpr={ lambda a:f32[]; b:f32[] c:f32[]. let
               d:f32[] = mul c a
               e:f32[] = add b d
             in (e, d) }

@@ -15,7 +15,10 @@ Before::
 
 After::
 
-    { lambda ; a:f32[] b:f32[1]. let c:f32[] = gather[0] b; d:f32[] = mul a c in (d,) }
+    { lambda ; a:f32[] b:f32[1]. let
+        c:f32[] = gather[indexer=[0]] b
+        d:f32[] = mul a c
+      in (d,) }
 
 How often a ``while`` loop runs is known where its condition follows from constants: the part of its
 body that the condition needs is evaluated here. Unless growth is allowed, only loops are written
