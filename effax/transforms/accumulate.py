@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from effax.effects import Accum, Io, Read, VarId, commutes
+from effax.effects import Accum, Host, Read, VarId, commutes
 from effax.ir.analysis import effects_on_variables
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.refs import AddUpdate, Get, Swap
@@ -123,7 +123,7 @@ def _not_commuting(kind: type[Read[VarId]] | type[Accum[VarId]], eqn: Eqn) -> li
     return [
         effect.ref
         for effect in effects_on_variables(eqn)
-        if not isinstance(effect, Io) and not commutes(effect, kind(effect.ref))
+        if not isinstance(effect, Host) and not commutes(effect, kind(effect.ref))
     ]
 
 

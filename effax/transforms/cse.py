@@ -26,7 +26,7 @@ does not commute with a read of the same reference.
 
 from __future__ import annotations
 
-from effax.effects import Alloc, Io, Read, commutes
+from effax.effects import Alloc, Host, Read, commutes
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.transforms.rewriting import Rewrite, at_every_depth
@@ -72,7 +72,7 @@ def _repeatable(eqn: Eqn) -> bool:
 
 def _changed(eqn: Eqn, ins: tuple[Atom, ...], versions: dict[int, int]) -> None:
     for effect in eqn.effects:
-        if isinstance(effect, Io | Alloc) or commutes(effect, Read(effect.ref)):
+        if isinstance(effect, Host | Alloc) or commutes(effect, Read(effect.ref)):
             continue
         ref = ins[effect.ref]
         if isinstance(ref, Var):

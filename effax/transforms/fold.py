@@ -88,7 +88,11 @@ def _branch_taken(eqn: Eqn, ins: tuple[Atom, ...]) -> Jaxpr | None:
 
 def _results(eqn: Eqn, ins: tuple[Atom, ...], known: dict[Atom, Value]) -> list[Value] | None:
     """What an equation on known values gives; None where it is not computed here."""
-    if eqn.effects or not eqn.outs or eqn.prim.subjaxprs():
+    prim = eqn.prim
+    if eqn.effects or not eqn.outs or prim.subjaxprs():
+        return None
+    # What an axis or a function of Python gives is known where the program runs.
+    if prim.by_reference or prim.free_axes():
         return None
     if any(not isinstance(v.type, ArrayType) or v.type.size > SMALL for v in eqn.outs):
         return None
@@ -98,7 +102,7 @@ def _results(eqn: Eqn, ins: tuple[Atom, ...], known: dict[Atom, Value]) -> list[
         return None
     try:
         with np.errstate(all="ignore"):
-            return [np.asarray(x) for x in eqn.prim.evaluate(*given)]
+            return [np.asarray(x) for x in prim.evaluate(*given)]
     except EffaxError:
         return None
 

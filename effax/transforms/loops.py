@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.effects import Io, Read, commutes
+from effax.effects import Host, Read, commutes
 from effax.ir.primitive import Primitive, Region
 from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
@@ -98,7 +98,7 @@ def _movable(prim: Primitive, types: tuple[Type, ...]) -> tuple[tuple[int, ...],
         region.args[effect.ref]
         for region in regions
         for effect in region.jaxpr.effects
-        if not isinstance(effect, Io) and not commutes(effect, Read(effect.ref))
+        if not isinstance(effect, Host) and not commutes(effect, Read(effect.ref))
     }
     return tuple(_movable_in(region, types, fed, changed) for region in regions)
 
