@@ -2,10 +2,11 @@
 
 - :func:`check_grads` compares a function's derivatives with differences.
 - :func:`check_primitive` holds a primitive of your own to every law.
+- :func:`check_laws` holds passes, or the rules of a book, to the laws on random programs.
 - :mod:`effax.testing.laws` has the laws of the transformations, for programs of your own, for rules
   of your own (another rule book) and for passes of your own.
 - :mod:`effax.testing.strategies` has Hypothesis strategies for random well-typed programs. It needs
-  Hypothesis; nothing else here does.
+  Hypothesis, as :func:`check_laws` does; nothing else here does.
 """
 
 from __future__ import annotations
@@ -13,5 +14,6 @@ from __future__ import annotations
 from effax.testing import laws
 from effax.testing.grads import check_grads
 from effax.testing.primitives import check_primitive
+from effax.testing.search import check_laws
 
-__all__ = ["check_grads", "check_primitive", "laws"]
+__all__ = ["check_grads", "check_laws", "check_primitive", "laws"]
