@@ -16,7 +16,15 @@ from effax.bind import bind1
 from effax.ir.dtypes import family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.indexing import Indexer, Mode, Pick, Span
-from effax.ir.prims.index import Gather, Scatter, ScatterAdd
+from effax.ir.prims.index import (
+    Combining,
+    Gather,
+    Scatter,
+    ScatterAdd,
+    ScatterMax,
+    ScatterMin,
+    ScatterMul,
+)
 from effax.selection import Selection, select
 from effax.updates import fitted
 
@@ -137,7 +145,7 @@ class AtIndex:
         mode: str | None = None,
     ) -> Array:
         """The array multiplied by ``values`` there; where positions repeat, all count."""
-        return self._combine(values, ops.multiply, unique_indices, mode)
+        return self._combine(values, ops.multiply, unique_indices, mode, ScatterMul)
 
     mul = multiply
 
@@ -179,7 +187,7 @@ class AtIndex:
         mode: str | None = None,
     ) -> Array:
         """The array with the lesser of old elements and ``values`` there."""
-        return self._combine(values, ops.minimum, unique_indices, mode)
+        return self._combine(values, ops.minimum, unique_indices, mode, ScatterMin)
 
     def max(
         self,
@@ -190,7 +198,7 @@ class AtIndex:
         mode: str | None = None,
     ) -> Array:
         """The array with the greater of old elements and ``values`` there."""
-        return self._combine(values, ops.maximum, unique_indices, mode)
+        return self._combine(values, ops.maximum, unique_indices, mode, ScatterMax)
 
     def apply(
         self,
@@ -230,8 +238,14 @@ class AtIndex:
         return ops.where(wide, ops.astype(combine(x, value), x.dtype), x)
 
     def _combine(
-        self, values: ArrayLike, combine: Combine, unique_indices: bool, mode: str | None
+        self,
+        values: ArrayLike,
+        combine: Combine,
+        unique_indices: bool,
+        mode: str | None,
+        prim: type[Combining] | None = None,
     ) -> Array:
+        """The update by an elementwise function, or where positions repeat, by a primitive."""
         x = self._array
         mask = self._traced_mask()
         if mask is not None:
@@ -239,6 +253,8 @@ class AtIndex:
         at = self._update(mode)
         value = fitted(at, x.dtype, values, "the array")
         if not unique_indices and _may_repeat(at):
+            if prim is not None and family(x.dtype) in prim.accepts:
+                return bind1(prim(at.indexer), x, value, *at.operands)
             return _one_by_one(x, at, value, combine)
         clipped = Gather(at.indexer._replace(mode=Mode.CLIP))
         new = ops.astype(combine(bind1(clipped, x, *at.operands), value), x.dtype)

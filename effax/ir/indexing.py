@@ -225,21 +225,25 @@ def read(indexer: Indexer, x: np.ndarray, operands: Sequence[np.ndarray]) -> np.
 
 
 def write(
-    indexer: Indexer, x: np.ndarray, value: np.ndarray, operands: Sequence[np.ndarray], add: bool
+    indexer: Indexer,
+    x: np.ndarray,
+    value: np.ndarray,
+    operands: Sequence[np.ndarray],
+    combine: np.ufunc | None = None,
 ) -> None:
-    """Replace the indexed part of ``x`` in place, or add to it (every duplicate counts)."""
+    """Replace the indexed part of ``x`` in place, or combine with it (every duplicate counts)."""
     index, inside = numpy_index(indexer, x.shape, operands)
     if inside is not None:
         if x.size == 0 or not inside.any():
             return
         place = layout(indexer, [np.shape(o) for o in operands])
         index, value = _only_inside(index, value, inside, place)
-    if not add:
+    if combine is None:
         x[index] = value
     elif any(isinstance(i, np.ndarray) for i in index):
-        np.add.at(x, index, value)  # type: ignore[arg-type]  # its stub knows no slices
+        combine.at(x, index, value)  # type: ignore[arg-type]  # its stub knows no slices
     else:
-        x[index] += value
+        x[index] = combine(x[index], value)
 
 
 def _beside(inside: np.ndarray, place: Layout) -> np.ndarray:

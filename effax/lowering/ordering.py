@@ -33,7 +33,15 @@ from effax.ir.primitive import Typing, Value
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap
 from effax.ir.prims.elementwise import And, Nullary, arrays
-from effax.ir.prims.index import Gather, Scatter, ScatterAdd
+from effax.ir.prims.index import (
+    Combining,
+    Gather,
+    Scatter,
+    ScatterAdd,
+    ScatterMax,
+    ScatterMin,
+    ScatterMul,
+)
 from effax.ir.prims.remat import Remat
 from effax.ir.prims.shape import DynamicSlice, DynamicUpdateSlice, Slice
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
@@ -44,7 +52,9 @@ from effax.lowering.writer import EMPTY_BOOK, Val, Writer
 WORTH: Final = 1 << 16
 """The size in bytes from which a copy costs more than a conditional (about 4 microseconds)."""
 
-UPDATES: Final = frozenset({Scatter, ScatterAdd, DynamicUpdateSlice})
+UPDATES: Final = frozenset(
+    {Scatter, ScatterAdd, ScatterMul, ScatterMax, ScatterMin, DynamicUpdateSlice}
+)
 """Primitives that replace a part of their first operand."""
 
 READS: Final = frozenset({Gather, DynamicSlice, Slice})
@@ -248,7 +258,7 @@ def _is_safe(read: Eqn, update: Eqn) -> bool:
     """
     if type(read.prim) in LOOPS:
         return True
-    if isinstance(update.prim, Scatter | ScatterAdd):
+    if isinstance(update.prim, Scatter | Combining):
         indexer, operands = update.prim.indexer, update.ins[2:]
         if any(a.type.shape for a in operands):
             return True

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import effax
 import effax.numpy as jnp
 from effax.array import Array
 from effax.at import AtIndex
 from effax.ir.errors import BadArgument, IllTyped
+from effax.testing import check_grads
 from tests.unit.numpy.tracing import run_traced, traced
 
 X = np.array([2.0, 3.0, 5.0, 7.0, 11.0], np.float32)
@@ -77,15 +79,43 @@ def test_positions_of_rows_that_repeat() -> None:
     np.testing.assert_allclose(np.asarray(found), swapped)
 
 
+@pytest.mark.parametrize("name", ["multiply", "min", "max"])
+def test_what_combines_at_repeated_positions_is_one_equation(name: str) -> None:
+    """Also where factors are zero: their derivatives are products of the others."""
+
+    def update(x: Array, i: Array, v: Array) -> Array:
+        combined: Array = getattr(x.at[i], name)(v)
+        return combined
+
+    x, i, v = jnp.asarray(X), jnp.array([3, 0, 3, 3]), jnp.array([2.0, 5.0, 0.0, 0.0])
+    program = traced(update, x, i, v)
+    assert not {"scan", "while"} & {e.prim.name for e in program.eqns}
+    combine = {"multiply": np.multiply, "min": np.minimum, "max": np.maximum}[name]
+    wanted = np.array(X)
+    combine.at(wanted, np.asarray(i), np.asarray(v))
+    np.testing.assert_array_equal(np.asarray(effax.jit(update)(x, i, v)), wanted)
+    check_grads(
+        lambda x, v: update(jnp.asarray(x), i, v), (x + 0.3, v + jnp.arange(4) * 0.1), order=2
+    )
+
+
+def test_a_product_with_zeros_at_one_position_is_differentiated_exactly() -> None:
+    def total(v: Array) -> Array:
+        return jnp.ones(2).at[jnp.array([1, 1, 1])].multiply(v)[1]
+
+    bend = effax.hessian(total)(jnp.array([0.0, 0.0, 3.0]))
+    np.testing.assert_array_equal(np.asarray(bend), [[0, 3, 0], [3, 0, 0], [0, 0, 0]])
+
+
 def test_a_promise_of_unique_positions_makes_a_smaller_program() -> None:
     def update(unique: bool) -> Callable[[Array, Array], Array]:
-        return lambda x, i: x.at[i].multiply(2.0, unique_indices=unique)
+        return lambda x, i: x.at[i].power(2.0, unique_indices=unique)
 
     args = jnp.asarray(X), jnp.array([0, 3])
     plain, promised = traced(update(False), *args), traced(update(True), *args)
     assert "scan" in [e.prim.name for e in plain.eqns]
     assert "scan" not in [e.prim.name for e in promised.eqns]
-    np.testing.assert_allclose(run_traced(update(True), *args), [4, 3, 5, 14, 11])
+    np.testing.assert_allclose(run_traced(update(True), *args), [4, 3, 5, 49, 11])
 
 
 def test_set_and_apply() -> None:

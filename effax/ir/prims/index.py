@@ -1,4 +1,4 @@
-"""Indexed reads and updates of arrays: gather, scatter, scatter-add."""
+"""Indexed reads and updates of arrays: gather, scatter, and scatter that combines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from effax.ir import indexing
 from effax.ir.errors import IllTyped
 from effax.ir.indexing import Indexer, indexed_shape
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims.elementwise import NUMBERS, arrays, check_dtype, check_same_dtype
+from effax.ir.prims.elementwise import NUMBERS, ORDERED, arrays, check_dtype, check_same_dtype
 from effax.ir.types import ArrayType, Shape, Type
 
 
@@ -57,25 +57,60 @@ class Scatter(Primitive):
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         result = np.array(ins[0])
-        indexing.write(self.indexer, result, ins[1], ins[2:], add=False)
+        indexing.write(self.indexer, result, ins[1], ins[2:])
         return (result,)
 
 
 @dataclass(frozen=True, slots=True)
-class ScatterAdd(Primitive):
-    """``scatter_add(x, value, *operands)``: ``value`` added to ``x`` at ``[indexer]``."""
+class Combining(Primitive):
+    """``value`` combined with ``x`` at ``[indexer]``; where positions repeat, all values count."""
 
     indexer: Indexer
-    name: ClassVar[str] = "scatter_add"
+    accepts: ClassVar[frozenset[str]] = NUMBERS
+    ufunc: ClassVar[np.ufunc]
 
     def typing(self, *ins: Type) -> Typing:
         x, value, *operands = arrays(self, ins, least=2)
-        check_dtype(self, x, NUMBERS)
+        check_dtype(self, x, self.accepts)
         check_same_dtype(self, [x, value])
         check_update(self, indexed_shape(self.indexer, x.shape, operands), x.dtype, value)
         return Typing((x.update(weak=x.weak and value.weak),))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         result = np.array(ins[0])
-        indexing.write(self.indexer, result, ins[1], ins[2:], add=True)
+        indexing.write(self.indexer, result, ins[1], ins[2:], self.ufunc)
         return (result,)
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterAdd(Combining):
+    """``scatter_add(x, value, *operands)``: ``value`` added to ``x`` at ``[indexer]``."""
+
+    name: ClassVar[str] = "scatter_add"
+    ufunc: ClassVar[np.ufunc] = np.add
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterMul(Combining):
+    """``scatter_mul(x, value, *operands)``: ``x`` multiplied by ``value`` at ``[indexer]``."""
+
+    name: ClassVar[str] = "scatter_mul"
+    ufunc: ClassVar[np.ufunc] = np.multiply
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterMax(Combining):
+    """``scatter_max(x, value, *operands)``: the greatest of ``x`` and the values there."""
+
+    name: ClassVar[str] = "scatter_max"
+    accepts: ClassVar[frozenset[str]] = ORDERED
+    ufunc: ClassVar[np.ufunc] = np.maximum
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterMin(Combining):
+    """``scatter_min(x, value, *operands)``: the least of ``x`` and the values there."""
+
+    name: ClassVar[str] = "scatter_min"
+    accepts: ClassVar[frozenset[str]] = ORDERED
+    ufunc: ClassVar[np.ufunc] = np.minimum

@@ -132,7 +132,7 @@ class Swap(Primitive):
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         old = indexing.read(self.indexer, ins[0], ins[2:])
-        indexing.write(self.indexer, ins[0], ins[1], ins[2:], add=False)
+        indexing.write(self.indexer, ins[0], ins[1], ins[2:])
         return (old,)
 
 
@@ -153,7 +153,7 @@ class AddUpdate(Primitive):
         return Typing((), ADDS)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        indexing.write(self.indexer, ins[0], ins[1], ins[2:], add=True)
+        indexing.write(self.indexer, ins[0], ins[1], ins[2:], np.add)
         return ()
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from effax.ir.dtypes import INT32, DType
+from effax.ir.dtypes import INT32, DType, family
 from effax.ir.indexing import Dim, Indexer, Layout, Mode, Pick, Span, is_dynamic, layout
 from effax.ir.prims import index as i
 from effax.ir.types import ArrayType, Shape, array_type
 from effax.lowering import ops
-from effax.lowering.writer import EMPTY_BOOK, Val, Writer
+from effax.lowering.writer import EMPTY_BOOK, Rule, Val, Writer
 
 Combine = Callable[[Writer, Val, Val], Val]
 """What to store, from the old element and the given one."""
@@ -24,8 +24,14 @@ def replaced(w: Writer, old: Val, new: Val) -> Val:
     return new
 
 
-def added(w: Writer, old: Val, new: Val) -> Val:
-    return ops.same(w, "add", old, new)
+def combining(name: str, of_booleans: str | None = None) -> Combine:
+    """Combine by an operation; booleans may have one of their own."""
+
+    def combine(w: Writer, old: Val, new: Val) -> Val:
+        logical = family(old.type.dtype) == "bool"
+        return ops.same(w, of_booleans if of_booleans and logical else name, old, new)
+
+    return combine
 
 
 class Axis(NamedTuple):
@@ -97,8 +103,9 @@ def scatter(w: Writer, prim: i.Scatter, ins: Sequence[Val]) -> Sequence[Val]:
     return (_updated(w, prim.indexer, ins, replaced),)
 
 
-def scatter_add(w: Writer, prim: i.ScatterAdd, ins: Sequence[Val]) -> Sequence[Val]:
-    return (_updated(w, prim.indexer, ins, added),)
+def combining_rule(combine: Combine) -> Rule[i.Combining]:
+    """The rule of an update that combines so."""
+    return lambda w, prim, ins: (_updated(w, prim.indexer, ins, combine),)
 
 
 def _updated(w: Writer, indexer: Indexer, ins: Sequence[Val], combine: Combine) -> Val:
@@ -390,5 +397,10 @@ def _scattered(w: Writer, place: Place, x: Val, value: Val, combine: Combine) ->
 
 
 INDEX: Final = (
-    EMPTY_BOOK.extend(i.Gather, gather).extend(i.Scatter, scatter).extend(i.ScatterAdd, scatter_add)
+    EMPTY_BOOK.extend(i.Gather, gather)
+    .extend(i.Scatter, scatter)
+    .extend(i.ScatterAdd, combining_rule(combining("add")))
+    .extend(i.ScatterMul, combining_rule(combining("multiply")))
+    .extend(i.ScatterMax, combining_rule(combining("maximum", "or")))
+    .extend(i.ScatterMin, combining_rule(combining("minimum", "and")))
 )

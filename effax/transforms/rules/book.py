@@ -8,6 +8,7 @@ from typing import Final
 from effax.transforms.rulebook import EMPTY_BOOK, RuleBook
 from effax.transforms.rules.arith import ARITHMETIC
 from effax.transforms.rules.collective import COLLECTIVES
+from effax.transforms.rules.combining import COMBINING
 from effax.transforms.rules.compare import COMPARISON
 from effax.transforms.rules.contract import CONTRACTION
 from effax.transforms.rules.control import CONTROL
@@ -30,6 +31,7 @@ FAMILIES: Final = (
     REDUCTION,
     CONTRACTION,
     INDEX,
+    COMBINING,
     REFS,
     CONTROL,
     CUSTOM,

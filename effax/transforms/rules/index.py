@@ -159,9 +159,9 @@ def _scatter_add_transpose(
     return [dx, dv, *(None for _ in operands)]
 
 
-def _scatter_batch(
+def scatter_batch(
     b: RuleBuilder,
-    prim: p.Scatter | p.ScatterAdd,
+    prim: p.Scatter | p.Combining,
     ins: Sequence[Atom],
     batched: Sequence[bool],
     size: int,
@@ -229,7 +229,7 @@ def _dynamic_update_batch(
 ) -> BatchOut:
     if True in batched[2:]:
         sizes = ins[1].type.shape[batched[1] :]
-        return _scatter_batch(b, p.Scatter(window(sizes)), ins, batched, size)
+        return scatter_batch(b, p.Scatter(window(sizes)), ins, batched, size)
     x = to_front(b, ins[0], batched[0], size)
     update = to_front(b, ins[1], batched[1], size)
     starts = ins[2:]
@@ -245,11 +245,11 @@ INDEX: Final[RuleBook] = (
     )
     .extend(
         p.Scatter,
-        Rules(_update_jvp, _scatter_transpose, _scatter_batch, WholeOnly(), no_refs),
+        Rules(_update_jvp, _scatter_transpose, scatter_batch, WholeOnly(), no_refs),
     )
     .extend(
         p.ScatterAdd,
-        Rules(_scatter_add_jvp, _scatter_add_transpose, _scatter_batch, WholeOnly(), no_refs),
+        Rules(_scatter_add_jvp, _scatter_add_transpose, scatter_batch, WholeOnly(), no_refs),
     )
     .extend(
         DynamicSlice,

@@ -193,11 +193,11 @@ def _running_jvp(
     pair = (x, dx)
     if prim.reverse:
         pair = _each(b, Rev((prim.axis,)), pair)
-    _, dy = _tree(b, combine, pair, prim.axis)
+    _, dy = running_tree(b, combine, pair, prim.axis)
     return JvpOut([y], [b(Rev((prim.axis,)), dy) if prim.reverse else dy])
 
 
-def _tree(b: RuleBuilder, combine: Combine, x: Dual, axis: int) -> Dual:
+def running_tree(b: RuleBuilder, combine: Combine, x: Dual, axis: int) -> Dual:
     """All running combinations: those of the pairs are every second one of them.
 
     y[1::2] = running(x[0::2] · x[1::2]);   y[0] = x[0];   y[2::2] = y[1::2] · x[2::2]
@@ -206,7 +206,7 @@ def _tree(b: RuleBuilder, combine: Combine, x: Dual, axis: int) -> Dual:
     if n < 2:
         return x
     pairs = combine(b, _strided(b, x, axis, 0, n - 1), _strided(b, x, axis, 1, n))
-    odd = _tree(b, combine, pairs, axis)
+    odd = running_tree(b, combine, pairs, axis)
     even = _strided(b, x, axis, 0, 1)
     if n > 2:
         before = _strided(b, odd, axis, 0, (n - 1) // 2, 1)

@@ -13,6 +13,7 @@ import effax.numpy as jnp
 from effax import lax
 from effax.ad_checkpoint import checkpoint_name
 from effax.bind import bind
+from effax.custom_batching import custom_vmap
 from effax.ir.prims.remat import OptimizationBarrier
 from effax.ir.registry import own_primitives
 from effax.ir.syntax import Jaxpr
@@ -72,6 +73,17 @@ _own_backward.defvjp(
     lambda x: (_own_backward(x), x), lambda x, ct: ((jnp.cos(x) * x + jnp.sin(x)) * ct,)
 )
 
+
+@custom_vmap
+def _own_batch(x: Any) -> Any:
+    return jnp.sin(x) * x
+
+
+@_own_batch.def_vmap
+def _(size: int, batched: Any, x: Any) -> tuple[Any, bool]:
+    return jnp.sin(x) * x, True
+
+
 Program = tuple[Callable[[Any], Any], tuple[str, ...]]
 BOTH = ("fwd", "rev")
 
@@ -83,6 +95,7 @@ PROGRAMS: dict[str, Program] = {
     "custom_root": (rooted, BOTH),
     "custom_jvp_call": (_own_forward, BOTH),
     "custom_vjp_call": (_own_backward, ("rev",)),
+    "custom_vmap_call": (_own_batch, BOTH),
     "empty_ref": (_written_in_empty, BOTH),
     "free_ref": (_read_and_freed, BOTH),
     "freeze": (_cell(lambda cell, x: None), BOTH),

@@ -18,7 +18,7 @@ from effax.ir.prims import collectives, custom, host, reduce, remat, shape, shar
 from effax.ir.prims import elementwise as e
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.host import HostFunction
-from effax.ir.prims.index import Gather, Scatter, ScatterAdd
+from effax.ir.prims.index import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.prims.solve import LinearSolve, Root
 from effax.ir.registry import own_primitives
@@ -153,6 +153,10 @@ INDEXED = [
     Sample(Gather(DROPPED), (TABLE, INDICES)),
     Sample(Scatter(MIXED), (TABLE, arr("2"), INDEX)),
     Sample(ScatterAdd(DROPPED), (TABLE, arr("5,3"), INDICES)),
+    *(
+        Sample(prim(DROPPED), (TABLE, arr("5,3"), INDICES))
+        for prim in (ScatterMul, ScatterMax, ScatterMin)
+    ),
     Sample(Get(WHOLE), (REF,)),
     Sample(Get(MIXED), (REF, INDEX)),
     Sample(Swap(WHOLE), (REF, TABLE)),

@@ -136,7 +136,7 @@ def test_writing_is_writing_each_position_in_order(
     for at, index in slow_read(indexer, x, operands).items():
         if index is not None:
             wanted[index] = wanted[index] + value[at] if add else value[at]
-    write(indexer, x, value, operands, add)
+    write(indexer, x, value, operands, np.add if add else None)
     np.testing.assert_array_equal(x, wanted)
 
 
@@ -190,10 +190,10 @@ def test_arrays_of_positions_are_laid_out_as_in_numpy(
     np.testing.assert_array_equal(read(Indexer(dims), x, operands), wanted)
     value = -table(wanted.shape)
     mine, theirs = x.copy(), x.copy()
-    write(Indexer(dims), mine, value, operands, add=False)
+    write(Indexer(dims), mine, value, operands)
     theirs[index] = value
     np.testing.assert_array_equal(mine, theirs)
-    write(Indexer(dims), mine, value, operands, add=True)
+    write(Indexer(dims), mine, value, operands, np.add)
     np.add.at(theirs, index, value)
     np.testing.assert_array_equal(mine, theirs)
 
@@ -206,11 +206,11 @@ def test_positions_outside_are_clipped_or_dropped() -> None:
     np.testing.assert_array_equal(read(Indexer((Pick(None),)), x, [FAR]), [1, 1, 3, 3, 3, 1])
     dropped = Indexer((Pick(None),), Mode.DROP)
     np.testing.assert_array_equal(read(dropped, x, [FAR]), [0, 1, 3, 0, 0, 0])
-    write(dropped, x, np.full(6, 10, np.float32), [FAR], add=True)
+    write(dropped, x, np.full(6, 10, np.float32), [FAR], np.add)
     np.testing.assert_array_equal(x, [11, 2, 13])
-    write(dropped, x, np.zeros(6, np.float32), [FAR], add=False)
+    write(dropped, x, np.zeros(6, np.float32), [FAR])
     np.testing.assert_array_equal(x, [0, 2, 0])
-    write(Indexer((Pick(None),)), x, np.ones(6, np.float32), [FAR], add=True)
+    write(Indexer((Pick(None),)), x, np.ones(6, np.float32), [FAR], np.add)
     np.testing.assert_array_equal(x, [3, 2, 3])
 
 
@@ -240,7 +240,7 @@ def test_picks_of_an_empty_axis_drop(mode: Mode) -> None:
     indexer = Indexer((Pick(None), Span(0, 2)), mode)
     x = np.zeros((0, 2), np.float32)
     np.testing.assert_array_equal(read(indexer, x, [np.array([0, 1])]), np.zeros((2, 2)))
-    write(indexer, x, np.ones((2, 2), np.float32), [np.array([0, 1])], add=True)
+    write(indexer, x, np.ones((2, 2), np.float32), [np.array([0, 1])], np.add)
     assert read(indexer, x, [np.array([], np.int32)]).shape == (0, 2)
 
 
@@ -248,20 +248,20 @@ def test_picks_of_an_empty_axis_drop(mode: Mode) -> None:
 def test_every_duplicate_is_added(dtype: str) -> None:
     type_ = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
     x = np.zeros(3, type_)
-    write(Indexer((Pick(None),)), x, np.ones(5, type_), [np.array([1, 1, 2, 1, 0])], add=True)
+    write(Indexer((Pick(None),)), x, np.ones(5, type_), [np.array([1, 1, 2, 1, 0])], np.add)
     np.testing.assert_array_equal(x.astype(np.complex64), [1, 3, 1])
 
 
 def test_of_duplicates_the_last_write_stays() -> None:
     x = table((2,))
-    write(Indexer((Pick(None),)), x, table((3,)) * 10, [np.array([0, 0, 0])], add=False)
+    write(Indexer((Pick(None),)), x, table((3,)) * 10, [np.array([0, 0, 0])])
     np.testing.assert_array_equal(x, [30, 2])
 
 
 def test_a_scalar_is_read_and_written() -> None:
     x = np.asarray(3.0, np.float32)
     assert read(whole(()), x, []) == 3
-    write(whole(()), x, np.asarray(2.0, np.float32), [], add=True)
+    write(whole(()), x, np.asarray(2.0, np.float32), [], np.add)
     assert x == 5
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from effax.ir.build import Builder
 from effax.ir.indexing import Indexer, Mode, Pick, Span, layout
-from effax.ir.prims.index import Gather, Scatter, ScatterAdd
+from effax.ir.prims.index import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import type_of_value
 from tests.unit.lowering.compiled import Array, agree, i32, program, samples, scalar
@@ -114,6 +114,8 @@ def reads_and_updates(case: Case, mode: Mode, x: Array, value: Array) -> Jaxpr:
         outs: list[Atom] = [b(Gather(indexer), x, *at), b(Scatter(indexer), x, value, *at)]
         if x.type.dtype != np.bool_:
             outs.append(b(ScatterAdd(indexer), x, value, *at))
+            if x.type.dtype.name == "float32":
+                outs += [b(p(indexer), x, value, *at) for p in (ScatterMul, ScatterMax, ScatterMin)]
         return outs
 
     return program(types, body)
@@ -122,7 +124,7 @@ def reads_and_updates(case: Case, mode: Mode, x: Array, value: Array) -> Jaxpr:
 def check(case: Case, mode: Mode, dtype: str = "float32") -> None:
     part = layout(Indexer(case.dims), [o.shape for o in case.operands]).shape
     x, value = samples(dtype, case.shape), samples(dtype, part, 1)
-    names = ["gather", "scatter", "scatter_add"]
+    names = ["gather", "scatter", "scatter_add", "scatter_mul", "scatter_max", "scatter_min"]
     agree(reads_and_updates(case, mode, x, value), [x, value, *case.operands], names=names)
 
 

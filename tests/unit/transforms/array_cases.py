@@ -200,6 +200,9 @@ def _indexed() -> list[Case]:
         cases.append(Case(index.Gather(indexer), (x, *operands), (0,), ((0,),)))
         cases.append(Case(index.Scatter(indexer), args, (0, 1), ((0, 1),)))
         cases.append(Case(index.ScatterAdd(indexer), args, (0, 1), ((0, 1),)))
+        cases.append(Case(index.ScatterMul(indexer), args, (0, 1), ((0,),)))
+        cases.append(Case(index.ScatterMax(indexer), args, (0, 1)))
+        cases.append(Case(index.ScatterMin(indexer), args, (0, 1)))
     return cases
 
 
