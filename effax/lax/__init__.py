@@ -12,6 +12,7 @@ from effax.lax.branches import cond as cond
 from effax.lax.branches import switch as switch
 from effax.lax.control import map as map
 from effax.lax.control import scan as scan
+from effax.lax.convolution import *  # noqa: F403
 from effax.lax.elementwise import *  # noqa: F403
 from effax.lax.foreach import foreach as foreach
 from effax.lax.index import *  # noqa: F403

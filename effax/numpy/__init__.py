@@ -14,6 +14,7 @@ from effax.array import Array as _Array
 from effax.numpy import linalg as linalg
 from effax.numpy.arithmetic import *  # noqa: F403
 from effax.numpy.comparison import *  # noqa: F403
+from effax.numpy.convolution import *  # noqa: F403
 from effax.numpy.creation import *  # noqa: F403
 from effax.numpy.creation import asarray as _asarray
 from effax.numpy.dtypes import *  # noqa: F403

@@ -7,6 +7,7 @@ from typing import Final
 from effax.lowering.ordering import ORDERING
 from effax.lowering.rules.collective import COLLECTIVES
 from effax.lowering.rules.control import CONTROL
+from effax.lowering.rules.conv import CONVOLUTION
 from effax.lowering.rules.custom import CUSTOM
 from effax.lowering.rules.elementwise import ELEMENTWISE
 from effax.lowering.rules.host import HOST
@@ -21,6 +22,7 @@ from effax.lowering.writer import LoweringBook
 DEFAULT: Final[LoweringBook] = (
     ELEMENTWISE.union(SHAPE)
     .union(REDUCE)
+    .union(CONVOLUTION)
     .union(INDEX)
     .union(CONTROL)
     .union(CUSTOM)

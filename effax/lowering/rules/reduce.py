@@ -187,19 +187,23 @@ def _equal(w: Writer, a: Val, b: Val) -> Val:
 PRECISIONS: Final = {"default": "DEFAULT", "high": "HIGH", "highest": "HIGHEST"}
 
 
+def precision_of(name: str | None, what: str) -> str:
+    """What StableHLO calls a precision. Raises LoweringError for an unknown one."""
+    precision = PRECISIONS.get((name or "default").lower())
+    if precision is None:
+        raise LoweringError(
+            f"{what} has an unknown precision", expected=", ".join(PRECISIONS), found=str(name)
+        )
+    return precision
+
+
 def dot_general(w: Writer, prim: r.DotGeneral, ins: Sequence[Val]) -> Sequence[Val]:
     lhs, rhs = ins
     wanted = prim.preferred_element_type or lhs.type.dtype
     work, result = _dot_dtypes(lhs.type.dtype, wanted)
     lhs, rhs = ops.convert(w, lhs, work), ops.convert(w, rhs, work)
     (lc, rc), (lb, rb) = prim.dimension_numbers
-    precision = PRECISIONS.get((prim.precision or "default").lower())
-    if precision is None:
-        raise LoweringError(
-            "dot_general has an unknown precision",
-            expected=", ".join(PRECISIONS),
-            found=str(prim.precision),
-        )
+    precision = precision_of(prim.precision, prim.name)
     batch = f"batching_dims = {ops.numbers(lb)} x {ops.numbers(rb)}, " if lb else ""
     type_ = _dot_type(prim, lhs.type, rhs.type, result)
     text = (

@@ -12,6 +12,7 @@ from effax.transforms.rules.combining import COMBINING
 from effax.transforms.rules.compare import COMPARISON
 from effax.transforms.rules.contract import CONTRACTION
 from effax.transforms.rules.control import CONTROL
+from effax.transforms.rules.conv import CONVOLUTION
 from effax.transforms.rules.custom.book import CUSTOM
 from effax.transforms.rules.host import HOST
 from effax.transforms.rules.index import INDEX
@@ -30,6 +31,7 @@ FAMILIES: Final = (
     SHAPE,
     REDUCTION,
     CONTRACTION,
+    CONVOLUTION,
     INDEX,
     COMBINING,
     REFS,

@@ -40,6 +40,7 @@ def point(*sizes: int, seed: int = 0) -> np.ndarray:
 X, Y, Z = point(3), point(3, seed=1), point(3, seed=2)
 M, N = point(2, 3), point(2, 3, seed=1)
 A, B = point(3, 3), point(3, 3, seed=1)
+W = point(2, seed=3)
 P, Q = np.array([0.4, 1.3, 2.2]), np.array([1.7, 0.6, 0.9])
 U = np.array([-0.6, 0.2, 0.7])
 S = np.asarray(0.7)
@@ -119,6 +120,9 @@ NUMPY: Table = {
             "average weighted": (X, [{"weights": P}]),
             "broadcast_to": (X, [(2, 3)]),
             "clip": (X, [-0.5, 0.5]),
+            "convolve": (X, W, []),
+            "convolve same": (W, X, ["same"]),
+            "correlate": (X, W, []),
             "cumsum along": (M, [1]),
             "expand_dims": (X, [0]),
             "hsplit": (M, [3]),
@@ -217,6 +221,18 @@ LAX: Table = {
             "broadcast": (X, [(2,)]),
             "broadcast_in_dim": (X, [(2, 3), (1,)]),
             "collapse": (M, [0]),
+            "conv": (point(1, 2, 5), point(3, 2, 2), [(2,), "SAME"]),
+            "conv_general_dilated": (
+                point(2, 4, 2),
+                point(2, 2, 3, seed=1),
+                [(1,), [(1, 0)], (2,), (1,), ("NHC", "HIO", "NHC")],
+            ),
+            "conv_transpose": (point(1, 3, 2), point(2, 2, 2), [(2,), "SAME"]),
+            "conv_with_general_padding": (
+                point(1, 2, 3),
+                point(3, 2, 2),
+                [(1,), [(1, 1)], (1,), (2,)],
+            ),
             "convert_element_type": (X, [float]),
             "dot_general": (M, A, [ROWS]),
             "dynamic_index_in_dim": (M, [1, 1]),
@@ -340,7 +356,7 @@ WITHOUT: dict[str, dict[str, str]] = {
             "bitwise_xor eq ge gt is_finite le lt ne population_count reduce_and reduce_or "
             "shift_left shift_right_arithmetic shift_right_logical",
             CREATES: "broadcasted_iota iota",
-            DESCRIBES: "broadcast_shapes ds dslice",
+            DESCRIBES: "broadcast_shapes conv_dimension_numbers ds dslice padtype_to_pads",
             "its derivative is 0 by definition": "stop_gradient",
             ALONG: "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin "
             "ppermute pshuffle psum psum_scatter pswapaxes pvary",

@@ -17,6 +17,7 @@ from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import collectives, custom, host, reduce, remat, shape, shard
 from effax.ir.prims import elementwise as e
 from effax.ir.prims.control import Cond, Jit, Scan, While
+from effax.ir.prims.conv import ConvGeneralDilated
 from effax.ir.prims.host import HostFunction
 from effax.ir.prims.index import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
@@ -147,6 +148,14 @@ REDUCTIONS = [
     ),
 ]
 
+CONVOLVED = [
+    Sample(ConvGeneralDilated((2,), ((1, 0),), (1,), (2,)), (arr("2,3,6"), arr("4,3,2"))),
+    Sample(
+        ConvGeneralDilated((1,), ((0, 0),), (1,), (1,), 2, "highest", as_dtype("float32")),
+        (arr("1,4,3", "bfloat16"), arr("2,2,2", "bfloat16")),
+    ),
+]
+
 INDEXED = [
     Sample(Gather(WHOLE), (TABLE,)),
     Sample(Gather(AT), (TABLE, INDEX)),
@@ -274,6 +283,7 @@ SAMPLES: list[Sample] = [
     *CONVERSIONS,
     *SHAPES,
     *REDUCTIONS,
+    *CONVOLVED,
     *INDEXED,
     *REFERENCES,
     *control(),

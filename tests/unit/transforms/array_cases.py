@@ -12,6 +12,7 @@ from effax.ir.indexing import Indexer, Mode, Pick, Span
 from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims import index, reduce, shape
+from effax.ir.prims.conv import ConvGeneralDilated
 
 F64 = as_dtype("float64")
 
@@ -241,9 +242,33 @@ def _contractions() -> list[Case]:
     ]
 
 
+def convolutions() -> list[tuple[ConvGeneralDilated, tuple[int, ...], tuple[int, ...]]]:
+    """Convolutions with the shapes of their operands."""
+    conv = ConvGeneralDilated
+    return [
+        (conv((1,), ((0, 0),), (1,), (1,)), (2, 3, 5), (4, 3, 2)),
+        (conv((2,), ((1, 2),), (1,), (1,)), (2, 3, 5), (4, 3, 2)),
+        (conv((2,), ((2, 0),), (3,), (2,)), (1, 2, 4), (2, 2, 3)),
+        (conv((3,), ((-1, -2),), (2,), (1,)), (1, 2, 6), (2, 2, 3)),
+        (conv((1,), ((1, 1),), (1,), (1,), 2), (2, 4, 5), (6, 2, 3)),
+        (conv((2, 1), ((0, 1), (2, -1)), (1, 2), (2, 1), 3), (2, 3, 6, 4), (3, 1, 2, 3)),
+        (conv((1, 2), ((1, 1), (0, 0)), (1, 1), (1, 1)), (2, 3, 3, 5), (2, 3, 3, 2)),
+        (conv((), (), (), ()), (2, 3), (4, 3)),
+        (conv((1,), ((0, 0),), (1,), (1,)), (1, 2, 2), (3, 2, 5)),
+        (conv((1,), ((0, 0),), (1,), (1,)), (0, 2, 3), (3, 2, 2)),
+    ]
+
+
+def _convolved() -> list[Case]:
+    return [
+        Case(prim, (normal(*a), normal(*b, seed=1)), (0, 1), ((0,), (1,)))
+        for prim, a, b in convolutions()
+    ]
+
+
 DIFFERENTIABLE: Sequence[Case] = [
     *_unary(), *_complex(), *_binary(), *_shapes(), *_windows(), *_indexed(), *_reductions(),
-    *_contractions(),
+    *_contractions(), *_convolved(),
 ]  # fmt: skip
 
 

@@ -1,0 +1,125 @@
+"""Convolution: windows of one array, contracted with another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from effax.ir.dtypes import DType, as_dtype
+from effax.ir.errors import IllTyped
+from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.elementwise import NUMBERS, arrays, check_dtype, check_same_dtype
+from effax.ir.types import Shape, Type
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def dilated(size: int, step: int) -> int:
+    """How long an axis is with ``step - 1`` zeros between neighbours."""
+    return (size - 1) * step + 1 if size else 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConvGeneralDilated(Primitive):
+    """``conv_general_dilated(lhs, rhs)``: sums of products of windows of lhs with rhs.
+
+    Axes of lhs: batch, features, space; of rhs: features out, features in of one group, space; of
+    the result: batch, features, space. There is an entry for each axis of space: strides of the
+    windows; ``padding`` (low, high), which crops where it is negative; how far apart neighbours of
+    lhs and of rhs are. Groups of features are convolved each with its part of rhs.
+    """
+
+    window_strides: tuple[int, ...]
+    padding: Pairs
+    lhs_dilation: tuple[int, ...]
+    rhs_dilation: tuple[int, ...]
+    feature_group_count: int = 1
+    precision: str | None = None
+    preferred_element_type: DType | None = None
+    name: ClassVar[str] = "conv_general_dilated"
+
+    def typing(self, *ins: Type) -> Typing:
+        lhs, rhs = arrays(self, ins, 2)
+        check_dtype(self, lhs, NUMBERS - {"complex"})
+        check_same_dtype(self, [lhs, rhs])
+        n = len(self.window_strides)
+        each = (self.padding, self.lhs_dilation, self.rhs_dilation)
+        if not lhs.ndim == rhs.ndim == n + 2 or any(len(field) != n for field in each):
+            raise IllTyped(
+                "a convolution has axes of batch, of features, and of space",
+                expected=f"two arrays of {n + 2} axes, and {n} entries of each parameter",
+                found=f"{lhs}, {rhs}, {self}",
+            )
+        if min((*self.window_strides, *self.lhs_dilation, *self.rhs_dilation), default=1) < 1:
+            raise IllTyped("strides and dilations are positive", found=str(self))
+        groups = self.feature_group_count
+        if groups < 1 or lhs.shape[1] != rhs.shape[1] * groups or rhs.shape[0] % groups:
+            raise IllTyped(
+                "a convolution has features that do not fit",
+                expected=f"features of lhs: {groups} groups of those of rhs; "
+                f"features out: a multiple of {groups}",
+                found=f"{lhs}, {rhs}",
+            )
+        shape = (lhs.shape[0], rhs.shape[0], *self.space(lhs.shape, rhs.shape))
+        dtype = self.preferred_element_type or lhs.dtype
+        weak = lhs.weak and rhs.weak and dtype == lhs.dtype
+        return Typing((lhs.update(shape=shape, dtype=dtype, weak=weak),))
+
+    def space(self, lhs: Shape, rhs: Shape) -> Shape:
+        """The sizes of the result's axes of space."""
+        sizes = zip(
+            lhs[2:], rhs[2:], self.window_strides, self.padding, self.lhs_dilation,
+            self.rhs_dilation, strict=True,
+        )  # fmt: skip
+        return tuple(
+            max(0, (dilated(n, a) + low + high - dilated(k, b)) // stride + 1)
+            for n, k, stride, (low, high), a, b in sizes
+        )
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        lhs, rhs = ins
+        space = self.space(lhs.shape, rhs.shape)
+        wanted = self.preferred_element_type or lhs.dtype
+        narrow = lhs.dtype.kind == "V" or lhs.dtype == np.float16
+        work = as_dtype("float32") if narrow else np.promote_types(lhs.dtype, wanted)
+        groups = self.feature_group_count
+        x = self._spread(lhs.astype(work))
+        x = x.reshape(x.shape[0], groups, rhs.shape[1], *x.shape[2:])
+        w = rhs.astype(work)
+        w = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
+        total = np.zeros((lhs.shape[0], groups, w.shape[1], *space), work)
+        for at in np.ndindex(*rhs.shape[2:]):
+            starts = [k * b for k, b in zip(at, self.rhs_dilation, strict=True)]
+            windows = [
+                slice(start, start + (n - 1) * stride + 1 if n else start, stride)
+                for start, n, stride in zip(starts, space, self.window_strides, strict=True)
+            ]
+            picked = w[_beside(3, [slice(k, k + 1) for k in at])].reshape(w.shape[:3])
+            total += np.einsum("bgi...,goi->bgo...", x[_beside(3, windows)], picked)
+        return (total.reshape(lhs.shape[0], rhs.shape[0], *space).astype(wanted),)
+
+    def _spread(self, x: Value) -> Value:
+        """The left operand with zeros between neighbours, padded or cropped."""
+        sizes = [dilated(n, a) for n, a in zip(x.shape[2:], self.lhs_dilation, strict=True)]
+        spread = np.zeros((*x.shape[:2], *sizes), x.dtype)
+        spread[_beside(2, [slice(None, None, a) for a in self.lhs_dilation])] = x
+        source: list[slice] = []
+        target: list[slice] = []
+        padded: list[int] = []
+        for n, (low, high) in zip(sizes, self.padding, strict=True):
+            padded.append(max(0, n + low + high))
+            first = max(0, -low)
+            last = max(first, min(n, padded[-1] - low))
+            source.append(slice(first, last))
+            target.append(slice(first + low, last + low))
+        made = np.zeros((*x.shape[:2], *padded), x.dtype)
+        made[_beside(2, target)] = spread[_beside(2, source)]
+        return made
+
+
+def _beside(n: int, last: Sequence[slice]) -> tuple[slice, ...]:
+    """An index of parts of the last axes, after ``n`` whole ones."""
+    return (*(slice(None) for _ in range(n)), *last)

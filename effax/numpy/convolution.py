@@ -1,0 +1,85 @@
+"""Convolution and correlation of vectors."""
+
+from __future__ import annotations
+
+from effax.array import Array, ArrayLike, DTypeLike, as_value
+from effax.ir.errors import BadArgument, IllTyped
+from effax.numpy import promotion as pr
+from effax.numpy import ufuncs as uf
+from effax.numpy.shapes import flip, reshape
+
+__all__ = [
+    "convolve", "correlate",
+]  # fmt: skip
+
+
+def convolve(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "full",
+    *,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """``c[k] = sum_n a[n] · v[k - n]`` of two vectors.
+
+    Args:
+        a: a vector.
+        v: a vector.
+        mode: "full" for all k with a term, "same" for as many as the longer vector has elements,
+            "valid" for those where the vectors overlap completely.
+        precision: as for ``matmul``.
+        preferred_element_type: the dtype of the result.
+    """
+    x, w = _vectors(a, v, "convolve")
+    if x.size < w.size:
+        x, w = w, x
+    return _slid(x, flip(w, 0), mode, "convolve", precision, preferred_element_type)
+
+
+def correlate(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "valid",
+    *,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """``c[k] = sum_n a[n + k] · conj(v[n])`` of two vectors; see :func:`convolve`."""
+    x, w = _vectors(a, v, "correlate")
+    w = uf.conj(w)
+    if x.size < w.size:
+        made = _slid(w, x, mode, "correlate", precision, preferred_element_type)
+        return flip(made, 0)
+    return _slid(x, w, mode, "correlate", precision, preferred_element_type)
+
+
+def _vectors(a: ArrayLike, v: ArrayLike, what: str) -> tuple[Array, Array]:
+    dtype, weak = pr.inexact(*pr.common_dtype((a, v), what))
+    x, w = (pr.converted(as_value(o), dtype, weak) for o in (a, v))
+    if x.ndim != 1 or w.ndim != 1 or not x.size or not w.size:
+        raise IllTyped(
+            f"{what} takes two vectors that are not empty", "1 axis each", f"{x.type}, {w.type}"
+        )
+    return x, w
+
+
+def _slid(
+    x: Array, w: Array, mode: str, what: str, precision: object, dtype: DTypeLike | None
+) -> Array:
+    """The products of the shorter vector ``w`` with windows of ``x``."""
+    from effax.lax.convolution import conv_general_dilated
+
+    k = w.size
+    pads = {"full": (k - 1, k - 1), "same": (k // 2, k - k // 2 - 1), "valid": (0, 0)}
+    if mode not in pads:
+        raise BadArgument(f"{what} knows no such mode", "full, same or valid", repr(mode))
+    found = conv_general_dilated(
+        reshape(x, (1, 1, -1)),
+        reshape(w, (1, 1, -1)),
+        (1,),
+        [pads[mode]],
+        precision=precision,
+        preferred_element_type=dtype,
+    )
+    return reshape(found, (-1,))

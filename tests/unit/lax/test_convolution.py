@@ -1,0 +1,120 @@
+"""Convolutions: the evaluator against NumPy, XLA against the evaluator, both against JAX."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import effax
+import effax.numpy as jnp
+from effax import lax
+from effax.ir.errors import BadArgument, IllTyped
+from tests.unit.lowering.compiled import agree, applied
+from tests.unit.transforms.array_cases import convolutions, normal
+
+X = normal(2, 6, 5, 4, dtype="float32")
+W = normal(3, 2, 4, 6, dtype="float32")
+Z = normal(1, 2, 5, dtype="complex64")
+LAYOUT = ("NHWC", "HWIO", "NHWC")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
+def test_compiled_as_evaluated(dtype: str) -> None:
+    for prim, a, b in convolutions():
+        if dtype == "float32" or len(a) < 4:
+            given = [np.round(3 * normal(*s, seed=i)) for i, s in enumerate((a, b))]
+            operands = [np.asarray(jnp.asarray(x, dtype)) for x in given]
+            agree(applied(prim, *operands), operands)
+
+
+CALLS: dict[str, tuple[Any, ...]] = {
+    "plain": ((1, 1), "VALID"),
+    "same": ((2, 1), "SAME"),
+    "same lower": ((2, 2), "SAME_LOWER"),
+    "numbers": ((1, 2), [(1, -1), (0, 2)]),
+    "apart": ((1, 1), [(1, 1), (0, 0)], (2, 3), (1, 2)),
+}
+
+
+@pytest.mark.jax
+@pytest.mark.parametrize("name", CALLS)
+def test_what_jax_gives(name: str) -> None:
+    jax = pytest.importorskip("jax")
+    options: dict[str, Any] = {"dimension_numbers": LAYOUT}
+    ours = lax.conv_general_dilated(X, W, *CALLS[name], **options)
+    theirs = jax.lax.conv_general_dilated(X, W, *CALLS[name], **options)
+    np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.jax
+def test_groups_and_complex_numbers_and_transposes_as_in_jax() -> None:
+    jax = pytest.importorskip("jax")
+    w = normal(6, 2, 2, dtype="float32")
+    x = normal(4, 4, 5, dtype="float32")
+
+    def calls(m: Any) -> list[Any]:
+        conv = m.lax.conv_general_dilated
+        return [
+            conv(x, w, (1,), "SAME", feature_group_count=2),
+            conv(x[:, :2], w, (1,), "SAME", batch_group_count=2),
+            conv(Z, normal(3, 2, 2, dtype="complex64"), (1,), "VALID"),
+            m.lax.conv_transpose(X, W, (2, 3), "SAME"),
+            m.lax.conv_transpose(X, W, (2, 1), "VALID", rhs_dilation=(1, 2)),
+            m.lax.conv_transpose(X, W.swapaxes(2, 3), (1, 1), "SAME", transpose_kernel=True),
+            m.numpy.convolve(x[0, 0], w[0, 0], "same"),
+            m.numpy.correlate(Z[0, 0], Z[0, 1, :2], "full"),
+            m.numpy.correlate(Z[0, 0, :2], Z[0, 1], "same"),
+            m.numpy.convolve(np.arange(3), np.arange(2)),
+        ]
+
+    for have, want in zip(calls(effax), calls(jax), strict=True):
+        assert have.dtype == want.dtype
+        np.testing.assert_allclose(np.asarray(have), np.asarray(want), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize(("n", "m"), [(5, 2), (2, 5), (4, 3), (3, 3), (1, 4)])
+def test_vectors_as_in_numpy(mode: Any, n: int, m: int) -> None:
+    a, v = normal(n, dtype="complex64"), normal(m, seed=1, dtype="complex64")
+    for ours, theirs in ((jnp.convolve, np.convolve), (jnp.correlate, np.correlate)):
+        np.testing.assert_allclose(
+            np.asarray(ours(a, v, mode)), theirs(a, v, mode), rtol=1e-5, atol=1e-5
+        )
+
+
+def test_no_rule_leaves_convolutions() -> None:
+    """The gradient and a batch of a convolution are convolutions: nothing is unrolled."""
+
+    def loss(x: Any, w: Any) -> Any:
+        return jnp.sum(lax.conv(x, w, (1,), "SAME"))
+
+    x, w = normal(2, 3, 5, dtype="float32"), normal(4, 3, 3, dtype="float32")
+    made = effax.make_jaxpr(effax.grad(loss, (0, 1)))(x, w).jaxpr
+    # The value, which jit leaves out, and two cotangents.
+    assert sum(e.prim.name == "conv_general_dilated" for e in made.eqns) == 3
+    many = effax.vmap(partial(lax.conv, window_strides=(1,), padding="SAME"))
+    lanes = effax.make_jaxpr(many)(np.stack([x, x]), np.stack([w, w])).jaxpr
+    assert sum(e.prim.name == "conv_general_dilated" for e in lanes.eqns) == 1
+
+
+def test_bad_input() -> None:
+    x, w = normal(2, 3, 5, dtype="float32"), normal(4, 2, 3, dtype="float32")
+    with pytest.raises(IllTyped, match="features that do not fit"):
+        lax.conv(x, w, (1,), "SAME")
+    with pytest.raises(BadArgument, match="no such padding"):
+        lax.conv(x, w, (1,), "WIDE")
+    with pytest.raises(BadArgument, match="dimension_numbers name the axes"):
+        lax.conv_general_dilated(x, w, (1,), "SAME", dimension_numbers=("NHC", "HIO", "NHX"))
+    with pytest.raises(IllTyped, match="positive"):
+        lax.conv(x[:, :2], w, (0,), [(0, 0)])
+    with pytest.raises(IllTyped, match="axes of batch"):
+        lax.conv(x[:, :2], w, (1, 1), [(0, 0)])
+    with pytest.raises(IllTyped, match="groups of the batch"):
+        lax.conv_general_dilated(x, x, (1,), "SAME", batch_group_count=3)
+    with pytest.raises(IllTyped, match="two vectors"):
+        jnp.convolve(x, w)
+    with pytest.raises(BadArgument, match="full, same or valid"):
+        jnp.convolve(x[0, 0], w[0, 0], "wide")
