@@ -29,6 +29,7 @@ from effax.ir.errors import IllTyped, RefError
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.trace import Trace, current_trace, identity, shown_ref, tracing
 from effax.ir.types import ArrayType, Type, array_type
+from effax.ir.variance import Names
 from effax.numpy.promotion import literal
 from effax.ref import EagerRef, Ref, TracedRef
 from effax.tree import PyTreeDef
@@ -190,6 +191,8 @@ def trace_flat(
     fixed: Mapping[int, object] | None = None,
     binds: Axes = (),
     captured: Sequence[Operand] = (),
+    differs: Sequence[Names] | None = None,
+    checked: bool = False,
 ) -> FlatFunction:
     """Trace ``fun``, called with a tree of inputs of these types.
 
@@ -207,13 +210,15 @@ def trace_flat(
         binds: the named axes that collectives in the function can use.
         captured: values that are constants of the program, the first ones, even if their trace
             has ended or nothing uses them.
+        differs: along which checked axes each input may differ.
+        checked: whether that is known for the axes that are bound here.
 
     Raises:
         RefError: a reference is passed twice, passed and closed over, or returned.
         IllTyped: a result is not an array.
     """
     known = [on_values] * len(types) if isinstance(on_values, bool) else on_values
-    trace = Trace(handle, label, current_trace(), on_values is not False, binds)
+    trace = Trace(handle, label, current_trace(), on_values is not False, binds, checked)
     with tracing(trace):
         for x in captured:
             trace.capture(x, x.type, _value_getter(x))
@@ -221,7 +226,8 @@ def trace_flat(
         for i, type_ in enumerate(types):
             outer = None if outers is None else outers[i]
             value = _value_getter(outer) if known[i] and outer is not None else None
-            inputs.append(trace.bind(type_, outer, names[i], value))
+            own = None if differs is None else differs[i]
+            inputs.append(trace.bind(type_, outer, names[i], value, own))
         args, kwargs = tree.unflatten(treedef, _filled(inputs, fixed) if fixed else inputs)
         result = fun(*args, **kwargs)
         leaves, out_tree = tree.flatten(result)

@@ -10,6 +10,7 @@ from effax.bind import Operand, blaming, run
 from effax.checks import as_integer, axis_name_of, check_callable
 from effax.ir.axes import Axes, Axis
 from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.trace import differs_along
 from effax.ir.types import RefType, Type, ref_type
 from effax.ref import Ref
 from effax.tracing import (
@@ -177,6 +178,7 @@ def _traced(
         [a is None for a in axes],
         fixed=flat_in.fixed,
         binds=binds,
+        differs=[differs_along(x) for x in flat_in.leaves],
     )
 
 

@@ -16,10 +16,12 @@ from effax.config import allowed, config
 from effax.ir.dtypes import FLOAT0, DType, is_complex, is_inexact_dtype, promote
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.trace import current_trace, shown_ref
+from effax.ir.trace import checked_axes, current_trace, differs_along, is_shared, shown_ref
 from effax.ir.types import ArrayType, RefType, Type, tangent_type
 from effax.numpy.promotion import converted
+from effax.ref import Ref
 from effax.tracing import FlatArgs, FlatFunction, flat_args, label_of, shown_tree, trace_flat
+from effax.transforms.explicit import explicit
 from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.reverse import (
     ReversePlan,
@@ -93,7 +95,18 @@ def traced_call(
         on_values=True,
         fixed=flat_in.fixed,
     )
-    return TracedCall(flat, flat_in, aux)
+    return TracedCall(_with_variance(flat, flat_in.leaves), flat_in, aux)
+
+
+def _with_variance(flat: FlatFunction, leaves: Sequence[Operand]) -> FlatFunction:
+    """Inside of a ``shard_map`` that is checked: the program that tells shared from different."""
+    axes = checked_axes()
+    if not axes:
+        return flat
+    operands = [*flat.consts, *leaves]
+    differs = tuple([differs_along(x) for x in operands])
+    shared = frozenset([i for i, x in enumerate(operands) if isinstance(x, Ref) and is_shared(x)])
+    return flat._replace(jaxpr=explicit(flat.jaxpr, differs, axes, shared))
 
 
 class Residuals(NamedTuple):

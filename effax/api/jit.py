@@ -22,7 +22,14 @@ from effax.config import config
 from effax.ir.errors import IllTyped
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Jaxpr
-from effax.ir.trace import alias_error, axes_in_scope, current_trace, identity
+from effax.ir.trace import (
+    alias_error,
+    axes_in_scope,
+    checked_axes,
+    current_trace,
+    differs_along,
+    identity,
+)
 from effax.ir.types import Type
 from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
 from effax.lowering.xla import MemoryStats
@@ -120,7 +127,10 @@ class JitFunction(Generic[P, R]):
             flat_args(fun, args, kwargs)
             raise
         axes = axes_in_scope()
-        state = (config.generation, axes) if axes else config.generation
+        state: object = config.generation
+        if axes:
+            # What the function is, traced here, depends on the axes and on what differs.
+            state = (state, axes, tuple([differs_along(x) for x in leaves]))
         key = (treedef, static_key, state, *types)
         return _Call(fun, args, kwargs, leaves, treedef, key)
 
@@ -134,7 +144,11 @@ class JitFunction(Generic[P, R]):
         types = cast("tuple[Type, ...]", call.key[3:])
         label = f"jit({self._label})"
         with knots() as seen:
-            flat = self._through(trace_flat(call.fun, call.treedef, types, names, label, outers))
+            differs = [differs_along(x) for x in call.leaves] if checked_axes() else None
+            traced = trace_flat(
+                call.fun, call.treedef, types, names, label, outers, differs=differs
+            )
+            flat = self._through(traced)
         closed = not any(isinstance(c, TracedArray | TracedRef) for c in flat.consts)
         if closed and not seen.escape:
             self._keep(self._traced, call.key, flat)

@@ -11,8 +11,8 @@ from effax.checks import axis_names_of, check_callable
 from effax.effects import Write
 from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.prims.shard import ShardMap, shared_write
-from effax.ir.shards import Spec, check_spec, local_type
-from effax.ir.trace import axes_in_scope, shown_ref
+from effax.ir.shards import Spec, check_spec, local_type, names_in
+from effax.ir.trace import axes_in_scope, differs_along, shown_ref
 from effax.ir.types import Type
 from effax.sharding import Mesh, PartitionSpec
 from effax.tracing import (
@@ -107,7 +107,7 @@ def shard_map(
         def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
             flat_in = flat_args(fun, args, dict(kwargs))
             specs = _in_specs(in_specs, len(args), flat_in)
-            flat = _traced(fun, flat_in, specs, mesh)
+            flat = _traced(fun, flat_in, specs, mesh, check_vma)
             return cast(R, _applied(flat, flat_in, specs, mesh, out_specs, check_vma))
 
         return mapped
@@ -153,7 +153,11 @@ def _spec(spec: object, what: str) -> Spec:
 
 
 def _traced(
-    fun: Callable[..., object], flat_in: FlatArgs, specs: Sequence[Spec], mesh: Mesh
+    fun: Callable[..., object],
+    flat_in: FlatArgs,
+    specs: Sequence[Spec],
+    mesh: Mesh,
+    check_vma: bool,
 ) -> FlatFunction:
     bound = {axis.name for axis in axes_in_scope()} & set(mesh.axis_names)
     if bound:
@@ -174,6 +178,11 @@ def _traced(
         f"shard_map({label_of(fun)})",
         flat_in.leaves,
         binds=mesh.axes,
+        differs=[
+            differs_along(x) | set(names_in(spec))
+            for x, spec in zip(flat_in.leaves, specs, strict=True)
+        ],
+        checked=check_vma,
     )
 
 

@@ -29,6 +29,7 @@ from effax.ir.silent import silenced
 from effax.ir.source import SavedSource, Source, caller
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
+from effax.ir.variance import SAME, Following, Names
 
 
 class Tracer(Protocol):
@@ -84,6 +85,7 @@ class Trace:
         parent: the trace that encloses this one.
         builder: collects the equations.
         axes: the named axes in scope, by name: those that it binds, and its parent's.
+        checked: the names of those along which it is known what may differ.
         alive: false once the program is finished; its tracers are leaks from then on.
         consumed: what ended a reference, by the number of its variable.
         on_values: whether Python may ask for values; while something is compiled it may not.
@@ -91,6 +93,7 @@ class Trace:
 
     __slots__ = (
         "_captures",
+        "_differs",
         "_inputs",
         "_known",
         "_n_evaluated",
@@ -99,6 +102,7 @@ class Trace:
         "alive",
         "axes",
         "builder",
+        "checked",
         "consumed",
         "handles",
         "label",
@@ -114,6 +118,7 @@ class Trace:
         parent: Trace | None,
         on_values: bool = False,
         binds: Axes = (),
+        checked: bool = False,
     ) -> None:
         self.handles = handles
         self.label = label
@@ -122,6 +127,10 @@ class Trace:
         self.axes: Mapping[str, Axis] = {} if parent is None else parent.axes
         if binds:
             self.axes = {**self.axes, **{axis.name: axis for axis in binds}}
+        self.checked: Names = SAME if parent is None else parent.checked
+        if checked:
+            self.checked |= {axis.name for axis in binds}
+        self._differs = Following()
         self.builder = Builder()
         self.consumed: dict[int, str] = {}
         self.alive = True
@@ -135,7 +144,12 @@ class Trace:
         self._origins: tuple[dict[int, Source | SavedSource | None], int] = ({}, 0)
 
     def bind(
-        self, type_: Type, outer: object = None, name: str = "", value: ValueOf | None = None
+        self,
+        type_: Type,
+        outer: object = None,
+        name: str = "",
+        value: ValueOf | None = None,
+        differs: Names | None = None,
     ) -> object:
         """A new input; gives its handle.
 
@@ -144,6 +158,8 @@ class Trace:
             outer: what is passed for it, where aliasing must be found (references).
             name: what the user calls it.
             value: gives its value, where the trace is on values.
+            differs: along which checked axes it may differ; of ``outer``, or of nothing, where
+                it is None: then along all of them.
 
         Raises:
             RefError: ``outer`` is a reference that another input stands for already.
@@ -160,6 +176,10 @@ class Trace:
             self._inputs[key] = (outer, len(self.names) - 1)
         if value is not None:
             self._known.append((var, value))
+        if self.checked:
+            if differs is None:
+                differs = self.checked if outer is None else differs_along(outer)
+            self._differs.begin(var, differs, isinstance(type_, RefType) and is_shared(outer))
         return self.handles(self, var)
 
     def capture(self, outer: object, type_: Type, value: ValueOf) -> Var:
@@ -178,6 +198,9 @@ class Trace:
         var = self.builder.fresh(type_)
         self._captures[key] = Capture(outer, var, value)
         self._known.append((var, value))
+        if self.checked:
+            shared = isinstance(type_, RefType) and is_shared(outer)
+            self._differs.begin(var, differs_along(outer), shared)
         return var
 
     def lift(self, tracer: Tracer) -> Atom:
@@ -210,6 +233,12 @@ class Trace:
         """Append an equation, with the user's line as its source."""
         outs, effects = typing_of(prim, tuple([a.type for a in ins]))
         return self.builder.emit_typed(prim, ins, outs, effects, caller(_state.scopes))
+
+    def differs(self, atom: Atom) -> Names:
+        """Along which of the checked axes a value of this trace may differ."""
+        if isinstance(atom, Lit) or not self.checked:
+            return SAME
+        return self._differs.of(atom, self.builder.eqns)
 
     def definition(self, atom: Atom) -> Source | SavedSource | None:
         """The user's line that made a value of this trace; of an input, that of what is passed."""
@@ -330,6 +359,26 @@ class Trace:
         results = quiet.prim.evaluate(*[a for a in args if a is not None])
         for v, result in zip(eqn.outs, results, strict=True):
             values[v.id] = result
+
+
+def differs_along(outer: object) -> Names:
+    """Along which checked axes a value from outside of a trace may differ; a constant nowhere."""
+    home, atom = getattr(outer, "trace", None), getattr(outer, "atom", None)
+    return home.differs(atom) if isinstance(home, Trace) and isinstance(atom, Var) else SAME
+
+
+def is_shared(ref: object) -> bool:
+    """Whether a reference is from outside of every program whose devices are checked."""
+    home = getattr(ref, "trace", None)
+    return ref is not None and not (isinstance(home, Trace) and home.checked)
+
+
+def checked_axes() -> Axes:
+    """The named axes in scope along which it is known what may differ."""
+    trace = _state.current
+    if trace is None or not trace.checked:
+        return ()
+    return tuple([axis for axis in trace.axes.values() if axis.name in trace.checked])
 
 
 def axes_in_scope() -> Axes:

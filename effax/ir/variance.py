@@ -8,7 +8,7 @@ What is found is an upper bound: a value that is the same by accident counts as 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final, NamedTuple
 
 from effax.effects import Accum, Write
@@ -16,7 +16,7 @@ from effax.ir.axes import joined_axes
 from effax.ir.primitive import Primitive, Region
 from effax.ir.prims.collectives import Collective
 from effax.ir.remember import remembered
-from effax.ir.syntax import Eqn, Jaxpr, Lit
+from effax.ir.syntax import Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType
 
 Names = frozenset[str]
@@ -67,19 +67,51 @@ def _sweep(jaxpr: Jaxpr, found: dict[int, Names], held: Positions) -> bool:
     """One pass over the equations. True if a reference was found to differ more: look again."""
     again = False
     for eqn in jaxpr.eqns:
-        before = [SAME if type(a) is Lit else found.get(a.id, SAME) for a in eqn.ins]
-        if not any(before) and not eqn.prim.free_axes():
-            continue
-        fixed = frozenset(i for i, a in enumerate(eqn.ins) if type(a) is not Lit and a.id in held)
-        after, outs = of_application(eqn, tuple(before), fixed)
-        for a, old, new in zip(eqn.ins, before, after, strict=True):
-            if new != old and type(a.type) is RefType:
-                found[a.id] = new
-                again = True
-        for v, names in zip(eqn.outs, outs, strict=True):
-            if names:
-                found[v.id] = found.get(v.id, SAME) | names
+        again = _follow(eqn, found, held) or again
     return again
+
+
+def _follow(eqn: Eqn, found: dict[int, Names], held: Set[int]) -> bool:
+    """Follow one equation. True if a reference was found to differ more."""
+    before = [SAME if type(a) is Lit else found.get(a.id, SAME) for a in eqn.ins]
+    if not any(before) and not eqn.prim.free_axes():
+        return False
+    again = False
+    fixed = frozenset(i for i, a in enumerate(eqn.ins) if type(a) is not Lit and a.id in held)
+    after, outs = of_application(eqn, tuple(before), fixed)
+    for a, old, new in zip(eqn.ins, before, after, strict=True):
+        if new != old and type(a.type) is RefType:
+            found[a.id] = new
+            again = True
+    for v, names in zip(eqn.outs, outs, strict=True):
+        if names:
+            found[v.id] = found.get(v.id, SAME) | names
+    return again
+
+
+class Following:
+    """Along which axes the values of a program may differ, while it is being traced."""
+
+    __slots__ = ("_found", "_searched", "_shared")
+
+    def __init__(self) -> None:
+        self._found: dict[int, Names] = {}
+        self._shared: set[int] = set()
+        self._searched = 0
+
+    def begin(self, v: Var, names: Names, shared: bool = False) -> None:
+        """Note an input; ``shared``: it is a reference that devices share."""
+        if names:
+            self._found[v.id] = names
+        if shared:
+            self._shared.add(v.id)
+
+    def of(self, v: Var, eqns: Sequence[Eqn]) -> Names:
+        """Where a value differs that these equations give; each is looked at once."""
+        for eqn in eqns[self._searched :]:
+            _follow(eqn, self._found, self._shared)
+        self._searched = len(eqns)
+        return self._found.get(v.id, SAME)
 
 
 def of_application(

@@ -10,8 +10,9 @@ from effax.bind import Operand
 from effax.effects import Rule
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.prims.control import fits
-from effax.ir.trace import shown_ref
+from effax.ir.trace import checked_axes, differs_along, is_shared, shown_ref
 from effax.ir.types import ArrayType, Type
+from effax.ir.variance import Names, variance
 from effax.lax.leaves import Leaves, rank
 from effax.numpy.promotion import converted
 from effax.ref import Ref
@@ -76,6 +77,34 @@ def stable_carry(
     if not all(map(fits, outs, types)):
         raise _changed(carry.names, types, outs, what)
     return flat, leaves
+
+
+def stable_variance(
+    trace: Callable[[Sequence[Names] | None], FlatFunction],
+    carry: Sequence[Operand],
+    scanned: Sequence[Operand] = (),
+) -> FlatFunction:
+    """Trace a body on a carry that differs between devices where it comes out so, and no more.
+
+    Args:
+        trace: traces it, on inputs that may differ along these axes.
+        carry: what it begins with.
+        scanned: what it gets elements of.
+    """
+    if not checked_axes():
+        return trace(None)
+    differs = [differs_along(x) for x in carry]
+    rest = [differs_along(x) for x in scanned]
+    while True:
+        flat = trace([*differs, *rest])
+        given = [*[differs_along(x) for x in flat.consts], *differs, *rest]
+        operands = [*flat.consts, *carry, *scanned]
+        fixed = [i for i, x in enumerate(operands) if isinstance(x, Ref) and is_shared(x)]
+        outs = variance(flat.jaxpr, tuple(given), frozenset(fixed)).outs
+        grown = [own | out for own, out in zip(differs, outs, strict=False)]
+        if grown == differs:
+            return flat
+        differs = grown
 
 
 def _promoted(x: Operand, out: Type) -> Operand | None:

@@ -17,8 +17,9 @@ from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.prims.control import Scan, element_type
 from effax.ir.trace import shown_ref
 from effax.ir.types import Type
+from effax.ir.variance import Names
 from effax.lax import shape
-from effax.lax.carries import call_tree, no_refs, stable_carry
+from effax.lax.carries import call_tree, no_refs, stable_carry, stable_variance
 from effax.lax.leaves import Leaves, leaves_of
 from effax.ref import Ref
 from effax.tracing import FlatFunction, shown_tree, trace_flat
@@ -74,15 +75,19 @@ def scanned(
     types = [element_type(t) for t in xs.types]
 
     def body(carry_types: Sequence[Type]) -> FlatFunction:
-        return trace_flat(
-            f,
-            call_tree(carry.treedef, xs.treedef),
-            [*carry_types, *types],
-            [*carry.names, *xs.names],
-            f"the body of {what}",
-            [*[None] * len(carry_types), *xs.leaves],
-            result_names="the result",
-        )
+        def traced(differs: Sequence[Names] | None) -> FlatFunction:
+            return trace_flat(
+                f,
+                call_tree(carry.treedef, xs.treedef),
+                [*carry_types, *types],
+                [*carry.names, *xs.names],
+                f"the body of {what}",
+                [*[None] * len(carry_types), *xs.leaves],
+                result_names="the result",
+                differs=differs,
+            )
+
+        return stable_variance(traced, carry.leaves, xs.leaves)
 
     flat, carry_leaves = stable_carry(carry, body, what, _scan_carry_tree)
     carry_tree, y_tree = _pair(flat.out_tree)

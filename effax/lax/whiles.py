@@ -17,7 +17,8 @@ from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.prims.control import While
 from effax.ir.trace import shown_ref
 from effax.ir.types import Type, array_type
-from effax.lax.carries import call_tree, no_refs, stable_carry
+from effax.ir.variance import Names
+from effax.lax.carries import call_tree, no_refs, stable_carry, stable_variance
 from effax.lax.control import scanned
 from effax.lax.leaves import Leaves, leaves_of
 from effax.numpy.promotion import converted, literal
@@ -116,7 +117,11 @@ def _looped(
     call = call_tree(carry.treedef)
 
     def body(types: Sequence[Type]) -> FlatFunction:
-        return trace_flat(body_fun, call, types, carry.names, f"the body of {what}")
+        def traced(differs: Sequence[Names] | None) -> FlatFunction:
+            where = f"the body of {what}"
+            return trace_flat(body_fun, call, types, carry.names, where, differs=differs)
+
+        return stable_variance(traced, carry.leaves)
 
     flat, leaves = stable_carry(carry, body, what, lambda flat: flat.out_tree)
     types = [x.type for x in leaves]

@@ -95,6 +95,18 @@ class Psum(AllReduce):
 
 
 @dataclass(frozen=True, slots=True)
+class PsumInvariant(AllReduce):
+    """The sum along the axis, as one value that all devices share.
+
+    It means what ``psum`` means, but has another transpose: the cotangent is one for all too.
+    """
+
+    name: ClassVar[str] = "psum_invariant"
+    accepts: ClassVar[frozenset[str]] = NUMBERS
+    combine: ClassVar[Callable[[Value, Value], Value]] = np.add
+
+
+@dataclass(frozen=True, slots=True)
 class Pmax(AllReduce):
     """The greatest along the axis, nan where there is one."""
 
@@ -113,11 +125,10 @@ class Pmin(AllReduce):
 
 
 @dataclass(frozen=True, slots=True)
-class AllGather(Collective):
+class Gathering(Collective):
     """What all devices have, stacked along a new ``dimension`` of the result."""
 
     dimension: int
-    name: ClassVar[str] = "all_gather"
     unites: ClassVar[bool] = True
 
     def shape(self, x: ArrayType) -> Shape:
@@ -126,6 +137,20 @@ class AllGather(Collective):
 
     def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
         return _alike(np.stack(values, self.dimension), len(values))
+
+
+@dataclass(frozen=True, slots=True)
+class AllGather(Gathering):
+    """What all devices have, stacked along a new ``dimension`` of the result."""
+
+    name: ClassVar[str] = "all_gather"
+
+
+@dataclass(frozen=True, slots=True)
+class AllGatherInvariant(Gathering):
+    """``all_gather`` as one value that all devices share, as is its cotangent."""
+
+    name: ClassVar[str] = "all_gather_invariant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +221,10 @@ class PPermute(Collective):
 
 @dataclass(frozen=True, slots=True)
 class Pvary(Collective):
-    """The identity. The result counts as one that differs along the axis."""
+    """The identity. The result counts as one that differs along the axis.
+
+    Its operand is one value for all devices, so their cotangents are summed.
+    """
 
     name: ClassVar[str] = "pvary"
 

@@ -17,6 +17,8 @@ def unbound(w: Writer, prim: c.Collective, ins: Sequence[Val]) -> Sequence[Val]:
 
 _ALL: Final[tuple[type[c.Collective], ...]] = (
     c.Psum,
+    c.PsumInvariant,
+    c.AllGatherInvariant,
     c.Pmax,
     c.Pmin,
     c.AllGather,

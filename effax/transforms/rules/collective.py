@@ -5,6 +5,8 @@ over the batch axis. Over any other axis a collective stays what it is, on more 
 
 Transposed, each is the adjoint of what it does on all devices at once, each with values of its
 own: what a device gets from a sum all devices gave to, so the cotangent of each is the sum of all.
+Where types say that a value is one for all devices, there are other primitives for that
+(``psum_invariant``, ``pvary``), which are each other's transposes.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from functools import partial
 from typing import Final, TypeVar
 
 from effax.ir.dtypes import INT32
+from effax.ir.indexing import Dim, Indexer, Pick, Span
 from effax.ir.prims import collectives as p
 from effax.ir.prims.elementwise import ConvertElementType, Eq
+from effax.ir.prims.index import Gather
 from effax.ir.prims.reduce import ReduceMax, ReduceMin, ReduceSum
 from effax.ir.prims.shape import Concatenate, Iota, Slice
 from effax.ir.syntax import Atom
@@ -40,6 +44,7 @@ from effax.transforms.rules.linear import first_linear_jvp, only
 from effax.transforms.rules.pointwise import NONLINEAR, div, mul, scaled
 
 C = TypeVar("C", bound=p.Collective)
+G = TypeVar("G", bound=p.Gathering)
 
 Own = Callable[[BatchBuilder, C, Atom, bool], BatchOut]
 """A collective between lanes: from its operand, and whether that is batched."""
@@ -67,7 +72,7 @@ def _linear(transpose: TransposeRule[C], own: Own[C], wider: Callable[[C], C]) -
     return Rules(first_linear_jvp, transpose, _batch(own, wider), WholeOnly(), no_refs)
 
 
-def _psum_own(b: BatchBuilder, prim: p.Psum, x: Atom, batched: bool) -> BatchOut:
+def _psum_own(b: BatchBuilder, prim: p.AllReduce, x: Atom, batched: bool) -> BatchOut:
     # The sum of n equal terms is n times one.
     return BatchOut([b(ReduceSum((0,)), x) if batched else scaled(b, x, prim.axis.size)], [False])
 
@@ -101,7 +106,7 @@ def _moved(b: BatchBuilder, x: Atom, source: int, target: int) -> Atom:
     return permuted(b, x, order)
 
 
-def _gather_own(b: BatchBuilder, prim: p.AllGather, x: Atom, batched: bool) -> BatchOut:
+def _gather_own(b: BatchBuilder, prim: p.Gathering, x: Atom, batched: bool) -> BatchOut:
     stacked = to_front(b, x, batched, prim.axis.size)
     return BatchOut([_moved(b, stacked, 0, prim.dimension)], [False])
 
@@ -195,13 +200,32 @@ def _permute_transpose(
     return [b(p.PPermute(prim.axis, back), only(cts))]
 
 
+def _shared_sum_transpose(
+    b: RuleBuilder, prim: p.PsumInvariant, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    return [b(p.Pvary(prim.axis), only(cts))]
+
+
+def _shared_gather_transpose(
+    b: RuleBuilder,
+    prim: p.AllGatherInvariant,
+    ins: Sequence[Atom | Linear],
+    cts: Sequence[Atom | None],
+) -> Sequence[Atom | None]:
+    # Each device's own part of the one cotangent.
+    ct = only(cts)
+    dims: list[Dim] = [Span(0, n) for n in ct.type.shape]
+    dims[prim.dimension] = Pick(None)
+    return [b(Gather(Indexer(tuple(dims))), ct, b(p.AxisIndex(prim.axis)))]
+
+
 def _vary_transpose(
     b: RuleBuilder, prim: p.Pvary, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    return cts
+    return [b(p.PsumInvariant(prim.axis), only(cts))]
 
 
-def _gather_wider(prim: p.AllGather) -> p.AllGather:
+def _gather_wider(prim: G) -> G:
     return replace(prim, dimension=prim.dimension + 1)
 
 
@@ -220,6 +244,8 @@ def _extreme(reduction: type[ReduceMax | ReduceMin]) -> Rules[p.AllReduce]:
 
 COLLECTIVES: Final[RuleBook] = (
     EMPTY_BOOK.extend(p.Psum, _linear(_psum_transpose, _psum_own, _same))
+    .extend(p.PsumInvariant, _linear(_shared_sum_transpose, _psum_own, _same))
+    .extend(p.AllGatherInvariant, _linear(_shared_gather_transpose, _gather_own, _gather_wider))
     .extend(p.Pmax, _extreme(ReduceMax))
     .extend(p.Pmin, _extreme(ReduceMin))
     .extend(p.AllGather, _linear(_gather_transpose, _gather_own, _gather_wider))

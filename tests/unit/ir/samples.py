@@ -220,6 +220,8 @@ AXIS = Axis("i", 2)
 COLLECTIVES = [
     Sample(collectives.Psum(AXIS), (arr("2,3", "int8"),)),
     Sample(collectives.Psum(AXIS), (arr("", weak=True),)),
+    Sample(collectives.PsumInvariant(AXIS), (arr("3", "bfloat16"),)),
+    Sample(collectives.AllGatherInvariant(AXIS, 0), (arr("3"),)),
     Sample(collectives.Pmax(AXIS), (arr("3"),)),
     Sample(collectives.Pmin(AXIS), (arr("3", "bool"),)),
     Sample(collectives.AllGather(AXIS, 1), (arr("3"),)),

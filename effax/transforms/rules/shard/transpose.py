@@ -18,6 +18,7 @@ from effax.ir.prims.shard import ShardMap
 from effax.ir.shards import Spec
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, array_type
+from effax.transforms.explicit import implicit
 from effax.transforms.rulebook import Linear, RuleBuilder
 from effax.transforms.rules.cotangents import values_of
 from effax.transforms.rules.pointwise import const, where
@@ -31,7 +32,9 @@ def shard_map_transpose(
 ) -> Sequence[Atom | None]:
     wants = tuple(map(_want, ins))
     has = tuple([ct is not None for ct in cts])
-    inner = transpose_jaxpr(prim.jaxpr, wants, has, b.book)
+    # Each device has cotangents of its own inside; what is shared is seen to at the border.
+    alone = implicit(prim.jaxpr, frozenset([axis.name for axis in prim.mesh]))
+    inner = transpose_jaxpr(alone, wants, has, b.book)
     fixed = [x for x in ins if not isinstance(x, Linear)]
     threaded = [x for x in ins if isinstance(x, Linear) and isinstance(_want(x), Threaded)]
     refs = [x.ref for x in threaded if x.ref is not None]
