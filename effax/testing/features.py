@@ -20,7 +20,7 @@ class Features:
         complexes: the complex dtypes.
         ints: the integer dtypes; one that is signed and at least 32 bits wide among them.
         refs: whether programs use references.
-        control: which of jit, remat, cond, scan, while they use.
+        control: which of jit, remat, cond, scan, while, shard_map they use.
         differentiable: whether their derivatives are those of their values everywhere: no
             ``stop_gradient``, no jumps.
         lowerable: whether they keep to what has one meaning on every machine: no order among
@@ -59,6 +59,9 @@ NUMERIC: Final = Features()
 
 SMOOTH: Final = Features(differentiable=True)
 """Programs in double precision that differences can differentiate."""
+
+SHARDED: Final = Features(control=("jit", "remat", "cond", "scan", "while", "shard_map"))
+"""Programs in double precision, some of them on the devices of a mesh."""
 
 COMPILED: Final = Features(
     floats=(as_dtype("float32"),), complexes=(), lowerable=True, depth=1, steps=8

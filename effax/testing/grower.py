@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from effax.ir.axes import Axes
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import DType, family, is_float, is_inexact_dtype, is_integer
 from effax.ir.primitive import Primitive
@@ -47,6 +48,7 @@ class Grower:
         magnitudes: roughly how large the elements may be, by number; 2 where nothing is known.
         used: the numbers of variables that some equation takes.
         sums: the numbers of references that are only added to.
+        axes: the named axes along which there may be collectives.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Grower:
         self.linear = {v.id for v, flag in zip(self.b.binders, linear, strict=False) if flag}
         self.magnitudes: dict[int, float] = {}
         self.used: set[int] = set()
+        self.axes: Axes = ()
         self.sums: set[int] = set()
         if outer is None:
             numbers = [r for r in self.refs if r.type.dtype.kind != "b"]

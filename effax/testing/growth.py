@@ -6,9 +6,18 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from effax.testing.features import Features
+from effax.testing.features import CONTROL, Features
 from effax.testing.grower import Grower
-from effax.testing.steps import control, elementwise, index, reduce, refs, shape
+from effax.testing.steps import (
+    collective,
+    control,
+    elementwise,
+    index,
+    reduce,
+    refs,
+    shape,
+    shard,
+)
 
 Step = Callable[[Grower], object]
 
@@ -68,6 +77,17 @@ OF_REFS: Final[tuple[tuple[int, Step], ...]] = (
     (2, refs.consume),
 )
 
+OF_AXES: Final[tuple[tuple[int, Step], ...]] = (
+    (24, collective.psum),
+    (9, collective.gather),
+    (12, collective.scatter),
+    (12, collective.to_all),
+    (12, collective.permute),
+    (6, collective.vary),
+    (9, collective.index),
+)
+"""Steps of programs that may use named axes."""
+
 Holding = Callable[[Grower, control.Grow], object]
 """A step that appends an equation with programs, and lets these grow."""
 
@@ -77,12 +97,13 @@ OF_CONTROL: Final[dict[str, tuple[int, Holding]]] = {
     "cond": (4, control.cond),
     "scan": (6, control.scan),
     "while": (4, control.loop),
+    "shard_map": (6, shard.shard_map),
 }
 
 
 def grow(g: Grower, most: int) -> None:
     """Let a program grow by at most so many steps, as far as the budget lasts."""
-    table = _table(g.features, g.theme, bool(g.linear), g.depth > 0)
+    table = _table(g.features, g.theme, bool(g.linear), g.depth > 0, bool(g.axes))
     for taken in range(most):
         first = taken == 0 and not g.is_held
         if g.budget[0] <= 0 or not (first or g.choose.below(16)):
@@ -101,7 +122,9 @@ THEMES: Final[tuple[dict[str, int], ...]] = (
 
 
 @lru_cache(maxsize=256)
-def _table(features: Features, theme: int, linear: bool, deeper: bool) -> tuple[Step, ...]:
+def _table(
+    features: Features, theme: int, linear: bool, deeper: bool, axes: bool
+) -> tuple[Step, ...]:
     rows: dict[str, list[tuple[int, Step]]] = {"other": [], "linear": [*LINEAR]}
     if linear:
         few = ((2, elementwise.smooth), (1, elementwise.compare), (1, elementwise.integers))
@@ -112,6 +135,10 @@ def _table(features: Features, theme: int, linear: bool, deeper: bool) -> tuple[
             rows["other"] += OTHERS
         if not features.differentiable:
             rows["other"].append((1, elementwise.jumping))
+    if axes:
+        rows["axes"] = [*OF_AXES]
+        if not features.differentiable and not linear:
+            rows["axes"].append((9, collective.extremum))
     if features.refs:
         rows["refs"] = [*OF_REFS]
     if deeper:
@@ -137,7 +164,7 @@ def _growing(step: Holding) -> Step:
 def step_names(linear: bool = False) -> list[str]:
     """The names of all kinds of steps; of those that linear values can take."""
     rows = [*LINEAR, *OF_REFS] if linear else [*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS]
-    return [_name(step) for _, step in rows] + [*OF_CONTROL]
+    return [_name(step) for _, step in rows] + [*CONTROL]
 
 
 def _named(name: str) -> list[Step]:

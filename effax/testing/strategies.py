@@ -20,11 +20,12 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from effax.ir.axes import Axes, Axis
 from effax.ir.dtypes import DType, as_dtype, is_float
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import ArrayType, Shape, Type, array_type, ref_type
 from effax.testing.choices import Choices
-from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
+from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SHARDED, SMOOTH, Features
 from effax.testing.grower import Grower
 from effax.testing.growth import THEMES, grow
 from effax.testing.redundant import with_redundancy
@@ -34,11 +35,13 @@ __all__ = [
     "ANYTHING",
     "COMPILED",
     "NUMERIC",
+    "SHARDED",
     "SMOOTH",
     "Features",
     "array_types",
     "compositions",
     "linear_programs",
+    "open_programs",
     "programs",
     "redundant_programs",
     "ref_types",
@@ -178,12 +181,31 @@ def _most(g: Grower, values: Sequence[Var]) -> list[Var]:
 
 
 @st.composite
+def open_programs(draw: DrawFn, axis: Axis, features: Features = NUMERIC, steps: int = 6) -> Jaxpr:
+    """Programs with collectives along ``axis``, which something around them is to bind.
+
+    Args:
+        draw: given by Hypothesis.
+        axis: the axis.
+        features: what they may contain.
+        steps: how many steps the outermost program grows by at most.
+    """
+    choose = Choices(draw)
+    g = Grower(choose, features, _in_types(choose, features), theme=choose.below(len(THEMES)))
+    g.axes = (axis,)
+    grow(g, steps)
+    consume_rest(g)
+    return g.finish(_outs(g))
+
+
+@st.composite
 def linear_programs(
-    draw: DrawFn, features: Features = NUMERIC, steps: int = 7
+    draw: DrawFn, features: Features = NUMERIC, steps: int = 7, axes: Axes = ()
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
     """Programs that are linear in some of their inputs, and which those are.
 
-    All results are linear. References that are not linear are not written.
+    All results are linear. References that are not linear are not written. ``axes`` are those
+    along which there may be collectives.
     """
     choose = Choices(draw)
     dtype, few = features.floats[0], _few_shapes(choose)
@@ -198,6 +220,7 @@ def linear_programs(
         ]
     wanted, linear = zip(*kinds, strict=True)
     g = Grower(choose, features, wanted, linear, theme=choose.below(len(THEMES)))
+    g.axes = axes
     grow(g, steps)
     consume_rest(g)
     leaves = [v for v in g.leaves() if g.is_linear(v) and is_float(v.type.dtype)]

@@ -6,6 +6,12 @@ hold, with a report that has the program as a test, ready to paste.
 
 from __future__ import annotations
 
+from effax.testing.laws.axes import (
+    collectives_commute_with_jvp,
+    collectives_commute_with_transpose,
+    shard_map_is_lanes,
+    vmap_does_collectives,
+)
 from effax.testing.laws.discharge import (
     discharge_is_observationally_equal,
     discharge_of_pure_is_the_same,
@@ -68,6 +74,8 @@ __all__ = [
     "Passes",
     "check_accepts",
     "check_rejects",
+    "collectives_commute_with_jvp",
+    "collectives_commute_with_transpose",
     "compiled_programs_tell_the_same",
     "dce_keeps_what_is_observed",
     "derivatives_keep_what_is_told",
@@ -94,6 +102,7 @@ __all__ = [
     "passes_keep_what_is_told",
     "reverse_is_linearize_then_transpose",
     "rule_is_true",
+    "shard_map_is_lanes",
     "simplifies",
     "transpose_adds_into_references",
     "transpose_is_adjoint",
@@ -103,6 +112,7 @@ __all__ = [
     "vmap_commutes_with_discharge",
     "vmap_commutes_with_jvp",
     "vmap_commutes_with_transpose",
+    "vmap_does_collectives",
     "vmap_is_stacking",
     "vmap_tells_of_every_lane",
 ]

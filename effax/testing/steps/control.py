@@ -29,7 +29,7 @@ OF_REFS = 1
 """The theme of programs that use references often."""
 
 
-def _arguments(g: Grower, most: int, accept: Callable[[Var], bool] = lambda v: True) -> list[Var]:
+def arguments(g: Grower, most: int, accept: Callable[[Var], bool] = lambda v: True) -> list[Var]:
     """Some arrays in scope; one may come twice."""
     found = [v for v in g.arrays if accept(v)]
     args: list[Var] = []
@@ -39,17 +39,23 @@ def _arguments(g: Grower, most: int, accept: Callable[[Var], bool] = lambda v: T
     return args
 
 
-def _references(g: Grower, accept: Callable[[Var], bool] = lambda v: True) -> list[Var]:
+def references(g: Grower, accept: Callable[[Var], bool] = lambda v: True) -> list[Var]:
     """Some references in scope, each once."""
     if g.features.refs and not g.refs and g.choose.chance(40):
         refs.new(g)
     return g.choose.subset([r for r in g.refs if accept(r)][:3], 75)
 
 
-def _inside(g: Grower, types: Sequence[Type], ins: Sequence[Var | None]) -> Grower:
-    """A program to be held, on arguments of these types; what is linear outside is so inside."""
+def inside(
+    g: Grower, types: Sequence[Type], ins: Sequence[Var | None], parts: bool = False
+) -> Grower:
+    """A program to be held, on arguments of these types; what is linear outside is so inside.
+
+    Where devices may take different ways (``parts``) it has no collectives.
+    """
     linear = [v is not None and g.is_linear(v) for v in ins]
     inner = Grower(g.choose, g.features, types, linear, outer=g)
+    inner.axes = () if parts else g.axes
     if inner.refs:
         inner.theme = OF_REFS
         inner.sums = {
@@ -78,7 +84,7 @@ def _result(g: Grower, type_: ArrayType, linear: bool) -> Atom:
     return g.one(ew.Tanh(), found, magnitude=1.0)
 
 
-def _results(g: Grower, most: int, max_elements: int = MAX_ELEMENTS) -> list[Var]:
+def results(g: Grower, most: int, max_elements: int = MAX_ELEMENTS) -> list[Var]:
     """Some values of the program, those that nothing uses first."""
     small = [v for v in g.arrays if prod(v.type.shape) <= max_elements]
     leaves = {v.id for v in g.leaves()}
@@ -88,7 +94,7 @@ def _results(g: Grower, most: int, max_elements: int = MAX_ELEMENTS) -> list[Var
     return [g.choose.pick(small)] if small else []
 
 
-def _call(
+def call(
     g: Grower, prim: Primitive, ins: Sequence[Atom], linear: Sequence[bool]
 ) -> tuple[Var, ...]:
     """Append an application; which of its results are linear is known."""
@@ -100,11 +106,11 @@ def _call(
 
 def jit(g: Grower, grow: Grow) -> None:
     """A call."""
-    ins = [*_references(g), *_arguments(g, 3)]
-    inner = _inside(g, [v.type for v in ins], ins)
+    ins = [*references(g), *arguments(g, 3)]
+    inner = inside(g, [v.type for v in ins], ins)
     _fill(inner, grow, 3)
-    outs = [] if inner.refs and g.choose.chance(25) else _results(inner, 3)
-    _call(g, Jit(inner.finish(outs), "f"), ins, [inner.is_linear(v) for v in outs])
+    outs = [] if inner.refs and g.choose.chance(25) else results(inner, 3)
+    call(g, Jit(inner.finish(outs), "f"), ins, [inner.is_linear(v) for v in outs])
 
 
 POLICIES = (
@@ -118,13 +124,13 @@ POLICIES = (
 
 def remat(g: Grower, grow: Grow) -> None:
     """A call that derivatives compute again; it uses only references that it makes."""
-    ins = _arguments(g, 3)
-    inner = _inside(g, [v.type for v in ins], ins)
+    ins = arguments(g, 3)
+    inner = inside(g, [v.type for v in ins], ins)
     grow(inner, 3)
     refs.consume_rest(inner)
-    outs = _results(inner, 3)
+    outs = results(inner, 3)
     flags = [inner.is_linear(v) for v in outs]
-    _call(g, Remat(inner.finish(outs), g.choose.pick(POLICIES)), ins, flags)
+    call(g, Remat(inner.finish(outs), g.choose.pick(POLICIES)), ins, flags)
 
 
 def cond(g: Grower, grow: Grow) -> None:
@@ -135,37 +141,37 @@ def cond(g: Grower, grow: Grow) -> None:
     else:
         found = g.maybe(lambda v: v.type is COUNTER)
         which, count = found or lit(g.choose.below(4), COUNTER), g.choose.pick((2, 3, 1))
-    ins = [*_references(g), *_arguments(g, 3)]
+    ins = [*references(g), *arguments(g, 3)]
     types = [v.type for v in ins]
-    first = _inside(g, types, ins)
+    first = inside(g, types, ins, parts=True)
     _fill(first, grow, 2)
-    outs = [v for v in _results(first, 2) if isinstance(v.type, ArrayType)]
+    outs = [v for v in results(first, 2) if isinstance(v.type, ArrayType)]
     flags = [first.is_linear(v) for v in outs]
     branches = [first.finish(outs)]
     for _ in range(count - 1):
-        branch = _inside(g, types, ins)
+        branch = inside(g, types, ins, parts=True)
         _fill(branch, grow, 2)
         made = [_result(branch, _array(v), flag) for v, flag in zip(outs, flags, strict=True)]
         branches.append(branch.finish(made))
-    _call(g, Cond(tuple(branches)), [which, *ins], flags)
+    call(g, Cond(tuple(branches)), [which, *ins], flags)
 
 
 def scan(g: Grower, grow: Grow) -> None:
     """A loop over leading axes, with references among what is closed over and scanned."""
     length, xs = _scanned(g)
-    consts = [*_references(g, lambda r: r not in xs), *_arguments(g, 2)]
-    carry = _arguments(g, 2, lambda v: prod(v.type.shape) * length <= 2 * MAX_ELEMENTS)
+    consts = [*references(g, lambda r: r not in xs), *arguments(g, 2)]
+    carry = arguments(g, 2, lambda v: prod(v.type.shape) * length <= 2 * MAX_ELEMENTS)
     ins = [*consts, *carry, *xs]
     types = [*(v.type for v in (*consts, *carry)), *(element_type(v.type) for v in xs)]
-    inner = _inside(g, types, ins)
+    inner = inside(g, types, ins)
     _fill(inner, grow, 3)
     flags = [g.is_linear(v) for v in carry]
     fed = [_result(inner, _array(v), flag) for v, flag in zip(carry, flags, strict=True)]
-    ys = _results(inner, 2, MAX_ELEMENTS // max(length, 1))
+    ys = results(inner, 2, MAX_ELEMENTS // max(length, 1))
     flags += [inner.is_linear(v) for v in ys]
     body = inner.finish([*fed, *ys])
     prim = Scan(body, length, g.choose.chance(40), len(consts), len(carry))
-    _call(g, prim, ins, flags)
+    call(g, prim, ins, flags)
 
 
 def _scanned(g: Grower) -> tuple[int, list[Var]]:
@@ -175,19 +181,19 @@ def _scanned(g: Grower) -> tuple[int, list[Var]]:
         length, xs = g.choose.pick((2, 3, 1, 0)), []
     else:
         length, xs = first.type.shape[0], [first]
-        xs += _arguments(g, 1, lambda v: v.type.shape[:1] == (length,))
-    return length, xs + _references(g, lambda r: r.type.shape[:1] == (length,))
+        xs += arguments(g, 1, lambda v: v.type.shape[:1] == (length,))
+    return length, xs + references(g, lambda r: r.type.shape[:1] == (length,))
 
 
 def loop(g: Grower, grow: Grow) -> None:
     """A while loop of a few trips; its condition may read and change references too."""
-    consts = [*_references(g), *_arguments(g, 2)]
-    carry = _arguments(g, 2)
+    consts = [*references(g), *arguments(g, 2)]
+    carry = arguments(g, 2)
     types = [*(v.type for v in consts), COUNTER, *(v.type for v in carry)]
     ins: list[Var | None] = [*consts, None, *carry]
     trips = g.choose.pick((2, 3, 4, 3, 1, 0))
-    test, read = _condition(_inside(g, types, ins), len(consts), trips, grow)
-    body = _inside(g, types, ins)
+    test, read = _condition(inside(g, types, ins, parts=True), len(consts), trips, grow)
+    body = inside(g, types, ins, parts=True)
     count = body.b.binders[len(consts)]
     _fill(body, grow, 3)
     if read is not None and g.choose.chance(80):
@@ -197,7 +203,7 @@ def loop(g: Grower, grow: Grow) -> None:
     count = body.one(ew.Add(), count, lit(1, COUNTER))
     prim = While(test, body.finish([count, *fed]), len(consts))
     start: list[Atom] = [*consts, lit(0, COUNTER), *carry]
-    _call(g, prim, start, [False, *flags])
+    call(g, prim, start, [False, *flags])
 
 
 def _condition(g: Grower, at: int, trips: int, grow: Grow) -> tuple[Jaxpr, int | None]:
