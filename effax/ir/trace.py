@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from effax.effects import Rule
-from effax.ir.axes import BIND_IT, Axes, Axis, unbound_axis
+from effax.ir.axes import Axes, Axis
 from effax.ir.build import Builder, typing_of
 from effax.ir.errors import BadArgument, ConcretizationError, LeakedTracer, RefError
 from effax.ir.evaluate import literal_value
@@ -371,28 +371,6 @@ def is_shared(ref: object) -> bool:
     """Whether a reference is from outside of every program whose devices are checked."""
     home = getattr(ref, "trace", None)
     return ref is not None and not (isinstance(home, Trace) and home.checked)
-
-
-def checked_axes() -> Axes:
-    """The named axes in scope along which it is known what may differ."""
-    trace = _state.current
-    if trace is None or not trace.checked:
-        return ()
-    return tuple([axis for axis in trace.axes.values() if axis.name in trace.checked])
-
-
-def axes_in_scope() -> Axes:
-    """The named axes that the traces of this thread bind, outermost first."""
-    return () if _state.current is None else tuple(_state.current.axes.values())
-
-
-def named_axis(name: str, what: str) -> Axis:
-    """The axis of a name. Raises UnboundAxis where no trace around binds it."""
-    trace = _state.current
-    found = None if trace is None else trace.axes.get(name)
-    if found is None:
-        raise unbound_axis(name, what, axes_in_scope(), BIND_IT.format(name))
-    return found
 
 
 def identity(outer: object) -> int:
