@@ -15,8 +15,9 @@ from effax.checks import check_callable
 from effax.config import allowed, config
 from effax.ir.dtypes import FLOAT0, DType, is_complex, is_inexact_dtype, promote
 from effax.ir.errors import IllTyped, RefError
+from effax.ir.scope import checked_axes
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.trace import checked_axes, current_trace, differs_along, is_shared, shown_ref
+from effax.ir.trace import current_trace, differs_along, is_shared, shown_ref
 from effax.ir.types import ArrayType, RefType, Type, tangent_type
 from effax.numpy.promotion import converted
 from effax.ref import Ref

@@ -21,15 +21,9 @@ from effax.checks import check_callable
 from effax.config import config
 from effax.ir.errors import IllTyped
 from effax.ir.prims.control import Jit
+from effax.ir.scope import axes_in_scope, checked_axes
 from effax.ir.syntax import Jaxpr
-from effax.ir.trace import (
-    alias_error,
-    axes_in_scope,
-    checked_axes,
-    current_trace,
-    differs_along,
-    identity,
-)
+from effax.ir.trace import alias_error, current_trace, differs_along, identity
 from effax.ir.types import Type
 from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
 from effax.lowering.xla import MemoryStats

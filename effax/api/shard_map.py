@@ -11,8 +11,9 @@ from effax.checks import axis_names_of, check_callable
 from effax.effects import Write
 from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.prims.shard import ShardMap, shared_write
+from effax.ir.scope import axes_in_scope
 from effax.ir.shards import Spec, check_spec, local_type, names_in
-from effax.ir.trace import axes_in_scope, differs_along, shown_ref
+from effax.ir.trace import differs_along, shown_ref
 from effax.ir.types import Type
 from effax.sharding import Mesh, PartitionSpec
 from effax.tracing import (

@@ -10,7 +10,8 @@ from effax.bind import Operand
 from effax.effects import Rule
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.prims.control import fits
-from effax.ir.trace import checked_axes, differs_along, is_shared, shown_ref
+from effax.ir.scope import checked_axes
+from effax.ir.trace import differs_along, is_shared, shown_ref
 from effax.ir.types import ArrayType, Type
 from effax.ir.variance import Names, variance
 from effax.lax.leaves import Leaves, rank

@@ -21,7 +21,7 @@ from effax.ir.dtypes import INT32, family
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
 from effax.ir.prims import collectives as c
-from effax.ir.trace import named_axis
+from effax.ir.scope import named_axis
 from effax.numpy.axes import plain_axis
 
 __all__ = [
