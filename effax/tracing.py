@@ -25,6 +25,7 @@ from effax.config import allowed
 from effax.effects import Rule
 from effax.ir.axes import Axes
 from effax.ir.build import Builder
+from effax.ir.depth import deeper
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.trace import Trace, current_trace, identity, shown_ref, tracing
@@ -229,7 +230,8 @@ def trace_flat(
             own = None if differs is None else differs[i]
             inputs.append(trace.bind(type_, outer, names[i], value, own))
         args, kwargs = tree.unflatten(treedef, _filled(inputs, fixed) if fixed else inputs)
-        result = fun(*args, **kwargs)
+        # A program in a program in a program may take more of Python's stack than there is.
+        result = fun(*args, **kwargs) if trace.parent is None else deeper(fun, *args, **kwargs)
         leaves, out_tree = tree.flatten(result)
         outs = [_result_atom(trace, x, i, result, result_names) for i, x in enumerate(leaves)]
     traced = trace.finish(outs)

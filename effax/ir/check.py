@@ -15,6 +15,7 @@ from returns.result import Failure, Result, Success
 
 from effax.effects import Alloc, ArgIndex, Free, Row, Rule
 from effax.ir.build import typing_of
+from effax.ir.depth import deeper
 from effax.ir.errors import EffaxError
 from effax.ir.faults import Fault, FaultKind, kind_of, literal_fault
 from effax.ir.notation import VAR_NAMES
@@ -244,7 +245,7 @@ class _Checker:
         kinds = frozenset[FaultKind]()
         for i, jaxpr in enumerate(programs):
             step = eqn.prim.name if len(programs) == 1 else f"{eqn.prim.name}, program {i}"
-            kinds |= self.program(jaxpr, (*scope.path, step))
+            kinds |= deeper(self.program, jaxpr, (*scope.path, step))
         return kinds
 
     def ill_typed(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from effax.ir.axes import Axes, unbound_axis
+from effax.ir.depth import deep
 from effax.ir.errors import Divergence
 from effax.ir.evaluate import evaluate, literal_value
 from effax.ir.primitive import Value
@@ -55,6 +56,7 @@ class Devices(NamedTuple):
         return prod([axis.size for axis in self.axes[at + 1 :]])
 
 
+@deep
 def evaluate_together(jaxpr: Jaxpr, devices: Devices, args: Each) -> list[list[Value]]:
     """Run a program on every device, in step.
 

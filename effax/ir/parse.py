@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from effax.effects.row import effect_text
 from effax.ir.build import typing_of
+from effax.ir.depth import deeper
 from effax.ir.errors import EffaxError
 from effax.ir.indexing import Indexer
 from effax.ir.notation import REFERENCE, VAR_NAMES, var_number
@@ -288,7 +289,7 @@ class _Parser:
         if self.scan.at(REFERENCE):
             return named_object(self.scan, self.objects)
         if self.scan.at("{"):
-            return self.program()
+            return deeper(self.program)
         named = self.scan.looking(_NAMED)
         jaxpr = self.named.get(named.group()) if named else None
         if named and jaxpr is not None:

@@ -4,8 +4,9 @@ A program that fits on one line is written on one:
 
     { lambda ; a:f32[3] b:Ref{f32[3]}. let c:f32[3] <- b[...]; d:f32[3] = mul a c in (d,) }
 
-Programs that are held more than once, or are long, come first, under a name. A swap whose result
-nobody uses is a plain write. Variables of a held program are named in that program alone.
+Programs that are held more than once, are long, or hold others deeply, come first, under a name.
+A swap whose result nobody uses is a plain write. Variables of a held program are named in that
+program alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from effax.effects.row import effect_text
+from effax.ir.depth import inside_out
 from effax.ir.dtypes import dtype_words
 from effax.ir.notation import (
     LABEL,
@@ -34,6 +36,9 @@ from effax.ir.types import RefType, Type
 WIDTH: Final = 80
 LONG: Final = 10
 """A held program of more equations than this is written before the program that holds it."""
+
+DEEP: Final = 8
+"""How many programs are written inside of each other before one is written apart."""
 
 UNBOUNDED: Final = 1 << 60
 
@@ -90,20 +95,20 @@ def _held_apart(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
     """The programs that come first, each before those that hold it, and their names."""
     counts: dict[Jaxpr, int] = {}
     labels: dict[Jaxpr, object] = {}
-    order: list[Jaxpr] = []
-
-    def visit(program: Jaxpr) -> None:
+    # How many programs are written inside of each other, by what they are found in.
+    heights: dict[Jaxpr, int] = {}
+    for program in inside_out(jaxpr):
+        if program in heights:
+            continue
+        inner = [0]
         for eqn in program.eqns:
-            prim = eqn[0]
-            for held in prim.subjaxprs():
+            for held in eqn[0].subjaxprs():
                 counts[held] = counts.get(held, 0) + 1
-                if counts[held] == 1:
-                    labels[held] = getattr(prim, LABEL, None)
-                    visit(held)
-                    order.append(held)
-
-    visit(jaxpr)
-    apart = [p for p in order if len(p.eqns) > LONG or (p.eqns and counts[p] > 1)]
+                labels.setdefault(held, getattr(eqn[0], LABEL, None))
+                inner.append(heights[held])
+        heights[program] = (max(inner) + 1) % DEEP
+    order = [p for p in heights if p in counts]
+    apart = [p for p in order if p.eqns and (counts[p] > 1 or len(p.eqns) > LONG or not heights[p])]
     if not apart:
         return []
     fresh = fresh_words(dtype_words() | {"None", "True", "False", "nan", "inf"})

@@ -3,7 +3,8 @@
 ``functools.lru_cache`` bounds the number of results. Results that hold programs can be large, and
 a caller whose programs differ each time, by a constant say, would fill the memory with them. So
 everything is forgotten whenever many equations were built since the last time. In between a hit
-costs what it costs with ``lru_cache``, and so does a miss: no frame is added to a recursion.
+costs what it costs with ``lru_cache``; a miss, which may be for what is held very deeply, goes on
+with a fresh stack where much of this one is used.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+from effax.ir.depth import deep
 
 if TYPE_CHECKING:
     from functools import _lru_cache_wrapper
@@ -43,7 +46,7 @@ def remembered(maxsize: int) -> Callable[[Callable[P, R]], _lru_cache_wrapper[R]
     """
 
     def decorate(function: Callable[P, R]) -> _lru_cache_wrapper[R]:
-        kept = lru_cache(maxsize)(function)
+        kept = lru_cache(maxsize)(deep(function))
         _memories.append(kept)
         return kept
 

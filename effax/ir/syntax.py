@@ -8,7 +8,7 @@ structural; where an equation came from and what an argument was called do not c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from pyrsistent import PVector, pvector
 
@@ -21,6 +21,7 @@ from effax.effects import (
     Row,
 )
 from effax.ir.axes import Axes, joined_axes
+from effax.ir.depth import held_in, inside_out
 from effax.ir.notebook import drawn
 from effax.ir.primitive import Primitive
 from effax.ir.remember import built
@@ -95,6 +96,24 @@ class Eqn(NamedTuple):
         return hash((self.prim, self.ins, self.outs))
 
 
+class _Class:
+    """Programs that were found to be equal, joined with other such classes as more is known."""
+
+    __slots__ = ("joined",)
+
+    def __init__(self) -> None:
+        self.joined: _Class | None = None
+
+    def root(self) -> _Class:
+        """The class that this one was joined with in the end."""
+        top = self
+        while top.joined is not None:
+            if top.joined.joined is not None:
+                top.joined = top.joined.joined
+            top = top.joined
+        return top
+
+
 @final
 class Jaxpr:
     """A program: binders, equations in order, results.
@@ -128,7 +147,7 @@ class Jaxpr:
     _hash: int | None
     _effects: Row[ArgIndex] | None
     _size: int | None
-    _class: object | None
+    _class: _Class | None
     _axes: Axes | None
 
     def __init__(
@@ -199,8 +218,9 @@ class Jaxpr:
     def free_axes(self) -> Axes:
         """The named axes that something around the program must bind, by name."""
         if self._axes is None:
-            found = [axes for eqn in self.eqns if (axes := eqn[0].free_axes())]
-            object.__setattr__(self, "_axes", joined_axes(found))
+            for jaxpr in inside_out(self, _lacks_axes):
+                found = [axes for eqn in jaxpr.eqns if (axes := eqn[0].free_axes())]
+                object.__setattr__(jaxpr, "_axes", joined_axes(found))
         assert self._axes is not None
         return self._axes
 
@@ -228,32 +248,22 @@ class Jaxpr:
             return True
         if not isinstance(other, Jaxpr) or hash(self) != hash(other):
             return False
-        if self._class is not None and self._class is other._class:
+        if _known_same(self, other):
             return True
-        same = (
-            self.binders == other.binders
-            and self.outs == other.outs
-            and self.n_consts == other.n_consts
-            and len(self.eqns) == len(other.eqns)
-            and all(a == b for a, b in zip(self.eqns, other.eqns, strict=True))
-        )
-        if same:
-            # Found equal once, known to be equal: a program that is held many times, at many
-            # levels, is compared once.
-            known = object() if self._class is None else self._class
-            object.__setattr__(self, "_class", known)
-            object.__setattr__(other, "_class", known)
-        return same
+        # The innermost first: where those that hold them are compared, they are known to be equal.
+        return all(map(_same, *_pairs(self, other)))
 
     def __hash__(self) -> int:
         if self._hash is None:
-            parts = (self.binders, tuple(self.eqns), self.outs, self.n_consts)
-            object.__setattr__(self, "_hash", hash(parts))
+            # The innermost first: a hash is then found without recursion.
+            for jaxpr in inside_out(self, _lacks_hash):
+                parts = (jaxpr.binders, tuple(jaxpr.eqns), jaxpr.outs, jaxpr.n_consts)
+                object.__setattr__(jaxpr, "_hash", hash(parts))
         assert self._hash is not None
         return self._hash
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (Jaxpr, (self.binders, list(self.eqns), self.outs, self.n_consts, self.names))
+        return (_restored, (_flattened(self),))
 
     def __str__(self) -> str:
         from effax.ir.pretty import pretty
@@ -264,6 +274,101 @@ class Jaxpr:
 
     def _repr_html_(self) -> str | None:
         return drawn(self)
+
+
+def _lacks_hash(jaxpr: Jaxpr) -> bool:
+    return jaxpr._hash is None
+
+
+def _lacks_axes(jaxpr: Jaxpr) -> bool:
+    return jaxpr._axes is None
+
+
+def _known_same(first: Jaxpr, second: Jaxpr) -> bool:
+    mine, its = first._class, second._class
+    return first is second or (mine is not None and its is not None and mine.root() is its.root())
+
+
+def _pairs(first: Jaxpr, second: Jaxpr) -> tuple[list[Jaxpr], list[Jaxpr]]:
+    """Programs held at the same places of both, each pair before those that hold it."""
+    found: tuple[list[Jaxpr], list[Jaxpr]] = ([], [])
+    seen = {(id(first), id(second))}
+    waiting = [(first, second, zip(held_in(first), held_in(second), strict=False))]
+    while waiting:
+        a, b, rest = waiting[-1]
+        for x, y in rest:
+            if (id(x), id(y)) not in seen and not _known_same(x, y):
+                seen.add((id(x), id(y)))
+                waiting.append((x, y, zip(held_in(x), held_in(y), strict=False)))
+                break
+        else:
+            waiting.pop()
+            found[0].append(a)
+            found[1].append(b)
+    return found
+
+
+def _same(first: Jaxpr, second: Jaxpr) -> bool:
+    """Whether two programs are equal, which is noted, once it is known of what they hold."""
+    same = (
+        hash(first) == hash(second)
+        and first.binders == second.binders
+        and first.outs == second.outs
+        and first.n_consts == second.n_consts
+        and len(first.eqns) == len(second.eqns)
+        and all(a == b for a, b in zip(first.eqns, second.eqns, strict=True))
+    )
+    if same:
+        # Found equal once, known to be equal: a program that is held many times, at many levels,
+        # is compared once.
+        for jaxpr in (first, second):
+            if jaxpr._class is None:
+                object.__setattr__(jaxpr, "_class", _Class())
+        assert first._class is not None and second._class is not None
+        mine, its = first._class.root(), second._class.root()
+        if mine is not its:
+            mine.joined = its
+    return same
+
+
+class _Flat(NamedTuple):
+    """A program for pickling: ``held`` are the positions of what equations hold, in a list."""
+
+    binders: tuple[Var, ...]
+    eqns: list[tuple[Eqn, tuple[int, ...]]]
+    outs: tuple[Atom, ...]
+    n_consts: int
+    names: tuple[str, ...]
+
+
+def _flattened(jaxpr: Jaxpr) -> list[_Flat]:
+    """The program and all that it holds, in a list: what nests deeply is pickled flat."""
+    places: dict[int, int] = {}
+    flat: list[_Flat] = []
+    for program in inside_out(jaxpr):
+        eqns = []
+        for eqn in program.eqns:
+            held = eqn.prim.subjaxprs()
+            prim = eqn.prim.with_subjaxprs([_HOLE] * len(held)) if held else eqn.prim
+            eqns.append((eqn._replace(prim=prim), tuple([places[id(x)] for x in held])))
+        places[id(program)] = len(flat)
+        flat.append(_Flat(program.binders, eqns, program.outs, program.n_consts, program.names))
+    return flat
+
+
+def _restored(flat: list[_Flat]) -> Jaxpr:
+    """The program that was flattened."""
+    made: list[Jaxpr] = []
+    for binders, eqns, outs, n_consts, names in flat:
+        whole = [
+            eqn._replace(prim=eqn.prim.with_subjaxprs([made[i] for i in inside])) if inside else eqn
+            for eqn, inside in eqns
+        ]
+        made.append(Jaxpr(binders, whole, outs, n_consts, names))
+    return made[-1]
+
+
+_HOLE: Final = Jaxpr((), (), ())
 
 
 def _effects_of(jaxpr: Jaxpr) -> Row[ArgIndex]:
@@ -312,11 +417,14 @@ def alpha_eq(first: Jaxpr, second: Jaxpr) -> bool:
 
 def renumbered(jaxpr: Jaxpr) -> Jaxpr:
     """The program with variables numbered in order of binding, in held programs too."""
-    return _renumbered(jaxpr, {})
+    done: dict[int, Jaxpr] = {}
+    for program in inside_out(jaxpr):
+        done[id(program)] = _renumbered(program, done)
+    return done[id(jaxpr)]
 
 
-def _renumbered(jaxpr: Jaxpr, seen: dict[int, Jaxpr]) -> Jaxpr:
-    """``seen`` has held programs by identity: one that is held many times is renumbered once."""
+def _renumbered(jaxpr: Jaxpr, done: dict[int, Jaxpr]) -> Jaxpr:
+    """``done`` has the programs that it holds, by identity."""
     names: dict[int, Var] = {}
 
     def bind(v: Var) -> Var:
@@ -326,16 +434,11 @@ def _renumbered(jaxpr: Jaxpr, seen: dict[int, Jaxpr]) -> Jaxpr:
     def use(a: Atom) -> Atom:
         return names[a.id] if isinstance(a, Var) else a
 
-    def inner(held: Jaxpr) -> Jaxpr:
-        if id(held) not in seen:
-            seen[id(held)] = _renumbered(held, seen)
-        return seen[id(held)]
-
     binders = [bind(v) for v in jaxpr.binders]
     eqns = []
     for eqn in jaxpr.eqns:
         held = eqn.prim.subjaxprs()
-        prim = eqn.prim.with_subjaxprs([inner(j) for j in held]) if held else eqn.prim
+        prim = eqn.prim.with_subjaxprs([done[id(j)] for j in held]) if held else eqn.prim
         ins = tuple(map(use, eqn.ins))
         eqns.append(eqn._replace(prim=prim, ins=ins, outs=tuple(map(bind, eqn.outs))))
     return Jaxpr(binders, eqns, [use(a) for a in jaxpr.outs], jaxpr.n_consts, jaxpr.names)

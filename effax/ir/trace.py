@@ -22,6 +22,7 @@ import numpy as np
 from effax.effects import Rule
 from effax.ir.axes import Axes, Axis
 from effax.ir.build import Builder, typing_of
+from effax.ir.depth import carried
 from effax.ir.errors import BadArgument, ConcretizationError, LeakedTracer, RefError
 from effax.ir.evaluate import literal_value
 from effax.ir.primitive import Primitive, Value
@@ -69,7 +70,7 @@ class _State(threading.local):
     scopes: tuple[str, ...] = ()
 
 
-_state = _State()
+_state = carried(_State())
 
 
 def current_trace() -> Trace | None:

@@ -17,6 +17,7 @@ from returns.io import IOFailure, IOResult, IOSuccess
 from effax.ir.errors import EffaxError, LoweringError
 from effax.ir.syntax import Jaxpr
 from effax.lowering import xla
+from effax.lowering.nesting import check_levels, shallow
 from effax.lowering.stablehlo import Module, lower
 from effax.lowering.tokens import ordering_book, threaded
 from effax.transforms.dce import dce
@@ -89,6 +90,7 @@ def stablehlo_of(jaxpr: Jaxpr, name: str = "main") -> tuple[Discharged, Module]:
         EffaxError: a pass or the lowering of a primitive does not apply.
     """
     done = without_refs(jaxpr)
+    done = done._replace(jaxpr=shallow(done.jaxpr))
     aliases = [(i, done.n_outs + k) for k, i in enumerate(done.changed)]
     module = unwrap(lower(done.jaxpr, name=name, aliases=aliases))
     if module.host_calls and aliases:
@@ -103,6 +105,7 @@ def compile_program(jaxpr: Jaxpr) -> IOResult[CompiledProgram, EffaxError]:
         return IOSuccess(found)
     try:
         done, module = stablehlo_of(jaxpr)
+        check_levels(done.jaxpr, xla.levels())
         executable = xla.compile_module(
             module.text, len(done.jaxpr.binders), module.out_types, host_calls=module.host_calls
         )

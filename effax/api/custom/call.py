@@ -8,7 +8,7 @@ from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from effax import tree
-from effax.api.custom.frames import is_fixed, knot, with_rules
+from effax.api.custom.frames import is_fixed, knot, traced_once, with_rules
 from effax.api.custom.jvp_rule import JvpOfZeros, JvpRule
 from effax.api.custom.site import Site
 from effax.api.custom.vjp_rule import TracedVjp, VjpOfZeros, VjpRule, traced_vjp
@@ -102,8 +102,12 @@ class Custom(Generic[P, R]):
         filled = site.filled(self.fun)
         in_tree = tree.structure((tree.unflatten(site.args_tree, [0] * len(site.types)), {}))
         label = f"{type(self).__name__}({self.label})"
-        flat = trace_flat(filled, in_tree, site.types, site.names, label, leaves)
-        consts, prim = self._knot(site, flat) or self._ruled(site, flat, leaves)
+
+        def trace() -> FlatFunction:
+            return trace_flat(filled, in_tree, site.types, site.names, label, leaves)
+
+        flat, serves = traced_once(self, site, leaves, trace)
+        consts, prim = self._knot(site, flat) or self._ruled(site, flat, leaves, serves)
         outs = bind(prim, *consts, *leaves)
         return cast(R, tree.unflatten(flat.out_tree, outs))
 
@@ -201,9 +205,9 @@ class Custom(Generic[P, R]):
             )
 
     def _ruled(
-        self, site: Site, flat: FlatFunction, leaves: Sequence[Operand]
+        self, site: Site, flat: FlatFunction, leaves: Sequence[Operand], serves: bool
     ) -> tuple[list[Operand], Primitive]:
-        """The constants, and the primitive with the rules."""
+        """The constants, and the primitive with the rules; ``serves`` as for ``with_rules``."""
         jvp, vjp = self._jvp, self._vjp
         both = jvp is not None and vjp is not None
         if jvp is not None and vjp is not None:
@@ -219,7 +223,7 @@ class Custom(Generic[P, R]):
                 rules.append(jvp.traced(site, flat))
             return rules
 
-        consts, (call, *rules) = with_rules(self, site, flat, trace_rules)
+        consts, (call, *rules) = with_rules(self, site, flat, serves, trace_rules)
         n = len(consts)
         shape = (site, flat.out_tree, flat.jaxpr.out_types, tuple(consts), self.label)
         lanes = self._lanes(site, flat, consts)

@@ -10,19 +10,23 @@ from contextlib import contextmanager
 from effax import tree
 from effax.api.custom.site import Site
 from effax.bind import Operand
+from effax.ir.depth import carried
 from effax.ir.syntax import Jaxpr
+from effax.ref import Ref
 from effax.tracing import FlatFunction, shared_consts
 
 
 class Frame:
     """Rules that are being traced: a call of their function inside of them is a knot.
 
-    ``consts`` is what the function and its rules close over, once that is known.
+    ``flat`` is the function as it was traced, where that serves for each call of it, and ``consts``
+    what it and its rules close over, once that is known.
     """
 
-    def __init__(self, fun: object, site: Site) -> None:
+    def __init__(self, fun: object, site: Site, flat: FlatFunction | None) -> None:
         self.fun = fun
         self.site = site
+        self.flat = flat
         self.met = False
         self.consts: list[Operand] = []
 
@@ -39,7 +43,7 @@ class _Frames(threading.local):
         self.outermost = sys.maxsize
 
 
-_frames = _Frames()
+_frames = carried(_Frames())
 
 
 class _Knots:
@@ -79,6 +83,23 @@ def is_fixed(x: object) -> bool:
     return any(x is leaf for frame in _frames.stack for leaf in tree.leaves(frame.site.fixed))
 
 
+def traced_once(
+    fun: object, site: Site, leaves: Sequence[Operand], trace: Callable[[], FlatFunction]
+) -> tuple[FlatFunction, bool]:
+    """The function, traced once for a call and those in its rules; whether it serves for these.
+
+    So functions with rules may hold each other at many levels, and each is traced once.
+    """
+    frame = next((f for f in reversed(_frames.stack) if f.is_for(fun, site)), None)
+    if frame is not None and frame.flat is not None:
+        return frame.flat, False
+    with knots() as seen:
+        flat = trace()
+    # Knots in it count rules from where they are; references are checked for aliases at each call.
+    refs = any(isinstance(x, Ref) for x in (*leaves, *flat.consts))
+    return flat, not (seen.escape or refs)
+
+
 def knot(fun: object, site: Site, flat: FlatFunction) -> tuple[list[Operand], Jaxpr, int] | None:
     """Of a call inside of its own rules: constants, program, how many rules out they are."""
     stack = _frames.stack
@@ -93,14 +114,18 @@ def knot(fun: object, site: Site, flat: FlatFunction) -> tuple[list[Operand], Ja
 
 
 def with_rules(
-    fun: object, site: Site, flat: FlatFunction, trace_rules: Callable[[], Sequence[FlatFunction]]
+    fun: object,
+    site: Site,
+    flat: FlatFunction,
+    serves: bool,
+    trace_rules: Callable[[], Sequence[FlatFunction]],
 ) -> tuple[list[Operand], list[Jaxpr]]:
     """The programs of a function and of its rules, over one list of constants.
 
     A knot takes the constants of all of them, so rules with knots are traced again when
-    those are known.
+    those are known. ``serves`` says whether ``flat`` is the program of each call in the rules.
     """
-    frame = Frame(fun, site)
+    frame = Frame(fun, site, flat if serves else None)
     _frames.stack.append(frame)
     try:
         consts, jaxprs = shared_consts([flat, *trace_rules()])

@@ -12,6 +12,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from effax.effects import ArgIndex, Row, Rule
+from effax.ir.depth import deep
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.lockstep import Devices, Each, agreed, evaluate_together
 from effax.ir.primitive import Primitive, Region, Typing, Value
@@ -79,6 +80,7 @@ class Jit(Primitive):
         check_no_ref_results(self, "the function", self.jaxpr)
         return Typing(self.jaxpr.out_types, self.jaxpr.effects)
 
+    @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.evaluate import evaluate
 
@@ -152,6 +154,7 @@ class Scan(Primitive):
         c, k = self.n_consts, self.n_consts + self.n_carry
         return items[:c], items[c:k], items[k:]
 
+    @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.evaluate import evaluate
 
@@ -240,6 +243,7 @@ class Cond(Primitive):
             effects = effects.join(branch.effects.rename(lambda n: ArgIndex(n + 1)))
         return Typing(joined_types([branch.out_types for branch in self.branches]), effects)
 
+    @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.evaluate import evaluate
 
@@ -299,6 +303,7 @@ class While(Primitive):
         effects = self.cond.effects.join(self.body.effects)
         return Typing(self.body.in_types[self.n_consts :], effects)
 
+    @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.evaluate import evaluate
 

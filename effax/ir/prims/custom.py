@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, TypeVar
 
+from effax.ir.depth import deep
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.lockstep import Devices, Each, evaluate_together
 from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
@@ -136,6 +137,7 @@ class CustomJvp(Primitive):
         check_no_ref_results(self, "the function", self.call)
         return Typing(self.call.out_types, self.call.effects)
 
+    @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.evaluate import evaluate
 
@@ -199,6 +201,7 @@ class CustomVjp(Primitive):
             check_no_ref_results(self, "the forward rule", self.fwd)
         return Typing(self.call.out_types, self.call.effects)
 
+    @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.evaluate import evaluate
 
@@ -253,6 +256,7 @@ class CustomVmap(Primitive):
         check_no_ref_results(self, "the function", self.call)
         return Typing(self.call.out_types, self.call.effects)
 
+    @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.evaluate import evaluate
 
@@ -298,6 +302,7 @@ class CustomLinear(Primitive):
             check_call(self, "the function", self.forward, ins)
         return Typing(self.out_types)
 
+    @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.evaluate import evaluate
 

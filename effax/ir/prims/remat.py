@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from effax.ir.depth import deep
 from effax.ir.errors import RefError
 from effax.ir.lockstep import Devices, Each, evaluate_together
 from effax.ir.primitive import Primitive, Region, Typing, Value
@@ -87,6 +88,7 @@ class Remat(Primitive):
             raise impure_error(f"the function given to {self.name}", str(self.jaxpr.effects))
         return Typing(self.jaxpr.out_types, self.jaxpr.effects)
 
+    @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.evaluate import evaluate
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from effax.ir.depth import deep
 from effax.ir.errors import RefError
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.control import check_call, check_results
@@ -55,6 +56,7 @@ class LinearSolve(Primitive):
         names = ("matvec", "solve")
         return names if self.vecmat is None else (*names, "vecmat", "transpose_solve")
 
+    @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.evaluate import evaluate
 
@@ -108,6 +110,7 @@ class Root(Primitive):
             check_results(self, what, jaxpr, guess)
         return Typing(self.solve.out_types)
 
+    @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.evaluate import evaluate
 

@@ -18,7 +18,16 @@ What its callers must know:
   block on a buffer waits for what writes it, *not* for what still reads it.
 """
 
-from effax.lowering.xla.backend import Aval, Buffer, Device, aval_of, backend, devices, start
+from effax.lowering.xla.backend import (
+    Aval,
+    Buffer,
+    Device,
+    aval_of,
+    backend,
+    devices,
+    levels,
+    start,
+)
 from effax.lowering.xla.buffers import (
     block,
     delete,
@@ -69,6 +78,7 @@ __all__ = [
     "from_dlpack",
     "from_portable",
     "is_deleted",
+    "levels",
     "load_executable",
     "new_ref_buffer",
     "pointer",

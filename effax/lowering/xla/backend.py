@@ -224,6 +224,17 @@ def handler_of(type_: ArrayType) -> _jax.ResultHandler:
     return xla.handlers.setdefault(aval, made)
 
 
+def levels() -> int:
+    """How many functions, loops and branches XLA compiles inside of each other.
+
+    Its compiler recurs, and ends the process where its stack ends: at 128 levels or somewhat more
+    with 0.10, at 640 or more with 0.12.
+    """
+    from jaxlib import version
+
+    return 80 if version.__version_info__ < (0, 12) else 320
+
+
 def _connect(asynchronous: bool, num_devices: int | None) -> Backend:
     # As jax does: else XLA reports its devices on standard error.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")

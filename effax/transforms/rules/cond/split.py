@@ -13,6 +13,7 @@ from effax.ir.build import Builder
 from effax.ir.prims.control import Cond
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type
+from effax.transforms.packing import packed
 from effax.transforms.partial_eval import (
     FromInput,
     PartialEval,
@@ -66,7 +67,7 @@ def _branches(book: RuleBook, prim: Cond, known: Mask, policy: Policy | None) ->
         halves = [partial_eval_jaxpr(br, known, policy, forced, book) for br in prim.branches]
         lost = tuple([not all(has) for has in zip(*[pe.known_outs for pe in halves], strict=True)])
         if lost == forced:
-            return halves
+            return list(map(packed, halves))
         forced = lost
 
 

@@ -10,6 +10,7 @@ from effax.ir.prims.control import Jit
 from effax.ir.prims.remat import Remat
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import Type
+from effax.transforms.packing import packed
 from effax.transforms.partial_eval import (
     FromInput,
     FromOutput,
@@ -34,6 +35,7 @@ def split_call(
     early_prim: Jit | Remat, late_prim: Jit | Remat, pe: PartialEval, in_types: tuple[Type, ...]
 ) -> SplitOut | None:
     """Two calls of the halves of a program. None where the early one would do nothing."""
+    pe = packed(pe)
     known = pe.known_ins
     computed = [r.index for r in pe.residuals if isinstance(r, FromOutput)]
     forwarded = {r.index for r in pe.residuals if isinstance(r, FromInput)}

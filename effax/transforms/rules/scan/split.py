@@ -18,35 +18,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from effax.effects import Host, Row
 from effax.effects.order import COMMUTING_KINDS
-from effax.ir.build import Builder, typing_of
-from effax.ir.primitive import Primitive
+from effax.ir.build import Builder
 from effax.ir.prims.control import Scan
-from effax.ir.remember import remembered
-from effax.ir.syntax import Atom, Jaxpr, Var, has_host_effects
+from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Var, has_host_effects
 from effax.ir.types import RefType, Type
 from effax.transforms.dce import dce_jaxpr
-from effax.transforms.inline import fitted
+from effax.transforms.packing import MANY, packed
 from effax.transforms.partial_eval import (
     FromInput,
+    FromOutput,
     PartialEval,
     partial_eval_jaxpr,
     spares_references,
 )
 from effax.transforms.rearrange import rearranged
 from effax.transforms.rulebook import Policy, RuleBook, SplitOut
-from effax.transforms.spread import Flow, Mask, spread
-
-
-def _everything(prim: Primitive, types: tuple[Type, ...], mask: Mask) -> Mask:
-    return (True,) * len(typing_of(prim, types).outs)
-
-
-DEPENDS: Final = Flow(_everything, lambda type_: True, control=True)
-"""How depending on something spreads."""
+from effax.transforms.spread import Mask
 
 
 def scan_split(
@@ -56,7 +48,8 @@ def scan_split(
     if not Row(pe.known.effects.host).commutes(Row(pe.unknown.effects.host)):
         # Each iteration's host effects come before the next one's: the halves cannot part.
         return None
-    plan = _Plan(prim, mask, pe)
+    plan = _Plan(prim, mask, pe, book).packed(book)
+    pe = plan.pe
     unknown_args = plan.unknown_args()
     gained = any(pe.known_outs) or plan.hoisted or plan.stacked or pe.known.effects
     if not gained and not spares_references(in_types, known, unknown_args):
@@ -115,9 +108,9 @@ def _contended(pe: PartialEval) -> set[int]:
 
 
 class _Hoisted(NamedTuple):
-    """A residual that is the same in every iteration: a result of the known body, by position."""
+    """A residual that is the same in every iteration, by its place among what leaves the body."""
 
-    result: int
+    out: int
 
 
 class _Stacked(NamedTuple):
@@ -133,73 +126,84 @@ class _Passed(NamedTuple):
 
 
 class _Plan:
-    """Where the residuals of the body come from in the two loops."""
+    """Where the residuals of the body come from in the two loops.
 
-    def __init__(self, prim: Scan, known: Mask, pe: PartialEval) -> None:
+    ``once`` is the known body in two: what constants alone decide, which is computed before the
+    loops, and the rest, which is the body of the known loop. Its results are those of the known
+    body, then each residual that is computed there, and each carry that is one.
+    """
+
+    def __init__(self, prim: Scan, known: Mask, pe: PartialEval, book: RuleBook) -> None:
         self.prim = prim
         self.known = known
         self.pe = pe
+        self.n_outs = sum(pe.known_outs)
         self.positions = [i for i, has in enumerate(known) if has]
         c, k = prim.n_consts, prim.n_carry
         binder_of = dict(zip(self.positions, pe.known.binders, strict=True))
-        fixed = tuple([i < c and not isinstance(v.type, RefType) for i, v in binder_of.items()])
-        same = _same_in_every_iteration(pe.known, fixed)
+        needed: dict[Var, int] = {}
+        for r in pe.residuals:
+            out = binder_of[r.index] if isinstance(r, FromInput) else pe.known.outs[r.index]
+            assert isinstance(out, Var), "a literal is no residual"
+            if isinstance(r, FromOutput) or c <= r.index < c + k:
+                needed.setdefault(out, self.n_outs + len(needed))
+        body = pe.known.replace(outs=[*pe.known.outs[: self.n_outs], *needed])
+        self.once = _in_two(body, [i < c for i in self.positions], self.n_outs, book)
+        self.needed = needed
         self.sources: list[_Hoisted | _Stacked | _Passed] = []
         for r in pe.residuals:
-            if isinstance(r, FromInput):
-                carried = c <= r.index < c + k
-                self.sources.append(_Stacked(binder_of[r.index]) if carried else _Passed(r.index))
-            elif same[r.index]:
-                self.sources.append(_Hoisted(r.index))
+            out = binder_of[r.index] if isinstance(r, FromInput) else pe.known.outs[r.index]
+            assert isinstance(out, Var), "a literal is no residual"
+            if out not in needed:
+                self.sources.append(_Passed(r.index))
+            elif self.once.known_outs[needed[out]]:
+                self.sources.append(_Hoisted(needed[out]))
             else:
-                out = pe.known.outs[r.index]
-                assert isinstance(out, Var), "a literal is no residual"
                 self.sources.append(_Stacked(out))
-        self.hoisted = [s.result for s in self.sources if isinstance(s, _Hoisted)]
+        self.hoisted = [s.out for s in self.sources if isinstance(s, _Hoisted)]
         self.stacked = [s.var for s in self.sources if isinstance(s, _Stacked)]
+
+    def packed(self, book: RuleBook) -> _Plan:
+        """The plan with few residuals: those that are the same in all iterations by themselves."""
+        if len(self.hoisted) + len(self.stacked) <= MANY:
+            return self
+        same = [isinstance(source, _Hoisted) for source in self.sources]
+        return _Plan(self.prim, self.known, packed(self.pe, same), book)
 
     def early(
         self, b: Builder, args: Mapping[int, Atom]
     ) -> tuple[list[Atom], list[Atom], list[Atom]]:
         """The known results, the hoisted residuals, and the stacked ones."""
-        hoisted = self.hoist(b, args)
-        body, n_outs = self.pe.known, sum(self.pe.known_outs)
-        n_carry = sum(self.known[self.prim.n_consts :][: self.prim.n_carry])
+        once = self.once
+        given = [args[i] for i in self.positions]
+        first = b.inline_jaxpr(
+            once.known, [x for x, has in zip(given, once.known_ins, strict=True) if has]
+        )
+        known_outs = [j for j, has in enumerate(once.known_outs) if has]
+        by_place = dict(zip(known_outs, first, strict=False))
+        hoisted = [by_place[j] for j in self.hoisted]
         # A result that is stacked anyway serves as a residual too.
-        ys = body.outs[n_carry:n_outs]
+        late_outs = [j for j, has in enumerate(once.known_outs) if not has]
+        n_carry = sum(self.known[self.prim.n_consts :][: self.prim.n_carry])
+        ys = self.pe.known.outs[n_carry : self.n_outs]
         row = {a: j for j, a in reversed(list(enumerate(ys)))}
         extra = [v for v in dict.fromkeys(self.stacked) if v not in row]
         row.update((v, len(ys) + j) for j, v in enumerate(extra))
-        body = body.replace(outs=[*body.outs[:n_outs], *extra])
-        if hoisted:
-            used, every = (True,) * len(body.outs), (True,) * len(body.binders)
-            body = dce_jaxpr(body, used, every, every).jaxpr
+        wanted = [*range(self.n_outs), *[self.needed[v] for v in extra]]
+        body = rearranged(
+            once.unknown,
+            range(len(once.unknown.binders)),
+            [late_outs.index(j) for j in wanted],
+        )
         if not (body.outs or body.effects):
             return [], hoisted, []
-        loop = replace(
-            self.prim,
-            jaxpr=body,
-            n_consts=sum(self.known[: self.prim.n_consts]),
-            n_carry=n_carry,
-        )
-        results = b.emit(loop, [args[i] for i in self.positions])
+        rest = [i for i, has in zip(self.positions, once.known_ins, strict=True) if not has]
+        residuals = [r.pick(given, first) for r in once.residuals]
+        n_consts = len(residuals) + sum(i < self.prim.n_consts for i in rest)
+        loop = replace(self.prim, jaxpr=body, n_consts=n_consts, n_carry=n_carry)
+        results = b.emit(loop, [*residuals, *[args[i] for i in rest]])
         stacked: list[Atom] = [results[n_carry + row[v]] for v in self.stacked]
-        return list(results[:n_outs]), hoisted, stacked
-
-    def hoist(self, b: Builder, args: Mapping[int, Atom]) -> list[Atom]:
-        """Compute once what is the same in every iteration."""
-        if not self.hoisted:
-            return []
-        body = self.pe.known
-        results = set(self.hoisted)
-        wanted = tuple([j in results for j in range(len(body.outs))])
-        nobody = (False,) * len(body.binders)
-        once, used_ins = dce_jaxpr(body, wanted, nobody, nobody)
-        used = [i for i, has in zip(self.positions, used_ins, strict=True) if has]
-        ins = [fitted(b, args[i], v.type) for i, v in zip(used, once.binders, strict=True)]
-        outs = iter(b.inline_jaxpr(once, ins))
-        by_index = {j: next(outs) for j, has in enumerate(wanted) if has}
-        return [by_index[j] for j in self.hoisted]
+        return list(results[: self.n_outs]), hoisted, stacked
 
     def unknown_args(self) -> tuple[int, ...]:
         passed = {s.arg for s in self.sources if isinstance(s, _Passed)}
@@ -237,10 +241,25 @@ class _Plan:
         return list(b.emit(loop, [x for _, x in order]))
 
 
-@remembered(maxsize=1024)
-def _same_in_every_iteration(body: Jaxpr, fixed: Mask) -> Mask:
-    """Which results depend on fixed inputs alone."""
+def _in_two(body: Jaxpr, consts: Sequence[bool], n_outs: int, book: RuleBook) -> PartialEval:
+    """What constants decide, and what is left: of that are the first ``n_outs`` results."""
+    fixed = tuple(
+        [
+            has and not isinstance(v.type, RefType)
+            for v, has in zip(body.binders, consts, strict=True)
+        ]
+    )
+    late = tuple([j < n_outs for j in range(len(body.outs))])
     if has_host_effects(body.effects):
-        return (False,) * len(body.outs)
-    found = spread(body, tuple([not f for f in fixed]), DEPENDS)
-    return tuple([not moves for moves in found.outs])
+        # One for each iteration, whatever it depends on: all stays in the loop.
+        n = len(body.binders)
+        nothing = Jaxpr((), (), ())
+        return PartialEval(nothing, body, (False,) * n, (False,) * len(body.outs), ())
+    found = partial_eval_jaxpr(body, fixed, _is_worth_keeping, late, book)
+    every, inputs = (True,) * len(found.known.outs), (True,) * len(found.known.binders)
+    return found._replace(known=dce_jaxpr(found.known, every, inputs, inputs).jaxpr)
+
+
+def _is_worth_keeping(eqn: Eqn) -> bool:
+    """Whether a result is better computed once than in each iteration: copies are not."""
+    return not isinstance(eqn.prim, BroadcastInDim)

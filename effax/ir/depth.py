@@ -1,0 +1,159 @@
+"""Programs in programs in programs: walks that do not recur, and stacks that go on.
+
+What is asked of a program by its value (hash, equality, text) is found from the inside out, with
+:func:`inside_out`: each distinct program that is held once, the innermost first.
+
+What runs through rules and users' functions (passes, evaluation, tracing) recurs, a few of
+Python's frames a level. Where a good part of a thread's stack is used, :func:`deeper` goes on
+with a fresh one, that of another thread, and waits for it. So neither Python's limit of frames
+nor C's stack is met, and none of both is changed: they are the process's, and the user's.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from functools import wraps
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from effax.ir.primitive import Primitive
+    from effax.ir.syntax import Jaxpr
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+FRAMES: Final = 400
+"""How many frames a thread has before a deeper level goes elsewhere: less than half of Python's."""
+
+STACKS: Final = 80
+"""How many stacks one computation may take: what needs more does not end."""
+
+
+L = TypeVar("L", bound=threading.local)
+
+
+class _Stacks(threading.local):
+    count = 1
+
+
+_stacks: Final = _Stacks()
+_carried: Final[list[threading.local]] = [_stacks]
+
+
+def carried(state: L) -> L:
+    """Let a thread's state go with a computation to its further stacks, and come back."""
+    _carried.append(state)
+    return state
+
+
+def _state() -> list[dict[str, object]]:
+    return [dict(vars(local)) for local in _carried]
+
+
+def _set_state(state: list[dict[str, object]]) -> None:
+    for local, attributes in zip(_carried, state, strict=False):
+        vars(local).update(attributes)
+
+
+def deeper(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """``run(*args, **kwargs)``, on a fresh stack where much of this one is used.
+
+    Raises:
+        RecursionError: so much is nested that it can have no end.
+    """
+    try:
+        sys._getframe(FRAMES)
+    except ValueError:
+        return run(*args, **kwargs)
+    return _elsewhere(lambda: run(*args, **kwargs))
+
+
+def deep(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: each call is :func:`deeper`."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            sys._getframe(FRAMES)
+        except ValueError:
+            return function(*args, **kwargs)
+        return _elsewhere(lambda: function(*args, **kwargs))
+
+    return called
+
+
+def _elsewhere(run: Callable[[], R]) -> R:
+    """The result of ``run`` in a thread of its own, which has this one's state and context."""
+    if _stacks.count >= STACKS:
+        raise RecursionError(f"programs are nested without end: {STACKS} stacks are full")
+    states = [_state()]
+    context = copy_context()
+    results: list[R] = []
+    errors: list[BaseException] = []
+
+    def go() -> None:
+        _set_state(states[0])
+        _stacks.count += 1
+        try:
+            results.append(context.run(run))
+        except BaseException as error:  # noqa: BLE001  # raised where the result is awaited
+            errors.append(error)
+        _stacks.count -= 1
+        states.append(_state())
+
+    thread = threading.Thread(target=go, name="effax, further down", daemon=True)
+    thread.start()
+    thread.join()
+    _set_state(states[-1])
+    if errors:
+        raise errors.pop()
+    return results[0]
+
+
+def holds(prim: Primitive) -> bool:
+    """Whether primitives of this kind may hold programs."""
+    return _kinds[type(prim)]
+
+
+class _Kinds(dict[type["Primitive"], bool]):
+    def __missing__(self, kind: type[Primitive]) -> bool:
+        from effax.ir.primitive import Primitive
+
+        found = self[kind] = kind.subjaxprs is not Primitive.subjaxprs
+        return found
+
+
+_kinds: Final = _Kinds()
+
+
+def held_in(jaxpr: Jaxpr) -> list[Jaxpr]:
+    """The programs that the equations hold, in order."""
+    kinds = _kinds
+    prims = [eqn[0] for eqn in jaxpr.eqns]
+    return [held for prim in prims if kinds[type(prim)] for held in prim.subjaxprs()]
+
+
+def inside_out(jaxpr: Jaxpr, enter: Callable[[Jaxpr], bool] | None = None) -> list[Jaxpr]:
+    """The program and all that it holds, each once, each after those that it holds itself.
+
+    Args:
+        jaxpr: the program, which comes last.
+        enter: says of a held program whether it and what it holds are wanted.
+    """
+    found: list[Jaxpr] = []
+    seen = {id(jaxpr)}
+    waiting = [(jaxpr, iter(held_in(jaxpr)))]
+    while waiting:
+        program, rest = waiting[-1]
+        for held in rest:
+            if id(held) not in seen and (enter is None or enter(held)):
+                seen.add(id(held))
+                waiting.append((held, iter(held_in(held))))
+                break
+        else:
+            waiting.pop()
+            found.append(program)
+    return found
