@@ -18,6 +18,8 @@ from contextvars import copy_context
 from functools import wraps
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
+from effax.ir.errors import TooDeep
+
 if TYPE_CHECKING:
     from effax.ir.primitive import Primitive
     from effax.ir.syntax import Jaxpr
@@ -62,7 +64,7 @@ def deeper(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """``run(*args, **kwargs)``, on a fresh stack where much of this one is used.
 
     Raises:
-        RecursionError: so much is nested that it can have no end.
+        TooDeep: so much is nested that it can have no end.
     """
     try:
         sys._getframe(FRAMES)
@@ -88,7 +90,12 @@ def deep(function: Callable[P, R]) -> Callable[P, R]:
 def _elsewhere(run: Callable[[], R]) -> R:
     """The result of ``run`` in a thread of its own, which has this one's state and context."""
     if _stacks.count >= STACKS:
-        raise RecursionError(f"programs are nested without end: {STACKS} stacks are full")
+        raise TooDeep(
+            "programs are nested too deeply, or a function calls itself without end",
+            expected="some thousands of levels at most",
+            found=f"{STACKS} full stacks of {FRAMES} of Python's frames",
+            remedy="let the recursion end, or use a loop: `lax.scan`, `lax.while_loop`",
+        )
     states = [_state()]
     context = copy_context()
     results: list[R] = []

@@ -107,6 +107,10 @@ class BadRule(TransformError, IllTyped):
     """A rule of the user's, asked for by a transformation, does not fit its function."""
 
 
+class TooDeep(EffaxError, RecursionError):
+    """Programs, or calls of traced functions, are inside of each other without end."""
+
+
 class ConcretizationError(EffaxError, TypeError):
     """Python wants the value of something that is only a symbol here."""
 

@@ -36,6 +36,10 @@ LARGE: Final = 4096
 """An array of more elements than this is handed over by itself: it is not copied."""
 
 
+STEEP: Final = 16
+"""An array with more axes than this is handed over without its shape: NumPy has 64 at most."""
+
+
 def packed(pe: PartialEval, apart: Sequence[bool] | None = None) -> PartialEval:
     """The halves with small residuals put together, where there are many.
 
@@ -46,15 +50,20 @@ def packed(pe: PartialEval, apart: Sequence[bool] | None = None) -> PartialEval:
     marks = [False] * len(pe.residuals) if apart is None else apart
     n = sum(pe.known_outs)
     computed = [i for i, r in enumerate(pe.residuals) if isinstance(r, FromOutput) and r.index >= n]
-    if len(computed) <= MANY:
+    types = pe.unknown.in_types
+    steep = [i for i in computed if len(types[i].shape) > STEEP]
+    if len(computed) <= MANY and not steep:
         return pe
     used = _used(pe)
     groups: dict[object, list[int]] = {}
     for i in computed:
-        type_ = pe.unknown.binders[i].type
-        if used[i] and isinstance(type_, ArrayType) and prod(type_.shape) <= LARGE:
-            groups.setdefault((type_.dtype, type_.weak, marks[i]), []).append(i)
+        type_ = types[i]
+        if len(computed) > MANY and used[i] and prod(type_.shape) <= LARGE:
+            weak = isinstance(type_, ArrayType) and type_.weak
+            groups.setdefault((type_.dtype, weak, marks[i]), []).append(i)
     packs = [group for group in groups.values() if len(group) > 1]
+    together = {i for group in packs for i in group}
+    packs += [[i] for i in steep if used[i] and i not in together]
     inside = {i for group in packs for i in group}
     single = [i for i in range(len(pe.residuals)) if used[i] and i not in inside]
     return _repacked(pe, single, packs)
@@ -88,9 +97,9 @@ def _repacked(
     n = len(pe.residuals)
     late = Builder([types[i] for i in single])
     values: dict[int, Atom] = dict(zip(single, late.binders, strict=True))
-    together = [late.bind(out.type) for out in given[len(given) - len(packs) :]]
+    wholes = [late.bind(out.type) for out in given[len(given) - len(packs) :]]
     rest = [late.bind(type_) for type_ in types[n:]]
-    for pack, whole in zip(packs, together, strict=True):
+    for pack, whole in zip(packs, wholes, strict=True):
         values.update(zip(pack, _unpack(late, whole, [types[i] for i in pack]), strict=True))
     unused = [i for i in range(n) if i not in values]
     body = pe.unknown if not unused else _without(pe, unused)
@@ -114,7 +123,8 @@ def _without(pe: PartialEval, unused: Sequence[int]) -> Jaxpr:
 
 
 def _pack(b: Builder, parts: Sequence[Atom]) -> Atom:
-    return b(Concatenate(0), *[_reshaped(b, x, (prod(x.type.shape),)) for x in parts])
+    flat = [_reshaped(b, x, (prod(x.type.shape),)) for x in parts]
+    return flat[0] if len(flat) == 1 else b(Concatenate(0), *flat)
 
 
 def _unpack(b: Builder, whole: Atom, types: Sequence[Type]) -> list[Atom]:
@@ -122,7 +132,8 @@ def _unpack(b: Builder, whole: Atom, types: Sequence[Type]) -> list[Atom]:
     start = 0
     for type_ in types:
         end = start + prod(type_.shape)
-        parts.append(_reshaped(b, b(Slice((start,), (end,)), whole), type_.shape))
+        part = whole if len(types) == 1 else b(Slice((start,), (end,)), whole)
+        parts.append(_reshaped(b, part, type_.shape))
         start = end
     return parts
 

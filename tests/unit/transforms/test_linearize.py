@@ -7,7 +7,7 @@ import pytest
 
 from effax.ir.build import Builder, lit
 from effax.ir.check import check
-from effax.ir.errors import NotApplicable, TransformError
+from effax.ir.errors import NotApplicable
 from effax.ir.evaluate import evaluate
 from effax.ir.primitive import Value
 from effax.ir.prims import elementwise as ew
@@ -15,7 +15,6 @@ from effax.ir.prims.control import Jit, Scan, While
 from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type
-from effax.transforms.inline import inline
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.partial_eval import FromInput
@@ -220,10 +219,3 @@ def calls(depth: int) -> Jaxpr:
 
 def test_deep_calls() -> None:
     assert linearize(calls(100), (True,)).unwrap().out_tangents == (True,)
-
-
-def test_calls_that_nest_too_deeply_can_be_inlined_first() -> None:
-    failure = linearize(calls(3000), (True,)).failure()
-    assert isinstance(failure, TransformError)
-    assert "inline" in str(failure)
-    assert linearize(inline(calls(3000)).unwrap(), (True,)).unwrap().out_tangents == (True,)

@@ -28,7 +28,7 @@ from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var, has_host_effects
 from effax.ir.types import RefType, Type
 from effax.transforms.dce import dce_jaxpr
-from effax.transforms.packing import MANY, packed
+from effax.transforms.packing import packed
 from effax.transforms.partial_eval import (
     FromInput,
     FromOutput,
@@ -165,10 +165,9 @@ class _Plan:
 
     def packed(self, book: RuleBook) -> _Plan:
         """The plan with few residuals: those that are the same in all iterations by themselves."""
-        if len(self.hoisted) + len(self.stacked) <= MANY:
-            return self
         same = [isinstance(source, _Hoisted) for source in self.sources]
-        return _Plan(self.prim, self.known, packed(self.pe, same), book)
+        pe = packed(self.pe, same)
+        return self if pe is self.pe else _Plan(self.prim, self.known, pe, book)
 
     def early(
         self, b: Builder, args: Mapping[int, Atom]
