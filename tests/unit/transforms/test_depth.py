@@ -27,7 +27,7 @@ from effax.transforms.partial_eval import partial_eval
 from effax.transforms.reverse import reverse
 from effax.transforms.transpose import transpose
 from effax.transforms.vmap import vmap
-from effax.transforms.wants import GradValue, NonLinear
+from effax.transforms.wants import GradValue, NonLinear, Want
 from tests.unit.transforms.building import program
 from tests.unit.transforms.nests import HOLD, LEAF, F, equations, interfaces, nest
 
@@ -105,7 +105,7 @@ def test_deep_calls_are_differentiated() -> None:
     done = linearize(jaxpr, [True]).unwrap()
     whole = reverse(jaxpr, [True]).unwrap().jaxpr
     n_residuals = len(done.residuals)
-    wants = [*[NonLinear()] * n_residuals, GradValue()]
+    wants: list[Want] = [*[NonLinear()] * n_residuals, GradValue()]
     back = transpose(done.linear, wants).unwrap().jaxpr
     for made in (done.primal, done.linear, back, whole):
         assert equations(made) < 12 * LEVELS
