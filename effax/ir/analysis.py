@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from effax.effects import Alloc, Effect, Host, Row, VarId, commutes
 from effax.effects.row import effect_text
+from effax.ir.depth import held_in, inside_out
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 
 
@@ -229,15 +230,8 @@ def effects_on_variables(eqn: Eqn) -> Row[VarId]:
 
 def size(jaxpr: Jaxpr) -> int:
     """The number of equations, those of held programs included as often as they are held."""
-    known: dict[Jaxpr, int] = {}
-
-    def count(program: Jaxpr) -> int:
-        found = known.get(program)
-        if found is None:
-            found = len(program.eqns)
-            for eqn in program.eqns:
-                found += sum(map(count, eqn.prim.subjaxprs()))
-            known[program] = found
-        return found
-
-    return count(jaxpr)
+    known: dict[int, int] = {}
+    for program in inside_out(jaxpr):
+        held = [known[id(inner)] for inner in held_in(program)]
+        known[id(program)] = len(program.eqns) + sum(held)
+    return known[id(jaxpr)]

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final, Literal, NamedTuple
 
+from effax.ir.depth import deep
 from effax.ir.notation import VAR_NAMES, lit_text
 from effax.ir.pretty import eqn_str
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
@@ -99,6 +100,7 @@ class Diff:
         return self.text()
 
 
+@deep
 def diff(old: Jaxpr, new: Jaxpr) -> Diff:
     """What must be changed in ``old``, variables' names aside, for it to be ``new``."""
     pairs = _pairs(old, new)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from effax.ir.build import typing_of
+from effax.ir.depth import deep
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive
 from effax.ir.source import SavedSource, Source
@@ -249,6 +250,7 @@ def everywhere(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
     """
     done: dict[Jaxpr, Jaxpr] = {}
 
+    @deep
     def visit(program: Jaxpr) -> Jaxpr:
         found = done.get(program)
         if found is None:

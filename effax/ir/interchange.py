@@ -35,6 +35,7 @@ from typing import Final, NamedTuple, NoReturn, cast
 
 from effax.effects import Alloc, ArgIndex, Effect, Host
 from effax.ir.build import typing_of
+from effax.ir.depth import deep
 from effax.ir.errors import BadArgument, EffaxError
 from effax.ir.notation import REFERENCE, fields_of, lit_text, value_text
 from effax.ir.parse_params import named_object, read_value
@@ -64,6 +65,7 @@ class _Names(NamedTuple):
     objects: Mapping[ByReference, str]
 
 
+@deep
 def _write(jaxpr: Jaxpr, names: _Names, written: list[object]) -> int:
     programs = names.programs
     if jaxpr in programs:

@@ -67,19 +67,19 @@ def references(jaxpr: Jaxpr) -> dict[str, ByReference]:
     ``parse(str(jaxpr), references=references(jaxpr))`` is the program again.
     """
     found: dict[ByReference, None] = {}
-    seen: set[int] = set()
-
-    def visit(program: Jaxpr) -> None:
-        if id(program) in seen:
-            return
-        seen.add(id(program))
-        for prim, *_ in program.eqns:
-            values = [getattr(prim, field) for field in prim.by_reference]
-            found.update((x, None) for x in values if isinstance(x, ByReference))
-            for held in prim.subjaxprs():
-                visit(held)
-
-    visit(jaxpr)
+    seen = {id(jaxpr)}
+    waiting = [iter(jaxpr.eqns)]
+    while waiting:
+        eqn = next(waiting[-1], None)
+        if eqn is None:
+            waiting.pop()
+            continue
+        prim = eqn[0]
+        values = [getattr(prim, field) for field in prim.by_reference]
+        found.update((x, None) for x in values if isinstance(x, ByReference))
+        inside = [held for held in prim.subjaxprs() if id(held) not in seen]
+        seen.update(map(id, inside))
+        waiting += [iter(held.eqns) for held in reversed(inside)]
     fresh = fresh_words(frozenset())
     return {fresh(x.label): x for x in found}
 

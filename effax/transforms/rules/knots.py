@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from effax.ir.depth import deep
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims.custom import Custom, CustomJvp, CustomVjp
@@ -59,7 +60,7 @@ def tied(rule: Jaxpr, owner: Custom) -> Jaxpr:
         # One that belongs further out is one rule nearer to it now.
         return knot.at(depth - 1) if depth > inside else knot
 
-    return _changed(rule, tie, 0)
+    return _Changed(tie).program(rule, 0)
 
 
 def _shifted(owner: Custom, by: int) -> Custom:
@@ -70,29 +71,39 @@ def _shifted(owner: Custom, by: int) -> Custom:
     def shift(knot: Custom, depth: int, inside: int) -> Custom:
         return knot.at(depth + by) if depth >= inside else knot
 
-    made = _changed_prim(owner, shift, 0)
+    made = _Changed(shift).prim(owner, 0)
     assert isinstance(made, CustomJvp | CustomVjp)
     return made
 
 
-def _changed(jaxpr: Jaxpr, change: Change, inside: int) -> Jaxpr:
-    if not has_knots(jaxpr):
-        return jaxpr
-    eqns = [eqn._replace(prim=_changed_prim(eqn.prim, change, inside)) for eqn in jaxpr.eqns]
-    return jaxpr.replace(eqns=eqns)
+class _Changed:
+    """One run over a program and what it holds, each program once for each depth."""
 
+    def __init__(self, change: Change) -> None:
+        self.change = change
+        self.done: dict[tuple[Jaxpr, int], Jaxpr] = {}
 
-def _changed_prim(prim: Primitive, change: Change, inside: int) -> Primitive:
-    if isinstance(prim, CustomJvp | CustomVjp):
-        if prim.depth is not None:
-            return change(prim, prim.depth, inside)
-        call, *rules = prim.subjaxprs()
-        made = [_changed(rule, change, inside + 1) for rule in rules]
-        return prim.with_subjaxprs([_changed(call, change, inside), *made])
-    held = prim.subjaxprs()
-    if not any(map(has_knots, held)):
-        return prim
-    return prim.with_subjaxprs([_changed(jaxpr, change, inside) for jaxpr in held])
+    @deep
+    def program(self, jaxpr: Jaxpr, inside: int) -> Jaxpr:
+        if not has_knots(jaxpr):
+            return jaxpr
+        made = self.done.get((jaxpr, inside))
+        if made is None:
+            eqns = [eqn._replace(prim=self.prim(eqn.prim, inside)) for eqn in jaxpr.eqns]
+            made = self.done[jaxpr, inside] = jaxpr.replace(eqns=eqns)
+        return made
+
+    def prim(self, prim: Primitive, inside: int) -> Primitive:
+        if isinstance(prim, CustomJvp | CustomVjp):
+            if prim.depth is not None:
+                return self.change(prim, prim.depth, inside)
+            call, *rules = prim.subjaxprs()
+            made = [self.program(rule, inside + 1) for rule in rules]
+            return prim.with_subjaxprs([self.program(call, inside), *made])
+        held = prim.subjaxprs()
+        if not any(map(has_knots, held)):
+            return prim
+        return prim.with_subjaxprs([self.program(jaxpr, inside) for jaxpr in held])
 
 
 def is_tight(owner: Custom) -> bool:
@@ -107,7 +118,7 @@ def is_tight(owner: Custom) -> bool:
         return knot
 
     for rule in owner.subjaxprs()[1:]:
-        _changed(rule, look, 0)
+        _Changed(look).program(rule, 0)
     return fits
 
 

@@ -11,11 +11,16 @@ import numpy as np
 import pytest
 
 from effax.ir import depth
+from effax.ir.analysis import size
 from effax.ir.check import check, checked
 from effax.ir.depth import carried, deeper, inside_out
+from effax.ir.diff import diff
+from effax.ir.edit import everywhere
 from effax.ir.errors import TooDeep
 from effax.ir.evaluate import evaluate
+from effax.ir.interchange import from_json, to_json
 from effax.ir.parse import parse
+from effax.ir.pretty import references
 from effax.ir.syntax import Jaxpr, alpha_eq
 from effax.transforms.dce import dce
 from effax.transforms.discharge import discharge
@@ -201,3 +206,15 @@ def test_what_has_no_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         down()
     assert isinstance(TooDeep("x"), RecursionError)
     assert sys.getrecursionlimit() >= 1000
+
+
+@pytest.mark.parametrize("kind", ["jit", "cond"])
+def test_deep_programs_are_measured_edited_compared_and_exchanged(kind: str) -> None:
+    jaxpr, other = nest(kind, LEVELS), nest(kind, LEVELS, leaf=program([F], lambda b, x: [x]))
+    assert size(nest("jit", LEVELS)) == 2 * LEVELS + 1
+    assert from_json(to_json(jaxpr)) == jaxpr
+    assert everywhere(lambda held: held, jaxpr) is jaxpr
+    assert diff(jaxpr, other)
+    assert not diff(jaxpr, nest(kind, LEVELS))
+    assert references(jaxpr) == {}
+    assert jaxpr.free_axes == ()
