@@ -356,10 +356,3 @@ def test_deep_nesting() -> None:
     for _ in range(5):
         fifth = jax.grad(fifth)
     assert float(fifth(1.0)) == pytest.approx(np.cos(1.0))
-
-
-def test_what_is_too_deep_for_python_is_told() -> None:
-    for call in (nested(400), jax.grad(nested(400)), jax.make_jaxpr(nested(400))):
-        with pytest.raises((RecursionError, EffaxError)):
-            call(1.0)
-        assert current_trace() is None
