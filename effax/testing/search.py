@@ -1,4 +1,4 @@
-"""Hold passes and rules to the laws with one call: on random programs, made small where they fail."""
+"""Hold passes and rules to the laws with one call: random programs, made small where they fail."""
 
 from __future__ import annotations
 
