@@ -2,11 +2,12 @@
 
 - :func:`check_grads` compares a function's derivatives with differences.
 - :func:`check_primitive` holds a primitive of your own to every law.
+- :func:`check_pass` holds a pass or a pipeline to what it claims, on random programs.
 - :func:`check_laws` holds passes, or the rules of a book, to the laws on random programs.
 - :mod:`effax.testing.laws` has the laws of the transformations, for programs of your own, for rules
   of your own (another rule book) and for passes of your own.
 - :mod:`effax.testing.strategies` has Hypothesis strategies for random well-typed programs. It needs
-  Hypothesis, as :func:`check_laws` does; nothing else here does.
+  Hypothesis, as :func:`check_laws` and :func:`check_pass` do; nothing else here does.
 """
 
 from __future__ import annotations
@@ -14,6 +15,6 @@ from __future__ import annotations
 from effax.testing import laws
 from effax.testing.grads import check_grads
 from effax.testing.primitives import check_primitive
-from effax.testing.search import check_laws
+from effax.testing.search import check_laws, check_pass
 
-__all__ = ["check_grads", "check_laws", "check_primitive", "laws"]
+__all__ = ["check_grads", "check_laws", "check_pass", "check_primitive", "laws"]

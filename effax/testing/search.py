@@ -8,9 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from effax.ir.errors import BadArgument
+from effax.passes import Step
+from effax.passes.steps import passes_of
 from effax.testing import laws
-from effax.testing.features import ANYTHING, NUMERIC, SMOOTH, Features
+from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
 from effax.testing.passes import Passes
+from effax.transforms.run import unwrap
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -94,6 +97,42 @@ def check_laws(
 
 def _hold(law: Check, passes: Passes, drawn: tuple[Any, ...], seed: int) -> None:
     law(*drawn, seed, passes)
+
+
+def check_pass(
+    step: Step,
+    *,
+    features: Features = ANYTHING,
+    compiled: bool = False,
+    examples: int = 100,
+) -> None:
+    """Hold a pass, or a pipeline of some, to what it claims, on random programs.
+
+    It is to be pure, to give valid programs with the same types of inputs and results, and to keep
+    the laws of its ``laws``.
+
+    Args:
+        step: the pass.
+        features: what the programs have.
+        compiled: whether what it gives is compiled too, and compared with what was given.
+        examples: how many programs are tried. Equal arguments try equal programs.
+
+    Raises:
+        LawBroken: it does not do what it claims; the message has a small program.
+        BadArgument: ``step`` is no pass.
+        ImportError: Hypothesis is not installed.
+    """
+    given = passes_of(step)
+    chosen = COMPILED if compiled else features
+    _search(partial(_hold_claims, given, compiled), _strategy(PROGRAMS, chosen), examples)
+
+
+def _hold_claims(step: Step, compiled: bool, drawn: tuple[Any, ...], seed: int) -> None:
+    (jaxpr,) = drawn
+    laws.pass_keeps_its_claims(jaxpr, seed, step)
+    laws.pass_is_a_function(jaxpr, step)
+    if compiled:
+        laws.lowering_agrees_with_evaluation(unwrap(step(jaxpr)), seed)
 
 
 def _strategy(shape: str, features: Features) -> SearchStrategy[tuple[Any, ...]]:

@@ -50,6 +50,7 @@ from effax.testing.laws.simplify import (
     dce_keeps_what_is_observed,
     inline_keeps_what_is_observed,
     observationally_equal,
+    pass_is_a_function,
     pass_keeps_its_claims,
     simplifies,
 )
@@ -97,6 +98,7 @@ __all__ = [
     "partial_eval_of_all_or_nothing",
     "partial_eval_recomposes",
     "partial_eval_under_a_policy_recomposes",
+    "pass_is_a_function",
     "pass_keeps_its_claims",
     "passes_are_pure",
     "passes_keep_what_is_told",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -128,6 +129,18 @@ def pass_keeps_its_claims(
         return
     claims = claims or (step.laws if isinstance(step, Pass) else (Claim.SAME_MEANING,))
     check_claims(jaxpr, seed, step, claims)
+
+
+@law
+def pass_is_a_function(jaxpr: Jaxpr, step: Step) -> None:
+    """f = g => p(f) = p(g), and f is as it was."""
+    copy = pickle.loads(pickle.dumps(jaxpr))
+    first = unwrap(step(jaxpr))
+    assert copy == jaxpr and str(copy) == str(jaxpr), f"{step} changes its input"
+    second = unwrap(step(copy))
+    assert first == second, (
+        f"{step} gives different programs for equal ones:\n{diff(first, second)}"
+    )
 
 
 def check_claims(jaxpr: Jaxpr, seed: int, step: Step, claims: Sequence[Claim]) -> None:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import partial
+from itertools import count
 
 import pytest
-from returns.result import Success
+from returns.result import Result, Success
 
-from effax.ir.errors import BadArgument
+from effax.effects import NO_EFFECTS
+from effax.ir.errors import BadArgument, TransformError
 from effax.ir.parse import parse
 from effax.ir.prims import elementwise as ew
-from effax.ir.syntax import Jaxpr
-from effax.testing import check_laws, laws
+from effax.ir.prims.refs import AddUpdate
+from effax.ir.syntax import Eqn, Jaxpr, Var
+from effax.ir.types import ArrayType
+from effax.passes import SIMPLIFIES, Claim, Pass, cse, fixpoint, fold
+from effax.passes import dce as passes_dce
+from effax.testing import check_laws, check_pass, laws
 from effax.testing.laws import LawBroken, Passes
 from effax.testing.search import LAWS
 from effax.transforms.dce import Dce, dce
@@ -33,7 +39,7 @@ def test_every_law_about_passes_is_there() -> None:
         *("check_accepts", "check_rejects", "equality_is_structural", "parse_inverts_print"),
         *("evaluation_fits_the_types", "lowering_agrees_with_evaluation"),
         *("observationally_equal", "simplifies", "discharge_of_pure_is_the_same"),
-        *("pass_keeps_its_claims", "rewrite_is_true"),
+        *("pass_keeps_its_claims", "pass_is_a_function", "rule_is_true"),
     }
     told = {name for name in laws.__all__ if "tell" in name or "told" in name}
     known = {name for name in laws.__all__ if name[0].islower() and name != "law"}
@@ -75,3 +81,57 @@ def test_a_wrong_pass_is_found() -> None:
 def test_an_unknown_law_is_refused() -> None:
     with pytest.raises(BadArgument, match=r"no such law(.|\n)*found: +nonsense"):
         check_laws(only=["nonsense"])
+
+
+def without_last_write(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
+    """The program without what it does last to a reference that it was given."""
+    given = {v.id for v in jaxpr.binders}
+    for i in range(len(jaxpr.eqns) - 1, -1, -1):
+        eqn = jaxpr.eqns[i]
+        ref = eqn.ins[0]
+        if isinstance(eqn.prim, AddUpdate) and isinstance(ref, Var) and ref.id in given:
+            return Success(jaxpr.replace(eqns=[*jaxpr.eqns[:i], *jaxpr.eqns[i + 1 :]]))
+    return Success(jaxpr)
+
+
+CALLS = count()
+
+
+def every_other(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
+    """Without dead code, every other time: a pass that remembers."""
+    return passes_dce(jaxpr) if next(CALLS) % 2 else Success(jaxpr)
+
+
+def with_a_copy(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
+    """The program, its first input copied at its end for nothing."""
+    first = jaxpr.binders[0]
+    if not isinstance(first.type, ArrayType):
+        return Success(jaxpr)
+    eqn = Eqn(ew.Copy(), (first,), (Var(jaxpr.size, first.type.strong()),), NO_EFFECTS)
+    return Success(jaxpr.replace(eqns=[*jaxpr.eqns, eqn]))
+
+
+def test_a_pass_that_keeps_its_claims() -> None:
+    check_pass(fixpoint(fold | cse | passes_dce), examples=10)
+    check_pass(Pass("identity", Success, SIMPLIFIES), examples=5)
+    check_pass(passes_dce, compiled=True, examples=3)
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (Pass("forgets", without_last_write), "final content of reference"),
+        (Pass("doubles", lambda j: Success(j.replace(outs=[*j.outs, *j.outs]))), "results"),
+        (Pass("random", every_other), "random gives different programs for equal ones"),
+        (Pass("copies", with_a_copy, (Claim.NEVER_LARGER,)), "made the program grow"),
+    ],
+    ids=["forgets", "doubles", "random", "copies"],
+)
+def test_a_pass_that_does_not_is_found(step: Pass, says: str) -> None:
+    with pytest.raises(LawBroken, match=says):
+        check_pass(step, examples=200)
+
+
+def test_what_is_no_pass_is_refused() -> None:
+    with pytest.raises(BadArgument, match="this is no pass"):
+        check_pass(without_last_write)  # type: ignore[arg-type]  # the test is about this
