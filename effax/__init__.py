@@ -29,9 +29,11 @@ from effax import config as _config_module
 from effax.api.autodiff import grad, jvp, linearize, value_and_grad
 from effax.api.batching import vmap
 from effax.api.callbacks import pure_callback
+from effax.api.custom.closures import closure_convert, custom_gradient
 from effax.api.custom.decorators import custom_jvp, custom_rules, custom_vjp
 from effax.api.jacobian import hessian, jacfwd, jacrev
 from effax.api.jit import jit
+from effax.api.linear import linear_transpose
 from effax.api.remat import checkpoint, remat
 from effax.api.shard_map import shard_map
 from effax.api.signature import effects_of, signature_of
@@ -66,9 +68,11 @@ __all__ = [
     "block_until_ready",
     "checkpoint",
     "checkpoint_policies",
+    "closure_convert",
     "config",
     "custom_batching",
     "custom_derivatives",
+    "custom_gradient",
     "custom_jvp",
     "custom_rules",
     "custom_vjp",
@@ -91,6 +95,7 @@ __all__ = [
     "jit",
     "jvp",
     "lax",
+    "linear_transpose",
     "linearize",
     "make_jaxpr",
     "make_mesh",

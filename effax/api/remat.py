@@ -10,7 +10,7 @@ from effax.api.static import StaticArgs
 from effax.bind import Operand, bind
 from effax.checks import check_callable
 from effax.ir.errors import BadArgument
-from effax.ir.prims.remat import Remat, SavePolicy, impure_error
+from effax.ir.prims.remat import Remat, SaveAs, SaveRule, impure_error
 from effax.ir.trace import shown_ref
 from effax.tracing import FlatFunction, flat_args, label_of, like, trace_flat
 
@@ -22,7 +22,7 @@ def checkpoint(
     fun: Callable[P, R],
     *,
     prevent_cse: bool = True,
-    policy: SavePolicy | None = None,
+    policy: SaveRule | Callable[..., bool] | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Callable[P, R]:
@@ -33,23 +33,18 @@ def checkpoint(
             on others to rules of ``custom_vjp`` that use them in the backward pass.
         prevent_cse: whether compiled programs keep both computations apart. Inside of ``scan``
             nothing merges them, so there it is not needed.
-        policy: which values are kept all the same, one of ``effax.checkpoint_policies``. None
-            are where it is None.
+        policy: which values are kept all the same: one of ``effax.checkpoint_policies``, or a
+            function of a primitive, the types of its arguments, and its parameters by name, that
+            says whether the results may be kept. None are where it is None.
         static_argnums: positions of arguments that are not traced.
         static_argnames: names of such arguments.
 
     Raises:
-        BadArgument: ``fun`` is not callable, or the policy is none of the library's.
+        BadArgument: ``fun`` is not callable, or the policy is none.
         RefError: called, ``fun`` reads or writes a reference from outside.
     """
     check_callable(fun, "checkpoint")
-    if policy is not None and not isinstance(policy, SavePolicy):
-        raise BadArgument(
-            "checkpoint takes a policy of the library, which is a value that can be compared",
-            expected="one of effax.checkpoint_policies",
-            found=f"{type(policy).__name__}: {policy!r:.60}",
-            remedy="name values with `checkpoint_name`, and use `save_only_these_names(...)`",
-        )
+    keeps = None if policy is None else as_rule(policy, "checkpoint")
     static = StaticArgs.of(fun, static_argnums, static_argnames)
 
     @like(fun)
@@ -61,10 +56,24 @@ def checkpoint(
         traced = trace_flat(left, flat.treedef, types, flat.names, label, flat.leaves)
         operands = [*traced.consts, *flat.leaves]
         _check_pure(label, traced, operands)
-        outs = bind(Remat(traced.jaxpr, policy, prevent_cse), *operands)
+        outs = bind(Remat(traced.jaxpr, keeps, prevent_cse), *operands)
         return cast(R, tree.unflatten(traced.out_tree, outs))
 
     return called
+
+
+def as_rule(policy: object, what: str) -> SaveRule:
+    """A policy as a value. Raises BadArgument for what is none."""
+    if isinstance(policy, SaveRule):
+        return policy
+    if callable(policy):
+        return SaveAs(policy, label_of(policy))
+    raise BadArgument(
+        f"{what} takes a policy",
+        expected="one of effax.checkpoint_policies, or a function",
+        found=f"{type(policy).__name__}: {policy!r:.60}",
+        remedy="name values with `checkpoint_name`, and use `save_only_these_names(...)`",
+    )
 
 
 def _check_pure(label: str, traced: FlatFunction, operands: Sequence[Operand]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar
@@ -10,9 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from effax.ir.depth import deep
-from effax.ir.errors import RefError
+from effax.ir.errors import BadArgument, RefError
 from effax.ir.lockstep import Devices, Each, evaluate_together
-from effax.ir.primitive import Primitive, Region, Typing, Value
+from effax.ir.notation import fields_of
+from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
 from effax.ir.prims.control import check_call, check_no_ref_results
 from effax.ir.prims.operands import arrays
 from effax.ir.prims.reduce import DotGeneral
@@ -66,6 +67,46 @@ NOTHING = SavePolicy(Kept.NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
+class SaveEither:
+    """What one policy or the other keeps."""
+
+    first: SaveRule
+    second: SaveRule
+
+    def __call__(self, eqn: Eqn) -> bool:
+        """Whether the results of this equation may be kept."""
+        return self.first(eqn) or self.second(eqn)
+
+
+@dataclass(frozen=True)
+class SaveAs(ByReference):
+    """A policy that is a Python function: of the primitive, the types, and the parameters.
+
+    It must be pure: equal equations are asked about once.
+    """
+
+    fun: Callable[..., bool]
+    label: str = "policy"
+
+    def __call__(self, eqn: Eqn) -> bool:
+        """Whether the results may be kept. Raises BadArgument where no boolean comes back."""
+        prim = eqn.prim
+        params = {f.name: getattr(prim, f.name) for f in fields_of(prim)}
+        found: object = self.fun(prim, *[a.type for a in eqn.ins], **params)
+        if not isinstance(found, bool):
+            raise BadArgument(
+                f"the policy {self.label} of checkpoint must say whether a value may be kept",
+                expected="True or False",
+                found=f"{type(found).__name__}: {found!r:.60}, for {prim.name}",
+            )
+        return found
+
+
+SaveRule = SavePolicy | SaveEither | SaveAs
+"""Says of each equation of a rematerialised function whether its results may be kept."""
+
+
+@dataclass(frozen=True, slots=True)
 class Remat(Primitive):
     """A call whose intermediate values are computed again where its derivative needs them.
 
@@ -76,10 +117,11 @@ class Remat(Primitive):
     """
 
     jaxpr: Jaxpr
-    policy: SavePolicy | None = None
+    policy: SaveRule | None = None
     prevent_cse: bool = True
     differentiated: bool = False
     name: ClassVar[str] = "remat2"
+    by_reference: ClassVar[tuple[str, ...]] = ("policy",)
 
     def typing(self, *ins: Type) -> Typing:
         check_call(self, "the function", self.jaxpr, ins)

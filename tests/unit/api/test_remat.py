@@ -14,8 +14,9 @@ import effax.numpy as jnp
 from effax import checkpoint_policies as policies
 from effax.ad_checkpoint import checkpoint_name
 from effax.ir.check import checked
-from effax.ir.errors import BadArgument, RefError
+from effax.ir.errors import BadArgument, RefError, TransformError
 from effax.ir.parse import parse
+from effax.ir.pretty import references
 from effax.ir.prims.elementwise import Sin
 from effax.ir.prims.reduce import DotGeneral
 from effax.ir.prims.remat import Remat
@@ -51,11 +52,25 @@ def choosing(x: Any, w: Any) -> Any:
     return jax.lax.cond(x[0] > 0.2, lambda: jnp.sin(x @ w), lambda: jnp.cos(x) @ w)
 
 
+def dots_by_hand(prim: Any, *avals: Any, **params: Any) -> bool:
+    """As JAX calls policies: what is applied, to what types, with which parameters."""
+    assert all(hasattr(a, "shape") for a in avals)
+    return prim.name == "dot_general" and bool(
+        params["dimension_numbers"] == prim.dimension_numbers
+    )
+
+
+EITHER = policies.save_from_both_policies(
+    policies.dots_saveable, policies.save_only_these_names("inner")
+)
+
 FUNCTIONS = [layer, through_refs, looping, choosing]
 POLICIES = [
     None,
     policies.everything_saveable,
     policies.nothing_saveable,
+    EITHER,
+    dots_by_hand,
     policies.dots_saveable,
     policies.dots_with_no_batch_dims_saveable,
     policies.save_only_these_names("inner"),
@@ -114,7 +129,7 @@ def test_the_numbers_are_those_of_the_function_itself(f: F, how: str) -> None:
 def program(f: F, *args: Any) -> Jaxpr:
     made: Jaxpr = jax.make_jaxpr(f)(*args).jaxpr
     checked(made)
-    assert parse(str(made)) == made
+    assert parse(str(made), references=references(made)) == made
     return made
 
 
@@ -145,6 +160,10 @@ def count(eqn: Any, prim: type) -> int:
         (policies.save_only_these_names("inner"), 1, 0, 2),
         (policies.save_any_names_but_these("other"), 1, 0, 2),
         (policies.save_any_names_but_these("inner"), 0, 1, 2),
+        (EITHER, 2, 0, 1),
+        (policies.save_from_both_policies(dots_by_hand, policies.nothing_saveable), 1, 1, 1),
+        (policies.save_from_both_policies(policies.everything_saveable, dots_by_hand), 2, 0, 1),
+        (dots_by_hand, 1, 1, 1),
     ],
 )
 def test_what_a_policy_keeps(policy: Any, n_kept: int, sines: int, dots: int) -> None:
@@ -288,9 +307,40 @@ def test_bad_arguments() -> None:
     with pytest.raises(BadArgument, match="takes a function"):
         jax.checkpoint(3)
     with pytest.raises(BadArgument, match="policy"):
-        jax.checkpoint(layer, policy=lambda *_: True)
+        jax.checkpoint(layer, policy=3)
+    with pytest.raises(BadArgument, match="policy"):
+        policies.save_from_both_policies(policies.dots_saveable, cast(Any, "dots"))
     with pytest.raises(BadArgument, match="name is a string"):
         checkpoint_name(X, cast(Any, 3))
+
+
+def test_policies_are_parts_of_programs() -> None:
+    for policy in (EITHER, dots_by_hand):
+        jaxpr = jax.make_jaxpr(jax.checkpoint(layer, policy=policy))(X, W).jaxpr
+        assert jaxpr == jax.make_jaxpr(jax.checkpoint(layer, policy=policy))(X, W).jaxpr
+        assert parse(str(jaxpr), references=references(jaxpr)) == jaxpr
+
+
+def test_a_policy_must_say_yes_or_no() -> None:
+    def policy(prim: Any, *avals: Any, **params: Any) -> Any:
+        return "offload"
+
+    with pytest.raises(TransformError, match="must say whether") as caught:
+        jax.grad(lambda x: jax.checkpoint(layer, policy=policy)(x, W).sum())(X)
+    assert caught.value.found == "str: 'offload', for dot_general"
+
+
+def test_nothing_is_offloaded() -> None:
+    with pytest.raises(BadArgument, match="not moved to another memory") as caught:
+        policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    assert "dots_with_no_batch_dims_saveable" in str(caught.value.remedy)
+    with pytest.raises(BadArgument, match="not moved to another memory"):
+        policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=["a"],
+            names_which_can_be_offloaded=["b"],
+            offload_src="device",
+            offload_dst="pinned_host",
+        )
 
 
 def test_as_a_decorator_with_options() -> None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from effax.ir.prims.custom import CustomJvp, CustomLinear, CustomVjp, CustomVmap
-from effax.transforms.rulebook import EMPTY_BOOK, Never, RuleBook, Rules, WholeOnly
+from effax.transforms.rulebook import EMPTY_BOOK, RuleBook, Rules, WholeOnly
 from effax.transforms.rules.custom import batch, jvp, linear
-
-_NOT_LINEAR: Final = Never("it is not linear")
 
 CUSTOM: Final[RuleBook] = (
     EMPTY_BOOK.extend(
         CustomJvp,
         Rules(
             jvp.custom_jvp_jvp,
-            _NOT_LINEAR,
+            linear.custom_call_transpose,
             batch.custom_jvp_batch,
             WholeOnly(),
             linear.custom_call_discharge,
@@ -25,7 +23,7 @@ CUSTOM: Final[RuleBook] = (
         CustomVjp,
         Rules(
             jvp.custom_vjp_jvp,
-            _NOT_LINEAR,
+            linear.custom_call_transpose,
             batch.custom_vjp_batch,
             WholeOnly(),
             linear.custom_call_discharge,
@@ -35,7 +33,7 @@ CUSTOM: Final[RuleBook] = (
         CustomVmap,
         Rules(
             jvp.custom_vmap_jvp,
-            linear.custom_vmap_transpose,
+            linear.custom_call_transpose,
             batch.custom_vmap_batch,
             WholeOnly(),
             linear.custom_call_discharge,

@@ -63,8 +63,11 @@ def custom_linear_discharge(
     return DischargeOut(b.emit(prim, ins), [None] * len(ins))
 
 
-def custom_vmap_transpose(
-    b: RuleBuilder, prim: CustomVmap, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+def custom_call_transpose(
+    b: RuleBuilder,
+    prim: CustomJvp | CustomVjp | CustomVmap,
+    ins: Sequence[Atom | Linear],
+    cts: Sequence[Atom | None],
 ) -> Sequence[Atom | None]:
-    """The transposed function is a plain call."""
+    """The function, which is linear, transposed; its rules are for other things."""
     return jit_transpose(b, Jit(prim.call, prim.label), ins, cts)

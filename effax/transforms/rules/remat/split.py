@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from effax.ir.build import Builder
-from effax.ir.prims.remat import NOTHING, Kept, Remat
+from effax.ir.prims.remat import NOTHING, Remat
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.types import RefType, Type
 from effax.transforms.dce import dce_jaxpr
@@ -40,7 +40,7 @@ def remat_split(
     if prim.jaxpr.effects:
         # Somebody sees what it does, so that is done once, and what it reads is kept.
         pe = partial_eval_jaxpr(prim.jaxpr, known, keeps, none, book)
-    elif own.kept is Kept.NOTHING:
+    elif own == NOTHING:
         pe = _all_again(prim.jaxpr, known, book)
     else:
         pure = _without_local_refs(prim.jaxpr, book)

@@ -1,0 +1,143 @@
+"""Functions with what they close over as arguments; derivatives given beside the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ParamSpec, cast
+
+from effax import tree
+from effax.api.custom.decorators import custom_vjp
+from effax.api.custom.site import check_pair, fitted
+from effax.api.derivatives import tangent_for, zero_of
+from effax.array import TracedArray, as_value
+from effax.bind import Operand, run
+from effax.checks import check_callable
+from effax.ir.errors import IllTyped
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import Type, is_inexact, tangent_type
+from effax.ref import Ref
+from effax.tracing import flat_args, label_of, like, shown_tree, trace_flat
+from effax.tree import PyTreeDef
+
+P = ParamSpec("P")
+
+
+def closure_convert(
+    fun: Callable[..., Any], *example_args: Any
+) -> tuple[Callable[..., Any], list[Any]]:
+    """``fun`` with the values that it closes over, and that may be differentiated, as arguments.
+
+    Args:
+        fun: a pure function of trees of arrays.
+        example_args: arguments; only their types count, for which ``fun`` is traced, once.
+
+    Returns:
+        A function of arguments of those types and of the values, and the list of the values.
+
+    Raises:
+        IllTyped: the function that comes back is called with other trees or types.
+    """
+    check_callable(fun, "closure_convert")
+    flat_in = flat_args(fun, example_args, {})
+    types = [x.type for x in flat_in.leaves]
+    label = f"closure_convert({label_of(fun)})"
+    flat = trace_flat(fun, flat_in.treedef, types, flat_in.names, label)
+    hoisted = [isinstance(c, TracedArray) and is_inexact(c.type) for c in flat.consts]
+    values = [c for c, has in zip(flat.consts, hoisted, strict=True) if has]
+    n = len(values)
+
+    @like(fun)
+    def converted(*args: Any) -> Any:
+        own, given = (args[:-n], args[-n:]) if n else (args, ())
+        leaves, treedef = tree.flatten((own, {}))
+        if treedef != flat_in.treedef or len(given) != n:
+            raise IllTyped(
+                f"{label}: the arguments have another structure than those of the example",
+                expected=f"{shown_tree(flat_in.treedef.children()[0])} and {n} values",
+                found=shown_tree(tree.structure(args)),
+            )
+        told = zip(leaves, types, flat_in.names, strict=True)
+        operands: list[Operand] = [
+            x if isinstance(x, Ref) else fitted(x, t, f"{label}: {name}") for x, t, name in told
+        ]
+        rest = iter(given)
+        consts = [
+            as_value(next(rest), f"{label}: a value") if has else c
+            for c, has in zip(flat.consts, hoisted, strict=True)
+        ]
+        return tree.unflatten(flat.out_tree, run(flat.jaxpr, [*consts, *operands]))
+
+    return converted, list(values)
+
+
+@dataclass(frozen=True)
+class _Pullback:
+    """A traced backward rule: a tree whose leaves are what it closes over."""
+
+    consts: tuple[Any, ...]
+    jaxpr: Jaxpr
+    out_tree: PyTreeDef
+
+    def __call__(self, cts: Any, types: Sequence[Type]) -> Any:
+        """Its cotangents, from those of results of these types."""
+        pairs = zip(tree.leaves(cts), types, strict=True)
+        given = [as_value(ct) for ct, t in pairs if is_inexact(t)]
+        return tree.unflatten(self.out_tree, run(self.jaxpr, [*self.consts, *given]))
+
+
+tree.register_pytree_node(
+    _Pullback,
+    lambda p: (p.consts, (p.jaxpr, p.out_tree)),
+    lambda aux, consts: _Pullback(tuple(consts), *aux),
+)
+
+
+def custom_gradient(fun: Callable[P, Any]) -> custom_vjp[P, Any]:
+    """A function whose reverse derivative is given beside its result.
+
+    Args:
+        fun: gives a pair: the result, and a function from the result's cotangent to a tuple of
+            cotangents, one an argument; for one argument its cotangent alone will do. That
+            function may close over what was computed for the result.
+
+    Raises:
+        IllTyped: called, ``fun`` gives no pair, or cotangents that do not fit.
+    """
+    check_callable(fun, "custom_gradient")
+    label = label_of(fun)
+
+    def both(*args: Any) -> tuple[Any, Any]:
+        result = fun(*args)  # type: ignore[call-arg]  # keywords are positions by now
+        check_pair(result, label, "(result, a function of its cotangent)")
+        check_callable(result[1], f"custom_gradient of {label}")
+        return result[0], result[1]
+
+    @like(fun)
+    def value(*args: Any) -> Any:
+        return both(*args)[0]
+
+    def forward(*args: Any) -> tuple[Any, _Pullback]:
+        out, rule = both(*args)
+        outs, out_tree = tree.flatten(out)
+        types = [as_value(x, f"the result of {label}").type for x in outs]
+
+        def pull(*cts: Any) -> Any:
+            given = iter(cts)
+            full = [tangent_for(t, next(given)) if is_inexact(t) else zero_of(t) for t in types]
+            return rule(tree.unflatten(out_tree, full))
+
+        ct_types = [tangent_type(t) for t in types if is_inexact(t)]
+        in_tree = tree.structure(((0,) * len(ct_types), {}))
+        names = [f"cotangent {i}" for i in range(len(ct_types))]
+        flat = trace_flat(pull, in_tree, ct_types, names, f"the backward rule of {label}")
+        return out, _Pullback(flat.consts, flat.jaxpr, flat.out_tree)
+
+    def backward(pulled: _Pullback, ct: Any) -> Any:
+        types = [as_value(x).type for x in tree.leaves(ct)]
+        cts = pulled(ct, types)
+        return cts if isinstance(cts, tuple | list) else (cts,)
+
+    made: custom_vjp[P, Any] = custom_vjp(cast("Callable[P, Any]", value))
+    made.defvjp(forward, backward)
+    return made

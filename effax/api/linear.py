@@ -1,0 +1,175 @@
+"""Linear functions: ``linear_transpose``, and ``linear_call``, which brings its own transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from effax import tree
+from effax.api.derivatives import checked_cotangents, tangent_for
+from effax.api.staging import trace_abstractly
+from effax.api.static import StaticArgs
+from effax.array import Array, DeviceArray, as_value
+from effax.bind import Operand, bind, run
+from effax.checks import check_callable
+from effax.ir.errors import IllTyped
+from effax.ir.prims.custom import CustomLinear
+from effax.ir.syntax import Jaxpr
+from effax.ir.trace import current_trace
+from effax.ir.types import Type, is_inexact
+from effax.lax.leaves import leaves_of
+from effax.tracing import (
+    FlatFunction,
+    arg_names,
+    check_same_tree,
+    label_of,
+    result_names,
+    shared_consts,
+    trace_flat,
+)
+from effax.transforms.discharge import discharge
+from effax.transforms.rulebook import book_or_default
+from effax.transforms.run import unwrap
+from effax.transforms.spread import Mask
+from effax.transforms.transpose import GradValue, NonLinear, transpose
+from effax.transforms.vanishing import vanishing
+
+
+def linear_transpose(
+    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[object] = ()
+) -> Callable[[Any], tuple[Any, ...]]:
+    """The transpose of a linear function: ``<transpose(ct), x> = <ct, fun(x)>``.
+
+    Args:
+        fun: a function of trees of arrays, linear in all of them together.
+        primals: its arguments, or ``ShapeDtypeStruct``s: only their types count.
+        reduce_axes: accepted for JAX's sake where it is empty.
+
+    Returns:
+        A function of a tree of cotangents like the result of ``fun``, that gives a tuple of trees
+        like its arguments.
+
+    Raises:
+        IllTyped: an argument or a result is not real or complex, or a result is not zero where
+            the arguments are.
+        TransformError: ``fun`` applies something that is not linear to its arguments.
+    """
+    check_callable(fun, "linear_transpose")
+    if reduce_axes:
+        raise IllTyped("linear_transpose reduces no axes", "()", str(reduce_axes))
+    label = f"linear_transpose({label_of(fun)})"
+    flat, treedef = trace_abstractly(fun, primals, {}, StaticArgs((), ()), label)
+    n = len(flat.consts)
+    types = flat.jaxpr.in_types[n:]
+    names = arg_names(fun, primals, {}, len(types))
+    out_names = result_names("the result", flat.out_tree)
+    _check_real(types, names, label)
+    _check_real(flat.jaxpr.out_types, out_names, label)
+    jaxpr = unwrap(discharge(flat.jaxpr)).jaxpr if not flat.jaxpr.effects else flat.jaxpr
+    done = unwrap(
+        transpose(jaxpr, [NonLinear()] * n + [GradValue()] * len(types), [True] * len(out_names))
+    )
+    zero = [isinstance(c, DeviceArray) and not np.any(c.numpy()) for c in flat.consts]
+    _check_vanishes(jaxpr, (*zero, *[True] * len(types)), out_names, label)
+
+    def transposed(cotangent: Any) -> tuple[Any, ...]:
+        what = "the cotangents of the result"
+        told = [f"the cotangent of {name}" for name in out_names]
+        out_types = flat.jaxpr.out_types
+        cts = checked_cotangents(cotangent, flat.out_tree, out_types, what, told)
+        found = iter(run(done.jaxpr, [*flat.consts, *cts]))
+        pairs = zip(types, done.nonzero, strict=True)
+        leaves = [tangent_for(t, next(found) if has else None) for t, has in pairs]
+        args: tuple[Any, ...] = tree.unflatten(treedef.children()[0], leaves)
+        return args
+
+    return transposed
+
+
+def _check_real(types: Sequence[Type], names: Sequence[str], label: str) -> None:
+    for type_, name in zip(types, names, strict=True):
+        if not is_inexact(type_):
+            raise IllTyped(
+                f"{label}: {name} is neither real nor complex",
+                expected="a float or complex dtype",
+                found=str(type_),
+            )
+
+
+def _check_vanishes(jaxpr: Jaxpr, zero: Mask, names: Sequence[str], label: str) -> None:
+    """Raises IllTyped where a result is not zero at zero. With references that is not known."""
+    if jaxpr.effects:
+        return
+    outs = vanishing(jaxpr, zero, book_or_default(None))
+    for has, name, type_ in zip(outs, names, jaxpr.out_types, strict=False):
+        if not has:
+            raise IllTyped(
+                f"{label}: the function is not linear: {name} is not zero where its arguments are",
+                expected="a function f with f(0) = 0",
+                found=f"{name}, {type_}, with a part that depends on no argument",
+                remedy="leave out the constant part, or transpose `linearize(f, *args)[1]`",
+            )
+
+
+def linear_call(
+    fun: Callable[[Any, Any], Any],
+    fun_transpose: Callable[[Any, Any], Any],
+    residual_args: Any,
+    linear_args: Any,
+) -> Any:
+    """Call ``fun(residual_args, linear_args)``, linear in the second, with a transpose of its own.
+
+    The transpose is such a call again: of ``fun_transpose``, with ``fun`` for its transpose.
+
+    Args:
+        fun: maps residuals r and x to L(r)·x.
+        fun_transpose: maps r and a cotangent ct, like the result, to L(r)ᵀ·ct.
+        residual_args: a tree of arrays. Derivatives in it are those of ``fun`` (JAX has none).
+        linear_args: a tree of real or complex arrays.
+
+    Raises:
+        IllTyped: the transpose gives another tree, or other types, than ``linear_args``.
+    """
+    check_callable(fun, "linear_call")
+    check_callable(fun_transpose, "linear_call: fun_transpose")
+    if current_trace() is None:
+        return fun(residual_args, linear_args)
+    label = label_of(fun)
+    res = leaves_of(residual_args, "residual_args")
+    lin = leaves_of(linear_args, "linear_args")
+    _check_real(lin.types, lin.names, f"linear_call({label})")
+
+    def traced(f: Callable[[Any, Any], Any], of: Any, types: Sequence[Type]) -> FlatFunction:
+        in_tree = tree.structure(((residual_args, of), {}))
+        told = f"linear_call({label_of(f)})"
+        names = [*res.names, *[f"linear input {i}" for i in range(len(types))]]
+        return trace_flat(f, in_tree, [*res.types, *types], names, told)
+
+    forward = traced(fun, linear_args, lin.types)
+    out_types = forward.jaxpr.out_types
+    _check_real(out_types, result_names("the result", forward.out_tree), f"linear_call({label})")
+    like_result = tree.unflatten(forward.out_tree, [0] * len(out_types))
+    back = traced(_like(fun_transpose, lin.types, lin.treedef), like_result, out_types)
+    consts, (push, pull) = shared_consts([forward, back])
+    fixed: list[Operand] = [*consts, *res.leaves]
+    prim = CustomLinear(pull, len(fixed), out_types, label, push, True)
+    return tree.unflatten(forward.out_tree, bind(prim, *fixed, *lin.leaves))
+
+
+def _like(
+    fun_transpose: Callable[[Any, Any], Any], types: Sequence[Type], treedef: Any
+) -> Callable[[Any, Any], list[Array]]:
+    """The transpose, with its results checked, flat."""
+
+    def checked(residuals: Any, cotangents: Any) -> list[Array]:
+        what = f"the result of {label_of(fun_transpose)}"
+        leaves, found = tree.flatten(fun_transpose(residuals, cotangents))
+        check_same_tree(found, treedef, what)
+        names = result_names(what, treedef)
+        values = [as_value(x, name) for x, name in zip(leaves, names, strict=True)]
+        return checked_cotangents(values, tree.structure([0] * len(types)), types, what, names)
+
+    checked.__name__ = label_of(fun_transpose)
+    return checked
