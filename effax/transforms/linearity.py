@@ -10,17 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from effax.effects import (
-    Alloc,
-    ArgIndex,
-    Host,
-    Row,
-)
+from effax.effects import Accum, Alloc, ArgIndex, Free, Host, Row, Write
 from effax.ir.build import Builder, typing_of
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims.control import While
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, is_inexact
 from effax.transforms.dce import dce_once
 from effax.transforms.rulebook import RuleBook, SplitOut, WholeOnly
@@ -52,12 +47,14 @@ class Call(NamedTuple):
         types: of its arguments.
         kinds: of its arguments; what a loop feeds back joins what it is fed back to.
         linear_outs: which results depend on a linear argument.
+        disturbed: whether a reference that it uses, and that is fixed, is changed later.
     """
 
     eqn: Eqn
     types: tuple[Type, ...]
     kinds: Kinds
     linear_outs: Mask
+    disturbed: bool
 
 
 Splitter = Callable[[RuleBook, Call], SplitOut | None]
@@ -70,9 +67,11 @@ class Linearity:
     """
 
     def __init__(self, jaxpr: Jaxpr, ins: Kinds, book: RuleBook, split: Splitter | None) -> None:
+        self.jaxpr = jaxpr
         self.book = book
         self.split = split
         self.mixed = False
+        self.changed: dict[int, int] | None = None
         self.refs = mentions_refs(jaxpr)
         self.kinds = _first_kinds(jaxpr, ins, self.refs)
         # One entry an equation; None: it is fixed.
@@ -113,10 +112,34 @@ class Linearity:
         self.plumbing = self.plumbing or bool(fixed_effects(eqn, closed))
         if self.split is not None and is_mixed(eqn, closed, outs):
             self.mixed = True
-            halves = self.split(self.book, Call(eqn, types, closed, outs))
+            call = Call(eqn, types, closed, outs, self._is_disturbed(eqn, closed))
+            halves = self.split(self.book, call)
             if halves is not None:
                 self.splits[len(self.steps)] = (halves, closed)
         return closed
+
+    def _is_disturbed(self, eqn: Eqn, kinds: Kinds) -> bool:
+        """Whether a later equation changes a fixed reference that this one uses."""
+        used = [e.ref for e in fixed_effects(eqn, kinds) if not isinstance(e, Host)]
+        if not used:
+            return False
+        if self.changed is None:
+            self.changed = _last_changes(self.jaxpr)
+        return any(
+            self.changed.get(ref.id, -1) > len(self.steps)
+            for i in used
+            if isinstance(ref := eqn.ins[i], Var)
+        )
+
+
+def _last_changes(jaxpr: Jaxpr) -> dict[int, int]:
+    """For each reference by number the position of the last equation that changes it."""
+    return {
+        ref.id: at
+        for at, eqn in enumerate(jaxpr.eqns)
+        for e in eqn.effects
+        if isinstance(e, Write | Accum | Free) and isinstance(ref := eqn.ins[e.ref], Var)
+    }
 
 
 def by_rule(book: RuleBook, call: Call) -> SplitOut | None:
@@ -133,7 +156,7 @@ def by_rule(book: RuleBook, call: Call) -> SplitOut | None:
 def _is_pure_loop(call: Call) -> bool:
     """Whether it is a ``while`` whose unknown half would be all of it, and need no copies."""
     prim = call.eqn.prim
-    if not isinstance(prim, While) or prim.cond.effects.changes_state:
+    if not isinstance(prim, While) or call.disturbed or prim.cond.effects.changes_state:
         return False
     return not fixed_effects(call.eqn, call.kinds).changes_state
 
@@ -143,7 +166,7 @@ def by_copy(book: RuleBook, call: Call) -> SplitOut | None:
 
     What both need is computed twice, so nobody may see it.
     """
-    eqn, types, kinds, linear_outs = call
+    eqn, types, kinds, linear_outs, _ = call
     if all(linear_outs) or fixed_effects(eqn, kinds).changes_state:
         return None
     b = Builder(types)

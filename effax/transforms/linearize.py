@@ -26,6 +26,7 @@ from typing import NamedTuple
 from returns.result import Result
 
 from effax.ir.errors import NotApplicable, TransformError
+from effax.ir.prims.control import While
 from effax.ir.remember import remembered
 from effax.ir.syntax import Jaxpr
 from effax.transforms.dce import Sweep
@@ -33,7 +34,7 @@ from effax.transforms.halves import Halves, divide
 from effax.transforms.jvp import jvp_once
 from effax.transforms.partial_eval import FromInput, PartialEval, Residual, joined
 from effax.transforms.rulebook import RuleBook, book_or_default
-from effax.transforms.run import as_result
+from effax.transforms.run import as_result, located
 from effax.transforms.spread import Mask
 
 
@@ -89,12 +90,7 @@ def linearize_once(
     known = (True,) * n_ins + (False,) * sum(tangents)
     late = (False,) * n_outs + (True,) * sum(pushed.out_tangents)
     halves = divide(pushed.jaxpr, known, None, late, book)
-    for i, has in enumerate(halves.known_outs[:n_outs]):
-        if not has:
-            raise NotApplicable(
-                f"linearize: result {i} cannot be computed before the tangents are there",
-                remedy="use jvp, which computes values and tangents together",
-            )
+    _check_early(halves, n_outs)
     pe = joined(trimmed(halves))
     _check_references(pe)
     return Linearized(pe.known, pe.unknown, tangents, pushed.out_tangents, pe.residuals)
@@ -117,6 +113,27 @@ def trimmed(halves: Halves) -> Halves:
     early = Sweep(early_ins, halves.early, outs, (True,) * len(early_ins), halves.size)
     early_eqns, _ = early.run()
     return halves._replace(early=early_eqns, late=late_eqns, residuals=residuals)
+
+
+def _check_early(halves: Halves, n_outs: int) -> None:
+    """Raises NotApplicable where a result, or an effect of a loop, would wait for tangents."""
+    for eqn in halves.late:
+        if isinstance(eqn.prim, While) and eqn.effects.host:
+            error = NotApplicable(
+                "linearize: the derivative needs what the iterations of a while loop compute, and "
+                "its effects on the world outside cannot happen a second time",
+                expected="a loop without such effects, or one that keeps what it computes",
+                found=str(eqn.effects),
+                remedy="give the `while_loop` a bound (`max_steps`): it then keeps its values; "
+                "or use jvp",
+            )
+            raise located(error, eqn)
+    for i, has in enumerate(halves.known_outs[:n_outs]):
+        if not has:
+            raise NotApplicable(
+                f"linearize: result {i} cannot be computed before the tangents are there",
+                remedy="use jvp, which computes values and tangents together",
+            )
 
 
 def _check_references(pe: PartialEval) -> None:

@@ -162,7 +162,8 @@ class _Liveness:
         if any(live[v.id] for v in eqn.outs):
             return True
         return bool(eqn.effects) and any(
-            isinstance(a, Var) and type(a.type) is RefType and live[a.id] for a in eqn.ins
+            isinstance(a, Var) and type(a.type) is RefType and kind == WANTED and live[a.id]
+            for a, kind in zip(eqn.ins, kinds, strict=True)
         )
 
     def _use(self, eqn: Eqn, kinds: Kinds) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from effax.ir.build import Builder
+from effax.ir.build import Builder, lit
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims import index as ix
@@ -19,6 +19,7 @@ from effax.transforms.discharge import discharge_jaxpr
 from effax.transforms.partial_eval import PartialEval
 from effax.transforms.rulebook import DischargeOut, Policy, RuleBook, RuleBuilder, SplitOut
 from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.transforms.rules.loop.split import COUNTER
 from effax.transforms.spread import Mask
 from tests.planted.planting import Bug, edited, last_of, using, wrong_rule
 
@@ -89,6 +90,18 @@ def residuals_run_backward(split: SplitOut) -> SplitOut:
         else e
         for e in split.unknown.eqns
     ]
+    return split._replace(unknown=split.unknown.replace(eqns=eqns))
+
+
+def runs_once_less(split: SplitOut) -> SplitOut:
+    """The unknown half of a while begins with its second iteration."""
+    first = lit(0, COUNTER)
+    eqns = []
+    for e in split.unknown.eqns:
+        ins = list(e.ins)
+        if isinstance(e.prim, While) and first in ins:
+            ins[ins.index(first)] = lit(1, COUNTER)
+        eqns.append(e._replace(ins=tuple(ins)))
     return split._replace(unknown=split.unknown.replace(eqns=eqns))
 
 
@@ -209,6 +222,7 @@ BUGS: tuple[Bug, ...] = (
         replace(RIGHT, partial_eval_with=effects_reordered),
     ),
     in_split("the unknown scan runs the other way", "scan", Scan, residuals_run_backward),
+    in_split("the unknown while runs once less", "while", While, runs_once_less),
     in_split("the unknown branches are others", "cond", Cond, branches_rotated),
     in_discharge(
         "a loop's condition sees stale contents", ("while", "refs.swap"), While, stale_condition

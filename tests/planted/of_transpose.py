@@ -14,13 +14,14 @@ from effax.ir.prims import index as ix
 from effax.ir.prims import reduce as red
 from effax.ir.prims import refs
 from effax.ir.prims import shape as sh
-from effax.ir.prims.control import Cond, Jit, Scan
+from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.ir.types import array_type
 from effax.transforms.rulebook import Linear, RuleBuilder
 from effax.transforms.rules.book import DEFAULT_BOOK
 from effax.transforms.rules.common import sum_to, zeros
 from effax.transforms.rules.linear import at, fixed, linear_operand, only
+from effax.transforms.rules.loop.split import COUNTER
 from tests.planted.planting import Bug, edited, using, wrong_rule
 
 Ins = Sequence[Atom | Linear]
@@ -164,6 +165,44 @@ def _rotated(prim: Primitive) -> Primitive:
     return Cond((*prim.branches[1:], prim.branches[0]))
 
 
+def _counting_down(prim: Primitive) -> bool:
+    """Whether it is the loop that goes back over iterations: while 0 < left."""
+    if not isinstance(prim, While):
+        return False
+    test = prim.cond.eqns[0]
+    return isinstance(test.prim, ew.Lt) and test.ins[0] == lit(0, COUNTER)
+
+
+def _one_less(prim: Primitive) -> Primitive:
+    """The first iteration is not gone back over."""
+    if not _counting_down(prim):
+        return prim
+    assert isinstance(prim, While)
+    test = prim.cond.eqns[0]
+    later = test._replace(ins=(lit(1, COUNTER), test.ins[1]))
+    return replace(prim, cond=prim.cond.replace(eqns=[later]))
+
+
+def _not_forward(prim: Primitive) -> Primitive:
+    """What an iteration needs is taken from the checkpoint before it."""
+    if not _counting_down(prim):
+        return prim
+    assert isinstance(prim, While)
+    body = prim.body
+    eqns = [eqn._replace(prim=_no_way(eqn.prim)) for eqn in body.eqns]
+    return replace(prim, body=body.replace(eqns=eqns))
+
+
+def _no_way(prim: Primitive) -> Primitive:
+    """A loop up to a checkpoint, whose fixed values stay what they are."""
+    if not isinstance(prim, While) or not any(
+        isinstance(e.prim, refs.Swap) for e in prim.body.eqns
+    ):
+        return prim
+    body, n = prim.body, prim.n_consts
+    return replace(prim, body=body.replace(outs=[*body.outs[:3], *body.binders[n + 3 :]]))
+
+
 def call_forgotten(b: RuleBuilder, prim: Jit, ins: Ins, cts: Maybe) -> Maybe:
     """A call with an effect is taken for one without."""
     start = len(b.eqns)
@@ -232,6 +271,18 @@ BUGS: tuple[Bug, ...] = (
         "cond",
         Cond,
         edited(right(Cond), using(Cond, _rotated)),
+    ),
+    bug(
+        "going back leaves out the first iteration",
+        "while",
+        While,
+        edited(right(While), using(While, _one_less)),
+    ),
+    bug(
+        "the way from a checkpoint is not gone",
+        "while",
+        While,
+        edited(right(While), using(While, _not_forward)),
     ),
     bug("a call's effects are dropped", "jit", Jit, call_forgotten),
 )

@@ -12,7 +12,7 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax import lax
-from effax.ir.errors import BadArgument, RefError
+from effax.ir.errors import BadArgument, NotApplicable, RefError
 from effax.ir.prims.elementwise import Sin
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
@@ -232,6 +232,54 @@ def test_effects_are_not_computed_again(checkpoint: str) -> None:
         lax.while_loop(lambda c: c < 9, body, 1.0, max_steps=9, checkpoint=checkpoint)
     assert "checkpoint='all'" in str(caught.value)
     assert float(count[...]) == 0.0
+
+
+def asked_of_the_world(x: Any, seen: list[int], **kind: Any) -> Any:
+    """A loop of three steps, each of which gets a factor from outside."""
+
+    def factor(i: Any) -> Any:
+        seen.append(int(i))
+        return np.float32(2.0)
+
+    def body(c: Any) -> Any:
+        k = effax.experimental.io_callback(factor, effax.ShapeDtypeStruct((), "float32"), c[0])
+        return c[0] + 1, jnp.sin(c[1]) * x * k
+
+    return lax.while_loop(lambda c: c[0] < 3, body, (0, x), **kind)[1]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_effects_on_the_world_outside_happen_once(compiled: bool) -> None:
+    seen: list[int] = []
+    derivative = effax.grad(lambda x: asked_of_the_world(x, seen, max_steps=5))
+    found = (effax.jit(derivative) if compiled else derivative)(1.3)
+    assert seen == [0, 1, 2]
+    close(found, effax.jvp(lambda x: asked_of_the_world(x, [], max_steps=5), (1.3,), (1.0,))[1])
+
+
+def test_effects_on_the_world_outside_are_not_computed_again() -> None:
+    seen: list[int] = []
+    with pytest.raises(NotApplicable, match="cannot happen a second time") as caught:
+        effax.grad(lambda x: asked_of_the_world(x, seen))(1.3)
+    assert "max_steps" in str(caught.value)
+    with pytest.raises(NotApplicable, match="cannot happen a second time"):
+        # Also where nobody wants the derivative of the loop.
+        effax.linearize(lambda x: asked_of_the_world(x, seen) * 0 + x, 1.3)
+    assert seen == []
+
+
+def test_what_is_only_told_is_not_told_again() -> None:
+    seen: list[int] = []
+
+    def f(x: Any) -> Any:
+        def body(c: Any) -> Any:
+            effax.debug.callback(lambda i: seen.append(int(i)), c[0])
+            return c[0] + 1, jnp.sin(c[1]) * x
+
+        return lax.while_loop(lambda c: c[0] < 3, body, (0, x))[1]
+
+    close(effax.grad(f)(1.3), effax.grad(unrolled)(1.3, 3))
+    assert seen == [0, 1, 2]
 
 
 def test_the_gradient_of_a_table_is_added_in_place() -> None:

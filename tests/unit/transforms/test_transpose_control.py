@@ -303,6 +303,56 @@ def test_a_loop_whose_condition_is_linear_is_refused() -> None:
     assert "while" in str(error.equation)
 
 
+def test_a_condition_may_change_a_linear_reference_in_a_condition() -> None:
+    """The last time that a condition is asked, no iteration follows: what it does counts too."""
+
+    def zero(b: Builder, r: Var, i: Var) -> Sequence[Atom]:
+        swap(b, r, number(0.0))
+        return [b(ew.Lt(), i, number(2, I32))]
+
+    def one_more(b: Builder, r: Var, i: Var) -> Sequence[Atom]:
+        return [b(ew.Add(), i, number(1, I32))]
+
+    asks = While(program([REF, I32], zero), program([REF, I32], one_more), 1)
+
+    def again(b: Builder, r: Var, x: Var, i: Var) -> Sequence[Atom]:
+        b.emit(asks, [r, number(0, I32)])
+        return [b(ew.Lt(), i, number(2, I32))]
+
+    def step(b: Builder, r: Var, x: Var, i: Var) -> Sequence[Atom]:
+        add(b, r, x)
+        return [b(ew.Add(), i, number(1, I32))]
+
+    types: list[Type] = [REF, F32, I32]
+    loop = While(program(types, again), program(types, step), 2)
+
+    def body(b: Builder, r: Var, x: Var) -> Sequence[Atom]:
+        b.emit(loop, [r, x, number(0, I32)])
+        return [x]
+
+    for wants in ((T, V), (R, V), (T, D)):
+        check(program([REF, F32], body), wants)
+
+
+def test_what_a_loop_reads_may_change_after_it() -> None:
+    """The loop runs backward after that change, on what it read."""
+    types: list[Type] = [REF, I32, F32]
+
+    def step(b: Builder, r: Var, i: Var, y: Var) -> Sequence[Atom]:
+        return [b(ew.Add(), i, number(1, I32)), b(ew.Mul(), y, get(b, r))]
+
+    cond = program(types, lambda b, r, i, y: [b(ew.Lt(), i, number(3, I32))])
+    loop = While(cond, program(types, step), 1)
+
+    def body(b: Builder, c: Var, x: Var) -> Sequence[Atom]:
+        r = b(p.NewRef(), c)
+        _, y = b.emit(loop, [r, number(0, I32), x])
+        add(b, r, number(5.0))
+        return [b(ew.Mul(), y, get(b, r))]
+
+    check(program([F32, F32], body), (N, V))
+
+
 # What does not depend on linear inputs.
 
 

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from effax.effects import Accum, ArgIndex, Host, Read, Row, Write
 from effax.ir.build import Builder, lit
 from effax.ir.indexing import whole
-from effax.ir.prims.control import While
+from effax.ir.prims.control import Jit, While
 from effax.ir.prims.elementwise import Add, Lt
 from effax.ir.prims.refs import EmptyRef, FreeRef, Freeze, Get, NewRef
 from effax.ir.silent import silent
@@ -206,7 +206,8 @@ class _Again:
             values.update(self._made(b, held))
             outs = results[len(contents) :]
             last = [values[i] for i in range(self.n_consts)]
-            b.inline_jaxpr(self.prim.cond, [*last, *outs])
+            # A call, so that transposition splits what is in it, as it does what is in the body.
+            b.emit(Jit(self.prim.cond.replace(outs=()), "cond"), [*last, *outs])
         return results[len(contents) :]
 
     def _ref(self, b: Builder, i: int, held: Mapping[int, Atom]) -> Atom:

@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from effax.effects import Accum, Host, Write
-from effax.effects.row import effect_text
 from effax.ir.build import Builder, lit
 from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import While
@@ -86,21 +85,28 @@ def _passed_through(
 
 
 def _check_pure(prim: While, ins: Sequence[Atom | Linear]) -> None:
-    """Raises NotApplicable where going forward once more would be seen by somebody."""
-    for effect in (*prim.cond.effects, *prim.body.effects):
-        if isinstance(effect, Host):
-            found = effect_text(effect, None)
-        elif isinstance(effect, Write | Accum) and not isinstance(ins[effect.ref], Linear):
-            found = f"{effect.word} of {prim.body.name_of(effect.ref)}"
-        else:
-            continue
-        raise NotApplicable(
-            "a while loop runs backward by computing again what it does, and its effects would "
-            "happen twice",
-            expected="a loop whose effects are on references that are differentiated",
-            found=found,
-            remedy="give the loop `max_steps` and `checkpoint='all'`: it then keeps its values",
-        )
+    """Raises NotApplicable where going forward once more would be seen by somebody.
+
+    A condition that changes a linear reference is part of the body after partial evaluation.
+    """
+    for row, is_cond in ((prim.cond.effects, True), (prim.body.effects, False)):
+        for effect in row:
+            if isinstance(effect, Write | Accum):
+                if isinstance(ins[effect.ref], Linear) and not is_cond:
+                    continue
+                found = f"{effect.word} of {prim.body.name_of(effect.ref)}"
+            elif effect in row.host:
+                found = str(row)
+            else:
+                continue
+            raise NotApplicable(
+                "a while loop runs backward by computing again what it does, and its effects "
+                "would happen twice",
+                expected="a body whose effects are on references that are differentiated",
+                found=found,
+                remedy="split off what does not depend on the linear inputs (`partial_eval`), or "
+                "give the `while_loop` a bound (`max_steps`): it then keeps what it computes",
+            )
 
 
 class _Backward:
