@@ -3,6 +3,8 @@
 - a ``Ref``: add this argument's gradient into it; ``GradRef()`` stands in the result;
 - ``GradValue()``: give the gradient as a value (the default);
 - ``DontWant()``: do not compute it; ``DidntWant()`` stands in the result.
+
+And what is kept for a gradient: ``saved_residuals``.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from effax import tree
+from effax.api.saved import saved_residuals
+from effax.transforms.saved import SavedResidual
 from effax.transforms.transpose import DontWant, GradRef, GradValue
 
 
@@ -22,4 +26,11 @@ class DidntWant:
 tree.register_pytree_node(GradRef, lambda _: ((), None), lambda _, __: GradRef())
 tree.register_pytree_node(DidntWant, lambda _: ((), None), lambda _, __: DidntWant())
 
-__all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]
+__all__ = [
+    "DidntWant",
+    "DontWant",
+    "GradRef",
+    "GradValue",
+    "SavedResidual",
+    "saved_residuals",
+]

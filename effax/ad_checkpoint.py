@@ -1,4 +1,4 @@
-"""Names for values, which policies of ``checkpoint`` know; and ``checkpoint`` itself."""
+"""Names for values, which policies of ``checkpoint`` know; ``checkpoint`` itself; what is kept."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import TypeVar
 
 from effax import tree
 from effax.api.remat import checkpoint
+from effax.api.saved import print_saved_residuals, saved_residuals
 from effax.array import as_value
 from effax.bind import bind1
 from effax.ir.errors import BadArgument
 from effax.ir.prims.remat import Name
 
-__all__ = ["checkpoint", "checkpoint_name"]
+__all__ = ["checkpoint", "checkpoint_name", "print_saved_residuals", "saved_residuals"]
 
 T = TypeVar("T")
 

@@ -1,0 +1,48 @@
+"""What a function keeps for its derivative, to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from effax.api.staging import trace_abstractly
+from effax.api.static import StaticArgs
+from effax.checks import check_callable
+from effax.ir.types import is_inexact
+from effax.tracing import label_of
+from effax.transforms.run import unwrap
+from effax.transforms.saved import SavedResidual, saved
+
+
+def saved_residuals(
+    fun: Callable[..., object], *args: object, **kwargs: object
+) -> list[SavedResidual]:
+    """The values that ``grad`` or ``vjp`` of ``fun`` keeps, each once: types, and where from.
+
+    Nothing is computed. Whether a value is kept is decided by what the derivative needs and by the
+    policies of ``checkpoint``; arguments that are needed are kept anyway.
+
+    Args:
+        fun: a function of trees of arrays.
+        *args: its arguments, or their ``ShapeDtypeStruct``s.
+        **kwargs: arguments by name.
+
+    Returns:
+        ``(type, origin)`` for each: an argument by its name, a constant, a value by the name that
+        ``checkpoint_name`` gave it, or the output of a primitive, with the line.
+
+    Raises:
+        BadArgument: ``fun`` is not callable.
+        IllTyped: an argument is not an array.
+        TransformError: a primitive has no rule.
+    """
+    check_callable(fun, "saved_residuals")
+    flat, _ = trace_abstractly(fun, args, kwargs, StaticArgs((), ()), label_of(fun))
+    jaxpr = flat.jaxpr
+    mask = [i >= jaxpr.n_consts and is_inexact(t) for i, t in enumerate(jaxpr.in_types)]
+    return list(unwrap(saved(jaxpr, mask)))
+
+
+def print_saved_residuals(fun: Callable[..., object], *args: object, **kwargs: object) -> None:
+    """Print :func:`saved_residuals`, a line each: ``f32[3] named 'h' from model.py:7 (f)``."""
+    for residual in saved_residuals(fun, *args, **kwargs):
+        print(residual)  # noqa: T201  # this is what it is for
