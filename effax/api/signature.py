@@ -30,7 +30,7 @@ class NamedEffect(NamedTuple):
     on: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.on}"
+        return f"{self.kind} {self.on}".rstrip()
 
 
 class Slot(NamedTuple):
