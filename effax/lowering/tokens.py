@@ -30,7 +30,7 @@ from effax.ir.build import Builder, lit, typing_of
 from effax.ir.errors import LoweringError
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.custom import CustomJvp, CustomVjp
+from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap
 from effax.ir.prims.refs import FreeRef, NewRef
 from effax.ir.prims.remat import Remat
 from effax.ir.remember import remembered
@@ -90,7 +90,7 @@ def told_discharge(
         raise LoweringError(
             f"{prim.prim.name} acts on a reference and on the world outside at once",
             expected="two primitives, one for each",
-            found=str(typing_of(prim.prim, tuple([x.type for x in ins[1:]])).effects),
+            found=f"argument {is_ref.index(True, 1) - 1} is a reference",
         )
     token, *outs = b.emit(InOrder(prim.prim), ins)
     return DischargeOut(outs, [token, *[None] * (len(ins) - 1)])
@@ -162,7 +162,7 @@ def _given(eqn: Eqn, ins: list[Atom], token: Var) -> tuple[Primitive, list[Atom]
             return Jit(_with_token(call.jaxpr), "remat"), [token, *ins]
         case Jit() | Remat() as call:
             return replace(call, jaxpr=_with_token(call.jaxpr)), [token, *ins]
-        case CustomJvp() | CustomVjp() as call:
+        case CustomJvp() | CustomVjp() | CustomVmap() as call:
             return Jit(_with_token(call.call), call.label), [token, *ins]
         case Cond(branches=branches):
             return Cond(tuple(map(_with_token, branches))), [ins[0], token, *ins[1:]]

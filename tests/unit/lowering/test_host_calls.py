@@ -1,0 +1,365 @@
+"""Compiled programs that call Python: order, errors, memory, and what cannot be written down."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import ml_dtypes
+import numpy as np
+import pytest
+from returns.unsafe import unsafe_perform_io
+
+from effax.effects import Host, Io, Row
+from effax.ir.build import Builder, lit
+from effax.ir.errors import EffaxError, IllTyped, LoweringError
+from effax.ir.evaluate import evaluate
+from effax.ir.indexing import whole
+from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims import elementwise as e
+from effax.ir.prims.control import Cond, Jit, Scan, While
+from effax.ir.prims.host import DebugCallback, HostFunction, IoCallback, PureCallback
+from effax.ir.prims.refs import AddUpdate, Get
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import Type, array_type, ref_type
+from effax.lowering import xla
+from effax.lowering.program import compile_program, stablehlo_of
+from effax.lowering.stablehlo import lower
+from effax.lowering.tokens import InOrder, Told, threaded
+from effax.lowering.writer import TOKEN
+from tests.unit.lowering.compiled import program
+
+F = array_type((), "float32")
+B = array_type((), "bool")
+N = array_type((), "int32")
+ROOT = Path(__file__).parents[3]
+
+
+@dataclass(frozen=True, eq=False)
+class Calls(HostFunction):
+    """Logs its arguments; gives what ``answer`` makes of them."""
+
+    log: list[object]
+    answer: Callable[..., Sequence[Value]] = lambda *_: []
+    label: str = "calls"
+    arity: int = 1
+
+    def __call__(self, *args: Value) -> Sequence[Value]:
+        self.log.append([x.tolist() for x in args] if len(args) != 1 else args[0].tolist())
+        return self.answer(*args)
+
+
+@pytest.fixture
+def log() -> list[object]:
+    return []
+
+
+def tell(log: list[object], ordered: bool = True) -> DebugCallback:
+    return DebugCallback(Calls(log), ordered)
+
+
+def ran(jaxpr: Jaxpr, *args: object) -> list[object]:
+    """What the compiled program gives."""
+    made = unsafe_perform_io(compile_program(jaxpr).unwrap())
+    types = jaxpr.in_types
+    held = [xla.put(np.asarray(x, t.dtype)) for x, t in zip(args, types, strict=True)]
+    return [xla.to_numpy(out).tolist() for out in made.executable(held)]
+
+
+def body(types: Sequence[Type], make: Callable[..., Sequence[Atom]]) -> Jaxpr:
+    return program(types, make)
+
+
+def test_calls_come_in_the_order_of_the_text_through_loops_calls_and_branches(
+    log: list[object],
+) -> None:
+    say = tell(log)
+
+    def step(b: Builder, i: Atom, x: Atom) -> list[Atom]:
+        b.emit(say, [x])
+        return [b(e.Add(), i, lit(1, N)), b(e.Add(), x, lit(1, F))]
+
+    def again(b: Builder, i: Atom, x: Atom) -> list[Atom]:
+        b.emit(tell(log, ordered=False), [i])
+        return [b(e.Lt(), i, lit(2, N))]
+
+    loop = While(body([N, F], again), body([N, F], step), 0)
+    quiet = body([F], lambda b, x: [x])
+    loud = body([F], lambda b, x: (b.emit(say, [b(e.Neg(), x)]), [x])[1])
+    inner = body([F], lambda b, x: b.emit(loop, [lit(0, N), x])[1:])
+
+    def everything(b: Builder, x: Atom) -> list[Atom]:
+        b.emit(say, [lit(-1, F)])
+        (y,) = b.emit(Jit(inner), [x])
+        (z,) = b.emit(Cond((quiet, loud)), [b(e.Gt(), y, x), y])
+        elements = Scan(body([F], lambda b, x: (b.emit(say, [x]), [x])[1]), 3, True, 0, 1)
+        (z,) = b.emit(elements, [z])
+        b.emit(say, [z])
+        return [z]
+
+    jaxpr = body([F], everything)
+    found = ran(jaxpr, 5.0)
+    compiled = list(log)
+    log.clear()
+    assert [x.tolist() for x in evaluate(jaxpr, [np.array(5.0, np.float32)])] == found
+    assert compiled == log == [-1.0, 0, 5.0, 1, 6.0, 2, -7.0, 7.0, 7.0, 7.0, 7.0]
+
+
+def test_every_dtype_and_shape_goes_in_and_out(log: list[object]) -> None:
+    values: list[Value] = [
+        np.arange(6, dtype=np.int8).reshape(2, 3),
+        np.array(True),
+        np.array([1 + 2j], np.complex64),
+        np.arange(24, dtype=np.float64).reshape(2, 3, 4),
+        np.array([1.5, -2.0], ml_dtypes.bfloat16),
+        np.zeros((0, 3), np.float32),
+        np.array(7, np.uint32),
+    ]
+    types = [array_type(x.shape, x.dtype) for x in values]
+    turn = Calls(log, lambda *xs: [np.array(x, order="F") for x in reversed(xs)], arity=len(types))
+    for prim in (PureCallback(turn, tuple(reversed(types))), IoCallback(turn, tuple(types[::-1]))):
+        jaxpr = body(types, lambda b, *xs, prim=prim: b.emit(prim, xs))
+        made = unsafe_perform_io(compile_program(jaxpr).unwrap())
+        outs = made.executable([xla.put(x) for x in values])
+        for x, out in zip(reversed(values), outs, strict=True):
+            assert xla.to_numpy(out).dtype == x.dtype
+            assert np.array_equal(xla.to_numpy(out), x)
+
+
+def test_a_program_may_do_nothing_but_tell(log: list[object]) -> None:
+    silent_loop = Scan(body([], lambda b: (b.emit(tell(log), [lit(2, F)]), [])[1]), 2, False, 0, 0)
+    assert ran(body([], lambda b: (b.emit(silent_loop, []), [])[1])) == []
+    assert log == [2.0, 2.0]
+
+
+def test_one_call_is_one_call_however_often_it_is_written(log: list[object]) -> None:
+    """XLA must not merge calls that look alike, nor drop those whose results nobody uses."""
+    ask = IoCallback(Calls(log, lambda x: [x]), (F,), True)
+    loose = IoCallback(Calls(log, lambda x: [x]), (F,))
+
+    def everything(b: Builder, x: Atom) -> list[Atom]:
+        for prim in (ask, ask, loose, loose):
+            b.emit(prim, [x])
+        return [x]
+
+    assert ran(body([F], everything), 1.0) == [1.0]
+    assert log == [1.0] * 4
+    log.clear()
+    pure = PureCallback(Calls(log, lambda x: [x]), (F,))
+    ran(body([F], lambda b, x: (b.emit(pure, [x]), [b(pure, x)])[1]), 1.0)
+    assert log == [1.0]
+
+
+class Stop(BaseException):
+    """Something that is no Exception."""
+
+
+@pytest.mark.parametrize("raised", [ValueError("x = 3"), Stop("now"), IllTyped("no")])
+def test_what_a_call_raises_is_raised(raised: BaseException, log: list[object]) -> None:
+    def fail(x: Value) -> Sequence[Value]:
+        if x == 3:
+            raise raised
+        return [x]
+
+    jaxpr = body([F], lambda b, x: [b(PureCallback(Calls(log, fail), (F,)), x)])
+    for _ in range(2):
+        assert ran(jaxpr, 2.0) == [2.0]
+        with pytest.raises(type(raised)) as caught:
+            ran(jaxpr, 3.0)
+        assert caught.value is raised
+        assert not isinstance(caught.value, LoweringError)
+
+
+def test_each_thread_gets_its_own_error(log: list[object]) -> None:
+    ready = threading.Barrier(2)
+
+    def fail(x: Value) -> Sequence[Value]:
+        ready.wait(10)
+        raise ValueError(f"of {float(x)}")
+
+    jaxpr = body([F], lambda b, x: [b(IoCallback(Calls(log, fail), (F,)), x)])
+    compile_program(jaxpr)
+    told: dict[float, str] = {}
+
+    def call(x: float) -> None:
+        try:
+            ran(jaxpr, x)
+        except ValueError as error:
+            told[x] = str(error)
+
+    threads = [threading.Thread(target=call, args=(x,)) for x in (1.0, 2.0)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(20)
+    assert told == {1.0: "of 1.0", 2.0: "of 2.0"}
+
+
+def test_references_keep_their_memory_until_the_call_is_over(log: list[object]) -> None:
+    ref = ref_type(array_type((3,), "float32"))
+    adds = AddUpdate(whole((3,)))
+
+    def add(b: Builder, r: Atom, x: Atom) -> list[Atom]:
+        b.emit(adds, [r, b(Get(whole((3,))), r)])
+        b.emit(tell(log), [x])
+        return []
+
+    loud = body([ref, F], add)
+    quiet = body([ref], lambda b, r: (b.emit(adds, [r, b(Get(whole((3,))), r)]), [])[1])
+    assert stablehlo_of(loud)[1].aliases == ()
+    assert stablehlo_of(quiet)[1].aliases == ((0, 0),)
+
+
+def test_an_executable_that_calls_python_is_not_written_down(log: list[object]) -> None:
+    jaxpr = body([F], lambda b, x: (b.emit(tell(log), [x]), [x])[1])
+    made = unsafe_perform_io(compile_program(jaxpr).unwrap())
+    with pytest.raises(LoweringError, match="cannot be written down"):
+        made.executable.serialize()
+    assert len(made.module.host_calls) == 1
+
+
+def test_equal_programs_are_equal_modules(log: list[object]) -> None:
+    say = tell(log)
+    one, two = (stablehlo_of(body([F], lambda b, x: (b.emit(say, [x]), [x])[1])) for _ in range(2))
+    assert one == two
+
+
+def test_effects_are_put_in_order_before_they_are_lowered(log: list[object]) -> None:
+    leaf = body([F], lambda b, x: (b.emit(tell(log), [x]), [x])[1])
+    held = body([F], lambda b, x: b.emit(Jit(leaf), [x]))
+    nothing = body([F], lambda b, x: (b.emit(Jit(leaf.replace(outs=[])), [x]), [x])[1])
+    for jaxpr in (leaf, held, nothing):
+        with pytest.raises(LoweringError, match="has some") as caught:
+            raise lower(jaxpr).failure()
+        assert "tokens.threaded" in str(caught.value)
+    assert threaded(body([F], lambda b, x: [x])) is not None
+    pure = body([F], lambda b, x: [b(e.Neg(), x)])
+    assert threaded(pure) is pure
+
+
+@dataclass(frozen=True, slots=True)
+class Holder(Primitive):
+    """A primitive that holds a program in a way of its own."""
+
+    jaxpr: Jaxpr
+    name: ClassVar[str] = "holder"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing(self.jaxpr.out_types, self.jaxpr.effects)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return evaluate(self.jaxpr, ins)
+
+    def subjaxprs(self) -> tuple[Jaxpr, ...]:
+        return (self.jaxpr,)
+
+
+def test_programs_in_what_nobody_knows_are_refused(log: list[object]) -> None:
+    leaf = body([F], lambda b, x: (b.emit(tell(log), [x]), [x])[1])
+    with pytest.raises(LoweringError, match="holder holds programs") as caught:
+        threaded(body([F], lambda b, x: b.emit(Holder(leaf), [x])))
+    assert "holder" in str(caught.value.equation)
+
+
+@dataclass(frozen=True, slots=True)
+class Beep(Host):
+    """A kind of effect that the library does not know."""
+
+    word: ClassVar[str] = "beep"
+
+
+@dataclass(frozen=True, slots=True)
+class Beeps(Primitive):
+    """A primitive of a user, without a lowering rule."""
+
+    log: tuple[list[object]]
+    name: ClassVar[str] = "beeps"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing(ins, Row([Beep()]))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        self.log[0].append(ins[0].tolist())
+        return [2 * ins[0]]
+
+    def __hash__(self) -> int:
+        return id(self.log[0])
+
+
+def test_what_has_no_rule_runs_on_the_host(log: list[object]) -> None:
+    beeps = Beeps((log,))
+
+    def everything(b: Builder, x: Atom) -> list[Atom]:
+        y = b(beeps, x)
+        b.emit(tell(log), [y])
+        return [b(beeps, y)]
+
+    assert ran(body([F], everything), 1.0) == [4.0]
+    assert log == [1.0, 2.0, 2.0]
+
+
+def test_tokens_have_types_and_meanings(log: list[object]) -> None:
+    say = tell(log)
+    outs, row = Told(say).typing(ref_type(TOKEN), F)
+    assert outs == () and str(row) == "{write 0, io debug}"
+    outs, row = InOrder(say).typing(TOKEN, F)
+    assert outs == (TOKEN,) and list(row) == [Io("debug")]
+    token, one, two = np.array(0, np.int32), np.array(1.0, np.float32), np.array(2.0, np.float32)
+    assert Told(say).evaluate(token, one) == ()
+    assert InOrder(say).evaluate(token, two) == (token,)
+    assert log == [1.0, 2.0]
+
+
+def test_a_primitive_that_acts_on_both_is_refused(log: list[object]) -> None:
+    @dataclass(frozen=True, slots=True)
+    class Mixed(Primitive):
+        name: ClassVar[str] = "mixed"
+
+        def typing(self, *ins: Type) -> Typing:
+            return Typing((), Row([*AddUpdate(whole((3,))).typing(*ins).effects, Beep()]))
+
+        def evaluate(self, *ins: Value) -> Sequence[Value]:
+            return ()
+
+    types: list[Type] = [ref_type(array_type((3,), "float32")), array_type((3,), "float32")]
+    jaxpr = body(types, lambda b, r, x: (b.emit(Mixed(), [r, x]), [])[1])
+    with pytest.raises(EffaxError, match="at once"):
+        stablehlo_of(jaxpr)
+
+
+ASYNCHRONOUS = """
+import time, numpy as np
+from effax.lowering import xla
+xla.start(asynchronous=True)
+import effax as jax, effax.numpy as jnp
+log = []
+def slow(x):
+    time.sleep(0.05)
+    log.append(float(x))
+f = jax.jit(lambda x: jax.debug.callback(slow, jnp.sum(x)))
+f(np.ones(100_000, np.float32))
+print(log)
+def fail(x):
+    raise KeyError("told")
+try:
+    jax.jit(lambda x: jax.debug.callback(fail, x))(1.0)
+except KeyError as error:
+    print(error)
+"""
+
+
+def test_an_asynchronous_client_waits_for_effects() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", ASYNCHRONOUS],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert run.stdout.split("\n")[:2] == ["[100000.0]", "'told'"]
