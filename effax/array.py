@@ -8,6 +8,7 @@ import numpy as np
 
 from effax.config import allowed
 from effax.ir.build import lit
+from effax.ir.dtypes import FLOAT0
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import Atom
 from effax.ir.trace import Trace, current_trace, shown_ref
@@ -62,7 +63,11 @@ class DeviceArray(Array):
             from effax.lowering import xla
 
             assert self._buffer is not None
-            self._value = xla.to_numpy(self._buffer)
+            if self._type.dtype == FLOAT0:
+                # A buffer of booleans stands for what has one value.
+                self._value = np.zeros(self._type.shape, FLOAT0)
+            else:
+                self._value = xla.to_numpy(self._buffer)
         return self._value
 
     @property

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from threading import RLock
 from typing import TYPE_CHECKING, Final, Protocol, final
 
-from effax.ir.dtypes import DType
+from effax.ir.dtypes import BOOL, FLOAT0, DType
 from effax.ir.errors import BadArgument, LoweringError
-from effax.ir.types import ArrayType, Shape
+from effax.ir.types import ArrayType, Shape, array_type
 from effax.lowering.xla.dlpack import TYPE_CODES, memory_of
 
 if TYPE_CHECKING:
@@ -179,8 +179,14 @@ def devices() -> tuple[Device, ...]:
     return backend().devices
 
 
+def carried(type_: ArrayType) -> ArrayType:
+    """The type of the buffer that stands for an array: booleans for ``float0``, of one value."""
+    return array_type(type_.shape, BOOL) if type_.dtype == FLOAT0 else type_
+
+
 def aval_of(type_: ArrayType) -> Aval:
     """The aval of an array type."""
+    type_ = carried(type_)
     key = (type_.shape, type_.dtype, type_.weak)
     return backend().avals.get(key) or new_aval(type_)
 

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from effax.ir.dtypes import FLOAT0
 from effax.ir.errors import BadArgument, LoweringError
 from effax.ir.types import ArrayType, array_type
 from effax.lowering.xla import dlpack
@@ -44,6 +45,8 @@ def put(value: np.ndarray | np.generic, weak: bool = False, copy: bool | None = 
     """
     xla = backend()
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    if array.dtype == FLOAT0:
+        return put(np.zeros(array.shape, np.bool_), weak, copy)
     if copy is False:
         _check_shareable(array)
     aval = xla.avals.get((array.shape, array.dtype, weak))
