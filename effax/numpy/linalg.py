@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,14 +13,36 @@ from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import power
 from effax.numpy.axes import plain_axes
 from effax.numpy.creation import eye
+from effax.numpy.factors import (
+    EighResult,
+    QRResult,
+    SlogdetResult,
+    SVDResult,
+    cholesky,
+    cond,
+    det,
+    eigh,
+    eigvalsh,
+    inv,
+    matrix_rank,
+    norm_of_values,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+)
 from effax.numpy.products import cross, matmul, outer, real_square, tensordot, vecdot
 from effax.numpy.reduce import max, min, sum
-from effax.numpy.shapes import broadcast_to, matrix_transpose, ravel, reshape
+from effax.numpy.shapes import broadcast_to, expand_dims, matrix_transpose, ravel, reshape
 from effax.numpy.shapes import diagonal as _diagonal
 
 __all__ = [
-    "cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose",
-    "multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm",
+    "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det",
+    "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
+    "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet",
+    "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 Order = int | float | str | None
@@ -37,12 +59,12 @@ def norm(
     Args:
         x: the array.
         ord: which norm: None for the Euclidean one, a number for the p-norm of vectors, "fro",
-            1, -1, inf, -inf of matrices.
+            1, -1, 2, -2, inf, -inf, "nuc" of matrices.
         axis: the axis of vectors or the two axes of matrices; None for the whole array.
         keepdims: whether the axes stay, with size 1.
 
     Raises:
-        BadArgument: there is no such norm here (2, -2 and "nuc" of matrices need singular values).
+        BadArgument: there is no such norm.
     """
     value = _inexact(x)
     if axis is None:
@@ -108,12 +130,15 @@ def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
     rows, columns = axes
     if ord in ("fro", "f"):
         return uf.flat_root(sum(real_square(x), axes, keepdims=keepdims))
+    if ord in (2, -2, "nuc"):
+        combine: Callable[..., Array] = max if ord == 2 else min if ord == -2 else sum
+        found = norm_of_values(x, combine, axes)
+        return expand_dims(found, axes) if keepdims else found
     if ord not in (1, -1, np.inf, -np.inf):
         raise BadArgument(
-            "there is no such norm of matrices here",
-            expected="'fro', 1, -1, inf or -inf",
+            "there is no such norm of matrices",
+            expected="'fro', 'nuc', 1, -1, 2, -2, inf or -inf",
             found=repr(ord),
-            remedy="the others need singular values",
         )
     summed, left = (rows, columns) if ord in (1, -1) else (columns, rows)
     sums = sum(uf.absolute(x), summed, keepdims=True)
@@ -125,12 +150,12 @@ def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
 
 
 def matrix_power(a: ArrayLike, n: int) -> Array:
-    """The square matrix times itself, ``n`` times, for ``n`` of at least 0."""
+    """The square matrix times itself, ``n`` times; its inverse for negative ``n``."""
     value = as_value(a, "the argument of matrix_power")
     if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
         raise IllTyped("matrix_power takes square matrices", found=str(value.type))
     if n < 0:
-        raise BadArgument("matrix_power has no inverses", "n >= 0", str(n))
+        value, n = inv(value), -n
     result: Array | None = None
     while n:
         if n & 1:

@@ -12,6 +12,7 @@ from effax.lowering.rules.custom import CUSTOM
 from effax.lowering.rules.elementwise import ELEMENTWISE
 from effax.lowering.rules.host import HOST
 from effax.lowering.rules.index import INDEX
+from effax.lowering.rules.linalg import LINALG
 from effax.lowering.rules.reduce import REDUCE
 from effax.lowering.rules.remat import REMAT
 from effax.lowering.rules.shape import SHAPE
@@ -23,6 +24,7 @@ DEFAULT: Final[LoweringBook] = (
     ELEMENTWISE.union(SHAPE)
     .union(REDUCE)
     .union(CONVOLUTION)
+    .union(LINALG)
     .union(INDEX)
     .union(CONTROL)
     .union(CUSTOM)

@@ -16,6 +16,7 @@ from effax.transforms.rules.conv import CONVOLUTION
 from effax.transforms.rules.custom.book import CUSTOM
 from effax.transforms.rules.host import HOST
 from effax.transforms.rules.index import INDEX
+from effax.transforms.rules.linalg import LINALG
 from effax.transforms.rules.math import MATH
 from effax.transforms.rules.reduce import REDUCTION
 from effax.transforms.rules.refs.book import REFS
@@ -32,6 +33,7 @@ FAMILIES: Final = (
     REDUCTION,
     CONTRACTION,
     CONVOLUTION,
+    LINALG,
     INDEX,
     COMBINING,
     REFS,

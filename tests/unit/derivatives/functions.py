@@ -161,16 +161,38 @@ NUMPY: Table = {
         for name in ("nanmax", "nanmean", "nanmedian", "nanmin", "nanprod", "nanstd", "nansum")
     },
 }
+
+
+def of_symmetric(function: Function) -> Function:
+    """The function of symmetric matrices that are positive, made of any ones."""
+    return lambda a: function(a @ jnp.matrix_transpose(a) + 2 * jnp.eye(3))
+
+
 LINALG: Table = {
     **on("norm vector_norm matrix_norm trace diagonal matrix_transpose", jnp.linalg, M),
+    **on("pinv svdvals", jnp.linalg, M),
     **on("cross outer vecdot", jnp.linalg, X, Y),
     **on("matmul", jnp.linalg, A, B),
+    **on("cond det inv qr slogdet svd", jnp.linalg, A),
+    **on("solve", jnp.linalg, A, X),
+    **{
+        name: Call(of_symmetric(getattr(jnp.linalg, name)), (A,))
+        for name in ("cholesky", "eigh", "eigvalsh")
+    },
     **several(
         jnp.linalg,
         {
+            "cond of order 1": (A, [1]),
+            "det of more rows": (point(4, 4), []),
             "matrix_power": (A, [3]),
+            "matrix_power of the inverse": (A, [-2]),
+            "norm nuclear": (M, ["nuc"]),
+            "norm of order 2": (M, [2]),
             "norm of order 3": (X, [3]),
             "norm of order inf": (M, [np.inf]),
+            "qr of more rows": (M.T, []),
+            "solve many": (A, M.T, []),
+            "svd of more rows": (M.T, [False]),
             "tensordot": (M, A, [{"axes": 1}]),
         },
     ),
@@ -349,7 +371,7 @@ WITHOUT: dict[str, dict[str, str]] = {
             "isrealobj isscalar issubdtype ndim promote_types result_type shape size",
         }
     ),
-    "numpy.linalg": {},
+    "numpy.linalg": reasons({EXACT: "matrix_rank"}),
     "lax": reasons(
         {
             EXACT: "argmax argmin bitcast_convert_type bitwise_and bitwise_not bitwise_or "

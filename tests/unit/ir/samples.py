@@ -14,7 +14,7 @@ from effax.ir.dtypes import as_dtype, family
 from effax.ir.indexing import Indexer, Mode, Pick, Span, row, whole
 from effax.ir.lockstep import Devices
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims import collectives, custom, host, reduce, remat, shape, shard
+from effax.ir.prims import collectives, custom, host, linalg, reduce, remat, shape, shard
 from effax.ir.prims import elementwise as e
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.conv import ConvGeneralDilated
@@ -146,6 +146,16 @@ REDUCTIONS = [
         reduce.DotGeneral(DOT, as_dtype("float32"), "highest"),
         (arr("2,3", "bfloat16"), arr("3,4", "bfloat16")),
     ),
+]
+
+FACTORISED = [
+    Sample(linalg.Cholesky(), (arr("2,3,3"),)),
+    Sample(linalg.TriangularSolve(True, linalg.Op.ADJOINT, True), (arr("3,3"), arr("3,2"))),
+    Sample(linalg.Lu(), (arr("3,3", "complex64"),)),
+    Sample(linalg.Qr(), (arr("4,2"),)),
+    Sample(linalg.Qr(True), (arr("4,2"),)),
+    Sample(linalg.Eigh(), (arr("3,3", "complex64"),)),
+    Sample(linalg.Svd(), (arr("2,4"),)),
 ]
 
 CONVOLVED = [
@@ -286,6 +296,7 @@ SAMPLES: list[Sample] = [
     *SHAPES,
     *REDUCTIONS,
     *CONVOLVED,
+    *FACTORISED,
     *INDEXED,
     *REFERENCES,
     *control(),

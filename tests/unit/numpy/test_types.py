@@ -328,7 +328,7 @@ REFUSED: list[tuple[Callable[[], Any], type[EffaxError], str]] = [
     (lambda: untyped.tensordot(X, X, 3), BadArgument, "tensordot"),
     (lambda: untyped.einsum("ij,jk", X, X), EffaxError, "einsum"),
     (lambda: untyped.einsum("ij->k", X), BadArgument, "einsum"),
-    (lambda: untyped.linalg.norm(X, "nuc"), BadArgument, "singular values"),
+    (lambda: untyped.linalg.norm(X, "nuke"), BadArgument, "no such norm"),
     (lambda: untyped.linalg.matrix_power(X, 2), IllTyped, "square"),
     (lambda: untyped.take(X, jnp.array([0.5])), IllTyped, "integers"),
     (lambda: untyped.take(X, 0, axis=5), BadArgument, "axis"),

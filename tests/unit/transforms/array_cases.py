@@ -11,7 +11,7 @@ from effax.ir.dtypes import as_dtype
 from effax.ir.indexing import Indexer, Mode, Pick, Span
 from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import elementwise as ew
-from effax.ir.prims import index, reduce, shape
+from effax.ir.prims import index, linalg, reduce, shape
 from effax.ir.prims.conv import ConvGeneralDilated
 
 F64 = as_dtype("float64")
@@ -266,9 +266,33 @@ def _convolved() -> list[Case]:
     ]
 
 
+def _factorised() -> list[Case]:
+    a, z = normal(2, 3, 3), normal(3, 3, dtype="complex128")
+    positive = a @ np.swapaxes(a, -1, -2) + 2 * np.eye(3)
+    hermitian = z @ z.conj().T + 2 * np.eye(3)
+    triangular = [
+        linalg.TriangularSolve(lower, op, unit)
+        for lower, op, unit in (
+            (True, linalg.Op.PLAIN, False),
+            (False, linalg.Op.PLAIN, True),
+            (True, linalg.Op.TRANSPOSE, False),
+            (False, linalg.Op.ADJOINT, False),
+        )
+    ]
+    return [
+        *(Case(linalg.Cholesky(), (x,)) for x in (positive, hermitian)),
+        *(Case(p, (a + 3 * np.eye(3), normal(2, 3, 2)), (0, 1), ((1,),)) for p in triangular),
+        Case(triangular[3], (z + 3 * np.eye(3), normal(3, 1, dtype="complex128")), (0, 1), ((1,),)),
+        *(Case(linalg.Lu(), (x,)) for x in (a, z)),
+        *(Case(linalg.Qr(), (x,)) for x in (a, z, normal(4, 2))),
+        Case(linalg.Eigh(), (positive,)),
+        *(Case(linalg.Svd(), (x,)) for x in (a, normal(4, 2), normal(2, 4))),
+    ]
+
+
 DIFFERENTIABLE: Sequence[Case] = [
     *_unary(), *_complex(), *_binary(), *_shapes(), *_windows(), *_indexed(), *_reductions(),
-    *_contractions(), *_convolved(),
+    *_contractions(), *_convolved(), *_factorised(),
 ]  # fmt: skip
 
 

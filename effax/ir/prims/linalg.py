@@ -1,0 +1,249 @@
+"""Factorisations of matrices, which are the last two axes; all axes before are a batch.
+
+Where a factorisation fails, its results are nan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+import numpy as np
+
+from effax.ir.dtypes import INT32, DType, as_dtype, real_dtype
+from effax.ir.errors import IllTyped
+from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.elementwise import INEXACT, arrays, check_dtype, check_same_dtype
+from effax.ir.types import ArrayType, Type
+
+WORKS_IN = frozenset({"float32", "float64", "complex64", "complex128"})
+"""Names of the dtypes in which matrices are factorised; narrower ones are converted first."""
+
+
+def check_matrices(prim: Primitive, x: ArrayType, square: bool) -> None:
+    """Raises IllTyped unless the last two axes are matrices of floats of 32 bits or more."""
+    check_dtype(prim, x, INEXACT)
+    fits = x.ndim >= 2 and (not square or x.shape[-1] == x.shape[-2])
+    if not fits or x.dtype.name not in WORKS_IN:
+        raise IllTyped(
+            f"{prim.name} takes {'square ' * square}matrices",
+            expected=f"two axes or more{', the last equal' * square}, of 32-bit numbers or more",
+            found=str(x),
+        )
+
+
+class Op(Enum):
+    """What is done to a matrix before it is used."""
+
+    PLAIN = "plain"
+    TRANSPOSE = "transpose"
+    ADJOINT = "adjoint"
+
+
+def _each(
+    factor: Callable[[Value], tuple[Value, ...]],
+    x: Value,
+    shapes: Sequence[tuple[int, ...]],
+    dtypes: Sequence[DType],
+) -> tuple[Value, ...]:
+    """The factorisation of each matrix, nan where NumPy refuses."""
+    flat = x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
+    outs = [np.full((len(flat), *s), np.nan, d) for s, d in zip(shapes, dtypes, strict=True)]
+    for i, matrix in enumerate(flat):
+        try:
+            results = factor(matrix)
+        except np.linalg.LinAlgError:
+            continue
+        for out, result in zip(outs, results, strict=True):
+            out[i] = result
+    return tuple(o.reshape(*x.shape[:-2], *o.shape[1:]) for o in outs)
+
+
+@dataclass(frozen=True, slots=True)
+class Cholesky(Primitive):
+    """The lower triangular L with a = L·Lᴴ; only the lower triangle of a is read."""
+
+    name: ClassVar[str] = "cholesky"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        check_matrices(self, x, square=True)
+        return Typing((x,))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        (x,) = ins
+        return _each(lambda a: (np.linalg.cholesky(a),), x, [x.shape[-2:]], [x.dtype])
+
+
+@dataclass(frozen=True, slots=True)
+class TriangularSolve(Primitive):
+    """``triangular_solve(a, b)``: the x with op(a)·x = b; one triangle of a is read."""
+
+    lower: bool
+    op: Op = Op.PLAIN
+    unit_diagonal: bool = False
+    name: ClassVar[str] = "triangular_solve"
+
+    def typing(self, *ins: Type) -> Typing:
+        a, b = arrays(self, ins, 2)
+        check_matrices(self, a, square=True)
+        check_matrices(self, b, square=False)
+        check_same_dtype(self, [a, b])
+        if a.shape[:-1] != b.shape[:-1]:
+            raise IllTyped(
+                "triangular_solve has a right-hand side that does not fit",
+                expected=f"shape {(*a.shape[:-1], 'k')}",
+                found=str(b),
+            )
+        return Typing((b.update(weak=a.weak and b.weak),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        a, x = ins[0], np.array(ins[1])
+        if self.op is not Op.PLAIN:
+            a = np.swapaxes(a, -1, -2)
+        if self.op is Op.ADJOINT:
+            a = np.conj(a)
+        n = a.shape[-1]
+        down = self.lower == (self.op is Op.PLAIN)
+        for i in range(n) if down else reversed(range(n)):
+            known = slice(0, i) if down else slice(i + 1, n)
+            x[..., i, :] -= np.einsum("...j,...jk->...k", a[..., i, known], x[..., known, :])
+            if not self.unit_diagonal:
+                x[..., i, :] /= a[..., i, i][..., None]
+        return (x,)
+
+
+@dataclass(frozen=True, slots=True)
+class Lu(Primitive):
+    """``(lu, pivots, permutation)`` with a[permutation] = L·U, for square matrices.
+
+    ``lu`` holds U and, below its diagonal, L, whose diagonal is 1. Step k exchanges rows k and
+    ``pivots[k]``, the first of the greatest magnitude.
+    """
+
+    name: ClassVar[str] = "lu"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        check_matrices(self, x, square=True)
+        order = x.update(shape=x.shape[:-1], dtype=INT32, weak=False)
+        return Typing((x, order, order))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        n = ins[0].shape[-1]
+        lu = np.array(ins[0]).reshape(math.prod(ins[0].shape[:-2]), n, n)
+        order = np.tile(np.arange(n, dtype=np.int32), (len(lu), 1))
+        pivots = np.zeros_like(order)
+        each = np.arange(len(lu))
+        for k in range(n):
+            size = np.abs(lu[:, k:, k])
+            p = k + np.argmax(np.where(np.isnan(size), np.inf, size), axis=1)
+            pivots[:, k] = p
+            for x in (lu, order):
+                x[each, p], x[:, k] = x[:, k].copy(), x[each, p].copy()
+            # Below a pivot of 0 there are only zeros.
+            lu[:, k + 1 :, k] /= np.where(lu[:, k, k] == 0, 1, lu[:, k, k])[:, None]
+            lu[:, k + 1 :, k + 1 :] -= lu[:, k + 1 :, k, None] * lu[:, k, None, k + 1 :]
+        shape = ins[0].shape
+        return lu.reshape(shape), pivots.reshape(shape[:-1]), order.reshape(shape[:-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Qr(Primitive):
+    """``(q, r)`` with a = q·r, q's columns orthonormal and r upper triangular.
+
+    q has as many columns as rows where ``full``, else no more than a.
+    """
+
+    full: bool = False
+    name: ClassVar[str] = "qr"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        check_matrices(self, x, square=False)
+        *batch, m, n = x.shape
+        k = m if self.full else min(m, n)
+        return Typing((x.update(shape=(*batch, m, k)), x.update(shape=(*batch, k, n))))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        q, r = np.linalg.qr(ins[0], "complete" if self.full else "reduced")
+        return q.astype(ins[0].dtype, copy=False), r.astype(ins[0].dtype, copy=False)
+
+
+def leading_signs(v: Value) -> Value:
+    """The sign of each column's leading component, 1 or -1; of complex columns, 1.
+
+    That is the one of the greatest magnitude, where later rows count a little less, so that
+    rounding does not decide between equal ones. The columns of v are determined up to their sign,
+    and are given with this one as 1, whoever computes them.
+    """
+    if v.dtype.kind == "c" or not v.size:
+        return np.ones((*v.shape[:-2], 1, v.shape[-1]), v.dtype)
+    n = v.shape[-2]
+    weights = (1 - np.arange(n) / (8 * n)).astype(v.dtype)[:, None]
+    at = np.argmax(np.abs(v) * weights, axis=-2)[..., None, :]
+    leading = np.take_along_axis(v, at, -2)
+    return np.where(leading < 0, -1, 1).astype(v.dtype)
+
+
+def _eigh(a: Value) -> tuple[Value, ...]:
+    w, v = np.linalg.eigh(a)
+    return w, v * leading_signs(v)
+
+
+def _svd(a: Value) -> tuple[Value, ...]:
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    signs = leading_signs(np.swapaxes(vh, -1, -2))
+    return u * signs, s, np.swapaxes(signs, -1, -2) * vh
+
+
+@dataclass(frozen=True, slots=True)
+class Eigh(Primitive):
+    """``(w, v)`` with a·v = v·diag(w) for Hermitian a, w ascending; the lower triangle is read."""
+
+    name: ClassVar[str] = "eigh"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        check_matrices(self, x, square=True)
+        values = x.update(shape=x.shape[:-1], dtype=real_dtype(x.dtype))
+        return Typing((values, x))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        (x,) = ins
+        shapes, dtypes = [x.shape[-1:], x.shape[-2:]], [real_dtype(x.dtype), x.dtype]
+        return _each(_eigh, x, shapes, dtypes)
+
+
+@dataclass(frozen=True, slots=True)
+class Svd(Primitive):
+    """``(u, s, vh)`` with a = u·diag(s)·vh, s descending; no more columns of u than of a."""
+
+    name: ClassVar[str] = "svd"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        check_matrices(self, x, square=False)
+        *batch, m, n = x.shape
+        k = min(m, n)
+        values = x.update(shape=(*batch, k), dtype=real_dtype(x.dtype))
+        return Typing((x.update(shape=(*batch, m, k)), values, x.update(shape=(*batch, k, n))))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        (x,) = ins
+        m, n = x.shape[-2:]
+        k = min(m, n)
+        return _each(
+            _svd,
+            x,
+            [(m, k), (k,), (k, n)],
+            [x.dtype, real_dtype(x.dtype), x.dtype],
+        )
+
+
+def work_dtype(dtype: DType) -> DType:
+    """The dtype in which matrices of ``dtype`` are factorised."""
+    return dtype if dtype.name in WORKS_IN else as_dtype("float32")

@@ -1,0 +1,228 @@
+"""Rules of factorisations of matrices: derivatives by matrix algebra, batching by their batch axes.
+
+Where values are equal, of which only the directions between are not determined (eigenvalues,
+singular values), derivatives of those directions are taken for 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from effax.ir.dtypes import INT32, is_complex
+from effax.ir.errors import NotApplicable
+from effax.ir.indexing import Dim, Indexer, Pick, Span
+from effax.ir.primitive import Primitive
+from effax.ir.prims import elementwise as ew
+from effax.ir.prims import linalg as p
+from effax.ir.prims.index import Gather
+from effax.ir.prims.shape import BroadcastInDim, Iota
+from effax.ir.syntax import Atom
+from effax.transforms.rulebook import (
+    EMPTY_BOOK,
+    BatchOut,
+    JvpOut,
+    Linear,
+    RuleBook,
+    RuleBuilder,
+    Rules,
+    WholeOnly,
+)
+from effax.transforms.rules import matrices as m
+from effax.transforms.rules.common import no_refs, to_front
+from effax.transforms.rules.linear import at, linear_operand, only
+from effax.transforms.rules.pointwise import (
+    NONLINEAR,
+    add,
+    const,
+    div,
+    mul,
+    neg,
+    scaled,
+    sub,
+    where,
+)
+
+
+def _batch(
+    b: RuleBuilder, prim: Primitive, ins: Sequence[Atom], batched: Sequence[bool], size: int
+) -> BatchOut:
+    """Lanes are one more axis of the batch."""
+    args = [to_front(b, x, has, size) for x, has in zip(ins, batched, strict=True)]
+    outs = b.emit(prim, args)
+    return BatchOut(outs, [True] * len(outs))
+
+
+def _cholesky_jvp(
+    b: RuleBuilder, prim: p.Cholesky, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """dL = L·Φ(L⁻¹·dA·L⁻ᴴ), where Φ keeps the lower triangle and half of the diagonal."""
+    (da,) = tangents
+    assert da is not None
+    low = b(prim, primals[0])
+    left = m.solved(b, low, m.hermitian(b, da), lower=True)
+    inner = m.adjoint(b, m.solved(b, low, m.adjoint(b, left), lower=True))
+    half = m.diagonal_matrix(b, scaled(b, m.diagonal(b, inner), 0.5))
+    return JvpOut([low], [m.matmul(b, low, sub(b, m.below(b, inner), half))])
+
+
+def _solve_jvp(
+    b: RuleBuilder,
+    prim: p.TriangularSolve,
+    primals: Sequence[Atom],
+    tangents: Sequence[Atom | None],
+) -> JvpOut:
+    # op(A)·X = B:  op(A)·dX = dB - op(dA)·X, of the triangle of dA that is read
+    a, _ = primals
+    da, db = tangents
+    x = b(prim, *primals)
+    right = db
+    if da is not None:
+        part = (m.below if prim.lower else m.above)(b, da, not prim.unit_diagonal)
+        if prim.op is p.Op.TRANSPOSE:
+            part = m.swapped(b, part)
+        elif prim.op is p.Op.ADJOINT:
+            part = m.adjoint(b, part)
+        moved = m.matmul(b, part, x)
+        right = neg(b, moved) if db is None else sub(b, db, moved)
+    assert right is not None
+    return JvpOut([x], [b(prim, a, right)])
+
+
+def _solve_transpose(
+    b: RuleBuilder,
+    prim: p.TriangularSolve,
+    ins: Sequence[Atom | Linear],
+    cts: Sequence[Atom | None],
+) -> Sequence[Atom | None]:
+    # <ct, op(A)⁻¹·b> = <op(A)⁻ᵀ·ct, b>
+    position, _, (a,) = linear_operand(prim, ins)
+    if position != 1:
+        raise NotApplicable("triangular_solve is not linear in its matrix")
+    op = p.Op.TRANSPOSE if prim.op is p.Op.PLAIN else p.Op.PLAIN
+    if prim.op is p.Op.ADJOINT:
+        a = m.conj(b, a)
+    solve = p.TriangularSolve(prim.lower, op, prim.unit_diagonal)
+    return at(1, b(solve, a, only(cts)), ins)
+
+
+def _lu_jvp(
+    b: RuleBuilder, prim: p.Lu, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """P·A = L·U: with M = L⁻¹·P·dA·U⁻¹, dL = L·(M below the diagonal), dU = (M on and above)·U."""
+    (da,) = tangents
+    assert da is not None
+    lu, pivots, order = b.emit(prim, primals)
+    rows = _rows(b, da, order)
+    left = m.solved(b, lu, rows, lower=True, unit_diagonal=True)
+    inner = m.solved_right(b, left, lu, lower=False)
+    low, up = m.below(b, inner, diagonal=False), m.above(b, inner)
+    # L is 1 on its diagonal, so L·low = low + (strict part of L)·low.
+    d_low = add(b, low, m.matmul(b, m.below(b, lu, diagonal=False), low))
+    return JvpOut([lu, pivots, order], [add(b, d_low, m.matmul(b, up, m.above(b, lu))), None, None])
+
+
+def _rows(b: RuleBuilder, x: Atom, order: Atom) -> Atom:
+    """The rows in this order, of each matrix."""
+    shape = x.type.shape
+    n = len(shape)
+    lead = order.type.shape
+    picks = [
+        order if i == n - 2 else b(BroadcastInDim(lead, (i,)), b(Iota(INT32, (shape[i],), 0)))
+        for i in range(n - 1)
+    ]
+    dims: list[Dim] = [Pick(None) for _ in picks]
+    return b(Gather(Indexer((*dims, Span(0, shape[-1])))), x, *picks)
+
+
+def _qr_jvp(
+    b: RuleBuilder, prim: p.Qr, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """dQ = Q·(Ω - C) + dA·R⁻¹ and dR = (C - Ω)·R.
+
+    C is Qᴴ·dA·R⁻¹, and Ω the skew matrix that has its lower triangle.
+    """
+    (a,), (da,) = primals, tangents
+    assert da is not None
+    *_, rows, columns = a.type.shape
+    if rows < columns or (prim.full and rows != columns):
+        raise NotApplicable(
+            "the derivative of qr is not determined for this shape",
+            expected="no more columns than rows, and mode='reduced' where there are fewer",
+            found=str(a.type),
+        )
+    q, r = b.emit(prim, primals)
+    ratio = m.solved_right(b, da, r, lower=False)
+    inner = m.matmul(b, m.adjoint(b, q), ratio)
+    low = m.below(b, inner, diagonal=False)
+    turn = sub(b, low, m.adjoint(b, low))
+    if is_complex(a.type.dtype):
+        middle = m.diagonal(b, inner)
+        turn = add(b, turn, m.diagonal_matrix(b, sub(b, middle, m.like(b, m.real(b, middle), a))))
+    dq = add(b, m.matmul(b, q, sub(b, turn, inner)), ratio)
+    return JvpOut([q, r], [dq, m.matmul(b, sub(b, inner, turn), r)])
+
+
+def _eigh_jvp(
+    b: RuleBuilder, prim: p.Eigh, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """With C = Vᴴ·dA·V: dw = diag C, dV = V·(C_ij / (w_j - w_i)), 0 where they are equal."""
+    (da,) = tangents
+    assert da is not None
+    w, v = b.emit(prim, primals)
+    inner = m.matmul(b, m.matmul(b, m.adjoint(b, v), m.hermitian(b, da)), v)
+    weights = m.like(b, m.inverse_differences(b, w), v)
+    return JvpOut([w, v], [m.real(b, m.diagonal(b, inner)), m.matmul(b, v, mul(b, weights, inner))])
+
+
+def _svd_jvp(
+    b: RuleBuilder, prim: p.Svd, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """With C = Uᴴ·dA·V: ds = Re diag C, dU = U·(F∘(CS + SCᴴ)), dV = V·(F∘(SC + CᴴS)).
+
+    F holds 1/(s_j² - s_i²). What of dA leaves the space of U or V turns them out of it.
+    """
+    (a,), (da,) = primals, tangents
+    assert da is not None
+    u, s, vh = b.emit(prim, primals)
+    v = m.adjoint(b, vh)
+    rows, columns = a.type.shape[-2:]
+    inner = m.matmul(b, m.matmul(b, m.adjoint(b, u), da), v)
+    # 1/(s_j² - s_i²)
+    weights = m.like(b, m.inverse_differences(b, mul(b, s, s)), a)
+    by_column, by_row = (m.like(b, x, a) for x in (m.across_rows(b, s), m.across_columns(b, s)))
+    one, other = mul(b, inner, by_column), mul(b, by_row, inner)
+    turn_u = mul(b, weights, add(b, one, m.adjoint(b, one)))
+    turn_v = mul(b, weights, add(b, other, m.adjoint(b, other)))
+    vanishes = b(ew.Eq(), s, const(0, s))
+    inverse = where(
+        b, vanishes, const(0, s), div(b, const(1, s), where(b, vanishes, const(1, s), s))
+    )
+    if is_complex(a.type.dtype):
+        # The phase of both is one; let U have it.
+        skew = scaled(b, sub(b, inner, m.adjoint(b, inner)), 0.5)
+        phase = mul(b, m.diagonal(b, skew), m.like(b, inverse, a))
+        turn_u = add(b, turn_u, m.diagonal_matrix(b, phase))
+    du, dv = m.matmul(b, u, turn_u), m.matmul(b, v, turn_v)
+    if rows > columns:
+        du = add(b, du, _out_of_space(b, m.matmul(b, da, v), u, inverse))
+    if columns > rows:
+        dv = add(b, dv, _out_of_space(b, m.matmul(b, m.adjoint(b, da), u), v, inverse))
+    return JvpOut([u, s, vh], [du, m.real(b, m.diagonal(b, inner)), m.adjoint(b, dv)])
+
+
+def _out_of_space(b: RuleBuilder, moved: Atom, basis: Atom, inverse: Atom) -> Atom:
+    """The part of the columns that is orthogonal to the basis, each times a number."""
+    inside = m.matmul(b, basis, m.matmul(b, m.adjoint(b, basis), moved))
+    factors = m.across_rows(b, inverse, moved.type.shape[-2])
+    return mul(b, sub(b, moved, inside), m.like(b, factors, moved))
+
+
+LINALG: Final[RuleBook] = (
+    EMPTY_BOOK.extend(p.Cholesky, Rules(_cholesky_jvp, NONLINEAR, _batch, WholeOnly(), no_refs))
+    .extend(p.TriangularSolve, Rules(_solve_jvp, _solve_transpose, _batch, WholeOnly(), no_refs))
+    .extend(p.Lu, Rules(_lu_jvp, NONLINEAR, _batch, WholeOnly(), no_refs))
+    .extend(p.Qr, Rules(_qr_jvp, NONLINEAR, _batch, WholeOnly(), no_refs))
+    .extend(p.Eigh, Rules(_eigh_jvp, NONLINEAR, _batch, WholeOnly(), no_refs))
+    .extend(p.Svd, Rules(_svd_jvp, NONLINEAR, _batch, WholeOnly(), no_refs))
+)
