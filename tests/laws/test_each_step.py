@@ -52,6 +52,14 @@ def test_adjoint(step: str, data: st.DataObject, seed: int) -> None:
     laws.transpose_is_adjoint(*program, seed)
 
 
+@pytest.mark.parametrize("step", ["scan", "while", "cond", "remat"])
+@given(st.data(), seeds)
+def test_reverse_mode(step: str, data: st.DataObject, seed: int) -> None:
+    """<ct, df(x)(t)> = <vjp(f)(x)(ct), t>"""
+    jaxpr: Jaxpr = data.draw(programs(replace(SMOOTH, focus=step)))
+    laws.vjp_is_adjoint_to_jvp(jaxpr, seed)
+
+
 @pytest.mark.parametrize(
     "step", ["refs.get", "refs.swap", "refs.addupdate", "scan", "while", "cond"]
 )
