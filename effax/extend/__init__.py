@@ -38,6 +38,7 @@ Source: docs/primitives.md; examples/softmax_cross_entropy.py.
 
 from __future__ import annotations
 
+from effax.api.interpret import eval_eqn, eval_jaxpr
 from effax.effects import Accum, Alloc, ArgIndex, Free, Host, Io, Read, Row, Write
 from effax.extend.primitive import ArrayPrimitive, HostPrimitive, RefPrimitive
 from effax.extend.rules import Linear, program
@@ -72,6 +73,8 @@ __all__ = [
     "Write",
     "Writer",
     "array_type",
+    "eval_eqn",
+    "eval_jaxpr",
     "program",
     "ref_type",
     "registry",

@@ -26,6 +26,7 @@ from effax.ir.depth import deep
 from effax.ir.notation import VAR_NAMES, lit_text
 from effax.ir.pretty import eqn_str
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import Type
 
 Kind = Literal["same", "removed", "added", "changed"]
 MOST: Final = 1 << 18
@@ -146,17 +147,20 @@ def _pairs(old: Jaxpr, new: Jaxpr) -> list[tuple[int, int]]:
         if 0 < len(left) * len(right) <= MOST:
             matcher = SequenceMatcher(None, _kinds(left), _kinds(right), autojunk=False)
             for word, first, last, start, stop in matcher.get_opcodes():
-                # What is replaced one by one goes by the same names from there on.
-                if word == "equal" or (word == "replace" and last - first == stop - start):
-                    found += [
-                        (i + first + k, j + start + k)
-                        for k in range(last - first)
-                        if len(left[first + k].outs) == len(right[start + k].outs)
-                    ]
+                # What is replaced goes by the same names from there on.
+                found += [
+                    (i + first + k, j + start + k)
+                    for k in range(min(last - first, stop - start))
+                    if word == "equal" or _types(left[first + k]) == _types(right[start + k])
+                ]
         if a < len(old.eqns):
             found.append((a, b))
         i, j = a + 1, b + 1
     return found
+
+
+def _types(eqn: Eqn) -> list[Type]:
+    return [v.type for v in eqn.outs]
 
 
 def _kinds(eqns: Sequence[Eqn]) -> list[tuple[str, int]]:

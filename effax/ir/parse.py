@@ -18,7 +18,7 @@ from effax.ir.depth import deeper
 from effax.ir.errors import EffaxError
 from effax.ir.indexing import Indexer
 from effax.ir.notation import REFERENCE, VAR_NAMES, var_number
-from effax.ir.parse_params import named_object, read_index, read_params
+from effax.ir.parse_params import UNFIT, named_object, read_index, read_params, unfit
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.registry import Registry, own_primitives
@@ -309,6 +309,8 @@ class _Parser:
             typing = typing_of(prim, tuple([a.type for a in ins]))
         except EffaxError as error:
             self.scan.failed(error, start)
+        except UNFIT as error:
+            unfit(self.scan, prim, error, start)
         if results is None:
             (type_,) = typing.outs
             results = [_Result(VAR_NAMES[scope.top + 1], type_, start)]

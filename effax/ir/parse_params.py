@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Final, cast, get_args, get_type_hints
+from typing import Final, NoReturn, cast, get_args, get_type_hints
 
-from effax.ir.dtypes import FLOAT0, as_dtype, dtype_words
+from effax.ir.dtypes import FLOAT0, DType, as_dtype, dtype_of_short_name, dtype_words
 from effax.ir.errors import EffaxError
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
 from effax.ir.notation import DYNAMIC, LABEL, REFERENCE, fields_of
@@ -65,6 +65,23 @@ def read_params(scan: Scanner, prim: type[Primitive], held: ReadHeld, start: int
         return prim(**values)
     except EffaxError as error:
         scan.failed(error, start)
+    except UNFIT as error:
+        unfit(scan, prim, error, start)
+
+
+UNFIT: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
+"""What Python raises where a parameter is of another kind than a primitive expects."""
+
+
+def unfit(scan: Scanner, prim: Primitive | type[Primitive], error: Exception, pos: int) -> NoReturn:
+    """Raise the ParseError for parameters that are not of the kinds that the primitive has."""
+    known = ", ".join(f.name for f in fields_of(prim)) or "none"
+    scan.fail(
+        f"the parameters of {prim.name} are not what they should be",
+        expected=f"{known}, as they print",
+        found=f"{type(error).__name__}: {error}",
+        pos=pos,
+    )
 
 
 def named_object(scan: Scanner, objects: Mapping[str, ByReference]) -> ByReference:
@@ -133,7 +150,7 @@ def _word(scan: Scanner, owner: type, held: ReadHeld) -> object:
     if word == "frozenset" and scan.take("("):
         return _frozenset(scan, owner, held)
     if word in dtype_words():
-        return FLOAT0 if word == "float0" else as_dtype(word)
+        return _dtype(scan, word, start)
     cls = _classes(owner).get(word)
     if cls is None:
         scan.fail(
@@ -149,6 +166,17 @@ def _word(scan: Scanner, owner: type, held: ReadHeld) -> object:
             scan.fail(f"no such {word}", expected=", ".join(cls.__members__), pos=start)
         return cls[member]
     return _record(scan, cls, held)
+
+
+def _dtype(scan: Scanner, word: str, start: int) -> DType:
+    """The dtype of a parameter, which is written in full."""
+    if word == "float0":
+        return FLOAT0
+    try:
+        return as_dtype(word)
+    except TypeError:
+        full = dtype_of_short_name(word).name
+        scan.fail("the dtype of a parameter is written in full", expected=f"`{full}`", pos=start)
 
 
 def _frozenset(scan: Scanner, owner: type, held: ReadHeld) -> frozenset[object]:

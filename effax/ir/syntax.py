@@ -32,10 +32,22 @@ Scalar = bool | int | float | complex
 
 
 class Var(NamedTuple):
-    """A variable: its number inside its program, and its type."""
+    """A variable: its number inside its program, and its type.
+
+    It prints under the name that it has in its program, wherever it is printed: its number in
+    letters.
+    """
 
     id: int
     type: Type
+
+    def __str__(self) -> str:
+        from effax.ir.notation import VAR_NAMES
+
+        return VAR_NAMES[self.id]
+
+    def __repr__(self) -> str:
+        return f"{self}:{self.type}"
 
 
 @final
@@ -64,6 +76,11 @@ class Lit:
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Lit, (self.value, self.type))
+
+    def __str__(self) -> str:
+        from effax.ir.notation import lit_text
+
+        return lit_text(self)
 
     def __repr__(self) -> str:
         return f"Lit({self.value!r}, {self.type})"
@@ -94,6 +111,14 @@ class Eqn(NamedTuple):
 
     def __hash__(self) -> int:
         return hash((self.prim, self.ins, self.outs))
+
+    def __str__(self) -> str:
+        from effax.ir.pretty import eqn_str
+
+        return eqn_str(self)
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 class _Class:

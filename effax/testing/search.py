@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Check = Callable[..., None]
 """A law of what is drawn, a seed, and the passes."""
 
-PROGRAMS, PAIRS, LINEAR = "programs", "pairs", "linear"
+PROGRAMS, PAIRS, LINEAR, REDUNDANT = "programs", "pairs", "linear", "redundant"
 
 LAWS: Final[dict[str, tuple[Check, str, Features]]] = {
     check.__name__: (check, shape, features)
@@ -123,8 +123,9 @@ def check_pass(
         ImportError: Hypothesis is not installed.
     """
     given = passes_of(step)
-    chosen = COMPILED if compiled else features
-    _search(partial(_hold_claims, given, compiled), _strategy(PROGRAMS, chosen), examples)
+    # What is redundant is what most passes look for; it may write where others read.
+    shape, chosen = (PROGRAMS, COMPILED) if compiled else (REDUNDANT, features)
+    _search(partial(_hold_claims, given, compiled), _strategy(shape, chosen), examples)
 
 
 def _hold_claims(step: Step, compiled: bool, drawn: tuple[Any, ...], seed: int) -> None:
@@ -143,6 +144,8 @@ def _strategy(shape: str, features: Features) -> SearchStrategy[tuple[Any, ...]]
         raise ImportError("random programs need Hypothesis: install `hypothesis`") from error
     if shape == PAIRS:
         return strategies.compositions(features)
+    if shape == REDUNDANT:
+        return strategies.redundant_programs(features).map(lambda jaxpr: (jaxpr,))
     if shape == LINEAR:
         return strategies.linear_programs(replace(features, differentiable=False))
     return strategies.programs(features).map(lambda jaxpr: (jaxpr,))

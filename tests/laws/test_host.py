@@ -4,13 +4,19 @@ from hypothesis import given
 
 from effax.ir.syntax import Jaxpr
 from effax.testing import laws
-from effax.testing.strategies import COMPILED, NUMERIC, programs, seeds
+from effax.testing.strategies import COMPILED, NUMERIC, programs, redundant_programs, seeds
 
 
 @given(programs(NUMERIC), seeds)
 def test_passes_keep_what_is_told(jaxpr: Jaxpr, seed: int) -> None:
     """log(p(f)(x)) = log(f(x))"""
     laws.passes_keep_what_is_told(jaxpr, seed)
+
+
+@given(redundant_programs(NUMERIC), seeds)
+def test_optimisations_keep_what_is_told(jaxpr: Jaxpr, seed: int) -> None:
+    """log(p(f)(x)) = log(f(x))"""
+    laws.optimisations_keep_what_is_told(jaxpr, seed)
 
 
 @given(programs(NUMERIC), seeds)

@@ -20,6 +20,7 @@ from effax.testing.laws.host import (
     compiled_programs_tell_the_same,
     derivatives_keep_what_is_told,
     halves_keep_what_is_told,
+    optimisations_keep_what_is_told,
     passes_keep_what_is_told,
     vmap_tells_of_every_lane,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "linearize_is_jvp",
     "lowering_agrees_with_evaluation",
     "observationally_equal",
+    "optimisations_keep_what_is_told",
     "parse_inverts_print",
     "partial_eval_of_all_or_nothing",
     "partial_eval_recomposes",

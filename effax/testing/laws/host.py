@@ -15,6 +15,7 @@ from effax.ir.evaluate import evaluate
 from effax.ir.parse import parse
 from effax.ir.pretty import references
 from effax.ir.syntax import Jaxpr, renumbered
+from effax.passes.library import ALL
 from effax.testing.laws.jvp import differentiated, random_tangents
 from effax.testing.laws.partial_eval import (
     POLICIES,
@@ -79,6 +80,20 @@ def passes_keep_what_is_told(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None 
     check_same(plain.log, told(lambda: run(again, inputs)).log)
     pure = passes.discharge(f).jaxpr
     check_same(plain.log, told(lambda: run(pure, inputs)).log)
+
+
+@law
+def optimisations_keep_what_is_told(jaxpr: Jaxpr, seed: int = 0) -> None:
+    """log(p(f)(x)) = log(f(x)) for every optimisation p, whatever commutes aside."""
+    f = with_callbacks(jaxpr, seed, answers=True)
+    inputs = random_inputs(f.in_types, seed)
+    plain = told(lambda: run(f, inputs))
+    for step in ALL:
+        made = unwrap(step(f))
+        assert_valid(made)
+        found = told(partial(run, made, inputs))
+        check_outcomes(plain.outcome, found.outcome)
+        check_logs(plain.log, found.log)
 
 
 @law

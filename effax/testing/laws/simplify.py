@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from effax.effects import Accum, Write
 from effax.ir.diff import diff
 from effax.ir.syntax import Jaxpr
 from effax.passes.library import ALL
@@ -146,6 +147,11 @@ def pass_is_a_function(jaxpr: Jaxpr, step: Step) -> None:
 def check_claims(jaxpr: Jaxpr, seed: int, step: Step, claims: Sequence[Claim]) -> None:
     """:func:`pass_keeps_its_claims`, for use inside of other laws."""
     once = unwrap(verified(step, jaxpr, step(jaxpr)))
+    more = [e for e in once.effects if e not in jaxpr.effects]
+    writes = {e.ref for e in jaxpr.effects if isinstance(e, Write)}
+    # A load, a sum and a store may become an accumulation.
+    more = [e for e in more if not (isinstance(e, Accum) and e.ref in writes)]
+    assert not more, f"{step} adds effects: {', '.join(map(str, more))}\n{once}"
     if Claim.SAME_MEANING in claims:
         check_equal_programs(jaxpr, once, seed)
     if Claim.IDEMPOTENT in claims:

@@ -1,0 +1,61 @@
+"""Running equations and programs on arrays and references: now, or into the trace that is built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from effax.array import Array, as_value
+from effax.bind import Operand, bind
+from effax.ir.errors import IllTyped
+from effax.ir.syntax import Atom, ClosedJaxpr, Eqn, Jaxpr, Lit
+from effax.ref import Ref
+
+
+def eval_eqn(eqn: Eqn, *args: object) -> list[Array | Ref]:
+    """Apply what an equation applies to other arguments; gives its results.
+
+    This is so for every primitive, those that hold programs included. Inside of a traced function
+    the equation goes into its program.
+
+    Raises:
+        IllTyped: the arguments do not fit the primitive.
+    """
+    return bind(eqn.prim, *_operands(args))
+
+
+def eval_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *args: object) -> list[Array | Ref]:
+    """Run a program, equation by equation; gives its results.
+
+    Args:
+        jaxpr: the program. Of one with its constants these need not be given.
+        *args: one array, number or reference an input.
+
+    Raises:
+        IllTyped: there are more or fewer arguments than inputs, or one does not fit.
+    """
+    if isinstance(jaxpr, ClosedJaxpr):
+        args = (*jaxpr.consts, *args)
+        jaxpr = jaxpr.jaxpr
+    if len(args) != len(jaxpr.binders):
+        raise IllTyped(
+            "a program is run on another number of arguments than it has inputs",
+            expected=str(len(jaxpr.binders)),
+            found=str(len(args)),
+        )
+    env: dict[int, Operand] = {v.id: x for v, x in zip(jaxpr.binders, _operands(args), strict=True)}
+
+    def value(atom: Atom) -> Operand:
+        return atom if isinstance(atom, Lit) else env[atom.id]
+
+    for eqn in jaxpr.eqns:
+        outs = bind(eqn.prim, *map(value, eqn.ins))
+        env.update((v.id, out) for v, out in zip(eqn.outs, outs, strict=True))
+    return [_array(value(a)) for a in jaxpr.outs]
+
+
+def _operands(args: Sequence[object]) -> list[Operand]:
+    return [x if isinstance(x, Array | Ref | Lit) else as_value(x) for x in args]
+
+
+def _array(x: Operand) -> Array | Ref:
+    return as_value(x.value).astype(x.type.dtype) if isinstance(x, Lit) else x
