@@ -88,7 +88,7 @@ def without_last_write(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
     given = {v.id for v in jaxpr.binders}
     for i in range(len(jaxpr.eqns) - 1, -1, -1):
         eqn = jaxpr.eqns[i]
-        ref = eqn.ins[0]
+        ref = eqn.ins[0] if eqn.ins else None
         if isinstance(eqn.prim, AddUpdate) and isinstance(ref, Var) and ref.id in given:
             return Success(jaxpr.replace(eqns=[*jaxpr.eqns[:i], *jaxpr.eqns[i + 1 :]]))
     return Success(jaxpr)

@@ -200,7 +200,7 @@ def test_a_literal_has_the_type_that_the_result_had() -> None:
         """,
     )
     assert names(made) == ["add", "mul"]
-    assert [str(a) for a in made.outs[2:]] == ["Lit((2-1j), c64[])", "Lit(True, bool[])"]
+    assert [str(a) for a in made.outs[2:]] == ["(2-1j):c64[]", "True:bool[]"]
 
 
 @pytest.mark.parametrize(("index", "left"), [("True:bool[]", "cos"), ("-3:i32[]", "sin")])
