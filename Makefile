@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
-EXTRAS := bench demo dev test
+EXTRAS := bench demo dev docs test
 
 # The newest other Python on this machine, found when first asked for.
 newest = $(eval newest := $(shell \
@@ -16,7 +16,7 @@ newest = $(eval newest := $(shell \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check laws mutate bench clean lint types imports test-newest test-on-newest
+.PHONY: help demo test check laws mutate bench docs clean lint types imports test-newest test-on-newest
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ bench: bench_venv = .venv$(if $(newest),-newest)
 bench:  ## Time effax against JAX, on the newest Python of this machine
 	@$(MAKE) --no-print-directory $(bench_venv)/extra-bench
 	$(bench_venv)/bin/python benchmarks/run.py
+
+docs: .venv/extra-docs  ## Build the documentation as a site, in out/docs
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --clean
+	@echo "The site is out/docs/index.html"
 
 clean:  ## Remove environments, caches and output
 	rm -rf .venv .venv-newest .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache out

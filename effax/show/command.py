@@ -14,7 +14,7 @@ from effax.ir.pretty import pretty
 from effax.ir.syntax import Jaxpr
 from effax.show.pictures import compare, compare_html, html, svg, timeline
 from effax.show.steps import STEPS, after
-from effax.show.target import program_of
+from effax.show.target import named, program_of
 
 USAGE: Final = 2
 """The exit status where what is asked for does not exist or cannot be read."""
@@ -78,7 +78,8 @@ def parser() -> ArgumentParser:
         "--passes",
         metavar="NAMES",
         default="",
-        help=f"passes to run first, with commas between them: {', '.join(sorted(STEPS))}",
+        help="passes to run first, with commas between them: module:name for your own, or "
+        f"{', '.join(sorted(STEPS))}",
     )
     show.add_argument(
         "--to", choices=FORMS, default="jaxpr", help="what to make of it (default: jaxpr)"
@@ -119,7 +120,7 @@ def _shown(asked: Namespace) -> str:
             found=f"--to {asked.to}",
         )
     before = program_of(asked.target, asked.args)
-    made = after(before, asked.passes)
+    made = after(before, asked.passes, named)
     if asked.compare:
         return COMPARED[asked.to](before, made)
     return FORMS[asked.to](made)

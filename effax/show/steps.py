@@ -6,19 +6,21 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Final
 
-from returns.result import Result
+from returns.result import Result, Success
 
+from effax import passes
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import is_inexact
-from effax.transforms.dce import dce
+from effax.passes import Pass, Step
 from effax.transforms.discharge import discharge
-from effax.transforms.inline import inline
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import linearize
 from effax.transforms.run import unwrap
 
-Step = Callable[[Jaxpr], Result[Jaxpr, TransformError]]
+Take = Callable[[Jaxpr], Result[Jaxpr, TransformError]]
+Find = Callable[[str], object]
+"""Gives what ``module:name`` is."""
 
 
 def _jvp(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
@@ -32,18 +34,26 @@ def _linear(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
     return linearize(jaxpr, tangents).map(lambda made: made.linear)
 
 
-STEPS: Final[Mapping[str, Step]] = {
-    "dce": lambda jaxpr: dce(jaxpr).map(lambda made: made.jaxpr),
+_SIMPLIFYING: Final[Mapping[str, Take]] = {
+    name: step for name in passes.__all__ if isinstance(step := getattr(passes, name), Step)
+}
+STEPS: Final[Mapping[str, Take]] = {
+    **_SIMPLIFYING,
     "discharge": lambda jaxpr: discharge(jaxpr).map(lambda made: made.jaxpr),
-    "inline": inline,
     "jvp": _jvp,
     "linearize": _linear,
 }
-"""Passes by name."""
+"""The passes of :mod:`effax.passes`, and those that change what a program takes and gives."""
 
 
-def step_of(name: str) -> Step:
-    """The pass of that name. Raises BadArgument where there is none."""
+def step_of(name: str, find: Find) -> Take:
+    """The pass of that name, or the user's own: ``module:name``.
+
+    Raises:
+        BadArgument: there is none.
+    """
+    if ":" in name:
+        return _own(name, find(name))
     found = STEPS.get(name)
     if found is not None:
         return found
@@ -51,18 +61,31 @@ def step_of(name: str) -> Step:
     raise BadArgument(
         f"there is no pass {name!r}",
         expected=", ".join(sorted(STEPS)),
-        remedy=f"did you mean {close[0]}?" if close else None,
+        remedy=f"did you mean {close[0]}?" if close else "a pass of your own: module:name",
     )
 
 
-def after(jaxpr: Jaxpr, names: str) -> Jaxpr:
+def _own(name: str, found: object) -> Take:
+    if isinstance(found, Step):
+        return found
+    if not callable(found):
+        raise BadArgument(
+            f"{name} is no pass",
+            expected="a pass, or a function from a program to a Result",
+            found=type(found).__name__,
+        )
+    return Pass(name, found)
+
+
+def after(jaxpr: Jaxpr, names: str, find: Find) -> Jaxpr:
     """The program after the passes of these names, which commas separate.
 
     Raises:
         BadArgument: a pass does not exist; none is run then.
         TransformError: a pass does not apply.
     """
-    steps = [step_of(name.strip()) for name in names.split(",") if name.strip()]
+    steps = [step_of(name.strip(), find) for name in names.split(",") if name.strip()]
+    result: Result[Jaxpr, TransformError] = Success(jaxpr)
     for step in steps:
-        jaxpr = unwrap(step(jaxpr))
-    return jaxpr
+        result = result.bind(step)
+    return unwrap(result)

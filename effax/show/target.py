@@ -34,11 +34,7 @@ def program_of(target: str, arguments: str | None) -> Jaxpr:
         ParseError: the arguments or the file cannot be read.
         EffaxError: what tracing the function raises.
     """
-    place, colon, name = target.rpartition(":")
-    if not colon:
-        found: object = _parsed(target)
-    else:
-        found = _attribute(_module(place), place, name)
+    found = named(target) if ":" in target else _parsed(target)
     if isinstance(found, ClosedJaxpr):
         found = found.jaxpr
     if isinstance(found, Jaxpr):
@@ -52,6 +48,12 @@ def program_of(target: str, arguments: str | None) -> Jaxpr:
             f"{target} is no function", "a callable or a jaxpr", f"{type(found).__name__}"
         )
     return traced(found, read_arguments(arguments or ""))
+
+
+def named(target: str) -> object:
+    """What ``module:name`` is. Raises BadArgument where there is no such thing."""
+    place, _, name = target.rpartition(":")
+    return _attribute(_module(place), place, name)
 
 
 def traced(fun: Callable[..., object], given: Arguments) -> Jaxpr:

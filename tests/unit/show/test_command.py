@@ -18,6 +18,8 @@ from effax.show.command import FAILED, USAGE, main
 MODULE = """
 import effax
 import effax.numpy as jnp
+from effax.passes import Pass
+from returns.result import Success
 
 
 def loss(x, w):
@@ -40,6 +42,7 @@ class Model:
         return x + 1
 
 
+mine = Pass("mine", lambda jaxpr: Success(jaxpr.replace(outs=[])))
 traced = effax.make_jaxpr(lambda x: x * 2)(1.0)
 number = 3
 """
@@ -86,6 +89,7 @@ def test_passes_run_in_order(here: Path, capsysbinary: Captured) -> None:
     pushed = parse(show(capsysbinary, *args, "inline,jvp,dce")[1])
     assert pushed.in_types == (F3, F3)
     assert "{ lambda" in show(capsysbinary, *args, "linearize")[1]
+    assert "sin" not in show(capsysbinary, *args, "shown_model:mine,optimize")[1]
     free = show(
         capsysbinary,
         "shown_model:step",
@@ -154,6 +158,8 @@ def test_wide_types_where_they_are_asked_for(here: Path, capsysbinary: Captured)
         (["shown_model:loss", "--args", "f99[3], f32[3]"], "no such dtype"),
         (["shown_model:loss", "--args", "f32[3] f32[3]"], "expected: `,`"),
         (["shown_model:loss", "--args", "f32[3], f32[3]", "--passes", "jpv"], "did you mean jvp?"),
+        (["shown_model:traced", "--passes", "shown_model:other"], "has no 'other'"),
+        (["shown_model:traced", "--passes", "shown_model:number"], "is no pass"),
         (["shown_model:loss", "--args", "f32[3], f32[3]", "-o", "no/such/file"], "cannot write"),
     ],
 )

@@ -1,0 +1,84 @@
+"""The site of the documentation: every page is in it, and the reference has all that is public."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from inspect import isclass, isfunction, ismodule
+from pathlib import Path
+
+import pytest
+
+import effax
+
+ROOT = Path(effax.__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if "site" not in path.parts)
+SITE = (ROOT / "mkdocs.yml").read_text("utf-8")
+
+
+def documented() -> dict[str, list[str]]:
+    """The modules of the reference, and which of their names it has: none means all."""
+    found: dict[str, list[str]] = {}
+    for page in sorted((DOCS / "api").glob("*.md")):
+        parts = re.split(r"^::: (\S+)$", page.read_text("utf-8"), flags=re.MULTILINE)
+        for module, options in zip(parts[1::2], parts[2::2], strict=True):
+            found[module] = re.findall(r"^ +- (\w+)$", options, re.MULTILINE)
+    return found
+
+
+REFERENCE = documented()
+
+
+def public_names(module: str) -> list[str]:
+    """The names that the reference shows of a module."""
+    loaded = import_module(module)
+    own = [n for n, v in vars(loaded).items() if not n.startswith("_") and is_ours(v)]
+    return REFERENCE[module] or list(getattr(loaded, "__all__", own))
+
+
+def is_ours(value: object) -> bool:
+    return getattr(value, "__module__", "").startswith("effax")
+
+
+def test_every_page_is_in_the_navigation_and_every_entry_is_a_page() -> None:
+    entries = {*re.findall(r": ([\w/-]+\.md)$", SITE, re.MULTILINE)}
+    there = {path.relative_to(DOCS).as_posix() for path in PAGES}
+    assert entries <= there
+    assert {p for p in there - entries if not re.match(r"decisions/0", p)} == set()
+
+
+@pytest.mark.parametrize("module", REFERENCE)
+def test_what_is_public_is_documented(module: str) -> None:
+    loaded = import_module(module)
+    assert loaded.__doc__
+    names = public_names(module)
+    assert names
+    for name in names:
+        value = getattr(loaded, name)
+        # Dtypes are classes that have a name, and nothing to say about it.
+        if isfunction(value) or (isclass(value) and module != "effax.numpy"):
+            assert value.__doc__, f"{module}.{name}"
+
+
+def test_every_public_module_is_in_the_reference() -> None:
+    package = Path(effax.__file__).parent
+    public = {f"effax.{name}" for name in effax.__all__ if ismodule(getattr(effax, name, None))} | {
+        f"effax.{path.parent.name}"
+        for path in package.glob("*/__init__.py")
+        if hasattr(import_module(f"effax.{path.parent.name}"), "__all__")
+    }
+    roots = {".".join(module.split(".")[:2]) for module in REFERENCE}
+    assert sorted(public - roots - {"effax.api"}) == []
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    if find_spec("mkdocs") is None or find_spec("mkdocstrings_handlers") is None:
+        pytest.skip("builds the site, for which mkdocs is not installed (extra `docs`)")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "effax.transforms.jvp.jvp" in (tmp_path / "api" / "transforms.html").read_text("utf-8")
