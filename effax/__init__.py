@@ -24,6 +24,7 @@ from effax import (
     sharding,
     show,
     tree,
+    tree_util,
 )
 from effax import config as _config_module
 from effax.api.autodiff import grad, jvp, linearize, value_and_grad
@@ -114,6 +115,7 @@ __all__ = [
     "signature_of",
     "stop_gradient",
     "tree",
+    "tree_util",
     "typeof",
     "value_and_grad",
     "vjp",

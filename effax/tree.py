@@ -6,8 +6,9 @@ order of their keys, and classes are registered for this library alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, TypeVar, cast, overload
 
 import optree
 
@@ -17,6 +18,8 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 NAMESPACE = "effax"
+
+_UNSET: Final = object()
 
 PyTreeDef = optree.PyTreeSpec
 """The structure of a tree without its leaves."""
@@ -77,12 +80,34 @@ def map(
     return unflatten(spec, [f(*leaves) for leaves in zip(*columns, strict=True)])
 
 
-def reduce(f: Callable[[T, Any], T], tree: object, initializer: T) -> T:
-    """Fold the leaves from the left."""
-    result = initializer
-    for leaf in leaves(tree):
+@overload
+def reduce(f: Callable[[Any, Any], Any], tree: object) -> Any: ...
+@overload
+def reduce(f: Callable[[T, Any], T], tree: object, initializer: T) -> T: ...
+def reduce(f: Callable[[Any, Any], Any], tree: object, initializer: object = _UNSET) -> Any:
+    """Fold the leaves from the left, from ``initializer`` if there is one, else from the first.
+
+    Raises:
+        BadArgument: there is neither a leaf nor an initializer.
+    """
+    found = leaves(tree)
+    if initializer is not _UNSET:
+        found.insert(0, initializer)
+    if not found:
+        raise BadArgument(
+            "tree.reduce of a tree without leaves",
+            expected="a leaf, or an initializer",
+            found="neither",
+        )
+    result = found[0]
+    for leaf in found[1:]:
         result = f(result, leaf)
     return result
+
+
+def all_leaves(iterable: Iterable[object], is_leaf: Callable[[object], bool] | None = None) -> bool:
+    """Whether each element is a leaf, and no tree with others."""
+    return optree.all_leaves(cast(Any, iterable), is_leaf, namespace=NAMESPACE)
 
 
 def all(tree: object) -> bool:
@@ -138,6 +163,64 @@ def register_pytree_node_class(cls: type[T]) -> type[T]:
     flatten_method = cast(Any, cls).tree_flatten
     unflatten_method = cast(Any, cls).tree_unflatten
     register_pytree_node(cls, flatten_method, unflatten_method)
+    return cls
+
+
+def register_dataclass(
+    nodetype: type[T],
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+) -> type[T]:
+    """Make instances of a dataclass inner nodes of trees; also a class decorator.
+
+    Args:
+        nodetype: the dataclass.
+        data_fields: the fields that are children; where it is None, all that are not marked by
+            ``dataclasses.field(metadata={"static": True})``.
+        meta_fields: the fields that are compared by ``==`` and not traced; the others where it
+            is None.
+
+    Raises:
+        BadArgument: it is no dataclass, or the two lists are not its fields, each once.
+    """
+    if not is_dataclass(nodetype):
+        raise BadArgument("register_dataclass takes a dataclass", found=f"{nodetype!r:.60}")
+    init = [f for f in fields(nodetype) if f.init]
+    static = {f.name for f in init if f.metadata.get("static", False)}
+    if data_fields is None:
+        data_fields = [f.name for f in init if f.name not in (meta_fields or static)]
+    if meta_fields is None:
+        meta_fields = [f.name for f in init if f.name not in data_fields]
+    named = [*data_fields, *meta_fields]
+    if sorted(named) != sorted(f.name for f in init):
+        raise BadArgument(
+            f"the fields of {nodetype.__name__} are to be data or meta, each once",
+            expected=", ".join(f.name for f in init),
+            found=", ".join(named),
+        )
+    data, meta = tuple(data_fields), tuple(meta_fields)
+
+    def flatten_fields(x: Any) -> tuple[list[object], tuple[object, ...], list[str]]:
+        kept = tuple([getattr(x, name) for name in meta])
+        return [getattr(x, name) for name in data], kept, list(data)
+
+    def unflatten_fields(kept: tuple[object, ...], children: Iterable[object]) -> T:
+        given = dict(zip(meta, kept, strict=True))
+        return nodetype(**given, **dict(zip(data, children, strict=True)))
+
+    optree.register_pytree_node(
+        nodetype,  # type: ignore[arg-type]  # as in register_pytree_node
+        cast(Any, flatten_fields),
+        cast(Any, unflatten_fields),
+        path_entry_type=optree.GetAttrEntry,
+        namespace=NAMESPACE,
+    )
+    return nodetype
+
+
+def register_static(cls: type[T]) -> type[T]:
+    """Class decorator: instances are trees without leaves, compared by ``==``."""
+    register_pytree_node(cls, lambda x: ((), x), lambda x, _: x)
     return cls
 
 

@@ -1,0 +1,103 @@
+"""Where a leaf is in a tree: paths of keys, and functions of leaves and their paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import optree
+
+from effax import tree
+from effax.tree import NAMESPACE, PyTreeDef
+
+
+@dataclass(frozen=True)
+class DictKey:
+    """An entry of a dict."""
+
+    key: object
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+@dataclass(frozen=True)
+class SequenceKey:
+    """An element of a tuple or a list."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx}]"
+
+
+@dataclass(frozen=True)
+class GetAttrKey:
+    """A field of a named tuple or of a registered dataclass."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+@dataclass(frozen=True)
+class FlattenedIndexKey:
+    """A child of an instance of a registered class."""
+
+    key: int
+
+    def __str__(self) -> str:
+        return f"[<flat index {self.key}>]"
+
+
+KeyEntry = DictKey | SequenceKey | GetAttrKey | FlattenedIndexKey
+KeyPath = tuple[KeyEntry, ...]
+"""The keys from the root of a tree to a leaf."""
+
+
+def keystr(keys: Sequence[KeyEntry]) -> str:
+    """A path as it is written in Python: ``['w'][0].x``."""
+    return "".join(map(str, keys))
+
+
+def flatten_with_path(
+    tree_: object, is_leaf: Callable[[object], bool] | None = None
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """The leaves of a tree, each with its path, and the structure."""
+    leaves, treedef = tree.flatten(tree_, is_leaf)
+    accessors = optree.tree_accessors(cast(Any, tree_), is_leaf, namespace=NAMESPACE)
+    paths = [tuple(map(_key, accessor)) for accessor in accessors]
+    return list(zip(paths, leaves, strict=True)), treedef
+
+
+def _key(entry: optree.PyTreeEntry) -> KeyEntry:
+    if isinstance(entry, optree.NamedTupleEntry):
+        return GetAttrKey(entry.field)
+    if isinstance(entry, optree.SequenceEntry):
+        return SequenceKey(entry.index)
+    if isinstance(entry, optree.MappingEntry):
+        return DictKey(entry.key)
+    if isinstance(entry, optree.GetAttrEntry):
+        return GetAttrKey(entry.name)
+    return FlattenedIndexKey(entry.entry)
+
+
+def leaves_with_path(
+    tree_: object, is_leaf: Callable[[object], bool] | None = None
+) -> list[tuple[KeyPath, Any]]:
+    """The leaves of a tree, each with its path."""
+    return flatten_with_path(tree_, is_leaf)[0]
+
+
+def map_with_path(
+    f: Callable[..., object],
+    tree_: Any,
+    *rest: Any,
+    is_leaf: Callable[[object], bool] | None = None,
+) -> Any:
+    """The tree of ``f(path, leaf, *leaves of the further trees)``, as ``tree.map``."""
+    paths = [path for path, _ in leaves_with_path(tree_, is_leaf)]
+    walk = iter(paths)
+    return tree.map(lambda *leaves: f(next(walk), *leaves), tree_, *rest, is_leaf=is_leaf)
