@@ -17,6 +17,7 @@ from effax.testing.steps import (
     refs,
     shape,
     shard,
+    solve,
 )
 
 Step = Callable[[Grower], object]
@@ -98,6 +99,7 @@ OF_CONTROL: Final[dict[str, tuple[int, Holding]]] = {
     "scan": (6, control.scan),
     "while": (4, control.loop),
     "shard_map": (6, shard.shard_map),
+    "solve": (2, solve.solution),
 }
 
 

@@ -52,7 +52,7 @@ def test_adjoint(step: str, data: st.DataObject, seed: int) -> None:
     laws.transpose_is_adjoint(*program, seed)
 
 
-@pytest.mark.parametrize("step", ["scan", "while", "cond", "remat"])
+@pytest.mark.parametrize("step", ["scan", "while", "cond", "remat", "solve"])
 @given(st.data(), seeds)
 def test_reverse_mode(step: str, data: st.DataObject, seed: int) -> None:
     """<ct, df(x)(t)> = <vjp(f)(x)(ct), t>"""

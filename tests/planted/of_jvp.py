@@ -12,6 +12,7 @@ from effax.ir.prims import index as ix
 from effax.ir.prims import reduce as red
 from effax.ir.prims import refs
 from effax.ir.prims.control import Cond, Scan
+from effax.ir.prims.solve import LinearSolve, Root
 from effax.ir.syntax import Atom
 from effax.transforms.rulebook import JvpOut, RuleBuilder
 from effax.transforms.rules.book import DEFAULT_BOOK
@@ -45,6 +46,18 @@ def right(prim: type[Primitive]) -> Callable[..., JvpOut]:
     found = DEFAULT_BOOK.rules[prim].jvp
     assert callable(found)
     return found
+
+
+def matrix_stands_still(b: RuleBuilder, prim: LinearSolve, xs: Sequence[Atom], ts: Maybe) -> JvpOut:
+    """What the constants of a system do to its solution is left out."""
+    n = prim.n_consts
+    return right(LinearSolve)(b, prim, xs, [*[None] * n, *ts[n:]])
+
+
+def uphill(b: RuleBuilder, prim: Root, xs: Sequence[Atom], ts: Maybe) -> JvpOut:
+    """The root moves the other way."""
+    outs, tangents = right(Root)(b, prim, xs, ts)
+    return JvpOut(outs, [None if t is None else neg(b, t) for t in tangents])
 
 
 def mean_of_all(b: RuleBuilder, prim: red.ReduceMax, xs: Sequence[Atom], ts: Maybe) -> JvpOut:
@@ -231,4 +244,6 @@ BUGS: tuple[Bug, ...] = (
         Scan,
         jvp=edited(right(Scan), using(Scan, _other_way)),
     ),
+    wrong_rule("a system stands still", "jvp", "solve", LinearSolve, jvp=matrix_stands_still),
+    wrong_rule("a root moves the other way", "jvp", "solve", Root, jvp=uphill),
 )

@@ -15,6 +15,7 @@ from effax.ir.prims import reduce as red
 from effax.ir.prims import refs
 from effax.ir.prims import shape as sh
 from effax.ir.prims.control import Cond, Jit, Scan, While
+from effax.ir.prims.solve import LinearSolve
 from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.ir.types import array_type
 from effax.transforms.rulebook import Linear, RuleBuilder
@@ -203,6 +204,11 @@ def _no_way(prim: Primitive) -> Primitive:
     return replace(prim, body=body.replace(outs=[*body.outs[:3], *body.binders[n + 3 :]]))
 
 
+def not_turned(b: RuleBuilder, prim: LinearSolve, ins: Ins, cts: Maybe) -> Maybe:
+    """The same equation is solved backward, not the transposed one."""
+    return right(LinearSolve)(b, replace(prim, transpose_solve=prim.solve), ins, cts)
+
+
 def call_forgotten(b: RuleBuilder, prim: Jit, ins: Ins, cts: Maybe) -> Maybe:
     """A call with an effect is taken for one without."""
     start = len(b.eqns)
@@ -284,5 +290,6 @@ BUGS: tuple[Bug, ...] = (
         While,
         edited(right(While), using(While, _not_forward)),
     ),
+    bug("a system is not turned", "solve", LinearSolve, not_turned),
     bug("a call's effects are dropped", "jit", Jit, call_forgotten),
 )

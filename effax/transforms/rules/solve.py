@@ -92,10 +92,9 @@ def linear_solve_transpose(
         zeros(b, tangent_type(x.type)) if ct is None else ct
         for x, ct in zip(ins[n:], cts, strict=False)
     ]
-    dense = [x for x in ins[n:] if not isinstance(x, Linear)]
-    if dense:
-        raise NotApplicable("custom_linear_solve is transposed in all of b together")
-    return [*[None] * n, *b.emit(made, [*consts, *given])[:k]]
+    found = b.emit(made, [*consts, *given])[:k]
+    own = [ct if isinstance(x, Linear) else None for x, ct in zip(ins[n:], found, strict=True)]
+    return [*[None] * n, *own]
 
 
 def linear_solve_batch(
