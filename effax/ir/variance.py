@@ -124,6 +124,9 @@ def of_application(
     if eqn.effects:
         changed = {e.ref for e in eqn.effects if isinstance(e, Write | Accum)} - fixed
         ins = tuple([own | names if i in changed else own for i, own in enumerate(ins)])
+    if eqn.prim.subjaxprs():
+        # How it runs its programs is not told: it may use what they need in any way.
+        names |= {axis.name for axis in eqn.prim.free_axes()}
     if isinstance(eqn.prim, Collective):
         own = {eqn.prim.axis.name}
         names = names - own if eqn.prim.unites else names | own

@@ -112,9 +112,11 @@ class _Engine:
             made: Sequence[Atom] = self.collective(prim, args, ins)
         elif prim.subjaxprs() and prim.regions():
             closed, given = of_call(prim, ins, fixed)
-            if isinstance(prim, CustomJvp | CustomVjp):
-                # Its rules know nothing of axes: all that it is given differs alike.
-                closed = (SAME.union(*closed),) * len(closed)
+            if isinstance(prim, CustomVjp):
+                closed = _as_cotangents(prim, closed, given)
+            # Where devices part no cotangents can be summed: they are, outside.
+            parted = _parted(prim, closed)
+            closed = tuple([own if i in fixed else own | parted for i, own in enumerate(closed)])
             args = [self.raised(x, a, z) for x, a, z in zip(args, ins, closed, strict=True)]
             made = self.b.emit(_held(prim, closed, given, self.axes, fixed), args, eqn.source)
         else:
@@ -160,7 +162,41 @@ def _held(prim: Primitive, ins: Each, outs: Each, axes: Axes, fixed: Positions) 
         own = frozenset([k for k, a in enumerate(region.args) if a in fixed])
         inside = tuple([ins[a] for a in region.args])
         jaxprs[i] = explicit(region.jaxpr, inside, axes, own, tuple(wanted))
+    if isinstance(prim, CustomJvp) and len(jaxprs) > 1:
+        # A tangent differs where its value does.
+        rest = prim.call.binders[prim.n_consts :]
+        dots = [
+            own for v, own in zip(rest, ins[prim.n_consts :], strict=True) if is_inexact(v.type)
+        ]
+        out_dots = [own for a, own in zip(prim.call.outs, outs, strict=True) if is_inexact(a.type)]
+        jaxprs[1] = explicit(jaxprs[1], (*ins, *dots), axes, fixed, (*outs, *out_dots))
     return prim.with_subjaxprs(jaxprs)
+
+
+def _parted(prim: Primitive, ins: Each) -> Names:
+    """Along which axes devices differ in which programs they run, or how often."""
+    selector = prim.selector()
+    parted = SAME if selector is None else ins[selector]
+    for region in prim.regions():
+        if region.decides:
+            parted |= variance(region.jaxpr, tuple([ins[a] for a in region.args])).outs[0]
+    return parted
+
+
+def _as_cotangents(prim: CustomVjp, ins: Each, outs: Each) -> Each:
+    """The arguments as ones that differ at least where their cotangents by the rule do."""
+    if not isinstance(prim.fwd, Jaxpr) or not isinstance(prim.bwd, Jaxpr):
+        return (SAME.union(*ins),) * len(ins)
+    n = prim.n_consts
+    residuals = variance(prim.fwd, ins).outs[len(outs) :]
+    cts = [own for a, own in zip(prim.call.outs, outs, strict=True) if is_inexact(a.type)]
+    given = (*ins[:n], *residuals, *[ins[i] for i in prim.refs], *cts)
+    found = iter(variance(prim.bwd, given).outs)
+    closed = [
+        own | next(found) if wanted else own
+        for own, wanted in zip(ins[n:], prim.wanted, strict=True)
+    ]
+    return (*ins[:n], *closed)
 
 
 _INVARIANT = (c.PsumInvariant, c.AllGatherInvariant, c.Pvary)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from effax.ir.depth import deep
 from effax.ir.errors import RefError
+from effax.ir.lockstep import Devices, Each, evaluate_together
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.control import check_call, check_results
 from effax.ir.syntax import Jaxpr
@@ -62,6 +63,9 @@ class LinearSolve(Primitive):
 
         return evaluate(self.solve, ins)
 
+    def together(self, devices: Devices, ins: Each) -> Each:
+        return evaluate_together(self.solve, devices, ins)
+
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         if self.vecmat is None or self.transpose_solve is None:
             return (self.matvec, self.solve)
@@ -115,6 +119,9 @@ class Root(Primitive):
         from effax.ir.evaluate import evaluate
 
         return evaluate(self.solve, ins)
+
+    def together(self, devices: Devices, ins: Each) -> Each:
+        return evaluate_together(self.solve, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.f, self.solve, self.tangent_solve)

@@ -118,7 +118,7 @@ def _batched(b: BatchBuilder, jaxpr: Jaxpr, flags: Sequence[bool], size: int) ->
     every = (True,) * len(jaxpr.outs)
     with at_arguments(range(len(flags))):
         return vmap_jaxpr(
-            jaxpr, tuple(flags), size, b.book, b.shared, b.active is not None, every
+            jaxpr, tuple(flags), size, b.book, b.shared, b.active is not None, every, b.axis
         ).jaxpr
 
 

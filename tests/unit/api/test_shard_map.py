@@ -191,6 +191,48 @@ def test_gradients_inside_reach_through_calls(wrap: Callable[..., Any]) -> None:
     same(data_parallel(wrap(grad(loss)))(W, X), expected)
 
 
+def test_gradients_inside_where_devices_take_different_branches() -> None:
+    def fun(w: Any, v: Any) -> Any:
+        late = lax.axis_index("x") > 1
+        return lax.cond(late, lambda w: jnp.sum(w * v), lambda w: jnp.sum(w**2), w)
+
+    same(data_parallel(grad(fun))(W, X), N[2] + N[3] + 4 * np.asarray(W))
+
+
+def test_gradients_inside_of_functions_with_rules() -> None:
+    @jax.custom_vjp
+    def doubled(w: Any, v: Any) -> Any:
+        return w * 2, v * 2
+
+    doubled.defvjp(lambda w, v: ((w * 2, v * 2), None), lambda _, g: (2 * g[0], 2 * g[1]))
+
+    @jax.custom_vjp
+    def total(v: Any) -> Any:
+        return lax.psum(v, "x")
+
+    total.defvjp(lambda v: (lax.psum(v, "x"), None), lambda _, g: (g,))
+
+    @jax.custom_jvp
+    def scaled(w: Any, v: Any) -> Any:
+        return w * v
+
+    scaled.defjvp(lambda p, t: (scaled(*p), 3 * t[0] * p[1] + p[0] * t[1]))
+    w, v = np.asarray(W), N
+    cases: list[tuple[Callable[..., Any], Any]] = [
+        # Each argument's cotangent is of its own kind: one for all, or one on each device.
+        (
+            lambda w, v: jnp.sum(doubled(w, v)[0] * jnp.sin(doubled(w, v)[1])),
+            (2 * np.sin(2 * v)).sum(0),
+        ),
+        (lambda w, v: jnp.sum(total(v) * w * v), (v.sum(0) * v).sum(0)),
+        (lambda w, v: jnp.sum(scaled(w, v)), (3 * v).sum(0)),
+    ]
+    for fun, expected in cases:
+        same(data_parallel(grad(fun))(W, X), expected)
+    by_part = on(LINE, (P(), P("x")), P("x"))
+    same(by_part(grad(cases[1][0], 1))(W, X), 0 * v + v.sum(0) * w + (w * v).sum(0))
+
+
 def descent(grads: Callable[..., Any]) -> Callable[..., Any]:
     def train(w: Any, v: Any) -> Any:
         def step(w: Any, _: object) -> Any:
