@@ -50,6 +50,7 @@ from effax.transforms.transpose import transpose_jaxpr
 from effax.transforms.wants import GradValue, NonLinear
 
 ADD: Final = Add()
+_new: Final = tuple.__new__
 _ONE: Final[Mask] = (True,)
 _NONE: Final[Mask] = (False,)
 
@@ -317,24 +318,31 @@ def run_forward(plan: ReversePlan, b: Builder, args: Sequence[Atom]) -> Tape:
     for v, x in zip(jaxpr.binders, args, strict=True):
         env[v.id] = x
     entries: list[tuple[Eqn, ReverseTemplate, list[Atom]]] = []
-    push, inline, emit = entries.append, b.inline, b.emit_typed
+    push, inline, append, n = entries.append, b.inline, b.eqns.append, b.next_id
     for eqn, rule in plan.steps:
         prim, ins, outs, effects, source = eqn
         held: list[Atom] = [a if type(a) is Lit else env[a[0]] for a in ins]
-        if rule is None or rule.plain:
-            made = emit(prim, tuple(held), tuple([v[1] for v in outs]), effects, source)
-            for v, w in zip(outs, made):  # noqa: B905  # as many; the hottest loop
-                env[v[0]] = w
+        if rule is None or rule[1]:
+            # As it is; what it gives is numbered anew.
+            made: list[Var] = []
+            for k, type_ in outs:
+                v = env[k] = _new(Var, (n, type_))
+                made.append(v)
+                n += 1
+            append(_new(Eqn, (prim, tuple(held), tuple(made), effects, source)))
             if rule is None:
                 continue
             held += made
         else:
-            results = inline(rule.forward, held, source)
-            for i, x in zip(rule.outs, results):  # noqa: B905  # other residuals come after
+            b.next_id = n
+            results = inline(rule[0], held, source)
+            n = b.next_id
+            for i, x in zip(rule[2], results):  # noqa: B905  # other residuals come after
                 env[outs[i][0]] = x
             held += results
-        if rule.given:
-            push((eqn, rule, [held[i] for i in rule.picks]))
+        if rule[7]:
+            push((eqn, rule, [held[i] for i in rule[4]]))
+    b.next_id = n
     return Tape([a if isinstance(a, Lit) else env[a.id] for a in jaxpr.outs], entries)
 
 
@@ -356,19 +364,24 @@ def run_backward(
             old = sums[a.id]
             sums[a.id] = ct if old is None else _sum(b, old, ct, None)
     inline, add = b.inline, _sum
-    for eqn, rule, held in reversed(tape.entries):
-        _, ins, outs, _, source = eqn
-        for j in rule.cts:
+    for (_, ins, outs, _, source), rule, held in reversed(tape.entries):
+        for j in rule[5]:
             held.append(sums[outs[j][0]])  # type: ignore[arg-type]  # a cotangent flows here
-        for i, part in zip(rule.given, inline(rule.backward, held, source)):  # noqa: B905  # as many
+        for i, part in zip(rule[7], inline(rule[6], held, source)):  # noqa: B905  # as many
             k = ins[i][0]  # type: ignore[index]  # a variable: it has a tangent
             old = sums[k]
-            sums[k] = part if old is None else add(b, old, part, source)
+            if old is None:
+                sums[k] = part
+            else:
+                sums[k] = add(b, old, part, source)
     return [sums[v.id] for v, has in zip(jaxpr.binders, plan.tangents, strict=True) if has]
 
 
 def _sum(b: Builder, first: Atom, second: Atom, source: Where) -> Atom:
     type_ = first.type
-    if type_ is second.type:
-        return b.emit_typed(ADD, (first, second), (type_,), NO_EFFECTS, source)[0]
-    return b.emit(ADD, (first, second), source)[0]
+    if type_ is not second.type:
+        return b.emit(ADD, (first, second), source)[0]
+    v: Var = _new(Var, (b.next_id, type_))
+    b.next_id += 1
+    b.eqns.append(_new(Eqn, (ADD, (first, second), (v,), NO_EFFECTS, source)))
+    return v
