@@ -29,10 +29,8 @@ from typing import Final, NamedTuple, cast
 
 from returns.result import Result
 
-from effax.effects import NO_EFFECTS
-from effax.ir.build import Builder, Where
+from effax.ir.build import Builder
 from effax.ir.errors import EffaxError, NotApplicable, TransformError
-from effax.ir.prims.elementwise import Add
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, is_inexact, tangent_type
 from effax.transforms.linearize import linearize_once
@@ -45,11 +43,11 @@ from effax.transforms.reverse_template import (
 from effax.transforms.rulebook import RuleBook, book_or_default
 from effax.transforms.run import as_result
 from effax.transforms.spread import Mask
+from effax.transforms.sums import Sums, added
 from effax.transforms.tidy import without_dead
 from effax.transforms.transpose import transpose_jaxpr
 from effax.transforms.wants import GradValue, NonLinear
 
-ADD: Final = Add()
 _new: Final = tuple.__new__
 _ONE: Final[Mask] = (True,)
 _NONE: Final[Mask] = (False,)
@@ -151,6 +149,7 @@ class ReversePlan(NamedTuple):
         cts: which results have a cotangent.
         reached: which of those cotangents flow anywhere.
         steps: the equations that matter, in order.
+        accumulated: the numbers of the arrays whose cotangents are summed in place.
     """
 
     jaxpr: Jaxpr
@@ -158,6 +157,7 @@ class ReversePlan(NamedTuple):
     cts: Mask
     reached: Mask
     steps: Sequence[Step]
+    accumulated: frozenset[int]
 
 
 def plan_reverse(
@@ -165,9 +165,8 @@ def plan_reverse(
 ) -> ReversePlan | None:
     """Decide what is built; None where it must be linearised and transposed as a whole.
 
-    That is so where there are effects; where an array that is used in a part has another use, so
-    that its cotangent is best summed in place; where a cotangent goes nowhere; and where a rule
-    fails, of which ``linearize`` and ``transpose`` tell.
+    That is so where there are effects; where a cotangent goes nowhere; and where a rule fails, of
+    which ``linearize`` and ``transpose`` tell.
     """
     if (len(tangents), len(cts)) != (len(jaxpr.binders), len(jaxpr.outs)):
         return None
@@ -253,10 +252,32 @@ class _Flow:
             if found.in_part:
                 self._note_parts(eqn, found)
             push((eqn, found))
-        if any(uses[i] > 1 for i in self.in_part):
-            return None
         self.steps.reverse()
-        return ReversePlan(self.jaxpr, tangents, cts, tuple(reached), self.steps)
+        # As in `transpose`: arrays that are used more than once, and in a part only at least once.
+        accumulated = frozenset([i for i in self.in_part if uses[i] > 1])
+        if accumulated:
+            self.steps = [self._placed(step, accumulated, book) for step in self.steps]
+        return ReversePlan(self.jaxpr, tangents, cts, tuple(reached), self.steps, accumulated)
+
+    def _placed(self, step: Step, accumulated: frozenset[int], book: RuleBook) -> Step:
+        """The step with cotangents added in place, those of arrays that it uses in a part."""
+        eqn, rule = step
+        if rule is None or not rule.in_part:
+            return step
+        # One reference is not passed twice.
+        places: dict[int, int] = {}
+        for i in rule.in_part:
+            a = eqn.ins[i]
+            if i in rule.given and isinstance(a, Var) and a.id in accumulated:
+                places.setdefault(a.id, i)
+        if not places:
+            return step
+        types = tuple([a.type for a in eqn.ins])
+        mask = tuple([isinstance(a, Var) and self.has[a.id] for a in eqn.ins])
+        cts = tuple([self.flows[v.id] for v in eqn.outs])
+        needed = tuple([self.needed[v.id] for v in eqn.outs])
+        where = tuple(places.values())
+        return eqn, reverse_template(book, eqn.prim, types, mask, cts, needed, where)
 
     def _note_parts(self, eqn: Eqn, rule: ReverseTemplate) -> None:
         for i in rule.in_part:
@@ -340,7 +361,7 @@ def run_forward(plan: ReversePlan, b: Builder, args: Sequence[Atom]) -> Tape:
             for i, x in zip(rule[2], results):  # noqa: B905  # other residuals come after
                 env[outs[i][0]] = x
             held += results
-        if rule[7]:
+        if rule[7] or rule[9]:
             push((eqn, rule, [held[i] for i in rule[4]]))
     b.next_id = n
     return Tape([a if isinstance(a, Lit) else env[a.id] for a in jaxpr.outs], entries)
@@ -357,13 +378,15 @@ def run_backward(
         tape: what that left.
         cts: one entry a result: its cotangent, where one flows.
     """
+    if plan.accumulated:
+        return _run_in_place(plan, b, tape, cts)
     jaxpr = plan.jaxpr
     sums: list[Atom | None] = [None] * jaxpr.size
     for a, ct, has in zip(jaxpr.outs, cts, plan.reached, strict=True):
         if has and isinstance(a, Var) and ct is not None:
             old = sums[a.id]
-            sums[a.id] = ct if old is None else _sum(b, old, ct, None)
-    inline, add = b.inline, _sum
+            sums[a.id] = ct if old is None else added(b, old, ct, None)
+    inline, add = b.inline, added
     for (_, ins, outs, _, source), rule, held in reversed(tape.entries):
         for j in rule[5]:
             held.append(sums[outs[j][0]])  # type: ignore[arg-type]  # a cotangent flows here
@@ -377,11 +400,20 @@ def run_backward(
     return [sums[v.id] for v, has in zip(jaxpr.binders, plan.tangents, strict=True) if has]
 
 
-def _sum(b: Builder, first: Atom, second: Atom, source: Where) -> Atom:
-    type_ = first.type
-    if type_ is not second.type:
-        return b.emit(ADD, (first, second), source)[0]
-    v: Var = _new(Var, (b.next_id, type_))
-    b.next_id += 1
-    b.eqns.append(_new(Eqn, (ADD, (first, second), (v,), NO_EFFECTS, source)))
-    return v
+def _run_in_place(
+    plan: ReversePlan, b: Builder, tape: Tape, cts: Sequence[Atom | None]
+) -> list[Atom | None]:
+    """:func:`run_backward` where cotangents are summed in references."""
+    jaxpr = plan.jaxpr
+    sums = Sums(b, jaxpr.size)
+    for a, ct, has in zip(jaxpr.outs, cts, plan.reached, strict=True):
+        if has and isinstance(a, Var) and ct is not None:
+            sums.add(a.id, ct, None)
+    for (_, ins, outs, _, source), rule, held in reversed(tape.entries):
+        found = [sums.whole(outs[j][0], source) for j in rule.cts]
+        refs = [sums.place(cast(Var, ins[i]), source) for i in rule.places]
+        parts = b.inline(rule.backward, [*held, *refs, *found], source)
+        for i, part in zip(rule.given, parts, strict=True):
+            sums.add(cast(Var, ins[i]).id, part, source)
+    inputs = [v for v, has in zip(jaxpr.binders, plan.tangents, strict=True) if has]
+    return [sums.whole(v.id, None) if sums.has(v.id) else None for v in inputs]

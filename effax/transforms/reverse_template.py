@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from effax.effects import Accum
 from effax.ir.build import Builder, Template, template
 from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
@@ -19,7 +20,7 @@ from effax.transforms.partial_eval import FromOutput, Residual
 from effax.transforms.rulebook import RuleBook
 from effax.transforms.spread import Mask
 from effax.transforms.transpose import transpose_jaxpr
-from effax.transforms.wants import GradValue, NonLinear
+from effax.transforms.wants import GradRef, GradValue, NonLinear, Wants
 
 
 class ReverseTemplate(NamedTuple):
@@ -35,6 +36,8 @@ class ReverseTemplate(NamedTuple):
         backward: from the residuals and these cotangents to cotangents of arguments.
         given: the positions of those arguments.
         in_part: the arguments whose tangent the derivative uses in a part only.
+        places: the arguments whose cotangent the backward half adds in place: to a reference each,
+            which it takes after the residuals.
     """
 
     forward: Template
@@ -46,6 +49,7 @@ class ReverseTemplate(NamedTuple):
     backward: Template
     given: tuple[int, ...]
     in_part: tuple[int, ...]
+    places: tuple[int, ...] = ()
 
 
 class Later(NamedTuple):
@@ -79,6 +83,7 @@ def reverse_template(
     mask: Mask,
     cts: Mask,
     needed: Mask,
+    places: tuple[int, ...] = (),
 ) -> ReverseTemplate:
     """The template of one application.
 
@@ -89,17 +94,25 @@ def reverse_template(
         mask: which arguments have a tangent.
         cts: which results have a cotangent; only those have that have a tangent.
         needed: which results somebody uses.
+        places: arguments with a tangent whose cotangents are added in place.
 
     Raises:
         NotApplicable: the halves have effects, or other types than the application.
     """
     b = Builder(types)
     whole = b.finish(b.emit(prim, b.binders))
-    made = _of_whole(book, whole, mask, cts, needed)
+    made = _of_whole(book, whole, mask, cts, needed, places)
     return made._replace(plain=made.forward == template(whole))
 
 
-def _of_whole(book: RuleBook, whole: Jaxpr, mask: Mask, cts: Mask, needed: Mask) -> ReverseTemplate:
+def _of_whole(
+    book: RuleBook,
+    whole: Jaxpr,
+    mask: Mask,
+    cts: Mask,
+    needed: Mask,
+    places: tuple[int, ...],
+) -> ReverseTemplate:
     """The template of a program of one equation."""
     if True not in mask:
         return _joined(whole, (), (), cts, needed, Jaxpr((), (), ()), ())
@@ -108,15 +121,21 @@ def _of_whole(book: RuleBook, whole: Jaxpr, mask: Mask, cts: Mask, needed: Mask)
         raise NotApplicable("a jvp rule gives results of other types than the application")
     if True not in cts:
         return _joined(done.primal, (), (), cts, needed, Jaxpr((), (), ()), ())
-    return _differentiated(book, done, whole.in_types, cts, needed)
+    return _differentiated(book, done, whole.in_types, cts, needed, places)
 
 
 def _differentiated(
-    book: RuleBook, done: Linearized, types: tuple[Type, ...], cts: Mask, needed: Mask
+    book: RuleBook,
+    done: Linearized,
+    types: tuple[Type, ...],
+    cts: Mask,
+    needed: Mask,
+    places: tuple[int, ...],
 ) -> ReverseTemplate:
     marked = [i for i, has in enumerate(done.in_tangents) if has]
     n = len(done.residuals)
-    wants = (NonLinear(),) * n + (GradValue(),) * len(marked)
+    how = [GradRef() if i in places else GradValue() for i in marked]
+    wants: Wants = (*[NonLinear()] * n, *how)
     present = tuple([ct for ct, has in zip(cts, done.out_tangents, strict=True) if has])
     every = (True,) * len(wants)
     # What only other tangents need is not there when uses are counted.
@@ -124,20 +143,27 @@ def _differentiated(
     if not all(present):
         linear = dce_once(linear, present, every, every).jaxpr
     pulled = transpose_jaxpr(linear, wants, (True,) * sum(present), book)
-    given = tuple([i for i, has in zip(marked, pulled.nonzero, strict=True) if has])
+    values = [i for i in marked if i not in places]
+    given = tuple([i for i, has in zip(values, pulled.nonzero, strict=True) if has])
     if pulled.jaxpr.out_types != tuple([tangent_type(types[i]) for i in given]):
         raise NotApplicable("the cotangent of an argument has another type than its tangent")
-    if done.primal.effects or pulled.jaxpr.effects:
+    own = range(n, n + len(places))
+    if done.primal.effects or not all(
+        isinstance(effect, Accum) and effect.ref in own for effect in pulled.jaxpr.effects
+    ):
         raise NotApplicable("a derivative has effects that others may see")
     n_ins, n_outs = len(pulled.jaxpr.binders), len(pulled.jaxpr.outs)
     back = dce_once(pulled.jaxpr, (True,) * n_outs, (True,) * n_ins, (False,) * n_ins)
-    taken = iter(back.used_ins[n:])
+    added = [i for i in marked if i in places]
+    places = tuple([i for i, k in zip(added, own, strict=True) if back.used_ins[k]])
+    taken = iter(back.used_ins[n + len(added) :])
     cts = tuple([ct and next(taken) for ct in cts])
     residuals = [r for r, used in zip(done.residuals, back.used_ins, strict=False) if used]
     tangents = linear.binders[n:]
     numbers = used_in_part(linear, book)
     in_part = tuple([i for i, v in zip(marked, tangents, strict=True) if v.id in numbers])
-    return _joined(done.primal, residuals, given, cts, needed, back.jaxpr, in_part)
+    made = _joined(done.primal, residuals, given, cts, needed, back.jaxpr, in_part)
+    return made._replace(places=places)
 
 
 def _joined(
