@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from effax.ir.prims import error_function
 from effax.ir.prims import meanings as m
 from effax.ir.prims.operands import FLOATS, INEXACT, Binary, Unary
 
@@ -189,7 +190,7 @@ class Erf(Unary):
 
     name = "erf"
     accepts = FLOATS
-    ufunc = m.erf
+    ufunc = error_function.erf
 
 
 class Erfc(Unary):
@@ -197,4 +198,4 @@ class Erfc(Unary):
 
     name = "erfc"
     accepts = FLOATS
-    ufunc = m.erfc
+    ufunc = error_function.erfc

@@ -6,10 +6,8 @@ once. Complex division follows C99, annex G, where infinities meet.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import wraps
-from typing import Final
 
 import numpy as np
 
@@ -52,20 +50,6 @@ def _wide2(meaning: Binary) -> Binary:
         return meaning(_wide(x), _wide(y)).astype(x.dtype, copy=False)
 
     return rounded
-
-
-def _in_floats(scalar: Callable[[float], float]) -> Unary:
-    """An elementwise function from a function of Python floats."""
-    lifted = np.frompyfunc(scalar, 1, 1)
-
-    def apply(x: Value) -> Value:
-        return np.asarray(lifted(np.asarray(x, np.float64))).astype(x.dtype)
-
-    return apply
-
-
-erf: Final = _in_floats(math.erf)
-erfc: Final = _in_floats(math.erfc)
 
 
 def _complex(real: Value, imag: Value) -> Value:
