@@ -11,6 +11,7 @@ import builtins as _builtins
 import numpy as _np
 
 from effax.array import Array as _Array
+from effax.numpy import fft as fft
 from effax.numpy import linalg as linalg
 from effax.numpy.arithmetic import *  # noqa: F403
 from effax.numpy.comparison import *  # noqa: F403
@@ -25,6 +26,7 @@ from effax.numpy.dtypes import result_type as _result_type
 from effax.numpy.einstein import *  # noqa: F403
 from effax.numpy.index import *  # noqa: F403
 from effax.numpy.join import *  # noqa: F403
+from effax.numpy.lift import *  # noqa: F403
 from effax.numpy.nanreduce import *  # noqa: F403
 from effax.numpy.padding import *  # noqa: F403
 from effax.numpy.products import *  # noqa: F403

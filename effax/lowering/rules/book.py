@@ -10,6 +10,7 @@ from effax.lowering.rules.control import CONTROL
 from effax.lowering.rules.conv import CONVOLUTION
 from effax.lowering.rules.custom import CUSTOM
 from effax.lowering.rules.elementwise import ELEMENTWISE
+from effax.lowering.rules.fft import FOURIER
 from effax.lowering.rules.host import HOST
 from effax.lowering.rules.index import INDEX
 from effax.lowering.rules.linalg import LINALG
@@ -25,6 +26,7 @@ DEFAULT: Final[LoweringBook] = (
     .union(REDUCE)
     .union(CONVOLUTION)
     .union(LINALG)
+    .union(FOURIER)
     .union(INDEX)
     .union(CONTROL)
     .union(CUSTOM)

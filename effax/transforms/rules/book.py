@@ -14,6 +14,7 @@ from effax.transforms.rules.contract import CONTRACTION
 from effax.transforms.rules.control import CONTROL
 from effax.transforms.rules.conv import CONVOLUTION
 from effax.transforms.rules.custom.book import CUSTOM
+from effax.transforms.rules.fft import FOURIER
 from effax.transforms.rules.host import HOST
 from effax.transforms.rules.index import INDEX
 from effax.transforms.rules.linalg import LINALG
@@ -34,6 +35,7 @@ FAMILIES: Final = (
     CONTRACTION,
     CONVOLUTION,
     LINALG,
+    FOURIER,
     INDEX,
     COMBINING,
     REFS,

@@ -126,6 +126,9 @@ NUMPY: Table = {
             "cumsum along": (M, [1]),
             "expand_dims": (X, [0]),
             "hsplit": (M, [3]),
+            "interp": (U, np.array([-1.0, 0.1, 1.0]), Y, []),
+            "interp of a period": (X, np.array([0.3, 1.5, 1.1]), Y, [None, None, 2.0]),
+            "interp beyond": (X, U, Y, ["extrapolate", 3.0]),
             "ldexp": (X, [I]),
             "linspace": (X, Y, [4]),
             "logspace": (U, P, [3]),
@@ -155,6 +158,7 @@ NUMPY: Table = {
     "full": Call(partial(jnp.full, (2,)), (S,)),
     "full_like": Call(partial(jnp.full_like, X), (S,)),
     "select": Call(lambda x, y: jnp.select([MASK, ~MASK], [x, y]), (X, Y)),
+    "vectorize": Call(jnp.vectorize(jnp.dot, signature="(n),(n)->()"), (M, X)),
     "where": Call(partial(jnp.where, MASK), (X, Y)),
     **{
         f"{name} beside nan": Call(_beside_nan(getattr(jnp, name)), (X,))
@@ -197,6 +201,20 @@ LINALG: Table = {
         },
     ),
     **listed(jnp.linalg, "multi_dot", M, A, B),
+}
+
+FFT: Table = {
+    **on("fft ifft rfft irfft ihfft hfft fftn ifftn fftshift ifftshift", jnp.fft, point(4)),
+    **on("fft2 ifft2 rfft2 irfft2 rfftn irfftn", jnp.fft, M),
+    **several(
+        jnp.fft,
+        {
+            "fft of another length": (M, [3, 0, "ortho"]),
+            "irfft of an odd length": (X, [5]),
+            "irfftn of four axes": (point(2, 1, 3, 2), []),
+            "rfftn of four axes": (point(2, 1, 3, 2), []),
+        },
+    ),
 }
 
 ROWS = (((1,), (0,)), ((), ()))
@@ -372,6 +390,7 @@ WITHOUT: dict[str, dict[str, str]] = {
         }
     ),
     "numpy.linalg": reasons({EXACT: "matrix_rank"}),
+    "numpy.fft": reasons({CREATES: "fftfreq rfftfreq"}),
     "lax": reasons(
         {
             EXACT: "argmax argmin bitcast_convert_type bitwise_and bitwise_not bitwise_or "
@@ -397,6 +416,7 @@ WITHOUT: dict[str, dict[str, str]] = {
 TABLES: dict[str, Table] = {
     "numpy": NUMPY,
     "numpy.linalg": LINALG,
+    "numpy.fft": FFT,
     "lax": LAX,
     "nn": NN,
     "random": RANDOM,

@@ -16,7 +16,14 @@ from effax.transforms.discharge import discharge
 from tests.unit.derivatives.functions import TABLES, WITHOUT, Call
 from tests.unit.lowering.compiled import run
 
-MODULES = {"numpy": numpy, "numpy.linalg": numpy.linalg, "lax": lax, "nn": nn, "random": random}
+MODULES = {
+    "numpy": numpy,
+    "numpy.linalg": numpy.linalg,
+    "numpy.fft": numpy.fft,
+    "lax": lax,
+    "nn": nn,
+    "random": random,
+}
 CALLS = {f"{m}.{n}": call for m, table in TABLES.items() for n, call in table.items()}
 
 

@@ -18,6 +18,7 @@ from effax.ir.prims import collectives, custom, host, linalg, reduce, remat, sha
 from effax.ir.prims import elementwise as e
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.conv import ConvGeneralDilated
+from effax.ir.prims.fft import Fft, FftType
 from effax.ir.prims.host import HostFunction
 from effax.ir.prims.index import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
@@ -158,6 +159,12 @@ FACTORISED = [
     Sample(linalg.Svd(), (arr("2,4"),)),
 ]
 
+TRANSFORMED = [
+    Sample(Fft(FftType.FFT, (3,)), (arr("2,3", "complex64"),)),
+    Sample(Fft(FftType.RFFT, (2, 3)), (arr("2,3"),)),
+    Sample(Fft(FftType.IRFFT, (4,)), (arr("2,3", "complex64"),)),
+]
+
 CONVOLVED = [
     Sample(ConvGeneralDilated((2,), ((1, 0),), (1,), (2,)), (arr("2,3,6"), arr("4,3,2"))),
     Sample(
@@ -296,6 +303,7 @@ SAMPLES: list[Sample] = [
     *SHAPES,
     *REDUCTIONS,
     *CONVOLVED,
+    *TRANSFORMED,
     *FACTORISED,
     *INDEXED,
     *REFERENCES,

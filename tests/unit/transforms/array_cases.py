@@ -13,6 +13,7 @@ from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims import index, linalg, reduce, shape
 from effax.ir.prims.conv import ConvGeneralDilated
+from effax.ir.prims.fft import Fft, FftType
 
 F64 = as_dtype("float64")
 
@@ -290,9 +291,20 @@ def _factorised() -> list[Case]:
     ]
 
 
+def _transformed() -> list[Case]:
+    x, z = normal(2, 5, 6), normal(2, 5, 4, dtype="complex128")
+    t = FftType
+    return [
+        *(Case(Fft(kind, (5, 4)), (z,), linear=((0,),)) for kind in (t.FFT, t.IFFT)),
+        *(Case(Fft(t.RFFT, n), (x,), linear=((0,),)) for n in ((6,), (5, 6))),
+        Case(Fft(t.RFFT, (5,)), (normal(5),), linear=((0,),)),
+        *(Case(Fft(t.IRFFT, n), (z,), linear=((0,),)) for n in ((6,), (7,), (5, 6), (5, 7))),
+    ]
+
+
 DIFFERENTIABLE: Sequence[Case] = [
     *_unary(), *_complex(), *_binary(), *_shapes(), *_windows(), *_indexed(), *_reductions(),
-    *_contractions(), *_convolved(), *_factorised(),
+    *_contractions(), *_convolved(), *_factorised(), *_transformed(),
 ]  # fmt: skip
 
 

@@ -1,0 +1,82 @@
+"""Fourier transforms along the last axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+import numpy as np
+
+from effax.ir.dtypes import complex_dtype, real_dtype
+from effax.ir.errors import IllTyped
+from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.elementwise import arrays
+from effax.ir.types import Type
+
+
+class FftType(Enum):
+    """What is transformed into what."""
+
+    FFT = "fft"
+    IFFT = "ifft"
+    RFFT = "rfft"
+    IRFFT = "irfft"
+
+
+TAKES = {
+    FftType.FFT: ("complex64", "complex128"),
+    FftType.IFFT: ("complex64", "complex128"),
+    FftType.RFFT: ("float32", "float64"),
+    FftType.IRFFT: ("complex64", "complex128"),
+}
+"""The dtypes that are transformed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fft(Primitive):
+    """The transform of lengths ``fft_lengths`` along that many last axes.
+
+    FFT, IFFT: complex to complex; IFFT divides by the number of elements. RFFT: real to the half of
+    its transform that tells all, the last axis of n/2 + 1; IRFFT: back.
+    """
+
+    fft_type: FftType
+    fft_lengths: tuple[int, ...]
+    name: ClassVar[str] = "fft"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        n = len(self.fft_lengths)
+        half = self.fft_lengths[-1] // 2 + 1 if n else 0
+        lengths = self.fft_lengths
+        wanted = (*lengths[:-1], half) if self.fft_type is FftType.IRFFT else lengths
+        names = TAKES[self.fft_type]
+        if not n or x.shape[-n:] != wanted or x.dtype.name not in names or 0 in lengths:
+            raise IllTyped(
+                f"{self.fft_type.value} takes the whole of its last axes",
+                expected=f"{' or '.join(names)}, with last axes {wanted}, none empty",
+                found=str(x),
+            )
+        lead = x.shape[:-n]
+        match self.fft_type:
+            case FftType.RFFT:
+                out = x.update(shape=(*lead, *lengths[:-1], half), dtype=complex_dtype(x.dtype))
+            case FftType.IRFFT:
+                out = x.update(shape=(*lead, *lengths), dtype=real_dtype(x.dtype))
+            case _:
+                out = x
+        return Typing((out.strong(),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        (x,) = ins
+        axes = tuple(range(-len(self.fft_lengths), 0))
+        if self.fft_type is FftType.IRFFT:
+            return (np.fft.irfftn(x, self.fft_lengths, axes).astype(real_dtype(x.dtype)),)
+        if self.fft_type is FftType.RFFT:
+            made = np.fft.rfftn(x, self.fft_lengths, axes)
+        else:
+            function = np.fft.fftn if self.fft_type is FftType.FFT else np.fft.ifftn
+            made = function(x, self.fft_lengths, axes)
+        return (made.astype(complex_dtype(x.dtype)),)

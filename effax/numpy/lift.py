@@ -1,0 +1,230 @@
+"""Functions of single elements made functions of arrays, and interpolation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from functools import wraps
+from typing import Any
+
+from effax.array import Array, ArrayLike, as_value
+from effax.ir.dtypes import is_complex
+from effax.ir.errors import BadArgument, IllTyped
+from effax.numpy import promotion as pr
+from effax.numpy import ufuncs as uf
+from effax.numpy.arithmetic import clip, mod
+from effax.numpy.index import take
+from effax.numpy.join import concatenate
+from effax.numpy.shapes import broadcast_to, expand_dims, reshape, slice_along
+from effax.numpy.sorting import argsort, searchsorted
+
+__all__ = [
+    "interp", "vectorize",
+]  # fmt: skip
+
+
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
+    """The values at ``x`` of the polygon through the points ``(xp, fp)``.
+
+    Args:
+        x: where.
+        xp: a vector in ascending order (in any order where there is a period).
+        fp: a vector of its size.
+        left: the value before the first point, by default that of the first point;
+            "extrapolate" goes on straight.
+        right: the value after the last point, likewise.
+        period: the period of x, if it has one; then there is no left or right.
+
+    Raises:
+        IllTyped: ``xp`` and ``fp`` are not two vectors of one size, or ``x`` is complex.
+    """
+    dtype = pr.inexact(*pr.common_dtype((x, xp), "interp"))[0]
+    at, places = (pr.converted(as_value(o), dtype, False) for o in (x, xp))
+    values = as_value(fp, "the values of interp")
+    values = pr.converted(values, pr.inexact(values.dtype, False)[0], False)
+    if places.ndim != 1 or places.shape != values.shape or not places.size or is_complex(dtype):
+        raise IllTyped(
+            "interp takes the coordinates of points",
+            expected="real x, and two vectors of one size for xp and fp",
+            found=f"{at.type}, {places.type}, {values.type}",
+        )
+    for side in (left, right):
+        if isinstance(side, str) and side != "extrapolate":
+            raise BadArgument("interp knows one name", "'extrapolate'", repr(side))
+    if period is not None:
+        at, places, values = _unrolled(at, places, values, uf.absolute(period))
+        left = right = None
+    n = places.size
+    upper = clip(searchsorted(places, at, side="right"), 1, n - 1) if n > 1 else None
+    if upper is None:
+        found = broadcast_to(take(values, 0), at.shape)
+        return _ends(found, at, places, values, left, right)
+    lower = uf.subtract(upper, 1)
+    x0, x1, f0, f1 = (take(a, i) for a in (places, values) for i in (lower, upper))
+    width = uf.subtract(x1, x0)
+    # Of points at one place, the later one counts, and there is no slope between them.
+    flat = uf.equal(width, 0)
+    part = uf.true_divide(uf.subtract(at, x0), uf.where(flat, 1, width))
+    found = uf.where(flat, f1, uf.add(f0, uf.multiply(part, uf.subtract(f1, f0))))
+    return _ends(found, at, places, values, left, right)
+
+
+def _ends(
+    found: Array,
+    at: Array,
+    places: Array,
+    values: Array,
+    left: ArrayLike | str | None,
+    right: ArrayLike | str | None,
+) -> Array:
+    if not isinstance(left, str):
+        start = take(values, 0) if left is None else left
+        found = uf.where(uf.less(at, take(places, 0)), start, found)
+    if not isinstance(right, str):
+        end = take(values, -1) if right is None else right
+        found = uf.where(uf.greater(at, take(places, -1)), end, found)
+    return found
+
+
+def _unrolled(at: Array, places: Array, values: Array, period: Array) -> tuple[Array, Array, Array]:
+    """All within one period, and the points before and after it."""
+    at, places = mod(at, period), mod(places, period)
+    order = argsort(places)
+    places, values = take(places, order), take(values, order)
+    n = places.size
+    last, first = (slice_along(places, 0, i, i + 1) for i in (n - 1, 0))
+    ends = [slice_along(values, 0, i, i + 1) for i in (n - 1, 0)]
+    places = concatenate([uf.subtract(last, period), places, uf.add(first, period)])
+    return at, places, concatenate([ends[0], values, ends[1]])
+
+
+_GROUP = re.compile(r"\(([^()]*)\)")
+
+
+def vectorize(
+    pyfunc: Callable[..., Any],
+    *,
+    excluded: Collection[int | str] = frozenset(),
+    signature: str | None = None,
+) -> Callable[..., Any]:
+    """A function of arrays, made of a function of their elements by ``vmap``, which broadcasts.
+
+    Args:
+        pyfunc: the function of elements.
+        excluded: positions and names of arguments that are passed on as they are.
+        signature: which axes belong to the elements, such as ``"(n,m),(m)->(n)"``; by default,
+            elements are scalars. All other axes broadcast.
+
+    Raises:
+        BadArgument: the signature cannot be read, or is not one of the arguments.
+        IllTyped: sizes that have one name differ, or shapes do not broadcast.
+    """
+    inner, results = (None, None) if signature is None else _parsed(signature)
+
+    @wraps(pyfunc)
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        from effax.api.batching import vmap
+
+        by_name = {k: v for k, v in kwargs.items() if k in excluded}
+        names = [k for k in kwargs if k not in excluded]
+        places = [i for i in range(len(args)) if i not in excluded]
+        given = [as_value(args[i], f"argument {i}") for i in places]
+        given += [as_value(kwargs[k], k) for k in names]
+
+        def element(*xs: Any) -> Any:
+            full = list(args)
+            for i, x in zip(places, xs, strict=False):
+                full[i] = x
+            rest = dict(zip(names, xs[len(places) :], strict=True))
+            return pyfunc(*full, **rest, **by_name)
+
+        dims: Sequence[Sequence[str]] = [()] * len(given) if inner is None else inner
+        if len(dims) != len(given):
+            raise BadArgument(
+                "the signature is one of another number of arguments",
+                expected=f"{len(dims)} arguments for {signature}",
+                found=str(len(given)),
+            )
+        outer = _outer_shape(given, dims)
+        mapped: Callable[..., Any] = element
+        aligned = []
+        ranks = [x.ndim - len(d) for x, d in zip(given, dims, strict=True)]
+        for x, rank in zip(given, ranks, strict=True):
+            # Axes of size 1 are not mapped over: an element is computed once.
+            kept = [n for n in x.shape[:rank] if n != 1]
+            aligned.append(reshape(x, (*kept, *x.shape[rank:])))
+        for back in range(1, len(outer) + 1):
+            flags = [
+                0 if back <= rank and x.shape[rank - back] != 1 else None
+                for x, rank in zip(given, ranks, strict=True)
+            ]
+            if any(f is not None for f in flags):
+                mapped = vmap(mapped, in_axes=tuple(flags))
+        made = mapped(*aligned)
+        return _with_ones(made, outer, given, ranks, results)
+
+    return vectorized
+
+
+def _parsed(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    text = signature.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    sides = []
+    for side in (left, right):
+        groups = [tuple(d for d in g.split(",") if d) for g in _GROUP.findall(side)]
+        if not arrow or not groups or ",".join(f"({','.join(g)})" for g in groups) != side:
+            raise BadArgument(
+                "this is no signature of a function of arrays",
+                expected="groups of axes, as in '(n,m),(m)->(n)'",
+                found=repr(signature),
+            )
+        sides.append(groups)
+    return sides[0], sides[1]
+
+
+def _outer_shape(given: Sequence[Array], dims: Sequence[Sequence[str]]) -> tuple[int, ...]:
+    """What all other axes broadcast to. Raises IllTyped where sizes differ."""
+    sizes: dict[str, int] = {}
+    for x, names in zip(given, dims, strict=True):
+        if x.ndim < len(names):
+            raise IllTyped("an argument lacks axes", f"axes {', '.join(names)}", str(x.type))
+        for name, n in zip(names, x.shape[x.ndim - len(names) :], strict=True):
+            if sizes.setdefault(name, n) != n:
+                raise IllTyped(
+                    f"the axis {name} has two sizes", f"size {sizes[name]}", f"{n} in {x.type}"
+                )
+    shapes = [x.shape[: x.ndim - len(names)] for x, names in zip(given, dims, strict=True)]
+    return pr.broadcast_shapes(shapes, "vectorize")
+
+
+def _with_ones(
+    made: Any,
+    outer: tuple[int, ...],
+    given: Sequence[Array],
+    ranks: Sequence[int],
+    results: Sequence[Sequence[str]] | None,
+) -> Any:
+    """The results with the axes of size 1 that were not mapped over."""
+    from effax import tree
+
+    ones = [
+        i
+        for i, _ in enumerate(outer)
+        if all(
+            rank < len(outer) - i or x.shape[rank - (len(outer) - i)] == 1
+            for x, rank in zip(given, ranks, strict=True)
+        )
+    ]
+    n_results = len(made) if isinstance(made, tuple) else 1
+    if results is not None and len(results) != n_results:
+        raise BadArgument(
+            "the signature has another number of results", str(len(results)), str(n_results)
+        )
+    return tree.map(lambda x: expand_dims(x, ones) if ones else x, made)
