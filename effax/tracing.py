@@ -124,6 +124,7 @@ def argument_names(fun: Callable[..., object], n_args: int) -> list[str]:
 
 def _parameters(fun: Any) -> tuple[Sequence[str], str]:
     """The names of positional parameters, and of what takes the others."""
+    fun = _innermost(fun)
     own = getattr(fun, "parameters_left", None)
     if own is not None:
         return own(*_parameters(fun.fun)), "args"
@@ -133,9 +134,6 @@ def _parameters(fun: Any) -> tuple[Sequence[str], str]:
     if isinstance(fun, partial):
         names, rest = _parameters(fun.func)
         return names[len(fun.args) :], rest
-    wrapped = getattr(fun, "__wrapped__", None)
-    if wrapped is not None:
-        return _parameters(wrapped)
     code = getattr(fun, "__code__", None)
     if code is not None:
         return code.co_varnames[: code.co_argcount], _variadic(code)
@@ -143,6 +141,16 @@ def _parameters(fun: Any) -> tuple[Sequence[str], str]:
     if code is None:
         return (), "args"
     return code.co_varnames[1 : code.co_argcount], _variadic(code)
+
+
+def _innermost(fun: Any) -> Any:
+    """What is wrapped, at however many levels, with the same parameters."""
+    while not isinstance(fun, MethodType | partial) and not hasattr(fun, "parameters_left"):
+        wrapped = getattr(fun, "__wrapped__", None)
+        if wrapped is None:
+            break
+        fun = wrapped
+    return fun
 
 
 def _variadic(code: CodeType) -> str:
