@@ -6,6 +6,7 @@ import pytest
 
 from tests.differential.cases import (
     batching,
+    callbacks,
     control,
     custom,
     lanes,
@@ -20,6 +21,7 @@ from tests.differential.side_by_side import Case, cases_of, check, skip_before
 
 MODULES = (
     batching,
+    callbacks,
     control,
     custom,
     lanes,
