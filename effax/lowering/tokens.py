@@ -33,9 +33,10 @@ from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap
 from effax.ir.prims.refs import FreeRef, NewRef
 from effax.ir.prims.remat import Remat
+from effax.ir.prims.shard import ShardMap
 from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
-from effax.ir.types import Type, ref_type
+from effax.ir.types import ArrayType, Type, ref_type
 from effax.lowering.writer import EMPTY_BOOK, TOKEN, Val, Writer
 from effax.transforms.rulebook import (
     DischargeOut,
@@ -46,6 +47,7 @@ from effax.transforms.rulebook import (
     WholeOnly,
     book_or_default,
 )
+from effax.transforms.rules.shard.expand import expanded
 from effax.transforms.run import located
 
 _REF: Final = ref_type(TOKEN)
@@ -171,6 +173,10 @@ def _given(eqn: Eqn, ins: list[Atom], token: Var) -> tuple[Primitive, list[Atom]
             return replace(loop, jaxpr=body, n_consts=loop.n_consts + 1), [token, *ins]
         case While(cond=cond, body=body, n_consts=n):
             return While(_with_token(cond), _with_token(body), n + 1), [token, *ins]
+        case ShardMap() as mapped if all(isinstance(a.type, ArrayType) for a in ins):
+            types = tuple([a.type for a in ins if isinstance(a.type, ArrayType)])
+            every = expanded(mapped, types, book_or_default(None))
+            return Jit(_with_token(every), "shard_map"), [token, *ins]
         case prim if prim.subjaxprs():
             error = LoweringError(
                 f"{prim.name} holds programs that act on the world outside, and it is not known "

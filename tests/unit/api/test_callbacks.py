@@ -475,6 +475,20 @@ def test_a_batch_without_a_method_is_refused() -> None:
         jax.vmap(lambda x: jax.pure_callback(lambda v: v, F32, x))(jnp.arange(3.0))
 
 
+@both
+def test_devices_of_a_mesh_tell(jit: Wrap, log: Log) -> None:
+    def f(x: Any) -> Any:
+        told(log)("here", x.sum())
+        return x * 2
+
+    mesh = jax.make_mesh((1,), ("i",))
+    mapped = jax.shard_map(f, mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P("i"))
+    assert jit(mapped)(jnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]
+    lane = jax.vmap(lambda x: told(log)(lax.psum(x, "j"), lax.axis_index("j")), axis_name="j")
+    jit(lane)(jnp.arange(2.0))
+    assert log == [("here", 3.0), (1.0, 0), (1.0, 1)]
+
+
 # Programs as values.
 
 
