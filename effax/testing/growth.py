@@ -148,7 +148,7 @@ def _table(
             (weight, _growing(step))
             for weight, step in (OF_CONTROL[name] for name in features.control)
         ]
-    focused = _named(features.focus) if features.focus else []
+    focused = _named(features.focus, axes) if features.focus else []
     table = [
         step
         for kind, found in rows.items()
@@ -169,10 +169,11 @@ def step_names(linear: bool = False) -> list[str]:
     return [_name(step) for _, step in rows] + [*CONTROL]
 
 
-def _named(name: str) -> list[Step]:
+def _named(name: str, axes: bool) -> list[Step]:
     if name in OF_CONTROL:
         return [_growing(OF_CONTROL[name][1])]
-    return [step for _, step in (*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS) if _name(step) == name]
+    steps = (*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS, *(OF_AXES if axes else ()))
+    return [step for _, step in steps if _name(step) == name]
 
 
 def _name(step: Step) -> str:

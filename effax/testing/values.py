@@ -68,7 +68,12 @@ def contents_of(types: Sequence[Type], values: Sequence[Value]) -> list[Value]:
 
 
 def is_chaotic(jaxpr: Jaxpr, seed: int) -> bool:
-    """Whether inputs that are changed in their last digits give something else altogether."""
+    """Whether inputs that are changed in their last digits give something else altogether.
+
+    Of an open program, which is not run by itself, that is not asked.
+    """
+    if jaxpr.free_axes:
+        return False
     rng = np.random.default_rng(seed)
     inputs = random_inputs(jaxpr.in_types, seed)
     expected = run(jaxpr, inputs)

@@ -167,6 +167,8 @@ def _trips(eqn: Eqn, loop: While, ins: Sequence[Atom], growth: int) -> int | Non
     observed = (False,) * len(ins)
     test = dce_once(cond, (True,), observed, keep).jaxpr
     step = dce_once(body, carried, observed, keep).jaxpr
+    if test.free_axes or step.free_axes:
+        return None
     if test.effects or step.effects or not all(ends(e.prim) for e in (*test.eqns, *step.eqns)):
         return None
     values = [literal_value(a) for i, a in enumerate(ins) if i in used and isinstance(a, Lit)]

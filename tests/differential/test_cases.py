@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.differential.cases import (
+    axes,
     batching,
     callbacks,
     control,
@@ -20,6 +21,7 @@ from tests.differential.cases import (
 from tests.differential.side_by_side import Case, cases_of, check, skip_before
 
 MODULES = (
+    axes,
     batching,
     callbacks,
     control,

@@ -12,19 +12,22 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject, SearchStrategy
 
+from effax.ir.axes import Axis
 from effax.ir.syntax import Jaxpr
 from effax.testing import laws
 from effax.testing.laws import LawBroken, Passes
 from effax.testing.strategies import (
     NUMERIC,
+    SHARDED,
     SMOOTH,
     Features,
     compositions,
     linear_programs,
+    open_programs,
     programs,
     seeds,
 )
-from tests.planted import of_host, of_jvp, of_passes, of_transpose, of_vmap
+from tests.planted import of_axes, of_host, of_jvp, of_passes, of_transpose, of_vmap
 from tests.planted.planting import Bug
 
 BUGS: Final = (
@@ -33,6 +36,7 @@ BUGS: Final = (
     *of_vmap.BUGS,
     *of_passes.BUGS,
     *of_host.BUGS,
+    *of_axes.BUGS,
 )
 
 Law = Callable[..., None]
@@ -49,6 +53,26 @@ def _linear(features: Features) -> SearchStrategy[object]:
 
 def _pairs(features: Features) -> SearchStrategy[object]:
     return compositions(features)
+
+
+AXIS: Final = Axis("i", 3)
+
+
+def _open(features: Features) -> SearchStrategy[object]:
+    return open_programs(AXIS, features).map(lambda jaxpr: (jaxpr, AXIS))
+
+
+def _open_linear(features: Features) -> SearchStrategy[object]:
+    loopless = replace(features, control=("jit", "remat", "cond", "scan"))
+    return linear_programs(loopless, axes=(AXIS,)).map(lambda program: (*program, AXIS))
+
+
+def _sharded(features: Features) -> SearchStrategy[object]:
+    return programs(replace(features, control=SHARDED.control, focus="shard_map", depth=1))
+
+
+def _sharded_linear(features: Features) -> SearchStrategy[object]:
+    return linear_programs(replace(features, control=SHARDED.control, focus="shard_map", depth=1))
 
 
 SUITES: Final[dict[str, tuple[tuple[Law, Programs], ...]]] = {
@@ -78,6 +102,15 @@ SUITES: Final[dict[str, tuple[tuple[Law, Programs], ...]]] = {
     "passes that tell": ((laws.passes_keep_what_is_told, _plain),),
     "derivatives that tell": ((laws.derivatives_keep_what_is_told, _plain),),
     "halves that tell": ((laws.halves_keep_what_is_told, _plain),),
+    "lanes in step": (
+        (laws.vmap_does_collectives, _open),
+        (laws.shard_map_is_lanes, _sharded),
+        (laws.vmap_is_stacking, _sharded),
+    ),
+    "cotangents in step": (
+        (laws.collectives_commute_with_transpose, _open_linear),
+        (laws.transpose_is_adjoint, _sharded_linear),
+    ),
     "lanes that tell": ((laws.vmap_tells_of_every_lane, _plain),),
 }
 """The laws of each pass, and the programs that they are about."""

@@ -25,6 +25,7 @@ from effax.testing.values import (
     run,
 )
 from effax.transforms.lanes import with_axis
+from effax.transforms.rulebook import RuleBook
 from effax.transforms.rules.shard.expand import expanded
 from effax.transforms.run import unwrap
 from effax.transforms.spread import Mask
@@ -32,9 +33,9 @@ from effax.transforms.vmap import Vmapped, vmap
 from effax.transforms.wants import GradValue
 
 
-def bound(jaxpr: Jaxpr, axis: Axis, axes: tuple[int | None, ...]) -> Vmapped:
+def bound(jaxpr: Jaxpr, axis: Axis, axes: tuple[int | None, ...], book: RuleBook) -> Vmapped:
     """The program batched over lanes that have the axis's name."""
-    return unwrap(vmap(jaxpr, axis.size, axes, axis_name=axis.name))
+    return unwrap(vmap(jaxpr, axis.size, axes, book=book, axis_name=axis.name))
 
 
 def _axes(jaxpr: Jaxpr, seed: int) -> tuple[int | None, ...]:
@@ -51,7 +52,7 @@ def vmap_does_collectives(
     jaxpr: Jaxpr, axis: Axis, seed: int = 0, passes: Passes | None = None
 ) -> None:
     """vmap(f, axis_name)(xs) = f of each lane in step, values exchanged along the axis."""
-    del passes
+    passes = passes or Passes()
     axes = _axes(jaxpr, seed)
     types = [
         t if at is None else with_axis(t, axis.size)
@@ -66,7 +67,7 @@ def vmap_does_collectives(
     given = evaluate_together(jaxpr, Devices((axis,)), lanes)
     outs = [np.stack([own[j] for own in given]) for j in range(len(jaxpr.outs))]
     expected = Outcome(outs, contents_of(jaxpr.in_types, held))
-    check_outcomes(expected, run(bound(jaxpr, axis, axes).jaxpr, inputs))
+    check_outcomes(expected, run(bound(jaxpr, axis, axes, passes.book).jaxpr, inputs))
 
 
 def _element(x: Value, i: int) -> Value:
@@ -82,10 +83,10 @@ def collectives_commute_with_jvp(
     passes = passes or Passes()
     axes = tuple(0 for _ in jaxpr.binders)
     mask = differentiated(jaxpr.in_types, seed)
-    whole = bound(jaxpr, axis, axes).jaxpr
+    whole = bound(jaxpr, axis, axes, passes.book).jaxpr
     first = passes.jvp(whole, mask).jaxpr
     of_lane = passes.jvp(jaxpr, mask).jaxpr
-    second = bound(of_lane, axis, tuple(0 for _ in of_lane.binders)).jaxpr
+    second = bound(of_lane, axis, tuple(0 for _ in of_lane.binders), passes.book).jaxpr
     if first.in_types != second.in_types or first.out_types != second.out_types:
         return  # One of the two knows that a tangent is zero.
     tangents = random_tangents(whole.in_types, mask, seed)
@@ -101,9 +102,10 @@ def collectives_commute_with_transpose(
     passes = passes or Passes()
     wants = full_wants(jaxpr, linear)
     axes = tuple(0 for _ in jaxpr.binders)
-    first = passes.transpose(bound(jaxpr, axis, axes).jaxpr, wants)
+    first = passes.transpose(bound(jaxpr, axis, axes, passes.book).jaxpr, wants)
     other = passes.transpose(jaxpr, wants)
-    second = bound(other.jaxpr, axis, tuple(0 for _ in other.jaxpr.binders)).jaxpr
+    lanes = tuple(0 for _ in other.jaxpr.binders)
+    second = bound(other.jaxpr, axis, lanes, passes.book).jaxpr
     assert first.jaxpr.in_types == second.in_types
     inputs = random_inputs(first.jaxpr.in_types, seed)
     found, expected = run(first.jaxpr, inputs), run(second, inputs)
