@@ -166,7 +166,7 @@ def _growing(step: Holding) -> Step:
 def step_names(linear: bool = False) -> list[str]:
     """The names of all kinds of steps; of those that linear values can take."""
     rows = [*LINEAR, *OF_REFS] if linear else [*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS]
-    return [_name(step) for _, step in rows] + [*CONTROL]
+    return [_name(step) for _, step in rows] + [*CONTROL, "solve"]
 
 
 def _named(name: str, axes: bool) -> list[Step]:
