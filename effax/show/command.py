@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
@@ -107,6 +108,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(str(error), USAGE)
     except EffaxError as error:
         return _failed(str(error), FAILED)
+    except BrokenPipeError:
+        # Who read it has seen enough. Python would complain once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         return _failed(f"cannot write {asked.out}: {error.strerror}", USAGE)
     return 0

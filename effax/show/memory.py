@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from effax.ir.depth import deep
 from effax.ir.pretty import eqn_str
 from effax.ir.primitive import Region
 from effax.ir.source import SavedSource, Source
@@ -98,7 +99,7 @@ def profile(jaxpr: Jaxpr) -> Profile:
     peak = walk.steps[at].live if at >= 0 else arguments
     again = _Walk(at)
     again.whole(jaxpr)
-    found = sorted(again.caught.items(), key=lambda item: -item[1])
+    found = sorted(again.caught, key=lambda item: -item[1])
     lanes = [
         Lane(*lane) for lane in zip(walk.names, walk.sizes, walk.first, walk.last, strict=True)
     ]
@@ -136,14 +137,16 @@ class _Walk:
         self.first: list[int] = []
         self.last: list[int] = []
         self.opened: dict[tuple[Jaxpr, tuple[Var, ...]], int] = {}
-        self.alive: dict[str, int] = {}
-        self.caught: dict[str, int] = {}
+        # By the run of a program and the variable: what is live, and its bytes.
+        self.alive: dict[tuple[int, int], tuple[str, int]] = {}
+        self.caught: list[tuple[str, int]] = []
+        self.runs = 0
         self.channels: dict[str, int] = {}
 
     def whole(self, jaxpr: Jaxpr) -> int:
         """Walk the outermost program; gives the bytes of its arguments."""
-        self.alive = {bound(v): bytes_of(v.type) for v in jaxpr.binders}
-        arguments = sum(self.alive.values())
+        self.alive = {(0, v.id): (bound(v), bytes_of(v.type)) for v in jaxpr.binders}
+        arguments = sum([size for _, size in self.alive.values()])
         lanes: dict[Key, int] = {}
         for i, v in enumerate(jaxpr.binders):
             if isinstance(v.type, RefType):
@@ -167,6 +170,7 @@ class _Walk:
         self.last.append(first)
         return len(self.names) - 1
 
+    @deep
     def walk(
         self,
         jaxpr: Jaxpr,
@@ -180,33 +184,36 @@ class _Walk:
 
         Gives the peak; ``live`` counts the copies already.
         """
-        held = {v.id: v for v in copies}
+        run, held = self.runs, {v.id: v for v in copies}
+        self.runs += 1
+        for v in copies:
+            self.alive[run, v.id] = (prefix + bound(v), bytes_of(v.type))
         dying = _last_uses(jaxpr, held)
         peak = live
         for k, eqn in enumerate(jaxpr.eqns):
             for v in eqn.outs:
                 held[v.id] = v
                 name, size = prefix + bound(v), bytes_of(v.type)
-                self.alive[name] = size
+                self.alive[run, v.id] = (name, size)
                 live += size
                 if isinstance(v.type, RefType):
                     lanes[v.id] = self.lane(name, size, len(self.steps))
             here = len(self.steps)
             self.steps.append(self.step(eqn, live, lanes, here))
             if here == self.target:
-                self.caught = dict(self.alive)
-            inside = self.regions(eqn, live, lanes, prefix, level)
+                self.caught = list(self.alive.values())
+            inside = self.regions(eqn, live, lanes, level)
             if len(self.steps) == here + 1 and inside > live:
                 self.steps[here] = replace(self.steps[here], live=inside)
                 if here == self.target:
-                    self.caught[f"inside of {box_text(eqn)[0]}"] = inside - live
+                    self.caught.append((f"inside of {box_text(eqn)[0]}", inside - live))
             peak = max(peak, live, inside)
             for i in dying.get(k, ()):
                 v = held.pop(i)
                 live -= bytes_of(v.type)
-                del self.alive[prefix + bound(v)]
-        for v in held.values():
-            self.alive.pop(prefix + bound(v), None)
+                del self.alive[run, i]
+        for i in held:
+            self.alive.pop((run, i), None)
         return peak
 
     def step(self, eqn: Eqn, live: int, lanes: Mapping[Key, int], here: int) -> Step:
@@ -219,9 +226,7 @@ class _Walk:
             self.last[touch.lane] = here
         return Step(box_text(eqn)[0], eqn_str(eqn), live, tuple(touches), eqn.source)
 
-    def regions(
-        self, eqn: Eqn, live: int, lanes: Mapping[Key, int], prefix: str, level: int
-    ) -> int:
+    def regions(self, eqn: Eqn, live: int, lanes: Mapping[Key, int], level: int) -> int:
         """Walk the programs that an equation holds; gives the peak."""
         regions = eqn.prim.regions()
         peak = live
@@ -239,8 +244,7 @@ class _Walk:
                 name = box_text(eqn)[0] + (f" {caption}" if caption else "")
                 start = len(self.steps)
                 inner = self.inner_lanes(eqn, region, lanes)
-                inside = f"{prefix}{eqn.prim.name}/"
-                self.alive |= {inside + bound(v): bytes_of(v.type) for v in copies}
+                inside = f"{eqn.prim.name}/"
                 top = self.walk(region.jaxpr, live + more, copies, inner, inside, level + 1)
                 self.opened[key] = top - live
                 if len(self.steps) > start:

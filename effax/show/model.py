@@ -45,6 +45,9 @@ HOST: Final = -1
 DEPTH: Final = 8
 """How many programs in programs are open by default."""
 
+DEEPEST: Final = 64
+"""How many are open at most: each is drawn inside of all those around it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tap:
@@ -139,6 +142,7 @@ Fresh = Mapping[int, str]
 
 def model(jaxpr: Jaxpr, depth: int = DEPTH, fresh: Fresh | None = None) -> Program:
     """What is drawn of ``jaxpr``: each program that it holds is open once, where it comes first."""
+    depth = min(depth, DEEPEST)
     return _Modeller(count()).program(jaxpr, {}, depth, fresh or {}, outermost=True)
 
 

@@ -8,6 +8,7 @@ from linecache import getline
 from typing import Final
 
 from effax.effects.row import effect_text
+from effax.ir.analysis import size
 from effax.ir.notation import VAR_NAMES
 from effax.ir.syntax import Jaxpr
 from effax.show.layout import PlacedBox
@@ -115,20 +116,12 @@ def attributes_of(read: ReadLine = getline) -> Callable[[PlacedBox], dict[str, s
 
 def summary(jaxpr: Jaxpr) -> str:
     """A program in a line: ``12 equations (30 in all); writes a; 2 references``."""
-    inside = _size(jaxpr, {})
+    inside = size(jaxpr)
     told = counted(len(jaxpr.eqns), "equation")
     if inside != len(jaxpr.eqns):
         told += f", {inside} with those of the programs inside"
     effects = [effect_text(e, lambda i: VAR_NAMES[jaxpr.binders[i].id]) for e in jaxpr.effects]
     return f"{told}. Effects: {', '.join(effects) or 'none'}."
-
-
-def _size(jaxpr: Jaxpr, seen: dict[Jaxpr, int]) -> int:
-    """How many equations there are in the program and in those that it holds."""
-    if jaxpr not in seen:
-        held = [_size(h, seen) for eqn in jaxpr.eqns for h in eqn.prim.subjaxprs()]
-        seen[jaxpr] = len(jaxpr.eqns) + sum(held)
-    return seen[jaxpr]
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

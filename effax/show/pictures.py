@@ -28,7 +28,7 @@ def svg(program: Jaxpr | ClosedJaxpr, *, title: str = "", depth: int = DEPTH) ->
     Args:
         program: the program.
         title: what the picture is called, for readers that do not see it.
-        depth: how many programs in programs are open.
+        depth: how many programs in programs are open, 64 at most.
 
     Returns:
         The text of the picture. Equal programs give equal text.

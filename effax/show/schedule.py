@@ -14,6 +14,8 @@ PLOT: Final = 900.0
 """The width of the time axis, where the program is not longer than that allows."""
 LANE: Final = 24.0
 SPAN: Final = 18.0
+LEVELS: Final = 12
+"""How many programs in programs are outlined."""
 CHART: Final = 170.0
 WIDEST: Final = 46.0
 NARROWEST: Final = 2.0
@@ -32,7 +34,7 @@ class Timeline:
         self.step = min(WIDEST, max(NARROWEST, PLOT / n))
         names = [len(lane.label) for lane in profile.lanes]
         self.left = max([60.0, *[n * SMALL + 14 for n in names]])
-        self.levels = max([span.depth + 1 for span in profile.spans], default=0)
+        self.levels = min(LEVELS, max([span.depth + 1 for span in profile.spans], default=0))
         self.lanes_top = self.levels * SPAN + 6
         self.chart_top = self.lanes_top + len(profile.lanes) * LANE + 18
         self.right = self.left + n * self.step
@@ -56,7 +58,8 @@ class Timeline:
 
     def spans(self) -> Iterator[str]:
         bottom = self.chart_top + CHART
-        for span in sorted(self.profile.spans, key=lambda span: span.depth):
+        shown = [span for span in self.profile.spans if span.depth < LEVELS]
+        for span in sorted(shown, key=lambda span: span.depth):
             x, y = self.x(span.start), span.depth * SPAN
             width = (span.stop - span.start) * self.step
             yield element("rect", class_="fx-span", x=x, y=y, width=width, height=bottom - y, rx=3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, cast
 
 from returns.result import Result, Success
 
@@ -12,7 +12,7 @@ from effax import passes
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import is_inexact
-from effax.passes import Pass, Step
+from effax.passes import Pass, Step, Transform
 from effax.transforms.discharge import discharge
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import linearize
@@ -74,7 +74,7 @@ def _own(name: str, found: object) -> Take:
             expected="a pass, or a function from a program to a Result",
             found=type(found).__name__,
         )
-    return Pass(name, found)
+    return Pass(name, cast(Transform, found))
 
 
 def after(jaxpr: Jaxpr, names: str, find: Find) -> Jaxpr:

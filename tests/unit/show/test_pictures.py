@@ -172,6 +172,22 @@ def test_what_is_held_twice_is_drawn_once() -> None:
     assert "(2 equations)" in show.svg(program, depth=1)
 
 
+def nested(levels: int) -> Jaxpr:
+    """A program in a program in a program."""
+    x, y = Var(0, SCALAR), Var(1, SCALAR)
+    held = Jaxpr([x], [], [x])
+    for level in range(levels):
+        held = Jaxpr([x], [Eqn(Jit(held, f"f{level}"), (x,), (y,))], [y])
+    return held
+
+
+def test_what_is_held_deeper_than_pythons_stack_is_drawn() -> None:
+    program = nested(1500)
+    for drawn in (show.svg(program, depth=10_000), show.timeline(program)):
+        ElementTree.fromstring(drawn)
+    assert "1500 with those of the programs inside" in show.html(program)
+
+
 def test_a_thousand_equations_are_drawn_in_proportional_size_and_time() -> None:
     def cost(n: int) -> tuple[int, float, int]:
         program = chain(n)
