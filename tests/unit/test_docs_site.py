@@ -7,7 +7,7 @@ import subprocess
 import sys
 from importlib import import_module
 from importlib.util import find_spec
-from inspect import isclass, isfunction, ismodule
+from inspect import isclass, isfunction
 from pathlib import Path
 
 import pytest
@@ -44,11 +44,11 @@ def is_ours(value: object) -> bool:
     return getattr(value, "__module__", "").startswith("effax")
 
 
-def test_every_page_is_in_the_navigation_and_every_entry_is_a_page() -> None:
+def test_every_entry_of_the_navigation_is_a_page() -> None:
     entries = {*re.findall(r": ([\w/-]+\.md)$", SITE, re.MULTILINE)}
     there = {path.relative_to(DOCS).as_posix() for path in PAGES}
+    assert len(entries) > 20
     assert entries <= there
-    assert {p for p in there - entries if not re.match(r"decisions/0", p)} == set()
 
 
 @pytest.mark.parametrize("module", REFERENCE)
@@ -64,9 +64,9 @@ def test_what_is_public_is_documented(module: str) -> None:
             assert value.__doc__, f"{module}.{name}"
 
 
-def test_every_public_module_is_in_the_reference() -> None:
+def test_every_public_package_is_in_the_reference() -> None:
     package = Path(effax.__file__).parent
-    public = {f"effax.{name}" for name in effax.__all__ if ismodule(getattr(effax, name, None))} | {
+    public = {
         f"effax.{path.parent.name}"
         for path in package.glob("*/__init__.py")
         if hasattr(import_module(f"effax.{path.parent.name}"), "__all__")
