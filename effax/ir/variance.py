@@ -80,7 +80,7 @@ def _follow(eqn: Eqn, found: dict[int, Names], held: Set[int]) -> bool:
     fixed = frozenset(i for i, a in enumerate(eqn.ins) if type(a) is not Lit and a.id in held)
     after, outs = of_application(eqn, tuple(before), fixed)
     for a, old, new in zip(eqn.ins, before, after, strict=True):
-        if new != old and type(a.type) is RefType:
+        if new != old and isinstance(a, Var) and type(a.type) is RefType:
             found[a.id] = new
             again = True
     for v, names in zip(eqn.outs, outs, strict=True):
