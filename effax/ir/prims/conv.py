@@ -97,7 +97,7 @@ class ConvGeneralDilated(Primitive):
                 slice(start, start + (n - 1) * stride + 1 if n else start, stride)
                 for start, n, stride in zip(starts, space, self.window_strides, strict=True)
             ]
-            picked = w[_beside(3, [slice(k, k + 1) for k in at])].reshape(w.shape[:3])
+            picked: Value = w[_beside(3, [slice(k, k + 1) for k in at])].reshape(w.shape[:3])
             total += np.einsum("bgi...,goi->bgo...", x[_beside(3, windows)], picked)
         return (total.reshape(lhs.shape[0], rhs.shape[0], *space).astype(wanted),)
 

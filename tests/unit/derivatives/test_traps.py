@@ -24,10 +24,10 @@ def pushed(m: Any, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def measured(m: Any, trap: Trap, x: Any, each: Callable[[Any], Any]) -> list[Any]:
-    """Value, first and second derivatives: (f, f', f'' backward, f' forward, ...)."""
+    """Value, first and second derivatives, backward and forward: (f, f', f'', f'', f')."""
     f = partial(trap.call, m)
     slope, rise = m.grad(f), pushed(m, f)
-    return [each(g)(x) for g in (f, slope, rise, m.grad(slope), pushed(m, rise), pushed(m, slope))]
+    return [each(g)(x) for g in (f, slope, m.grad(slope), pushed(m, rise), rise)]
 
 
 def points(trap: Trap) -> np.ndarray:
@@ -36,7 +36,7 @@ def points(trap: Trap) -> np.ndarray:
 
 def wanted(trap: Trap) -> list[np.ndarray]:
     _, y, slope, bend = (np.array(column) for column in zip(*trap.rows, strict=True))
-    return [y, slope, slope, bend, bend, bend]
+    return [y, slope, bend, bend, slope]
 
 
 def assert_close(
@@ -64,7 +64,7 @@ def program(family: str) -> tuple[Jaxpr, list[np.ndarray]]:
 
     def everything(*xs: Any) -> list[Any]:
         found = [measured(effax, trap, x, effax.vmap) for trap, x in zip(traps, xs, strict=True)]
-        return [part for parts in found for part in parts]
+        return [part for parts in found for part in parts[:4]]
 
     made = effax.make_jaxpr(everything)(*args)
     pure = discharge(made.jaxpr).unwrap().jaxpr
@@ -77,7 +77,7 @@ def test_derivatives_at_traps_compiled_and_batched(family: str) -> None:
     found = run(jaxpr, args)
     for i, (name, trap) in enumerate(FAMILIES[family].items()):
         try:
-            assert_close(found[6 * i : 6 * i + 6], wanted(trap))
+            assert_close(found[4 * i : 4 * i + 4], wanted(trap)[:4])
         except AssertionError as error:
             raise AssertionError(f"{name}: {error}") from None
 

@@ -56,8 +56,9 @@ def test_squares(dtype: str) -> None:
         agree(linalg.Eigh(), positive)
 
 
-@pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("shape", [(4, 3), (3, 4), (2, 3, 3)])
+@pytest.mark.parametrize(
+    ("dtype", "shape"), [("float32", (4, 3)), ("complex64", (3, 4)), ("float64", (2, 3, 3))]
+)
 def test_any_shape(dtype: str, shape: Sequence[int]) -> None:
     x = samples(dtype, tuple(shape))
     agree(linalg.Qr(), x)
