@@ -136,11 +136,16 @@ class _Kinds(dict[type["Primitive"], bool]):
 _kinds: Final = _Kinds()
 
 
-def held_in(jaxpr: Jaxpr) -> list[Jaxpr]:
-    """The programs that the equations hold, in order."""
-    kinds = _kinds
-    prims = [eqn[0] for eqn in jaxpr.eqns]
-    return [held for prim in prims if kinds[type(prim)] for held in prim.subjaxprs()]
+def held_in(jaxpr: Jaxpr) -> tuple[Jaxpr, ...]:
+    """The programs that the equations hold, in order; looked for once in each program."""
+    found = jaxpr._held
+    if found is None:
+        kinds = _kinds
+        prims = [eqn[0] for eqn in jaxpr.eqns]
+        holders = [prim for prim in prims if kinds[type(prim)]]
+        found = tuple([held for prim in holders for held in prim.subjaxprs()])
+        object.__setattr__(jaxpr, "_held", found)
+    return found
 
 
 def inside_out(jaxpr: Jaxpr, enter: Callable[[Jaxpr], bool] | None = None) -> list[Jaxpr]:

@@ -156,6 +156,7 @@ class Jaxpr:
         "_class",
         "_effects",
         "_hash",
+        "_held",
         "_size",
         "binders",
         "eqns",
@@ -170,6 +171,7 @@ class Jaxpr:
     n_consts: int
     names: tuple[str, ...]
     _hash: int | None
+    _held: tuple[Jaxpr, ...] | None
     _effects: Row[ArgIndex] | None
     _size: int | None
     _class: _Class | None
@@ -193,6 +195,7 @@ class Jaxpr:
         put(self, "n_consts", n_consts)
         put(self, "names", tuple(names))
         put(self, "_hash", None)
+        put(self, "_held", None)
         put(self, "_effects", None)
         put(self, "_size", None)
         put(self, "_class", None)
@@ -275,13 +278,15 @@ class Jaxpr:
             return False
         if _known_same(self, other):
             return True
+        if not held_in(self):
+            return _same(self, other)
         # The innermost first: where those that hold them are compared, they are known to be equal.
         return all(map(_same, *_pairs(self, other)))
 
     def __hash__(self) -> int:
         if self._hash is None:
             # The innermost first: a hash is then found without recursion.
-            for jaxpr in inside_out(self, _lacks_hash):
+            for jaxpr in inside_out(self, _lacks_hash) if held_in(self) else (self,):
                 parts = (jaxpr.binders, tuple(jaxpr.eqns), jaxpr.outs, jaxpr.n_consts)
                 object.__setattr__(jaxpr, "_hash", hash(parts))
         assert self._hash is not None

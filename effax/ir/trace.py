@@ -421,16 +421,22 @@ def made_at(outer: object) -> Source | SavedSource | None:
     return getattr(outer, "made_at", None)
 
 
-@contextmanager
-def tracing(trace: Trace) -> Iterator[Trace]:
+class tracing:  # noqa: N801  # used as a function; a generator would cost more than the block
     """Make ``trace`` the one that operations go into, until the block ends."""
-    before = _state.current
-    _state.current = trace
-    try:
-        yield trace
-    finally:
-        _state.current = before
-        trace.end()
+
+    __slots__ = ("before", "trace")
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    def __enter__(self) -> Trace:
+        self.before = _state.current
+        _state.current = self.trace
+        return self.trace
+
+    def __exit__(self, *_: object) -> None:
+        _state.current = self.before
+        self.trace.end()
 
 
 @contextmanager

@@ -56,7 +56,8 @@ class _Kept:
         with self.lock:
             found = self.programs.get(jaxpr)
             if found is not None:
-                self.programs.move_to_end(jaxpr)
+                # The program that was compiled is the key: it is found without being compared.
+                self.programs.move_to_end(found.jaxpr)
             return found
 
     def keep(self, jaxpr: Jaxpr, program: CompiledProgram) -> None:
