@@ -6,20 +6,24 @@ of fresh ones for what rules put in the place of an application.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import NamedTuple, cast
 
 from effax.effects import Alloc, ArgIndex, Host, Row, commutes
 from effax.effects.order import COMMUTING_KINDS
-from effax.ir.build import Template, Where, template
+from effax.ir.build import Template, Where
 from effax.ir.errors import EffaxError
 from effax.ir.primitive import Primitive
+from effax.ir.prims.control import Jit
 from effax.ir.remember import remembered
 from effax.ir.silent import silenced
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
-from effax.transforms.rulebook import Policy, RuleBook, SplitRule, WholeOnly
+from effax.transforms.rearrange import numbered
+from effax.transforms.rulebook import Policy, RuleBook
 from effax.transforms.run import located
+from effax.transforms.split_template import Split, split_rule, split_template
 from effax.transforms.spread import Mask
 
 
@@ -65,40 +69,38 @@ def divide(
             return run.finish(known, forced)
 
 
-class _Split(NamedTuple):
-    """A split application prepared for being put in the place of many."""
+class _Again(NamedTuple):
+    """A call under a policy.
 
-    known: Template
-    unknown: Template
-    known_outs: Mask
-    unknown_args: tuple[int, ...]
-    unknown_effects: Row[ArgIndex]
+    Attributes:
+        early: gives all results, then what the policy keeps.
+        late: gives the results that are not kept, from what is.
+        taken: where each input of ``late`` is in ``(*inputs, *results of early)``.
+    """
+
+    early: Jaxpr
+    late: Jaxpr
+    taken: tuple[int, ...]
 
 
-@remembered(maxsize=4096)
-def _split(
-    book: RuleBook,
-    prim: Primitive,
-    types: tuple[Type, ...],
-    known: Mask,
-    policy: Policy | None,
-) -> _Split | None:
-    rule = _split_rule(book, prim)
-    found = None if rule is None else rule(book, prim, types, known, policy)
-    if found is None:
-        return None
-    return _Split(
-        template(found.known),
-        template(found.unknown),
-        found.known_outs,
-        found.unknown_args,
-        found.unknown.effects,
+@remembered(maxsize=1024)
+def _call_again(jaxpr: Jaxpr, again: Mask, policy: Policy | None, book: RuleBook) -> _Again:
+    """How a call is done, and how those of its results are computed again that ``again`` marks."""
+    known = (True,) * len(jaxpr.binders)
+    halves = divide(jaxpr, known, policy, again, book)
+    first, second = iter(halves.early_outs), iter(halves.late_outs)
+    outs = [next(second) if flag else next(first) for flag in again]
+    places = {v.id: i for i, v in enumerate(jaxpr.binders)}
+    for i, (a, flag) in enumerate(zip(outs, again, strict=True), len(known)):
+        if isinstance(a, Var) and not flag:
+            places.setdefault(a.id, i)
+    extra = [v for v in halves.residuals if v.id not in places]
+    places.update((v.id, len(known) + len(outs) + i) for i, v in enumerate(extra))
+    return _Again(
+        numbered(jaxpr.binders, halves.early, [*outs, *extra], halves.size, jaxpr.n_consts),
+        numbered(halves.residuals, halves.late, halves.late_outs, halves.size),
+        tuple([places[v.id] for v in halves.residuals]),
     )
-
-
-def _split_rule(book: RuleBook, prim: Primitive) -> SplitRule[Primitive] | None:
-    rule = book.of(prim).split
-    return None if isinstance(rule, WholeOnly) else rule
 
 
 class _Division:
@@ -164,13 +166,13 @@ class _Division:
                 for v in outs:
                     unknown[v[0]] = True
                 push_late(eqn)
+            elif constant or self.policy is not None:
+                push_early(self.consider_repeating(eqn, constant))
             else:
-                if constant or self.policy is not None:
-                    self.consider_repeating(eqn, constant)
                 push_early(eqn)
 
     def is_special(self, prim: Primitive) -> bool:
-        return bool(prim.subjaxprs()) or _split_rule(self.book, prim) is not None
+        return bool(prim.subjaxprs()) or split_rule(self.book, prim) is not None
 
     def resolved(self, eqn: Eqn) -> Eqn:
         return eqn._replace(ins=tuple([self.value(a) for a in eqn.ins]))
@@ -181,16 +183,45 @@ class _Division:
     def is_known(self, atom: Atom) -> bool:
         return not (isinstance(atom, Var) and self.unknown[atom.id])
 
-    def consider_repeating(self, eqn: Eqn, constant: bool) -> None:
-        """Note that the late half repeats it: a constant, or what may not be kept."""
+    def consider_repeating(self, eqn: Eqn, constant: bool) -> Eqn:
+        """Note that the late half repeats it: a constant, or what may not be kept.
+
+        Gives the equation for the early half.
+        """
         if constant:
             repeated = not eqn.prim.subjaxprs()
         else:
             takes_ref = any(isinstance(a.type, RefType) for a in eqn.ins)
             repeated = self.policy is not None and not takes_ref and not self.policy(eqn)
+        if repeated and type(eqn.prim) is Jit:
+            return self.call_again(eqn, len(self.early), ())
         if repeated:
             for v in eqn.outs:
                 self.repeat[v.id] = (len(self.early), eqn)
+        return eqn
+
+    def call_again(self, call: Eqn, position: int, kept: Collection[int]) -> Eqn:
+        """Note that the late half repeats a call, but for what the policy keeps inside of it.
+
+        Gives the early call, which hands that over too. Results in ``kept`` are not repeated.
+        """
+        prim = cast(Jit, call.prim)
+        again = tuple([v.id not in kept for v in call.outs])
+        if True not in again:
+            return call
+        found = _call_again(prim.jaxpr, again, self.policy, self.book)
+        fresh = [self.fresh(a.type) for a in found.early.outs[len(call.outs) :]]
+        early = call
+        if fresh:
+            early = call._replace(prim=replace(prim, jaxpr=found.early), outs=(*call.outs, *fresh))
+        values = [*call.ins, *early.outs]
+        late = call._replace(
+            prim=replace(prim, jaxpr=found.late),
+            ins=tuple([values[i] for i in found.taken]),
+            outs=tuple([v for v, flag in zip(call.outs, again, strict=True) if flag]),
+        )
+        self.repeat.update((v.id, (position, late)) for v in late.outs)
+        return early
 
     def step(self, eqn: Eqn) -> None:
         """Place an equation that has effects, holds programs or can be split."""
@@ -206,7 +237,7 @@ class _Division:
         if not ordered and (any(usable) or eqn.prim.subjaxprs()):
             types = tuple([a.type for a in eqn.ins])
             try:
-                split = _split(self.book, eqn.prim, types, usable, self.policy)
+                split = split_template(self.book, eqn.prim, types, usable, self.policy)
             except EffaxError as error:
                 located(error, eqn)
                 raise
@@ -272,7 +303,7 @@ class _Division:
                     if isinstance(ref, Var) and ref.id in self.outer:
                         self.outer[ref.id].add(type(effect))
 
-    def keep_both(self, eqn: Eqn, split: _Split, usable: Mask) -> None:
+    def keep_both(self, eqn: Eqn, split: Split, usable: Mask) -> None:
         """Put both parts of a split application in the place of the equation."""
         known_args = [a for a, has in zip(eqn.ins, usable, strict=True) if has]
         known_outs = [v for v, has in zip(eqn.outs, split.known_outs, strict=True) if has]
@@ -297,6 +328,9 @@ class _Division:
             if part is None or _uses_refs(part):
                 continue
             constant = not part.prim.subjaxprs() and all(isinstance(a, Lit) for a in part.ins)
+            if again and type(part.prim) is Jit and part is self.early[position]:
+                self.early[position] = self.call_again(part, position, kept)
+                continue
             for v in part.outs:
                 if constant or (again and v.id not in kept):
                     self.repeat[v.id] = (position, part)

@@ -264,20 +264,24 @@ class _Flow:
         eqn, rule = step
         if rule is None or not rule.in_part:
             return step
-        # One reference is not passed twice.
-        places: dict[int, int] = {}
-        for i in rule.in_part:
-            a = eqn.ins[i]
-            if i in rule.given and isinstance(a, Var) and a.id in accumulated:
-                places.setdefault(a.id, i)
+        ins = eqn.ins
+        places = [
+            i
+            for i in rule.in_part
+            if i in rule.given and isinstance(a := ins[i], Var) and a.id in accumulated
+        ]
         if not places:
             return step
         types = tuple([a.type for a in eqn.ins])
         mask = tuple([isinstance(a, Var) and self.has[a.id] for a in eqn.ins])
         cts = tuple([self.flows[v.id] for v in eqn.outs])
         needed = tuple([self.needed[v.id] for v in eqn.outs])
-        where = tuple(places.values())
-        return eqn, reverse_template(book, eqn.prim, types, mask, cts, needed, where)
+        made = reverse_template(book, eqn.prim, types, mask, cts, needed, tuple(places))
+        once = tuple({ins[i]: i for i in places}.values())
+        if len(once) < len(places) and _takes_two(made):
+            # One reference is not passed twice.
+            made = reverse_template(book, eqn.prim, types, mask, cts, needed, once)
+        return eqn, made
 
     def _note_parts(self, eqn: Eqn, rule: ReverseTemplate) -> None:
         for i in rule.in_part:
@@ -310,6 +314,12 @@ class _Flow:
             if isinstance(a, Var):
                 self.needed[a.id] = True
         self.steps.append((eqn, rule))
+
+
+def _takes_two(rule: ReverseTemplate) -> bool:
+    """Whether an equation of the backward half takes two of the references."""
+    refs = range(len(rule.picks), len(rule.picks) + len(rule.places))
+    return any(sum(slot in refs for slot in step.slots) > 1 for step in rule.backward.steps)
 
 
 class Tape(NamedTuple):

@@ -14,6 +14,7 @@ import effax.numpy as jnp
 from effax import checkpoint_policies as policies
 from effax.ad_checkpoint import checkpoint_name
 from effax.ir.check import checked
+from effax.ir.depth import inside_out
 from effax.ir.errors import BadArgument, RefError, TransformError
 from effax.ir.parse import parse
 from effax.ir.pretty import references
@@ -21,6 +22,7 @@ from effax.ir.prims.elementwise import Sin
 from effax.ir.prims.reduce import DotGeneral
 from effax.ir.prims.remat import Remat
 from effax.ir.syntax import Jaxpr
+from effax.transforms.linearize import linearize
 
 F = Callable[..., Any]
 jax: Any = effax
@@ -358,3 +360,61 @@ def test_names_leave_values_as_they_are() -> None:
     for a, b in zip(jax.tree.leaves(made), jax.tree.leaves(tree), strict=True):
         np.testing.assert_array_equal(a, b)
     assert "name[name=kept]" in str(jax.make_jaxpr(lambda x: checkpoint_name(x, "kept"))(1.0))
+
+
+def primitives_in(jaxpr: Jaxpr) -> list[str]:
+    return [eqn.prim.name for held in inside_out(jaxpr) for eqn in held.eqns]
+
+
+def compiled_layer(x: Any, w: Any) -> Any:
+    inner = effax.jit(lambda x: jnp.tanh(x @ w))
+    h = effax.jit(lambda x: jnp.sin(inner(x) @ w))(x)
+    return jnp.sum(jnp.cos(h) @ w)
+
+
+@pytest.mark.parametrize("differentiated", ["x", "w", "both"])
+def test_a_policy_is_asked_inside_of_compiled_functions(differentiated: str) -> None:
+    x, w = jnp.arange(3.0), jnp.arange(9.0).reshape(3, 3) / 9
+    kept = effax.checkpoint(compiled_layer, policy=policies.dots_saveable)
+    mask = [differentiated in ("x", "both"), differentiated in ("w", "both")]
+    done = linearize(effax.make_jaxpr(kept)(x, w).jaxpr, mask).unwrap()
+    # What is computed again are the functions between the products, not the products.
+    assert primitives_in(done.primal).count("dot_general") == 3
+    again = [e for e in primitives_in(done.linear) if e in ("tanh", "sin", "cos")]
+    assert again
+    # Products with tangents only: one a layer and differentiated operand.
+    n_tangent = {"x": 3, "w": 5, "both": 6}[differentiated]
+    assert primitives_in(done.linear).count("dot_general") == n_tangent
+    for got, expected in zip(
+        effax.grad(kept, argnums=(0, 1))(x, w),
+        effax.grad(compiled_layer, argnums=(0, 1))(x, w),
+        strict=True,
+    ):
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_a_policy_in_calls_that_double_makes_each_program_once() -> None:
+    def nested(levels: int) -> Any:
+        f = effax.jit(lambda x: checkpoint_name(jnp.sin(x), "s"))
+        for _ in range(levels):
+            f = effax.jit(partial(twice, f))
+        return effax.checkpoint(f, policy=policies.save_only_these_names("s"))
+
+    sizes = []
+    for levels in (3, 5):
+        done = linearize(effax.make_jaxpr(nested(levels))(0.5).jaxpr, [True]).unwrap()
+        sizes.append(sum(len(p.eqns) for p in {*inside_out(done.primal), *inside_out(done.linear)}))
+    assert sizes[1] < 2 * sizes[0]
+    assert effax.grad(nested(3))(0.5) == pytest.approx(
+        float(effax.grad(plain_sines)(0.5)), rel=1e-5
+    )
+
+
+def twice(f: Any, x: Any) -> Any:
+    return f(f(x))
+
+
+def plain_sines(x: Any) -> Any:
+    for _ in range(8):
+        x = jnp.sin(x)
+    return x

@@ -185,6 +185,14 @@ def _squares(x: Any) -> Any:
     return y[0] * y[0] + enp.dot(y, y)
 
 
+def _sorted_with_itself(x: Any) -> Any:
+    return lax.sort((x, x), num_keys=1)
+
+
+def _loop_over_itself(x: Any) -> Any:
+    return lax.scan(lambda c, i: (c * x[i] + x[0], None), x[1], enp.arange(3))[0] * x[2]
+
+
 IN_PLACE: dict[str, Callable[[Any], Any]] = {
     "products of elements": lambda x: x[0] * x[1] + x[2] * x[0],
     "whole uses before": lambda x: enp.sum(enp.sin(x)) * x[0] * x[1],
@@ -196,6 +204,8 @@ IN_PLACE: dict[str, Callable[[Any], Any]] = {
     "a call": lambda x: effax.jit(lambda x: x[0] * x[1])(x) * effax.jit(lambda x: x[2])(x),
     "a loop": _rows,
     "a branch": _branch,
+    "twice in one equation": _sorted_with_itself,
+    "a loop in which it is used twice": _loop_over_itself,
     "one that is also a result": lambda x: (x[0] * x[1], x),
     "an unused one": lambda x: (x[0] * x[1], lax.stop_gradient(x)[2]),
 }
