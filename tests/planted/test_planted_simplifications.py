@@ -32,7 +32,7 @@ from effax.transforms import loops, unroll
 from effax.transforms.rewrite import App, Hole, Number, Rule
 from effax.transforms.simplify import FLOATS, INTEGERS, NUMBERS, REALS
 
-TRIES: Final = 400
+TRIES: Final = 800
 
 right_trips = unroll._trips
 right_movable = loops._movable_in
