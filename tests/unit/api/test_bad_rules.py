@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 import effax.numpy as jnp
-from effax.ir.errors import BadArgument, IllTyped, TransformError
+from effax.ir.errors import (
+    BadArgument,
+    BadRule,
+    EffaxError,
+    IllTyped,
+    LeakedTracer,
+    TransformError,
+)
 from tests.unit.api.refusals import Bad, check, jax, total, vector
 
 
@@ -122,13 +129,116 @@ CUSTOM: dict[str, Bad] = {
     ),
     "forward mode": Bad(
         lambda: jax.jvp(custom_vjp(doubled, lambda r, g: (g,)), (1.0,), (1.0,)),
-        TransformError,
+        # Compiled code is not transformed: what lowers it tells.
+        EffaxError,
         "no forward one",
         "forward-mode",
     ),
 }
 
 
-@pytest.mark.parametrize("name", CUSTOM)
-def test_custom(name: str) -> None:
-    check(CUSTOM[name])
+def custom_vmap(rule: Any, fun: Any = lambda x: x * 2) -> Any:
+    f = jax.custom_batching.custom_vmap(fun)
+    f.def_vmap(rule)
+    return jax.vmap(f)
+
+
+BATCHED: dict[str, Bad] = {
+    "no batching rule": Bad(
+        lambda: jax.custom_batching.custom_vmap(total)(vector()), BadArgument, "without a b", "none"
+    ),
+    "a batching rule that is no function": Bad(
+        lambda: jax.custom_batching.custom_vmap(total).def_vmap(3), BadArgument, "def_vmap", "int"
+    ),
+    "a batching rule without a pair": Bad(
+        lambda: custom_vmap(lambda n, b, x: x)(vector()), BadRule, "must give", "Traced"
+    ),
+    "a batched result that is said not to be": Bad(
+        lambda: custom_vmap(lambda n, b, x: (x, False))(vector()), BadRule, "wrong type", "3"
+    ),
+    "a result that is said to be batched": Bad(
+        lambda: custom_vmap(lambda n, b, x: (x[0], True))(vector()), BadRule, "wrong type", r"32\["
+    ),
+    "a batched result of another size": Bad(
+        lambda: custom_vmap(lambda n, b, x: (x[1:], True))(vector()), BadRule, "wrong type", "2"
+    ),
+    "a batched result of another dtype": Bad(
+        lambda: custom_vmap(lambda n, b, x: (x.astype(int), True))(vector()),
+        BadRule,
+        "the result of the batching rule of <lambda> has the wrong type",
+        "i32",
+    ),
+    "a batched result in another tree": Bad(
+        lambda: custom_vmap(lambda n, b, x: ((x, x), (True, True)))(vector()),
+        BadRule,
+        "another structure",
+        r"\*, \*",
+    ),
+    "flags in another tree": Bad(
+        lambda: custom_vmap(lambda n, b, x: (x, (True, True)))(vector()),
+        BadRule,
+        "in another structure",
+        r"\*, \*",
+    ),
+    "flags that are numbers": Bad(
+        lambda: custom_vmap(lambda n, b, x: (x, 1))(vector()), BadRule, "than booleans", "int: 1"
+    ),
+}
+
+kept: list[Any] = []
+
+
+def keeping(x: Any) -> Any:
+    kept[:] = [x]
+    return x
+
+
+LEAKS: dict[str, Bad] = {
+    "a backward rule that uses what the forward one kept aside": Bad(
+        lambda: jax.grad(custom_vjp(lambda x: (keeping(x * 2), None), lambda r, g: (g * kept[0],)))(
+            1.0
+        ),
+        LeakedTracer,
+        "escaped from fwd of <lambda>",
+        "side effect",
+    ),
+    "what a forward rule kept aside": Bad(
+        lambda: (
+            jax.grad(custom_jvp(lambda p, t: (keeping(p[0] * 2), t[0])))(1.0),
+            kept[0] + 1,
+        ),
+        LeakedTracer,
+        "escaped from the jvp rule of <lambda>",
+        "side effect",
+    ),
+    "what a batching rule kept aside": Bad(
+        lambda: (custom_vmap(lambda n, b, x: (keeping(x * 2), True))(vector()), kept[0] + 1),
+        LeakedTracer,
+        "escaped from the batching rule of <lambda>",
+        "side effect",
+    ),
+    "what the function kept aside": Bad(
+        lambda: (
+            jax.grad(custom_jvp(lambda p, t: (p[0], t[0]), lambda x: keeping(x * 2)))(1.0),
+            kept[0] + 1,
+        ),
+        LeakedTracer,
+        r"escaped from custom_jvp\(<lambda>\)",
+        "side effect",
+    ),
+    "what is computed again, kept aside": Bad(
+        lambda: (jax.grad(jax.checkpoint(lambda x: keeping(x * 2)))(1.0), kept[0] + 1),
+        LeakedTracer,
+        r"escaped from checkpoint\(<lambda>\)",
+        "side effect",
+    ),
+}
+
+ALL = CUSTOM | BATCHED | LEAKS
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jitted"])
+def test_custom(name: str, wrap: Any) -> None:
+    bad = ALL[name]
+    check(bad._replace(call=wrap(bad.call)))
