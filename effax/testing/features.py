@@ -20,7 +20,7 @@ class Features:
         complexes: the complex dtypes.
         ints: the integer dtypes; one that is signed and at least 32 bits wide among them.
         refs: whether programs use references.
-        control: which of jit, remat, cond, scan, while, shard_map, solve they use.
+        control: which of jit, remat, cond, scan, while, shard_map, solve, custom they use.
         differentiable: whether their derivatives are those of their values everywhere: no
             ``stop_gradient``, no jumps.
         lowerable: whether they keep to what has one meaning on every machine: no order among

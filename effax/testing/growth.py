@@ -11,6 +11,7 @@ from effax.testing.grower import Grower
 from effax.testing.steps import (
     collective,
     control,
+    custom,
     elementwise,
     index,
     reduce,
@@ -100,6 +101,7 @@ OF_CONTROL: Final[dict[str, tuple[int, Holding]]] = {
     "while": (4, control.loop),
     "shard_map": (6, shard.shard_map),
     "solve": (2, solve.solution),
+    "custom": (6, custom.custom),
 }
 
 

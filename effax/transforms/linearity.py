@@ -35,7 +35,7 @@ def _all_results(prim: Primitive, types: tuple[Type, ...], mask: Mask) -> Mask:
     return (True in mask,) * len(typing_of(prim, types).outs)
 
 
-LINEAR = Flow(_all_results, is_inexact, control=False)
+LINEAR = Flow(_all_results, is_inexact, control=False, by_rules=False)
 """How linearity spreads: every result of an equation with a linear argument is linear."""
 
 

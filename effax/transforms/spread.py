@@ -46,6 +46,8 @@ class Flow:
         axis: a named axis along which marks begin: what uses it may give marked results also
             where no argument is marked.
         from_outside: whether what comes from the outside world is marked, whatever went there.
+        by_rules: whether rules that a primitive holds decide, as they do where these will be put
+            in its place, or the program that it holds.
     """
 
     outs: Callable[[Primitive, tuple[Type, ...], Mask], Mask]
@@ -53,6 +55,7 @@ class Flow:
     control: bool
     axis: str | None = None
     from_outside: bool = False
+    by_rules: bool = True
 
 
 class Spread(NamedTuple):
@@ -131,7 +134,8 @@ def spread_eqn(eqn: Eqn, mask: Mask, flow: Flow, fixed: frozenset[int] = NONE) -
     types = tuple([a.type for a in eqn.ins])
     if eqn.prim.subjaxprs() and eqn.prim.regions():
         grown, outs = spread_call(eqn.prim, types, mask, flow, fixed)
-        return grown, flow.outs(eqn.prim, types, grown) if eqn.prim.has_own_rules else outs
+        ruled = flow.by_rules and eqn.prim.has_own_rules
+        return grown, flow.outs(eqn.prim, types, grown) if ruled else outs
     if eqn.effects:
         mask = _with_written(eqn, mask, flow, fixed)
     return mask, flow.outs(eqn.prim, types, mask)

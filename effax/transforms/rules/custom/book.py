@@ -35,7 +35,7 @@ CUSTOM: Final[RuleBook] = (
             jvp.custom_vmap_jvp,
             linear.custom_call_transpose,
             batch.custom_vmap_batch,
-            WholeOnly(),
+            linear.custom_vmap_split,
             linear.custom_call_discharge,
         ),
     )

@@ -10,14 +10,20 @@ from effax.ir.errors import TransformError
 from effax.ir.prims.control import Jit
 from effax.ir.prims.custom import CustomJvp, CustomLinear, CustomVjp, CustomVmap
 from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import Type
 from effax.transforms.rulebook import (
     DischargeOut,
     Linear,
+    Policy,
+    RuleBook,
     RuleBuilder,
+    SplitOut,
 )
 from effax.transforms.rules.common import zeros
 from effax.transforms.rules.jit.discharge import jit_discharge
+from effax.transforms.rules.jit.split import jit_split
 from effax.transforms.rules.jit.transpose import jit_transpose
+from effax.transforms.spread import Mask
 
 
 def custom_linear_transpose(
@@ -61,6 +67,17 @@ def custom_linear_discharge(
     if any(is_ref):
         raise TransformError(f"{prim.label}: its backward rule uses references; transpose first")
     return DischargeOut(b.emit(prim, ins), [None] * len(ins))
+
+
+def custom_vmap_split(
+    book: RuleBook,
+    prim: CustomVmap,
+    in_types: tuple[Type, ...],
+    known: Mask,
+    policy: Policy | None,
+) -> SplitOut | None:
+    """Halves of the function are plain calls: the rule is that of the whole."""
+    return jit_split(book, Jit(prim.call, prim.label), in_types, known, policy)
 
 
 def custom_call_transpose(
