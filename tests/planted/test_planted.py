@@ -27,7 +27,15 @@ from effax.testing.strategies import (
     programs,
     seeds,
 )
-from tests.planted import of_axes, of_host, of_jvp, of_passes, of_transpose, of_vmap
+from tests.planted import (
+    of_axes,
+    of_custom,
+    of_host,
+    of_jvp,
+    of_passes,
+    of_transpose,
+    of_vmap,
+)
 from tests.planted.planting import Bug
 
 BUGS: Final = (
@@ -37,6 +45,7 @@ BUGS: Final = (
     *of_passes.BUGS,
     *of_host.BUGS,
     *of_axes.BUGS,
+    *of_custom.BUGS,
 )
 
 Law = Callable[..., None]
