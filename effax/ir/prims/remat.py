@@ -85,7 +85,7 @@ class SaveAs(ByReference):
     It must be pure: equal equations are asked about once.
     """
 
-    fun: Callable[..., bool]
+    fun: Callable[..., object]
     label: str = "policy"
 
     def __call__(self, eqn: Eqn) -> bool:
