@@ -230,7 +230,7 @@ class _Walk:
         """Walk the programs that an equation holds; gives the peak."""
         regions = eqn.prim.regions()
         peak = live
-        for region, caption in zip(regions, captions(eqn.prim, regions), strict=True):
+        for region, caption in zip(regions, captions(eqn, regions), strict=True):
             # What is bound to a part of an argument, as the element of a scan, is a copy of it.
             binders = zip(region.jaxpr.binders, region.args, strict=True)
             copies = [

@@ -14,6 +14,7 @@ from typing import Final
 
 from effax.effects import Alloc, ArgIndex, Free, Host, Row
 from effax.effects.row import effect_text
+from effax.ir.dtypes import BOOL
 from effax.ir.notation import (
     LABEL,
     VAR_NAMES,
@@ -271,7 +272,7 @@ class _Modeller:
             return (), f"({size}{', drawn before' if depth > 0 else ''})"
         self.seen.update(r.jaxpr for r in regions)
         made = []
-        for region, caption in zip(regions, captions(eqn.prim, regions), strict=True):
+        for region, caption in zip(regions, captions(eqn, regions), strict=True):
             given = {
                 i: hues[ref.id]
                 for i, at in enumerate(region.args)
@@ -406,10 +407,13 @@ def _tone(eqn: Eqn) -> str:
     return "shape" if moves else "plain"
 
 
-def captions(prim: Primitive, regions: Sequence[Region]) -> list[str]:
-    """What each region is called: by its field, unless it is the only one."""
+def captions(eqn: Eqn, regions: Sequence[Region]) -> list[str]:
+    """What each region is called: by its field, or by what chooses it; a lone one has no name."""
+    prim, selector = eqn.prim, eqn.prim.selector()
     if len(regions) == 1:
         return [""]
+    if selector is not None and len(regions) == 2 and eqn.ins[selector].type.dtype == BOOL:
+        return ["false", "true"]
     names: dict[int, str] = {}
     for _, field, value in params_of(prim):
         if isinstance(value, Jaxpr):

@@ -52,7 +52,7 @@ def test_programs_inside_add_to_what_is_live_and_touch_the_references_of_their_c
     assert any(t.lane == lane and t.words == ("accum",) for step in inside for t in step.touches)
     # The element of the scanned input is a copy; the carry and the constant are not.
     assert inside[0].live == told.steps[scan.start - 1].live + 12 + 12
-    assert [span.label for span in told.spans][-2:] == ["cond branches[0]", "cond branches[1]"]
+    assert [span.label for span in told.spans][-2:] == ["cond false", "cond true"]
 
 
 def brute_force(jaxpr: Jaxpr) -> list[int]:
