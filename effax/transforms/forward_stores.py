@@ -61,11 +61,12 @@ def disjoint(first: Position, second: Position) -> bool:
 
 
 def _static_range(dim: Pick | Span) -> range | None:
-    if dim[0] is None:
+    first = dim[0]
+    if first is None:
         return None
     if isinstance(dim, Pick):
-        return range(dim[0], dim[0] + 1)
-    return range(dim[0], dim[0] + dim.size * dim.step, dim.step)
+        return range(first, first + 1)
+    return range(first, first + dim.size * dim.step, dim.step)
 
 
 def _apart(first: range | None, second: range | None) -> bool:

@@ -31,7 +31,6 @@ from collections.abc import Sequence
 
 from returns.result import Result
 
-from effax.ir.analysis import size
 from effax.ir.build import lit
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.evaluate import evaluate, literal_value
@@ -39,6 +38,7 @@ from effax.ir.indexing import row
 from effax.ir.prims.control import Scan, While
 from effax.ir.prims.index import Gather
 from effax.ir.prims.shape import BroadcastInDim, Concatenate
+from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import RefType, Type
 from effax.transforms.dce import dce_once
@@ -69,6 +69,12 @@ def unroll(jaxpr: Jaxpr, growth: int = 0) -> Result[Jaxpr, TransformError]:
         return made.finish()
 
     return at_every_depth(local)(jaxpr)
+
+
+@remembered(maxsize=1 << 12)
+def size(jaxpr: Jaxpr) -> int:
+    """The number of equations, those of held programs included; what is held is asked first."""
+    return len(jaxpr.eqns) + sum(size(held) for eqn in jaxpr.eqns for held in eqn.prim.subjaxprs())
 
 
 def _equations(made: Rewrite, jaxpr: Jaxpr, growth: int) -> None:

@@ -51,7 +51,17 @@ from effax.transforms.simplify import REALS
 from tests.counting import calls
 from tests.unit.ir.building import nested
 from tests.unit.transforms import programs as p
-from tests.unit.transforms.building import add, count, get, primitives, program, run, swap, values
+from tests.unit.transforms.building import (
+    add,
+    count,
+    get,
+    primitives,
+    program,
+    run,
+    scan,
+    swap,
+    values,
+)
 
 
 def after(step: Step, text: str) -> Jaxpr:
@@ -633,3 +643,25 @@ def test_nesting_is_not_paid_twice(step: Step) -> None:
 
     step(deep(5))
     assert calls(lambda: step(deep(40))) < 6 * calls(lambda: step(deep(10)))
+
+
+def loops_in_loops(depth: int) -> Jaxpr:
+    """Loops in loops, each with something that is the same in every iteration."""
+    jaxpr = program([p.F, p.F], lambda b, x, c: [p.plus(b, p.sin(b, x), c)])
+    for _ in range(depth):
+        loop = scan(jaxpr, 2, 1, 1)
+        jaxpr = program([p.F, p.F], lambda b, x, c: b.emit(loop, [x, c]))  # noqa: B023
+    return jaxpr
+
+
+@pytest.mark.parametrize("step", ALL, ids=str)
+def test_depth_is_no_limit_and_costs_what_size_does(step: Step) -> None:
+    shallow, deep = loops_in_loops(100), loops_in_loops(400)
+    step(loops_in_loops(3))
+    few = calls(lambda: step(shallow).unwrap())
+    assert calls(lambda: step(deep).unwrap()) < 5.5 * few
+
+
+def test_what_is_constant_leaves_all_loops_at_once() -> None:
+    made = hoist(loops_in_loops(50)).unwrap()
+    assert names(made) == ["sin", "scan"]
