@@ -107,7 +107,9 @@ class _Padder:
         assert isinstance(ref.type, RefType)
         indexer, operands = self.part(ref)
         get, swap = Get(indexer), Swap(indexer)
-        old = self.b(get, ref, *operands)
+        modes = (indexer.mode, Mode.CLIP, Mode.DROP) if operands else (indexer.mode,)
+        load = Get(indexer._replace(mode=modes[self.rng.integers(len(modes))]))
+        old = self.b(load, ref, *operands)
         value = self.stored(old)
         place = [ref, value, *operands]
         choice = self.rng.integers(5)
@@ -158,9 +160,9 @@ class _Padder:
         rest = [Span(0, n) for n in shape[1:]]
         mode = Mode.DROP if self.rng.random() < 0.4 else Mode.CLIP
         numbers = [v for v in self.arrays if v.type.dtype.name == "int32" and not v.type.shape]
-        if self.rng.random() < 0.2:
-            # The position of number 3 is not there, in most shapes.
-            return Indexer((Pick(None), *rest), mode), [lit(3, array_type((), "int32"))]
+        if self.rng.random() < 0.35:
+            # There is no such position.
+            return Indexer((Pick(None), *rest), mode), [lit(shape[0], array_type((), "int32"))]
         if numbers and self.rng.random() < 0.5:
             return Indexer((Pick(None), *rest), mode), [numbers[self.rng.integers(len(numbers))]]
         return Indexer((Pick(int(self.rng.integers(shape[0]))), *rest)), []

@@ -38,6 +38,7 @@ from typing import NamedTuple
 
 from effax.effects import Accum, Host, Read, VarId, commutes
 from effax.ir.analysis import effects_on_variables
+from effax.ir.indexing import Mode
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.prims.shape import BroadcastInDim
@@ -142,10 +143,20 @@ def _match(jaxpr: Jaxpr, store: Eqn, uses: Counter[int], born: dict[int, int]) -
         if not isinstance(x, Var) or not _once(x, uses) or x.id not in born:
             continue
         load = jaxpr.eqns[born[x.id]]
-        same = isinstance(load.prim, Get) and load.ins[0] == store.ins[0]
-        if same and position_of(load, load.ins) == place:
+        found = position_of(load, load.ins) if isinstance(load.prim, Get) else None
+        if found is not None and load.ins[0] == store.ins[0] and _is_stored(found, place):
             return _Found(born[x.id], at, v, negated)
     return None
+
+
+def _is_stored(load: Position, store: Position) -> bool:
+    """Whether what is stored there is what was loaded, changed.
+
+    Where the store drops, it does not matter what was loaded, and an add-update drops too.
+    """
+    if store.indexer.mode is Mode.DROP:
+        load = Position(store.indexer._replace(dims=load.indexer.dims), load.operands)
+    return load == store
 
 
 def _once(atom: Atom, uses: Counter[int]) -> bool:

@@ -371,6 +371,8 @@ UPDATE = """
         ({"sum": "f:f32[] = add e e"}, None),
         ({"load": "e:f32[] <- a[0]"}, None),
         ({"load": "e:f32[] <- a[c;drop]", "store": "a[c;drop] <- f"}, ["addupdate"]),
+        ({"store": "a[c;drop] <- f"}, ["addupdate"]),
+        ({"load": "e:f32[] <- a[c;drop]"}, None),
         ({"load": "e:f32[2] <- a[d]", "sum": "f:f32[2] = add e b", "store": "a[d] <- f"}, None),
         (
             {"load": "e:f32[3] <- a[...]", "sum": "f:f32[3] = add b e", "store": "a[...] <- f"},
