@@ -24,4 +24,5 @@ from effax.lax.solvers import custom_root as custom_root
 from effax.lax.special import *  # noqa: F403
 from effax.lax.whiles import fori_loop as fori_loop
 from effax.lax.whiles import while_loop as while_loop
+from effax.lax.windows import *  # noqa: F403
 from effax.numpy.products import Precision as Precision

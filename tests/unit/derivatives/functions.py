@@ -306,6 +306,10 @@ LAX: Table = {
     "associative_scan": Call(lambda x: lax.associative_scan(jnp.multiply, x), (X,)),
     "custom_linear_solve": Call(solved, (A, X)),
     "custom_root": Call(rooted, (X,)),
+    "reduce": Call(lambda m: lax.reduce(m, 1.0, lambda a, b: a * b, (1,)), (M,)),
+    "reduce_window": Call(
+        lambda m: lax.reduce_window(m, 0.0, lax.add, (2, 2), (1, 2), "SAME"), (M,)
+    ),
     "concatenate": Call(lambda x, y: lax.concatenate([x, y], 0), (X, Y)),
     "cond": Call(lambda p, x: lax.cond(p[0] > 0, jnp.sin, jnp.cos, x), (P, X)),
     "foreach": Call(lambda x: lax.foreach(x)(lambda t: jnp.sin(t) * t), (X,)),

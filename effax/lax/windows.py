@@ -1,0 +1,181 @@
+"""Reductions by a function of the user's, of whole axes and of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+from effax import tree
+from effax.array import Array, ArrayLike, as_value
+from effax.ir.errors import BadArgument, IllTyped
+from effax.lax import elementwise as el
+from effax.lax import reduce as red
+from effax.lax.convolution import padtype_to_pads
+from effax.lax.shape import pad, slice_
+from effax.numpy import shapes as sh
+from effax.numpy.axes import plain_axes, plain_shape
+from effax.numpy.join import concatenate, stack
+from effax.numpy.ufuncs import maximum, minimum
+
+__all__ = [
+    "reduce", "reduce_window",
+]  # fmt: skip
+
+Computation = Callable[[Any, Any], Any]
+
+_OWN: dict[Computation, Callable[[ArrayLike, Sequence[int]], Array]] = {
+    el.add: red.reduce_sum,
+    el.mul: red.reduce_prod,
+    el.max: red.reduce_max,
+    el.min: red.reduce_min,
+    maximum: red.reduce_max,
+    minimum: red.reduce_min,
+    el.bitwise_and: red.reduce_and,
+    el.bitwise_or: red.reduce_or,
+}
+"""Combinations that are primitives of their own."""
+
+
+def reduce(
+    operands: Any, init_values: Any, computation: Computation, dimensions: Sequence[int]
+) -> Any:
+    """Combine the elements along axes, neighbours first, with the initial value.
+
+    Args:
+        operands: an array, or a tree of arrays of one shape.
+        init_values: a tree like it, of scalars: what there is where there are no elements.
+        computation: an associative function of two elements, or of two trees of them.
+        dimensions: the axes, which go.
+
+    Raises:
+        IllTyped: shapes differ.
+    """
+    leaves, treedef = tree.flatten(operands)
+    xs = [as_value(x, f"operand {i} of reduce") for i, x in enumerate(leaves)]
+    inits = [as_value(x, f"initial value {i}") for i, x in enumerate(tree.leaves(init_values))]
+    if not xs or len(inits) != len(xs) or any(x.shape != xs[0].shape for x in xs):
+        raise IllTyped(
+            "reduce takes arrays of one shape, and an initial value for each",
+            expected="equal shapes",
+            found=", ".join(str(x.type) for x in (*xs, *inits)),
+        )
+    axes = plain_axes(tuple(dimensions), xs[0].ndim, "reduce")
+    own = _own(computation) if len(xs) == 1 else None
+    if own is not None:
+        return tree.unflatten(treedef, [computation(own(xs[0], axes), _like(inits[0], xs[0]))])
+    kept = [n for i, n in enumerate(xs[0].shape) if i not in axes]
+    rows = [
+        sh.reshape(sh.moveaxis(x, axes, range(len(axes))), (-1, *kept)) if x.size else x for x in xs
+    ]
+    start = [sh.broadcast_to(_like(v, x), kept) for v, x in zip(inits, xs, strict=True)]
+    if 0 in xs[0].shape:
+        return tree.unflatten(treedef, start)
+
+    def combine(left: list[Array], right: list[Array]) -> list[Array]:
+        made = computation(tree.unflatten(treedef, left), tree.unflatten(treedef, right))
+        return [
+            el.convert_element_type(a, x.dtype) for a, x in zip(tree.leaves(made), xs, strict=True)
+        ]
+
+    return tree.unflatten(treedef, combine(start, _halved(rows, combine)))
+
+
+def _own(computation: Computation) -> Callable[[ArrayLike, Sequence[int]], Array] | None:
+    try:
+        return _OWN.get(computation)
+    except TypeError:
+        return None
+
+
+def _like(value: Array, x: Array) -> Array:
+    return el.convert_element_type(value, x.dtype)
+
+
+def _halved(
+    rows: list[Array], combine: Callable[[list[Array], list[Array]], list[Array]]
+) -> list[Array]:
+    """The combination of all rows: that of neighbours, again and again."""
+    n = rows[0].shape[0]
+    while n > 1:
+        half = n // 2
+        left, right = (
+            [slice_(x, (k, *_zeros(x)), (2 * half, *x.shape[1:]), (2, *_ones(x))) for x in rows]
+            for k in (0, 1)
+        )
+        made = combine(left, right)
+        if n % 2:
+            made = [
+                concatenate([a, slice_(x, (n - 1, *_zeros(x)), x.shape)])
+                for a, x in zip(made, rows, strict=True)
+            ]
+        rows, n = made, half + n % 2
+    return [sh.squeeze(x, 0) for x in rows]
+
+
+def _zeros(x: Array) -> tuple[int, ...]:
+    return (0,) * (x.ndim - 1)
+
+
+def _ones(x: Array) -> tuple[int, ...]:
+    return (1,) * (x.ndim - 1)
+
+
+def reduce_window(
+    operand: ArrayLike,
+    init_value: ArrayLike,
+    computation: Computation,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Array:
+    """Combine the elements of each window, with the initial value.
+
+    Args:
+        operand: the array.
+        init_value: a scalar: what is outside of the array, and between its dilated elements.
+        computation: an associative function of two elements, such as ``lax.add`` or ``lax.max``.
+        window_dimensions: the sizes of the windows.
+        window_strides: how far apart windows are, 1 by default.
+        padding: (low, high) an axis, or SAME, SAME_LOWER, VALID.
+        base_dilation: how far apart neighbours of the array are put.
+        window_dilation: how far apart the elements of a window are.
+
+    Raises:
+        BadArgument: there is not one number an axis, or a size or step is not positive.
+    """
+    x = as_value(operand, "the operand of reduce_window")
+    value = _like(as_value(init_value, "the initial value"), x)
+    ones = (1,) * x.ndim
+    window, strides, apart, steps = (
+        ones if given is None else plain_shape(given, "reduce_window")
+        for given in (window_dimensions, window_strides, base_dilation, window_dilation)
+    )
+    numbers = (window, strides, apart, steps)
+    if any(len(given) != x.ndim or min(given, default=1) < 1 for given in numbers):
+        raise BadArgument(
+            "reduce_window has one positive size and step an axis", f"{x.ndim} each", str(numbers)
+        )
+    spread = [(k - 1) * s + 1 for k, s in zip(window, steps, strict=True)]
+    if isinstance(padding, str):
+        sizes = [(n - 1) * a + 1 if n else 0 for n, a in zip(x.shape, apart, strict=True)]
+        padding = padtype_to_pads(sizes, spread, strides, padding)
+    config = [(low, high, a - 1) for (low, high), a in zip(padding, apart, strict=True)]
+    x = pad(x, value, config)
+    counts = [
+        max(0, (n - k) // stride + 1) for n, k, stride in zip(x.shape, spread, strides, strict=True)
+    ]
+    if 0 in counts:
+        return sh.broadcast_to(value, counts)
+    parts = []
+    for at in product(*map(range, window)):
+        starts = [k * s for k, s in zip(at, steps, strict=True)]
+        limits = [
+            start + (n - 1) * stride + 1
+            for start, n, stride in zip(starts, counts, strides, strict=True)
+        ]
+        parts.append(slice_(x, starts, limits, strides))
+    made: Array = reduce(stack(parts), value, computation, (0,))
+    return made
