@@ -10,8 +10,15 @@ from effax import tree
 from effax.array import Array, ArrayLike, as_value
 from effax.ir.errors import BadArgument, IllTyped
 from effax.lax import elementwise as el
-from effax.lax import reduce as red
 from effax.lax.convolution import padtype_to_pads
+from effax.lax.reduce import (
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+    reduce_sum,
+)
 from effax.lax.shape import pad, slice_
 from effax.numpy import shapes as sh
 from effax.numpy.axes import plain_axes, plain_shape
@@ -25,14 +32,14 @@ __all__ = [
 Computation = Callable[[Any, Any], Any]
 
 _OWN: dict[Computation, Callable[[ArrayLike, Sequence[int]], Array]] = {
-    el.add: red.reduce_sum,
-    el.mul: red.reduce_prod,
-    el.max: red.reduce_max,
-    el.min: red.reduce_min,
-    maximum: red.reduce_max,
-    minimum: red.reduce_min,
-    el.bitwise_and: red.reduce_and,
-    el.bitwise_or: red.reduce_or,
+    el.add: reduce_sum,
+    el.mul: reduce_prod,
+    el.max: reduce_max,
+    el.min: reduce_min,
+    maximum: reduce_max,
+    minimum: reduce_min,
+    el.bitwise_and: reduce_and,
+    el.bitwise_or: reduce_or,
 }
 """Combinations that are primitives of their own."""
 
