@@ -1,8 +1,8 @@
 """Evaluation on several devices in step: what collectives and ``shard_map`` mean.
 
 Each device has values of its own. An equation is done by all of them before the next one begins,
-so a collective finds what every device gives it. Where one runs in a loop or a branch, all devices
-must take the same way.
+so a collective finds what every device gives it. Devices may part, in a branch or a loop: then a
+collective is reached by all along its axis, or by none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from effax.ir.axes import Axes, unbound_axis
-from effax.ir.depth import deep
 from effax.ir.errors import Divergence
 from effax.ir.evaluate import evaluate, literal_value
 from effax.ir.primitive import Value
@@ -25,26 +24,65 @@ Each = Sequence[Sequence[Value]]
 
 
 class Devices(NamedTuple):
-    """Devices in a grid of named axes, numbered in order: the last axis runs fastest."""
+    """Devices in a grid of named axes, numbered in order: the last axis runs fastest.
+
+    Attributes:
+        axes: the axes of the grid.
+        present: the numbers of those that are here, where devices parted; None: all are.
+    """
 
     axes: Axes
+    present: tuple[int, ...] | None = None
 
     @property
     def total(self) -> int:
-        """How many devices there are."""
+        """How many devices the grid has."""
         return prod([axis.size for axis in self.axes])
 
-    def coordinate(self, device: int, name: str) -> int:
-        """Where a device is along an axis. Raises UnboundAxis."""
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The numbers of the devices that are here."""
+        return range(self.total) if self.present is None else self.present
+
+    def coordinate(self, number: int, name: str) -> int:
+        """Where the device of that number is along an axis. Raises UnboundAxis."""
         at = self._position(name)
-        return device // self._stride(at) % self.axes[at].size
+        return number // self._stride(at) % self.axes[at].size
 
     def groups(self, name: str) -> list[list[int]]:
-        """The devices in groups that differ along an axis only, in its order."""
+        """The devices here in groups that differ along an axis only, in its order, by place.
+
+        Raises:
+            UnboundAxis: the grid does not have the axis.
+            Divergence: a part of a group is not here.
+        """
         at = self._position(name)
         stride, size = self._stride(at), self.axes[at].size
-        first = [d for d in range(self.total) if d // stride % size == 0]
-        return [[d + i * stride for i in range(size)] for d in first]
+        place = {number: i for i, number in enumerate(self.numbers)}
+        first = dict.fromkeys([d - d // stride % size * stride for d in self.numbers])
+        groups = [[place.get(d + i * stride, -1) for i in range(size)] for d in first]
+        if any(-1 in group for group in groups):
+            raise Divergence(
+                f"a collective along '{name}' runs where devices part, and some do not reach it",
+                expected="all devices along the axis",
+                found=f"the devices {', '.join(map(str, self.numbers))} of {self.total}",
+                remedy="make the condition the same everywhere (`psum`, `pmax` of it), or move "
+                "the collective out",
+            )
+        return groups
+
+    def some(self, places: Sequence[int]) -> Devices:
+        """Those of the devices here that are at these places among them."""
+        numbers = self.numbers
+        return self._replace(present=tuple([numbers[i] for i in places]))
+
+    def each_with(self, mesh: Axes) -> Devices:
+        """A grid with further axes: each device that is here has all of a mesh."""
+        inner = Devices(mesh).total
+        present = None
+        if self.present is not None:
+            present = tuple([d * inner + e for d in self.present for e in range(inner)])
+        return Devices((*self.axes, *mesh), present)
 
     def _position(self, name: str) -> int:
         found = [i for i, axis in enumerate(self.axes) if axis.name == name]
@@ -56,18 +94,17 @@ class Devices(NamedTuple):
         return prod([axis.size for axis in self.axes[at + 1 :]])
 
 
-@deep
 def evaluate_together(jaxpr: Jaxpr, devices: Devices, args: Each) -> list[list[Value]]:
     """Run a program on every device, in step.
 
     Args:
         jaxpr: the program.
         devices: the devices; the program's free axes are among theirs.
-        args: one entry a device; a reference that devices share is one buffer.
+        args: one entry a device that is here; a reference that devices share is one buffer.
 
     Raises:
         UnboundAxis: a collective names an axis that the devices do not have.
-        Divergence: a collective runs where devices part.
+        Divergence: a collective is not reached by all devices along its axis.
     """
     if not jaxpr.free_axes:
         return [evaluate(jaxpr, own) for own in args]
@@ -89,16 +126,3 @@ def _value(env: Sequence[Value | None], atom: Atom) -> Value:
     found = literal_value(atom) if isinstance(atom, Lit) else env[atom.id]
     assert found is not None, "a variable is used before it is bound"
     return found
-
-
-def agreed(values: Sequence[int], what: str) -> int:
-    """The one value that every device has. Raises Divergence."""
-    if len(set(values)) > 1:
-        raise Divergence(
-            f"a collective runs in {what}, and devices do not go the same way",
-            expected="one choice on all devices that take part",
-            found=", ".join(map(str, values)),
-            remedy="make the condition the same everywhere (`psum`, `pmax` of it), or move the "
-            "collective out",
-        )
-    return values[0]

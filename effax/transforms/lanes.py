@@ -10,6 +10,8 @@ from effax.effects import Accum, ArgIndex, Effect, Write
 from effax.ir.build import Builder
 from effax.ir.errors import TransformError
 from effax.ir.indexing import whole
+from effax.ir.primitive import Primitive
+from effax.ir.prims.collectives import exchanges
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.syntax import Atom
 from effax.ir.types import RefType, Type, ref_type
@@ -47,9 +49,10 @@ def shared_write(position: int, found: str) -> SharedWrite:
     return error
 
 
-def check_acts_together(b: BatchBuilder, where: str) -> None:
-    """Raises TransformError where lanes part, and what they do uses a collective between them."""
-    if b.axis is not None:
+def check_acts_together(b: BatchBuilder, prim: Primitive, where: str) -> None:
+    """Raises TransformError where lanes part, and programs of ``prim`` exchange between them."""
+    name = b.axis
+    if name is not None and any(exchanges(held, name) for held in prim.subjaxprs()):
         raise TransformError(
             f"vmap: a collective along the axis '{b.axis}' is in {where}, and lanes differ in that",
             expected="a condition that is the same in all lanes",

@@ -93,3 +93,9 @@ def test_transposes_of_shard_map(program: tuple[Jaxpr, tuple[bool, ...]], seed: 
     """<transpose(p) y, x> = <y, p x>, with references too"""
     laws.transpose_is_adjoint(*program, seed)
     laws.transpose_adds_into_references(*program, seed)
+
+
+@given(programs(replace(SMOOTH_MESHES, refs=False, depth=2)) | programs(SMOOTH_MESHES), seeds)
+def test_derivatives_inside_are_those_outside(jaxpr: Jaxpr, seed: int) -> None:
+    """shard_map(grad(f)) = grad(shard_map(f)), for a loss that all devices share"""
+    laws.derivatives_inside_are_those_outside(jaxpr, seed)

@@ -20,6 +20,8 @@ from effax.ir.lockstep import Devices, Each
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.operands import ANY, NUMBERS, ORDERED, arrays, check_dtype
 from effax.ir.prims.shape import check_axes
+from effax.ir.remember import remembered
+from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type
 
 
@@ -40,8 +42,8 @@ class Collective(Primitive):
     def together(self, devices: Devices, ins: Each) -> Each:
         outs: dict[int, Value] = {}
         for group in devices.groups(self.axis.name):
-            outs.update(zip(group, self.exchange([ins[d][0] for d in group]), strict=True))
-        return [(outs[d],) for d in range(len(ins))]
+            outs.update(zip(group, self.exchange([ins[i][0] for i in group]), strict=True))
+        return [(outs[i],) for i in range(len(ins))]
 
     def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
         """What each device of a group gets, from what each has, in the order of the axis."""
@@ -65,6 +67,17 @@ class Collective(Primitive):
                 expected=f"size {self.axis.size} along dimension {dimension}",
                 found=str(x),
             )
+
+
+@remembered(maxsize=4096)
+def exchanges(jaxpr: Jaxpr, name: str) -> bool:
+    """Whether a program, or one that it holds, exchanges anything along the axis of this name."""
+    return any(
+        eqn.prim.axis.name == name and not isinstance(eqn.prim, Pvary | AxisIndex)
+        if isinstance(eqn.prim, Collective)
+        else any(exchanges(held, name) for held in eqn.prim.subjaxprs())
+        for eqn in jaxpr.eqns
+    )
 
 
 def _alike(value: Value, count: int) -> list[Value]:
@@ -228,8 +241,8 @@ class Pvary(Collective):
 
     name: ClassVar[str] = "pvary"
 
-    def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
-        return values
+    def together(self, devices: Devices, ins: Each) -> Each:
+        return ins
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,4 +257,4 @@ class AxisIndex(Collective):
 
     def together(self, devices: Devices, ins: Each) -> Each:
         name = self.axis.name
-        return [(np.asarray(devices.coordinate(d, name), INT32),) for d in range(len(ins))]
+        return [(np.asarray(devices.coordinate(d, name), INT32),) for d in devices.numbers]

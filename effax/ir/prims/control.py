@@ -14,7 +14,7 @@ import numpy as np
 from effax.effects import ArgIndex, Row, Rule
 from effax.ir.depth import deep
 from effax.ir.errors import IllTyped, RefError
-from effax.ir.lockstep import Devices, Each, agreed, evaluate_together
+from effax.ir.lockstep import Devices, Each, evaluate_together
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.operands import check_least
 from effax.ir.syntax import Jaxpr
@@ -252,8 +252,14 @@ class Cond(Primitive):
     def together(self, devices: Devices, ins: Each) -> Each:
         if not self.free_axes():
             return [self.evaluate(*own) for own in ins]
-        index = agreed([self._taken(own) for own in ins], "a branch")
-        return evaluate_together(self.branches[index], devices, [own[1:] for own in ins])
+        taken = [self._taken(own) for own in ins]
+        outs: dict[int, Sequence[Value]] = {}
+        for k in sorted(set(taken)):
+            here = [i for i, index in enumerate(taken) if index == k]
+            args = [ins[i][1:] for i in here]
+            given = evaluate_together(self.branches[k], devices.some(here), args)
+            outs.update(zip(here, given, strict=True))
+        return [outs[i] for i in range(len(ins))]
 
     def _taken(self, ins: Sequence[Value]) -> int:
         return min(max(int(ins[0]), 0), len(self.branches) - 1)
@@ -316,13 +322,18 @@ class While(Primitive):
         if not self.free_axes():
             return [self.evaluate(*own) for own in ins]
         consts = [own[: self.n_consts] for own in ins]
-        carries: Each = [own[self.n_consts :] for own in ins]
-        while True:
-            args = [[*held, *carry] for held, carry in zip(consts, carries, strict=True)]
-            answers = evaluate_together(self.cond, devices, args)
-            if not agreed([int(again) for (again,) in answers], "a loop"):
-                return carries
-            carries = evaluate_together(self.body, devices, args)
+        carries = [own[self.n_consts :] for own in ins]
+        here = list(range(len(ins)))
+        while here:
+            some, args = devices.some(here), [[*consts[i], *carries[i]] for i in here]
+            answers = evaluate_together(self.cond, some, args)
+            here = [i for i, (again,) in zip(here, answers, strict=True) if again]
+            args = [[*consts[i], *carries[i]] for i in here]
+            if here:
+                new = evaluate_together(self.body, devices.some(here), args)
+                for i, carry in zip(here, new, strict=True):
+                    carries[i] = carry
+        return carries
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.cond, self.body)

@@ -110,7 +110,7 @@ class ShardMap(Primitive):
             for own in ins
             for d in range(count)
         ]
-        given = evaluate_together(self.jaxpr, Devices((*devices.axes, *self.mesh)), args)
+        given = evaluate_together(self.jaxpr, devices.each_with(self.mesh), args)
         return [
             [
                 joined([outs[j] for outs in given[i * count :][:count]], spec, self.mesh)

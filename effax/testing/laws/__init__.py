@@ -9,6 +9,7 @@ from __future__ import annotations
 from effax.testing.laws.axes import (
     collectives_commute_with_jvp,
     collectives_commute_with_transpose,
+    derivatives_inside_are_those_outside,
     shard_map_is_lanes,
     vmap_does_collectives,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "collectives_commute_with_transpose",
     "compiled_programs_tell_the_same",
     "dce_keeps_what_is_observed",
+    "derivatives_inside_are_those_outside",
     "derivatives_keep_what_is_told",
     "discharge_is_observationally_equal",
     "discharge_of_pure_is_the_same",

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from effax.ir.axes import Axis
+from effax.ir.build import Builder, lit
+from effax.ir.dtypes import as_dtype, is_float
 from effax.ir.lockstep import Devices, evaluate_together
 from effax.ir.primitive import Value
+from effax.ir.prims.collectives import Psum
+from effax.ir.prims.elementwise import Add, ConvertElementType, Sin
+from effax.ir.prims.reduce import ReduceSum
 from effax.ir.prims.shard import ShardMap
-from effax.ir.syntax import Jaxpr
-from effax.ir.types import RefType
+from effax.ir.shards import names_in
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import ArrayType, RefType, Type, array_type
 from effax.testing.laws.jvp import differentiated, random_tangents
 from effax.testing.laws.transpose import full_wants
 from effax.testing.passes import Passes
@@ -24,7 +31,9 @@ from effax.testing.values import (
     random_inputs,
     run,
 )
+from effax.transforms.explicit import explicit
 from effax.transforms.lanes import with_axis
+from effax.transforms.reverse import reverse
 from effax.transforms.rulebook import RuleBook
 from effax.transforms.rules.shard.expand import expanded
 from effax.transforms.run import unwrap
@@ -132,3 +141,52 @@ def shard_map_is_lanes(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
         check_outcomes(Outcome(outs, contents_of(types, held)), run(made, inputs))
         unchecked = replace(eqn.prim, check_vma=False)
         assert unchecked.typing(*types) == eqn.prim.typing(*types)
+
+
+@law
+def derivatives_inside_are_those_outside(
+    jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
+) -> None:
+    """shard_map(grad(f)) = grad(shard_map(f)), for a loss that all devices share."""
+    passes = passes or Passes()
+    for eqn in jaxpr.eqns:
+        types = tuple([a.type for a in eqn.ins])
+        mask = tuple([isinstance(t, ArrayType) and is_float(t.dtype) for t in types])
+        if isinstance(eqn.prim, ShardMap) and any(mask) and not eqn.prim.references():
+            loss = _loss(eqn.prim)
+            _compare_gradients(loss, types, mask, seed, passes)
+
+
+def _loss(prim: ShardMap) -> ShardMap:
+    """The sum of the sines of all results of floats, over all devices."""
+    b = Builder(prim.jaxpr.in_types)
+    outs = [a for a in b.inline_jaxpr(prim.jaxpr, b.binders) if is_float(a.type.dtype)]
+    total: Atom = lit(0.0, array_type((), "float64"))
+    for x in outs:
+        part = b(Sin(), b(ConvertElementType(as_dtype("float64")), x))
+        total = b(Add(), total, b(ReduceSum(tuple(range(len(x.type.shape)))), part))
+    for axis in prim.mesh:
+        total = b(Psum(axis), total)
+    return replace(prim, jaxpr=b.finish([total]), out_specs=((),))
+
+
+def _compare_gradients(
+    loss: ShardMap, types: Sequence[Type], mask: Mask, seed: int, passes: Passes
+) -> None:
+    b = Builder(types)
+    outside = unwrap(reverse(b.finish(b.emit(loss, b.binders)), mask, book=passes.book))
+    differs = tuple([frozenset(names_in(spec)) for spec in loss.in_specs])
+    told = explicit(loss.jaxpr, differs, loss.mesh)
+    local = unwrap(reverse(told, mask, book=passes.book))
+    marked = [spec for spec, has in zip(loss.in_specs, mask, strict=True) if has]
+    given = [spec for spec, has in zip(marked, local.nonzero, strict=True) if has]
+    inside = ShardMap(local.jaxpr, loss.mesh, (*loss.in_specs, ()), ((), *given))
+    inputs = [*random_inputs(types, seed), np.asarray(1.0)]
+    inside.typing(*types, array_type((), "float64"))
+    expected, found = run(outside.jaxpr, inputs).outs, list(inside.evaluate(*inputs))
+    check_all("loss", expected[:1], found[:1])
+    theirs, mine = iter(expected[1:]), iter(found[1:])
+    wanted = [t for t, has in zip(types, mask, strict=True) if has]
+    for t, has, had in zip(wanted, local.nonzero, outside.nonzero, strict=True):
+        zero = np.zeros(t.shape, t.dtype)
+        check_all("gradient", [next(theirs) if had else zero], [next(mine) if has else zero])

@@ -228,6 +228,9 @@ def test_a_collective_where_lanes_part_is_an_error() -> None:
     loop = lambda v: lax.while_loop(lambda c: c < 9, lambda c: c + lax.pmax(c, "i"), v)  # noqa: E731
     with pytest.raises(TransformError, match="axis 'i' is in a loop"):
         over_i(loop)(jnp.arange(3.0))
+    # Where it is may be asked anywhere.
+    place = lambda v: lax.cond(v > 1, lambda v: v + lax.axis_index("i"), lambda v: v, v)  # noqa: E731
+    same(over_i(place)(jnp.arange(3.0)), [0, 1, 4])
     # Lanes of another axis may part: both ways are run then, by all.
     shifted = N - 4
     found = over_i(jax.vmap(branch))(X - 4)

@@ -44,7 +44,7 @@ def _branch(
 def _each_its_own(
     b: BatchBuilder, prim: Cond, ins: Sequence[Atom], batched: Mask, size: int
 ) -> BatchOut:
-    check_acts_together(b, "a branch that each lane takes or not")
+    check_acts_together(b, prim, "a branch that each lane takes or not")
     n = len(prim.branches)
     index, operands = ins[0], ins[1:]
     if index.type.dtype.kind != "b":

@@ -68,7 +68,7 @@ def _own_conditions(
     b: BatchBuilder, prim: While, args: Sequence[Atom], closed: Mask, size: int
 ) -> BatchOut:
     """The loop over ``(consts, running, carry)``."""
-    check_acts_together(b, "a loop that each lane leaves by itself")
+    check_acts_together(b, prim, "a loop that each lane leaves by itself")
     n = prim.n_consts
     every = (True,) * (len(args) - n)
     cond = _batched(b, prim.cond, closed, size, (True,), masked=True).jaxpr

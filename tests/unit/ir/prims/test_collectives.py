@@ -14,7 +14,7 @@ from effax.ir.lockstep import Devices, evaluate_together
 from effax.ir.primitive import Value
 from effax.ir.prims import collectives as c
 from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.elementwise import Add, Gt, Lt
+from effax.ir.prims.elementwise import Add, ConvertElementType, Gt, Lt
 from effax.ir.syntax import Jaxpr, Lit
 from effax.ir.types import array_type
 from tests.unit.ir.building import F32, program
@@ -148,5 +148,30 @@ def test_a_collective_where_devices_part_is_an_error() -> None:
     alike = [[np.asarray(k, np.float32)] for k in (2.0, 3.0)]
     assert evaluate_together(jaxpr, Devices((X,)), alike) == [[5.0], [5.0]]
     parted = [[np.asarray(k, np.float32)] for k in (1.0, 2.0)]
-    with pytest.raises(Divergence, match="a branch"):
+    with pytest.raises(Divergence, match="along 'x'") as caught:
         evaluate_together(jaxpr, Devices((X,)), parted)
+    assert "the devices 1 of 2" in str(caught.value)
+    # Along y all are there that are along it: those of the second row.
+    rows = [[np.asarray(k, np.float32)] for k in (0.0, 1.0, 1.0, 2.0, 3.0, 4.0)]
+    along_y = program([F32], lambda b, s: [b(c.Psum(Y), s)])
+    index = program(
+        [F32], lambda b, s: b.emit(Cond((kept, along_y)), [b(Gt(), s, Lit(1.5, F32)), s])
+    )
+    assert evaluate_together(index, GRID, rows) == [[0.0], [1.0], [1.0], [9.0], [9.0], [9.0]]
+
+
+def test_where_a_device_is_may_be_asked_where_devices_part() -> None:
+    places = program([F32], lambda b, s: [b(ConvertElementType(F32.dtype), b(c.AxisIndex(X)))])
+    kept = program([F32], lambda b, s: [b(c.Pvary(X), s)])
+    choose = Cond((kept, places))
+    jaxpr = program([F32], lambda b, s: b.emit(choose, [b(Gt(), s, Lit(1.5, F32)), s]))
+    parted = [[np.asarray(k, np.float32)] for k in (1.0, 2.0)]
+    assert evaluate_together(jaxpr, Devices((X,)), parted) == [[1.0], [1.0]]
+
+
+def test_devices_leave_a_loop_one_by_one_where_they_exchange_nothing() -> None:
+    going = program([F32], lambda b, s: [b(Lt(), s, Lit(3.0, F32))])
+    step = program([F32], lambda b, s: [b(Add(), b(c.Pvary(X), s), Lit(1.0, F32))])
+    jaxpr = program([F32], lambda b, s: b.emit(While(going, step, 0), [s]))
+    args = [[np.asarray(k, np.float32)] for k in (0.5, 5.0)]
+    assert evaluate_together(jaxpr, Devices((X,)), args) == [[3.5], [5.0]]
