@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from effax import tree
+from effax import checkpoint_policies, tree
 from effax.api.remat import checkpoint
 from effax.api.saved import print_saved_residuals, saved_residuals
 from effax.array import as_value
@@ -12,7 +12,13 @@ from effax.bind import bind1
 from effax.ir.errors import BadArgument
 from effax.ir.prims.remat import Name
 
-__all__ = ["checkpoint", "checkpoint_name", "print_saved_residuals", "saved_residuals"]
+__all__ = [
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
+    "print_saved_residuals",
+    "saved_residuals",
+]
 
 T = TypeVar("T")
 

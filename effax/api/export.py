@@ -197,14 +197,13 @@ def deserialize(data: bytes) -> Exported:
 def _arrays_of(consts: Sequence[object]) -> tuple[Array, ...]:
     for const in consts:
         if isinstance(const, Ref):
-            error = RefError(
+            raise RefError(
                 "an exported function closes over a reference",
                 expected="references among its arguments",
                 found=str(const.type),
                 remedy="pass the reference as an argument",
+                rule="export",
             )
-            error.rule = "export"
-            raise error
     return tuple([c for c in consts if isinstance(c, Array)])
 
 

@@ -17,14 +17,13 @@ from effax.ir.types import Type
 
 def _check_pure(prim: Primitive, what: str, jaxpr: Jaxpr) -> None:
     if jaxpr.effects:
-        error = RefError(
+        raise RefError(
             f"{prim.name}: {what} has effects, and derivatives call it more than once",
             expected="a function that only uses references that it makes itself",
             found=str(jaxpr.effects),
             remedy="read what is needed before, and pass it in",
+            rule="impure-solve",
         )
-        error.rule = "impure-solve"
-        raise error
 
 
 @dataclass(frozen=True, slots=True)

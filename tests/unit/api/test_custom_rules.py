@@ -280,6 +280,28 @@ def test_lanes_that_do_not_run() -> None:
         jax.vmap(g)(XS)
 
 
+def test_references_in_batching_rules() -> None:
+    """A reference of all lanes is one for the rule too; a batched one has a cell a lane."""
+
+    @effax.custom_batching.custom_vmap
+    def f(ref: Any, x: Any) -> Any:
+        ref[...] += x
+        return ref[...]
+
+    @f.def_vmap
+    def rule(n: Any, in_batched: Any, ref: Any, xs: Any) -> Any:
+        ref[...] += xs if in_batched[0] else xs.sum()
+        return ref[...], in_batched[0]
+
+    for wrap in (same, jax.jit):
+        one, many = effax.new_ref(1.0), effax.new_ref(jnp.ones(3))
+        total = wrap(jax.vmap(f, (None, 0)))(one, XS)
+        np.testing.assert_allclose(total, np.full(3, 4.0))
+        assert_near(one[...], 4.0)
+        assert_near(wrap(jax.vmap(f))(many, XS), 1 + np.asarray(XS))
+        assert_near(many[...], 1 + np.asarray(XS))
+
+
 def add_all(r: Any, xs: Any) -> Any:
     r[...] += xs.sum()
     return xs
