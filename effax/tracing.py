@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from inspect import CO_VARARGS
 from types import CodeType, MethodType
 from typing import Any, NamedTuple, TypeVar, cast
@@ -26,7 +26,9 @@ from effax.effects import Rule
 from effax.ir.axes import Axes
 from effax.ir.build import Builder
 from effax.ir.depth import deeper
-from effax.ir.errors import IllTyped, RefError
+from effax.ir.errors import ConcretizationError, IllTyped, RefError
+from effax.ir.evaluate import evaluate
+from effax.ir.silent import silent
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.trace import Trace, current_trace, identity, shown_ref, tracing
 from effax.ir.types import ArrayType, Type, array_type
@@ -259,6 +261,42 @@ def _value_getter(outer: object) -> Callable[[], np.ndarray]:
     if isinstance(outer, TracedArray | TracedRef):
         return lambda: outer.trace.value_of(outer.atom)
     return lambda: np.asarray(outer)
+
+
+class _Result:
+    """A result of a program whose arguments may be known; it is computed when it is asked for."""
+
+    __slots__ = ("_all", "_index")
+
+    def __init__(self, all_: Callable[[], Sequence[np.ndarray]], index: int) -> None:
+        self._all = all_
+        self._index = index
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self._all()[self._index])
+
+
+def results_of(flat: FlatFunction, leaves: Sequence[Operand]) -> list[_Result]:
+    """The results of a program on arguments, as what is passed for inputs of another trace.
+
+    Asked for, one raises ConcretizationError where an argument is not known. References stay as
+    they are.
+    """
+
+    @cache
+    def run() -> Sequence[np.ndarray]:
+        # What is done to the world outside is done when the program runs, and not before.
+        quiet = silent(flat.jaxpr)
+        if quiet is None or any(eqn.prim.free_axes() for eqn in quiet.eqns):
+            raise ConcretizationError(
+                "the value depends on the world outside, or on other lanes",
+                remedy="use `lax.cond` or `numpy.where` instead of Python control flow",
+            )
+        values = [_value_getter(x)() for x in (*flat.consts, *leaves)]
+        with np.errstate(all="ignore"):
+            return evaluate(quiet, [np.array(x) for x in values])
+
+    return [_Result(run, i) for i in range(len(flat.jaxpr.outs))]
 
 
 def _result_atom(trace: Trace, x: object, index: int, result: object, name: str) -> Atom:

@@ -67,6 +67,7 @@ class Traced(NamedTuple):
 
 class _State(threading.local):
     current: Trace | None = None
+    n_asked: int = 0
     scopes: tuple[str, ...] = ()
 
 
@@ -76,6 +77,14 @@ _state = carried(_State())
 def current_trace() -> Trace | None:
     """The innermost trace of this thread that is being built."""
     return _state.current
+
+
+def values_asked() -> int:
+    """How often Python has been told a value in this thread's traces.
+
+    What was traced between two counts that differ may hold for these values only.
+    """
+    return _state.n_asked
 
 
 class Trace:
@@ -310,6 +319,7 @@ class Trace:
             self._evaluate_so_far()
             found = self._values.get(atom.id)
             if found is not None:
+                _state.n_asked += 1
                 return found
         names = self._inputs_of(atom)
         raise ConcretizationError(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from effax import tree
-from effax.api.custom.frames import is_fixed, knot, traced_once, with_rules
+from effax.api.custom.frames import is_fixed, knot, primals_are, traced_once, with_rules
 from effax.api.custom.jvp_rule import JvpOfZeros, JvpRule
 from effax.api.custom.site import Site
 from effax.api.custom.vjp_rule import TracedVjp, VjpOfZeros, VjpRule, traced_vjp
@@ -104,10 +104,12 @@ class Custom(Generic[P, R]):
         label = f"{type(self).__name__}({self.label})"
 
         def trace() -> FlatFunction:
-            return trace_flat(filled, in_tree, site.types, site.names, label, leaves)
+            return trace_flat(
+                filled, in_tree, site.types, site.names, label, leaves, on_values=True
+            )
 
         flat, serves = traced_once(self, site, leaves, trace)
-        consts, prim = self._knot(site, flat) or self._ruled(site, flat, leaves, serves)
+        consts, prim = self._knot(site, flat, leaves) or self._ruled(site, flat, leaves, serves)
         outs = bind(prim, *consts, *leaves)
         return cast(R, tree.unflatten(flat.out_tree, outs))
 
@@ -169,8 +171,10 @@ class Custom(Generic[P, R]):
                 )
         return [parameters.index(name) for name in names]
 
-    def _knot(self, site: Site, flat: FlatFunction) -> tuple[list[Operand], Primitive] | None:
-        found = knot(self, site, flat)
+    def _knot(
+        self, site: Site, flat: FlatFunction, leaves: Sequence[Operand]
+    ) -> tuple[list[Operand], Primitive] | None:
+        found = knot(self, site, flat, leaves)
         if found is None:
             return None
         consts, call, depth = found
@@ -213,14 +217,17 @@ class Custom(Generic[P, R]):
         if jvp is not None and vjp is not None:
             self._check_both(jvp, vjp, leaves)
         traced: list[TracedVjp] = []
+        begin = partial(primals_are, self, site)
 
         def trace_rules() -> list[FlatFunction]:
             rules = []
             if vjp is not None and not vjp.symbolic_zeros:
-                traced[:] = [traced_vjp(vjp, site, flat, leaves, both)]
+                traced[:] = [
+                    traced_vjp(vjp, site, flat, leaves, both, partial(primals_are, self, site))
+                ]
                 rules += [traced[0].fwd, traced[0].bwd]
             if jvp is not None and not jvp.symbolic_zeros:
-                rules.append(jvp.traced(site, flat))
+                rules.append(jvp.traced(site, flat, leaves, begin))
             return rules
 
         consts, (call, *rules) = with_rules(self, site, flat, serves, trace_rules)

@@ -9,9 +9,12 @@ from contextlib import contextmanager
 
 from effax import tree
 from effax.api.custom.site import Site
+from effax.array import TracedArray
 from effax.bind import Operand
 from effax.ir.depth import carried
+from effax.ir.errors import ConcretizationError
 from effax.ir.syntax import Jaxpr
+from effax.ir.trace import values_asked
 from effax.ref import Ref
 from effax.tracing import FlatFunction, shared_consts
 
@@ -20,7 +23,8 @@ class Frame:
     """Rules that are being traced: a call of their function inside of them is a knot.
 
     ``flat`` is the function as it was traced, where that serves for each call of it, and ``consts``
-    what it and its rules close over, once that is known.
+    what it and its rules close over, once that is known. ``primals`` are the arguments that the
+    rule has which is being traced, and ``elsewhere`` whether a knot takes others.
     """
 
     def __init__(self, fun: object, site: Site, flat: FlatFunction | None) -> None:
@@ -28,6 +32,8 @@ class Frame:
         self.site = site
         self.flat = flat
         self.met = False
+        self.elsewhere = False
+        self.primals: Sequence[object] = ()
         self.consts: list[Operand] = []
 
     def is_for(self, fun: object, site: Site) -> bool:
@@ -93,20 +99,46 @@ def traced_once(
     frame = next((f for f in reversed(_frames.stack) if f.is_for(fun, site)), None)
     if frame is not None and frame.flat is not None:
         return frame.flat, False
+    before = values_asked()
     with knots() as seen:
         flat = trace()
-    # Knots in it count rules from where they are; references are checked for aliases at each call.
+    # Knots in it count rules from where they are; references are checked for aliases at each call;
+    # and what looked at values is the function for these values.
     refs = any(isinstance(x, Ref) for x in (*leaves, *flat.consts))
-    return flat, not (seen.escape or refs)
+    return flat, not (seen.escape or refs or values_asked() != before)
 
 
-def knot(fun: object, site: Site, flat: FlatFunction) -> tuple[list[Operand], Jaxpr, int] | None:
+def primals_are(fun: object, site: Site, primals: Sequence[object]) -> None:
+    """Tell the rules that are being traced what the arguments of the call are inside of them."""
+    frame = _frames.stack[-1] if _frames.stack else None
+    if frame is not None and frame.fun is fun and frame.site is site:
+        frame.primals = primals
+
+
+def _are_same(first: Sequence[object], second: Sequence[object]) -> bool:
+    """Whether two lists hold the same handles, or handles of the same variables."""
+    return len(first) == len(second) and all(
+        x is y
+        or (
+            isinstance(x, TracedArray)
+            and isinstance(y, TracedArray)
+            and x.trace is y.trace
+            and x.atom == y.atom
+        )
+        for x, y in zip(first, second, strict=True)
+    )
+
+
+def knot(
+    fun: object, site: Site, flat: FlatFunction, leaves: Sequence[Operand]
+) -> tuple[list[Operand], Jaxpr, int] | None:
     """Of a call inside of its own rules: constants, program, how many rules out they are."""
     stack = _frames.stack
     for i in reversed(range(len(stack))):
         frame = stack[i]
         if frame.is_for(fun, site):
             frame.met = True
+            frame.elsewhere |= not _are_same(frame.primals, leaves)
             _frames.outermost = min(_frames.outermost, i)
             consts, (jaxpr,) = shared_consts([flat], frame.consts)
             return consts, jaxpr, len(stack) - 1 - i
@@ -126,6 +158,7 @@ def with_rules(
     those are known. ``serves`` says whether ``flat`` is the program of each call in the rules.
     """
     frame = Frame(fun, site, flat if serves else None)
+    before = values_asked()
     _frames.stack.append(frame)
     try:
         consts, jaxprs = shared_consts([flat, *trace_rules()])
@@ -134,4 +167,11 @@ def with_rules(
             consts, jaxprs = shared_consts([flat, *trace_rules()], consts)
     finally:
         _frames.stack.pop()
+    if frame.elsewhere and values_asked() != before:
+        raise ConcretizationError(
+            f"a rule of {site.label} looks at values, and calls {site.label} on others",
+            expected=f"a call of {site.label} on the arguments of the rule",
+            found="other arguments, for which the rule might decide otherwise",
+            remedy="decide with `lax.cond` or `numpy.where` in the rule",
+        )
     return consts, jaxprs

@@ -12,6 +12,7 @@ from effax.api.custom.site import Deferred, Site, check_pair, fitted
 from effax.api.custom.zeros import SymbolicZero, symbolic_zero
 from effax.api.derivatives import checked_cotangents, tangent_for
 from effax.array import Array
+from effax.bind import Operand
 from effax.ir.errors import IllTyped
 from effax.ir.prims.custom import SparseJvp, ZerosJvp
 from effax.ir.types import Type, is_inexact, tangent_type
@@ -25,19 +26,32 @@ class JvpRule(NamedTuple):
     fun: Callable[..., Any]
     symbolic_zeros: bool
 
-    def traced(self, site: Site, flat: FlatFunction) -> FlatFunction:
-        """The rule over primals, then tangents of what has some, to results and tangents."""
+    def traced(
+        self,
+        site: Site,
+        flat: FlatFunction,
+        leaves: Sequence[Operand],
+        begin: Callable[[Sequence[Any]], None],
+    ) -> FlatFunction:
+        """The rule over primals, then tangents of what has some, to results and tangents.
+
+        Python may ask for the values of primals where those of ``leaves`` are known. ``begin`` is
+        told what the primals are in the rule.
+        """
         run = _Run(self.fun, site, flat.out_tree, flat.jaxpr.out_types)
         given = tuple(map(is_inexact, site.types))
         types, names = run.inputs(given)
         in_tree = tree.structure(((0,) * len(types), {}))
 
-        def full(*leaves: Any) -> tuple[list[Array], list[Array]]:
-            outs, dots = run(leaves, given, False)
+        outers = [*leaves, *[None] * (len(types) - len(leaves))]
+
+        def full(*held: Any) -> tuple[list[Array], list[Array]]:
+            begin(held[: len(site.types)])
+            outs, dots = run(held, given, False)
             pairs = zip(dots, flat.jaxpr.out_types, strict=True)
             return outs, [tangent_for(t.strong(), d) for d, t in pairs if is_inexact(t)]  # type: ignore[union-attr]  # results are arrays
 
-        return trace_flat(full, in_tree, types, names, run.what)
+        return trace_flat(full, in_tree, types, names, run.what, outers, on_values=True)
 
 
 class _Run(NamedTuple):

@@ -19,7 +19,14 @@ from effax.ir.prims.custom import SparseBackward, SparseVjp, ZerosBackward, Zero
 from effax.ir.trace import shown_ref
 from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
 from effax.ref import Ref, TracedRef
-from effax.tracing import FlatFunction, check_same_tree, result_names, shown_tree, trace_flat
+from effax.tracing import (
+    FlatFunction,
+    check_same_tree,
+    result_names,
+    results_of,
+    shown_tree,
+    trace_flat,
+)
 from effax.tree import PyTreeDef
 
 
@@ -41,18 +48,39 @@ class TracedVjp(NamedTuple):
 
 
 def traced_vjp(
-    rule: VjpRule, site: Site, flat: FlatFunction, leaves: Sequence[Operand], every: bool
+    rule: VjpRule,
+    site: Site,
+    flat: FlatFunction,
+    leaves: Sequence[Operand],
+    every: bool,
+    begin: Callable[[Sequence[Any]], None],
 ) -> TracedVjp:
-    """Trace both rules; ``every``: what can have a cotangent gets one, zeros where it is None."""
+    """Trace both rules, on values where those of ``leaves`` are known.
+
+    Args:
+        rule: the rules.
+        site: the call.
+        flat: the function.
+        leaves: its arguments.
+        every: whether what can have a cotangent gets one, zeros where the rule gives None.
+        begin: is told what the arguments are in the forward rule.
+    """
     forward = _Forward(rule.fwd, site, flat.out_tree, flat.jaxpr.out_types)
+    split: Callable[..., tuple[list[Array], list[Any]]] = forward.rule(None)
+
+    def run_forward(*held: Any) -> tuple[list[Array], list[Any]]:
+        begin(held)
+        return split(*held)
+
     fwd = trace_flat(
-        forward.rule(None), _list_tree(len(site.types)), site.types, site.names,
-        f"fwd of {site.label}", leaves,
+        run_forward, _list_tree(len(site.types)), site.types, site.names,
+        f"fwd of {site.label}", leaves, on_values=True,
     )  # fmt: skip
     backward = _Backward(rule.bwd, forward, fwd.jaxpr.out_types[len(forward.out_types) :])
     types, names = backward.inputs(tuple(map(is_inexact, forward.out_types)))
-    outers: list[Operand | None] = [None] * len(types)
+    outers: list[object] = [None] * len(types)
     n = len(backward.residual_types)
+    outers[:n] = results_of(fwd, leaves)[len(forward.out_types) :]
     outers[n : n + len(forward.refs)] = [leaves[i] for i in forward.refs]
     wanted: list[bool] = []
 
@@ -66,7 +94,9 @@ def traced_vjp(
         wanted[:] = [e is not None for e in entries]
         return [e for e in entries if e is not None]
 
-    bwd = trace_flat(run, _list_tree(len(types)), types, names, f"bwd of {site.label}", outers)
+    bwd = trace_flat(
+        run, _list_tree(len(types)), types, names, f"bwd of {site.label}", outers, on_values=True
+    )
     return TracedVjp(fwd, bwd, forward.refs, tuple(wanted))
 
 
