@@ -56,11 +56,26 @@ class Pass(_Composes):
         name: what it is called in reports.
         transform: a pure function of the program; it keeps the types of inputs and results.
         laws: what it claims.
+
+    Raises:
+        BadArgument: what it claims is no ``Claim``.
     """
 
     name: str
     transform: Transform
     laws: tuple[Claim, ...] = (Claim.SAME_MEANING,)
+
+    def __post_init__(self) -> None:
+        # What is not known here would never be tried, and nobody would notice.
+        claims: Sequence[object] = self.laws
+        others = [claim for claim in claims if not isinstance(claim, Claim)]
+        if others:
+            raise BadArgument(
+                f"{self.name} claims what is no claim",
+                expected=", ".join(map(str, Claim)),
+                found=f"{others[0]!r:.80}",
+                remedy="a law of your own is a test: run it on `self(jaxpr)`",
+            )
 
     def renamed(self, name: str) -> Pass:
         """The same pass under another name."""
@@ -168,8 +183,24 @@ Observer = Callable[[Pass, Path, Jaxpr], Result[Jaxpr, TransformError]]
 
 
 def attempt(step: Pass, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-    """Run one pass; an error of the library that it raises is its failure."""
-    return as_result(step.transform)(jaxpr).bind(lambda result: result)
+    """Run one pass; an error of the library that it raises is its failure.
+
+    Raises BadArgument where it gives something else than a ``Result`` of a program.
+    """
+    return as_result(step.transform)(jaxpr).bind(lambda result: _checked(step, result))
+
+
+def _checked(step: Pass, given: object) -> Result[Jaxpr, TransformError]:
+    match given:
+        case Success(Jaxpr()) | Failure(TransformError()):
+            return given
+        case _:
+            raise BadArgument(
+                f"the pass {step.name} gives something else than a program",
+                expected="`Success(jaxpr)`, or `Failure(TransformError(...))`",
+                found=f"{given!r:.80}",
+                remedy="wrap what it gives in `returns.result.Success`",
+            )
 
 
 def _unseen(step: Pass, path: Path, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:

@@ -30,7 +30,7 @@ class Features:
         steps: how many steps of growth there are at most, held programs included; a step is one
             equation, sometimes a few.
         focus: the name of a kind of step that every second step is (``effax.testing.growth``
-            has their names), such as "mul", "scan" or "swap"; "" for none.
+            has their names), such as "elementwise.mul", "scan" or "refs.swap"; "" for none.
     """
 
     floats: tuple[DType, ...] = (as_dtype("float64"),)

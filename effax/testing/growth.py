@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
+from effax.ir.errors import BadArgument
 from effax.testing.features import CONTROL, Features
 from effax.testing.grower import Grower
 from effax.testing.steps import (
@@ -174,8 +175,15 @@ def step_names(linear: bool = False) -> list[str]:
 def _named(name: str, axes: bool) -> list[Step]:
     if name in OF_CONTROL:
         return [_growing(OF_CONTROL[name][1])]
-    steps = (*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS, *(OF_AXES if axes else ()))
-    return [step for _, step in steps if _name(step) == name]
+    steps = (*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS, *OF_AXES)
+    found = [step for _, step in steps if _name(step) == name]
+    if not found:
+        raise BadArgument(
+            "programs cannot be full of a kind of step that does not exist",
+            expected=", ".join([*OF_CONTROL, *sorted({_name(step) for _, step in steps})]),
+            found=name,
+        )
+    return [] if not axes and found[0] in [step for _, step in OF_AXES] else found
 
 
 def _name(step: Step) -> str:

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from functools import partial
 from itertools import count
+from typing import Any
 
 import pytest
 from returns.result import Result, Success
@@ -139,3 +140,23 @@ def test_a_pass_that_does_not_is_found(step: Pass, says: str) -> None:
 def test_what_is_no_pass_is_refused() -> None:
     with pytest.raises(BadArgument, match="this is no pass"):
         check_pass(without_last_write)  # type: ignore[arg-type]  # the test is about this
+
+
+def test_a_kind_of_step_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(
+        BadArgument, match=r"does not exist(.|\n)*elementwise\.mul(.|\n)*found: +mul"
+    ):
+        check_pass(passes_dce, features=replace(NUMERIC, focus="mul"), examples=5)
+
+
+def test_a_claim_that_is_none_is_refused() -> None:
+    with pytest.raises(BadArgument, match=r"mine claims what is no claim(.|\n)*found: +'same'"):
+        Pass("mine", Success, ("same",))  # type: ignore[arg-type]  # the test is about this
+
+
+def test_a_pass_that_gives_no_result_is_named() -> None:
+    functions: tuple[Any, ...] = (lambda jaxpr: jaxpr, lambda jaxpr: Success(None))
+    for function in functions:
+        wrong = Pass("bare", function)
+        with pytest.raises(BadArgument, match=r"the pass bare gives something else"):
+            (wrong | passes_dce)(parse("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }"))
