@@ -106,4 +106,5 @@ def test_the_work_grows_with_the_programs() -> None:
         return calls(lambda: diff(old, new))
 
     work(12)
-    assert work(1600) < 5 * work(400)
+    # Four times as much, and some for pyrsistent's deeper trees where it is not compiled.
+    assert work(1600) < 6 * work(400)
