@@ -176,7 +176,7 @@ def _named(name: str, axes: bool) -> list[Step]:
     if name in OF_CONTROL:
         return [_growing(OF_CONTROL[name][1])]
     steps = (*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS, *OF_AXES)
-    found = [step for _, step in steps if _name(step) == name]
+    found: list[Step] = [step for _, step in steps if _name(step) == name]
     if not found:
         raise BadArgument(
             "programs cannot be full of a kind of step that does not exist",
