@@ -52,12 +52,23 @@ def pretty(jaxpr: Jaxpr, effects: bool = False, source: bool = False) -> str:
         source: whether each equation is followed by the place that it came from.
     """
     printer = _Printer(effects, source)
+    if _holds_nothing(jaxpr):
+        return printer.program(jaxpr, 0, 0)
     printer.objects = {x: name for name, x in references(jaxpr).items()}
     parts: list[str] = []
     for held, name in _held_apart(jaxpr):
         parts.append(f"let {name} = {printer.program(held, 0, len(name) + 7)} in\n")
         printer.named[held] = name
     return "".join(parts) + printer.program(jaxpr, 0, 0)
+
+
+def _holds_nothing(jaxpr: Jaxpr) -> bool:
+    """Whether there are neither programs nor objects inside: then nothing needs a name."""
+    for eqn in jaxpr.eqns:
+        prim = eqn[0]
+        if prim.by_reference or prim.subjaxprs():
+            return False
+    return True
 
 
 def references(jaxpr: Jaxpr) -> dict[str, ByReference]:
@@ -75,9 +86,13 @@ def references(jaxpr: Jaxpr) -> dict[str, ByReference]:
             waiting.pop()
             continue
         prim = eqn[0]
-        values = [getattr(prim, field) for field in prim.by_reference]
-        found.update((x, None) for x in values if isinstance(x, ByReference))
-        inside = [held for held in prim.subjaxprs() if id(held) not in seen]
+        if prim.by_reference:
+            values = [getattr(prim, field) for field in prim.by_reference]
+            found.update((x, None) for x in values if isinstance(x, ByReference))
+        programs = prim.subjaxprs()
+        if not programs:
+            continue
+        inside = [held for held in programs if id(held) not in seen]
         seen.update(map(id, inside))
         waiting += [iter(held.eqns) for held in reversed(inside)]
     fresh = fresh_words(frozenset())
