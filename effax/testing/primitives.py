@@ -20,6 +20,7 @@ from effax.testing import laws
 from effax.testing.passes import Passes
 from effax.testing.report import LawBroken
 from effax.transforms.rulebook import RuleBook, book_or_default
+from effax.transforms.rules.common import zeros
 
 OfProgram = Callable[[Jaxpr, int, Passes], None]
 """A law of a program, a seed for its inputs, and the passes."""
@@ -192,16 +193,9 @@ def _scanned(alone: Jaxpr) -> Jaxpr:
 def _branch(alone: Jaxpr) -> Jaxpr:
     """The application if the first argument holds, else zeros."""
     b = Builder(alone.in_types)
-    other = b.finish([_zeros(b, t) for t in alone.out_types])
+    other = b.finish([zeros(b, t) for t in alone.out_types])
     whole = Builder([array_type((), BOOL), *alone.in_types])
     return whole.finish(whole.emit(Cond((other, alone)), whole.binders))
-
-
-def _zeros(b: Builder, type_: Type) -> Atom:
-    from effax.ir.prims.shape import BroadcastInDim
-
-    zero = lit(0, type_)
-    return b(BroadcastInDim(type_.shape, ()), zero) if type_.shape else zero
 
 
 def _is_floats(atom: Atom) -> bool:

@@ -14,13 +14,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from effax.ir.build import Builder
-from effax.ir.evaluate import evaluate
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.shape import Rev
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType
-from effax.testing.values import Differs, Outcome, check_outcomes, contents_of, random_inputs
+from effax.testing.values import Differs, check_outcomes, random_inputs, run
 from effax.transforms.rulebook import BatchOut, DischargeOut, JvpOut, Linear, RuleBook, Rules
 from effax.transforms.rules.book import DEFAULT_BOOK
 
@@ -257,20 +256,14 @@ def _differ(first: tuple[Jaxpr, list[bool]], second: tuple[Jaxpr, list[bool]]) -
         inputs = random_inputs([v.type for v in both], seed)
         try:
             with np.errstate(all="ignore"):
-                x = _run(right.replace(binders=both), inputs)
-                y = _run(wrong.replace(binders=both), inputs)
+                x = run(right.replace(binders=both), inputs)
+                y = run(wrong.replace(binders=both), inputs)
             if has != still_has:
                 return True
             check_outcomes(x, y)
         except (Differs, Exception):  # noqa: BLE001  what cannot run is no longer the same
             return True
     return False
-
-
-def _run(jaxpr: Jaxpr, inputs: Sequence[np.ndarray[Any, Any]]) -> Outcome:
-    held = [np.array(x) for x in inputs]
-    outs = [np.array(x) for x in evaluate(jaxpr, held)]
-    return Outcome(outs, contents_of(jaxpr.in_types, held))
 
 
 def mutants_of(prim: type[Primitive], kind: str, probe: Callable[[RuleBook], None]) -> list[Mutant]:
