@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Final, NamedTuple
 
 import tests.conftest  # noqa: F401  the profiles of Hypothesis
+from effax.ir.analysis import walk
 from effax.ir.primitive import Primitive
 from effax.ir.prims.elementwise import Clamp
 from effax.ir.prims.refs import EmptyRef
@@ -65,12 +66,7 @@ class Specimen(NamedTuple):
 
 def primitives_in(jaxpr: Jaxpr) -> set[type[Primitive]]:
     """The kinds of all primitives, at every depth."""
-    found: set[type[Primitive]] = set()
-    for eqn in jaxpr.eqns:
-        found.add(type(eqn.prim))
-        for held in eqn.prim.subjaxprs():
-            found |= primitives_in(held)
-    return found
+    return {type(place.eqn.prim) for place in walk(jaxpr)}
 
 
 def _of_case(case: Case) -> list[Specimen]:

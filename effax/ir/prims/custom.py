@@ -112,8 +112,34 @@ class ZerosVjp(ByReference):
         """Give the program."""
 
 
+class _Called(Primitive):
+    """What calls with rules of their own share: without its rules, each is its function."""
+
+    __slots__ = ()
+
+    call: Jaxpr
+    has_own_rules: ClassVar[bool] = True
+
+    def typing(self, *ins: Type) -> Typing:
+        check_call(self, "the function", self.call, ins)
+        check_no_ref_results(self, "the function", self.call)
+        return Typing(self.call.out_types, self.call.effects)
+
+    @deep
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        from effax.ir.evaluate import evaluate
+
+        return evaluate(self.call, ins)
+
+    def together(self, devices: Devices, ins: Each) -> Each:
+        return evaluate_together(self.call, devices, ins)
+
+    def regions(self) -> tuple[Region, ...]:
+        return (_call_region(self.call),)
+
+
 @dataclass(frozen=True, slots=True)
-class CustomJvp(Primitive):
+class CustomJvp(_Called):
     """A call with its own forward derivative.
 
     ``call`` maps the arguments to the results. ``rule`` maps constants, the other arguments, and
@@ -130,21 +156,6 @@ class CustomJvp(Primitive):
     lanes: LaneRule | None = None
     name: ClassVar[str] = "custom_jvp_call"
     by_reference: ClassVar[tuple[str, ...]] = ("rule", "lanes")
-    has_own_rules: ClassVar[bool] = True
-
-    def typing(self, *ins: Type) -> Typing:
-        check_call(self, "the function", self.call, ins)
-        check_no_ref_results(self, "the function", self.call)
-        return Typing(self.call.out_types, self.call.effects)
-
-    @deep
-    def evaluate(self, *ins: Value) -> Sequence[Value]:
-        from effax.ir.evaluate import evaluate
-
-        return evaluate(self.call, ins)
-
-    def together(self, devices: Devices, ins: Each) -> Each:
-        return evaluate_together(self.call, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.call, self.rule) if isinstance(self.rule, Jaxpr) else (self.call,)
@@ -162,12 +173,9 @@ class CustomJvp(Primitive):
         """The same call inside of its own rule, with that depth."""
         return replace(self, rule=depth)
 
-    def regions(self) -> tuple[Region, ...]:
-        return (_call_region(self.call),)
-
 
 @dataclass(frozen=True, slots=True)
-class CustomVjp(Primitive):
+class CustomVjp(_Called):
     """A call with its own reverse derivative.
 
     ``call`` maps the arguments to the results; ``fwd`` to the results and residuals; ``bwd`` maps
@@ -191,24 +199,13 @@ class CustomVjp(Primitive):
     lanes: LaneRule | None = None
     name: ClassVar[str] = "custom_vjp_call"
     by_reference: ClassVar[tuple[str, ...]] = ("fwd", "lanes")
-    has_own_rules: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
-        check_call(self, "the function", self.call, ins)
-        check_no_ref_results(self, "the function", self.call)
+        typing = _Called.typing(self, *ins)
         if isinstance(self.fwd, Jaxpr):
             check_call(self, "the forward rule", self.fwd, ins)
             check_no_ref_results(self, "the forward rule", self.fwd)
-        return Typing(self.call.out_types, self.call.effects)
-
-    @deep
-    def evaluate(self, *ins: Value) -> Sequence[Value]:
-        from effax.ir.evaluate import evaluate
-
-        return evaluate(self.call, ins)
-
-    def together(self, devices: Devices, ins: Each) -> Each:
-        return evaluate_together(self.call, devices, ins)
+        return typing
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         if not isinstance(self.fwd, Jaxpr) or not isinstance(self.bwd, Jaxpr):
@@ -232,15 +229,12 @@ class CustomVjp(Primitive):
         """The same call inside of its own rules, with that depth."""
         return replace(self, fwd=depth, bwd=depth, forward=None)
 
-    def regions(self) -> tuple[Region, ...]:
-        return (_call_region(self.call),)
-
 
 Custom = CustomJvp | CustomVjp
 
 
 @dataclass(frozen=True, slots=True)
-class CustomVmap(Primitive):
+class CustomVmap(_Called):
     """A call that says how it runs over lanes; the first ``n_consts`` arguments have none."""
 
     call: Jaxpr
@@ -249,30 +243,12 @@ class CustomVmap(Primitive):
     label: str
     name: ClassVar[str] = "custom_vmap_call"
     by_reference: ClassVar[tuple[str, ...]] = ("lanes",)
-    has_own_rules: ClassVar[bool] = True
-
-    def typing(self, *ins: Type) -> Typing:
-        check_call(self, "the function", self.call, ins)
-        check_no_ref_results(self, "the function", self.call)
-        return Typing(self.call.out_types, self.call.effects)
-
-    @deep
-    def evaluate(self, *ins: Value) -> Sequence[Value]:
-        from effax.ir.evaluate import evaluate
-
-        return evaluate(self.call, ins)
-
-    def together(self, devices: Devices, ins: Each) -> Each:
-        return evaluate_together(self.call, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.call,)
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomVmap:
         return replace(self, call=jaxprs[0])
-
-    def regions(self) -> tuple[Region, ...]:
-        return (_call_region(self.call),)
 
 
 @dataclass(frozen=True, slots=True)
