@@ -13,8 +13,9 @@
 from __future__ import annotations
 
 from effax.testing import laws
+from effax.testing.claims import check_pass
 from effax.testing.grads import check_grads
 from effax.testing.primitives import check_primitive
-from effax.testing.search import check_laws, check_pass
+from effax.testing.search import check_laws
 
 __all__ = ["check_grads", "check_laws", "check_pass", "check_primitive", "laws"]

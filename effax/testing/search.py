@@ -8,12 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from effax.ir.errors import BadArgument
-from effax.passes import Step
-from effax.passes.steps import passes_of
 from effax.testing import laws
-from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
+from effax.testing.features import ANYTHING, NUMERIC, SMOOTH, Features
 from effax.testing.passes import Passes
-from effax.transforms.run import unwrap
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -90,8 +87,8 @@ def check_laws(
     held = passes or Passes()
     for name in names:
         law, shape, features = LAWS[name]
-        strategy = _strategy(shape, replace(features, focus=focus))
-        _search(partial(_hold, law, held), strategy, examples)
+        strategy = strategy_of(shape, replace(features, focus=focus))
+        search(partial(_hold, law, held), strategy, examples)
     return names
 
 
@@ -99,47 +96,7 @@ def _hold(law: Check, passes: Passes, drawn: tuple[Any, ...], seed: int) -> None
     law(*drawn, seed, passes)
 
 
-def check_pass(
-    step: Step,
-    *,
-    features: Features = ANYTHING,
-    compiled: bool = False,
-    examples: int = 100,
-) -> None:
-    """Hold a pass, or a pipeline of some, to what it claims, on random programs.
-
-    It is to be pure, to give valid programs with the same types of inputs and results, and to keep
-    the laws of its ``laws``.
-
-    Args:
-        step: the pass.
-        features: what the programs have.
-        compiled: whether what it gives is compiled too, and compared with what was given.
-        examples: how many programs are tried. Equal arguments try equal programs.
-
-    Raises:
-        LawBroken: it does not do what it claims; the message has a small program.
-        BadArgument: ``step`` is no pass.
-        ImportError: Hypothesis is not installed.
-    """
-    given = passes_of(step)
-    hold = partial(_hold_claims, given, compiled)
-    # Plain programs shrink better; what is redundant is what most passes look for.
-    plain = examples if compiled else (examples + 1) // 2
-    _search(hold, _strategy(PROGRAMS, COMPILED if compiled else features), plain)
-    if plain < examples:
-        _search(hold, _strategy(REDUNDANT, features), examples - plain)
-
-
-def _hold_claims(step: Step, compiled: bool, drawn: tuple[Any, ...], seed: int) -> None:
-    (jaxpr,) = drawn
-    laws.pass_keeps_its_claims(jaxpr, seed, step)
-    laws.pass_is_a_function(jaxpr, step)
-    if compiled:
-        laws.lowering_agrees_with_evaluation(unwrap(step(jaxpr)), seed)
-
-
-def _strategy(shape: str, features: Features) -> SearchStrategy[tuple[Any, ...]]:
+def strategy_of(shape: str, features: Features) -> SearchStrategy[tuple[Any, ...]]:
     """What is drawn, as the first arguments of a law."""
     try:
         from effax.testing import strategies
@@ -154,7 +111,7 @@ def _strategy(shape: str, features: Features) -> SearchStrategy[tuple[Any, ...]]
     return strategies.programs(features).map(lambda jaxpr: (jaxpr,))
 
 
-def _search(
+def search(
     check: Callable[[Any, int], None],
     strategy: SearchStrategy[tuple[Any, ...]],
     examples: int,
