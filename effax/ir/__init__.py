@@ -1,1 +1,200 @@
-"""Programs as values: types, syntax, primitives; print, parse, check, trace, evaluate."""
+"""Programs as values: types, syntax, text, checking, editing, evaluation.
+
+::
+
+    from effax.ir import Jaxpr, check, diff, evaluate, parse, replace_eqn, to_json, walk
+
+All that is public here is in ``__all__``. Primitives are in :mod:`effax.ir.prims`, effects in
+:mod:`effax.effects`. A function may have the name of the module that defines it: ``effax.ir.parse``
+is the function.
+"""
+
+from __future__ import annotations
+
+from effax.ir.analysis import (
+    Definition,
+    DefUse,
+    EffectOrder,
+    Liveness,
+    Place,
+    Use,
+    def_use,
+    effect_order,
+    effects_on_variables,
+    free_variables,
+    liveness,
+    size,
+    walk,
+)
+from effax.ir.axes import Axes, Axis
+from effax.ir.build import Builder, Step, Template, Where, lit, template, typing_of
+from effax.ir.check import check, checked
+from effax.ir.diff import Change, Diff, diff
+from effax.ir.dtypes import DType
+from effax.ir.edit import (
+    Edited,
+    equation,
+    everywhere,
+    insert,
+    map_held,
+    map_subjaxprs,
+    remove,
+    rename,
+    replace_eqn,
+    splice,
+    substitute,
+    with_prim,
+)
+from effax.ir.errors import (
+    BadArgument,
+    BadIndex,
+    BadRule,
+    ConcretizationError,
+    Divergence,
+    EffaxError,
+    IllTyped,
+    LeakedTracer,
+    LoweringError,
+    NotApplicable,
+    ParseError,
+    RefError,
+    TooDeep,
+    TransformError,
+    UnboundAxis,
+)
+from effax.ir.evaluate import evaluate, literal_value
+from effax.ir.faults import Fault, FaultKind
+from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
+from effax.ir.interchange import from_json, to_json
+from effax.ir.parse import parse
+from effax.ir.pretty import eqn_str, pretty, references
+from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
+from effax.ir.registry import Registry, registry
+from effax.ir.source import SavedSource, Source
+from effax.ir.syntax import (
+    Atom,
+    ClosedJaxpr,
+    Eqn,
+    Jaxpr,
+    Lit,
+    Scalar,
+    Var,
+    alpha_eq,
+    has_host_effects,
+    renumbered,
+)
+from effax.ir.types import (
+    ArrayType,
+    RefKind,
+    RefType,
+    Shape,
+    Type,
+    array_type,
+    is_inexact,
+    ref_type,
+    tangent_type,
+    type_of_value,
+)
+
+__all__ = [
+    "ArrayType",
+    "Atom",
+    "Axes",
+    "Axis",
+    "BadArgument",
+    "BadIndex",
+    "BadRule",
+    "Builder",
+    "ByReference",
+    "Change",
+    "ClosedJaxpr",
+    "ConcretizationError",
+    "DType",
+    "DefUse",
+    "Definition",
+    "Diff",
+    "Dim",
+    "Divergence",
+    "Edited",
+    "EffaxError",
+    "EffectOrder",
+    "Eqn",
+    "Fault",
+    "FaultKind",
+    "IllTyped",
+    "Indexer",
+    "Jaxpr",
+    "LeakedTracer",
+    "Lit",
+    "Liveness",
+    "LoweringError",
+    "Mode",
+    "NotApplicable",
+    "ParseError",
+    "Pick",
+    "Place",
+    "Primitive",
+    "RefError",
+    "RefKind",
+    "RefType",
+    "Region",
+    "Registry",
+    "SavedSource",
+    "Scalar",
+    "Shape",
+    "Source",
+    "Span",
+    "Step",
+    "Template",
+    "TooDeep",
+    "TransformError",
+    "Type",
+    "Typing",
+    "UnboundAxis",
+    "Use",
+    "Value",
+    "Var",
+    "Where",
+    "alpha_eq",
+    "array_type",
+    "check",
+    "checked",
+    "def_use",
+    "diff",
+    "effect_order",
+    "effects_on_variables",
+    "eqn_str",
+    "equation",
+    "evaluate",
+    "everywhere",
+    "free_variables",
+    "from_json",
+    "has_host_effects",
+    "insert",
+    "is_inexact",
+    "lit",
+    "literal_value",
+    "liveness",
+    "map_held",
+    "map_subjaxprs",
+    "parse",
+    "pretty",
+    "ref_type",
+    "references",
+    "registry",
+    "remove",
+    "rename",
+    "renumbered",
+    "replace_eqn",
+    "size",
+    "splice",
+    "substitute",
+    "tangent_type",
+    "template",
+    "to_json",
+    "type_of_value",
+    "typing_of",
+    "walk",
+    "whole",
+    "with_prim",
+]

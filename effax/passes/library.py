@@ -6,28 +6,30 @@ from typing import Final
 
 from effax.ir.errors import BadArgument
 from effax.passes.steps import SIMPLIFIES, Claim, Fixpoint, Pass, fixpoint, pipeline
-from effax.transforms import accumulate as _accumulate
-from effax.transforms import dce as _dce
-from effax.transforms import inline as _inline
-from effax.transforms import loops as _loops
+from effax.transforms.accumulate import accumulate as _accumulate
+from effax.transforms.accumulate import fuse_accumulations as _fuse_accumulations
 from effax.transforms.cse import cse as _cse
+from effax.transforms.dce import dce as _dce
 from effax.transforms.dead_stores import dead_stores as _dead_stores
 from effax.transforms.fold import fold as _fold
 from effax.transforms.forward_stores import forward_stores as _forward_stores
+from effax.transforms.inline import inline as _inline
+from effax.transforms.loops import hoist as _hoist
+from effax.transforms.loops import loop_carries as _loop_carries
 from effax.transforms.simplify import simplify as _simplify
 from effax.transforms.unroll import unroll as _unroll
 
-dce: Final = Pass("dce", lambda jaxpr: _dce.dce(jaxpr).map(lambda made: made.jaxpr), SIMPLIFIES)
+dce: Final = Pass("dce", lambda jaxpr: _dce(jaxpr).map(lambda made: made.jaxpr), SIMPLIFIES)
 cse: Final = Pass("cse", _cse, SIMPLIFIES)
 fold: Final = Pass("fold", _fold, SIMPLIFIES)
-inline: Final = Pass("inline", _inline.inline, SIMPLIFIES)
+inline: Final = Pass("inline", _inline, SIMPLIFIES)
 simplify: Final = Pass("simplify", _simplify, SIMPLIFIES)
-hoist: Final = Pass("hoist", _loops.hoist, SIMPLIFIES)
-loop_carries: Final = Pass("loop_carries", _loops.loop_carries, SIMPLIFIES)
+hoist: Final = Pass("hoist", _hoist, SIMPLIFIES)
+loop_carries: Final = Pass("loop_carries", _loop_carries, SIMPLIFIES)
 forward_stores: Final = Pass("forward_stores", _forward_stores, SIMPLIFIES)
 dead_stores: Final = Pass("dead_stores", _dead_stores, SIMPLIFIES)
-accumulate: Final = Pass("accumulate", _accumulate.accumulate, SIMPLIFIES)
-fuse_accumulations: Final = Pass("fuse_accumulations", _accumulate.fuse_accumulations, SIMPLIFIES)
+accumulate: Final = Pass("accumulate", _accumulate, SIMPLIFIES)
+fuse_accumulations: Final = Pass("fuse_accumulations", _fuse_accumulations, SIMPLIFIES)
 unroll: Final = Pass("unroll", _unroll, SIMPLIFIES)
 
 ALL: Final = (

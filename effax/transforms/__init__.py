@@ -1,1 +1,147 @@
-"""Pure passes: every transformation is a function from jaxprs and plain data to jaxprs."""
+"""Pure passes: every transformation is a function from jaxprs and plain data to jaxprs.
+
+Each gives a ``Result``: what it made, or the error that says why it could not. Here are the
+transformations, the passes that make programs smaller, the language of rewrite rules (``Rule``,
+``Hole``, ``App``, ``rewriting``), and the book that says how each primitive is transformed::
+
+    from effax.transforms import dce, jvp, rewriting, vmap
+
+A function may have the name of the module that defines it: ``effax.transforms.jvp`` is the
+function. Passes as values, which compose, are in :mod:`effax.passes`.
+"""
+
+from __future__ import annotations
+
+from effax.transforms.accumulate import accumulate, fuse_accumulations
+from effax.transforms.bounded import Checkpoints, bounded
+from effax.transforms.cse import cse
+from effax.transforms.dce import Dce, dce
+from effax.transforms.dead_stores import dead_stores
+from effax.transforms.discharge import Discharged, discharge
+from effax.transforms.fold import fold
+from effax.transforms.forward_stores import forward_stores
+from effax.transforms.inline import inline
+from effax.transforms.jvp import Jvp, jvp
+from effax.transforms.linearize import Linearized, linearize
+from effax.transforms.loops import hoist, loop_carries
+from effax.transforms.outline import outline
+from effax.transforms.partial_eval import (
+    FromInput,
+    FromOutput,
+    PartialEval,
+    Residual,
+    partial_eval,
+    recompose,
+)
+from effax.transforms.reverse import Reverse, reverse
+from effax.transforms.rewrite import (
+    App,
+    Hole,
+    Match,
+    Number,
+    Pattern,
+    Right,
+    Rule,
+    Sample,
+    rewriting,
+)
+from effax.transforms.rulebook import (
+    EMPTY_BOOK,
+    BatchBuilder,
+    BatchOut,
+    BatchRule,
+    DischargeOut,
+    DischargeRule,
+    JvpOut,
+    JvpRule,
+    Linear,
+    Never,
+    Policy,
+    RuleBook,
+    RuleBuilder,
+    Ruled,
+    Rules,
+    SplitOut,
+    SplitRule,
+    TransposeRule,
+    WholeOnly,
+)
+from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.transforms.simplify import simplify
+from effax.transforms.transpose import Transposed, transpose
+from effax.transforms.unroll import unroll
+from effax.transforms.vmap import Vmapped, vmap
+from effax.transforms.wants import DontWant, GradRef, GradValue, NonLinear, Threaded, Want, Wants
+
+__all__ = [
+    "DEFAULT_BOOK",
+    "EMPTY_BOOK",
+    "App",
+    "BatchBuilder",
+    "BatchOut",
+    "BatchRule",
+    "Checkpoints",
+    "Dce",
+    "DischargeOut",
+    "DischargeRule",
+    "Discharged",
+    "DontWant",
+    "FromInput",
+    "FromOutput",
+    "GradRef",
+    "GradValue",
+    "Hole",
+    "Jvp",
+    "JvpOut",
+    "JvpRule",
+    "Linear",
+    "Linearized",
+    "Match",
+    "Never",
+    "NonLinear",
+    "Number",
+    "PartialEval",
+    "Pattern",
+    "Policy",
+    "Residual",
+    "Reverse",
+    "Right",
+    "Rule",
+    "RuleBook",
+    "RuleBuilder",
+    "Ruled",
+    "Rules",
+    "Sample",
+    "SplitOut",
+    "SplitRule",
+    "Threaded",
+    "TransposeRule",
+    "Transposed",
+    "Vmapped",
+    "Want",
+    "Wants",
+    "WholeOnly",
+    "accumulate",
+    "bounded",
+    "cse",
+    "dce",
+    "dead_stores",
+    "discharge",
+    "fold",
+    "forward_stores",
+    "fuse_accumulations",
+    "hoist",
+    "inline",
+    "jvp",
+    "linearize",
+    "loop_carries",
+    "outline",
+    "partial_eval",
+    "recompose",
+    "reverse",
+    "rewriting",
+    "simplify",
+    "transpose",
+    "unroll",
+    "vmap",
+]

@@ -28,13 +28,13 @@ from effax.testing import laws
 from effax.testing.laws import LawBroken
 from effax.testing.laws.programs import caches
 from effax.testing.strategies import NUMERIC, redundant_programs, seeds
-from effax.transforms import loops, unroll
+from effax.transforms import loops
 from effax.transforms.rewrite import App, Hole, Number, Rule
 from effax.transforms.simplify import FLOATS, INTEGERS, NUMBERS, REALS
+from effax.transforms.unroll import _trips as right_trips
 
 TRIES: Final = 800
 
-right_trips = unroll._trips
 right_movable = loops._movable_in
 
 

@@ -95,8 +95,7 @@ def test_unnormalised_keeps_differences_of_the_log_density_and_drops_its_constan
 
         def change(jaxpr: Any, other: Any = other) -> Any:
             first, second = (
-                effax.ir.evaluate.evaluate(jaxpr, [np.asarray(x) for x in xs])[0]
-                for xs in (args, other)
+                effax.ir.evaluate(jaxpr, [np.asarray(x) for x in xs])[0] for xs in (args, other)
             )
             return second - first
 
