@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 from effax import tree
@@ -13,6 +14,7 @@ from effax.ir.errors import RefError
 from effax.ir.trace import alias_error, leak_error
 from effax.ir.types import ArrayType
 from effax.lowering.program import CompiledProgram
+from effax.lowering.xla import Buffer
 from effax.ref import EagerRef, TracedRef
 from effax.tracing import FlatFunction
 from effax.tree import PyTreeDef
@@ -54,30 +56,55 @@ def ready(program: CompiledProgram, flat: FlatFunction) -> Ready:
 
 def runner(call: Ready) -> Runner:
     """The function that runs a call; the common case, no references and one result, is short."""
+    execute = _executor(call.program)
     if call.consts or call.refs or not call.is_leaf:
-        return partial(run, call)
-    execute = call.program.executable
+        return partial(_run, call, execute)
     (out_type,) = call.out_types
 
     def run_pure(leaves: Sequence[Any]) -> DeviceArray:
-        return DeviceArray(None, out_type, execute([buffer_of(x) for x in leaves])[0])
+        return DeviceArray(None, out_type, execute(leaves)[0])
 
     return run_pure
 
 
 def run(call: Ready, leaves: Sequence[Any]) -> Any:
     """Run a call. Raises RefError, before anything is run, where references are aliased."""
-    program, consts, out_tree, types, refs, changed, is_leaf = call
-    operands: tuple[Any, ...] = (*consts, *leaves)
+    return _run(call, _executor(call.program), leaves)
+
+
+def _executor(program: CompiledProgram) -> Callable[[Sequence[Any]], list[Buffer]]:
+    """What runs a program on the arguments, whose buffers are taken or made."""
+    execute = program.executable.run
+
+    def with_python(operands: Sequence[Any]) -> list[Buffer]:
+        return execute([buffer_of(x) for x in operands])
+
+    def on_device(operands: Sequence[Any]) -> list[Buffer]:
+        try:
+            return execute([x._buffer for x in operands])
+        except (AttributeError, TypeError):
+            # Nothing ran: one of them has no buffer yet, or is none of the library's arrays.
+            return with_python(operands)
+
+    # A Python function that is called may raise the very same.
+    return with_python if program.executable.calls_python else on_device
+
+
+def _run(
+    call: Ready, execute: Callable[[Sequence[Any]], list[Buffer]], leaves: Sequence[Any]
+) -> Any:
+    _, consts, out_tree, types, refs, changed, is_leaf = call
+    operands: Sequence[Any] = [*consts, *leaves] if consts else leaves
     if len(refs) > 1 and len({id(operands[i]) for i in refs}) < len(refs):
         raise _aliased(call, operands)
-    results = program.executable([buffer_of(x) for x in operands])
+    results = execute(operands)
     if changed:
         for i, new in zip(changed, results[len(types) :], strict=True):
             operands[i].replace_buffer(new)
     if is_leaf:
         return DeviceArray(None, types[0], results[0])
-    return tree.unflatten(out_tree, [DeviceArray(None, t, results[i]) for i, t in enumerate(types)])
+    # There are more results than types: new buffers of references come last.
+    return tree.unflatten(out_tree, map(DeviceArray, repeat(None), types, results))
 
 
 def buffer_of(x: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
+from operator import is_
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
 from weakref import ref
 
@@ -26,7 +27,7 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.trace import alias_error, current_trace, differs_along, identity
 from effax.ir.types import Type
 from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
-from effax.lowering.xla import MemoryStats
+from effax.lowering.xla import MemoryStats, backend
 from effax.passes.steps import Step, passes_of
 from effax.passes.watch import verified
 from effax.ref import EagerRef, Ref, TracedRef
@@ -69,8 +70,10 @@ class JitFunction(Generic[P, R]):
         self._static = static
         self._inline = inline
         self._runners: dict[Key, Runner] = {}
-        # Of calls with arrays and references alone: their types are the key.
+        # Of calls with arrays and references alone: their types are the key. Those whose arguments
+        # are trees have a key with the structure that XLA's own flattening gives.
         self._plain: dict[Key, Runner] = {}
+        self._trees: dict[Key, Runner] = {}
         self._traced: dict[Key, FlatFunction] = {}
         self._watched: dict[int, object] = {}
         self._label = getattr(fun, "__name__", type(fun).__name__)
@@ -86,9 +89,23 @@ class JitFunction(Generic[P, R]):
             except AttributeError:
                 warm = None
             if warm is not None:
-                result: R = warm(args)
-                return result
+                return cast(R, warm(args))
+        if self._trees:
+            found = self._among_trees(args, kwargs)
+            if found is not None:
+                return cast(R, found[0](found[1]))
         return cast(R, self._called(args, kwargs))
+
+    def _among_trees(
+        self, args: Sequence[object], kwargs: dict[str, Any]
+    ) -> tuple[Runner, list[Any]] | None:
+        """What runs a call on trees that was seen before, and the leaves to run it on."""
+        try:
+            leaves, key = _structured(args, kwargs)
+        except (AttributeError, TypeError, ValueError):
+            return None
+        warm = self._trees.get(key)
+        return None if warm is None else (warm, leaves)
 
     def _called(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         call = self._taken_apart(args, kwargs)
@@ -97,9 +114,26 @@ class JitFunction(Generic[P, R]):
             flat = self._trace(call)
             warm = runner(ready(_compiled(flat.jaxpr), flat))
             self._keep(self._runners, call.key, warm)
-            if not kwargs and not any(self._static) and _are_plain(args):
-                self._keep(self._plain, (config.generation, *[x._type for x in args]), warm)
+            if not any(self._static):
+                self._keep_plain(args, kwargs, call.leaves, warm)
         return warm(call.leaves)
+
+    def _keep_plain(
+        self, args: Sequence[Any], kwargs: dict[str, Any], leaves: list[Any], warm: Runner
+    ) -> None:
+        """Remember a call under a key that is quicker to make, where there is one."""
+        if not _are_plain(leaves):
+            return
+        if not kwargs and _are_plain(args):
+            self._keep(self._plain, (config.generation, *[x._type for x in args]), warm)
+            return
+        try:
+            found, key = _structured(args, kwargs)
+        except (AttributeError, TypeError, ValueError):
+            return
+        # Nodes of the user's own may be leaves for XLA, or have their leaves in another order.
+        if len(found) == len(leaves) and all(map(is_, found, leaves)):
+            self._keep(self._trees, key, warm)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Bind as a method: the instance becomes the first argument."""
@@ -160,7 +194,7 @@ class JitFunction(Generic[P, R]):
         table[key] = value
         if len(table) > _CALLS:
             table.pop(next(iter(table)))
-        if table is not self._plain and key[1] is not None:
+        if table is not self._plain and table is not self._trees and key[1] is not None:
             mine = ref(self)
 
             def forget(gone: object) -> None:
@@ -219,8 +253,20 @@ class JitFunction(Generic[P, R]):
         """Forget what was traced and compiled for this callable."""
         self._runners.clear()
         self._plain.clear()
+        self._trees.clear()
         self._traced.clear()
         self._watched.clear()
+
+
+def _structured(args: Sequence[object], kwargs: dict[str, Any]) -> tuple[list[Any], Key]:
+    """The leaves of a call, and the key of its structure and types.
+
+    Raises AttributeError where a leaf is neither an array nor a reference with memory; TypeError or
+    ValueError where keys of a dict have no hash or no order.
+    """
+    found, structure = backend().flatten((args, kwargs) if kwargs else args)
+    leaves: list[Any] = found
+    return leaves, (structure, config.generation, *[x._type for x in leaves])
 
 
 def _are_plain(args: Sequence[object]) -> bool:

@@ -42,7 +42,6 @@ from effax.lowering.xla.buffers import (
     to_numpy,
     type_of,
 )
-from effax.lowering.xla.dispatch import Nodes, fast_call
 from effax.lowering.xla.executable import (
     Executable,
     MemoryStats,
@@ -63,7 +62,6 @@ __all__ = [
     "Device",
     "Executable",
     "MemoryStats",
-    "Nodes",
     "Optimization",
     "Signature",
     "aval_of",
@@ -74,7 +72,6 @@ __all__ = [
     "devices",
     "dlpack_device",
     "effects_barrier",
-    "fast_call",
     "from_dlpack",
     "from_portable",
     "is_deleted",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import TYPE_CHECKING, Final, Protocol, final
@@ -106,6 +106,9 @@ _DevicePut = Callable[
 class Backend:
     """The client and its first device, which everything runs on, with what is made once a type.
 
+    ``flatten`` gives the leaves of a tree of None, tuples, lists and dicts (anything else is a
+    leaf), and its structure.
+
     An entry of a table depends on its key alone: two threads that make one twice do no harm, since
     the first to be stored is the one that is kept.
     """
@@ -119,7 +122,7 @@ class Backend:
     device_put: _DevicePut
     wait: Callable[[Sequence[Buffer]], None]
     capsule: Callable[[Buffer], object]
-    calls: _jax.PjitFunctionCache
+    flatten: Callable[[object], tuple[list[object], Hashable]]
     asynchronous: bool
     avals: dict[tuple[Shape, DType, bool], Aval] = field(default_factory=dict)
     handlers: dict[Aval, _jax.ResultHandler] = field(default_factory=dict)
@@ -273,7 +276,7 @@ def _connect(asynchronous: bool, num_devices: int | None) -> Backend:
         device_put=_jax.batched_device_put,
         wait=_jax.batched_block_until_ready,
         capsule=_jax.buffer_to_dlpack_managed_tensor,
-        calls=_jax.PjitFunctionCache(),
+        flatten=_jax.pytree.PyTreeRegistry().flatten,
         asynchronous=asynchronous,
     )
 

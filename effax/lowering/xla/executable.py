@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, Final, Literal, final
 
 import numpy as np
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 Optimization = Literal[0, 1, 2, 3]
 """How hard XLA's code generator tries: 3 is its default, 0 compiles in about half the time."""
+
+
+Run = Callable[[Sequence[Buffer]], list[Buffer]]
+"""A call: one buffer an argument in, one a result out."""
 
 
 @final
@@ -46,16 +50,22 @@ class MemoryStats:
 
 @final
 class Executable:
-    """A compiled module. It keeps none of the buffers that it is called with."""
+    """A compiled module. It keeps none of the buffers that it is called with.
+
+    Attributes:
+        loaded: jaxlib's.
+        n_args: the number of its arguments.
+        out_types: the types of its results.
+        run: what a call does, as a plain function: the quickest there is to call.
+    """
 
     __slots__ = (
         "__weakref__",
-        "_execute",
-        "_handlers",
         "_host_calls",
         "loaded",
         "n_args",
         "out_types",
+        "run",
     )
 
     def __init__(
@@ -69,8 +79,7 @@ class Executable:
         self.n_args = n_args
         self.out_types = tuple(out_types)
         self._host_calls = host_calls
-        self._execute = loaded.execute_sharded
-        self._handlers = [handler_of(type_) for type_ in self.out_types]
+        self.run: Final = _runner(self) if host_calls is None else _host_runner(self, host_calls)
         _check_counts(self)
 
     def __call__(self, buffers: Sequence[Buffer]) -> list[Buffer]:
@@ -84,27 +93,9 @@ class Executable:
         Raises:
             LoweringError: the arguments do not fit, one is deleted or donated twice, or the
                 execution failed. What a Python function raised is raised as it is.
+            TypeError: an argument is no buffer.
         """
-        if self._host_calls is not None:
-            return self._with_host_calls(buffers, self._host_calls)
-        try:
-            return self._execute(buffers).consume_with_handlers(self._handlers)
-        except RuntimeError as error:
-            raise _not_run(self, buffers, error) from error
-
-    def _with_host_calls(self, buffers: Sequence[Buffer], calls: HostCalls) -> list[Buffer]:
-        """A call that returns when all that it does to the world outside is done."""
-        try:
-            with running.one():
-                results = self._execute(buffers, with_tokens=True)
-                outs = results.consume_with_handlers(self._handlers)
-                results.consume_token().block_until_ready()
-                return outs
-        except RuntimeError as error:
-            raised = calls.raised(str(error))
-            if raised is not None:
-                raise raised from None
-            raise _not_run(self, buffers, error) from error
+        return self.run(buffers)
 
     @property
     def calls_python(self) -> bool:
@@ -148,6 +139,43 @@ class Executable:
                 remedy="compile it where it runs",
             )
         return backend().client.serialize_executable(self.loaded)
+
+
+def _runner(executable: Executable) -> Run:
+    """Calls of a program that stays on the device."""
+    execute = executable.loaded.execute_sharded
+    handlers = [handler_of(type_) for type_ in executable.out_types]
+    n_args = executable.n_args
+
+    def run(buffers: Sequence[Buffer]) -> list[Buffer]:
+        try:
+            return execute(buffers).consume_with_handlers(handlers)
+        except RuntimeError as error:
+            raise _not_run(n_args, buffers, error) from error
+
+    return run
+
+
+def _host_runner(executable: Executable, calls: HostCalls) -> Run:
+    """Calls that return when all that they do to the world outside is done."""
+    execute = executable.loaded.execute_sharded
+    handlers = [handler_of(type_) for type_ in executable.out_types]
+    n_args = executable.n_args
+
+    def run(buffers: Sequence[Buffer]) -> list[Buffer]:
+        try:
+            with running.one():
+                results = execute(buffers, with_tokens=True)
+                outs = results.consume_with_handlers(handlers)
+                results.consume_token().block_until_ready()
+                return outs
+        except RuntimeError as error:
+            raised = calls.raised(str(error))
+            if raised is not None:
+                raise raised from None
+            raise _not_run(n_args, buffers, error) from error
+
+    return run
 
 
 def compile_module(
@@ -285,16 +313,14 @@ def _not_compiled(module: str | bytes, error: Exception) -> LoweringError:
     )
 
 
-def _not_run(
-    executable: Executable, buffers: Sequence[Buffer], error: RuntimeError
-) -> LoweringError:
+def _not_run(n_args: int, buffers: Sequence[Buffer], error: RuntimeError) -> LoweringError:
     given = ", ".join(
         f"{buffer.aval.array_type}{' (deleted or donated)' * buffer.is_deleted()}"
         for buffer in buffers
     )
     return LoweringError(
         f"this call did not run: {str(error).strip()}",
-        expected=f"{executable.n_args} live buffers, of the types that it was compiled for, "
+        expected=f"{n_args} live buffers, of the types that it was compiled for, "
         "each donated at most once",
         found=f"({given})",
     )

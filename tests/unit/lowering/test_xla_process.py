@@ -16,10 +16,6 @@ from effax.ir.types import array_type
 from effax.lowering import xla
 from tests.unit.lowering.programs import accumulate, add_one
 
-class Box:
-    def __init__(self, buffer):
-        self.buffer = buffer
-
 def use_effax():
     """Whatever the adapter can do, 64-bit types among it."""
     f64 = array_type((100,), np.float64)
@@ -39,19 +35,11 @@ def use_effax():
     assert xla.to_numpy(xla.from_dlpack(np.arange(3))).tolist() == [0, 1, 2]
 
     add = xla.compile_module(add_one(), 1, [array_type((), np.float32)])
-    nodes = xla.Nodes()
-    nodes.register(Box, ["buffer"])
-    asked = []
-    def miss(box):
-        asked.append(box)
-        return Box(add([box.buffer])[0]), add
-    fast = xla.fast_call("add", miss, nodes)
     for number in range(3):
-        assert xla.to_numpy(fast(Box(xla.put(np.float32(number)))).buffer) == number + 1
+        assert xla.to_numpy(add([xla.put(np.float32(number))])[0]) == number + 1
     assert xla.from_portable(xla.to_portable(add_one()))
     assert add.optimized_hlo() and add.cost_analysis() and add.memory_analysis().output_bytes
     xla.load_executable(add.serialize(), 1, add.out_types)
-    return asked
 '''
 
 USE_JAX = '''
@@ -173,7 +161,7 @@ def test_effax_and_jax_live_in_one_process(first: str, wide: bool) -> None:
     both = f"""
 for turn in range(2):
     use_jax({wide})
-    assert len(use_effax()) == 1
+    use_effax()
 
 class Exported:
     def __init__(self, buffer):

@@ -136,13 +136,6 @@ class Client:
         compile_options: CompileOptions | None = None,
     ) -> LoadedExecutable: ...
 
-class PjitFunctionCache:
-    def __init__(self, capacity: int = 4096) -> None: ...
-    def size(self) -> int: ...
-
-class PjitFunction:
-    def __call__(self, *args: object, **kwargs: object) -> object: ...
-
 # `_skip_checks` is gone from later jaxlibs, which never check.
 def array_result_handler(
     aval: _Aval, sharding: SingleDeviceSharding, committed: bool, _skip_checks: bool = False
@@ -160,14 +153,3 @@ def batched_device_put(
 ) -> ArrayImpl: ...
 def buffer_to_dlpack_managed_tensor(buffer: object, stream: int | None = None) -> CapsuleType: ...
 def collect_garbage() -> None: ...
-def pjit(
-    function_name: str,
-    fun: Callable[..., object] | None,
-    cache_miss: Callable[..., tuple[object, object, bool]],
-    static_argnums: Sequence[int],
-    static_argnames: Sequence[str],
-    global_cache_key: object,
-    pytree_registry: pytree.PyTreeRegistry,
-    shard_arg_fallback: Callable[..., object],
-    cache: PjitFunctionCache | None = ...,
-) -> PjitFunction: ...
