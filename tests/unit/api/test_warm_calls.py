@@ -93,7 +93,9 @@ def test_a_node_of_ones_own_keeps_its_order() -> None:
     # To XLA's own flattening this is a named tuple, with its leaves the other way around.
     Flipped = namedtuple("Flipped", ["x", "y"])
     tree_util.register_pytree_node(
-        Flipped, lambda p: ((p.y, p.x), None), lambda _, ch: Flipped(ch[1], ch[0])
+        Flipped,
+        lambda p: ((p.y, p.x), None),
+        lambda _, children: Flipped(*reversed(tuple(children))),
     )
     f = effax.jit(lambda p: p.x - 2 * p.y)
     for _ in range(3):
