@@ -31,13 +31,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, NoReturn, cast
+from typing import Final, NamedTuple, NoReturn, TypeVar, cast
 
 from effax.effects import Alloc, ArgIndex, Effect, Host
 from effax.ir.build import typing_of
 from effax.ir.depth import deep
 from effax.ir.errors import BadArgument, EffaxError
-from effax.ir.notation import REFERENCE, fields_of, lit_text, value_text
+from effax.ir.fitting import misfit
+from effax.ir.notation import MOST_VARIABLES, REFERENCE, fields_of, lit_text, value_text
 from effax.ir.parse_params import named_object, read_value
 from effax.ir.pretty import references
 from effax.ir.primitive import ByReference, Primitive
@@ -48,7 +49,7 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type
 
 VERSION: Final = 1
-_HELD: Final = re.compile(r"p(\d+)(?!\w)")
+_HELD: Final = re.compile(r"p(\d+)(?!\w)", re.ASCII)
 
 
 def to_json(jaxpr: Jaxpr, indent: int | None = None) -> str:
@@ -135,9 +136,11 @@ def from_json(
         references: objects by the names that stand for them, as for ``parse``.
 
     Raises:
-        BadArgument: the text is not of this format, or the program does not type check; it says
+        BadArgument: the text is not of this format, or an equation does not type check; it says
             which part.
     """
+    if not isinstance(text, str | bytes):
+        _bad("from_json reads text", "a string", type(text).__name__)
     known = own_primitives() if primitives is None else primitives
     programs: list[Jaxpr] = []
     where = "the text"
@@ -155,10 +158,22 @@ def from_json(
         raise BadArgument(
             f"{where}: {error.what}", error.expected, error.found, error.remedy
         ) from error
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except UNREADABLE as error:
         raise BadArgument(
             f"{where} is not as `to_json` writes it", found=f"{type(error).__name__}: {error}"
         ) from error
+
+
+UNREADABLE: Final = (
+    KeyError,
+    TypeError,
+    ValueError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
+"""What Python raises where data is of another form than it should be."""
 
 
 def _bad(what: str, expected: str, found: str | None = None) -> NoReturn:
@@ -183,32 +198,43 @@ class _Reader:
         binders = [self.bind(b) for b in cast("list[object]", entry["binders"])]
         eqns = [self.eqn(e) for e in cast("list[Mapping[str, object]]", entry["eqns"])]
         outs = [self.atom(a) for a in cast("list[object]", entry["outs"])]
-        names = cast("list[str]", entry["names"])
-        return Jaxpr(binders, eqns, outs, cast(int, entry["n_consts"]), names)
+        names = [_of(str, name) for name in cast("list[object]", entry["names"])]
+        n_consts = _of(int, entry["n_consts"])
+        if not 0 <= n_consts <= len(binders):
+            _bad("n_consts is not so many inputs", f"at most {len(binders)}", str(n_consts))
+        return Jaxpr(binders, eqns, outs, n_consts, names)
 
     def bind(self, entry: object) -> Var:
-        number, type_ = cast("tuple[int, str]", entry)
+        number, type_ = cast("tuple[object, str]", entry)
+        number = _of(int, number)
+        if not 0 <= number < MOST_VARIABLES:
+            _bad("a variable has no such number", f"at most {MOST_VARIABLES - 1}", str(number))
         if number in self.scope:
             _bad("a variable is bound twice", "a new number", str(number))
         v = self.scope[number] = Var(number, _type(type_))
         return v
 
     def atom(self, entry: object) -> Atom:
-        if isinstance(entry, int):
-            if entry not in self.scope:
-                _bad("a variable is not in scope", "one that is bound before", str(entry))
-            return self.scope[entry]
-        scan = Scanner(cast("Mapping[str, str]", entry)["lit"])
-        return scan.literal(scan.match(LITERAL, "a literal"))
+        if not isinstance(entry, dict):
+            number = _of(int, entry)
+            if number not in self.scope:
+                _bad("a variable is not in scope", "one that is bound before", str(number))
+            return self.scope[number]
+        scan = Scanner(_of(str, entry["lit"]))
+        found = scan.literal(scan.match(LITERAL, "a literal"))
+        return _whole(scan, found)
 
     def eqn(self, entry: Mapping[str, object]) -> Eqn:
         name = cast(str, entry["prim"])
         cls = self.primitives.get(name)
         if cls is None:
             _bad("no such primitive", "a primitive of the registry", name)
-        params = {
-            k: self.param(v, cls) for k, v in cast("dict[str, object]", entry["params"]).items()
-        }
+        params: dict[str, object] = {}
+        for field, written in cast("dict[str, object]", entry["params"]).items():
+            value = params[field] = self.param(written, cls)
+            wanted = misfit(cls, field, value)
+            if wanted is not None:
+                _bad(f"{field} of {name} is of another kind", wanted, json.dumps(written))
         prim = cls(**params)
         ins = tuple(self.atom(a) for a in cast("list[object]", entry["ins"]))
         typing = typing_of(prim, tuple([a.type for a in ins]))
@@ -226,8 +252,8 @@ class _Reader:
         if not isinstance(entry, dict):
             return entry
         if "program" in entry:
-            return self.programs[entry["program"]]
-        scan = Scanner(entry["text"])
+            return self.held(_of(int, entry["program"]))
+        scan = Scanner(_of(str, entry["text"]))
 
         def held() -> Jaxpr | ByReference | None:
             if scan.at(REFERENCE):
@@ -236,10 +262,33 @@ class _Reader:
             if found is None:
                 return None
             scan.advance(found)
-            return self.programs[int(found.group(1))]
+            return self.held(int(found.group(1)))
 
-        return read_value(scan, owner, held)
+        return _whole(scan, read_value(scan, owner, held))
+
+    def held(self, number: int) -> Jaxpr:
+        if not 0 <= number < len(self.programs):
+            _bad("no such program comes before", f"less than {len(self.programs)}", str(number))
+        return self.programs[number]
+
+
+T = TypeVar("T")
+
+
+def _of(kind: type[T], value: object) -> T:
+    """The value, which must be of exactly this kind."""
+    if type(value) is not kind:
+        _bad("a value is of another kind", kind.__name__, json.dumps(value))
+    return value
+
+
+def _whole(scan: Scanner, value: T) -> T:
+    """The value, which must be all that the text is."""
+    if scan.pos < len(scan.text):
+        scan.fail("text follows the value", expected="the end of the text")
+    return value
 
 
 def _type(text: str) -> Type:
-    return Scanner(text).type()
+    scan = Scanner(text)
+    return _whole(scan, scan.type())

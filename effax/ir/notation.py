@@ -7,6 +7,7 @@ wherever it is printed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
 from enum import Enum
@@ -25,6 +26,9 @@ LABEL: Final = "label"
 """The field that says what the user calls a held program: it comes first and prints as ``name``."""
 
 _KEPT_NAMES: Final = 1 << 16
+
+MOST_VARIABLES: Final = 26**5
+"""Numbers of variables that are read are less: passes keep an array as long as the greatest."""
 
 
 class _Names(dict[int, str]):
@@ -110,7 +114,8 @@ def value_text(
         case Jaxpr():
             return program(value)
         case ByReference():
-            return REFERENCE + (value.label if names is None else names.get(value, value.label))
+            word = as_word(value.label)
+            return REFERENCE + (word if names is None else names.get(value, word))
         case np.dtype():
             return "float0" if value == FLOAT0 else str(value.name)
         case Enum():
@@ -193,14 +198,22 @@ def _slice_text(first: int, length: int, step: int, size: int | None) -> str:
     return f"{start_text}:{'' if open_ended else stop}{_step_text(step)}"
 
 
+_NO_WORD: Final = re.compile(r"\W+", re.ASCII)
+
+
+def as_word(label: str) -> str:
+    """What is left of a label where only letters, digits and underscores may stand."""
+    word = _NO_WORD.sub("_", label).strip("_")
+    return word if word.isidentifier() else "jaxpr"
+
+
 def fresh_words(taken: frozenset[str]) -> Callable[[str], str]:
     """A supply of distinct words: the wanted one, or that with a number at its end."""
     used = set(taken)
     tries: dict[str, Iterator[int]] = {}
 
     def fresh(wanted: str) -> str:
-        bare = wanted.strip("<>")
-        word = stem = bare if bare.isascii() and bare.isidentifier() else "jaxpr"
+        word = stem = as_word(wanted)
         while word in used:
             word = f"{stem}{next(tries.setdefault(stem, count(1)))}"
         used.add(word)

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from effax.effects.row import effect_text
 from effax.ir.build import typing_of
 from effax.ir.depth import deeper
-from effax.ir.errors import EffaxError
+from effax.ir.errors import BadArgument, EffaxError, TooDeep
 from effax.ir.indexing import Indexer
-from effax.ir.notation import REFERENCE, VAR_NAMES, var_number
+from effax.ir.notation import MOST_VARIABLES, REFERENCE, VAR_NAMES, var_number
 from effax.ir.parse_params import UNFIT, named_object, read_index, read_params, unfit
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.prims.refs import AddUpdate, Get, Swap
@@ -47,9 +47,13 @@ def parse(
             ``effax.ir.pretty.references`` gives them.
 
     Raises:
-        ParseError: the text is not a program, or the program does not type check. It tells the
-            line and the column.
+        ParseError: the text is not a program, or an equation does not type check. It tells the
+            line and the column. What no single equation tells, such as a reference that is used
+            after it was freed, is for ``effax.ir.check`` to find.
+        BadArgument: ``text`` is no string.
     """
+    if not isinstance(text, str):
+        raise BadArgument("parse reads text", expected="a string", found=type(text).__name__)
     known = own_primitives() if primitives is None else primitives
     return _Parser(text, known, references or {}).whole()
 
@@ -146,6 +150,12 @@ class _Parser:
             if number is None:
                 self.scan.fail(
                     "no variable is called so", expected="a, b, ..., z, ba, bb, ...", pos=pos
+                )
+            if number >= MOST_VARIABLES:
+                self.scan.fail(
+                    "a variable's name is its number in letters, and this number is too large",
+                    expected=f"at most {len(VAR_NAMES[MOST_VARIABLES - 1])} letters",
+                    pos=pos,
                 )
             if name in scope.vars:
                 self.scan.fail("a variable is bound a second time", expected="a new name", pos=pos)
@@ -289,7 +299,11 @@ class _Parser:
         if self.scan.at(REFERENCE):
             return named_object(self.scan, self.objects)
         if self.scan.at("{"):
-            return deeper(self.program)
+            start = self.scan.pos
+            try:
+                return deeper(self.program)
+            except TooDeep as error:
+                self.scan.failed(error, start)
         named = self.scan.looking(_NAMED)
         jaxpr = self.named.get(named.group()) if named else None
         if named and jaxpr is not None:

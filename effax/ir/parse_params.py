@@ -8,21 +8,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Final, NoReturn, cast, get_args, get_type_hints
+from typing import Final, NoReturn, cast, get_args
 
 from effax.ir.dtypes import FLOAT0, DType, as_dtype, dtype_of_short_name, dtype_words
 from effax.ir.errors import EffaxError
+from effax.ir.fitting import declared, misfit
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
 from effax.ir.notation import DYNAMIC, LABEL, REFERENCE, fields_of
 from effax.ir.primitive import ByReference, Primitive
-from effax.ir.scan import LITERAL, NAME, NUMBER, TYPE, WORD, Scanner, scalar
+from effax.ir.scan import LITERAL, NAME, NUMBER, TYPE, WORD, Scanner
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Shape
 
 _LABEL: Final = re.compile(r"<?[\w.]+>?")
-_STRING: Final = re.compile(r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""")
-_INTEGER: Final = re.compile(r"-?\d+")
-_REACH: Final = re.compile(r"([-+])(\d+)")
+_QUOTED: Final = re.compile("b?['\"]")
+_ESCAPE: Final = r"\\(?:[\\'\"abfnrtv0]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
+_STRING: Final = re.compile(rf"""b?(?:'(?:[^'\\\n\0]|{_ESCAPE})*'|"(?:[^"\\\n\0]|{_ESCAPE})*")""")
+_INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
+_REACH: Final = re.compile(r"([-+])(\d+)", re.ASCII)
+SHOWN: Final = 40
+"""How many letters of a value of the wrong kind an error shows."""
+
 _CONSTANTS: Final[Mapping[str, object]] = {"True": True, "False": False, "None": None}
 
 ReadAtom = Callable[[], Atom]
@@ -53,7 +59,7 @@ def read_params(scan: Scanner, prim: type[Primitive], held: ReadHeld, start: int
                     pos=here,
                 )
             scan.expect("=", "a parameter")
-            values[field] = _label(scan) if field == LABEL else read_value(scan, prim, held)
+            values[field] = _field(scan, prim, field, shown, held)
     missing = [
         name
         for name, f in known.items()
@@ -100,12 +106,43 @@ def named_object(scan: Scanner, objects: Mapping[str, ByReference]) -> ByReferen
     return objects[name]
 
 
-def _label(scan: Scanner) -> str:
-    string = scan.looking(_STRING)
-    if string is None:
-        return scan.match(_LABEL, "a label").group()
-    scan.advance(string)
-    return str(literal_eval(string.group()))
+def _field(scan: Scanner, owner: type, field: str, shown: str, held: ReadHeld) -> object:
+    """The value of one field, which is of the kind that the class declares."""
+    start = scan.pos
+    try:
+        value = _label(scan) if field == LABEL else read_value(scan, owner, held)
+        wanted = misfit(owner, field, value)
+        if wanted is not None:
+            text = " ".join(scan.text[start : scan.pos].split())
+            found = f"`{text if len(text) <= SHOWN else text[:SHOWN] + '...'}`"
+            scan.fail(f"{shown} is of another kind", expected=wanted, found=found, pos=start)
+    except EffaxError:
+        raise
+    except RecursionError:
+        scan.fail("values are inside of each other without end", pos=start)
+    return value
+
+
+def _label(scan: Scanner) -> object:
+    return _string(scan) if scan.looking(_QUOTED) else scan.match(_LABEL, "a label").group()
+
+
+def _string(scan: Scanner) -> object:
+    """A string, or bytes, as ``repr`` writes them."""
+    start = scan.pos
+    found = scan.looking(_STRING)
+    if found is None:
+        _no_string(scan, start)
+    try:
+        value: object = literal_eval(found.group())
+    except (ValueError, SyntaxError):
+        _no_string(scan, start)
+    scan.advance(found)
+    return value
+
+
+def _no_string(scan: Scanner, pos: int) -> NoReturn:
+    scan.fail("a string is not one", expected="quotes, and escapes as `repr` writes", pos=pos)
 
 
 def read_value(scan: Scanner, owner: type, held: ReadHeld) -> object:
@@ -115,13 +152,9 @@ def read_value(scan: Scanner, owner: type, held: ReadHeld) -> object:
         return known
     number = scan.looking(NUMBER)
     if number is not None:
-        scan.advance(number)
-        return scalar(number.group())
-    string = scan.looking(_STRING)
-    if string is not None:
-        scan.advance(string)
-        value: object = literal_eval(string.group())
-        return value
+        return scan.number(number)
+    if scan.looking(_QUOTED):
+        return _string(scan)
     if scan.at("["):
         return read_index(scan, None, None)[0]
     if scan.take("("):
@@ -196,7 +229,7 @@ def _record(scan: Scanner, cls: type, held: ReadHeld) -> object:
     while not scan.take(")"):
         name = scan.match(WORD, f"a field of {cls.__name__}").group()
         scan.expect("=", f"a field of {cls.__name__}")
-        values[name] = read_value(scan, cls, held)
+        values[name] = _field(scan, cls, name, name, held)
         scan.take(",")
     try:
         made: object = cls(**values)
@@ -208,13 +241,8 @@ def _record(scan: Scanner, cls: type, held: ReadHeld) -> object:
 @cache
 def _classes(owner: type) -> Mapping[str, type]:
     """The enums and records among the annotations of a class, by name."""
-    try:
-        hints = get_type_hints(owner)
-    except NameError:
-        # An annotation that is imported for type checkers only.
-        return {}
     found: dict[str, type] = {}
-    todo: list[object] = list(hints.values())
+    todo: list[object] = list(declared(owner).values())
     while todo:
         hint = todo.pop()
         todo.extend(get_args(hint))
@@ -310,7 +338,4 @@ def _step(scan: Scanner) -> int:
 
 def _integer(scan: Scanner) -> int | None:
     found = scan.looking(_INTEGER)
-    if found is None:
-        return None
-    scan.advance(found)
-    return int(found.group())
+    return None if found is None else cast(int, scan.number(found))

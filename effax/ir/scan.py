@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Final, NoReturn
+from unicodedata import category, east_asian_width
 
 from effax.ir.dtypes import dtype_of_short_name
 from effax.ir.errors import EffaxError, ParseError
@@ -18,12 +19,15 @@ _COMPLEX: Final = rf"\([-+]?{_REAL}[-+]{_REAL}j\)"
 _NUMBER: Final = rf"[-+]?{_REAL}j?(?!\w)|{_COMPLEX}"
 _ARRAY: Final = r"(~?)([a-z]\w*)\[(\d+(?:,\d+)*)?\]"
 
-NUMBER: Final = re.compile(_NUMBER)
-TYPE: Final = re.compile(rf"(?:([A-Z]\w*)\{{{_ARRAY}\}}|{_ARRAY})")
-LITERAL: Final = re.compile(rf"({_NUMBER}|True|False):{_ARRAY}")
-IN: Final = re.compile(rf"in\s*\((?!{_COMPLEX[2:]}:)")
+NUMBER: Final = re.compile(_NUMBER, re.ASCII)
+TYPE: Final = re.compile(rf"(?:([A-Z]\w*)\{{{_ARRAY}\}}|{_ARRAY})", re.ASCII)
+LITERAL: Final = re.compile(rf"({_NUMBER}|True|False):{_ARRAY}", re.ASCII)
+IN: Final = re.compile(rf"in\s*\((?!{_COMPLEX[2:]}:)", re.ASCII)
 WORD: Final = re.compile(r"[^\W\d]\w*")
 NAME: Final = re.compile(r"[a-z]+(?!\w)")
+
+LONGEST: Final = 160
+"""Errors show lines that are longer in part."""
 
 _REF_KINDS: Final = {kind.value: kind for kind in RefKind}
 
@@ -116,7 +120,7 @@ class Scanner:
         error.line = self.text.count("\n", 0, pos) + 1
         error.column = pos - start + 1
         error.source = f"line {error.line}, column {error.column}"
-        error.excerpt = f"  {line}\n  {' ' * (pos - start)}^"
+        error.excerpt = _excerpt(line, pos - start)
         return error
 
     def type(self) -> Type:
@@ -138,7 +142,10 @@ class Scanner:
             dtype = dtype_of_short_name(name)
         except KeyError:
             self.fail("no such dtype", expected="a name such as f32, bf16, i8, bool", pos=pos)
-        shape = tuple(map(int, sizes.split(","))) if sizes else ()
+        try:
+            shape = tuple(map(int, sizes.split(","))) if sizes else ()
+        except ValueError:
+            self.fail("a size has too many digits", pos=pos)
         return array_type(shape, dtype, bool(weak))
 
     def literal(self, found: re.Match[str]) -> Lit:
@@ -146,7 +153,43 @@ class Scanner:
         start = self.pos
         self.advance(found)
         text, weak, name, sizes = found.groups()
-        return Lit(scalar(text), self.array_type(weak, name, sizes, start))
+        return Lit(self.scalar(text, start), self.array_type(weak, name, sizes, start))
+
+    def number(self, found: re.Match[str]) -> Scalar:
+        """The number that was matched here."""
+        start = self.pos
+        self.advance(found)
+        return self.scalar(found.group(), start)
+
+    def scalar(self, text: str, pos: int) -> Scalar:
+        """The value of a number or a truth value that stands at ``pos``."""
+        try:
+            return scalar(text)
+        except ValueError:
+            # Python reads no more digits than `sys.set_int_max_str_digits` says.
+            self.fail("a number has too many digits", found=f"{len(text)} of them", pos=pos)
+
+
+def _excerpt(line: str, at: int) -> str:
+    """A line with a caret under one of its letters; of a long line what is around that."""
+    if len(line) > LONGEST:
+        first, last = max(0, at - LONGEST // 2), at + LONGEST // 2
+        before, after = "..." if first else "", "..." if last < len(line) else ""
+        line, at = f"{before}{line[first:last]}{after}", at - first + len(before)
+    return f"  {line}\n  {_as_wide_as(line[:at])}^"
+
+
+def _as_wide_as(text: str) -> str:
+    """Blanks that take the room of ``text`` on a screen: tabs stay, and some letters take two."""
+    return "".join(["\t" if c == "\t" else " " * _columns(c) for c in text])
+
+
+def _columns(character: str) -> int:
+    if character.isascii():
+        return 1
+    if category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if east_asian_width(character) in "WF" else 1
 
 
 def scalar(text: str) -> Scalar:
