@@ -49,7 +49,11 @@ class Change(NamedTuple):
     inside: tuple[Diff, ...] = ()
 
 
-@dataclass(frozen=True)
+INDENTED: Final = 12
+"""Programs inside of more than so many others are not indented further."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Diff:
     """The difference of two programs; true where there is one.
 
@@ -81,7 +85,7 @@ class Diff:
         Args:
             context: how many equal lines to show on each side of a change; all if None.
         """
-        lines = [*_lines(self, "")]
+        lines = [*_lines(self)]
         if context is None:
             return "\n".join(lines)
         near = [i for i, line in enumerate(lines) if line[0] != " "]
@@ -99,6 +103,8 @@ class Diff:
 
     def __str__(self) -> str:
         return self.text()
+
+    __repr__ = __str__
 
 
 @deep
@@ -256,7 +262,22 @@ def _both(old: str, new: str, indent: str) -> list[str]:
     return [f"  {indent}{new}"] if old == new else [f"- {indent}{old}", f"+ {indent}{new}"]
 
 
-def _lines(found: Diff, indent: str) -> Iterator[str]:
+def _lines(whole: Diff) -> Iterator[str]:
+    """The lines, those of held programs after the equation that holds them."""
+    waiting = [_level(whole, 0)]
+    while waiting:
+        part = next(waiting[-1], None)
+        if part is None:
+            waiting.pop()
+        elif isinstance(part, str):
+            yield part
+        else:
+            waiting.append(_level(part, len(waiting)))
+
+
+def _level(found: Diff, depth: int) -> Iterator[str | Diff]:
+    """The lines of one program, and the differences of what it holds, each in its place."""
+    indent = " " * (6 * min(depth, INDENTED))
     yield from _both(*found.header, indent)
     deep = indent + "    "
     for kind, old, new, inside in found.changes:
@@ -266,7 +287,5 @@ def _lines(found: Diff, indent: str) -> Iterator[str]:
             yield f"~ {deep}{eqn_str(new)}"
         else:
             yield from (f"{mark} {deep}{eqn_str(e)}" for mark, e in (("-", old), ("+", new)) if e)
-        for held in inside:
-            if held:
-                yield from _lines(held, deep + "  ")
+        yield from (held for held in inside if held)
     yield from _both(*found.results, indent + "  ")

@@ -15,11 +15,13 @@ order of binding, so what follows an insertion is renumbered, and what comes bef
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from effax.ir.build import typing_of
 from effax.ir.depth import deep
 from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.faults import literal_fault
+from effax.ir.notation import MOST_VARIABLES
 from effax.ir.primitive import Primitive
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
@@ -46,8 +48,10 @@ def equation(
     """An equation, with the effects that its primitive has.
 
     Raises:
+        BadArgument: ``prim`` is no primitive, or an argument is no atom.
         IllTyped: the arguments do not fit, or the results have other types than ``outs``.
     """
+    _check_parts(prim, ins)
     typing = typing_of(prim, tuple([a.type for a in ins]))
     _check_types(prim.name, typing.outs, [v.type for v in outs])
     return Eqn(prim, tuple(ins), tuple(outs), typing.effects, source)
@@ -71,18 +75,19 @@ def replace_eqn(
 
     Raises:
         BadArgument: there is no such equation, or an argument is not in scope.
-        IllTyped: the results would have other types.
+        IllTyped: the results would have other types, or a variable is given with another type.
     """
     index = _index(jaxpr, index, len(jaxpr.eqns))
     old = jaxpr.eqns[index]
+    _check_parts(old.prim if prim is None else prim, () if ins is None else ins)
+    if ins is not None:
+        _check_scope(jaxpr, index, ins)
     new = equation(
         old.prim if prim is None else prim,
         old.ins if ins is None else ins,
         old.outs,
         old.source,
     )
-    if ins is not None:
-        _check_scope(jaxpr, index, ins)
     return jaxpr.replace(eqns=jaxpr.eqns.set(index, new))
 
 
@@ -93,9 +98,10 @@ def insert(
 
     Raises:
         BadArgument: there is no such place, or an argument is not in scope there.
-        IllTyped: the arguments do not fit the primitive.
+        IllTyped: the arguments do not fit the primitive, or a variable has another type there.
     """
     index = _index(jaxpr, index, len(jaxpr.eqns) + 1)
+    _check_parts(prim, ins)
     _check_scope(jaxpr, index, ins)
     typing = typing_of(prim, tuple([a.type for a in ins]))
     first = _first_free(jaxpr, index)
@@ -127,6 +133,7 @@ def splice(
         raise BadArgument(
             "splice takes equations in order", f"a stop of at least {start}", str(stop)
         )
+    _check_atoms(args)
     _check_scope(jaxpr, start, args)
     _check_types("the program that is put in", body.in_types, [a.type for a in args])
     gone = [v for eqn in jaxpr.eqns[start:stop] for v in eqn.outs]
@@ -136,9 +143,8 @@ def splice(
     outs = tuple(_value(inside, a) for a in body.outs)
     values: dict[int, Atom] = {}
     if results:
-        _check_types(
-            "the program that is put in", [v.type for v in gone], [a.type for a in body.outs]
-        )
+        wanted, found = [v.type for v in gone], [a.type for a in body.outs]
+        _check_types("what is put in the place of equations", wanted, found, _KEEP)
         values = {v.id: a for v, a in zip(gone, outs, strict=True)}
     else:
         _check_unused(jaxpr, stop, gone)
@@ -160,12 +166,18 @@ def rename(jaxpr: Jaxpr, numbers: Mapping[int, int] | Callable[[int], int]) -> J
         numbers: the new number of each; those that a mapping lacks stay.
 
     Raises:
-        BadArgument: the numbers would not increase in order of binding.
+        BadArgument: the numbers would not increase in order of binding, or are too large.
     """
     new: dict[int, int] = {}
     top = -1
     for v in [*jaxpr.binders, *(v for eqn in jaxpr.eqns for v in eqn.outs)]:
-        number = numbers.get(v.id, v.id) if isinstance(numbers, Mapping) else numbers(v.id)
+        number: object = numbers.get(v.id, v.id) if isinstance(numbers, Mapping) else numbers(v.id)
+        if not isinstance(number, int) or number >= MOST_VARIABLES:
+            raise BadArgument(
+                "a variable cannot have this number",
+                expected=f"an integer less than {MOST_VARIABLES}",
+                found=repr(number),
+            )
         if number <= top:
             raise BadArgument(
                 "variables are numbered in order of binding",
@@ -196,23 +208,27 @@ def substitute(jaxpr: Jaxpr, values: Mapping[Var, Atom]) -> Jaxpr:
     wherever the variable is used.
 
     Raises:
-        BadArgument: an atom is bound after a use of the variable.
+        BadArgument: an atom is bound after a use of the variable, or by nothing; or the program
+            does not bind the variable.
         IllTyped: an atom has another type than the variable.
     """
+    _check_atoms([*values, *values.values()])
     for v, a in values.items():
         _check_types("a substitution", [v.type], [a.type])
     by_number = {v.id: a for v, a in values.items()}
     eqns = jaxpr.eqns
-    scope = {v.id for v in jaxpr.binders}
+    scope = {v.id: v.type for v in jaxpr.binders}
     for i, eqn in enumerate(jaxpr.eqns):
         ins = tuple([_value(by_number, a) for a in eqn.ins])
         if ins != eqn.ins:
             for a in ins:
-                if isinstance(a, Var) and a.id not in scope:
-                    raise _out_of_scope(a, i)
+                _check_bound(a, scope, f"equation {i}")
             eqns = eqns.set(i, eqn._replace(ins=ins))
-        scope.update(v.id for v in eqn.outs)
-    return jaxpr.replace(eqns=eqns, outs=[_value(by_number, a) for a in jaxpr.outs])
+        scope.update((v.id, v.type) for v in eqn.outs)
+    outs = [_value(by_number, a) for a in jaxpr.outs]
+    for a in [*values, *(a for a, old in zip(outs, jaxpr.outs, strict=True) if a != old)]:
+        _check_bound(a, scope, "the end")
+    return jaxpr.replace(eqns=eqns, outs=outs)
 
 
 def map_subjaxprs(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
@@ -238,6 +254,9 @@ def map_held(change: Callable[[Jaxpr], Jaxpr], prim: Primitive) -> Primitive:
     if not held:
         return prim
     after = [change(program) for program in held]
+    for made in after:
+        if not isinstance(made, Jaxpr):
+            raise BadArgument("a change gives a program", "a Jaxpr", repr(made))
     if all(new is old for new, old in zip(after, held, strict=True)):
         return prim
     return prim.with_subjaxprs(after)
@@ -260,11 +279,11 @@ def everywhere(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
     return visit(jaxpr)
 
 
-def _index(jaxpr: Jaxpr, index: int, n: int) -> int:
-    found = index + len(jaxpr.eqns) if index < 0 else index
-    if not 0 <= found < n:
+def _index(jaxpr: Jaxpr, index: object, n: int) -> int:
+    found = index + len(jaxpr.eqns) if isinstance(index, int) and index < 0 else index
+    if not isinstance(found, int) or not 0 <= found < n:
         raise BadArgument(
-            "there is no such equation", expected=f"a number less than {n}", found=str(index)
+            "there is no such equation", expected=f"a number less than {n}", found=repr(index)
         )
     return found
 
@@ -308,30 +327,68 @@ def _value(values: Mapping[int, Atom], atom: Atom) -> Atom:
     return values.get(atom.id, atom) if isinstance(atom, Var) else atom
 
 
-def _check_types(what: str, wanted: Sequence[Type], found: Sequence[Type]) -> None:
+_KEEP: Final = "`results=False` where nothing takes the place of what the equations bound"
+
+
+def _check_types(
+    what: str, wanted: Sequence[Type], found: Sequence[Type], remedy: str | None = None
+) -> None:
     if list(wanted) != list(found):
         raise IllTyped(
             f"{what} has other types",
             expected=", ".join(map(str, wanted)) or "none",
             found=", ".join(map(str, found)) or "none",
+            remedy=remedy,
         )
 
 
-def _check_scope(jaxpr: Jaxpr, index: int, atoms: Sequence[Atom]) -> None:
-    """Raises BadArgument unless the atoms are in scope before equation ``index``."""
-    wanted = {a.id for a in atoms if isinstance(a, Var)}
-    wanted.difference_update(v.id for v in jaxpr.binders)
-    for eqn in jaxpr.eqns[:index] if wanted else ():
-        wanted.difference_update(v.id for v in eqn.outs)
+def _check_parts(prim: object, ins: Sequence[object]) -> None:
+    """Raises BadArgument unless these are a primitive and atoms."""
+    if not isinstance(prim, Primitive):
+        called = "; call the class: `Sin()`" if isinstance(prim, type) else ""
+        raise BadArgument("an equation applies a primitive", f"a Primitive{called}", repr(prim))
+    _check_atoms(ins)
+
+
+def _check_atoms(atoms: Sequence[object]) -> None:
+    """Raises BadArgument unless each is a variable, or a literal of its type."""
     for a in atoms:
-        if isinstance(a, Var) and a.id in wanted:
-            raise _out_of_scope(a, index)
+        if not isinstance(a, Var | Lit):
+            raise BadArgument(
+                "programs are made of variables and literals",
+                expected="a sequence of Var and Lit",
+                found=repr(a),
+                remedy="`effax.ir.build.lit(2.0, type)` makes a literal",
+            )
+        reason = literal_fault(a) if isinstance(a, Lit) else None
+        if reason is not None:
+            raise IllTyped("a literal does not have its type", reason, repr(a))
 
 
-def _out_of_scope(v: Var, index: int) -> BadArgument:
-    return BadArgument(
-        f"{v} is not in scope at equation {index}", expected="a variable that is bound before it"
-    )
+def _check_scope(jaxpr: Jaxpr, index: int, atoms: Sequence[Atom]) -> None:
+    """Raises unless the atoms are in scope, at their types, before equation ``index``."""
+    wanted = {a.id for a in atoms if isinstance(a, Var)}
+    scope = {v.id: v.type for v in jaxpr.binders if v.id in wanted}
+    # What is used was bound a short while before, in most edits.
+    at = index
+    while at > 0 and len(scope) < len(wanted):
+        at -= 1
+        scope.update((v.id, v.type) for v in jaxpr.eqns[at].outs if v.id in wanted)
+    for a in atoms:
+        _check_bound(a, scope, f"equation {index}")
+
+
+def _check_bound(a: Atom, scope: Mapping[int, Type], where: str) -> None:
+    """Raises BadArgument where a variable is not in scope, IllTyped where it has another type."""
+    if isinstance(a, Lit):
+        return
+    known = scope.get(a.id)
+    if known is None:
+        raise BadArgument(
+            f"{a} is not in scope at {where}", expected="a variable that is bound before it"
+        )
+    if known is not a.type:
+        raise IllTyped(f"{a} has another type in the program", str(known), str(a.type))
 
 
 def _check_unused(jaxpr: Jaxpr, start: int, gone: Sequence[Var]) -> None:

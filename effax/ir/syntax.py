@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, final
 
+import numpy as np
 from pyrsistent import PVector, pvector
 
 from effax.effects import (
@@ -22,6 +23,7 @@ from effax.effects import (
 )
 from effax.ir.axes import Axes, joined_axes
 from effax.ir.depth import held_in, inside_out
+from effax.ir.errors import IllTyped
 from effax.ir.notebook import drawn
 from effax.ir.primitive import Primitive
 from effax.ir.remember import built
@@ -425,10 +427,27 @@ def has_host_effects(row: Row[ArgIndex]) -> bool:
 
 
 class ClosedJaxpr(NamedTuple):
-    """A program and the values of its first ``n_consts`` binders."""
+    """A program and the values of its first ``n_consts`` binders.
+
+    Equal where the programs are, and the constants: arrays of the same bits, the same references.
+    """
 
     jaxpr: Jaxpr
     consts: tuple[object, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, ClosedJaxpr)
+            and self.jaxpr == other.jaxpr
+            and len(self.consts) == len(other.consts)
+            and all(map(_same_const, self.jaxpr.in_types, self.consts, other.consts))
+        )
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.jaxpr)
 
     def __str__(self) -> str:
         return str(self.jaxpr)
@@ -440,13 +459,34 @@ class ClosedJaxpr(NamedTuple):
         return drawn(self.jaxpr)
 
 
+def _same_const(type_: Type, first: object, second: object) -> bool:
+    if first is second:
+        return True
+    if not isinstance(type_, ArrayType):
+        return False
+    try:
+        a, b = np.asarray(first), np.asarray(second)
+    except TypeError:
+        # A value that is only a symbol yet.
+        return False
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
 def alpha_eq(first: Jaxpr, second: Jaxpr) -> bool:
-    """Whether two programs are equal up to the numbers of variables, in held programs too."""
+    """Whether two programs are equal up to the numbers of variables, in held programs too.
+
+    Raises:
+        IllTyped: one of them uses a variable that is not in scope.
+    """
     return renumbered(first) == renumbered(second)
 
 
 def renumbered(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with variables numbered in order of binding, in held programs too."""
+    """The program with variables numbered in order of binding, in held programs too.
+
+    Raises:
+        IllTyped: a variable is used that is not in scope.
+    """
     done: dict[int, Jaxpr] = {}
     for program in inside_out(jaxpr):
         done[id(program)] = _renumbered(program, done)
@@ -462,7 +502,11 @@ def _renumbered(jaxpr: Jaxpr, done: dict[int, Jaxpr]) -> Jaxpr:
         return fresh
 
     def use(a: Atom) -> Atom:
-        return names[a.id] if isinstance(a, Var) else a
+        if isinstance(a, Lit):
+            return a
+        if a.id not in names:
+            raise IllTyped(f"{a} is not in scope", "a variable that is bound before", repr(a))
+        return names[a.id]
 
     binders = [bind(v) for v in jaxpr.binders]
     eqns = []

@@ -6,9 +6,10 @@ from effax.ir.diff import diff
 from effax.ir.edit import insert, replace_eqn
 from effax.ir.parse import parse
 from effax.ir.prims import elementwise as ew
+from effax.ir.prims.control import Jit
 from effax.ir.syntax import renumbered
 from tests.counting import calls
-from tests.unit.ir.building import chain, nested, writer
+from tests.unit.ir.building import chain, nested, program, writer
 
 OLD = """
     { lambda ; a:f32[] b:f32[]. let
@@ -108,3 +109,19 @@ def test_the_work_grows_with_the_programs() -> None:
     work(12)
     # Four times as much, and some for pyrsistent's deeper trees where it is not compiled.
     assert work(1600) < 6 * work(400)
+
+
+def test_differences_at_great_depth_are_read_without_recursion() -> None:
+    old, new = parse(OLD), parse(NEW)
+    for _ in range(600):
+        inside = (old, new)
+        old, new = (
+            program(j.in_types, lambda b, *xs: b.emit(Jit(j), xs))  # noqa: B023
+            for j in inside
+        )
+    found = diff(old, new)
+    assert found and not diff(old, old)
+    lines = str(found).splitlines()
+    assert sum("cos" in line for line in lines if line[0] == "+") == 1
+    assert repr(found) == str(found)
+    assert len(str(found)) < 200 * len(lines)

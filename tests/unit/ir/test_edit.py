@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -21,11 +23,15 @@ from effax.ir.parse import parse
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.control import Jit
 from effax.ir.prims.refs import AddUpdate, Get, Swap
-from effax.ir.syntax import Jaxpr, Var, alpha_eq
+from effax.ir.syntax import Jaxpr, Lit, Var, alpha_eq
 from tests.counting import calls
-from tests.unit.ir.building import ALL, F32, chain, nested, program, writer
+from tests.unit.ir.building import ALL, F32, VEC, WEAK, chain, nested, program, writer
 
 SIN = parse("{ lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }")
+FOREIGN = Var(77, F32)
+OTHER: tuple[Any, ...] = (1.0, None, "sin", ew.Cos, SIN.binders[0], str)
+"""Arguments of other kinds than the functions take."""
+
 CALL = """
     { lambda ; a:Ref{f32[3]} b:f32[3]. let
         jit[name=f jaxpr={ lambda ; a:Ref{f32[3]} b:f32[3]. let a[...] <- b in () }] a b
@@ -123,6 +129,27 @@ def test_what_is_used_does_not_go() -> None:
         lambda: splice(SIN, 1, 0, SIN, SIN.binders),
         lambda: substitute(SIN, {SIN.eqns[0].outs[0]: SIN.eqns[1].outs[0]}),
         lambda: rename(SIN, {1: 0}),
+        lambda: rename(SIN, lambda i: i - 1),
+        lambda: rename(SIN, lambda i: i + 10**12),
+        lambda: rename(SIN, OTHER[5]),
+        lambda: insert(SIN, 1, ew.Neg(), [FOREIGN]),
+        lambda: splice(SIN, 0, 0, SIN, [FOREIGN]),
+        lambda: substitute(SIN, {FOREIGN: SIN.binders[0]}),
+        lambda: substitute(SIN, {SIN.binders[0]: FOREIGN}),
+        lambda: substitute(SIN, {SIN.eqns[1].outs[0]: FOREIGN}),
+        lambda: replace_eqn(SIN, -3, ew.Cos()),
+        lambda: insert(SIN, -3, ew.Neg(), SIN.binders),
+        lambda: remove(SIN, 2),
+        lambda: replace_eqn(SIN, OTHER[0], ew.Cos()),
+        lambda: insert(SIN, OTHER[1], ew.Neg(), SIN.binders),
+        lambda: remove(SIN, OTHER[2]),
+        lambda: replace_eqn(SIN, 0, OTHER[3]),
+        lambda: insert(SIN, 0, OTHER[3], SIN.binders),
+        lambda: insert(SIN, 0, ew.Neg(), [OTHER[0]]),
+        lambda: replace_eqn(SIN, 0, ins=[OTHER[0]]),
+        lambda: insert(SIN, 0, ew.Neg(), OTHER[4]),
+        lambda: substitute(SIN, {OTHER[0]: SIN.binders[0]}),
+        lambda: map_subjaxprs(lambda held: OTHER[1], parse(CALL)),
     ],
 )
 def test_what_does_not_exist_or_is_not_in_scope_is_an_error(edit) -> None:  # type: ignore[no-untyped-def]
@@ -139,11 +166,30 @@ def test_what_does_not_exist_or_is_not_in_scope_is_an_error(edit) -> None:  # ty
         lambda: splice(SIN, 0, 1, chain(2), SIN.binders),
         lambda: splice(SIN, 0, 0, SIN, SIN.binders),
         lambda: substitute(SIN, {SIN.binders[0]: Var(0, chain(1).in_types[0])}),
+        lambda: substitute(SIN, {Var(0, VEC): Lit(1.0, F32)}),
+        lambda: insert(SIN, 1, ew.Neg(), [Var(0, VEC)]),
+        lambda: insert(SIN, 1, ew.Neg(), [Var(0, WEAK)]),
+        lambda: replace_eqn(SIN, 0, ins=[Var(0, WEAK)]),
+        lambda: insert(SIN, 0, ew.Neg(), [Lit(3, F32)]),
+        lambda: splice(SIN, 0, 0, SIN, []),
     ],
 )
 def test_what_does_not_fit_is_ill_typed(edit) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(IllTyped):
         edit()
+
+
+def test_what_an_edit_does_not_touch_is_kept() -> None:
+    jaxpr = Jaxpr(SIN.binders, SIN.eqns, SIN.outs, 1, ["x"])
+    for made in (
+        replace_eqn(jaxpr, 0, ew.Cos()),
+        insert(jaxpr, 1, ew.Neg(), jaxpr.binders).jaxpr,
+        splice(jaxpr, 1, 1, SIN, jaxpr.binders, results=False).jaxpr,
+        remove(insert(jaxpr, 1, ew.Neg(), jaxpr.binders).jaxpr, 1),
+        rename(jaxpr, lambda i: i + 1),
+        substitute(jaxpr, {jaxpr.binders[0]: Lit(1.0, F32)}),
+    ):
+        assert (made.n_consts, made.names) == (1, ("x",))
 
 
 def test_variables_are_renumbered_in_order() -> None:

@@ -2,21 +2,41 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from pyrsistent import PVector
 
+import effax
+import effax.numpy as jnp
 from effax.effects import Accum, ArgIndex, Io, Read, Row, Write
 from effax.ir.build import Builder
 from effax.ir.dtypes import as_dtype
+from effax.ir.errors import IllTyped
+from effax.ir.parse import parse
+from effax.ir.pretty import references
 from effax.ir.prims.elementwise import Add, Mul, Neg
 from effax.ir.prims.refs import Freeze, NewRef, Swap
 from effax.ir.source import SavedSource
-from effax.ir.syntax import Eqn, Jaxpr, Lit, Var, alpha_eq, has_host_effects, renumbered
+from effax.ir.syntax import (
+    ClosedJaxpr,
+    Eqn,
+    Jaxpr,
+    Lit,
+    Var,
+    alpha_eq,
+    has_host_effects,
+    renumbered,
+)
 from effax.ir.types import array_type
 from tests.unit.ir.building import ALL, F32, REF, VEC, WEAK, chain, nested, program, writer
+from tests.unit.ir.samples import SAMPLES
 
 PROGRAMS = [chain(4), writer(), nested()]
 
@@ -189,3 +209,85 @@ def test_types_of_a_program() -> None:
     assert writer().in_types == (REF, array_type((), "int32"), VEC)
     assert writer().out_types == (VEC, F32)
     assert as_dtype("float32") == writer().out_types[0].dtype
+
+
+def test_a_variable_that_is_not_in_scope_is_told() -> None:
+    broken = chain(1).replace(outs=[Var(77, F32)])
+    with pytest.raises(IllTyped, match="cz is not in scope"):
+        renumbered(broken)
+    with pytest.raises(IllTyped, match="cz is not in scope"):
+        alpha_eq(chain(1), broken)
+
+
+def test_held_variables_shadow_those_around_them() -> None:
+    inner = "{ lambda ; b:f32[] a:f32[]. let c:f32[] = sub b a in (c,) }"
+    text = f"{{ lambda ; a:f32[] b:f32[]. let c:f32[] = jit[name=f jaxpr={inner}] a b in (c,) }}"
+    jaxpr = parse(text)
+    assert alpha_eq(
+        jaxpr,
+        parse(
+            text.replace("b:f32[] a:f32[]. let", "x:f32[] y:f32[]. let").replace(
+                "sub b a", "sub x y"
+            )
+        ),
+    )
+    assert not alpha_eq(jaxpr, parse(text.replace("sub b a", "sub a b")))
+    assert not alpha_eq(jaxpr, parse(text.replace("] a b in", "] b a in")))
+
+
+def test_closed_programs_are_equal_where_their_constants_are() -> None:
+    table = np.asarray([0.0, math.nan, 2.0], np.float32)
+
+    def closed(x: np.ndarray) -> ClosedJaxpr:
+        return effax.make_jaxpr(lambda y: y + x)(1.0)
+
+    first = closed(table)
+    assert first == closed(table.copy()) and hash(first) == hash(closed(table.copy()))
+    assert not (first != first)  # noqa: PLR0124, SIM202
+    assert first != closed(np.asarray([-0.0, math.nan, 2.0], np.float32))
+    assert first != closed(table[:2]) and first != first.jaxpr
+    assert pickle.loads(pickle.dumps(first)) == copy.deepcopy(first) == first
+
+
+def test_references_among_constants_are_equal_where_they_are_the_same() -> None:
+    one, two = effax.new_ref(1.0), effax.new_ref(1.0)
+
+    def closed(ref: effax.Ref) -> ClosedJaxpr:
+        return effax.make_jaxpr(lambda y: y + ref[...])(1.0)
+
+    assert closed(one) == closed(one) and closed(one) != closed(two)
+    assert closed(one).jaxpr == closed(two).jaxpr
+
+
+def test_symbols_among_constants_are_equal_where_they_are_the_same() -> None:
+    found: list[ClosedJaxpr] = []
+
+    def closed(z: effax.Array) -> ClosedJaxpr:
+        return effax.make_jaxpr(lambda y: y + z)(1.0)
+
+    def outer(x: effax.Array) -> effax.Array:
+        found.extend(map(closed, (x, x, x + 1)))
+        return x
+
+    effax.make_jaxpr(outer)(jnp.ones(()))
+    assert found[0] == found[1] != found[2]
+
+
+AGAIN = """
+import pickle, sys
+from effax.ir.parse import parse
+from effax.ir.pretty import references
+programs, texts = pickle.load(open(sys.argv[1], "rb"))
+for jaxpr, text in zip(programs, texts, strict=True):
+    again = parse(text, references=references(jaxpr))
+    assert str(jaxpr) == text and again == jaxpr and hash(again) == hash(jaxpr)
+"""
+
+
+def test_pickled_programs_are_the_same_in_another_process(tmp_path: Path) -> None:
+    programs = [*PROGRAMS, *[sample.program for sample in SAMPLES]]
+    plain = [jaxpr for jaxpr in programs if not references(jaxpr)]
+    file = tmp_path / "programs"
+    file.write_bytes(pickle.dumps((plain, list(map(str, plain)))))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "12"}
+    subprocess.run([sys.executable, "-c", AGAIN, str(file)], check=True, env=env)
