@@ -8,7 +8,7 @@ structural; where an equation came from and what an argument was called do not c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 from pyrsistent import PVector, pvector
@@ -295,7 +295,9 @@ class Jaxpr:
         return self._hash
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_restored, (_flattened(self),))
+        from effax.ir.flat import flattened, restored
+
+        return (restored, (flattened(self),))
 
     def __str__(self) -> str:
         from effax.ir.pretty import pretty
@@ -361,46 +363,6 @@ def _same(first: Jaxpr, second: Jaxpr) -> bool:
         if mine is not its:
             mine.joined = its
     return same
-
-
-class _Flat(NamedTuple):
-    """A program for pickling: ``held`` are the positions of what equations hold, in a list."""
-
-    binders: tuple[Var, ...]
-    eqns: list[tuple[Eqn, tuple[int, ...]]]
-    outs: tuple[Atom, ...]
-    n_consts: int
-    names: tuple[str, ...]
-
-
-def _flattened(jaxpr: Jaxpr) -> list[_Flat]:
-    """The program and all that it holds, in a list: what nests deeply is pickled flat."""
-    places: dict[int, int] = {}
-    flat: list[_Flat] = []
-    for program in inside_out(jaxpr):
-        eqns = []
-        for eqn in program.eqns:
-            held = eqn.prim.subjaxprs()
-            prim = eqn.prim.with_subjaxprs([_HOLE] * len(held)) if held else eqn.prim
-            eqns.append((eqn._replace(prim=prim), tuple([places[id(x)] for x in held])))
-        places[id(program)] = len(flat)
-        flat.append(_Flat(program.binders, eqns, program.outs, program.n_consts, program.names))
-    return flat
-
-
-def _restored(flat: list[_Flat]) -> Jaxpr:
-    """The program that was flattened."""
-    made: list[Jaxpr] = []
-    for binders, eqns, outs, n_consts, names in flat:
-        whole = [
-            eqn._replace(prim=eqn.prim.with_subjaxprs([made[i] for i in inside])) if inside else eqn
-            for eqn, inside in eqns
-        ]
-        made.append(Jaxpr(binders, whole, outs, n_consts, names))
-    return made[-1]
-
-
-_HOLE: Final = Jaxpr((), (), ())
 
 
 def _effects_of(jaxpr: Jaxpr) -> Row[ArgIndex]:
