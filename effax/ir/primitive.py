@@ -71,13 +71,16 @@ class Primitive(ABC):
     function of the primitive and the types, so that its result may be kept. ``evaluate`` gets
     NumPy arrays; a reference is its buffer, which it writes in place. ``by_reference`` names the
     parameters that are objects of Python (``ByReference``). ``has_own_rules`` says that rules which
-    the primitive holds decide what becomes of its results, whatever its program does.
+    the primitive holds decide what becomes of its results, whatever its program does. ``commutes``
+    says that it takes two arguments and gives the same, bit by bit, when they change places (which
+    nan it gives does not count): rewrite rules then match them in both orders.
     """
 
     __slots__ = ()
 
     name: ClassVar[str]
     has_own_rules: ClassVar[bool] = False
+    commutes: ClassVar[bool] = False
     by_reference: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod

@@ -7,148 +7,73 @@ A rule says that one form of equations gives the same as another::
 
 Before and after, under this rule; what nothing uses any more is left to ``dce``::
 
-    { lambda ; a:f32[] b:f32[]. let c:f32[] = neg b; d:f32[] = add a c in (d,) }
+    { lambda ; a:f32[] b:f32[]. let c:f32[] = neg b; d:f32[] = add c a in (d,) }
     { lambda ; a:f32[] b:f32[]. let c:f32[] = neg b; d:f32[] = sub a b in (d,) }
 
 A rule applies where the right side has the very type of what it replaces, and puts one equation at
-most in the place of one, so that no program grows. Only equations without effects match. That a
-rule is true, bit by bit, is a law that ``effax.testing.laws.rule_is_true`` tries on random inputs.
+most in the place of one, so that no program grows. Operands of what commutes are matched in both
+orders. Only equations without effects match. That a rule is true, bit by bit, is a law that
+``effax.testing.laws.rule_is_true`` tries on random inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from returns.result import Result
 
 from effax.ir.build import lit, typing_of
-from effax.ir.dtypes import family
+from effax.ir.dtypes import family, int_bounds
 from effax.ir.errors import BadArgument, EffaxError, TransformError
 from effax.ir.primitive import Primitive
+from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
-from effax.ir.types import Shape, Type
+from effax.ir.types import ArrayType, Type
+from effax.transforms.patterns import (
+    ANY,
+    BOOL,
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    REALS,
+    App,
+    Hole,
+    Match,
+    Number,
+    Pattern,
+    Right,
+    Rule,
+    Sample,
+    check_right,
+    orders,
+)
 from effax.transforms.rewriting import Rewrite, at_every_depth
+
+__all__ = [
+    "ANY",
+    "BOOL",
+    "COMPLEX",
+    "FLOATS",
+    "INTEGERS",
+    "NUMBERS",
+    "REALS",
+    "App",
+    "Hole",
+    "Match",
+    "Number",
+    "Pattern",
+    "Right",
+    "Rule",
+    "Sample",
+    "rewriting",
+]
+
+T = TypeVar("T")
 
 ROUNDS: Final = 16
 """How many rules may apply to one equation, one after the other."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hole:
-    """Matches anything; where it occurs again, the same."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """Matches a literal of this value, in whatever dtype; 0.0 is not -0.0."""
-
-    value: Scalar
-
-    def __str__(self) -> str:
-        return repr(self.value)
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class App:
-    """Matches an equation of this primitive, or of any primitive of this class, on such arguments.
-
-    ``name`` gives conditions and right sides access to the primitive that was matched.
-    """
-
-    prim: Primitive | type[Primitive]
-    args: tuple[Pattern, ...]
-    name: str
-
-    def __init__(self, prim: Primitive | type[Primitive], *args: Pattern, name: str = "") -> None:
-        object.__setattr__(self, "prim", prim)
-        object.__setattr__(self, "args", args)
-        object.__setattr__(self, "name", name)
-
-    @property
-    def kind(self) -> type[Primitive]:
-        """The class of primitives that it matches."""
-        return self.prim if isinstance(self.prim, type) else type(self.prim)
-
-    def __str__(self) -> str:
-        return f"{self.prim.name}({', '.join(map(str, self.args))})"
-
-
-Pattern = Hole | Number | App
-
-
-class Match:
-    """What a pattern matched: an atom a hole, a primitive a named application."""
-
-    __slots__ = ("atoms", "prims")
-
-    def __init__(self) -> None:
-        self.atoms: dict[str, Atom] = {}
-        self.prims: dict[str, Primitive] = {}
-
-
-Right = Pattern | Callable[[Match], Pattern]
-
-
-class Sample(NamedTuple):
-    """An instance of the left side of a rule: what its law is tried on.
-
-    Attributes:
-        left: the application; its primitives have all parameters.
-        shape: of what the holes stand for.
-        dtype: of what the holes stand for; those of the rule's families in turn where it is None.
-    """
-
-    left: App
-    shape: Shape
-    dtype: str | None = None
-
-
-@dataclass(frozen=True)
-class Rule:
-    """``left = right``, for operands whose dtype is of one of these families.
-
-    Attributes:
-        name: the equation, for people.
-        left: what is replaced.
-        right: what comes in its place: a hole, a number (for scalars), one application of holes and
-            numbers, or a function that gives one of these for a match.
-        families: of the dtype of the first argument: "bool", "int", "uint", "float", "complex".
-        where: a further condition.
-        samples: instances of the left side with the shape of its holes, for rules whose primitives
-            have parameters; the law tries them.
-    """
-
-    name: str
-    left: App
-    right: Right
-    families: frozenset[str]
-    where: Callable[[Match], bool] | None = None
-    samples: tuple[Sample, ...] = ()
-
-    def __post_init__(self) -> None:
-        if isinstance(self.right, App):
-            check_flat(self.name, self.right)
-
-    def __str__(self) -> str:
-        return self.name
-
-
-def check_flat(name: str, right: Pattern) -> None:
-    """Raises BadArgument where a right side is more than one equation."""
-    if isinstance(right, App) and any(isinstance(a, App) for a in right.args):
-        raise BadArgument(
-            f"the right side of the rule {name} is more than one equation",
-            expected="an application of holes and numbers",
-            found=str(right),
-            remedy="make several rules of it",
-        )
 
 
 def rewriting(rules: Iterable[Rule]) -> Callable[[Jaxpr], Result[Jaxpr, TransformError]]:
@@ -157,10 +82,13 @@ def rewriting(rules: Iterable[Rule]) -> Callable[[Jaxpr], Result[Jaxpr, Transfor
     Type:     a -> b  =>  a -> b
     Effects:  the same.
     Laws:     tests/laws/test_simplify.py
+    Raises:   BadArgument: what is given has something in it that is no rule. The pass fails with
+              TransformError where a function of a rule raises, or gives no right side.
     """
-    book: dict[type[Primitive], list[Rule]] = {}
-    for rule in rules:
-        book.setdefault(rule.left.kind, []).append(rule)
+    book: _Book = {}
+    for rule in _rules(rules):
+        lines = book.setdefault(rule.left.kind, [])
+        lines += [_Line(rule, left) for left in orders(rule.left)]
 
     def local(jaxpr: Jaxpr) -> Jaxpr:
         return _Engine(jaxpr, book).run()
@@ -168,10 +96,33 @@ def rewriting(rules: Iterable[Rule]) -> Callable[[Jaxpr], Result[Jaxpr, Transfor
     return at_every_depth(local)
 
 
+class _Line(NamedTuple):
+    """A rule, and its left side in one order of the operands that commute."""
+
+    rule: Rule
+    left: App
+
+
+_Book = dict[type[Primitive], list[_Line]]
+
+
+def _rules(given: object) -> tuple[Rule, ...]:
+    if isinstance(given, Iterable):
+        rules = tuple(given)
+        if all(isinstance(rule, Rule) for rule in rules):
+            return rules
+    raise BadArgument(
+        "a pass is made of rules",
+        expected="several `Rule`s",
+        found=f"{given!r:.80}",
+        remedy="`rewriting([rule])`" if isinstance(given, Rule) else None,
+    )
+
+
 class _Engine:
     """One program: what it becomes, and the equation of each variable in it."""
 
-    def __init__(self, jaxpr: Jaxpr, book: dict[type[Primitive], list[Rule]]) -> None:
+    def __init__(self, jaxpr: Jaxpr, book: _Book) -> None:
         self.made = Rewrite(jaxpr)
         self.book = book
         self.by_var: dict[int, Eqn] = {}
@@ -203,23 +154,30 @@ class _Engine:
 
     def applied(self, prim: Primitive, ins: tuple[Atom, ...], out: Var) -> Atom | _Applied | None:
         """The atom or the application that a rule puts in the place of this one, if one does."""
-        for rule in self.book.get(type(prim), ()):
-            match = self.matched(rule, prim, ins)
+        for rule, left in self.book.get(type(prim), ()):
+            match = self.matched(rule, left, prim, ins)
             if match is None:
                 continue
-            right = rule.right if isinstance(rule.right, Pattern) else rule.right(match)
+            right = rule.right
+            if not isinstance(right, Pattern):
+                right = check_right(rule, _called(rule, "right side", right, match))
             made = _instance(right, match, out)
-            if made is not None:
+            # What gives the same again, such as two operands that change places, changes nothing.
+            if made is not None and made != (prim, ins):
                 return made
         return None
 
-    def matched(self, rule: Rule, prim: Primitive, ins: tuple[Atom, ...]) -> Match | None:
+    def matched(
+        self, rule: Rule, left: App, prim: Primitive, ins: tuple[Atom, ...]
+    ) -> Match | None:
         if not ins or family(ins[0].type.dtype) not in rule.families:
             return None
         match = Match()
-        if not self.app(rule.left, prim, ins, match):
+        if not self.app(left, prim, ins, match):
             return None
-        return match if rule.where is None or rule.where(match) else None
+        return (
+            match if rule.where is None or _called(rule, "condition", rule.where, match) else None
+        )
 
     def app(self, pattern: App, prim: Primitive, ins: Sequence[Atom], match: Match) -> bool:
         wanted = pattern.prim
@@ -253,24 +211,48 @@ def match_hole(match: Match, name: str, atom: Atom) -> bool:
     return match.atoms.setdefault(name, atom) == atom
 
 
+def _called(rule: Rule, part: str, function: Callable[[Match], T], match: Match) -> T:
+    """What a function of a rule gives. Raises TransformError, which names the rule."""
+    try:
+        return function(match)
+    except Exception as error:
+        raise TransformError(
+            f"the {part} of the rule {rule.name} raises {type(error).__name__}: {error}",
+            remedy="it is a function of a `Match`, whose holes are in `match.atoms`, "
+            "and whose named applications in `match.prims`",
+        ) from error
+
+
 def _instance(right: Pattern, match: Match, out: Var) -> Atom | _Applied | None:
     """The right side for a match; None where it does not have the type of what it replaces."""
-    if not isinstance(right, App):
-        atom = _leaf(right, match, out.type)
-        return atom if atom is not None and atom.type is out.type else None
+    if isinstance(right, App):
+        return _application(right, match, out)
+    atom = _leaf(right, match, out.type)
+    if atom is None or atom.type is out.type:
+        return atom
+    shape = out.type.shape
+    if isinstance(right, Number) and shape and isinstance(out.type, ArrayType):
+        return _typed(BroadcastInDim(shape, ()), (atom,), out)
+    return None
+
+
+def _application(right: App, match: Match, out: Var) -> _Applied | None:
     prim = right.prim() if isinstance(right.prim, type) else right.prim
     holes = [match.atoms[a.name] for a in right.args if isinstance(a, Hole)]
     like = holes[0].type if holes else out.type
-    ins = [_leaf(a, match, like) for a in right.args]
-    atoms = tuple([a for a in ins if a is not None])
-    if len(atoms) < len(ins):
-        return None
+    atoms = [_leaf(a, match, like) for a in right.args]
+    known = tuple([a for a in atoms if a is not None])
+    return _typed(prim, known, out) if len(known) == len(atoms) else None
+
+
+def _typed(prim: Primitive, ins: tuple[Atom, ...], out: Var) -> _Applied | None:
+    """The application, where it has the type of what it replaces."""
     try:
-        typing = typing_of(prim, tuple([a.type for a in atoms]))
+        typing = typing_of(prim, tuple([a.type for a in ins]))
     except EffaxError:
         return None
     same = typing.outs == (out.type,) and not typing.effects
-    return _Applied(prim, atoms) if same else None
+    return _Applied(prim, ins) if same else None
 
 
 def _leaf(pattern: Pattern, match: Match, like: Type) -> Atom | None:
@@ -281,7 +263,19 @@ def _leaf(pattern: Pattern, match: Match, like: Type) -> Atom | None:
 
 
 def _literal(value: Scalar, like: Type) -> Lit | None:
+    """The number in the dtype of ``like``; None where that dtype does not have it."""
+    kind = family(like.dtype)
+    if isinstance(value, complex) and kind != "complex":
+        return None
+    if kind in ("bool", "int", "uint") and not _fits(value.real, like):
+        return None
     try:
         return lit(value, like)
     except (EffaxError, OverflowError):
         return None
+
+
+def _fits(value: float, like: Type) -> bool:
+    """Whether a number is a value of this dtype of integers or booleans."""
+    least, most = (0, 1) if like.dtype.kind == "b" else int_bounds(like.dtype)
+    return least <= value <= most and value % 1 == 0

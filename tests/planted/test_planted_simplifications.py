@@ -29,8 +29,7 @@ from effax.testing.laws import LawBroken
 from effax.testing.laws.programs import caches
 from effax.testing.strategies import NUMERIC, redundant_programs, seeds
 from effax.transforms import loops
-from effax.transforms.rewrite import App, Hole, Number, Rule
-from effax.transforms.simplify import FLOATS, INTEGERS, NUMBERS, REALS
+from effax.transforms.rewrite import FLOATS, INTEGERS, NUMBERS, REALS, App, Hole, Number, Rule
 from effax.transforms.unroll import _trips as right_trips
 
 TRIES: Final = 800

@@ -115,6 +115,7 @@ class Add(Binary):
     """The sum; of integers, modulo 2^bits."""
 
     name = "add"
+    commutes = True
     accepts = NUMBERS
     ufunc = np.add
 
@@ -131,6 +132,7 @@ class Mul(Binary):
     """The product; of integers, modulo 2^bits."""
 
     name = "mul"
+    commutes = True
     accepts = NUMBERS
     ufunc = np.multiply
 
@@ -163,6 +165,7 @@ class Max(Binary):
     """The greater; nan where one is."""
 
     name = "max"
+    commutes = True
     accepts = ORDERED
     ufunc = m.maximum
 
@@ -171,6 +174,7 @@ class Min(Binary):
     """The lesser; nan where one is."""
 
     name = "min"
+    commutes = True
     accepts = ORDERED
     ufunc = m.minimum
 
@@ -214,6 +218,7 @@ class And(Binary):
     """Bitwise (logical on booleans) conjunction."""
 
     name = "and"
+    commutes = True
     accepts = BITS
     ufunc = np.bitwise_and
 
@@ -222,6 +227,7 @@ class Or(Binary):
     """Bitwise (logical on booleans) disjunction."""
 
     name = "or"
+    commutes = True
     accepts = BITS
     ufunc = np.bitwise_or
 
@@ -230,6 +236,7 @@ class Xor(Binary):
     """Bitwise (logical on booleans) exclusive or."""
 
     name = "xor"
+    commutes = True
     accepts = BITS
     ufunc = np.bitwise_xor
 
@@ -270,6 +277,7 @@ class Eq(Binary):
     """Whether the operands are equal."""
 
     name = "eq"
+    commutes = True
     accepts = ANY
     predicate = True
     ufunc = np.equal
@@ -279,6 +287,7 @@ class Ne(Binary):
     """Whether the operands differ."""
 
     name = "ne"
+    commutes = True
     accepts = ANY
     predicate = True
     ufunc = np.not_equal

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import inf, nan, prod
 from typing import Final
 
 import numpy as np
@@ -12,46 +11,66 @@ from returns.result import Success
 from effax.ir.build import Builder, lit
 from effax.ir.check import check
 from effax.ir.diff import diff
-from effax.ir.dtypes import family
 from effax.ir.evaluate import evaluate
-from effax.ir.syntax import Atom, Jaxpr, Scalar
-from effax.ir.types import ArrayType, Shape, Type, array_type
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import ArrayType, Shape, array_type
 from effax.testing.report import law
+from effax.testing.specials import all_together, identical, special_values
 from effax.testing.values import shown
+from effax.transforms.patterns import orders, with_parameters
 from effax.transforms.rewrite import App, Hole, Number, Pattern, Rule, Sample, rewriting
 from effax.transforms.run import unwrap
-
-SPECIAL: Final[dict[str, tuple[Scalar, ...]]] = {
-    "bool": (False, True),
-    "int": (0, 1, -1, 2, -7, 127, -128),
-    "uint": (0, 1, 2, 7, 255),
-    "float": (0.0, -0.0, 1.0, -1.0, 0.1, -2.5, inf, -inf, nan, 3e38, 1e-40),
-    "complex": (0j, 1 + 0j, -0.0 - 1j, complex(inf, -2.0), complex(0.5, nan), -0.3 + 0.7j),
-}
-"""Values on which wrong rules are seen: by dtype family, all of which every dtype has or rounds."""
 
 
 @law
 def rule_is_true(rule: Rule, seed: int = 0) -> None:
     """left(x) = right(x), bit by bit, zeros' signs, infinities and nan included.
 
-    The rule must apply to each of its instances, in every dtype of its families.
+    The rule must apply to each of its instances, in every dtype of its families, and in every order
+    of operands that commute. Where it has samples these are its instances; else all special values
+    of the holes are tried together, as scalars and along an axis.
     """
     rng = np.random.default_rng(seed)
     for left, shape, dtype in instances(rule):
-        jaxpr = program_of(left, array_type(shape, dtype))
+        jaxpr = program_of(rule, left, array_type(shape, dtype))
         made = unwrap(rewriting([rule])(jaxpr))
         assert made != jaxpr, f"the rule does not apply to an instance of its left side:\n{jaxpr}"
         assert isinstance(check(made), Success), f"the right side is ill typed:\n{made}"
-        for _ in range(4):
-            inputs = [special_values(rng, t) for t in jaxpr.in_types]
+        for inputs in inputs_of(rng, jaxpr, shape):
             for x, y in zip(evaluate(jaxpr, inputs), evaluate(made, inputs), strict=True):
                 if not identical(np.asarray(x), np.asarray(y)):
                     raise AssertionError(
-                        f"on {[shown(x) for x in inputs]}\nthe left side gives {shown(x)}"
-                        f"\nthe right one {shown(y)}\n{diff(jaxpr, made)}"
+                        _unequal(inputs, np.asarray(x), np.asarray(y), jaxpr, made)
                     )
 
+
+def inputs_of(rng: np.random.Generator, jaxpr: Jaxpr, shape: Shape) -> Iterator[list[np.ndarray]]:
+    """Inputs of special values: each with each other where the holes may have any length."""
+    if shape == (MANY,):
+        together = all_together([t.dtype for t in jaxpr.in_types])
+        count = len(together[0]) if together else 0
+        picked: np.ndarray = rng.permutation(count)[:MANY]
+        yield [np.resize(x[picked], MANY) for x in together]
+        return
+    for _ in range(8):
+        yield [special_values(rng, t) for t in jaxpr.in_types]
+
+
+def _unequal(
+    inputs: list[np.ndarray], x: np.ndarray, y: np.ndarray, jaxpr: Jaxpr, made: Jaxpr
+) -> str:
+    """What is told of the first place where the sides differ."""
+    if x.shape == (MANY,) == y.shape and x.dtype == y.dtype:
+        at = next(i for i in range(MANY) if not identical(x[i : i + 1], y[i : i + 1]))
+        inputs, x, y = [v[at] for v in inputs], x[at], y[at]
+    return (
+        f"on {', '.join(map(shown, inputs))}\nthe left side gives {shown(x)}"
+        f"\nthe right one {shown(y)}\n{diff(jaxpr, made)}"
+    )
+
+
+MANY: Final = 144
+"""How many combinations of special values are tried at once: those of two holes are fewer."""
 
 DTYPES_OF: Final[dict[str, tuple[str, ...]]] = {
     "bool": ("bool",),
@@ -65,14 +84,13 @@ DTYPES_OF: Final[dict[str, tuple[str, ...]]] = {
 def instances(rule: Rule) -> Iterator[tuple[App, Shape, str]]:
     """The left sides on which a rule is tried, with the shape and the dtype of their holes."""
     dtypes = [d for name in sorted(rule.families) for d in DTYPES_OF[name]]
-    scalar_only = isinstance(rule.right, Number)
-    shapes: tuple[Shape, ...] = ((),) if scalar_only else ((), (5,))
-    samples = rule.samples or tuple(Sample(rule.left, shape) for shape in shapes)
-    for left, shape, dtype in samples:
-        yield from ((left, shape, d) for d in ([dtype] if dtype else dtypes))
+    samples = rule.samples or tuple(Sample(rule.left, shape) for shape in ((), (MANY,)))
+    for sample, shape, dtype in samples:
+        for left in orders(sample):
+            yield from ((left, shape, d) for d in ([dtype] if dtype else dtypes))
 
 
-def program_of(left: App, type_: ArrayType) -> Jaxpr:
+def program_of(rule: Rule, left: App, type_: ArrayType) -> Jaxpr:
     """The program of a pattern, with an input of this type for each of its holes."""
     names: dict[str, int] = {}
 
@@ -91,28 +109,6 @@ def program_of(left: App, type_: ArrayType) -> Jaxpr:
             return b.binders[names[pattern.name]]
         if isinstance(pattern, Number):
             return lit(pattern.value, type_)
-        prim = pattern.prim() if isinstance(pattern.prim, type) else pattern.prim
-        return b(prim, *map(build, pattern.args))
+        return b(with_parameters(rule, pattern), *map(build, pattern.args))
 
     return b.finish([build(left)])
-
-
-def special_values(rng: np.random.Generator, type_: Type) -> np.ndarray:
-    """An array of special values, in random order."""
-    values = SPECIAL[family(type_.dtype)]
-    picked = [values[i] for i in rng.integers(0, len(values), max(prod(type_.shape), 1))]
-    with np.errstate(all="ignore"):
-        return np.array(picked).astype(type_.dtype)[: prod(type_.shape)].reshape(type_.shape)
-
-
-def identical(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether two arrays have one type and equal bits; every nan is the same."""
-    if (x.shape, x.dtype) != (y.shape, y.dtype):
-        return False
-    if family(x.dtype) == "complex":
-        return all(identical(part(x), part(y)) for part in (np.real, np.imag))
-    if family(x.dtype) == "float":
-        x, y = x.astype(np.float64), y.astype(np.float64)
-        same_sign = np.signbit(x) == np.signbit(y)
-        return bool(np.all(((x == y) & same_sign) | (np.isnan(x) & np.isnan(y))))
-    return bool(np.array_equal(x, y))

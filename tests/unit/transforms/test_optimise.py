@@ -37,8 +37,7 @@ from effax.passes import (
     unroll_to,
 )
 from effax.transforms.outline import outline
-from effax.transforms.rewrite import App, Hole, Rule, rewriting
-from effax.transforms.simplify import REALS
+from effax.transforms.rewrite import REALS, App, Hole, Rule, rewriting
 from tests.counting import calls
 from tests.unit.ir.building import nested
 from tests.unit.transforms import programs as p

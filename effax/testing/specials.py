@@ -1,0 +1,71 @@
+"""Values on which what holds for ordinary numbers fails: zeros of both signs, infinities, nan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import inf, nan, prod
+from typing import Final
+
+import ml_dtypes
+import numpy as np
+
+from effax.ir.dtypes import DType, family, int_bounds
+from effax.ir.syntax import Scalar
+from effax.ir.types import Type
+
+SPECIAL: Final[dict[str, tuple[Scalar, ...]]] = {
+    "bool": (False, True),
+    "int": (0, 1, -1, 2, -7),
+    "uint": (0, 1, 2, 7),
+    "float": (0.0, -0.0, 1.0, -1.0, 0.1, -2.5, inf, -inf, nan),
+    "complex": (0j, 1 + 0j, -0.0 - 1j, complex(inf, -2.0), complex(0.5, nan), -0.3 + 0.7j),
+    "void": (0,),
+}
+"""By family of dtypes, values that every dtype of it has, or rounds."""
+
+
+def special(dtype: DType, extremes: bool = True) -> np.ndarray:
+    """Special values of a dtype.
+
+    Args:
+        dtype: the dtype.
+        extremes: whether the least and the greatest are among them, and what is almost zero: what
+            overflows and underflows.
+    """
+    kind = family(dtype)
+    values = [*SPECIAL[kind]]
+    if extremes and kind in ("int", "uint"):
+        values += int_bounds(dtype)
+    if extremes and kind == "float":
+        info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # its stub has no annotation
+        values += [float(info.max), float(info.min), float(info.smallest_subnormal)]
+    if kind == "void":
+        return np.zeros(1, dtype)
+    with np.errstate(all="ignore"):
+        return np.array(values).astype(dtype)
+
+
+def special_values(rng: np.random.Generator, type_: Type, extremes: bool = True) -> np.ndarray:
+    """An array of special values, in random order."""
+    values = special(type_.dtype, extremes)
+    return values[rng.integers(0, len(values), prod(type_.shape))].reshape(type_.shape)
+
+
+def all_together(dtypes: Sequence[DType]) -> list[np.ndarray]:
+    """An array a dtype, of one axis: together they have each special value with each other."""
+    rows = [*product(*[range(len(special(d))) for d in dtypes])]
+    return [special(d)[np.array([row[i] for row in rows], np.intp)] for i, d in enumerate(dtypes)]
+
+
+def identical(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether two arrays have one type and equal bits; every nan is the same."""
+    if (x.shape, x.dtype) != (y.shape, y.dtype):
+        return False
+    if family(x.dtype) == "complex":
+        return all(identical(part(x), part(y)) for part in (np.real, np.imag))
+    if family(x.dtype) == "float":
+        x, y = x.astype(np.float64), y.astype(np.float64)
+        same_sign = np.signbit(x) == np.signbit(y)
+        return bool(np.all(((x == y) & same_sign) | (np.isnan(x) & np.isnan(y))))
+    return bool(np.array_equal(x, y))
