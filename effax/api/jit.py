@@ -29,7 +29,7 @@ from effax.ir.types import Type
 from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
 from effax.lowering.xla import MemoryStats, backend
 from effax.passes.steps import Step, passes_of
-from effax.passes.watch import verified
+from effax.passes.watch import run_verified
 from effax.ref import EagerRef, Ref, TracedRef
 from effax.tracing import FlatFunction, arg_names, flat_args, input_type, shown_tree, trace_flat
 from effax.transforms.run import unwrap
@@ -186,7 +186,7 @@ class JitFunction(Generic[P, R]):
         """The call with its program transformed by the passes that were given."""
         if self._passes is None:
             return flat
-        made = verified(self._passes, flat.jaxpr, self._passes(flat.jaxpr))
+        made = run_verified(self._passes, flat.jaxpr)
         return flat._replace(jaxpr=unwrap(made))
 
     def _keep(self, table: dict[Key, T], key: Key, value: T) -> None:

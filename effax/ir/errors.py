@@ -14,7 +14,8 @@ class EffaxError(Exception):
     """The root: what was expected, what was found, where, and what to do about it.
 
     ``what`` is a sentence without its final stop. ``equation`` is the printed equation and
-    ``source`` the user's line, where they are known.
+    ``source`` the user's line, ``step`` the name of the pass in which it happened, where they are
+    known.
     """
 
     what: str
@@ -23,6 +24,7 @@ class EffaxError(Exception):
     remedy: str | None = None
     equation: str | None = field(default=None, kw_only=True)
     source: str | None = field(default=None, kw_only=True)
+    step: str | None = field(default=None, kw_only=True)
 
     def __str__(self) -> str:
         parts = [self.what]
@@ -34,6 +36,8 @@ class EffaxError(Exception):
             parts.append(f"  equation: {self.equation}")
         if self.source is not None:
             parts.append(f"  at:       {self.source}")
+        if self.step is not None:
+            parts.append(f"  in:       the pass {self.step}")
         if self.remedy is not None:
             parts.append(f"  remedy:   {self.remedy}")
         return "\n".join(parts)

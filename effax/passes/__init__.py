@@ -2,16 +2,23 @@
 
 ::
 
-    from effax.passes import Pass, cse, dce, fixpoint, fold, watch
+    from effax.passes import as_pass, cse, dce, fixpoint, fold, unwrap, watch
 
-    mine = Pass("mine", lambda jaxpr: Success(jaxpr))
+
+    @as_pass
+    def mine(jaxpr):
+        return jaxpr
+
+
     small = mine | fixpoint(fold | cse | dce)
+    unwrap(small(program))  # the program; raises the error where there is none
     print(watch(small, program))  # time and size of each pass
     fast = jit(f, passes=small)
 """
 
 from __future__ import annotations
 
+from effax.passes.claims import EXACT, SIMPLIFIES, Claim
 from effax.passes.library import (
     ALL,
     accumulate,
@@ -29,26 +36,29 @@ from effax.passes.library import (
     unroll,
     unroll_to,
 )
+from effax.passes.lift import Change, as_pass
 from effax.passes.steps import (
-    SIMPLIFIES,
-    Claim,
     Fixpoint,
     Pass,
     Pipeline,
     Step,
     Transform,
     When,
+    claims_of,
     fixpoint,
     passes_of,
     pipeline,
     when,
 )
 from effax.passes.watch import Broken, Culprit, Record, Run, bisect, dump, verified, watch
+from effax.transforms.run import unwrap
 
 __all__ = [
     "ALL",
+    "EXACT",
     "SIMPLIFIES",
     "Broken",
+    "Change",
     "Claim",
     "Culprit",
     "Fixpoint",
@@ -60,7 +70,9 @@ __all__ = [
     "Transform",
     "When",
     "accumulate",
+    "as_pass",
     "bisect",
+    "claims_of",
     "cse",
     "dce",
     "dead_stores",
@@ -78,6 +90,7 @@ __all__ = [
     "simplify",
     "unroll",
     "unroll_to",
+    "unwrap",
     "verified",
     "watch",
     "when",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from effax.ir.errors import BadArgument
-from effax.passes.steps import SIMPLIFIES, Claim, Fixpoint, Pass, fixpoint, pipeline
+from effax.passes.claims import EXACT, SIMPLIFIES, Claim
+from effax.passes.steps import Fixpoint, Pass, fixpoint, pipeline
 from effax.transforms.accumulate import accumulate as _accumulate
 from effax.transforms.accumulate import fuse_accumulations as _fuse_accumulations
 from effax.transforms.cse import cse as _cse
@@ -19,18 +20,18 @@ from effax.transforms.loops import loop_carries as _loop_carries
 from effax.transforms.simplify import simplify as _simplify
 from effax.transforms.unroll import unroll as _unroll
 
-dce: Final = Pass("dce", lambda jaxpr: _dce(jaxpr).map(lambda made: made.jaxpr), SIMPLIFIES)
-cse: Final = Pass("cse", _cse, SIMPLIFIES)
-fold: Final = Pass("fold", _fold, SIMPLIFIES)
-inline: Final = Pass("inline", _inline, SIMPLIFIES)
-simplify: Final = Pass("simplify", _simplify, SIMPLIFIES)
-hoist: Final = Pass("hoist", _hoist, SIMPLIFIES)
-loop_carries: Final = Pass("loop_carries", _loop_carries, SIMPLIFIES)
-forward_stores: Final = Pass("forward_stores", _forward_stores, SIMPLIFIES)
-dead_stores: Final = Pass("dead_stores", _dead_stores, SIMPLIFIES)
-accumulate: Final = Pass("accumulate", _accumulate, SIMPLIFIES)
+dce: Final = Pass("dce", lambda jaxpr: _dce(jaxpr).map(lambda made: made.jaxpr), EXACT)
+cse: Final = Pass("cse", _cse, EXACT)
+fold: Final = Pass("fold", _fold, EXACT)
+inline: Final = Pass("inline", _inline, EXACT)
+simplify: Final = Pass("simplify", _simplify, EXACT)
+hoist: Final = Pass("hoist", _hoist, EXACT)
+loop_carries: Final = Pass("loop_carries", _loop_carries, EXACT)
+forward_stores: Final = Pass("forward_stores", _forward_stores, EXACT)
+dead_stores: Final = Pass("dead_stores", _dead_stores, EXACT)
+accumulate: Final = Pass("accumulate", _accumulate, EXACT)
 fuse_accumulations: Final = Pass("fuse_accumulations", _fuse_accumulations, SIMPLIFIES)
-unroll: Final = Pass("unroll", _unroll, SIMPLIFIES)
+unroll: Final = Pass("unroll", _unroll, EXACT)
 
 ALL: Final = (
     dce,
@@ -60,7 +61,7 @@ def unroll_to(growth: int) -> Pass:
     return Pass(
         f"unroll_to({growth})",
         lambda jaxpr: _unroll(jaxpr, growth),
-        (Claim.SAME_MEANING,),
+        (Claim.SAME_BITS,),
     )
 
 

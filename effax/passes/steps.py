@@ -6,33 +6,25 @@ compose into steps::
     tidy = fixpoint(simplify | cse | dce)
     small = inline | when(has_loops, hoist) | tidy
     small(program)  # Success(program), or Failure(TransformError)
+    unwrap(small(program))  # the program; raises the TransformError
+
+A function from programs to programs is no pass; ``as_pass`` makes one of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
+from difflib import get_close_matches
 
 from returns.result import Failure, Result, Success
 
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
-from effax.transforms.run import as_result
+from effax.passes.claims import Claim, checked_claims
+from effax.transforms.run import as_result, telling
 
 Transform = Callable[[Jaxpr], Result[Jaxpr, TransformError]]
-
-
-class Claim(Enum):
-    """A law that a pass says it keeps; ``effax.testing.laws.pass_keeps_its_claims`` tries it."""
-
-    SAME_MEANING = "p(f) = f in all that is observed"
-    IDEMPOTENT = "p(p(f)) = p(f)"
-    NEVER_LARGER = "|p(f)| <= |f|"
-
-
-SIMPLIFIES = tuple(Claim)
-"""What a pass claims that makes programs smaller and keeps what they mean."""
 
 
 class _Composes:
@@ -43,8 +35,12 @@ class _Composes:
     def __or__(self, other: Step) -> Pipeline:
         return Pipeline((*_flat(self), *_flat(other)))
 
+    def __ror__(self, other: object) -> Pipeline:
+        # A step's own ``|`` comes first: this is none.
+        raise no_step(other)
+
     def __call__(self, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-        """The transformed program, or why there is none."""
+        """The transformed program, or why there is none. Raises BadArgument for no program."""
         return perform(self, jaxpr, _unseen)
 
 
@@ -55,10 +51,11 @@ class Pass(_Composes):
     Attributes:
         name: what it is called in reports.
         transform: a pure function of the program; it keeps the types of inputs and results.
-        laws: what it claims.
+        laws: what it claims, and ``check_pass`` tries: that it means the same, if nothing is said.
 
     Raises:
-        BadArgument: what it claims is no ``Claim``.
+        BadArgument: the name is none, ``transform`` is no function, or what it claims is no
+            ``Claim``.
     """
 
     name: str
@@ -66,16 +63,17 @@ class Pass(_Composes):
     laws: tuple[Claim, ...] = (Claim.SAME_MEANING,)
 
     def __post_init__(self) -> None:
-        # What is not known here would never be tried, and nobody would notice.
-        claims: Sequence[object] = self.laws
-        others = [claim for claim in claims if not isinstance(claim, Claim)]
-        if others:
+        name: object = self.name
+        transform: object = self.transform
+        if not isinstance(name, str) or not name:
+            raise BadArgument("a pass has a name", "a string", f"{name!r:.60}")
+        if not callable(transform) or isinstance(transform, Step):
             raise BadArgument(
-                f"{self.name} claims what is no claim",
-                expected=", ".join(map(str, Claim)),
-                found=f"{others[0]!r:.80}",
-                remedy="a law of your own is a test: run it on `self(jaxpr)`",
+                f"the pass {name} is made of no function",
+                expected="a function from a program to a Result of one",
+                found=f"{transform!r:.60}",
             )
+        object.__setattr__(self, "laws", checked_claims(name, self.laws))
 
     def renamed(self, name: str) -> Pass:
         """The same pass under another name."""
@@ -91,6 +89,9 @@ class Pipeline(_Composes):
 
     steps: tuple[Step, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", tuple(map(as_step, _several(self.steps))))
+
     def __str__(self) -> str:
         return " | ".join(map(str, self.steps)) or "nothing"
 
@@ -102,8 +103,18 @@ class When(_Composes):
     condition: Callable[[Jaxpr], bool]
     step: Step
 
+    def __post_init__(self) -> None:
+        condition: object = self.condition
+        if not callable(condition) or isinstance(condition, Step):
+            raise BadArgument(
+                "what decides whether a step is taken is no condition",
+                expected="a function from a program to a bool",
+                found=f"{condition!r:.60}",
+            )
+        as_step(self.step)
+
     def __str__(self) -> str:
-        return f"when({_called(self.condition)}, {self.step})"
+        return f"when({called(self.condition)}, {self.step})"
 
 
 @dataclass(frozen=True)
@@ -112,6 +123,14 @@ class Fixpoint(_Composes):
 
     step: Step
     limit: int
+
+    def __post_init__(self) -> None:
+        as_step(self.step)
+        limit: object = self.limit
+        if not isinstance(limit, int) or limit < 1:
+            raise BadArgument(
+                "a fixpoint runs at least once", "a limit of at least 1", f"{limit!r:.60}"
+            )
 
     def __str__(self) -> str:
         return f"fixpoint({self.step})"
@@ -134,10 +153,8 @@ def fixpoint(step: Step, limit: int = 64) -> Fixpoint:
         limit: how many times at most; more are a TransformError.
 
     Raises:
-        BadArgument: the limit is no positive integer.
+        BadArgument: the limit is no positive integer, or ``step`` is no step.
     """
-    if limit < 1:
-        raise BadArgument("a fixpoint runs at least once", "a limit of at least 1", str(limit))
     return Fixpoint(step, limit)
 
 
@@ -148,19 +165,46 @@ def pipeline(*steps: Step) -> Pipeline:
 
 def passes_of(given: Step | Sequence[Step]) -> Step:
     """A step, from what users give: a step or several. Raises BadArgument for anything else."""
-    if isinstance(given, Step):
-        return given
-    if not isinstance(given, Sequence):
+    return given if isinstance(given, Step) else pipeline(*_several(given))
+
+
+def claims_of(step: Step) -> tuple[Claim, ...]:
+    """What a step claims: a pass what it says; a composition what follows from its parts.
+
+    Steps that each mean the same do so one after the other; those that are idempotent need not be,
+    but a fixpoint is.
+    """
+    match step:
+        case Pass():
+            held = set(step.laws)
+        case Pipeline():
+            parts = [{*claims_of(part)} for part in step.steps]
+            held = set(Claim).intersection(*parts) if len(parts) != 1 else parts[0]
+            if len(parts) > 1:
+                held.discard(Claim.IDEMPOTENT)
+        case When():
+            held = {*claims_of(step.step)} - {Claim.IDEMPOTENT}
+        case _:
+            held = {*claims_of(step.step), Claim.IDEMPOTENT}
+    return tuple(claim for claim in Claim if claim in held)
+
+
+def as_step(given: object) -> Step:
+    """What is given, if it is a step. Raises BadArgument."""
+    if not isinstance(given, Step):
         raise no_step(given)
-    return pipeline(*given)
+    return given
 
 
 def _flat(step: object) -> tuple[Step, ...]:
-    if isinstance(step, Pipeline):
-        return step.steps
-    if not isinstance(step, Step):
-        raise no_step(step)
-    return (step,)
+    found = as_step(step)
+    return found.steps if isinstance(found, Pipeline) else (found,)
+
+
+def _several(given: object) -> Sequence[Step]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise no_step(given)
+    return given
 
 
 def no_step(found: object) -> BadArgument:
@@ -169,11 +213,33 @@ def no_step(found: object) -> BadArgument:
         "this is no pass",
         expected="`Pass`, `Pipeline`, `when(...)`, `fixpoint(...)`, or a list of these",
         found=f"{found!r:.80}",
-        remedy="make one of a function: `Pass('name', function)`",
+        remedy=_remedy(found),
     )
 
 
-def _called(function: object) -> str:
+def _remedy(found: object) -> str:
+    if isinstance(found, str):
+        # The library's passes are made of what is here.
+        from effax.passes import library
+
+        names = [name for name, value in vars(library).items() if isinstance(value, Step)]
+        close = get_close_matches(found, names, 1)
+        return (
+            f"did you mean `effax.passes.{close[0]}`?" if close else "give the pass, not its name"
+        )
+    if found is None:
+        return "`pipeline()` is the step that does nothing"
+    if isinstance(found, type):
+        return "give a pass, not its class"
+    if callable(found):
+        return f"make one of the function: `as_pass({called(found)})`"
+    if isinstance(found, Iterable):
+        return "steps are in an order: give a list, with `|` or `pipeline(...)` for steps in it"
+    return "make one of a function: `as_pass(function)`"
+
+
+def called(function: object) -> str:
+    """What a function is called."""
     return getattr(function, "__name__", type(function).__name__)
 
 
@@ -183,11 +249,18 @@ Observer = Callable[[Pass, Path, Jaxpr], Result[Jaxpr, TransformError]]
 
 
 def attempt(step: Pass, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-    """Run one pass; an error of the library that it raises is its failure.
+    """Run one pass; what it raises is its failure, and a failure tells which pass it was."""
+    result = as_result(_run)(step, jaxpr).bind(lambda given: _checked(step, given))
+    if isinstance(result, Failure):
+        error = result.failure()
+        if error.step is None and step.name not in error.what:
+            error.step = step.name
+    return result
 
-    Raises BadArgument where it gives something else than a ``Result`` of a program.
-    """
-    return as_result(step.transform)(jaxpr).bind(lambda result: _checked(step, result))
+
+def _run(step: Pass, jaxpr: Jaxpr) -> object:
+    with telling(f"the pass {step.name}"):
+        return step.transform(jaxpr)
 
 
 def _checked(step: Pass, given: object) -> Result[Jaxpr, TransformError]:
@@ -195,11 +268,14 @@ def _checked(step: Pass, given: object) -> Result[Jaxpr, TransformError]:
         case Success(Jaxpr()) | Failure(TransformError()):
             return given
         case _:
-            raise BadArgument(
-                f"the pass {step.name} gives something else than a program",
-                expected="`Success(jaxpr)`, or `Failure(TransformError(...))`",
-                found=f"{given!r:.80}",
-                remedy="wrap what it gives in `returns.result.Success`",
+            return Failure(
+                TransformError(
+                    f"the pass {step.name} gives something else than a `Result` of a program",
+                    expected="`Success(jaxpr)`, or `Failure(TransformError(...))`",
+                    found=f"{given!r:.80}",
+                    remedy="wrap the program in `returns.result.Success`, or make the pass of the "
+                    "function with `as_pass`",
+                )
             )
 
 
@@ -210,7 +286,18 @@ def _unseen(step: Pass, path: Path, jaxpr: Jaxpr) -> Result[Jaxpr, TransformErro
 def perform(
     step: object, jaxpr: Jaxpr, run: Observer, path: Path = ()
 ) -> Result[Jaxpr, TransformError]:
-    """Take a step, with ``run`` for each single pass in it."""
+    """Take a step, with ``run`` for each single pass in it. Raises BadArgument for no program."""
+    given: object = jaxpr
+    if not isinstance(given, Jaxpr):
+        inside = isinstance(getattr(given, "jaxpr", None), Jaxpr)
+        raise BadArgument(
+            "a pass takes a program",
+            expected="a `Jaxpr`",
+            found=f"{given!r:.80}",
+            remedy="its program is `.jaxpr`"
+            if inside
+            else "trace a function: `effax.make_jaxpr(f)(*args).jaxpr`",
+        )
     match step:
         case Pass():
             return run(step, path, jaxpr)
@@ -222,13 +309,21 @@ def perform(
                 result = perform(part, result.unwrap(), run, (*path, str(i)))
             return result
         case When():
-            if not step.condition(jaxpr):
+            holds = as_result(_decided)(step, jaxpr)
+            if not isinstance(holds, Success):
+                return Failure(holds.failure())
+            if not holds.unwrap():
                 return Success(jaxpr)
-            return perform(step.step, jaxpr, run, (*path, _called(step.condition)))
+            return perform(step.step, jaxpr, run, (*path, called(step.condition)))
         case Fixpoint():
             return _repeated(step, jaxpr, run, path)
         case _:
             raise no_step(step)
+
+
+def _decided(step: When, jaxpr: Jaxpr) -> bool:
+    with telling(f"the condition {called(step.condition)}"):
+        return bool(step.condition(jaxpr))
 
 
 def _repeated(

@@ -5,7 +5,7 @@ A run is data: print it, ask it for differences, write it to a folder.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -19,7 +19,7 @@ from effax.ir.check import check
 from effax.ir.diff import Diff, diff
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
-from effax.passes.steps import Pass, Path, Step, attempt, perform
+from effax.passes.steps import Pass, Path, Step, attempt, passes_of, perform
 
 
 class Broken(TransformError):
@@ -123,15 +123,18 @@ class Run:
         return "\n".join(lines)
 
 
-def watch(step: Step, jaxpr: Jaxpr, verify: bool = True) -> Run:
+def watch(step: Step | Sequence[Step], jaxpr: Jaxpr, verify: bool = True) -> Run:
     """Run a step and keep what each pass did.
 
     Args:
-        step: a pass, or any composition.
+        step: a pass, any composition, or a list of steps.
         jaxpr: the program.
         verify: whether the checker looks at the program after each pass, and whether its inputs
             and results still have their types. A program that fails ends the run with ``Broken``,
             which names the pass.
+
+    Raises:
+        BadArgument: ``step`` is no step, or ``jaxpr`` no program.
     """
     records: list[Record] = []
 
@@ -143,8 +146,21 @@ def watch(step: Step, jaxpr: Jaxpr, verify: bool = True) -> Run:
         records.append(Record(one.name, path, before, after, seconds))
         return verified(one, before, result) if verify else result
 
-    result = perform(step, jaxpr, seen)
+    result = perform(passes_of(step), jaxpr, seen)
     return Run(jaxpr, result, tuple(records))
+
+
+def run_verified(step: Step, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
+    """What a step gives, looked at by the checker once at the end; see :func:`verified`.
+
+    Where that is no valid program, the passes of the step are looked at one by one, so that the
+    failure names the one that did it.
+    """
+    result = verified(step, jaxpr, step(jaxpr))
+    if isinstance(result, Failure) and isinstance(result.failure(), Broken):
+        found = watch(step, jaxpr).result
+        return found if isinstance(found, Failure) else result
+    return result
 
 
 def verified(
@@ -216,11 +232,13 @@ class Culprit(NamedTuple):
         return f"{self.record.title}, pass {self.position} of the run:\n{self.record.diff}"
 
 
-def bisect(step: Step, jaxpr: Jaxpr, holds: Callable[[Jaxpr], bool]) -> Culprit | None:
+def bisect(
+    step: Step | Sequence[Step], jaxpr: Jaxpr, holds: Callable[[Jaxpr], bool]
+) -> Culprit | None:
     """The pass of a pipeline that breaks a property, found with few looks at programs.
 
     Args:
-        step: the pipeline, run without verification.
+        step: the pipeline or list, run without verification.
         jaxpr: the program, of which the property holds.
         holds: the property. Where a pipeline breaks it more than once, one such pass is found.
 
@@ -231,6 +249,7 @@ def bisect(step: Step, jaxpr: Jaxpr, holds: Callable[[Jaxpr], bool]) -> Culprit 
         BadArgument: the property does not hold at the start.
         TransformError: a pass failed before the property was broken.
     """
+    step = passes_of(step)
     if not holds(jaxpr):
         raise BadArgument(
             "the property does not hold of the program before any pass",

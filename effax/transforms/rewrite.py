@@ -50,6 +50,7 @@ from effax.transforms.patterns import (
     orders,
 )
 from effax.transforms.rewriting import Rewrite, at_every_depth
+from effax.transforms.run import telling
 
 __all__ = [
     "ANY",
@@ -74,6 +75,11 @@ T = TypeVar("T")
 
 ROUNDS: Final = 16
 """How many rules may apply to one equation, one after the other."""
+
+REMEDY: Final = (
+    "it is a function of a `Match`, whose holes are in `match.atoms`, and whose named applications "
+    "in `match.prims`"
+)
 
 
 def rewriting(rules: Iterable[Rule]) -> Callable[[Jaxpr], Result[Jaxpr, TransformError]]:
@@ -213,14 +219,8 @@ def match_hole(match: Match, name: str, atom: Atom) -> bool:
 
 def _called(rule: Rule, part: str, function: Callable[[Match], T], match: Match) -> T:
     """What a function of a rule gives. Raises TransformError, which names the rule."""
-    try:
+    with telling(f"the {part} of the rule {rule.name}", (TransformError,), REMEDY):
         return function(match)
-    except Exception as error:
-        raise TransformError(
-            f"the {part} of the rule {rule.name} raises {type(error).__name__}: {error}",
-            remedy="it is a function of a `Match`, whose holes are in `match.atoms`, "
-            "and whose named applications in `match.prims`",
-        ) from error
 
 
 def _instance(right: Pattern, match: Match, out: Var) -> Atom | _Applied | None:

@@ -52,6 +52,32 @@ def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
 
 
 @contextmanager
+def telling(
+    what: str,
+    through: tuple[type[Exception], ...] = (EffaxError, RecursionError),
+    remedy: str | None = None,
+) -> Iterator[None]:
+    """Let what a user's function raises be told as a failure of ``what``, with its cause.
+
+    Args:
+        what: the function, for people: "the pass mine".
+        through: errors that go on as they are.
+        remedy: what to do about it.
+
+    Raises:
+        TransformError: something else was raised.
+    """
+    try:
+        yield
+    except through:
+        raise
+    except Exception as error:
+        raise TransformError(
+            f"{what} raises {type(error).__name__}: {error}", remedy=remedy
+        ) from error
+
+
+@contextmanager
 def without_collector() -> Iterator[None]:
     """Keep Python's cycle collector away while a pass runs.
 
@@ -96,7 +122,10 @@ def located(error: EffaxError, eqn: Eqn) -> EffaxError:
 
 
 def unwrap(result: Result[T, EffaxError]) -> T:
-    """The value of a pass for callers that want its error raised."""
+    """What a pass gives: its program, or its record. Raises the error where it gives none.
+
+    ``result.unwrap()`` raises an error of ``returns`` that says nothing of the reason.
+    """
     if isinstance(result, Failure):
         raise result.failure()
     return result.unwrap()

@@ -10,8 +10,9 @@ import numpy as np
 from effax.effects import Accum, Write
 from effax.ir.diff import diff
 from effax.ir.syntax import Jaxpr
+from effax.passes.claims import Claim
 from effax.passes.library import ALL
-from effax.passes.steps import Claim, Pass, Step
+from effax.passes.steps import Pass, Step
 from effax.passes.watch import verified
 from effax.testing.passes import Passes
 from effax.testing.report import law

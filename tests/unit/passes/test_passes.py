@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from returns.result import Failure, Result, Success
@@ -14,18 +16,28 @@ from effax.ir.parse import parse
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Jaxpr
 from effax.passes import (
+    SIMPLIFIES,
     Broken,
+    Claim,
     Pass,
+    Pipeline,
+    as_pass,
     bisect,
+    claims_of,
     dce,
     dump,
     fixpoint,
+    fuse_accumulations,
     inline,
+    optimize,
     passes_of,
     pipeline,
+    unwrap,
     watch,
     when,
 )
+from effax.testing import check_pass
+from effax.testing.laws import LawBroken
 
 PROGRAM = parse("""
     { lambda ; a:f32[]. let
@@ -84,9 +96,6 @@ def test_an_error_that_a_pass_raises_is_its_failure() -> None:
 
 
 def test_a_step_may_depend_on_the_program() -> None:
-    def has_calls(jaxpr: Jaxpr) -> bool:
-        return "jit" in names(jaxpr)
-
     step = when(has_calls, inline | COS)
     assert names(step(PROGRAM).unwrap()) == ["cos", "cos", "mul"]
     flat = inline(PROGRAM).unwrap()
@@ -109,12 +118,155 @@ def test_a_fixpoint_that_is_none_is_an_error() -> None:
         fixpoint(COS, limit=0)
 
 
-@pytest.mark.parametrize("given", [3, "dce", [dce, 3], None, [[dce]]])
-def test_what_is_no_pass_is_an_error(given: object) -> None:
-    with pytest.raises(BadArgument, match="no pass"):
-        passes_of(given)  # type: ignore[arg-type]
-    with pytest.raises(BadArgument, match="no pass"):
-        dce | 3  # type: ignore[operator]
+def cosine(jaxpr: Jaxpr) -> Jaxpr:
+    """A function, which is no pass."""
+    return COS(jaxpr).unwrap()
+
+
+NOT_STEPS: list[tuple[object, str]] = [
+    (3, "as_pass"),
+    ("dce", r"did you mean `effax\.passes\.dce`"),
+    ("dcee", r"did you mean `effax\.passes\.dce`"),
+    ("nonsense", "not its name"),
+    (None, r"`pipeline\(\)` is the step that does nothing"),
+    ([dce, 3], "as_pass"),
+    ([[dce]], "steps are in an order"),
+    (cosine, r"as_pass\(cosine\)"),
+    ([cosine], r"as_pass\(cosine\)"),
+    (Pass, "not its class"),
+    ((step for step in [dce]), "give a list"),
+    ({dce}, "give a list"),
+]
+
+
+@pytest.mark.parametrize(("given", "remedy"), NOT_STEPS, ids=lambda x: str(x)[:16])
+def test_what_is_no_step_is_an_error_wherever_one_belongs(given: object, remedy: str) -> None:
+    step: Any = given
+    takers: list[Callable[[], object]] = [
+        lambda: passes_of(step),
+        lambda: watch(step, PROGRAM),
+        lambda: bisect(step, PROGRAM, has_calls),
+        lambda: check_pass(step),
+    ]
+    if not isinstance(given, list):
+        takers += [
+            lambda: pipeline(step),
+            lambda: fixpoint(step),
+            lambda: when(has_calls, step),
+            lambda: Pipeline((dce, step)),
+            lambda: dce | step,
+        ]
+    if step is not None:
+        takers.append(lambda: jax.jit(jnp.sin, passes=step))
+    if not isinstance(given, list | set | str):
+        takers.append(lambda: step | dce)
+    for take in takers:
+        with pytest.raises(BadArgument, match=rf"no pass(.|\n)*{remedy}"):
+            take()
+
+
+def has_calls(jaxpr: Jaxpr) -> bool:
+    return "jit" in names(jaxpr)
+
+
+def test_several_steps_are_a_step_wherever_one_belongs() -> None:
+    both = [inline, dce]
+    assert watch(both, PROGRAM).unwrap() == (inline | dce)(PROGRAM).unwrap()
+    assert bisect(both, PROGRAM, lambda jaxpr: True) is None
+
+
+# Their types refuse what is tried here.
+a_pass: Any = Pass
+a_when: Any = when
+a_fixpoint: Any = fixpoint
+any_as_pass: Any = as_pass
+any_dce: Any = dce
+any_watch: Any = watch
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: a_pass("", cosine), "a pass has a name"),
+        (lambda: a_pass(cosine, cosine), "a pass has a name"),
+        (lambda: a_pass("mine", None), r"the pass mine is made of no function"),
+        (lambda: a_pass("mine", "dce"), "made of no function"),
+        (lambda: a_pass("mine", cosine, Claim.IDEMPOTENT), r"no claim(.|\n)*\(Claim.IDEMPOTENT,\)"),
+        (lambda: a_pass("mine", cosine, "same"), r"no claim(.|\n)*found: +'same'"),
+        (lambda: a_pass("mine", cosine, 3), "no claim"),
+        (lambda: a_when(True, dce), "no condition"),
+        (lambda: a_when(dce, dce), "no condition"),
+        (lambda: a_fixpoint(dce, None), "at least once"),
+        (lambda: any_as_pass("dce"), "made of a function"),
+        (lambda: any_as_pass(dce), "made of a function"),
+        (lambda: any_dce(jax.make_jaxpr(jnp.sin)(1.0)), r"takes a program(.|\n)*`\.jaxpr`"),
+        (lambda: any_dce(jnp.sin), r"takes a program(.|\n)*make_jaxpr"),
+        (lambda: any_watch(dce, "{ lambda ; . let  in () }"), "takes a program"),
+    ],
+)
+def test_what_passes_are_not_made_of(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(BadArgument, match=says):
+        make()
+
+
+def test_a_pass_of_a_plain_function() -> None:
+    made = as_pass(cosine)
+    assert (str(made), made.laws) == ("cosine", (Claim.SAME_MEANING,))
+    assert names(unwrap((inline | made)(PROGRAM))) == ["cos", "cos", "mul"]
+
+    @as_pass(name="none", laws=SIMPLIFIES)
+    def other(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
+        return Failure(TransformError("it never works"))
+
+    assert (other.name, other.laws) == ("none", SIMPLIFIES)
+    assert other(PROGRAM).failure().step == "none"
+    assert as_pass(cosine) == as_pass(cosine)
+
+
+def test_what_a_pass_raises_is_its_failure_with_the_cause() -> None:
+    def boom(jaxpr: Jaxpr) -> Jaxpr:
+        raise KeyError(len(jaxpr.eqns) + 70)
+
+    wrong = dce | as_pass(boom)
+    error = wrong(PROGRAM).failure()
+    assert "the pass boom raises KeyError: 72" in str(error)
+    assert isinstance(error.__cause__, KeyError)
+    assert watch(wrong, PROGRAM).result.failure().what == error.what
+    with pytest.raises(TransformError, match="the pass boom raises KeyError"):
+        jax.jit(jnp.sin, passes=wrong)(1.0)
+    with pytest.raises(TransformError, match="the pass boom raises KeyError"):
+        unwrap(wrong(PROGRAM))
+    with pytest.raises(LawBroken, match="the pass boom raises KeyError"):
+        check_pass(wrong, examples=1)
+    odd = when(lambda jaxpr: jaxpr.nonsense, dce)  # type: ignore[attr-defined]
+    assert "the condition <lambda> raises AttributeError" in odd(PROGRAM).failure().what
+
+
+def test_a_failure_names_its_pass_and_is_raised_by_unwrap() -> None:
+    wrong = Pass("wrong", lambda jaxpr: Success(replace_eqn(jaxpr, 7, ew.Sin())))
+    with pytest.raises(TransformError, match=r"no such equation(.|\n)*in: +the pass wrong"):
+        unwrap((dce | wrong)(PROGRAM))
+
+
+def test_jit_names_the_pass_of_a_pipeline_that_is_wrong() -> None:
+    with pytest.raises(Broken, match="the pass doubled changes the types of the results"):
+        jax.jit(jnp.sin, passes=inline | DOUBLE | dce)(1.0)
+
+
+def test_what_compositions_claim() -> None:
+    keeps = Pass("keeps", Success)
+    says_nothing = Pass("any", Success, ())
+    same = (Claim.SAME_MEANING,)
+    assert claims_of(dce) == (*SIMPLIFIES[:1], Claim.SAME_BITS, *SIMPLIFIES[1:])
+    assert claims_of(dce | keeps) == same
+    assert claims_of(dce | fuse_accumulations) == (Claim.SAME_MEANING, Claim.NEVER_LARGER)
+    assert claims_of(dce | says_nothing) == ()
+    assert claims_of(fixpoint(keeps)) == (Claim.SAME_MEANING, Claim.IDEMPOTENT)
+    assert claims_of(when(has_calls, fuse_accumulations)) == (
+        *(Claim.SAME_MEANING, Claim.NEVER_LARGER),
+    )
+    assert set(claims_of(optimize)) == set(claims_of(pipeline())) == set(Claim)
+    assert Pass("bits", Success, (Claim.SAME_BITS,)).laws == (*same, Claim.SAME_BITS)
 
 
 def test_each_pass_is_verified() -> None:

@@ -158,5 +158,5 @@ def test_a_pass_that_gives_no_result_is_named() -> None:
     functions: tuple[Any, ...] = (lambda jaxpr: jaxpr, lambda jaxpr: Success(None))
     for function in functions:
         wrong = Pass("bare", function)
-        with pytest.raises(BadArgument, match=r"the pass bare gives something else"):
-            (wrong | passes_dce)(parse("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }"))
+        made = (wrong | passes_dce)(parse("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }"))
+        assert "the pass bare gives something else" in made.failure().what
