@@ -35,6 +35,13 @@ from effax.transforms.partial_eval import (
 )
 from effax.transforms.reverse import Reverse, reverse
 from effax.transforms.rewrite import (
+    ANY,
+    BOOL,
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    REALS,
     App,
     Hole,
     Match,
@@ -67,6 +74,7 @@ from effax.transforms.rulebook import (
     WholeOnly,
 )
 from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.transforms.run import unwrap
 from effax.transforms.simplify import simplify
 from effax.transforms.transpose import Transposed, transpose
 from effax.transforms.unroll import unroll
@@ -74,8 +82,15 @@ from effax.transforms.vmap import Vmapped, vmap
 from effax.transforms.wants import DontWant, GradRef, GradValue, NonLinear, Threaded, Want, Wants
 
 __all__ = [
+    "ANY",
+    "BOOL",
+    "COMPLEX",
     "DEFAULT_BOOK",
     "EMPTY_BOOK",
+    "FLOATS",
+    "INTEGERS",
+    "NUMBERS",
+    "REALS",
     "App",
     "BatchBuilder",
     "BatchOut",
@@ -143,5 +158,6 @@ __all__ = [
     "simplify",
     "transpose",
     "unroll",
+    "unwrap",
     "vmap",
 ]
