@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeGuard, final
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from effax.config import allowed
 from effax.ir.build import lit
 from effax.ir.dtypes import FLOAT0
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.errors import BadArgument, ConcretizationError, IllTyped
 from effax.ir.syntax import Atom
 from effax.ir.trace import Trace, current_trace, shown_ref
 from effax.ir.types import ArrayType, array_type
@@ -140,11 +142,30 @@ class TracedArray(Array):
     def numpy(self) -> np.ndarray:
         return np.asarray(self.trace.value_of(self.atom))
 
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        with _asked_by("NumPy takes values, and gets", "`effax.numpy`, which takes symbols"):
+            return Array.__array__(self, dtype, copy)
+
+    def __float__(self) -> float:
+        with _asked_by("a Python number is made of", "`effax.numpy` in the place of `math`"):
+            return Array.__float__(self)
+
     def __repr__(self) -> str:
         return f"Traced<{self.atom.type}> in {self.trace.label}"
 
     def __deepcopy__(self, memo: dict[int, object]) -> TracedArray:
         return self
+
+
+@contextmanager
+def _asked_by(what: str, instead: str) -> Iterator[None]:
+    """An error about a value that is not known says who wants it, and what does not."""
+    try:
+        yield
+    except ConcretizationError as error:
+        error.what = f"{what} a symbol: {error.what}"
+        error.remedy = f"use the functions of {instead}; or make the argument static"
+        raise
 
 
 def from_numpy(value: np.ndarray | np.generic, weak: bool = False) -> DeviceArray:

@@ -352,50 +352,81 @@ class Array:
         return ops.copy(self)
 
     def sum(
-        self, axis: Axis = None, dtype: DTypeLike | None = None, *, keepdims: bool = False
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        *,
+        keepdims: bool = False,
     ) -> Array:
         """The sum of elements along axes."""
-        return ops.sum(self, axis, dtype, keepdims=keepdims)
+        return ops.sum(self, axis, dtype, out, keepdims=keepdims)
 
     def prod(
-        self, axis: Axis = None, dtype: DTypeLike | None = None, *, keepdims: bool = False
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        *,
+        keepdims: bool = False,
     ) -> Array:
         """The product of elements along axes."""
-        return ops.prod(self, axis, dtype, keepdims=keepdims)
+        return ops.prod(self, axis, dtype, out, keepdims=keepdims)
 
     def mean(
-        self, axis: Axis = None, dtype: DTypeLike | None = None, *, keepdims: bool = False
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        *,
+        keepdims: bool = False,
     ) -> Array:
         """The mean of elements along axes."""
-        return ops.mean(self, axis, dtype, keepdims=keepdims)
+        return ops.mean(self, axis, dtype, out, keepdims=keepdims)
 
-    def var(self, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> Array:
+    def var(
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        ddof: int = 0,
+        *,
+        keepdims: bool = False,
+    ) -> Array:
         """The variance of elements along axes."""
-        return ops.var(self, axis, ddof=ddof, keepdims=keepdims)
+        return ops.var(self, axis, dtype, out, ddof, keepdims=keepdims)
 
-    def std(self, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> Array:
+    def std(
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        ddof: int = 0,
+        *,
+        keepdims: bool = False,
+    ) -> Array:
         """The standard deviation of elements along axes."""
-        return ops.std(self, axis, ddof=ddof, keepdims=keepdims)
+        return ops.std(self, axis, dtype, out, ddof, keepdims=keepdims)
 
-    def max(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
+    def max(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
         """The greatest element along axes."""
-        return ops.max(self, axis, keepdims=keepdims)
+        return ops.max(self, axis, out, keepdims=keepdims)
 
-    def min(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
+    def min(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
         """The least element along axes."""
-        return ops.min(self, axis, keepdims=keepdims)
+        return ops.min(self, axis, out, keepdims=keepdims)
 
-    def ptp(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
+    def ptp(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
         """The greatest minus the least element along axes."""
-        return ops.ptp(self, axis, keepdims=keepdims)
+        return ops.ptp(self, axis, out, keepdims=keepdims)
 
-    def any(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
+    def any(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
         """Whether any element along axes is true."""
-        return ops.any(self, axis, keepdims=keepdims)
+        return ops.any(self, axis, out, keepdims=keepdims)
 
-    def all(self, axis: Axis = None, *, keepdims: bool = False) -> Array:
+    def all(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
         """Whether all elements along axes are true."""
-        return ops.all(self, axis, keepdims=keepdims)
+        return ops.all(self, axis, out, keepdims=keepdims)
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
         """The index of the first greatest element."""

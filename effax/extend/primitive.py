@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from effax.array import Array, as_value
 from effax.bind import Operand, bind
 from effax.extend import rules
+from effax.extend.guard import typed
 from effax.extend.rules import Linear
 from effax.ir.primitive import Primitive
 from effax.ir.types import ArrayType
@@ -72,6 +73,7 @@ def _bound(prim: Primitive, args: Sequence[object]) -> list[Array]:
         x if isinstance(x, Array | Ref) else as_value(x, f"argument {i} of {prim.name}")
         for i, x in enumerate(args)
     ]
+    typed(prim, [x.type for x in operands])
     return cast("list[Array]", bind(prim, *operands))
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import numpy as np
+
 from effax.array import Array, DeviceArray, as_value
 from effax.bind import atom_in, handle
+from effax.extend.guard import blamed, listed, paired, shown
 from effax.ir.build import Builder
-from effax.ir.errors import IllTyped, LoweringError, NotApplicable
+from effax.ir.errors import BadRule, LoweringError, NotApplicable
 from effax.ir.prims.convert import ConvertElementType
 from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.ir.trace import Trace, tracing
@@ -54,18 +57,21 @@ def jvp(
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
     """``prim.jvp``, with results of the types that the primitive has."""
+    label = f"the jvp rule of {prim.name}"
     types = prim.typing(*[a.type for a in primals]).outs
     moved = [t for t in tangents if t is not None]
     n = len(primals)
 
     def rule(*held: Any) -> Handles:
         rest = iter(held[n:])
-        outs, dots = prim.jvp(held[:n], [None if t is None else next(rest) for t in tangents])
-        _check_count(prim, "jvp", "results", len(types), outs)
-        _check_count(prim, "jvp", "tangents", len(types), dots)
-        return [*outs, *dots]
+        given = prim.jvp(held[:n], [None if t is None else next(rest) for t in tangents])
+        outs, dots = paired(label, "results and of their tangents", given)
+        return [
+            *listed(label, "results", outs, len(types)),
+            *listed(label, "tangents", dots, len(types)),
+        ]
 
-    made = _inlined(b, rule, [*primals, *moved], f"the jvp rule of {prim.name}")
+    made = _inlined(b, rule, [*primals, *moved], label)
     outs = [_fitted(b, prim, "jvp", "result", x, t) for x, t in zip(made, types, strict=False)]
     dots = [
         None if x is None else _fitted(b, prim, "jvp", "tangent", x, tangent_type(t))
@@ -81,6 +87,7 @@ def transpose(
     cts: Sequence[Atom | None],
 ) -> Sequence[Atom | None]:
     """``prim.transpose``, with cotangents of the types of the arguments."""
+    label = f"the transpose rule of {prim.name}"
     atoms: list[Atom] = []
 
     def place(atom: Atom | None) -> int | None:
@@ -96,17 +103,14 @@ def transpose(
         def at(i: int | None) -> Any:
             return None if i is None else held[i]
 
-        found = prim.transpose(
-            [
-                Linear(x.type, at(i), x.wanted) if isinstance(x, LinearAtom) else at(i)
-                for x, i in zip(ins, args, strict=True)
-            ],
-            [at(i) for i in given],
-        )
-        _check_count(prim, "transpose", "cotangents", len(ins), found)
-        return found
+        operands = [
+            Linear(x.type, at(i), x.wanted) if isinstance(x, LinearAtom) else at(i)
+            for x, i in zip(ins, args, strict=True)
+        ]
+        found = prim.transpose(operands, [at(i) for i in given])
+        return listed(label, "cotangents", found, len(ins))
 
-    made = _inlined(b, rule, atoms, f"the transpose rule of {prim.name}")
+    made = _inlined(b, rule, atoms, label)
     return [
         None
         if out is None or not isinstance(x, LinearAtom)
@@ -130,16 +134,16 @@ def batch(
             f"{prim.name} cannot be batched here: lanes share a reference, or not all of them run",
             expected="a batch in which every lane runs, on references of its own",
         )
+    label = f"the batch rule of {prim.name}"
     flags: list[bool] = []
 
     def rule(*held: Any) -> Handles:
-        outs, axes = prim.batch(held, tuple(batched), size)
-        _check_count(prim, "batch", "results", len(types), outs)
-        _check_count(prim, "batch", "flags", len(types), axes)
-        flags[:] = map(bool, axes)
-        return outs
+        given = prim.batch(held, tuple(batched), size)
+        outs, axes = paired(label, "results and of flags", given)
+        flags[:] = [_flag(label, x) for x in listed(label, "flags", axes, len(types))]
+        return listed(label, "results", outs, len(types))
 
-    made = _inlined(b, rule, ins, f"the batching rule of {prim.name}")
+    made = _inlined(b, rule, ins, label)
     outs = [
         _fitted(b, prim, "batch", "result", x, _reshaped(t, (size, *t.shape)) if flag else t)
         for x, t, flag in zip(made, types, flags, strict=True)
@@ -152,18 +156,25 @@ def discharge(
 ) -> DischargeOut:
     """``prim.discharge``, with results and contents of the types that they have."""
     n = len(ins)
+    label = f"the discharge rule of {prim.name}"
+    types = prim.typing(*[_whole(a.type, ref) for a, ref in zip(ins, is_ref, strict=True)]).outs
 
     def rule(*held: Any) -> Handles:
-        outs, contents = prim.discharge(held, tuple(is_ref))
-        _check_count(prim, "discharge", "contents", n, contents)
-        return [*contents, *outs]
+        given = prim.discharge(held, tuple(is_ref))
+        outs, contents = paired(label, "results and of new contents", given)
+        return [
+            *listed(label, "contents", contents, n),
+            *listed(label, "results", outs, len(types)),
+        ]
 
-    made = _inlined(b, rule, ins, f"the discharge rule of {prim.name}")
+    made = _inlined(b, rule, ins, label)
     contents = [
         None if x is None else _fitted(b, prim, "discharge", "content", x, a.type)
         for x, a in zip(made, ins, strict=False)
     ]
-    outs = [x for x in made[n:] if x is not None]
+    outs = [
+        _fitted(b, prim, "discharge", "result", x, t) for x, t in zip(made[n:], types, strict=True)
+    ]
     return DischargeOut(outs, contents)
 
 
@@ -178,14 +189,16 @@ def program(w: Writer, fun: Callable[..., object], ins: Sequence[Val], name: str
         name: what the function is called in the module.
 
     Raises:
-        LoweringError: ``fun`` closes over an array, or gives None.
+        BadRule: ``fun`` closes over an array, or raises an error, or gives no arrays.
+        LoweringError: ``fun`` gives None.
     """
 
     def rule(*held: Any) -> Handles:
         outs = fun(*held)
-        return [outs] if isinstance(outs, Array) else cast(Handles, outs)
+        return [outs] if isinstance(outs, Array) else listed(label, "results", outs)
 
-    jaxpr, missing = traced(rule, [v.type for v in ins], name)
+    label = f"the program that {name} is lowered as"
+    jaxpr, missing = traced(rule, [v.type for v in ins], label)
     if any(missing):
         raise LoweringError(f"{name} is lowered by a program that gives None for a result")
     return w.call(without_refs(jaxpr).jaxpr, ins, name)
@@ -199,7 +212,7 @@ def traced(
     A scalar that the rule closes over becomes a literal. Raises IllTyped for a larger array.
     """
     trace = Trace(handle, label, None)
-    with tracing(trace):
+    with blamed(label), tracing(trace):
         held = [trace.bind(t, None, f"argument {i}") for i, t in enumerate(types)]
         found = list(rule(*held))
         outs = [
@@ -224,7 +237,7 @@ def _literal(const: object, label: str) -> Lit:
     if isinstance(const, DeviceArray) and not const.type.shape:
         return Lit(const.numpy().item(), const.type)
     shown = str(const.type) if isinstance(const, Array | Ref) else type(const).__name__
-    raise IllTyped(
+    raise BadRule(
         f"{label} closes over an array or a reference",
         expected="a rule of its arguments, of the primitive's fields and of scalars",
         found=shown,
@@ -239,6 +252,21 @@ def _inlined(
     jaxpr, missing = traced(rule, [a.type for a in atoms], label)
     made = iter(b.inline_jaxpr(jaxpr, atoms))
     return [None if none else next(made) for none in missing]
+
+
+def _flag(label: str, x: object) -> bool:
+    if isinstance(x, bool | np.bool_):
+        return bool(x)
+    raise BadRule(
+        f"{label} gives a flag that is no boolean",
+        expected="whether a result has a batch axis, which is its leading one",
+        found=shown(x),
+    )
+
+
+def _whole(type_: Type, is_ref: bool) -> Type:
+    """The type of an argument whose contents are held in its place."""
+    return ref_type(type_) if is_ref and isinstance(type_, ArrayType) else type_
 
 
 def _cell(type_: Type) -> ArrayType:
@@ -268,7 +296,7 @@ def _fitted(
         or not isinstance(type_, ArrayType)
         or found.strong() != type_.strong()
     ):
-        raise IllTyped(
+        raise BadRule(
             f"the {rule} rule of {prim.name} gives a {what} of another type",
             expected=str(type_),
             found="None" if found is None else str(found),
@@ -276,14 +304,3 @@ def _fitted(
     if isinstance(atom, Lit):
         return Lit(atom.value, type_)
     return b(ConvertElementType(type_.dtype, type_.weak), atom)
-
-
-def _check_count(
-    prim: ArrayPrimitive, rule: str, what: str, expected: int, found: Sequence[object]
-) -> None:
-    if len(found) != expected:
-        raise IllTyped(
-            f"the {rule} rule of {prim.name} gives another number of {what}",
-            expected=str(expected),
-            found=str(len(found)),
-        )

@@ -42,7 +42,7 @@ from effax.ir.notation import MOST_VARIABLES, REFERENCE, fields_of, lit_text, va
 from effax.ir.parse_params import named_object, read_value
 from effax.ir.pretty import references
 from effax.ir.primitive import ByReference, Primitive
-from effax.ir.registry import Registry, own_primitives
+from effax.ir.registry import Registry, own_primitives, own_remedy
 from effax.ir.scan import LITERAL, Scanner
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
@@ -228,7 +228,12 @@ class _Reader:
         name = cast(str, entry["prim"])
         cls = self.primitives.get(name)
         if cls is None:
-            _bad("no such primitive", "a primitive of the registry", name)
+            raise BadArgument(
+                "no such primitive",
+                expected="a primitive of the registry",
+                found=name,
+                remedy=own_remedy("from_json"),
+            )
         params: dict[str, object] = {}
         for field, written in cast("dict[str, object]", entry["params"]).items():
             value = params[field] = self.param(written, cls)

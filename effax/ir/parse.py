@@ -21,7 +21,7 @@ from effax.ir.notation import MOST_VARIABLES, REFERENCE, VAR_NAMES, var_number
 from effax.ir.parse_params import UNFIT, named_object, read_index, read_params, unfit
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.prims.refs import AddUpdate, Get, Swap
-from effax.ir.registry import Registry, own_primitives
+from effax.ir.registry import Registry, own_primitives, own_remedy
 from effax.ir.scan import IN, LITERAL, NAME, WORD, Scanner
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import RefType, Type
@@ -279,7 +279,7 @@ class _Parser:
                 "no such primitive",
                 expected=f"`{close[0]}`" if close else "a primitive of the registry",
                 found=f"`{name}`",
-                remedy="a primitive of your own: `parse(text, registry(Mine))`",
+                remedy=own_remedy("parse"),
                 pos=here,
             )
         prim = read_params(scan, cls, self.held, here)

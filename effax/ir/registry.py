@@ -32,6 +32,14 @@ def is_concrete(prim: type[Primitive]) -> bool:
     return hasattr(prim, "name") and not isabstract(prim)
 
 
+def own_remedy(reader: str) -> str:
+    """What to do about a primitive that a reader does not know."""
+    return (
+        f"if it is one of your own, pass its class: `{reader}(text, registry(Mine))`, "
+        "with `effax.extend.registry`"
+    )
+
+
 def registry(*more: type[Primitive]) -> Registry:
     """The primitives of this library, and these.
 
@@ -40,6 +48,13 @@ def registry(*more: type[Primitive]) -> Registry:
     """
     made = own_primitives()
     for prim in more:
+        if not isinstance(prim, type) or not issubclass(prim, Primitive):
+            raise BadArgument(
+                "registry takes classes of primitives",
+                expected="the class of a primitive",
+                found=f"{prim!r:.80}",
+                remedy="pass the class, not an instance: `registry(Mine)`",
+            )
         if not is_concrete(prim):
             raise BadArgument(
                 "a base class cannot be read back",

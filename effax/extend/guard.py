@@ -1,0 +1,127 @@
+"""What users write, run so that what it does wrong is told in its name: which rule, of what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+
+from effax.array import Array
+from effax.ir.build import typing_of
+from effax.ir.errors import BadArgument, BadRule, EffaxError, IllTyped, TransformError
+from effax.ir.primitive import Primitive, Typing
+from effax.ir.source import is_library
+from effax.ir.types import Type
+from effax.ref import Ref
+
+
+@contextmanager
+def blamed(label: str) -> Iterator[None]:
+    """Errors in the block are those of a rule, ``label``; what says why it does not apply is not.
+
+    Raises:
+        BadRule: in the place of every error but ``TransformError``.
+    """
+    try:
+        yield
+    except (TransformError, RecursionError):
+        raise
+    except EffaxError as error:
+        what = error.what if label in error.what else f"{label}: {error.what}"
+        told = BadRule(what, error.expected, error.found, error.remedy)
+        raise told.at(error.equation, error.source) from error
+    except Exception as error:
+        told = BadRule(f"{label} raises {shown_error(error)}")
+        raise told.at(None, line_of(error)) from error
+
+
+def shown_error(error: Exception) -> str:
+    """The error's class and message."""
+    return f"{type(error).__name__}: {error}"
+
+
+def line_of(error: BaseException) -> str | None:
+    """The user's line in which an error was raised: the innermost one outside of this library."""
+    found: str | None = None
+    at: TracebackType | None = error.__traceback__
+    while at is not None:
+        code = at.tb_frame.f_code
+        if not is_library(code.co_filename):
+            found = f"{code.co_filename}:{at.tb_lineno} ({code.co_name})"
+        at = at.tb_next
+    return found
+
+
+def listed(label: str, what: str, found: object, count: int | None = None) -> Sequence[object]:
+    """What a rule gives as a list of so many. Raises BadRule."""
+    if not isinstance(found, list | tuple):
+        raise BadRule(
+            f"{label} gives {what} that are no list",
+            expected=f"a list or a tuple of {what}",
+            found=shown(found),
+        )
+    if count is not None and len(found) != count:
+        raise BadRule(
+            f"{label} gives another number of {what}",
+            expected=str(count),
+            found=str(len(found)),
+        )
+    return found
+
+
+def paired(label: str, what: str, found: object) -> tuple[object, object]:
+    """What a rule gives as two. Raises BadRule."""
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise BadRule(f"{label} gives no pair", expected=f"two lists, of {what}", found=shown(found))
+    return found[0], found[1]
+
+
+def shown(x: object) -> str:
+    """What something is, in a message."""
+    if isinstance(x, Array | Ref):
+        return f"one of the type {x.type}"
+    if isinstance(x, list | tuple):
+        return f"a {type(x).__name__} of {len(x)}"
+    return "None" if x is None else f"{type(x).__name__}: {x!r:.60}"
+
+
+def check_parameters(prim: Primitive) -> None:
+    """Raises BadArgument unless the fields of a primitive can be compared and hashed."""
+    try:
+        hash(prim)
+    except TypeError as error:
+        raise BadArgument(
+            f"the fields of {prim.name} are its parameters, and one cannot be hashed",
+            expected="numbers, strings, tuples, dtypes, programs, frozen dataclasses of these",
+            found=str(error),
+            remedy="a tuple in the place of a list; an array is an argument of the primitive",
+        ) from error
+
+
+def typed(prim: Primitive, types: Sequence[Type]) -> Typing:
+    """The typing of an application.
+
+    Raises:
+        IllTyped: the arguments do not fit; or ``typing`` raises something else, or gives no
+            ``Typing``.
+        BadArgument: a field of the primitive cannot be hashed.
+    """
+    check_parameters(prim)
+    try:
+        found: object = typing_of(prim, tuple(types))
+    except (EffaxError, RecursionError):
+        raise
+    except Exception as error:
+        raise IllTyped(
+            f"{prim.name} does not take these arguments: its typing raises {shown_error(error)}",
+            expected="a `Typing`, or an `IllTyped` that says what it takes",
+            found=f"({', '.join(map(str, types))})",
+            source=line_of(error),
+        ) from error
+    if not isinstance(found, Typing):
+        raise IllTyped(
+            f"the typing of {prim.name} gives no `Typing`",
+            expected="`Typing((type of a result, ...), effects)`",
+            found=shown(found),
+        )
+    return found
