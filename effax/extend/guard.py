@@ -72,7 +72,9 @@ def listed(label: str, what: str, found: object, count: int | None = None) -> Se
 def paired(label: str, what: str, found: object) -> tuple[object, object]:
     """What a rule gives as two. Raises BadRule."""
     if not isinstance(found, tuple | list) or len(found) != 2:
-        raise BadRule(f"{label} gives no pair", expected=f"two lists, of {what}", found=shown(found))
+        raise BadRule(
+            f"{label} gives no pair", expected=f"two lists, of {what}", found=shown(found)
+        )
     return found[0], found[1]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from effax.ir.dtypes import DType, family, is_inexact_dtype
@@ -78,17 +79,18 @@ def is_chaotic(jaxpr: Jaxpr, seed: int) -> bool:
     inputs = random_inputs(jaxpr.in_types, seed)
     expected = run(jaxpr, inputs)
     for _ in range(4):
-        near = [
-            np.asarray(x * (1 + 1e-13 * rng.standard_normal(x.shape)), x.dtype)
-            if is_inexact_dtype(x.dtype)
-            else x
-            for x in inputs
-        ]
+        near = [_nudged(rng, x) if is_inexact_dtype(x.dtype) else x for x in inputs]
         try:
             check_outcomes(expected, run(jaxpr, near))
         except Differs:
             return True
     return False
+
+
+def _nudged(rng: np.random.Generator, x: Value) -> Value:
+    """The numbers, changed in their last digits."""
+    last = max(1e-13, rounding(x.dtype) / 2)
+    return np.asarray(x * (1 + last * rng.standard_normal(x.shape)).astype(x.dtype), x.dtype)
 
 
 def check_equal(what: str, expected: Value, found: Value, scale: float = 0.0) -> None:
@@ -126,8 +128,25 @@ def check_all(what: str, expected: Sequence[Value], found: Sequence[Value]) -> N
 
 
 def tolerance(dtype: DType) -> float:
-    """How much of its magnitude a value may be off after a program has run."""
-    return 1e-7 if dtype.name in ("float64", "complex128") else 2e-3
+    """How much of its magnitude a value may be off after a program has run.
+
+    ``1e-7`` in double precision, ``2e-3`` in single, and eight roundings in narrower dtypes.
+    """
+    if dtype.name in ("float64", "complex128"):
+        return 1e-7
+    return max(2e-3, 8 * rounding(dtype)) if is_inexact_dtype(dtype) else 0.0
+
+
+def rounding(dtype: DType) -> float:
+    """How far 1 is from the next number of an inexact dtype."""
+    return float(ml_dtypes.finfo(dtype).eps)
+
+
+def largest(x: Value) -> float:
+    """The magnitude of the greatest finite element; 0 where there is none."""
+    with np.errstate(all="ignore"):
+        size = np.abs(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64))
+        return float(size[np.isfinite(size)].max(initial=0.0))
 
 
 def _close(expected: Value, found: Value, scale: float) -> bool:
@@ -135,8 +154,7 @@ def _close(expected: Value, found: Value, scale: float) -> bool:
     with np.errstate(all="ignore"):
         x, y = expected.astype(wide), found.astype(wide)
         finite = np.isfinite(x) & np.isfinite(y)
-        largest = float(np.abs(x[finite]).max(initial=1.0))
-        limit = tolerance(expected.dtype) * max(largest, scale)
+        limit = tolerance(expected.dtype) * max(1.0, largest(x[finite]), scale)
         near = np.abs(x - y) <= limit
         same = (x == y) | (np.isnan(x) & np.isnan(y))
     return bool(np.all(np.where(finite, near, same)))

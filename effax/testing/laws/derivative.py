@@ -2,7 +2,8 @@
 
 For an analytic f, Im f(x + ih·t)/h is the derivative along t, without cancellation. A program in
 real numbers is run in complex ones for that: the same equations, at other types. Order and choice
-look at real parts. Where a primitive has no complex meaning, central differences take its place.
+look at real parts. Where a primitive has no complex meaning, central differences take its place;
+so they do where a primitive is not the library's, and may take complex numbers for anything.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from effax.ir.build import Builder
 from effax.ir.dtypes import as_dtype, is_complex, is_float
 from effax.ir.evaluate import evaluate
 from effax.ir.primitive import Primitive, Typing, Value
@@ -23,8 +23,10 @@ from effax.ir.prims import elementwise as ew
 from effax.ir.prims.reduce import Argmax, Argmin
 from effax.ir.prims.refs import EmptyRef
 from effax.ir.prims.shape import Iota
-from effax.ir.syntax import Atom, Jaxpr, Lit
+from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, ref_type
+from effax.testing.laws.differences import by_differences, is_foreign
+from effax.testing.laws.retyped import retyped
 from effax.testing.values import Outcome, contents_of
 
 COMPLEX = as_dtype("complex128")
@@ -105,22 +107,7 @@ def _complex_prim(prim: Primitive) -> Primitive:
 @lru_cache(maxsize=256)
 def complexified(jaxpr: Jaxpr) -> Jaxpr:
     """The program with complex numbers in the place of real ones, to be run only."""
-    b = Builder(map(_complex_type, jaxpr.in_types))
-    env: dict[int, Atom] = {v.id: w for v, w in zip(jaxpr.binders, b.binders, strict=True)}
-
-    def value(atom: Atom) -> Atom:
-        if not isinstance(atom, Lit):
-            return env[atom.id]
-        type_ = _complex_type(atom.type)
-        assert isinstance(type_, ArrayType)
-        return Lit(atom.value, type_)
-
-    for eqn in jaxpr.eqns:
-        types = tuple(_complex_type(v.type) for v in eqn.outs)
-        ins = tuple(map(value, eqn.ins))
-        outs = b.emit_typed(_complex_prim(eqn.prim), ins, types, eqn.effects)
-        env.update(zip((v.id for v in eqn.outs), outs, strict=True))
-    return b.finish([value(a) for a in jaxpr.outs])
+    return retyped(jaxpr, _complex_type, _complex_prim)
 
 
 def directional(
@@ -128,8 +115,10 @@ def directional(
 ) -> Outcome | None:
     """The derivative of results and final contents along the tangents; None: unknown.
 
-    Its entry for what is no float has no meaning.
+    Its entry for what is no float has no meaning, and where an element is nan it is unknown.
     """
+    if is_foreign(jaxpr):
+        return by_differences(jaxpr, inputs, tangents)
     try:
         with warnings.catch_warnings():
             # Imaginary parts that are lost are derivatives that are lost.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -83,25 +84,40 @@ def random_cotangents(types: Sequence[Type], seed: int) -> list[Value]:
     return [np.array(random_value(rng, t)) for t in types if is_inexact(t)]
 
 
-def inner_product(xs: Sequence[Value | None], ys: Sequence[Value | None]) -> tuple[float, float]:
-    """The sum of the products of all elements, of its real part, and the sum of their sizes."""
-    total = size = 0.0
+class Product(NamedTuple):
+    """The inner product of values.
+
+    Attributes:
+        total: the sum of the products of all elements, of its real part.
+        size: the sum of their sizes.
+        rounding: the part of it that rounding may be, in the least precise of their dtypes.
+    """
+
+    total: float
+    size: float
+    rounding: float
+
+
+def inner_product(xs: Sequence[Value | None], ys: Sequence[Value | None]) -> Product:
+    """The inner product of the values that are there in both."""
+    total = size = rounding = 0.0
     for x, y in zip(xs, ys, strict=True):
         if x is not None and y is not None:
             with np.errstate(all="ignore"):
                 product = np.asarray(x, np.complex128) * np.asarray(y, np.complex128)
                 total += float(product.sum().real)
                 size += float(np.abs(product).sum())
-    return total, size
+            rounding = max(rounding, tolerance(x.dtype), tolerance(y.dtype))
+    return Product(total, size, rounding)
 
 
-def check_products(left: tuple[float, float], right: tuple[float, float]) -> None:
+def check_products(left: Product, right: Product) -> None:
     """Raise Differs unless two inner products are equal up to rounding."""
-    scale = max(1.0, left[1], right[1])
+    scale = max(1.0, left.size, right.size)
     if not np.isfinite(scale):
         return
-    if abs(left[0] - right[0]) > tolerance(np.dtype(np.float64)) * scale:
-        raise Differs(f"<ct, f(x)> = {left[0]!r}, but <transpose(f)(ct), x> = {right[0]!r}")
+    if abs(left.total - right.total) > max(left.rounding, right.rounding) * scale:
+        raise Differs(f"<ct, f(x)> = {left.total!r}, but <transpose(f)(ct), x> = {right.total!r}")
 
 
 def linear_refs(jaxpr: Jaxpr, linear: Mask) -> list[int]:
