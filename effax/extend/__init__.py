@@ -2,34 +2,25 @@
 
 A primitive is a frozen dataclass: its fields are its parameters. It says its types and what it
 means on NumPy, and how each transformation treats it; a class that lacks one of these is abstract,
-which type checkers report. Rules are written with ``effax.numpy``, on traced arrays::
+which type checkers report. Rules are written with ``effax.numpy``, on traced arrays.
+
+Bases, by what is left to say: :class:`Elementwise` (a function and its derivatives),
+:class:`LinearPrimitive` (an adjoint in the place of derivatives), :class:`ArrayPrimitive` (every
+rule), :class:`RefPrimitive` (it takes references too), :class:`HostPrimitive` (it acts outside)::
 
     @dataclass(frozen=True, slots=True)
-    class Cube(extend.ArrayPrimitive):
+    class Cube(extend.Elementwise):
         name: ClassVar[str] = "cube"
 
-        def typing(self, x):
-            return extend.Typing((x,))
+        def function(self, x: Array) -> Array:
+            return x * x * x
 
-        def evaluate(self, x):
-            return [x**3]
-
-        def jvp(self, primals, tangents):  # d(x³) = 3·x²·dx
-            (x,), (dx,) = primals, tangents
-            return [cube(x)], [dx and 3.0 * x * x * dx]
-
-        def transpose(self, ins, cts):
-            raise extend.NotApplicable("cube is not linear")
-
-        def batch(self, ins, batched, size):
-            return [cube(*ins)], batched
-
-        def lower(self, w, ins):
-            return extend.program(w, lambda x: x * x * x, ins, self.name)
+        def derivatives(self, x: Array) -> Array:  # d(x³) = 3·x²·dx
+            return 3.0 * x * x
 
 
-    def cube(x):
-        return Cube().bind(x)[0]
+    cube = Cube()
+    cube(2.0)  # 8.0
 
 ``effax.testing.check_primitive`` proves it: values, derivatives, batching, lowering, printing.
 
@@ -40,9 +31,11 @@ from __future__ import annotations
 
 from effax.api.interpret import eval_eqn, eval_jaxpr
 from effax.effects import Accum, Alloc, ArgIndex, Free, Host, Io, Read, Row, Write
+from effax.extend.elementwise import Elementwise, LinearPrimitive, in_lanes
 from effax.extend.primitive import ArrayPrimitive, HostPrimitive, RefPrimitive
 from effax.extend.rules import Linear, program
-from effax.ir.errors import IllTyped, NotApplicable
+from effax.ir.dtypes import family, is_complex, is_float, is_inexact_dtype, is_integer
+from effax.ir.errors import BadRule, IllTyped, NotApplicable
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.registry import registry
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
@@ -54,12 +47,15 @@ __all__ = [
     "ArgIndex",
     "ArrayPrimitive",
     "ArrayType",
+    "BadRule",
+    "Elementwise",
     "Free",
     "Host",
     "HostPrimitive",
     "IllTyped",
     "Io",
     "Linear",
+    "LinearPrimitive",
     "NotApplicable",
     "Primitive",
     "Read",
@@ -75,6 +71,12 @@ __all__ = [
     "array_type",
     "eval_eqn",
     "eval_jaxpr",
+    "family",
+    "in_lanes",
+    "is_complex",
+    "is_float",
+    "is_inexact_dtype",
+    "is_integer",
     "program",
     "ref_type",
     "registry",

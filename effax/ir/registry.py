@@ -48,7 +48,8 @@ def registry(*more: type[Primitive]) -> Registry:
     """
     made = own_primitives()
     for prim in more:
-        if not isinstance(prim, type) or not issubclass(prim, Primitive):
+        given: object = prim
+        if not isinstance(given, type) or not issubclass(given, Primitive):
             raise BadArgument(
                 "registry takes classes of primitives",
                 expected="the class of a primitive",

@@ -139,7 +139,7 @@ def tolerance(dtype: DType) -> float:
 
 def rounding(dtype: DType) -> float:
     """How far 1 is from the next number of an inexact dtype."""
-    return float(ml_dtypes.finfo(dtype).eps)
+    return float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]  # it has no types
 
 
 def largest(x: Value) -> float:

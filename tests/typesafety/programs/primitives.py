@@ -5,7 +5,7 @@ from typing import Any
 
 from effax import Array
 from effax.effects import Accum, ArgIndex, Read, Row, VarId
-from effax.extend import ArrayPrimitive, Val, Writer, program
+from effax.extend import ArrayPrimitive, Elementwise, LinearPrimitive, Val, Writer, program
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.syntax import Atom
 from effax.ir.types import Type
@@ -106,3 +106,55 @@ class Wrong(Whole):
 
     def jvp(self, primals: Sequence[Any]) -> Sequence[Array]:  # E: override
         return self.bind(*primals)
+
+
+class Cube(Elementwise):
+    """A function that lacks derivatives."""
+
+    name = "cube"
+
+    def function(self, x: Array) -> Array:
+        return x * x * x
+
+
+Cube()  # E: abstract
+
+
+class WholeCube(Cube):
+    """It has them."""
+
+    def derivatives(self, x: Array) -> Array:
+        return 3.0 * x * x
+
+
+cubed: Array = WholeCube()(2.0)
+
+
+class BadCube(Cube):
+    """Its derivatives are not arrays."""
+
+    def derivatives(self, x: Array) -> str:  # E: override
+        return "3.0 * x * x"
+
+
+class Halved(LinearPrimitive):
+    """A linear map that lacks an adjoint."""
+
+    name = "halved"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing(ins)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return [x / 2 for x in ins]
+
+    def batch(
+        self, ins: Sequence[Any], batched: Sequence[bool], size: int
+    ) -> tuple[Sequence[Array], Sequence[bool]]:
+        return self.bind(*ins), batched
+
+    def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
+        return program(w, lambda x: x / 2, ins, self.name)
+
+
+Halved()  # E: abstract

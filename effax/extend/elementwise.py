@@ -1,0 +1,200 @@
+"""Bases that know how the most common kinds of primitives are transformed."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import lru_cache
+from inspect import Parameter, signature
+from typing import Any, ClassVar
+
+import numpy as np
+
+from effax.array import Array
+from effax.extend.guard import listed, shown
+from effax.extend.primitive import ArrayPrimitive, Handle
+from effax.extend.rules import Linear, traced
+from effax.ir.dtypes import family
+from effax.ir.errors import BadRule, IllTyped, NotApplicable
+from effax.ir.evaluate import evaluate
+from effax.ir.primitive import Typing, Value
+from effax.ir.prims.operands import INEXACT, arrays, check_dtype, check_least, check_same_dtype
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import ArrayType, Type, array_type
+from effax.lowering.program import without_refs
+from effax.lowering.writer import Val, Writer
+from effax.numpy import creation, promotion
+
+
+class Elementwise(ArrayPrimitive):
+    """A function of numbers, applied to each element: ``f(x, y, ...)``, not linear in them.
+
+    Its author gives ``function`` and ``derivatives``, both with ``effax.numpy``; ``evaluate`` and
+    ``lower``, which follow from ``function``, may be given for speed or precision::
+
+        @dataclass(frozen=True, slots=True)
+        class Softsign(extend.Elementwise):
+            name: ClassVar[str] = "softsign"
+
+            def function(self, x: Array) -> Array:
+                return x / (1 + abs(x))
+
+            def derivatives(self, x: Array) -> Array:  # d(x/(1 + |x|)) = dx/(1 + |x|)²
+                return 1 / (1 + abs(x)) ** 2
+
+
+        softsign = Softsign()
+
+    ``bind`` takes arguments of one dtype and shape; a call promotes and broadcasts them first.
+
+    Attributes:
+        accepts: the families of dtypes that it takes, of ``"bool"``, ``"int"``, ``"uint"``,
+            ``"float"`` and ``"complex"``.
+    """
+
+    __slots__ = ()
+    accepts: ClassVar[frozenset[str]] = INEXACT
+
+    # Of ``*args: Any, **kwargs: Any`` type checkers take any other arguments for a refinement.
+    @abstractmethod
+    def function(self, *args: Any, **kwargs: Any) -> Array:
+        """The function on traced arrays of one shape: one argument for each of the primitive's."""
+
+    @abstractmethod
+    def derivatives(self, *args: Any, **kwargs: Any) -> Array | Sequence[Array | float | None]:
+        """The derivative by each argument; of one argument alone, without a list. None: zero."""
+
+    def __call__(self, *args: object) -> Array:
+        """The function of arrays and numbers, promoted to one dtype and broadcast to one shape.
+
+        Raises:
+            IllTyped: shapes do not broadcast, or the dtype is not accepted.
+        """
+        dtype, weak = promotion.common_dtype(args, self.name)
+        if family(dtype) not in self.accepts and self.accepts <= INEXACT:
+            dtype, weak = promotion.inexact(dtype, weak)
+        together = promotion.brought_together(args, self.name, dtype, weak)
+        shape = np.broadcast_shapes(*[x.type.shape for x in together])
+        return self.bind(*[promotion.to_shape(x, shape) for x in together])[0]
+
+    def typing(self, *ins: Type) -> Typing:
+        """The result is of the arguments' dtype and shape."""
+        types = arrays(self, ins, _arity(type(self)))
+        check_least(self, types, 1)
+        for t in types:
+            check_dtype(self, t, self.accepts)
+        check_same_dtype(self, types)
+        if any(t.shape != types[0].shape for t in types):
+            raise IllTyped(
+                f"{self.name} has operands of different shape",
+                expected="equal shapes",
+                found=", ".join(map(str, types)),
+                remedy="broadcast them first; a call of the primitive does (`prim(x, y)`)",
+            )
+        return Typing((types[0].update(weak=all(t.weak for t in types)),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        """What ``function`` is."""
+        return evaluate(_program(self, tuple([array_type(x.shape, x.dtype) for x in ins])), ins)
+
+    def jvp(
+        self, primals: Sequence[Handle], tangents: Sequence[Handle | None]
+    ) -> tuple[Sequence[Array], Sequence[Array | None]]:
+        """The sum of derivatives times tangents."""
+        label = f"the derivatives of {self.name}"
+        found = self.derivatives(*primals)
+        alone = isinstance(found, Array)
+        slopes = listed(label, "derivatives", [found] if alone else found, len(primals))
+        total: Any = None
+        for slope, dx in zip(slopes, tangents, strict=True):
+            if slope is not None and dx is not None:
+                total = slope * dx if total is None else total + slope * dx
+        return self.bind(*primals), [total]
+
+    def transpose(
+        self, ins: Sequence[Handle | Linear], cts: Sequence[Array | None]
+    ) -> Sequence[Array | None]:
+        """It is not linear."""
+        raise NotApplicable(f"{self.name} is not linear, and its tangents are products")
+
+    def batch(
+        self, ins: Sequence[Handle], batched: Sequence[bool], size: int
+    ) -> tuple[Sequence[Array], Sequence[bool]]:
+        """A batch axis is one more axis of elements."""
+        return self.bind(*in_lanes(ins, batched, size)), [True]
+
+    def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
+        """A call of what ``function`` is."""
+        jaxpr = _program(self, tuple([x.type.strong() for x in ins]))
+        return w.call(without_refs(jaxpr).jaxpr, ins, self.name)
+
+
+class LinearPrimitive(ArrayPrimitive):
+    """A function that is linear in its arguments together: ``A·(x, y, ...)``, all of floats.
+
+    Its author gives ``adjoint`` in the place of ``jvp`` and ``transpose``.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def adjoint(self, *cts: Array) -> Sequence[Array | None]:
+        """The cotangent of each argument, from that of each result: ``Aᵀ·(ct, ...)``.
+
+        A result whose cotangent is zero gets zeros.
+        """
+
+    def jvp(
+        self, primals: Sequence[Handle], tangents: Sequence[Handle | None]
+    ) -> tuple[Sequence[Array], Sequence[Array | None]]:
+        """The same of tangents."""
+        moved = [
+            creation.zeros_like(x) if dx is None else dx
+            for x, dx in zip(primals, tangents, strict=True)
+        ]
+        return self.bind(*primals), self.bind(*moved)
+
+    def transpose(
+        self, ins: Sequence[Handle | Linear], cts: Sequence[Array | None]
+    ) -> Sequence[Array | None]:
+        """The adjoint. An argument that is not linear is a zero, as a tangent may be."""
+        if all(ct is None for ct in cts):
+            return [None for _ in ins]
+        types = self.typing(*[x.type for x in ins]).outs
+        filled = [
+            creation.zeros(t.shape, t.dtype) if ct is None else ct
+            for ct, t in zip(cts, types, strict=True)
+        ]
+        label = f"the adjoint of {self.name}"
+        found = listed(label, "cotangents", self.adjoint(*filled), len(ins))
+        return [ct if isinstance(x, Linear) else None for ct, x in zip(found, ins, strict=True)]
+
+
+def in_lanes(ins: Sequence[Handle], batched: Sequence[bool], size: int) -> list[Array]:
+    """The arguments of a batch rule, all with the batch axis: repeated where they had none."""
+    return [
+        x if has else promotion.to_shape(x, (size, *x.shape))
+        for x, has in zip(ins, batched, strict=True)
+    ]
+
+
+@lru_cache(maxsize=256)
+def _arity(cls: type[Elementwise]) -> int | None:
+    """How many arguments the function has; None for any number."""
+    given = list(signature(cls.function).parameters.values())[1:]
+    kinds = [p.kind for p in given]
+    return None if Parameter.VAR_POSITIONAL in kinds else len(given)
+
+
+@lru_cache(maxsize=1024)
+def _program(prim: Elementwise, types: tuple[ArrayType, ...]) -> Jaxpr:
+    """The program of ``function``. Raises BadRule where it gives another type."""
+    label = f"the function of {prim.name}"
+
+    def rule(*held: Any) -> Sequence[Any]:
+        found: object = prim.function(*held)
+        if not isinstance(found, Array) or found.type.strong() != types[0]:
+            raise BadRule(f"{label} gives another type", str(types[0]), shown(found))
+        return [found]
+
+    return traced(rule, types, label)[0]

@@ -1,0 +1,159 @@
+"""The derivative of a program on values, by differences: for primitives from anywhere.
+
+Whoever writes a primitive says what it is on real NumPy arrays, and need not think of complex
+ones: ``abs(x)`` of a complex step gives no derivative, and no error. So programs with primitives
+that are not the library's are run on real numbers, in double precision where they can. Each
+element of a derivative is told with confidence, or not at all: with a kink, a jump or noise near
+it, or where the numbers end, it is nan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from effax.ir.dtypes import DType, as_dtype, is_complex, is_float, is_inexact_dtype
+from effax.ir.evaluate import evaluate
+from effax.ir.primitive import Primitive, Value
+from effax.ir.prims.convert import ConvertElementType
+from effax.ir.prims.refs import EmptyRef
+from effax.ir.prims.shape import Iota
+from effax.ir.registry import own_primitives
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import ArrayType, RefType, Type, ref_type
+from effax.testing.laws.retyped import retyped
+from effax.testing.values import Outcome, contents_of, tolerance
+
+STEPS: Final = (1e-3, 1e-4, 1e-5)
+"""Steps of differences in double precision, for values and tangents of a size near 1."""
+
+NARROW_STEPS: Final = (0.125, 2e-2)
+
+WIDE: Final = {False: as_dtype("float64"), True: as_dtype("complex128")}
+
+
+def is_foreign(jaxpr: Jaxpr) -> bool:
+    """Whether a primitive in the program, or in one that it holds, is not of this library."""
+    own = own_primitives()
+    return any(
+        own.get(eqn.prim.name) is not type(eqn.prim) or any(map(is_foreign, eqn.prim.subjaxprs()))
+        for eqn in jaxpr.eqns
+    )
+
+
+def by_differences(
+    jaxpr: Jaxpr, inputs: Sequence[Value], tangents: Sequence[Value | None]
+) -> Outcome:
+    """The derivative of results and final contents along the tangents; nan where it is unknown."""
+    wide = widened(jaxpr)
+    try:
+        held = [_wide(x) for x in inputs]
+        return _along(wide, held, [None if t is None else _wide(t) for t in tangents], jaxpr, STEPS)
+    except Exception:  # noqa: BLE001  # whatever its author's NumPy raises
+        # It may know the dtypes that it was declared for, and no others.
+        return _along(jaxpr, inputs, tangents, jaxpr, NARROW_STEPS)
+
+
+def _along(
+    run: Jaxpr,
+    inputs: Sequence[Value],
+    tangents: Sequence[Value | None],
+    jaxpr: Jaxpr,
+    steps: Sequence[float],
+) -> Outcome:
+    def at(step: float) -> list[Value]:
+        held = [
+            np.array(x) if t is None else np.asarray(x + np.asarray(step, x.dtype) * t)
+            for x, t in zip(inputs, tangents, strict=True)
+        ]
+        outs = [np.array(x) for x in evaluate(run, held)]
+        return [*outs, *contents_of(run.in_types, held)]
+
+    n = len(jaxpr.outs)
+    types = [*jaxpr.out_types, *[t for t in jaxpr.in_types if isinstance(t, RefType)]]
+    with np.errstate(all="ignore"):
+        found = _all_slopes(at, types, steps)
+    return Outcome(found[:n], found[n:])
+
+
+def _all_slopes(
+    at: Callable[[float], list[Value]], types: Sequence[Type], steps: Sequence[float]
+) -> list[Value]:
+    here = at(0.0)
+    # Half a step, a step and two steps, to both sides.
+    sides = [[(at(k * h), at(-k * h)) for k in (0.5, 1.0, 2.0)] for h in steps]
+    found = []
+    for i, type_ in enumerate(types):
+        if not is_inexact_dtype(here[i].dtype):
+            found.append(np.zeros(here[i].shape))
+            continue
+        wide = WIDE[is_complex(here[i].dtype)]
+        best = np.full(here[i].shape, np.nan, wide)
+        error = np.full(here[i].shape, np.inf)
+        for h, samples in zip(steps, sides, strict=True):
+            values = [(x[i].astype(wide), y[i].astype(wide)) for x, y in samples]
+            slope, off = _slope(here[i].astype(wide), values, h, here[i].dtype)
+            best, error = np.where(off < error, slope, best), np.minimum(off, error)
+        allowed = 0.2 * tolerance(type_.dtype) * np.maximum(1.0, np.abs(best))
+        found.append(np.where(error <= allowed, best, np.nan))
+    return found
+
+
+def _slope(
+    here: Value, sides: Sequence[tuple[Value, Value]], step: float, dtype: DType
+) -> tuple[Value, Value]:
+    """The slope by Richardson's extrapolation, and how far off it may be: inf where there is none.
+
+    Two central differences give one extrapolation, and three two of them, which agree where the
+    function is smooth. Where it has a kink at the very point, slopes to the left and to the right
+    stay apart as the step shrinks.
+    """
+    sizes = (0.5 * step, step, 2 * step)
+    central = [(x - y) / (2 * h) for (x, y), h in zip(sides, sizes, strict=True)]
+    fine, coarse = [(4 * a - b) / 3 for a, b in pairwise(central)]
+    noise = 4 * float(_eps(dtype)) * np.abs(here) / step
+    off = np.abs(fine - coarse) + noise
+    apart = [np.abs(x + y - 2 * here) / h for (x, y), h in zip(sides, sizes, strict=True)]
+    kink = (apart[0] > 0.75 * apart[1]) & (apart[0] > noise + 1e-6 * np.maximum(1, np.abs(fine)))
+    known = np.isfinite(fine) & np.isfinite(coarse) & ~kink
+    return np.where(known, fine, np.nan), np.where(known, off, np.inf)
+
+
+def _eps(dtype: DType) -> float:
+    wide = dtype.name in ("float64", "complex128")
+    return 2.0**-52 if wide else 2.0**-23 if dtype.itemsize >= 4 else 2.0**-8
+
+
+def _wide(x: Value) -> Value:
+    return x.astype(WIDE[is_complex(x.dtype)]) if is_inexact_dtype(x.dtype) else np.array(x)
+
+
+def _wide_type(type_: Type) -> Type:
+    if not is_inexact_dtype(type_.dtype):
+        return type_
+    dtype = WIDE[is_complex(type_.dtype)]
+    if isinstance(type_, RefType):
+        return ref_type(type_.inner.update(dtype=dtype), type_.kind)
+    return type_.update(dtype=dtype)
+
+
+def _wide_prim(prim: Primitive) -> Primitive:
+    if prim.subjaxprs():
+        return prim.with_subjaxprs([widened(inner) for inner in prim.subjaxprs()])
+    if isinstance(prim, ConvertElementType) and is_inexact_dtype(prim.new_dtype):
+        return ConvertElementType(WIDE[is_complex(prim.new_dtype)], prim.weak_type)
+    if isinstance(prim, Iota) and is_float(prim.dtype):
+        return Iota(WIDE[False], prim.shape, prim.dimension)
+    if isinstance(prim, EmptyRef):
+        inner = _wide_type(prim.inner)
+        assert isinstance(inner, ArrayType)
+        return EmptyRef(inner)
+    return prim
+
+
+def widened(jaxpr: Jaxpr) -> Jaxpr:
+    """The program in double precision, to be run only."""
+    return retyped(jaxpr, _wide_type, _wide_prim)

@@ -1,0 +1,178 @@
+"""Whatever a user's rule does wrong is told in its name, where it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import effax
+import effax.numpy as jnp
+from effax import extend
+from effax.extend import Typing
+from effax.ir.errors import BadArgument, ConcretizationError, EffaxError, IllTyped, ParseError
+from effax.ir.interchange import from_json, to_json
+from effax.ir.parse import parse
+
+jax: Any = effax
+X = jnp.ones(3)
+Rule = Callable[..., Any]
+
+
+class Same(extend.ArrayPrimitive):
+    """The identity, as a base of wrong ones."""
+
+    __slots__ = ()
+    name: ClassVar[str] = "same"
+
+    def typing(self, *ins: Any) -> Typing:
+        (x,) = ins
+        return Typing((x,))
+
+    def evaluate(self, *ins: Any) -> Any:
+        return ins
+
+    def jvp(self, primals: Any, tangents: Any) -> Any:
+        return primals, tangents
+
+    def transpose(self, ins: Any, cts: Any) -> Any:
+        return cts
+
+    def batch(self, ins: Any, batched: Any, size: int) -> Any:
+        return ins, batched
+
+    def lower(self, w: Any, ins: Any, /) -> Any:
+        return ins
+
+
+def same(**methods: Rule) -> Any:
+    made: Any = type("Other", (Same,), {"__slots__": (), **methods})
+    return dataclass(frozen=True)(made)()
+
+
+def forward(prim: Any) -> Any:
+    return jax.jvp(lambda x: prim.bind(x)[0], (X,), (X,))
+
+
+def batched(prim: Any) -> Any:
+    return jax.vmap(lambda x: prim.bind(x)[0])(X)
+
+
+@pytest.mark.parametrize(
+    ("prim", "use", "says"),
+    [
+        (same(jvp=lambda self, p, t: None), forward, r"the jvp rule of same gives no pair"),
+        (same(jvp=lambda self, p, t: t[0]), forward, r"of same gives no pair(.|\n)*f32\[3\]"),
+        (
+            same(jvp=lambda self, p, t: (p[0], t[0])),
+            forward,
+            r"the jvp rule of same gives results that are no list(.|\n)*f32\[3\]",
+        ),
+        (
+            same(jvp=lambda self, p, t: (p, [t[0] and t[0]])),
+            forward,
+            r"the jvp rule of same: only an array of one element",
+        ),
+        (
+            same(jvp=lambda self, p, t: (p, [np.sin(t[0])])),
+            forward,
+            r"(.|\n)*the jvp rule of same(.|\n)*effax\.numpy",
+        ),
+        (
+            same(jvp=lambda self, p, t: {}["k"]),
+            forward,
+            r"the jvp rule of same raises KeyError: 'k'\n *(.|\n)*test_blame.py",
+        ),
+        (
+            same(batch=lambda self, ins, batched, size: (ins, [0])),
+            batched,
+            r"the batch rule of same gives a flag that is no boolean",
+        ),
+        (
+            same(batch=lambda self, ins, batched, size: (ins[0], batched)),
+            batched,
+            r"the batch rule of same gives results that are no list",
+        ),
+        (
+            same(transpose=lambda self, ins, cts: cts[0]),
+            lambda p: jax.linear_transpose(lambda x: p.bind(x)[0], X)(X),
+            r"the transpose rule of same gives cotangents that are no list",
+        ),
+        (
+            same(lower=lambda self, w, ins: extend.program(w, lambda x: 1 / 0, ins, "same")),
+            lambda p: jax.jit(lambda x: p.bind(x)[0])(X),
+            r"the program that same is lowered as raises ZeroDivisionError",
+        ),
+        (
+            same(typing=lambda self, x, y: Typing((x,))),
+            lambda p: p.bind(X),
+            r"same does not take these arguments: its typing raises TypeError",
+        ),
+        (same(typing=lambda self, x: x), lambda p: p.bind(X), r"the typing of same gives no `Typ"),
+        (Same, lambda p: Listed([1]).bind(X), r"fields of listed are its parameters"),
+    ],
+)
+def test_a_wrong_rule_is_named(prim: Any, use: Rule, says: str) -> None:
+    with pytest.raises(EffaxError, match=says):
+        use(prim)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Same):
+    sizes: list[int]
+    name: ClassVar[str] = "listed"
+
+
+@dataclass(frozen=True, slots=True)
+class Mine(Same):
+    name: ClassVar[str] = "mine"
+
+
+def test_a_reader_says_how_it_is_told_of_ones_own() -> None:
+    jaxpr = jax.make_jaxpr(lambda x: Mine().bind(x)[0])(X).jaxpr
+    with pytest.raises(ParseError, match=r"parse\(text, registry\(Mine\)\)"):
+        parse(str(jaxpr))
+    with pytest.raises(BadArgument, match=r"from_json\(text, registry\(Mine\)\)"):
+        from_json(to_json(jaxpr))
+    with pytest.raises(BadArgument, match="pass the class, not an instance"):
+        extend.registry(Mine())  # type: ignore[arg-type]  # it is about that
+    known = extend.registry(Mine)
+    assert parse(str(jaxpr), known) == jaxpr == from_json(to_json(jaxpr), known)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        np.sin,
+        np.linalg.norm,
+        np.asarray,
+        lambda x: np.where(x > 0, x, 0),
+        lambda x: np.maximum(x, 0),
+        lambda x: np.concatenate([x, x]),
+    ],
+)
+def test_numpy_on_a_symbol_is_told_of_effax_numpy(wrong: Rule) -> None:
+    for transform in (jax.jit, lambda f: jax.jit(jax.vmap(f))):
+        with pytest.raises(ConcretizationError, match=r"remedy: +use the functions of `effax\.num"):
+            transform(wrong)(jnp.ones((2, 3)))
+
+
+def test_math_on_a_symbol_is_told_of_effax_numpy() -> None:
+    with pytest.raises(ConcretizationError, match=r"`effax\.numpy` in the place of `math`"):
+        jax.jit(float)(1.0)
+
+
+def test_numpys_reductions_call_the_methods() -> None:
+    for f in (np.sum, np.prod, np.max, np.min, np.any, np.all, np.mean, np.std, np.var):
+        np.testing.assert_allclose(jax.jit(f)(X), f(np.ones(3)))
+        np.testing.assert_allclose(f(X), f(np.ones(3)))
+    with pytest.raises(EffaxError, match="out"):
+        np.sum(X, out=np.zeros(()))
+
+
+def test_the_wrong_number_of_arguments_is_ill_typed() -> None:
+    with pytest.raises(IllTyped, match=r"mine does not take these arguments"):
+        Mine().bind(X, X)
