@@ -53,7 +53,7 @@ class Stretched(extend.LinearPrimitive):
 
     def typing(self, *ins: Type) -> Typing:
         x, y = ins
-        return Typing((x.strong(), y.strong()))
+        return Typing((x, y))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         x, y = ins

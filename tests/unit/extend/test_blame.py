@@ -82,7 +82,7 @@ def batched(prim: Any) -> Any:
             r"(.|\n)*the jvp rule of same(.|\n)*effax\.numpy",
         ),
         (
-            same(jvp=lambda self, p, t: {}["k"]),
+            same(jvp=lambda self, p, t: {"j": 1}["k"]),
             forward,
             r"the jvp rule of same raises KeyError: 'k'\n *(.|\n)*test_blame.py",
         ),
