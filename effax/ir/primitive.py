@@ -7,7 +7,7 @@ How it is transformed and lowered is told in rule books, by family.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -90,6 +90,10 @@ class Primitive(ABC):
     @abstractmethod
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         """What the primitive means, on NumPy."""
+
+    def repeated(self) -> Callable[..., Sequence[Value]]:
+        """What evaluates it many times: :meth:`evaluate`, with what can be prepared done."""
+        return self.evaluate
 
     def together(
         self, devices: Devices, ins: Sequence[Sequence[Value]]

@@ -86,6 +86,11 @@ class Jit(Primitive):
 
         return evaluate(self.jaxpr, ins)
 
+    def repeated(self) -> Callable[..., Sequence[Value]]:
+        from effax.ir.evaluate import repeated
+
+        return repeated(self.jaxpr)
+
     def together(self, devices: Devices, ins: Each) -> Each:
         return evaluate_together(self.jaxpr, devices, ins)
 
@@ -156,9 +161,14 @@ class Scan(Primitive):
 
     @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        from effax.ir.evaluate import evaluate
+        with np.errstate(all="ignore"):
+            return self.repeated()(*ins)
 
-        return self._looped([ins], lambda args: [evaluate(self.jaxpr, own) for own in args])[0]
+    def repeated(self) -> Callable[..., Sequence[Value]]:
+        from effax.ir.evaluate import repeated
+
+        step = repeated(self.jaxpr)
+        return lambda *ins: self._looped([ins], lambda args: [step(*own) for own in args])[0]
 
     def together(self, devices: Devices, ins: Each) -> Each:
         return self._looped(ins, lambda args: evaluate_together(self.jaxpr, devices, args))
@@ -249,6 +259,12 @@ class Cond(Primitive):
 
         return evaluate(self.branches[self._taken(ins)], ins[1:])
 
+    def repeated(self) -> Callable[..., Sequence[Value]]:
+        from effax.ir.evaluate import repeated
+
+        branches = [repeated(branch) for branch in self.branches]
+        return lambda *ins: branches[self._taken(ins)](*ins[1:])
+
     def together(self, devices: Devices, ins: Each) -> Each:
         if not self.free_axes():
             return [self.evaluate(*own) for own in ins]
@@ -311,12 +327,21 @@ class While(Primitive):
 
     @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        from effax.ir.evaluate import evaluate
+        with np.errstate(all="ignore"):
+            return self.repeated()(*ins)
 
-        consts, carry = ins[: self.n_consts], list(ins[self.n_consts :])
-        while bool(evaluate(self.cond, [*consts, *carry])[0]):
-            carry = list(evaluate(self.body, [*consts, *carry]))
-        return carry
+    def repeated(self) -> Callable[..., Sequence[Value]]:
+        from effax.ir.evaluate import repeated
+
+        goes_on, step = repeated(self.cond), repeated(self.body)
+
+        def loop(*ins: Value) -> Sequence[Value]:
+            consts, carry = ins[: self.n_consts], ins[self.n_consts :]
+            while goes_on(*consts, *carry)[0]:
+                carry = tuple(step(*consts, *carry))
+            return carry
+
+        return loop
 
     def together(self, devices: Devices, ins: Each) -> Each:
         if not self.free_axes():

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -8,7 +11,7 @@ from effax.ir.check import checked
 from effax.ir.evaluate import evaluate, literal_value
 from effax.ir.indexing import Indexer, Span
 from effax.ir.parse import parse
-from effax.ir.prims.control import Cond, Scan
+from effax.ir.prims.control import Cond, Jit, Scan
 from effax.ir.prims.elementwise import Add, Mul, Neg
 from effax.ir.prims.refs import AddUpdate, Freeze, Get, NewRef, Swap
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
@@ -191,3 +194,28 @@ def test_nothing_is_said_about_numbers_that_overflow_or_are_not() -> None:
 def test_a_program_of_many_equations_needs_no_stack() -> None:
     (found,) = evaluate(chain(9_000), [vec(1, 2, 3), vec(0.5, 0.5, 0.5)])
     assert np.isfinite(found).all()
+
+
+def test_what_runs_many_times_is_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body, and a call in it, is looked at once, however long a loop is."""
+    half = parse("{ lambda ; a:f32[3]. let b:f32[3] = mul a 0.5:f32[] in (b,) }")
+    b = Builder([F32, array_type((3,), np.float32)])
+    (halved,) = b.emit(Jit(half), [b.binders[1]])
+    (more,) = b.emit(Add(), [b.binders[0], lit(1.0, F32)])
+    body = b.finish([more, halved, more])
+    # The package has a function of the module's name.
+    evaluation = import_module("effax.ir.evaluate")
+    prepared: list[Jaxpr] = []
+    whole = evaluation._prepared
+
+    def counted(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
+        prepared.append(jaxpr)
+        return whole(jaxpr)
+
+    monkeypatch.setattr(evaluation, "_prepared", counted)
+    scan = Scan(body, length=20, reverse=False, n_consts=0, n_carry=2)
+    last, small, stacked = scan.evaluate(num(0), vec(1, 1, 1))
+    assert last.item() == 20
+    assert small[0] == 0.5**20
+    assert stacked.tolist() == list(range(1, 21))
+    assert prepared == [body, half]
