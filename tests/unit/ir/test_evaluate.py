@@ -206,7 +206,7 @@ def test_what_runs_many_times_is_prepared_once(monkeypatch: pytest.MonkeyPatch) 
     # The package has a function of the module's name.
     evaluation = import_module("effax.ir.evaluate")
     prepared: list[Jaxpr] = []
-    whole = evaluation._prepared
+    whole: Callable[[Jaxpr], Callable[..., list[Value]]] = evaluation._prepared
 
     def counted(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
         prepared.append(jaxpr)
