@@ -4,18 +4,47 @@
 - :func:`check_primitive` holds a primitive of your own to every law.
 - :func:`check_pass` holds a pass or a pipeline to what it claims, on random programs.
 - :func:`check_laws` holds passes, or the rules of a book, to the laws on random programs.
-- :mod:`effax.testing.laws` has the laws of the transformations, for programs of your own, for rules
-  of your own (another rule book) and for passes of your own.
+- :func:`law` makes a law of a function of yours, and :func:`check_law` tries it on random programs.
+- :mod:`effax.testing.laws` has the laws of the library, for programs of your own, for rules of your
+  own (another rule book) and for passes of your own.
+- :mod:`effax.testing.features` says what random programs have.
 - :mod:`effax.testing.strategies` has Hypothesis strategies for random well-typed programs. It needs
-  Hypothesis, as :func:`check_laws` and :func:`check_pass` do; nothing else here does.
+  Hypothesis, as :func:`check_law`, :func:`check_laws` and :func:`check_pass` do; nothing else here
+  does.
 """
 
 from __future__ import annotations
 
 from effax.testing import laws
 from effax.testing.claims import check_pass
+from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
 from effax.testing.grads import check_grads
-from effax.testing.primitives import check_primitive
-from effax.testing.search import check_laws
+from effax.testing.passes import Passes
+from effax.testing.primitives import Checked, Refused, check_primitive
+from effax.testing.report import LawBroken
+from effax.testing.search import check_law, check_laws
+from effax.testing.statement import About, Law, assume, law
+from effax.testing.trying import Tried
 
-__all__ = ["check_grads", "check_laws", "check_pass", "check_primitive", "laws"]
+__all__ = [
+    "ANYTHING",
+    "COMPILED",
+    "NUMERIC",
+    "SMOOTH",
+    "About",
+    "Checked",
+    "Features",
+    "Law",
+    "LawBroken",
+    "Passes",
+    "Refused",
+    "Tried",
+    "assume",
+    "check_grads",
+    "check_law",
+    "check_laws",
+    "check_pass",
+    "check_primitive",
+    "law",
+    "laws",
+]

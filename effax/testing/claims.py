@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 from effax.passes import Step
 from effax.passes.steps import passes_of
 from effax.testing import laws
 from effax.testing.features import ANYTHING, COMPILED, Features
-from effax.testing.search import PROGRAMS, REDUNDANT, search, strategy_of
-from effax.transforms.run import unwrap
+from effax.testing.statement import About, Law
+from effax.testing.trying import Trial, attempt, told
 
 
 def check_pass(
@@ -36,18 +33,14 @@ def check_pass(
         BadArgument: ``step`` is no pass.
         ImportError: Hypothesis is not installed.
     """
-    given = passes_of(step)
-    hold = partial(_hold_claims, given, compiled)
-    # Plain programs shrink better; what is redundant is what most passes look for.
-    plain = examples if compiled else (examples + 1) // 2
-    search(hold, strategy_of(PROGRAMS, COMPILED if compiled else features), plain)
-    if plain < examples:
-        search(hold, strategy_of(REDUNDANT, features), examples - plain)
-
-
-def _hold_claims(step: Step, compiled: bool, drawn: tuple[Any, ...], seed: int) -> None:
-    (jaxpr,) = drawn
-    laws.pass_keeps_its_claims(jaxpr, seed, step)
-    laws.pass_is_a_function(jaxpr, step)
+    given = {"step": passes_of(step)}
+    held: list[Law[...]] = [laws.pass_keeps_its_claims, laws.pass_is_a_function]
     if compiled:
-        laws.lowering_agrees_with_evaluation(unwrap(step(jaxpr)), seed)
+        held.append(laws.compiled_passes_mean_the_same)
+    trials = [Trial(law, given) for law in held]
+    # Plain programs are simpler; what is redundant is what most passes look for.
+    plain = examples if compiled else (examples + 1) // 2
+    attempt(trials, About.PROGRAMS, COMPILED if compiled else features, plain)
+    if plain < examples:
+        attempt(trials, About.REDUNDANT, features, examples - plain)
+    told(trials, strict=False)

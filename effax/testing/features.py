@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from effax.ir.dtypes import DType, as_dtype
@@ -62,6 +62,12 @@ SMOOTH: Final = Features(differentiable=True)
 
 SHARDED: Final = Features(control=("jit", "remat", "cond", "scan", "while", "shard_map"))
 """Programs in double precision, some of them on the devices of a mesh."""
+
+MESHES: Final = replace(SHARDED, focus="shard_map", depth=1)
+"""Programs that are full of what is done on the devices of a mesh."""
+
+SMOOTH_MESHES: Final = replace(MESHES, differentiable=True, complexes=())
+"""The same, in real numbers, where differences can differentiate them."""
 
 COMPILED: Final = Features(
     floats=(as_dtype("float32"),), complexes=(), lowerable=True, depth=1, steps=8

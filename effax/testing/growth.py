@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final
 
@@ -166,6 +167,28 @@ def _growing(step: Holding) -> Step:
     return lambda g: step(g, grow)
 
 
+def check_features(features: Features) -> None:
+    """Raise BadArgument for names that no step has."""
+    for name in features.control:
+        if name not in OF_CONTROL:
+            raise _unknown("there is no such control flow", name, OF_CONTROL)
+    if features.focus:
+        _named(features.focus, axes=True)
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> BadArgument:
+    """The error for a name of a step that does not exist; the names like it are told first."""
+    parts = {one: one.rpartition(".")[2] for one in known}
+    near = get_close_matches(name.rpartition(".")[2], parts.values(), 3, 0.6)
+    like = {*get_close_matches(name, parts), *(one for one, last in parts.items() if last in near)}
+    return BadArgument(
+        what,
+        expected=", ".join(parts),
+        found=name,
+        remedy=f"did you mean {' or '.join(sorted(like))}?" if like else None,
+    )
+
+
 def step_names(linear: bool = False) -> list[str]:
     """The names of all kinds of steps; of those that linear values can take."""
     rows = [*LINEAR, *OF_REFS] if linear else [*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS]
@@ -178,10 +201,10 @@ def _named(name: str, axes: bool) -> list[Step]:
     steps = (*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS, *OF_AXES)
     found: list[Step] = [step for _, step in steps if _name(step) == name]
     if not found:
-        raise BadArgument(
+        raise _unknown(
             "programs cannot be full of a kind of step that does not exist",
-            expected=", ".join([*OF_CONTROL, *sorted({_name(step) for _, step in steps})]),
-            found=name,
+            name,
+            [*OF_CONTROL, *sorted({_name(step) for _, step in steps})],
         )
     return [] if not axes and found[0] in [step for _, step in OF_AXES] else found
 

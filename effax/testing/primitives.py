@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from effax.api.staging import ShapeDtypeStruct
@@ -19,26 +18,44 @@ from effax.ir.types import ArrayType, Type, array_type
 from effax.testing import laws
 from effax.testing.passes import Passes
 from effax.testing.report import LawBroken
+from effax.testing.statement import About, Law
+from effax.testing.trying import Drawn, Given, run
 from effax.transforms.rulebook import RuleBook, book_or_default
 from effax.transforms.rules.common import zeros
 
-OfProgram = Callable[[Jaxpr, int, Passes], None]
-"""A law of a program, a seed for its inputs, and the passes."""
-
-
 Interval = tuple[float, float]
+
+
+class Refused(NamedTuple):
+    """A law that cannot be tried on some programs, since a rule says that it does not apply.
+
+    Attributes:
+        law: its name.
+        reason: what the rule says.
+        programs: on which programs; ``PROGRAMS`` has their names.
+        held: on which it holds.
+    """
+
+    law: str
+    reason: str
+    programs: tuple[str, ...]
+    held: tuple[str, ...]
 
 
 class Checked(NamedTuple):
     """What :func:`check_primitive` found.
 
     Attributes:
-        held: the laws that hold, for every program to which the rules apply.
-        refused: laws for which a rule says that it does not apply to a program, and its reason.
+        held: the laws that hold for every program.
+        refused: the laws that a rule refuses for some of them; for the others they hold.
     """
 
     held: tuple[str, ...]
-    refused: tuple[tuple[str, str], ...]
+    refused: tuple[Refused, ...]
+
+
+PROGRAMS: Final = ("alone", "among others", "in a scan", "in a branch")
+"""What is done with the primitive in the programs on which laws are tried."""
 
 
 def check_primitive(
@@ -65,71 +82,53 @@ def check_primitive(
         book: the rules, where the primitive does not bring its own.
 
     Raises:
-        LawBroken: laws do not hold; the message has a program for each, as a test.
+        LawBroken: laws do not hold; the message has a program for the simplest of them, as a test
+            to paste, and names the others.
         IllTyped: the primitive does not apply to the types.
         BadArgument: ``linear`` or ``domain`` has not one entry an argument.
     """
     ins = [t.type if isinstance(t, ShapeDtypeStruct) else t for t in types]
-    passes = Passes(book=book_or_default(book))
-    checks = [*_LAWS, *_laws_of_text(prim)]
+    own, known = type(prim), registry()
+    primitives = known if known.get(own.name) is own else registry(own)
+    given = {"passes": Passes(book=book_or_default(book)), "primitives": primitives}
     intervals = _one_an_argument("domain", domain or [None] * len(ins), ins)
-    found = _check(checks, programs_of(prim, ins, intervals), seeds, passes)
+    tried = [law for law in laws.LAWS if law.of_primitives]
+    programs = [(jaxpr,) for jaxpr in programs_of(prim, ins, intervals)]
+    found = [_found(law, programs, seeds, given) for law in tried if law.about is About.PROGRAMS]
     if linear is not None:
         _one_an_argument("linear", linear, ins)
-        found += _check(_laws_of_linear(tuple(linear)), [_alone(prim, ins)], seeds, passes)
-    broken = [one.report for one in found if one.report is not None]
+        alone = [(_alone(prim, ins), tuple(linear))]
+        found += [_found(law, alone, seeds, given) for law in tried if law.about is About.LINEAR]
+    order = [law.name for law in laws.LAWS]
+    broken = [one for one in found if isinstance(one, LawBroken)]
+    broken.sort(key=lambda one: order.index(one.law.name))
     if broken:
-        raise LawBroken("\n\n".join(broken))
+        raise broken[0].beside([other.law.name for other in broken[1:]]) from None
     return Checked(
-        tuple([one.law for one in found if one.applies]),
-        tuple([(one.law, one.refused) for one in found if one.refused is not None]),
+        tuple([one for one in found if isinstance(one, str)]),
+        tuple([one for one in found if isinstance(one, Refused)]),
     )
 
 
-class _Found(NamedTuple):
-    """What became of one law.
-
-    Attributes:
-        law: its name.
-        applies: whether it holds for a program at least.
-        refused: why a rule does not apply to another.
-        report: how it is broken.
-    """
-
-    law: str
-    applies: bool
-    refused: str | None
-    report: str | None = None
-
-
-def _check(
-    checks: Sequence[tuple[str, OfProgram]],
-    programs: Sequence[Jaxpr],
-    seeds: Sequence[int],
-    passes: Passes,
-) -> list[_Found]:
-    return [
-        # These two cost much, and values say little more than they did before.
-        _found(name, check, programs, seeds[:1] if name in _ONCE else seeds, passes)
-        for name, check in checks
-    ]
-
-
 def _found(
-    law: str, check: OfProgram, programs: Sequence[Jaxpr], seeds: Sequence[int], passes: Passes
-) -> _Found:
-    applies, refused = False, None
-    for jaxpr in programs:
-        for seed in seeds:
+    law: Law[...], programs: Sequence[Drawn], seeds: Sequence[int], given: Given
+) -> str | Refused | LawBroken:
+    """What became of a law: it holds (its name), a rule refuses programs, or it is broken."""
+    held, refused = list[str](), dict[str, str]()
+    # Of what costs much, other values say little more than the first.
+    for name, drawn in zip(PROGRAMS, programs, strict=False):
+        for seed in seeds[:1] if law.costly else seeds:
             try:
-                check(jaxpr, seed, passes)
-                applies = True
-            except LawBroken as error:
-                cause = error.__cause__
-                if not isinstance(cause, NotApplicable):
-                    return _Found(law, applies, refused, str(error))
-                refused = cause.what
-    return _Found(law, applies, refused)
+                run(law, drawn, seed, given)
+            except LawBroken as broken:
+                if not isinstance(broken.cause, NotApplicable):
+                    return broken
+                refused[name] = broken.cause.what
+        if name not in refused:
+            held.append(name)
+    if not refused:
+        return law.name
+    return Refused(law.name, next(iter(refused.values())), tuple(refused), tuple(held))
 
 
 T = TypeVar("T")
@@ -200,73 +199,3 @@ def _branch(alone: Jaxpr) -> Jaxpr:
 
 def _is_floats(atom: Atom) -> bool:
     return isinstance(atom.type, ArrayType) and is_float(atom.type.dtype)
-
-
-def _laws_of_text(prim: Primitive) -> list[tuple[str, OfProgram]]:
-    """The laws that read programs back, for which the primitive has to be known by name."""
-    own, known = type(prim), registry()
-    primitives = known if known.get(own.name) is own else registry(own)
-
-    def parsed(jaxpr: Jaxpr, seed: int, passes: Passes) -> None:
-        laws.parse_inverts_print(jaxpr, primitives)
-
-    def copied(jaxpr: Jaxpr, seed: int, passes: Passes) -> None:
-        laws.equality_is_structural(jaxpr, primitives)
-
-    return [("parse_inverts_print", parsed), ("equality_is_structural", copied)]
-
-
-def _of_program(check: Callable[[Jaxpr], None]) -> OfProgram:
-    return lambda jaxpr, seed, passes: check(jaxpr)
-
-
-def _of_values(check: Callable[[Jaxpr, int], None]) -> OfProgram:
-    return lambda jaxpr, seed, passes: check(jaxpr, seed)
-
-
-_LAWS: Final[tuple[tuple[str, OfProgram], ...]] = tuple(
-    (name, check)
-    for name, check in (
-        ("check_accepts", _of_program(laws.check_accepts)),
-        ("evaluation_fits_the_types", _of_values(laws.evaluation_fits_the_types)),
-        ("lowering_agrees_with_evaluation", _of_values(laws.lowering_agrees_with_evaluation)),
-        ("passes_are_pure", laws.passes_are_pure),
-        ("jvp_keeps_values", laws.jvp_keeps_values),
-        ("jvp_is_linear", laws.jvp_is_linear),
-        ("jvp_is_the_derivative", laws.jvp_is_the_derivative),
-        ("linearize_is_jvp", laws.linearize_is_jvp),
-        ("vjp_is_adjoint_to_jvp", laws.vjp_is_adjoint_to_jvp),
-        ("reverse_is_linearize_then_transpose", laws.reverse_is_linearize_then_transpose),
-        ("partial_eval_recomposes", laws.partial_eval_recomposes),
-        ("vmap_is_stacking", laws.vmap_is_stacking),
-        ("vmap_commutes_with_jvp", laws.vmap_commutes_with_jvp),
-        ("vmap_commutes_with_discharge", laws.vmap_commutes_with_discharge),
-        ("discharge_is_observationally_equal", laws.discharge_is_observationally_equal),
-        ("dce_keeps_what_is_observed", laws.dce_keeps_what_is_observed),
-        ("inline_keeps_what_is_observed", laws.inline_keeps_what_is_observed),
-    )
-)
-_ONCE: Final = frozenset({"lowering_agrees_with_evaluation", "passes_are_pure"})
-
-
-def _laws_of_linear(linear: tuple[bool, ...]) -> list[tuple[str, OfProgram]]:
-    return [
-        (check.__name__, partial(_of_mask, check, linear))
-        for check in (
-            laws.transpose_is_adjoint,
-            laws.transpose_is_its_own_inverse,
-            laws.transpose_adds_into_references,
-            laws.transpose_leaves_out_what_nobody_wants,
-            laws.vmap_commutes_with_transpose,
-        )
-    ]
-
-
-def _of_mask(
-    check: Callable[[Jaxpr, tuple[bool, ...], int, Passes | None], None],
-    linear: tuple[bool, ...],
-    jaxpr: Jaxpr,
-    seed: int,
-    passes: Passes,
-) -> None:
-    check(jaxpr, linear, seed, passes)

@@ -1,75 +1,122 @@
-"""Laws as functions, and the report of a broken one: what differs, and a test to paste."""
+"""The report of a broken law: what is wrong, for which program, and a test to paste."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
-from inspect import signature
+import re
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from textwrap import indent
-from typing import ParamSpec
+from typing import TYPE_CHECKING, Final
 
+from effax.ir.errors import EffaxError
 from effax.ir.syntax import Jaxpr
 from effax.testing.passes import Passes
-from effax.testing.values import Differs, is_chaotic
+from effax.testing.values import Differs
+from effax.testing.written import Written
 
-P = ParamSpec("P")
+if TYPE_CHECKING:
+    from effax.testing.statement import Law
 
 
 class LawBroken(AssertionError):
-    """A law does not hold for a program; the message has the program, and a test to paste."""
+    """A law does not hold; the message says for what, and has that as a test to paste.
 
-
-def law(check: Callable[P, None]) -> Callable[P, None]:
-    """Make a law of a function that raises where it does not hold; its docstring is the equation.
-
-    Whatever it raises becomes a ``LawBroken`` that tells for which program.
+    Attributes:
+        law: the law.
+        given: the arguments for which it does not hold, by name.
+        cause: what it raised.
+        others: names of other laws that do not hold either.
     """
-    parameters = signature(check)
 
-    @wraps(check)
-    def held(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            check(*args, **kwargs)
-        except Exception as error:
-            given = parameters.bind(*args, **kwargs).arguments
-            if isinstance(error, Differs) and _is_chaotic(given):
-                return
-            raise LawBroken(_report(check.__name__, check.__doc__, given, error)) from error
+    def __init__(
+        self,
+        law: Law[...],
+        given: Mapping[str, object],
+        cause: Exception,
+        others: Sequence[str] = (),
+    ) -> None:
+        super().__init__(law, given, cause, others)
+        self.law = law
+        self.given = dict(given)
+        self.cause = cause
+        self.others = tuple(others)
+        self._text: str | None = None
 
-    return held
+    def __str__(self) -> str:
+        # Where others only look at what kind of failure this is, nothing is written.
+        if self._text is None:
+            self._text = _report(self)
+        return self._text
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """What goes wrong, whatever the program: the law, the error, its words without numbers."""
+        words = ""
+        if isinstance(self.cause, Differs):
+            # Whether results differ or contents of references is the same to a law.
+            words = "type" if "another type" in str(self.cause) else "value"
+        elif isinstance(self.cause, AssertionError):
+            words = re.sub(r"\d+", "", re.split(r"[:\n]", str(self.cause), maxsplit=1)[0])
+        return self.law.name, type(self.cause).__name__, words
+
+    def beside(self, others: Sequence[str]) -> LawBroken:
+        """The same, told together with the names of other laws that are broken."""
+        return LawBroken(self.law, self.given, self.cause, others)
 
 
-def _is_chaotic(given: Mapping[str, object]) -> bool:
-    """Whether rounding decides what a program gives: then its numbers say nothing.
-
-    Such a program compares what is equal but for rounding.
-    """
-    seed = given.get("seed", 0)
-    return isinstance(seed, int) and any(
-        isinstance(value, Jaxpr) and is_chaotic(value, seed) for value in given.values()
-    )
-
-
-def _report(name: str, doc: str | None, given: Mapping[str, object], error: Exception) -> str:
-    equation = (doc or name).split("\n\n", maxsplit=1)[0].removesuffix(".")
-    what = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+def _report(broken: LawBroken) -> str:
+    law, others = broken.law, broken.others
+    also = f"\n\nAlso broken: {', '.join(others)}" if others else ""
     return (
-        f"a law is broken: {name}\n  {equation}\n\n{indent(what, '  ')}\n\n"
-        f"As a test:\n\n{regression_test(name, given)}"
+        f"a law is broken: {law.name}\n  {law.equation}\n\n{indent(_what(broken.cause), '  ')}"
+        f"{also}\n\nAs a test:\n\n{regression_test(law, broken.given)}"
     )
 
 
-def regression_test(name: str, given: Mapping[str, object]) -> str:
-    """The source of a test that holds the law for these arguments."""
-    lines = []
-    args = []
-    for parameter, value in given.items():
-        if isinstance(value, Jaxpr):
-            lines.append(f"    {parameter} = parse('''\n{indent(str(value), '        ')}\n    ''')")
-            args.append(parameter)
-        elif isinstance(value, Passes):
-            # The library's own passes are the default; others are known to who gave them.
-            continue
-        else:
-            args.append(f"{parameter}={value!r}" if args else repr(value))
-    return "\n".join([f"def test_{name}() -> None:", *lines, f"    laws.{name}({', '.join(args)})"])
+def _what(cause: Exception) -> str:
+    """What went wrong; where, if that is a crash and no comparison."""
+    if isinstance(cause, AssertionError) and str(cause):
+        return str(cause)
+    place = _place(cause)
+    if isinstance(cause, AssertionError):
+        return f"the law's assertion fails{place}"
+    kind = "" if isinstance(cause, EffaxError) else f"{type(cause).__name__}: "
+    return f"{kind}{cause}{place}"
+
+
+WIDTH: Final = 100
+"""No line of a test is longer, if it can be broken."""
+
+_OTHERS: Final = (str(Path(__file__).parents[1]), "site-packages", "dist-packages")
+
+
+def _place(error: Exception) -> str:
+    """The last line of the user's that an error came from; else the last line, of a crash."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if not any(other in f.filename for other in _OTHERS)]
+    if not frames or (not own and isinstance(error, EffaxError)):
+        return ""
+    last = (own or frames)[-1]
+    line = f": {last.line}" if last.line else ""
+    return f"\nat {Path(last.filename).name}, line {last.lineno}{line}"
+
+
+def regression_test(law: Law[...], given: Mapping[str, object]) -> str:
+    """The source of a test that holds the law for these arguments, as a file of its own."""
+    programs = {name: value for name, value in given.items() if isinstance(value, Jaxpr)}
+    written = Written(tuple(programs))
+    called = written.of(law, law.name)
+    lines = [f"    {name} = {written.program(jaxpr)}" for name, jaxpr in programs.items()]
+    args: list[str] = []
+    for name, value in given.items():
+        if name in programs:
+            args.append(name if len(args) == list(given).index(name) else f"{name}={name}")
+        elif value is not None and not (isinstance(value, Passes) and value == Passes()):
+            args.append(f"{name}={written.of(value, name)}")
+    call = f"    {called}({', '.join(args)})"
+    if len(call) > WIDTH:
+        call = "\n".join([f"    {called}(", *(f"        {arg}," for arg in args), "    )"])
+    body = [*lines, call]
+    head = "\n".join(written.head())
+    return "\n".join([head, "", "", f"def test_{law.name}() -> None:", *body])

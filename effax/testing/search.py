@@ -1,62 +1,71 @@
-"""Hold passes and rules to the laws with one call: random programs, made small where they fail."""
+"""Try laws, passes and rules on random programs with one call; what breaks is made small."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from difflib import get_close_matches
 
 from effax.ir.errors import BadArgument
+from effax.passes import Step
+from effax.passes.steps import passes_of
 from effax.testing import laws
-from effax.testing.features import ANYTHING, NUMERIC, SMOOTH, Features
+from effax.testing.features import Features
 from effax.testing.passes import Passes
+from effax.testing.statement import Law, tried_law
+from effax.testing.trying import Tried, told, try_all
 
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+AnyLaw = str | Callable[..., None]
+"""A law, or the name of one of the library."""
 
-Check = Callable[..., None]
-"""A law of what is drawn, a seed, and the passes."""
 
-PROGRAMS, PAIRS, LINEAR, REDUNDANT = "programs", "pairs", "linear", "redundant"
+def check_law(
+    law: AnyLaw,
+    passes: Passes | None = None,
+    *,
+    step: Step | None = None,
+    features: Features | None = None,
+    focus: str = "",
+    examples: int = 100,
+) -> Tried:
+    """Try a law on random programs.
 
-LAWS: Final[dict[str, tuple[Check, str, Features]]] = {
-    check.__name__: (check, shape, features)
-    for check, shape, features in (
-        (laws.passes_are_pure, PROGRAMS, ANYTHING),
-        (laws.jvp_keeps_values, PROGRAMS, NUMERIC),
-        (laws.jvp_is_linear, PROGRAMS, NUMERIC),
-        (laws.jvp_is_the_derivative, PROGRAMS, SMOOTH),
-        (laws.jvp_has_the_chain_rule, PAIRS, SMOOTH),
-        (laws.linearize_is_jvp, PROGRAMS, SMOOTH),
-        (laws.vjp_is_adjoint_to_jvp, PROGRAMS, SMOOTH),
-        (laws.reverse_is_linearize_then_transpose, PROGRAMS, SMOOTH),
-        (laws.partial_eval_recomposes, PROGRAMS, ANYTHING),
-        (laws.partial_eval_under_a_policy_recomposes, PROGRAMS, NUMERIC),
-        (laws.partial_eval_of_all_or_nothing, PROGRAMS, NUMERIC),
-        (laws.transpose_is_adjoint, LINEAR, NUMERIC),
-        (laws.transpose_is_its_own_inverse, LINEAR, NUMERIC),
-        (laws.transpose_adds_into_references, LINEAR, NUMERIC),
-        (laws.transpose_leaves_out_what_nobody_wants, LINEAR, NUMERIC),
-        (laws.vmap_is_stacking, PROGRAMS, NUMERIC),
-        (laws.vmap_commutes_with_jvp, PROGRAMS, SMOOTH),
-        (laws.vmap_commutes_with_discharge, PROGRAMS, NUMERIC),
-        (laws.vmap_commutes_with_transpose, LINEAR, NUMERIC),
-        (laws.discharge_is_observationally_equal, PROGRAMS, NUMERIC),
-        (laws.dce_keeps_what_is_observed, PROGRAMS, NUMERIC),
-        (laws.inline_keeps_what_is_observed, PROGRAMS, NUMERIC),
-    )
-}
-"""The laws that are about passes, and the programs on which they are tried."""
+    ::
+
+        print(check_law(mine, focus="scan"))
+
+    Args:
+        law: the law, or the name of one of the library.
+        passes: the passes that it is about, where it takes them; the library's own by default.
+        step: the pass that it is about, where it takes ``step``.
+        features: what the programs have; what the law says by default.
+        focus: the kind of step that programs are full of (``effax.testing.strategies.step_names``).
+        examples: how many programs are tried. Equal arguments try equal programs.
+
+    Returns:
+        What it was tried on.
+
+    Raises:
+        LawBroken: it does not hold; the message has a small program, as a test to paste.
+        BadArgument: it is no law, it takes what nobody gives, it says nothing about any program
+            that was tried, or there is no such kind of step.
+        ImportError: Hypothesis is not installed.
+    """
+    (found,) = found_laws([law])
+    given: dict[str, object] = {"passes": passes or Passes()}
+    if step is not None:
+        given["step"] = passes_of(step)
+    _check_step(found, given)
+    trials = try_all([found], given, examples, features, focus)
+    return told(trials, strict=True)[0]
 
 
 def check_laws(
     passes: Passes | None = None,
     *,
-    only: Sequence[str] = (),
+    only: Sequence[AnyLaw] = (),
     focus: str = "",
     examples: int = 25,
-) -> tuple[str, ...]:
+) -> tuple[Tried, ...]:
     """Hold passes, or the rules of a book, to the laws on random programs.
 
     ::
@@ -66,71 +75,46 @@ def check_laws(
 
     Args:
         passes: the passes; the library's own where it is None.
-        only: names of laws; all that are about passes where none is given.
-        focus: the kind of step that programs are full of (``effax.testing.growth.step_names``).
+        only: laws, or names of laws of the library; all that take passes where none is given.
+        focus: the kind of step that programs are full of (``effax.testing.strategies.step_names``).
         examples: how many programs a law is tried on. Equal arguments try equal programs.
 
     Returns:
-        The names of the laws that were tried.
+        What each law was tried on.
 
     Raises:
-        LawBroken: a law does not hold; the message has a small program, as a test to paste.
-        BadArgument: there is no such law.
+        LawBroken: laws do not hold; the message has a small program for the simplest of them, as a
+            test to paste, and names the others.
+        BadArgument: there is no such law, or no such kind of step; or one of ``only`` says nothing
+            about any program that was tried.
         ImportError: Hypothesis is not installed.
     """
-    unknown = [name for name in only if name not in LAWS]
+    found = found_laws(only) or [law for law in laws.LAWS if law.takes("passes")]
+    given: dict[str, object] = {"passes": passes or Passes()}
+    for law in found:
+        _check_step(law, given)
+    return told(try_all(found, given, examples, focus=focus), strict=bool(only))
+
+
+def found_laws(given: Sequence[AnyLaw]) -> list[Law[...]]:
+    """Laws, from themselves or their names. Raises BadArgument for what is neither."""
+    known = {law.name: law for law in laws.LAWS}
+    unknown = [name for name in given if isinstance(name, str) and name not in known]
     if unknown:
+        like = get_close_matches(unknown[0], known)
         raise BadArgument(
-            "there is no such law", expected=", ".join(LAWS), found=", ".join(unknown)
+            "there is no such law",
+            expected=", ".join(known),
+            found=", ".join(unknown),
+            remedy=f"did you mean {' or '.join(like)}?" if like else None,
         )
-    names = tuple(only) or tuple(LAWS)
-    held = passes or Passes()
-    for name in names:
-        law, shape, features = LAWS[name]
-        strategy = strategy_of(shape, replace(features, focus=focus))
-        search(partial(_hold, law, held), strategy, examples)
-    return names
+    return [tried_law(known[law] if isinstance(law, str) else law) for law in given]
 
 
-def _hold(law: Check, passes: Passes, drawn: tuple[Any, ...], seed: int) -> None:
-    law(*drawn, seed, passes)
-
-
-def strategy_of(shape: str, features: Features) -> SearchStrategy[tuple[Any, ...]]:
-    """What is drawn, as the first arguments of a law."""
-    try:
-        from effax.testing import strategies
-    except ImportError as error:
-        raise ImportError("random programs need Hypothesis: install `hypothesis`") from error
-    if shape == PAIRS:
-        return strategies.compositions(features)
-    if shape == REDUNDANT:
-        return strategies.redundant_programs(features).map(lambda jaxpr: (jaxpr,))
-    if shape == LINEAR:
-        return strategies.linear_programs(replace(features, differentiable=False))
-    return strategies.programs(features).map(lambda jaxpr: (jaxpr,))
-
-
-def search(
-    check: Callable[[Any, int], None],
-    strategy: SearchStrategy[tuple[Any, ...]],
-    examples: int,
-) -> None:
-    """Try a check on what is drawn; what breaks it is made small before it is reported."""
-    from hypothesis import HealthCheck, given, settings
-
-    from effax.testing.strategies import seeds
-
-    @settings(
-        max_examples=examples,
-        report_multiple_bugs=False,
-        database=None,
-        derandomize=True,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-    )
-    @given(strategy, seeds)
-    def holds(drawn: tuple[Any, ...], seed: int) -> None:
-        check(drawn, seed)
-
-    holds()
+def _check_step(law: Law[...], given: dict[str, object]) -> None:
+    if "step" in law.required and "step" not in given:
+        raise BadArgument(
+            f"the law {law.name} is about a pass",
+            expected="`step`, a `Pass` or a composition of passes",
+            remedy=f"`check_law({law.name}, step=...)`, or `check_pass(...)`",
+        )

@@ -15,20 +15,23 @@ Programs are well typed by construction and shrink to few equations::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from effax.ir.axes import Axes, Axis
 from effax.ir.dtypes import DType, as_dtype, is_float
+from effax.ir.errors import BadArgument
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import ArrayType, Shape, Type, array_type, ref_type
 from effax.testing.choices import Choices
 from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SHARDED, SMOOTH, Features
 from effax.testing.grower import Grower
-from effax.testing.growth import THEMES, grow
+from effax.testing.growth import THEMES, check_features, grow, step_names
 from effax.testing.redundant import with_redundancy
+from effax.testing.statement import About
 from effax.testing.steps.refs import consume_rest
 
 __all__ = [
@@ -47,6 +50,8 @@ __all__ = [
     "ref_types",
     "seeds",
     "shapes",
+    "step_names",
+    "subjects",
     "types",
 ]
 
@@ -237,3 +242,43 @@ def compositions(draw: DrawFn, features: Features = SMOOTH) -> tuple[Jaxpr, Jaxp
     refs = [t for t in first.in_types if not isinstance(t, ArrayType)]
     second = draw(programs(features, in_types=(*first.out_types, *refs), steps=4))
     return first, second
+
+
+AXIS: Final = Axis("i", 3)
+"""The axis along which open programs have collectives, where laws are tried on them."""
+
+LOOPLESS: Final = ("jit", "remat", "cond", "scan")
+"""Which control flow linear programs with collectives use."""
+
+
+def subjects(about: About, features: Features = NUMERIC) -> SearchStrategy[tuple[Any, ...]]:
+    """What laws of a kind are about, as their first arguments.
+
+    Args:
+        about: the kind.
+        features: what the programs have.
+
+    Raises:
+        BadArgument: there are no such features, or nothing of the kind is drawn.
+    """
+    check_features(features)
+    linear = replace(features, differentiable=False)
+    match about:
+        case About.PROGRAMS:
+            return programs(features).map(lambda jaxpr: (jaxpr,))
+        case About.REDUNDANT:
+            return redundant_programs(features).map(lambda jaxpr: (jaxpr,))
+        case About.PAIRS:
+            return compositions(features)
+        case About.LINEAR:
+            return linear_programs(linear)
+        case About.OPEN:
+            return open_programs(AXIS, features).map(lambda jaxpr: (jaxpr, AXIS))
+        case About.OPEN_LINEAR:
+            loopless = tuple(name for name in features.control if name in LOOPLESS)
+            few = linear_programs(replace(linear, control=loopless), axes=(AXIS,))
+            return few.map(lambda program: (*program, AXIS))
+        case About.GIVEN:
+            raise BadArgument(
+                "nothing is drawn for such a law", found=str(about), remedy="call the law itself"
+            )

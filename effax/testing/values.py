@@ -173,3 +173,16 @@ def shown(x: Value) -> str:
         if x.size
         else f"np.zeros({x.shape}, {x.dtype.name!r})"
     )
+
+
+def scaled_outcome(x: Outcome, y: Outcome, held: Sequence[bool]) -> Outcome:
+    """-2·x + y/2, of results and of those contents that are held; the others are those of x."""
+
+    def mixed(a: Value, b: Value) -> Value:
+        return np.asarray(-2.0 * a + 0.5 * b, a.dtype)
+
+    outs = [mixed(a, b) for a, b in zip(x.outs, y.outs, strict=True)]
+    contents = [
+        mixed(a, b) if has else a for a, b, has in zip(x.contents, y.contents, held, strict=True)
+    ]
+    return Outcome(outs, contents)

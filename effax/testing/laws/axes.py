@@ -19,10 +19,11 @@ from effax.ir.prims.shard import ShardMap
 from effax.ir.shards import names_in
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, array_type
+from effax.testing.features import MESHES, NUMERIC, SMOOTH, SMOOTH_MESHES
 from effax.testing.laws.jvp import differentiated, random_tangents
 from effax.testing.laws.transpose import full_wants
 from effax.testing.passes import Passes
-from effax.testing.report import law
+from effax.testing.statement import About, law
 from effax.testing.values import (
     Outcome,
     check_all,
@@ -56,7 +57,7 @@ def _axes(jaxpr: Jaxpr, seed: int) -> tuple[int | None, ...]:
     )
 
 
-@law
+@law(about=About.OPEN, features=NUMERIC)
 def vmap_does_collectives(
     jaxpr: Jaxpr, axis: Axis, seed: int = 0, passes: Passes | None = None
 ) -> None:
@@ -84,7 +85,7 @@ def _element(x: Value, i: int) -> Value:
     return x[i : i + 1].reshape(x.shape[1:])
 
 
-@law
+@law(about=About.OPEN, features=SMOOTH)
 def collectives_commute_with_jvp(
     jaxpr: Jaxpr, axis: Axis, seed: int = 0, passes: Passes | None = None
 ) -> None:
@@ -103,7 +104,7 @@ def collectives_commute_with_jvp(
     check_outcomes(run(second, given), run(first, given))
 
 
-@law
+@law(about=About.OPEN_LINEAR, features=NUMERIC)
 def collectives_commute_with_transpose(
     jaxpr: Jaxpr, linear: Mask, axis: Axis, seed: int = 0, passes: Passes | None = None
 ) -> None:
@@ -126,7 +127,7 @@ def collectives_commute_with_transpose(
         check_all("cotangent", [next(theirs) if had else zero], [next(mine) if has else zero])
 
 
-@law
+@law(features=MESHES)
 def shard_map_is_lanes(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """shard_map(f) on devices in step = f with the axes of the mesh as lanes."""
     passes = passes or Passes()
@@ -143,7 +144,7 @@ def shard_map_is_lanes(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
         assert unchecked.typing(*types) == eqn.prim.typing(*types)
 
 
-@law
+@law(features=SMOOTH_MESHES)
 def derivatives_inside_are_those_outside(
     jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
 ) -> None:

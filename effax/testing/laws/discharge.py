@@ -5,7 +5,7 @@ from __future__ import annotations
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType
 from effax.testing.passes import Passes
-from effax.testing.report import law
+from effax.testing.statement import law
 from effax.testing.values import check_all, random_inputs, run
 
 
@@ -17,7 +17,7 @@ def mentions_refs(jaxpr: Jaxpr) -> bool:
     )
 
 
-@law
+@law(of_primitives=True)
 def discharge_is_observationally_equal(
     jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
 ) -> None:

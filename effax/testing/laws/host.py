@@ -16,6 +16,7 @@ from effax.ir.parse import parse
 from effax.ir.pretty import references
 from effax.ir.syntax import Jaxpr, renumbered
 from effax.passes.library import ALL
+from effax.testing.features import COMPILED, NUMERIC
 from effax.testing.laws.jvp import differentiated, random_tangents
 from effax.testing.laws.partial_eval import (
     POLICIES,
@@ -36,7 +37,7 @@ from effax.testing.recording import (
     recorded,
     with_callbacks,
 )
-from effax.testing.report import law
+from effax.testing.statement import About, law
 from effax.testing.values import Outcome, check_outcomes, random_inputs, run
 from effax.transforms.linearize import linearize
 from effax.transforms.partial_eval import partial_eval, recompose
@@ -57,7 +58,7 @@ def told(run_it: Callable[[], Outcome]) -> Told:
     return Told(outcome, log)
 
 
-@law
+@law(features=NUMERIC)
 def passes_keep_what_is_told(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """log(p(f)(x)) = log(f(x)) for dce, inline, discharge, jvp, and parse after print.
 
@@ -82,7 +83,7 @@ def passes_keep_what_is_told(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None 
     check_same(plain.log, told(lambda: run(pure, inputs)).log)
 
 
-@law
+@law(about=About.REDUNDANT, features=NUMERIC)
 def optimisations_keep_what_is_told(jaxpr: Jaxpr, seed: int = 0) -> None:
     """log(p(f)(x)) = log(f(x)) for every optimisation p, whatever commutes aside."""
     f = with_callbacks(jaxpr, seed, answers=True)
@@ -96,7 +97,7 @@ def optimisations_keep_what_is_told(jaxpr: Jaxpr, seed: int = 0) -> None:
         check_logs(plain.log, found.log)
 
 
-@law
+@law(features=NUMERIC)
 def derivatives_keep_what_is_told(
     jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
 ) -> None:
@@ -115,7 +116,7 @@ def derivatives_keep_what_is_told(
     check_same(plain.log, told(lambda: run(made.primal, inputs)).log)
 
 
-@law
+@law(features=NUMERIC)
 def halves_keep_what_is_told(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """log(known(x)) + log(unknown(r, y)) = log(f(x, y)), under policies too: nothing twice.
 
@@ -136,7 +137,7 @@ def halves_keep_what_is_told(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None 
         check_logs(plain.log, told(partial(run, recompose(made), inputs)).log)
 
 
-@law
+@law(features=NUMERIC)
 def vmap_tells_of_every_lane(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """log(vmap(f)(xs)) = what log(f(x)) is for each x of xs; of one lane, in its order."""
     passes = passes or Passes()
@@ -158,7 +159,7 @@ def vmap_tells_of_every_lane(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None 
         check_same(expected.log, found.log)
 
 
-@law
+@law(features=COMPILED, costly=True)
 def compiled_programs_tell_the_same(jaxpr: Jaxpr, seed: int = 0) -> None:
     """log(compile(f)(x)) = log(f(x)), in the order of the program."""
     f = with_callbacks(jaxpr, seed, answers=True)

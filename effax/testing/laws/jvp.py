@@ -12,9 +12,10 @@ from effax.ir.evaluate import evaluate
 from effax.ir.primitive import Value
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
+from effax.testing.features import NUMERIC, SMOOTH
 from effax.testing.laws.derivative import directional
 from effax.testing.passes import Passes
-from effax.testing.report import law
+from effax.testing.statement import About, law
 from effax.testing.values import (
     Outcome,
     check_all,
@@ -105,7 +106,7 @@ def _all(pushed: Pushed) -> list[Value | None]:
     return [*pushed.outs, *pushed.contents]
 
 
-@law
+@law(features=NUMERIC, of_primitives=True)
 def jvp_keeps_values(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """jvp(f)(x, t) = (f(x), ...): results, references, and the order of what is done to them."""
     passes = passes or Passes()
@@ -114,7 +115,7 @@ def jvp_keeps_values(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) 
     check_outcomes(run(jaxpr, inputs), push(passes, jaxpr, inputs, tangents).values)
 
 
-@law
+@law(features=NUMERIC, of_primitives=True)
 def jvp_is_linear(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """df(x)(a·s + b·t) = a·df(x)(s) + b·df(x)(t)."""
     passes = passes or Passes()
@@ -136,7 +137,7 @@ def jvp_is_linear(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> 
     check_tangents(expected, along[2], max([float(largest(x)) for x in parts], default=0.0))
 
 
-@law
+@law(features=SMOOTH, of_primitives=True)
 def jvp_is_the_derivative(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """df(x)(t) = lim (f(x + h·t) - f(x))/h, of results and of final contents."""
     passes = passes or Passes()
@@ -156,7 +157,7 @@ def composed(first: Jaxpr, second: Jaxpr) -> Jaxpr:
     return b.finish(b.inline_jaxpr(second, [*outs, *refs]))
 
 
-@law
+@law(about=About.PAIRS, features=SMOOTH)
 def jvp_has_the_chain_rule(
     first: Jaxpr, second: Jaxpr, seed: int = 0, passes: Passes | None = None
 ) -> None:

@@ -10,9 +10,10 @@ from effax.ir.evaluate import evaluate
 from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, is_inexact
+from effax.testing.features import NUMERIC
 from effax.testing.laws.jvp import Pushed, check_tangents, differentiated, push, random_tangents
 from effax.testing.passes import Passes
-from effax.testing.report import law
+from effax.testing.statement import law
 from effax.testing.values import Outcome, check_outcomes, contents_of, random_inputs
 from effax.transforms.linearize import linearize
 from effax.transforms.run import unwrap
@@ -42,7 +43,7 @@ def linearized_push(
     return Pushed(values, outs, contents)
 
 
-@law
+@law(features=NUMERIC, of_primitives=True)
 def linearize_is_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """(y, r) = primal(x), linear(r, t) = dy where (y, dy) = jvp(f)(x, t), references included."""
     passes = passes or Passes()

@@ -13,8 +13,9 @@ from effax.ir.primitive import Value
 from effax.ir.prims.reduce import DotGeneral, ReduceSum
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.types import RefType
+from effax.testing.features import NUMERIC
 from effax.testing.passes import Passes
-from effax.testing.report import law
+from effax.testing.statement import law
 from effax.testing.values import Outcome, check_outcomes, contents_of, random_inputs, run
 from effax.transforms.partial_eval import PartialEval, partial_eval, recompose
 from effax.transforms.rulebook import Policy
@@ -37,7 +38,7 @@ def forced_results(jaxpr: Jaxpr, seed: int) -> Mask:
     return tuple(bool(rng.integers(0, 4) == 0) for _ in jaxpr.outs)
 
 
-@law
+@law(of_primitives=True)
 def partial_eval_recomposes(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """unknown(residuals(known(x)), y) = f(x, y): results, references, types, order of effects."""
     passes = passes or Passes()
@@ -63,7 +64,7 @@ def keep_cheap(eqn: Eqn) -> bool:
 POLICIES: Final[tuple[Policy, ...]] = (keep_nothing, keep_contractions, keep_cheap)
 
 
-@law
+@law(features=NUMERIC)
 def partial_eval_under_a_policy_recomposes(
     jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
 ) -> None:
@@ -103,7 +104,7 @@ def run_halves(jaxpr: Jaxpr, made: PartialEval, known: Mask, inputs: Sequence[Va
     return Outcome(outs, contents_of(jaxpr.in_types, held))
 
 
-@law
+@law(features=NUMERIC)
 def partial_eval_of_all_or_nothing(
     jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
 ) -> None:

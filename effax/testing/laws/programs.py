@@ -23,19 +23,22 @@ from effax.ir.primitive import Value
 from effax.ir.registry import Registry
 from effax.ir.syntax import Jaxpr, alpha_eq, renumbered
 from effax.ir.types import ArrayType, RefType, array_type
+from effax.passes.steps import Step
 from effax.testing.faults import MUTATIONS, mutated
+from effax.testing.features import COMPILED
 from effax.testing.laws.jvp import differentiated
 from effax.testing.laws.partial_eval import known_inputs
 from effax.testing.laws.simplify import used_results
 from effax.testing.laws.vmap import random_batch
 from effax.testing.passes import Passes
-from effax.testing.report import law
+from effax.testing.statement import law
 from effax.testing.values import Outcome, check_outcomes, contents_of, random_inputs, run
+from effax.transforms.run import unwrap
 
 T = TypeVar("T")
 
 
-@law
+@law(of_primitives=True)
 def check_accepts(jaxpr: Jaxpr) -> None:
     """check(f) = f for a program that is well typed by construction."""
     assert_valid(jaxpr)
@@ -64,7 +67,7 @@ def check_rejects(jaxpr: Jaxpr, seed: int = 0) -> None:
         )
 
 
-@law
+@law(of_primitives=True)
 def evaluation_fits_the_types(jaxpr: Jaxpr, seed: int = 0) -> None:
     """evaluate(f)(x) has the types of f, changes no array, and gives the same for the same."""
     inputs = random_inputs(jaxpr.in_types, seed)
@@ -82,7 +85,7 @@ def evaluation_fits_the_types(jaxpr: Jaxpr, seed: int = 0) -> None:
     check_outcomes(*runs)
 
 
-@law
+@law(of_primitives=True)
 def parse_inverts_print(jaxpr: Jaxpr, primitives: Registry | None = None) -> None:
     """parse(str(f)) = f, effects included; str(parse(str(f))) = str(f)."""
     numbered = renumbered(jaxpr)
@@ -92,7 +95,7 @@ def parse_inverts_print(jaxpr: Jaxpr, primitives: Registry | None = None) -> Non
     assert str(again) == str(numbered), f"printed again, it is another text:\n{again}"
 
 
-@law
+@law(of_primitives=True)
 def equality_is_structural(jaxpr: Jaxpr, primitives: Registry | None = None) -> None:
     """A copy is equal and has the same hash; a renumbered program is equal up to names.
 
@@ -117,7 +120,7 @@ def caches() -> Iterator[Callable[[], None]]:
                     yield value.cache_clear
 
 
-@law
+@law(of_primitives=True, costly=True)
 def passes_are_pure(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """p(f) is valid, f is as it was, and f = g => p(f) = p(g).
 
@@ -156,11 +159,18 @@ def _programs(made: object) -> list[Jaxpr]:
     return [part for part in parts if isinstance(part, Jaxpr)]
 
 
-@law
+@law(features=COMPILED, of_primitives=True, costly=True)
 def lowering_agrees_with_evaluation(jaxpr: Jaxpr, seed: int = 0) -> None:
     """compile(f)(x) = evaluate(f)(x), and the same is left in every reference."""
     inputs = random_inputs(jaxpr.in_types, seed)
     check_outcomes(run(jaxpr, inputs), compiled_outcome(jaxpr, inputs))
+
+
+@law(features=COMPILED, costly=True)
+def compiled_passes_mean_the_same(jaxpr: Jaxpr, seed: int, step: Step) -> None:
+    """compile(p(f))(x) = evaluate(f)(x), and the same is left in every reference."""
+    inputs = random_inputs(jaxpr.in_types, seed)
+    check_outcomes(run(jaxpr, inputs), compiled_outcome(unwrap(step(jaxpr)), inputs))
 
 
 def compiled_outcome(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:

@@ -13,11 +13,12 @@ from effax.ir.evaluate import evaluate
 from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr, renumbered
 from effax.ir.types import RefType, is_inexact
+from effax.testing.features import SMOOTH
 from effax.testing.laws.jvp import differentiated
 from effax.testing.laws.simplify import count
 from effax.testing.laws.transpose import random_cotangents
 from effax.testing.passes import Passes
-from effax.testing.report import law
+from effax.testing.statement import law
 from effax.testing.values import check_all, contents_of, random_inputs
 from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.reverse import Reverse, reverse
@@ -28,7 +29,7 @@ from effax.transforms.transpose import Transposed, transpose
 from effax.transforms.wants import GradValue, NonLinear, Want
 
 
-@law
+@law(features=SMOOTH, of_primitives=True)
 def reverse_is_linearize_then_transpose(
     jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
 ) -> None:

@@ -14,15 +14,15 @@ from effax.ir.diff import diff
 from effax.ir.evaluate import evaluate
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Shape, array_type
-from effax.testing.report import law
 from effax.testing.specials import all_together, identical, special_values
+from effax.testing.statement import About, law
 from effax.testing.values import shown
 from effax.transforms.patterns import orders, with_parameters
 from effax.transforms.rewrite import App, Hole, Number, Pattern, Rule, Sample, rewriting
 from effax.transforms.run import unwrap
 
 
-@law
+@law(about=About.GIVEN)
 def rule_is_true(rule: Rule, seed: int = 0) -> None:
     """left(x) = right(x), bit by bit, zeros' signs, infinities and nan included.
 

@@ -15,7 +15,7 @@ from effax.passes.library import ALL
 from effax.passes.steps import Pass, Step
 from effax.passes.watch import verified
 from effax.testing.passes import Passes
-from effax.testing.report import law
+from effax.testing.statement import About, law
 from effax.testing.values import Outcome, check_outcomes, random_inputs, run
 from effax.transforms.run import unwrap
 from effax.transforms.spread import Mask
@@ -26,7 +26,7 @@ def count(jaxpr: Jaxpr) -> int:
     return sum(1 + sum(map(count, eqn.prim.subjaxprs())) for eqn in jaxpr.eqns)
 
 
-@law
+@law(about=About.GIVEN)
 def observationally_equal(first: Jaxpr, second: Jaxpr, seed: int = 0) -> None:
     """Two programs give the same results, and leave the same in every reference.
 
@@ -47,7 +47,7 @@ def check_equal_programs(first: Jaxpr, second: Jaxpr, seed: int) -> None:
     check_outcomes(run(first, inputs), run(second, inputs))
 
 
-@law
+@law(about=About.GIVEN)
 def simplifies(
     simplify: Callable[[Jaxpr], Jaxpr],
     jaxpr: Jaxpr,
@@ -78,7 +78,7 @@ def used_results(jaxpr: Jaxpr, seed: int) -> Mask:
     return tuple(bool(seed == 0 or rng.integers(0, 3)) for _ in jaxpr.outs)
 
 
-@law
+@law(of_primitives=True)
 def dce_keeps_what_is_observed(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """dce(f, used) = f on the used results and on every reference; idempotent, never larger."""
     passes = passes or Passes()
@@ -104,7 +104,7 @@ def _check_unused_do_not_matter(
     check_outcomes(Outcome(run(jaxpr, inputs).outs, []), Outcome(run(jaxpr, mixed).outs, []))
 
 
-@law
+@law(of_primitives=True)
 def inline_keeps_what_is_observed(
     jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
 ) -> None:

@@ -11,10 +11,11 @@ from effax.ir.evaluate import evaluate
 from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type, is_inexact
+from effax.testing.features import NUMERIC, SMOOTH
 from effax.testing.laws.jvp import differentiated, push, random_tangents
 from effax.testing.laws.simplify import count
 from effax.testing.passes import Passes
-from effax.testing.report import law
+from effax.testing.statement import About, law
 from effax.testing.values import (
     Differs,
     Outcome,
@@ -129,7 +130,7 @@ def linear_refs(jaxpr: Jaxpr, linear: Mask) -> list[int]:
     ]
 
 
-@law
+@law(about=About.LINEAR, features=NUMERIC, of_primitives=True)
 def transpose_is_adjoint(
     jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
 ) -> None:
@@ -157,7 +158,7 @@ def run_all(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:
     return Outcome(outs, held)
 
 
-@law
+@law(about=About.LINEAR, features=NUMERIC, of_primitives=True)
 def transpose_is_its_own_inverse(
     jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
 ) -> None:
@@ -196,7 +197,7 @@ def _present(values: Sequence[Value | None]) -> list[Value]:
     return [x for x in values if x is not None]
 
 
-@law
+@law(about=About.LINEAR, features=NUMERIC, of_primitives=True)
 def transpose_adds_into_references(
     jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
 ) -> None:
@@ -225,7 +226,7 @@ def transpose_adds_into_references(
     check_all("cotangent", _present(sums), _present(found))
 
 
-@law
+@law(about=About.LINEAR, features=NUMERIC, of_primitives=True)
 def transpose_leaves_out_what_nobody_wants(
     jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
 ) -> None:
@@ -257,7 +258,7 @@ def transpose_leaves_out_what_nobody_wants(
         )
 
 
-@law
+@law(features=SMOOTH, of_primitives=True)
 def vjp_is_adjoint_to_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """<ct, df(x)(t)> = <vjp(f)(x)(ct), t>: jvp, then partial_eval, then transpose."""
     passes = passes or Passes()

@@ -12,10 +12,11 @@ from effax.ir.evaluate import evaluate
 from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type
+from effax.testing.features import NUMERIC, SMOOTH
 from effax.testing.laws.jvp import differentiated, random_tangents
 from effax.testing.laws.transpose import full_wants
 from effax.testing.passes import Passes
-from effax.testing.report import law
+from effax.testing.statement import About, law
 from effax.testing.values import (
     Outcome,
     check_all,
@@ -97,7 +98,7 @@ def stacked(jaxpr: Jaxpr, batch: Batch) -> Outcome:
     return Outcome(outs, contents_of(jaxpr.in_types, held.inputs))
 
 
-@law
+@law(features=NUMERIC, of_primitives=True)
 def vmap_is_stacking(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """vmap(f)(xs) = stack(f(x) for x in xs), and each lane's references."""
     passes = passes or Passes()
@@ -106,7 +107,7 @@ def vmap_is_stacking(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) 
     check_outcomes(stacked(jaxpr, batch), run(made, batch.inputs))
 
 
-@law
+@law(features=SMOOTH, of_primitives=True)
 def vmap_commutes_with_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """jvp(vmap(f)) = vmap(jvp(f))."""
     passes = passes or Passes()
@@ -129,7 +130,7 @@ def vmap_commutes_with_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = 
     check_all("tangent", x, y)
 
 
-@law
+@law(about=About.LINEAR, features=NUMERIC, of_primitives=True)
 def vmap_commutes_with_transpose(
     jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
 ) -> None:
@@ -169,7 +170,7 @@ def _filled(types: Sequence[Type], present: Mask, values: Sequence[Value]) -> li
     ]
 
 
-@law
+@law(features=NUMERIC, of_primitives=True)
 def vmap_commutes_with_discharge(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """discharge(vmap(f)) = vmap(discharge(f))."""
     passes = passes or Passes()

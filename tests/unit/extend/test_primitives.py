@@ -156,7 +156,7 @@ class Unbatched(Shear):
 
 def test_a_rule_that_does_not_apply_says_why() -> None:
     checked = check_primitive(Unbatched(), F3, F3)
-    assert ("vmap_is_stacking", "a shear has no lanes") in checked.refused
+    assert ("vmap_is_stacking", "a shear has no lanes") in [r[:2] for r in checked.refused]
     with pytest.raises(EffaxError, match="a shear has no lanes"):
         jax.vmap(lambda x: Unbatched().bind(x, x)[0])(jnp.ones((2, 3)))
 
@@ -280,10 +280,14 @@ class Bump(extend.RefPrimitive):
 def test_a_primitive_on_references_obeys_every_law() -> None:
     types = (extend.ref_type(F3), F3)
     checked = check_primitive(Bump(0.5), *types, linear=(True, True))
-    assert {reason for _, reason in checked.refused} == {
+    assert {refused.reason for refused in checked.refused} == {
         "bump cannot be batched here: lanes share a reference, or not all of them run"
     }
-    assert {"transpose_is_adjoint", "vmap_is_stacking", "passes_are_pure"} <= set(checked.held)
+    assert {"transpose_is_adjoint", "jvp_is_the_derivative"} <= set(checked.held)
+    (stacking,) = [r for r in checked.refused if r.law == "vmap_is_stacking"]
+    assert stacking.programs == ("in a branch",)
+    assert stacking.held == ("alone", "among others", "in a scan")
+    assert not set(checked.held) & {refused.law for refused in checked.refused}
 
 
 def test_a_primitive_on_references_runs_in_place_and_in_order() -> None:

@@ -281,17 +281,16 @@ def test_each_rule_of_the_library_is_needed() -> None:
     assert len(set(names)) == len(names)
     for each in RULES:
         others = [rule for rule in RULES if rule is not each]
-        with pytest.raises(LawBroken, match="does not apply"):
+        with pytest.raises(AssertionError, match="does not apply"):
             needed(each, others)
 
 
 def needed(each: Rule, others: list[Rule]) -> None:
-    """Raises LawBroken unless the other rules do what this one does."""
+    """Raises AssertionError unless the other rules do what this one does."""
     for left, shape, dtype in laws_of_rules.instances(each):
         jaxpr = laws_of_rules.program_of(each, left, array_type(shape, dtype))
         made = rewriting(others)(jaxpr).unwrap()
-        if made == jaxpr:
-            raise LawBroken("does not apply")
+        assert made != jaxpr, "does not apply"
 
 
 def test_literals_are_atoms_of_a_match() -> None:

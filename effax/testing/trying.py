@@ -1,0 +1,242 @@
+"""Laws tried on random programs, and what was tried."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from statistics import median_low
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from effax.ir.analysis import size, walk
+from effax.ir.errors import BadArgument, NotApplicable
+from effax.ir.syntax import Jaxpr
+from effax.testing.features import Features
+from effax.testing.report import LawBroken
+from effax.testing.shrink import MOST, MOST_COSTLY, shrunk
+from effax.testing.statement import About, Law
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+Drawn = tuple[Any, ...]
+"""The first arguments of a law: what it is about."""
+
+Given = Mapping[str, object]
+"""What a law is given by name, but for the seed."""
+
+
+class Tried(NamedTuple):
+    """What a law was tried on.
+
+    Attributes:
+        law: its name.
+        programs: how many different programs it holds for.
+        sizes: how many equations they have, those inside of others included; sorted.
+        primitives: what is in them: each primitive, and in how many of them it is; the most
+            frequent first.
+        unsaid: for how many it says nothing: what it assumes is not so, or rounding decides.
+        refused: why a rule does not apply to others (``NotApplicable``), and to how many.
+    """
+
+    law: str
+    programs: int
+    sizes: tuple[int, ...]
+    primitives: tuple[tuple[str, int], ...]
+    unsaid: int
+    refused: tuple[tuple[str, int], ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.law}: tried on nothing"]
+        if self.programs:
+            least, middle, most = self.sizes[0], median_low(self.sizes), self.sizes[-1]
+            many = f"{_programs(self.programs)} of {least} to {most} equations"
+            lines = [f"{self.law}: {many}, {middle} in the middle"]
+            found = ", ".join(f"{name} {n}" for name, n in self.primitives)
+            lines.append(fill(found, 98, initial_indent="  ", subsequent_indent="  "))
+        if self.unsaid:
+            lines.append(f"  {_programs(self.unsaid)} of which it says nothing")
+        lines += [f"  {_programs(n)} refused: {why}" for why, n in self.refused]
+        return "\n".join(lines)
+
+
+def _programs(n: int) -> str:
+    return f"{n} program{'' if n == 1 else 's'}"
+
+
+class Trial:
+    """A law while it is tried: on what so far, and what broke it.
+
+    Attributes:
+        law: the law.
+        broken: how it is broken, once it is.
+        drawn: for what, and with which seed.
+    """
+
+    def __init__(self, law: Law[...], given: Given) -> None:
+        self.law = law
+        self.given = given
+        self.broken: LawBroken | None = None
+        self.drawn: tuple[Drawn, int] | None = None
+        self._held: dict[Drawn, None] = {}
+        self._unsaid = 0
+        self._refused: Counter[str] = Counter()
+
+    def try_on(self, drawn: Drawn, seed: int) -> None:
+        """Hold what is drawn to the law; the first that breaks it is kept."""
+        try:
+            if run(self.law, drawn, seed, self.given):
+                self._held[drawn] = None
+            else:
+                self._unsaid += 1
+        except LawBroken as broken:
+            if isinstance(broken.cause, NotApplicable):
+                self._refused[broken.cause.what] += 1
+            else:
+                self.broken, self.drawn = broken, (drawn, seed)
+        except Exception as error:
+            # Hypothesis's own `assume`, in the law.
+            if type(error).__name__ != "UnsatisfiedAssumption":
+                raise
+            self._unsaid += 1
+
+    def report(self, others: Sequence[str] = ()) -> LawBroken:
+        """How it is broken, for a program that is as small as can be."""
+        assert self.broken is not None and self.drawn is not None, "only what is broken is told"
+
+        def hold(drawn: Drawn, seed: int) -> LawBroken | None:
+            try:
+                run(self.law, drawn, seed, self.given)
+            except LawBroken as broken:
+                return broken
+            return None
+
+        most = MOST_COSTLY if self.law.costly else MOST
+        return shrunk(self.law.about, *self.drawn, self.broken, hold, most).beside(others)
+
+    def tried(self) -> Tried:
+        """What it was tried on."""
+        programs = [[x for x in drawn if isinstance(x, Jaxpr)] for drawn in self._held]
+        sizes = [sum(map(size, parts)) for parts in programs]
+        names = Counter(
+            name
+            for parts in programs
+            for name in {place.eqn.prim.name for part in parts for place in walk(part)}
+        )
+        return Tried(
+            self.law.name,
+            len(programs),
+            tuple(sorted(sizes)),
+            tuple(sorted(names.items(), key=lambda item: (-item[1], item[0]))),
+            self._unsaid,
+            tuple(sorted(self._refused.items())),
+        )
+
+
+def run(law: Law[...], drawn: Drawn, seed: int, given: Given) -> bool:
+    """Hold arguments to a law; whether it says anything. Raises LawBroken."""
+    named = {"seed": seed, **given}
+    return law.says(*drawn, **{name: x for name, x in named.items() if law.takes(name)})
+
+
+class _Enough(BaseException):
+    """Enough was tried. Hypothesis lets it pass, and has nothing to say about it."""
+
+
+def attempt(trials: Sequence[Trial], about: About, features: Features, examples: int) -> None:
+    """Try laws on programs drawn at random: all of them on each, until they are broken."""
+    from hypothesis import HealthCheck, Phase, given, settings
+
+    from effax.testing.strategies import seeds
+
+    counted: list[int] = []
+
+    @settings(
+        max_examples=examples,
+        phases=[Phase.generate],
+        database=None,
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(drawing(about, features), seeds)
+    def holds(drawn: Drawn, seed: int) -> None:
+        left = [trial for trial in trials if trial.broken is None]
+        for trial in left:
+            trial.try_on(drawn, seed)
+        counted.append(len(left))
+        # What else breaks, breaks about as soon; nobody waits for what does not.
+        early = counted.count(len(trials))
+        if not left or len(counted) > 2 * early + 10:
+            raise _Enough
+
+    with suppress(_Enough):
+        holds()
+
+
+def drawing(about: About, features: Features) -> SearchStrategy[Drawn]:
+    """What laws of a kind are tried on. Raises ImportError where Hypothesis is not installed."""
+    try:
+        from effax.testing import strategies
+    except ImportError as error:
+        raise ImportError("random programs need Hypothesis: install `hypothesis`") from error
+    return strategies.subjects(about, features)
+
+
+COSTLY: Final = 10
+"""Of how many programs a law is tried on one where a try takes long."""
+
+
+def try_all(
+    laws: Sequence[Law[...]],
+    given: Given,
+    examples: int,
+    features: Features | None = None,
+    focus: str = "",
+) -> list[Trial]:
+    """Try laws on random programs of their kinds; those that are about the same ones together.
+
+    Args:
+        laws: the laws.
+        given: what they get by name.
+        examples: how many programs each is tried on; of the costly ones, fewer.
+        features: what the programs have; what each law says where it is None.
+        focus: the kind of step that programs are full of.
+
+    Raises:
+        BadArgument: there are no such features, or too few examples.
+    """
+    if examples < 1:
+        raise BadArgument("a law is tried on something", "examples of at least 1", str(examples))
+    trials = [Trial(law, given) for law in laws]
+    groups: dict[tuple[About, Features, bool], list[Trial]] = {}
+    for trial in trials:
+        law = trial.law
+        wanted = features or law.features
+        wanted = replace(wanted, focus=focus) if focus else wanted
+        groups.setdefault((law.about, wanted, law.costly and len(laws) > 1), []).append(trial)
+    for (about, wanted, costly), group in groups.items():
+        attempt(group, about, wanted, -(-examples // COSTLY) if costly else examples)
+    return trials
+
+
+def told(trials: Sequence[Trial], strict: bool) -> tuple[Tried, ...]:
+    """What was tried. Raises LawBroken for the simplest law that does not hold.
+
+    Where it is strict, raises BadArgument for a law that was tried on nothing.
+    """
+    broken = [trial for trial in trials if trial.broken is not None]
+    if broken:
+        raise broken[0].report([trial.law.name for trial in broken[1:]]) from None
+    tried = tuple([trial.tried() for trial in trials])
+    for one in tried:
+        if strict and not one.programs:
+            raise BadArgument(
+                f"{one.law} was tried on nothing",
+                expected="programs about which the law says something",
+                found=str(one),
+                remedy="assume less, give other `features`, or try more `examples`",
+            )
+    return tried

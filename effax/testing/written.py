@@ -1,0 +1,307 @@
+"""Values as source that makes them again: expressions, and the imports that these need.
+
+What has a name in a module is imported from there. What has none (a lambda, a local function)
+cannot be written down: a comment says what is to be put in its place.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from functools import partial
+from inspect import getattr_static
+from pathlib import Path
+from textwrap import indent
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Final
+
+import numpy as np
+
+from effax.ir.analysis import walk
+from effax.ir.parse import parse
+from effax.ir.pretty import references
+from effax.ir.registry import own_primitives, registry
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import ArrayType, RefType, array_type, ref_type
+from effax.testing.passes import Passes
+from effax.testing.values import shown
+from effax.transforms.rulebook import RuleBook, book_or_default
+
+_PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), type(...))
+
+
+class Written:
+    """Source that is being written: the imports so far, and what could not be imported.
+
+    Attributes:
+        imports: the names that are used, by module.
+        notes: a line on each name that the reader has to define.
+    """
+
+    def __init__(self, taken: tuple[str, ...] = ()) -> None:
+        self.imports: dict[str, dict[str, str]] = {}
+        self.notes: dict[str, str] = {}
+        self._taken: dict[str, object] = dict.fromkeys(taken)
+
+    def head(self) -> list[str]:
+        """The lines that come first."""
+        found = []
+        own = sys.stdlib_module_names
+        for module, names in sorted(self.imports.items(), key=lambda x: (x[0] not in own, x[0])):
+            whole = names.get("")
+            if whole is not None:
+                found.append(f"import {module} as {whole}")
+            parts = [
+                name if name == short else f"{name} as {short}"
+                for name, short in sorted(names.items())
+                if name
+            ]
+            if parts:
+                found.append(f"from {module} import {', '.join(parts)}")
+        notes = [
+            f"# Define {name} here: {what}, which cannot be imported."
+            for name, what in sorted(self.notes.items())
+        ]
+        return [*found, *(["", *notes] if notes else [])]
+
+    def of(self, value: object, hint: str = "value") -> str:
+        """An expression for a value; ``hint`` names what can be written in no other way."""
+        place = _place(value)
+        if place is not None:
+            return self._name(*place)
+        if type(value) in _PLAIN:
+            finite = not isinstance(value, (float, complex)) or np.isfinite(value)
+            return repr(value) if finite else f"{type(value).__name__}('{value}')"
+        return self._structured(value, hint)
+
+    def _structured(self, value: object, hint: str) -> str:
+        match value:
+            case Jaxpr():
+                return self.program(value)
+            case Passes():
+                return self._passes(value)
+            case RuleBook():
+                return self._book(value)
+            case ArrayType() | RefType():
+                return self._type(value)
+            case np.dtype():
+                return f"{self._module('numpy', 'np')}.dtype({value.name!r})"
+            case np.ndarray():
+                self._module("numpy", "np")
+                return shown(value)
+            case Enum():
+                return f"{self.of(type(value))}.{value.name}"
+            case partial():
+                args = [self.of(x, hint) for x in (value.func, *value.args)]
+                args += [f"{k}={self.of(x, k)}" for k, x in value.keywords.items()]
+                return f"{self.of(partial)}({', '.join(args)})"
+            case MethodType():
+                return f"{self.of(value.__self__, hint)}.{value.__func__.__name__}"
+            case _:
+                return self._compound(value, hint)
+
+    def program(self, jaxpr: Jaxpr) -> str:
+        """A program, as the text that is read back."""
+        text = str(jaxpr)
+        quoted = f"'''\n{indent(text, '        ')}\n    '''"
+        raw = "r" if "\\" in text else ""
+        args = [raw + quoted if "'''" not in text else repr(text)]
+        prims = dict.fromkeys(type(place.eqn.prim) for place in walk(jaxpr))
+        known = own_primitives()
+        mine = [self.of(prim) for prim in prims if known.get(prim.name) is not prim]
+        if mine:
+            args.append(f"{self.of(registry)}({', '.join(mine)})")
+        objects = references(jaxpr)
+        if objects:
+            args.append(f"references={self.of(objects)}")
+        return f"{self.of(parse)}({', '.join(args)})"
+
+    def _type(self, value: ArrayType | RefType) -> str:
+        if isinstance(value, RefType):
+            return f"{self.of(ref_type)}({self._type(value.inner)}, {self.of(value.kind)})"
+        weak = ", weak=True" if value.weak else ""
+        return f"{self.of(array_type)}({value.shape}, {value.dtype.name!r}{weak})"
+
+    def _passes(self, value: Passes) -> str:
+        given = []
+        for field in fields(Passes):
+            part = getattr(value, field.name)
+            if field.name == "book":
+                if part != book_or_default(None):
+                    given.append(f"book={self.of(part)}")
+            elif part is not field.default:
+                given.append(f"{field.name}={self.of(part, field.name)}")
+        return f"{self.of(Passes)}({', '.join(given)})"
+
+    def _book(self, book: RuleBook) -> str:
+        """The library's book, with what differs from it."""
+        own = book_or_default(None)
+        text = self.of(own)
+        for prim, rules in sorted(book.rules.items(), key=lambda item: item[0].name):
+            right = own.rules.get(prim)
+            if right == rules:
+                continue
+            place = _place(rules)
+            if place is not None or right is None:
+                new = self.of(rules, "rules")
+            else:
+                differ = [
+                    f"{f.name}={self.of(getattr(rules, f.name), f'{prim.name}_{f.name}')}"
+                    for f in fields(rules)
+                    if getattr(rules, f.name) != getattr(right, f.name)
+                ]
+                args = ", ".join([f"{self.of(own)}.rules[{self.of(prim)}]", *differ])
+                new = f"{self.of(replace)}({args})"
+            text = f"{text}.extend({self.of(prim)}, {new})"
+        return text
+
+    def _compound(self, value: object, hint: str) -> str:
+        cls = type(value)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            parts = [f"{n}={self.of(getattr(value, n), n)}" for n in value._fields]
+            return f"{self.of(cls)}({', '.join(parts)})"
+        if cls in (tuple, list):
+            items = [self.of(x, hint) for x in value]  # type: ignore[attr-defined]  # of a sequence
+            text = ", ".join(items) + ("," if cls is tuple and len(items) == 1 else "")
+            return f"({text})" if cls is tuple else f"[{text}]"
+        if cls in (set, frozenset):
+            items = sorted(self.of(x, hint) for x in value)  # type: ignore[attr-defined]  # of a set
+            text = f"{{{', '.join(items)}}}" if items else ""
+            return text if cls is set and items else f"{cls.__name__}({text})"
+        if isinstance(value, Mapping):
+            items = [f"{self.of(k, hint)}: {self.of(x, hint)}" for k, x in value.items()]
+            return f"{{{', '.join(items)}}}"
+        if is_dataclass(value) and not isinstance(value, type):
+            parts = [
+                f"{f.name}={self.of(getattr(value, f.name), f.name)}"
+                for f in fields(value)
+                if f.init and not _same(getattr(value, f.name), f.default)
+            ]
+            return f"{self.of(cls, cls.__name__)}({', '.join(parts)})"
+        return self._unknown(value, hint)
+
+    def _unknown(self, value: object, hint: str) -> str:
+        own = getattr(value, "__name__", "")
+        name = self._fresh(own if isinstance(own, str) and own.isidentifier() else hint, value)
+        self.notes[name] = _described(value)
+        return name
+
+    def _name(self, module: str, path: str) -> str:
+        first, _, rest = path.partition(".")
+        short = self._from(module, first)
+        return f"{short}.{rest}" if rest else short
+
+    def _from(self, module: str, name: str) -> str:
+        if module == "builtins":
+            return name
+        names = self.imports.setdefault(module, {})
+        if name not in names:
+            names[name] = self._fresh(name, (module, name))
+        return names[name]
+
+    def _module(self, module: str, short: str) -> str:
+        self.imports.setdefault(module, {})[""] = short
+        return short
+
+    def _fresh(self, name: str, what: object) -> str:
+        """The name, or one like it where it stands for something else."""
+        number, found = 1, name
+        while found in self._taken and self._taken[found] is not what:
+            number += 1
+            found = f"{name}_{number}"
+        self._taken[found] = what
+        return found
+
+
+def _same(value: object, default: object) -> bool:
+    try:
+        return value is default or (type(value) is type(default) and bool(value == default))
+    except Exception:  # noqa: BLE001  equality of what a user gives may do anything
+        return False
+
+
+def _described(value: object) -> str:
+    """What something is and where it was written."""
+    code = getattr(value, "__code__", None)
+    kind = "the class" if isinstance(value, type) else "the function"
+    name = getattr(value, "__qualname__", None)
+    if code is not None:
+        kind = "the lambda" if code.co_name == "<lambda>" else kind
+        where = f"{Path(code.co_filename).name}, line {code.co_firstlineno}"
+        return f"{kind} {name} ({where})" if kind != "the lambda" else f"{kind} of {where}"
+    if name is not None:
+        return f"{kind} {name} of {getattr(value, '__module__', 'an unknown module')}"
+    return f"{value!r:.200}".replace("\n", " ")
+
+
+_NAMED: Final = (FunctionType, BuiltinFunctionType, type)
+
+
+def _place(value: object) -> tuple[str, str] | None:
+    """The module and the name from which a value can be imported; None: it has none."""
+    if isinstance(value, (*_PLAIN, Jaxpr, tuple, Enum, ArrayType, RefType)):
+        return None
+    if isinstance(value, _NAMED) or hasattr(value, "__wrapped__"):
+        module, path = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+        if isinstance(module, str) and isinstance(path, str) and _at(module, path) is value:
+            known = _importable(module)
+            return None if known is None else (_public(known, path, value), path)
+        return _global(value)
+    if isinstance(value, (partial, RuleBook, Passes)) or callable(value) or is_dataclass(value):
+        return _global(value)
+    return None
+
+
+def _public(module: str, name: str, value: object) -> str:
+    """The package of the library that has a name in its ``__all__``; else the module."""
+    if not module.startswith("effax"):
+        return module
+    loaded: list[tuple[str, object]] = list(sys.modules.items())
+    found = [
+        other
+        for other, held in loaded
+        if other.startswith("effax")
+        and name in getattr(held, "__all__", ())
+        and getattr_static(held, name, None) is value
+    ]
+    return min(found, key=lambda other: (other.count("."), other), default=module)
+
+
+def _at(module: str, path: str) -> object:
+    found: object = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr_static(found, part, None)
+    return found
+
+
+def _importable(module: str) -> str | None:
+    """The name by which others import a module; of a script, that of its file."""
+    if module != "__main__":
+        return module
+    main = sys.modules[module]
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if spec is not None:
+        return str(spec.name).removesuffix(".__main__") or None
+    stem = Path(file).stem if file else ""
+    return stem if stem.isidentifier() else None
+
+
+def _global(value: object) -> tuple[str, str] | None:
+    """Where a module has a value under a name: the library before others, the nearest first."""
+    found: list[tuple[bool, bool, int, str, str]] = []
+    loaded: list[tuple[str, object]] = list(sys.modules.items())
+    for module, held in loaded:
+        if not isinstance(held, ModuleType):
+            continue
+        for name, other in list(vars(held).items()):
+            if other is value and name.isidentifier() and not name.startswith("__"):
+                known = _importable(module)
+                if known is not None:
+                    apart = not known.startswith("effax")
+                    found.append((name.startswith("_"), apart, known.count("."), known, name))
+    if not found:
+        return None
+    *_, module, name = min(found)
+    return _public(module, name, value), name
