@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import effax
+import effax.numpy as jnp
+from effax.flatten_util import ravel_pytree
+from effax.ir.errors import IllTyped
+
+
+def test_a_tree_is_a_vector_and_back() -> None:
+    tree: Any = {"w": jnp.ones((2, 2)), "b": [jnp.arange(3), 2.0], "none": None}
+    flat, unravel = ravel_pytree(tree)
+    assert flat.dtype == "float32"
+    assert flat.tolist() == [0, 1, 2, 2, 1, 1, 1, 1]
+    back = unravel(flat * 2)
+    assert effax.tree.structure(back) == effax.tree.structure(tree)
+    assert [x.dtype.name for x in effax.tree.leaves(back)] == ["int32", "float32", "float32"]
+    assert np.array_equal(back["w"], np.full((2, 2), 2.0))
+    assert np.array_equal(back["b"][0], [0, 2, 4])
+
+
+def test_it_passes_through_transformations() -> None:
+    params = {"a": jnp.array([1.0, 2.0]), "b": jnp.float32(3.0)}
+    flat, unravel = ravel_pytree(params)
+
+    def loss(vector: effax.Array) -> effax.Array:
+        p = unravel(vector)
+        return (p["a"] ** 2).sum() * p["b"]
+
+    assert effax.jit(effax.grad(loss))(flat).tolist() == [6, 12, 5]
+    assert effax.hessian(loss)(flat).tolist() == [[6, 0, 2], [0, 6, 4], [2, 4, 0]]
+    ravelled = effax.vmap(lambda a, b: ravel_pytree((a, b))[0])(jnp.ones((3, 2)), jnp.zeros(3))
+    assert ravelled.tolist() == [[1, 1, 0]] * 3
+
+
+def test_complex_and_real_leaves_keep_their_dtypes() -> None:
+    flat, unravel = ravel_pytree((jnp.ones(1), jnp.array([1j])))
+    assert flat.dtype == "complex64"
+    real, imaginary = unravel(flat)
+    assert real.dtype == "float32"
+    assert imaginary.dtype == "complex64"
+
+
+def test_a_tree_without_leaves() -> None:
+    flat, unravel = ravel_pytree({"a": None})
+    assert flat.shape == (0,)
+    assert unravel(flat) == {"a": None}
+
+
+def test_another_vector_is_refused() -> None:
+    flat, unravel = ravel_pytree([jnp.ones(2), jnp.ones(1)])
+    with pytest.raises(IllTyped, match=r"expected: float32\[3\]"):
+        unravel(flat[:2])
+    with pytest.raises(IllTyped, match=r"found:    int32\[3\]"):
+        unravel(flat.astype("int32"))
+    with pytest.raises(IllTyped, match="a leaf of ravel_pytree"):
+        ravel_pytree(["no number"])
