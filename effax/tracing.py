@@ -162,7 +162,9 @@ def _variadic(code: CodeType) -> str:
 
 
 def label_of(fun: object) -> str:
-    """What a callable is called, for messages."""
+    """What a callable is called, for messages; what a ``partial`` is of."""
+    while isinstance(fun, partial):
+        fun = fun.func
     return getattr(fun, "__name__", type(fun).__name__)
 
 

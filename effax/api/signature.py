@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, ParamSpec
 
+from effax.api.captures import capture_names
 from effax.api.staging import trace_abstractly
 from effax.api.static import StaticArgs
 from effax.checks import check_callable
@@ -37,7 +38,7 @@ class Slot(NamedTuple):
     """An input or a captured value.
 
     Attributes:
-        name: what the user calls it; ``captured[0]``, ... for what is closed over.
+        name: what the user calls it; ``captured[0]``, ... for what is closed over and has no name.
         type: its type.
         effects: the kinds of effect on it: "read", "write", "accum".
     """
@@ -84,7 +85,9 @@ class Signature:
 
 
 def signature_of(
-    fun: Callable[P, object], static_argnums: int | tuple[int, ...] = ()
+    fun: Callable[P, object],
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
 ) -> Callable[P, Signature]:
     """A function that gives the types, effects and captures of ``fun`` for arguments like these.
 
@@ -94,19 +97,23 @@ def signature_of(
         BadArgument: ``fun`` is not callable.
     """
     check_callable(fun, "signature_of")
-    static = StaticArgs.of(fun, static_argnums, ())
+    static = StaticArgs.of(fun, static_argnums, static_argnames)
 
     @like(fun)
     def told(*args: P.args, **kwargs: P.kwargs) -> Signature:
         label = f"signature_of {label_of(fun)}"
         flat, _ = trace_abstractly(fun, args, dict(kwargs), static, label)
-        return _signature(flat.jaxpr, label_of(fun))
+        given = [flat.jaxpr.name_of(i) for i in range(len(flat.consts), len(flat.jaxpr.binders))]
+        names = [*capture_names(fun, flat.consts, given), *given]
+        return _signature(flat.jaxpr, label_of(fun), names)
 
     return told
 
 
 def effects_of(
-    fun: Callable[P, object], static_argnums: int | tuple[int, ...] = ()
+    fun: Callable[P, object],
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
 ) -> Callable[P, tuple[NamedEffect, ...]]:
     """A function that tells what ``fun`` does to references, and to the outside world.
 
@@ -116,7 +123,7 @@ def effects_of(
         BadArgument: ``fun`` is not callable.
     """
     check_callable(fun, "effects_of")
-    signature = signature_of(fun, static_argnums)
+    signature = signature_of(fun, static_argnums, static_argnames)
 
     @like(fun)
     def told(*args: P.args, **kwargs: P.kwargs) -> tuple[NamedEffect, ...]:
@@ -125,10 +132,8 @@ def effects_of(
     return told
 
 
-def _signature(jaxpr: Jaxpr, name: str) -> Signature:
+def _signature(jaxpr: Jaxpr, name: str, names: Sequence[str]) -> Signature:
     n = jaxpr.n_consts
-    names = [f"captured[{i}]" for i in range(n)]
-    names += [jaxpr.name_of(i) for i in range(n, len(jaxpr.binders))]
     kinds: list[list[str]] = [[] for _ in names]
     effects: list[NamedEffect] = []
     for effect in jaxpr.effects:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from functools import partial, wraps
+
 import pytest
 
 import effax as jax
@@ -21,8 +23,8 @@ def test_a_signature_tells_types_effects_and_captures_as_the_user_names_them() -
     found = jax.signature_of(step)({"w": struct}, jax.new_ref(jnp.zeros(2)))
     assert str(found) == (
         "step(params['w']: f32[], out_ref: Ref{f32[2]}) -> (f32[2]) "
-        "!{read captured[0], write captured[0], read out_ref} "
-        "capturing captured[0]: Ref{f32[3]}, captured[1]: f32[2]"
+        "!{read table, write table, read out_ref} "
+        "capturing table: Ref{f32[3]}, scale: f32[2]"
     )
     assert found.captures[0].effects == ("read", "write")
     assert found.inputs[0].effects == () and found.inputs[1].effects == ("read",)
@@ -44,6 +46,80 @@ def test_effects_of_a_function() -> None:
     assert jax.effects_of(lambda n, r: r[n], static_argnums=0)(0, jax.new_ref(jnp.ones(2))) == (
         NamedEffect("read", "r"),
     )
+
+
+ONES = jnp.ones(3)
+TABLE = jax.new_ref(jnp.zeros(3))
+
+
+class Model:
+    """What users keep their state in."""
+
+    def __init__(self) -> None:
+        self.count = jax.new_ref(jnp.zeros(2))
+        self.layers = [{"w": jnp.ones(2)}]
+
+    def step(self, x):  # type: ignore[no-untyped-def]
+        self.count[0] += x
+        return self.layers[0]["w"] * x
+
+    __call__ = step
+
+
+def captured(fun, *args, **static) -> str:  # type: ignore[no-untyped-def]
+    found = jax.signature_of(fun, **static)(*args)
+    row = " ".join(map(str, found.effects))
+    return f"{found.name} {row}: {' '.join(slot.name for slot in found.captures)}"
+
+
+def test_captures_are_called_as_the_user_calls_them() -> None:
+    model, ref = Model(), jax.new_ref(jnp.zeros(3))
+
+    def inner(x):  # type: ignore[no-untyped-def]
+        ref[0] = x
+        return x
+
+    def add(r, x, y=ONES):  # type: ignore[no-untyped-def]
+        r[0] += x
+        return y
+
+    def scaled(x):  # type: ignore[no-untyped-def]
+        return x * ref[0]
+
+    told = "read self.count write self.count: self.count self.layers[0]['w']"
+    assert captured(model.step, 1.0) == f"step {told}"
+    assert captured(model, 1.0) == f"Model {told}"
+    both = captured(lambda x: inner(x) + TABLE[0], 1.0)
+    assert both == "<lambda> read ref write ref read TABLE: ref TABLE"
+    assert captured(partial(add, ref), 1.0) == "add read r write r: r y"
+    assert captured(partial(partial(add, x=1.0), r=ref)) == "add read r write r: r y"
+    assert captured(wraps(inner)(partial(inner)), 1.0) == "inner read ref write ref: ref"
+    assert captured(jax.jit(inner), 1.0) == "inner read ref write ref: ref"
+    assert captured(jax.vmap(scaled), ONES) == "scaled read ref: ref"
+
+
+def test_a_name_that_an_input_has_is_not_given_twice() -> None:
+    x = jax.new_ref(1.0)
+
+    def f(y):  # type: ignore[no-untyped-def]
+        return y * x[...]
+
+    assert captured(lambda x: f(x) + 1, 1.0) == "<lambda> read captured[0]: captured[0]"
+
+
+def test_arguments_may_be_static() -> None:
+    def power(x, n):  # type: ignore[no-untyped-def]
+        return x**n
+
+    assert (
+        str(jax.signature_of(power, static_argnames="n")(2.0, n=3))
+        == "power(x: ~f32[]) -> (~f32[])"
+    )
+    assert (
+        str(jax.signature_of(power, static_argnums=[1])(2.0, 3)) == "power(x: ~f32[]) -> (~f32[])"
+    )
+    with pytest.raises(BadArgument, match="static_argnames"):
+        jax.effects_of(power, static_argnames="m")
 
 
 def test_what_cannot_be_called_has_no_signature() -> None:
