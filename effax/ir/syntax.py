@@ -8,7 +8,7 @@ structural; where an equation came from and what an argument was called do not c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 from pyrsistent import PVector, pvector
@@ -388,14 +388,23 @@ def has_host_effects(row: Row[ArgIndex]) -> bool:
     return any(isinstance(effect, Host) for effect in row)
 
 
-class ClosedJaxpr(NamedTuple):
+class _Closed(NamedTuple):
+    jaxpr: Jaxpr
+    consts: tuple[object, ...]
+
+
+@final
+class ClosedJaxpr(_Closed):
     """A program and the values of its first ``n_consts`` binders.
 
     Equal where the programs are, and the constants: arrays of the same bits, the same references.
+
+    Attributes:
+        jaxpr: the program.
+        consts: the values, arrays or references.
     """
 
-    jaxpr: Jaxpr
-    consts: tuple[object, ...]
+    __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -410,6 +419,15 @@ class ClosedJaxpr(NamedTuple):
 
     def __hash__(self) -> int:
         return hash(self.jaxpr)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            # Who takes a program is given one by mistake that is closed over its constants.
+            what = f"{type(self).__name__} has no {name}"
+            if name in Jaxpr.__slots__ or hasattr(Jaxpr, name):
+                what += ": it is a program and its constants; the program is `.jaxpr`"
+            raise AttributeError(what)
 
     def __str__(self) -> str:
         return str(self.jaxpr)

@@ -19,6 +19,7 @@ from difflib import get_close_matches
 
 from returns.result import Failure, Result, Success
 
+from effax.ir.analysis import size
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
 from effax.passes.claims import Claim, checked_claims
@@ -65,8 +66,8 @@ class Pass(_Composes):
     def __post_init__(self) -> None:
         name: object = self.name
         transform: object = self.transform
-        if not isinstance(name, str) or not name:
-            raise BadArgument("a pass has a name", "a string", f"{name!r:.60}")
+        if not isinstance(name, str) or not name or not name.isprintable():
+            raise BadArgument("a pass has a name", "a line of text", f"{name!r:.60}")
         if not callable(transform) or isinstance(transform, Step):
             raise BadArgument(
                 f"the pass {name} is made of no function",
@@ -283,21 +284,26 @@ def _unseen(step: Pass, path: Path, jaxpr: Jaxpr) -> Result[Jaxpr, TransformErro
     return attempt(step, jaxpr)
 
 
+def check_program(given: object) -> Jaxpr:
+    """The program itself. Raises BadArgument for anything else."""
+    if isinstance(given, Jaxpr):
+        return given
+    inside = isinstance(getattr(given, "jaxpr", None), Jaxpr)
+    raise BadArgument(
+        "a pass takes a program",
+        expected="a `Jaxpr`",
+        found=f"{given!r:.80}",
+        remedy="its program is `.jaxpr`"
+        if inside
+        else "trace a function: `effax.make_jaxpr(f)(*args).jaxpr`",
+    )
+
+
 def perform(
     step: object, jaxpr: Jaxpr, run: Observer, path: Path = ()
 ) -> Result[Jaxpr, TransformError]:
     """Take a step, with ``run`` for each single pass in it. Raises BadArgument for no program."""
-    given: object = jaxpr
-    if not isinstance(given, Jaxpr):
-        inside = isinstance(getattr(given, "jaxpr", None), Jaxpr)
-        raise BadArgument(
-            "a pass takes a program",
-            expected="a `Jaxpr`",
-            found=f"{given!r:.80}",
-            remedy="its program is `.jaxpr`"
-            if inside
-            else "trace a function: `effax.make_jaxpr(f)(*args).jaxpr`",
-        )
+    check_program(jaxpr)
     match step:
         case Pass():
             return run(step, path, jaxpr)
@@ -329,15 +335,24 @@ def _decided(step: When, jaxpr: Jaxpr) -> bool:
 def _repeated(
     step: Fixpoint, jaxpr: Jaxpr, run: Observer, path: Path
 ) -> Result[Jaxpr, TransformError]:
+    given, seen = jaxpr, {jaxpr: 0}
     for i in range(step.limit):
         result = perform(step.step, jaxpr, run, (*path, f"round {i}"))
         if not isinstance(result, Success) or result.unwrap() == jaxpr:
             return result
         jaxpr = result.unwrap()
-    return Failure(
-        TransformError(
-            f"{step} changes the program again and again",
-            expected=f"no change after {step.limit} rounds",
-            remedy="one of its passes undoes another: watch it, or raise the limit",
-        )
+        if jaxpr in seen:
+            found = f"the program of round {seen[jaxpr]} comes back after round {i}"
+            return Failure(_endless(step, found))
+        seen[jaxpr] = i + 1
+    found = f"changes after {step.limit} rounds, from {size(given)} to {size(jaxpr)} equations"
+    return Failure(_endless(step, found))
+
+
+def _endless(step: Fixpoint, found: str) -> TransformError:
+    return TransformError(
+        f"{step} changes the program again and again",
+        expected="a program that it leaves as it is",
+        found=found,
+        remedy="one of its passes undoes another: `watch` it, or raise the limit",
     )

@@ -5,12 +5,13 @@ A run is data: print it, ask it for differences, write it to a folder.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path as FilePath
 from time import perf_counter
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 from returns.result import Failure, Result, Success
 
@@ -19,7 +20,7 @@ from effax.ir.check import check
 from effax.ir.diff import Diff, diff
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
-from effax.passes.steps import Pass, Path, Step, attempt, passes_of, perform
+from effax.passes.steps import Pass, Path, Step, attempt, check_program, passes_of, perform
 
 
 class Broken(TransformError):
@@ -105,7 +106,13 @@ class Run:
         Args:
             what: which of these; the difference where none is given.
             all_passes: also of passes that changed nothing.
+
+        Raises:
+            BadArgument: one of ``what`` is something else.
         """
+        for part in what:
+            if part not in get_args(What):
+                raise BadArgument("a run has no such text", ", ".join(get_args(What)), repr(part))
         parts: list[str] = []
         for record in self.records:
             if all_passes or record.changed or record.after is None:
@@ -127,7 +134,7 @@ def watch(step: Step | Sequence[Step], jaxpr: Jaxpr, verify: bool = True) -> Run
     """Run a step and keep what each pass did.
 
     Args:
-        step: a pass, any composition, or a list of steps.
+        step: a pass, any composition, or several one after the other.
         jaxpr: the program.
         verify: whether the checker looks at the program after each pass, and whether its inputs
             and results still have their types. A program that fails ends the run with ``Broken``,
@@ -136,6 +143,7 @@ def watch(step: Step | Sequence[Step], jaxpr: Jaxpr, verify: bool = True) -> Run
     Raises:
         BadArgument: ``step`` is no step, or ``jaxpr`` no program.
     """
+    step, jaxpr = passes_of(step), check_program(jaxpr)
     records: list[Record] = []
 
     def seen(one: Pass, path: Path, before: Jaxpr) -> Result[Jaxpr, TransformError]:
@@ -201,20 +209,38 @@ def dump(run: Run, folder: str | FilePath) -> list[FilePath]:
     """Write the programs of a run to a folder, numbered in order, and each pass's difference.
 
     Gives the files: ``00_given.jaxpr``, ``01_cse.jaxpr``, ``01_cse.diff``, ..., ``summary.txt``.
-    Passes that changed nothing have no files of their own.
+    Passes that changed nothing have no files of their own. The folder is made where there is none;
+    what an earlier run left in it (files of such names) goes.
+
+    Raises:
+        BadArgument: there is a file in the place of the folder.
     """
     place = FilePath(folder)
+    if place.exists() and not place.is_dir():
+        raise BadArgument("runs are written to folders", "a folder, or none yet", str(place))
     place.mkdir(parents=True, exist_ok=True)
-    texts = {"00_given.jaxpr": str(run.given)}
+    for old in place.iterdir():
+        if _DUMPED.fullmatch(old.name):
+            old.unlink()
+    digits = max(2, len(str(len(run.records))))
+    texts = {f"{0:0{digits}}_given.jaxpr": str(run.given)}
     for i, record in enumerate(run.records, 1):
         if record.changed:
-            name = "".join(c if c.isalnum() else "-" for c in record.name)
-            texts[f"{i:02}_{name}.jaxpr"] = str(record.after)
-            texts[f"{i:02}_{name}.diff"] = str(record.diff)
+            name = f"{i:0{digits}}_{_file_name(record.name)}"
+            texts[f"{name}.jaxpr"] = str(record.after)
+            texts[f"{name}.diff"] = str(record.diff)
     texts["summary.txt"] = str(run)
     for name, text in texts.items():
         (place / name).write_text(text + "\n", encoding="utf-8")
     return [place / name for name in texts]
+
+
+_DUMPED: Final = re.compile(r"\d{2,}_.*\.(jaxpr|diff)|summary\.txt")
+
+
+def _file_name(name: str) -> str:
+    """What can be said of a name in that of a file, on every system."""
+    return re.sub(r"[^0-9A-Za-z]+", "-", name).strip("-")[:60] or "pass"
 
 
 class Culprit(NamedTuple):
@@ -246,19 +272,21 @@ def bisect(
         The pass; None where the property holds in the end.
 
     Raises:
-        BadArgument: the property does not hold at the start.
+        BadArgument: the property does not hold at the start, or it is not the same when it is asked
+            for twice.
         TransformError: a pass failed before the property was broken.
     """
-    step = passes_of(step)
-    if not holds(jaxpr):
+    if not holds(check_program(jaxpr)):
         raise BadArgument(
             "the property does not hold of the program before any pass",
             expected="a property of the given program",
         )
     run = watch(step, jaxpr, verify=False)
-    programs = run.programs
-    good, bad = 0, len(programs) - 1
-    if holds(programs[bad]):
+    # Only passes that changed something can have broken anything.
+    changes = [i for i, record in enumerate(run.records) if record.changed]
+    programs = [jaxpr, *(after for i in changes if (after := run.records[i].after) is not None)]
+    good, bad = 0, len(changes)
+    if not changes or holds(programs[bad]):
         if isinstance(run.result, Failure):
             raise run.result.failure()
         return None
@@ -268,4 +296,11 @@ def bisect(
             good = middle
         else:
             bad = middle
-    return Culprit(run.records[good], good)
+    if not holds(programs[good]) or holds(programs[bad]):
+        raise BadArgument(
+            "the property is not the same when it is asked for twice",
+            expected="a function of the program alone",
+            found=f"two answers on one program, near {run.records[changes[good]].title}",
+            remedy="fix its inputs and seeds, or widen its tolerance",
+        )
+    return Culprit(run.records[changes[good]], changes[good])
