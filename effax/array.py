@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeGuard, final
+from typing import TYPE_CHECKING, TypeGuard, final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from effax.ir.syntax import Atom
 from effax.ir.trace import Trace, current_trace, shown_ref
 from effax.ir.types import ArrayType, array_type
 from effax.ndarray import Array, ArrayLike, Axis, DTypeLike
+from effax.tree import PyTree
 
 if TYPE_CHECKING:
     from effax.lowering.xla import Buffer
@@ -96,7 +97,7 @@ class DeviceArray(Array):
 
         return xla.pointer(self.buffer)
 
-    def __dlpack__(self, *, stream: int | None = None, **kwargs: Any) -> Any:
+    def __dlpack__(self, *, stream: int | None = None, **kwargs: PyTree) -> PyTree:
         return self.numpy().copy().__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index
 
 from effax.ir.errors import BadArgument, ConcretizationError
 
 
-def check_callable(fun: object, what: str) -> None:
-    """Raises BadArgument for what is no function."""
+def check_callable(fun: object, what: str) -> Callable[..., object]:
+    """``fun``. Raises BadArgument for what is no function."""
     if not callable(fun):
         raise BadArgument(
             f"{what} takes a function",
             expected="a callable",
             found=f"{type(fun).__name__}: {fun!r:.60}",
         )
+    return fun
 
 
 def as_integer(x: object, what: str) -> int:

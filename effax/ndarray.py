@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from effax import operators as ops
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import IllTyped
 from effax.ir.types import ArrayType, Shape
+from effax.tree import PyTree
 
 if TYPE_CHECKING:
     from effax.at import At
@@ -139,9 +140,9 @@ class Array:
 
     def item(self, *args: SupportsIndex) -> bool | int | float | complex:
         """The element as a Python scalar."""
-        return self.numpy().item(*args)  # type: ignore[no-any-return]  # NumPy says Any
+        return self.numpy().item(*args)  # type: ignore[no-any-return]  # NumPy says PyTree
 
-    def tolist(self) -> Any:
+    def tolist(self) -> PyTree:
         """Nested lists of Python scalars; their depth is the number of axes."""
         return self.numpy().tolist()
 

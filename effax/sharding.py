@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ class Mesh:
     _axes: Axes
     _devices: np.ndarray
 
-    def __init__(self, devices: Any, axis_names: str | Sequence[str]) -> None:
+    def __init__(self, devices: object, axis_names: str | Sequence[str]) -> None:
         grid = _grid(devices)
         names = axis_names_of(axis_names, "Mesh: axis_names") if grid.ndim else ()
         if len(names) != grid.ndim:
@@ -110,7 +109,7 @@ class Mesh:
         return f"Mesh({shown})"
 
 
-def _grid(devices: Any) -> np.ndarray:
+def _grid(devices: object) -> np.ndarray:
     """The devices in a grid; sizes stand for numbered devices."""
     if isinstance(devices, int | np.integer) or (
         isinstance(devices, tuple | list) and all(isinstance(n, int | np.integer) for n in devices)
@@ -130,7 +129,7 @@ def make_mesh(
     axis_shapes: Sequence[int],
     axis_names: Sequence[str],
     *,
-    devices: Sequence[Any] | None = None,
+    devices: Sequence[object] | None = None,
 ) -> Mesh:
     """A mesh of these sizes.
 

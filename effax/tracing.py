@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial, wraps
 from inspect import CO_VARARGS
 from types import CodeType, MethodType
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from effax.ir.types import ArrayType, Type, array_type
 from effax.ir.variance import Names
 from effax.numpy.promotion import literal
 from effax.ref import EagerRef, Ref, TracedRef
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 F = TypeVar("F")
 T = TypeVar("T")
@@ -69,8 +69,8 @@ class FlatFunction(NamedTuple):
 
 def flat_args(
     fun: Callable[..., object],
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
     untouched: Callable[[PyTreeDef], Sequence[bool]] | None = None,
 ) -> FlatArgs:
     """Flatten the arguments of a call.
@@ -85,7 +85,7 @@ def flat_args(
     Raises:
         IllTyped: a leaf is not an array; it says which argument it is.
     """
-    leaves, treedef = tree.flatten((tuple(args), kwargs))
+    leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
     names = arg_names(fun, args, kwargs, len(leaves))
     fixed: dict[int, object] = {}
     if untouched is not None:
@@ -104,7 +104,10 @@ _LEAVES = (*_ARRAYS, int, float, complex)
 
 
 def arg_names(
-    fun: Callable[..., object], args: Sequence[Any], kwargs: dict[str, Any], n_leaves: int
+    fun: Callable[..., object],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    n_leaves: int,
 ) -> list[str]:
     """What the user calls each leaf: ``x``, ``params['w'][0]``, ``rest[1]``, ..."""
     heads = argument_names(fun, len(args))
@@ -124,7 +127,7 @@ def argument_names(fun: Callable[..., object], n_args: int) -> list[str]:
     return [given[i] if i < n else f"{rest}[{i - n}]" for i in range(n_args)]
 
 
-def _parameters(fun: Any) -> tuple[Sequence[str], str]:
+def _parameters(fun: PyTree) -> tuple[Sequence[str], str]:
     """The names of positional parameters, and of what takes the others."""
     fun = _innermost(fun)
     own = getattr(fun, "parameters_left", None)
@@ -145,7 +148,7 @@ def _parameters(fun: Any) -> tuple[Sequence[str], str]:
     return code.co_varnames[1 : code.co_argcount], _variadic(code)
 
 
-def _innermost(fun: Any) -> Any:
+def _innermost(fun: PyTree) -> PyTree:
     """What is wrapped, at however many levels, with the same parameters."""
     while not isinstance(fun, MethodType | partial) and not hasattr(fun, "parameters_left"):
         wrapped = getattr(fun, "__wrapped__", None)

@@ -8,14 +8,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, Final, TypeVar, cast, overload
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast, overload
 
 import optree
 
 from effax.ir.errors import BadArgument
 
+__all__ = [
+    "PyTree",
+    "PyTreeDef",
+    "all",
+    "all_leaves",
+    "broadcast_prefix",
+    "flatten",
+    "leaves",
+    "map",
+    "paths",
+    "reduce",
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "register_static",
+    "structure",
+    "transpose",
+    "unflatten",
+]
+
 T = TypeVar("T")
-U = TypeVar("U")
+
+PyTree: TypeAlias = Any
+"""A tree or a leaf of which no more is known than a function makes of it.
+
+Python has no type for "a tuple of these, by name, and inside of it what that function gives". With
+``object`` in its place each use of a result would need a cast; so this is the one name under which
+``Any`` is part of the public surface, for results whose structure is known when they are made only.
+"""
 
 NAMESPACE = "effax"
 
@@ -27,16 +54,16 @@ PyTreeDef = optree.PyTreeSpec
 
 def flatten(
     tree: object, is_leaf: Callable[[object], bool] | None = None
-) -> tuple[list[Any], PyTreeDef]:
+) -> tuple[list[PyTree], PyTreeDef]:
     """The leaves of a tree, in order, and its structure."""
-    leaves, spec = optree.tree_flatten(cast(Any, tree), is_leaf, namespace=NAMESPACE)
+    leaves, spec = optree.tree_flatten(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
     return leaves, spec
 
 
-def unflatten(treedef: PyTreeDef, leaves: Iterable[object]) -> Any:
+def unflatten(treedef: PyTreeDef, leaves: Iterable[object]) -> PyTree:
     """The tree of that structure with these leaves. Raises BadArgument for too few or too many."""
     try:
-        return optree.tree_unflatten(treedef, cast(Any, leaves))
+        return optree.tree_unflatten(treedef, cast("PyTree", leaves))
     except ValueError as error:
         raise BadArgument(
             "the leaves do not fit the structure",
@@ -45,22 +72,22 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[object]) -> Any:
         ) from None
 
 
-def leaves(tree: object, is_leaf: Callable[[object], bool] | None = None) -> list[Any]:
+def leaves(tree: object, is_leaf: Callable[[object], bool] | None = None) -> list[PyTree]:
     """The leaves of a tree, in order."""
-    return optree.tree_leaves(cast(Any, tree), is_leaf, namespace=NAMESPACE)
+    return optree.tree_leaves(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
 
 
 def structure(tree: object, is_leaf: Callable[[object], bool] | None = None) -> PyTreeDef:
     """The structure of a tree."""
-    return optree.tree_structure(cast(Any, tree), is_leaf, namespace=NAMESPACE)
+    return optree.tree_structure(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
 
 
 def map(
     f: Callable[..., object],
-    tree: Any,
-    *rest: Any,
+    tree: object,
+    *rest: object,
     is_leaf: Callable[[object], bool] | None = None,
-) -> Any:
+) -> PyTree:
     """The tree of ``f`` of the leaves; further trees have the first one's structure as prefix.
 
     Raises:
@@ -70,7 +97,7 @@ def map(
     columns = [first]
     for i, other in enumerate(rest):
         try:
-            columns.append(spec.flatten_up_to(other))
+            columns.append(spec.flatten_up_to(cast("PyTree", other)))
         except ValueError as error:
             raise BadArgument(
                 f"tree.map: tree number {i + 2} has another structure than the first",
@@ -81,10 +108,12 @@ def map(
 
 
 @overload
-def reduce(f: Callable[[Any, Any], Any], tree: object) -> Any: ...
+def reduce(f: Callable[[PyTree, PyTree], PyTree], tree: object) -> PyTree: ...
 @overload
-def reduce(f: Callable[[T, Any], T], tree: object, initializer: T) -> T: ...
-def reduce(f: Callable[[Any, Any], Any], tree: object, initializer: object = _UNSET) -> Any:
+def reduce(f: Callable[[T, PyTree], T], tree: object, initializer: T) -> T: ...
+def reduce(
+    f: Callable[[PyTree, PyTree], object], tree: object, initializer: object = _UNSET
+) -> object:
     """Fold the leaves from the left, from ``initializer`` if there is one, else from the first.
 
     Raises:
@@ -99,7 +128,7 @@ def reduce(f: Callable[[Any, Any], Any], tree: object, initializer: object = _UN
             expected="a leaf, or an initializer",
             found="neither",
         )
-    result = found[0]
+    result: object = found[0]
     for leaf in found[1:]:
         result = f(result, leaf)
     return result
@@ -107,7 +136,7 @@ def reduce(f: Callable[[Any, Any], Any], tree: object, initializer: object = _UN
 
 def all_leaves(iterable: Iterable[object], is_leaf: Callable[[object], bool] | None = None) -> bool:
     """Whether each element is a leaf, and no tree with others."""
-    return optree.all_leaves(cast(Any, iterable), is_leaf, namespace=NAMESPACE)
+    return optree.all_leaves(cast("PyTree", iterable), is_leaf, namespace=NAMESPACE)
 
 
 def all(tree: object) -> bool:
@@ -115,33 +144,33 @@ def all(tree: object) -> bool:
     return not [leaf for leaf in leaves(tree) if not leaf]
 
 
-def transpose(outer: PyTreeDef, inner: PyTreeDef, tree: object) -> Any:
+def transpose(outer: PyTreeDef, inner: PyTreeDef, tree: object) -> PyTree:
     """The tree with its two layers of structure exchanged."""
-    return optree.tree_transpose(outer, inner, cast(Any, tree))
+    return optree.tree_transpose(outer, inner, cast("PyTree", tree))
 
 
 def paths(tree: object, is_leaf: Callable[[object], bool] | None = None) -> list[str]:
     """How each leaf is written in Python, such as ``[0]['w']``."""
-    accessors = optree.tree_accessors(cast(Any, tree), is_leaf, namespace=NAMESPACE)
+    accessors = optree.tree_accessors(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
     return [a.codify("") for a in accessors]
 
 
-def broadcast_prefix(prefix: object, tree: object) -> list[Any]:
+def broadcast_prefix(prefix: object, tree: object) -> list[PyTree]:
     """The leaves of ``prefix``, each repeated for every leaf of ``tree`` below it.
 
     ``None`` is a leaf of ``prefix``. Raises ValueError where ``prefix`` is no prefix of ``tree``.
     """
     spread = optree.broadcast_prefix(
-        cast(Any, prefix), cast(Any, tree), none_is_leaf=True, namespace=NAMESPACE
+        cast("PyTree", prefix), cast("PyTree", tree), none_is_leaf=True, namespace=NAMESPACE
     )
-    full = optree.tree_leaves(cast(Any, tree), none_is_leaf=True, namespace=NAMESPACE)
+    full = optree.tree_leaves(cast("PyTree", tree), none_is_leaf=True, namespace=NAMESPACE)
     return [p for p, leaf in zip(spread, full, strict=True) if leaf is not None]
 
 
 def register_pytree_node(
     cls: type[T],
     flatten_func: Callable[[T], tuple[Iterable[object], object]],
-    unflatten_func: Callable[[Any, Iterable[Any]], T],
+    unflatten_func: Callable[[PyTree, Iterable[PyTree]], T],
 ) -> None:
     """Make instances of ``cls`` inner nodes of trees.
 
@@ -152,17 +181,32 @@ def register_pytree_node(
     """
     optree.register_pytree_node(
         cls,  # type: ignore[arg-type]  # optree wants a Collection; it only calls the functions
-        cast(Any, flatten_func),
-        cast(Any, unflatten_func),
+        cast("PyTree", flatten_func),
+        cast("PyTree", unflatten_func),
         namespace=NAMESPACE,
     )
 
 
-def register_pytree_node_class(cls: type[T]) -> type[T]:
+class TreeClass(Protocol):
+    """What a class has that says itself how it is taken apart and put together."""
+
+    def tree_flatten(self) -> tuple[Iterable[object], object]:
+        """The children, and auxiliary data that is compared by ``==``."""
+        ...
+
+    @classmethod
+    def tree_unflatten(cls, aux_data: PyTree, children: Iterable[PyTree], /) -> object:
+        """An instance from auxiliary data and children."""
+        ...
+
+
+Tree = TypeVar("Tree", bound=TreeClass)
+
+
+def register_pytree_node_class(cls: type[Tree]) -> type[Tree]:
     """Class decorator: use its methods ``tree_flatten`` and ``tree_unflatten``."""
-    flatten_method = cast(Any, cls).tree_flatten
-    unflatten_method = cast(Any, cls).tree_unflatten
-    register_pytree_node(cls, flatten_method, unflatten_method)
+    made = cast("Callable[[object, Iterable[object]], Tree]", cls.tree_unflatten)
+    register_pytree_node(cls, cls.tree_flatten, made)
     return cls
 
 
@@ -200,7 +244,7 @@ def register_dataclass(
         )
     data, meta = tuple(data_fields), tuple(meta_fields)
 
-    def flatten_fields(x: Any) -> tuple[list[object], tuple[object, ...], list[str]]:
+    def flatten_fields(x: object) -> tuple[list[object], tuple[object, ...], list[str]]:
         kept = tuple([getattr(x, name) for name in meta])
         return [getattr(x, name) for name in data], kept, list(data)
 
@@ -210,8 +254,8 @@ def register_dataclass(
 
     optree.register_pytree_node(
         nodetype,  # type: ignore[arg-type]  # as in register_pytree_node
-        cast(Any, flatten_fields),
-        cast(Any, unflatten_fields),
+        cast("PyTree", flatten_fields),
+        cast("PyTree", unflatten_fields),
         path_entry_type=optree.GetAttrEntry,
         namespace=NAMESPACE,
     )
@@ -222,12 +266,3 @@ def register_static(cls: type[T]) -> type[T]:
     """Class decorator: instances are trees without leaves, compared by ``==``."""
     register_pytree_node(cls, lambda x: ((), x), lambda x, _: x)
     return cls
-
-
-tree_flatten, tree_unflatten, tree_leaves, tree_structure, tree_map = (
-    flatten,
-    unflatten,
-    leaves,
-    structure,
-    map,
-)

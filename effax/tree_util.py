@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from effax.tree import (
+    PyTree,
     PyTreeDef,
     all_leaves,
     register_dataclass,
@@ -34,6 +36,8 @@ from effax.treepath import flatten_with_path as tree_flatten_with_path
 from effax.treepath import leaves_with_path as tree_leaves_with_path
 from effax.treepath import map_with_path as tree_map_with_path
 
+R = TypeVar("R")
+
 __all__ = [
     "DictKey",
     "FlattenedIndexKey",
@@ -41,6 +45,7 @@ __all__ = [
     "KeyEntry",
     "KeyPath",
     "Partial",
+    "PyTree",
     "PyTreeDef",
     "SequenceKey",
     "all_leaves",
@@ -63,18 +68,18 @@ __all__ = [
 ]
 
 
-class Partial(partial[Any]):
+class Partial(partial[R]):
     """A ``functools.partial`` that is a tree: its arguments are children, its function is not.
 
     So it passes through ``jit`` and ``vmap``; functions are compared by identity.
     """
 
 
-def _flatten_partial(f: Partial) -> tuple[tuple[object, ...], object]:
+def _flatten_partial(f: Partial[object]) -> tuple[tuple[object, ...], object]:
     return (f.args, f.keywords), f.func
 
 
-def _unflatten_partial(func: Any, children: Any) -> Partial:
+def _unflatten_partial(func: PyTree, children: Iterable[PyTree]) -> Partial[object]:
     args, keywords = children
     return Partial(func, *args, **keywords)
 

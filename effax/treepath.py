@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import optree
 
 from effax import tree
-from effax.tree import NAMESPACE, PyTreeDef
+from effax.tree import NAMESPACE, PyTree, PyTreeDef
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ def keystr(keys: Sequence[KeyEntry]) -> str:
 
 def flatten_with_path(
     tree_: object, is_leaf: Callable[[object], bool] | None = None
-) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+) -> tuple[list[tuple[KeyPath, PyTree]], PyTreeDef]:
     """The leaves of a tree, each with its path, and the structure."""
     leaves, treedef = tree.flatten(tree_, is_leaf)
-    accessors = optree.tree_accessors(cast(Any, tree_), is_leaf, namespace=NAMESPACE)
+    accessors = optree.tree_accessors(cast("PyTree", tree_), is_leaf, namespace=NAMESPACE)
     paths = [tuple(map(_key, accessor)) for accessor in accessors]
     return list(zip(paths, leaves, strict=True)), treedef
 
@@ -86,17 +86,17 @@ def _key(entry: optree.PyTreeEntry) -> KeyEntry:
 
 def leaves_with_path(
     tree_: object, is_leaf: Callable[[object], bool] | None = None
-) -> list[tuple[KeyPath, Any]]:
+) -> list[tuple[KeyPath, PyTree]]:
     """The leaves of a tree, each with its path."""
     return flatten_with_path(tree_, is_leaf)[0]
 
 
 def map_with_path(
     f: Callable[..., object],
-    tree_: Any,
-    *rest: Any,
+    tree_: object,
+    *rest: object,
     is_leaf: Callable[[object], bool] | None = None,
-) -> Any:
+) -> PyTree:
     """The tree of ``f(path, leaf, *leaves of the further trees)``, as ``tree.map``."""
     paths = [path for path, _ in leaves_with_path(tree_, is_leaf)]
     walk = iter(paths)

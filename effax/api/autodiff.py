@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast, overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import (
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    TypeVarTuple,
+    cast,
+    overload,
+)
 
 from effax import operators as ops
 from effax import tree
@@ -32,11 +41,15 @@ from effax.ref import Ref
 from effax.tracing import like, shown_tree
 from effax.transforms.jvp import jvp as jvp_pass
 from effax.transforms.run import unwrap
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 P = ParamSpec("P")
-A = TypeVar("A")
+# Of a bound that is not ``object``: so checkers let a lambda do what it likes with its argument.
+A = TypeVar("A", bound=PyTree)
+B = TypeVar("B", bound=PyTree)
 R = TypeVar("R")
+X = TypeVar("X")
+Ts = TypeVarTuple("Ts")
 
 
 class _Gradient:
@@ -44,7 +57,7 @@ class _Gradient:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[..., object],
         argnums: int | Sequence[int],
         has_aux: bool,
         holomorphic: bool,
@@ -59,7 +72,9 @@ class _Gradient:
         self.allow_int = allow_int
         self.what = what
 
-    def __call__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    def __call__(
+        self, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> tuple[PyTree, object]:
         """The result (with the auxiliary part), and the gradients."""
         nums = argument_positions(self.argnums, len(args), self.what)
         call = traced_call(
@@ -131,8 +146,12 @@ class _Gradient:
         return outs, [tangent_for(t, c) for c, t in zip(cts, types, strict=True)]
 
     def _arranged(
-        self, grads: Any, args: Sequence[Any], nums: Sequence[int], call: TracedCall
-    ) -> Any:
+        self,
+        grads: Iterator[Array],
+        args: Sequence[object],
+        nums: Sequence[int],
+        call: TracedCall,
+    ) -> object:
         """The gradients in the structure of the arguments that ``argnums`` names."""
         position = call.args.of_operands(leaf_args(call.args.treedef, len(args)))
         leaves: list[object] = []
@@ -154,27 +173,60 @@ def leaf_args(treedef: PyTreeDef, n_args: int) -> list[int]:
 
 @overload
 def grad(
-    fun: Callable[Concatenate[A, P], Any],
-    argnums: int = ...,
-    *,
+    fun: Callable[Concatenate[A, P], object],
+    argnums: Literal[0] = ...,
+    has_aux: Literal[False] = ...,
     holomorphic: bool = ...,
     allow_int: bool = ...,
 ) -> Callable[Concatenate[A, P], A]: ...
 @overload
+def grad(  # type: ignore[overload-overlap]  # the more precise one comes first
+    fun: Callable[Concatenate[A, P], tuple[object, X]],
+    argnums: Literal[0] = ...,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[Concatenate[A, P], tuple[A, X]]: ...
+@overload
+def grad(  # type: ignore[overload-overlap]  # the more precise one comes first
+    fun: Callable[Concatenate[A, B, P], object],
+    argnums: Literal[1],
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[Concatenate[A, B, P], B]: ...
+@overload
+def grad(  # type: ignore[overload-overlap]  # the more precise one comes first
+    fun: Callable[Concatenate[A, B, P], object],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[Concatenate[A, B, P], tuple[A, B]]: ...
+@overload
 def grad(
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
+    argnums: Sequence[int],
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[P, tuple[PyTree, ...]]: ...
+@overload
+def grad(
+    fun: Callable[P, object],
     argnums: int | Sequence[int] = ...,
     has_aux: bool = ...,
     holomorphic: bool = ...,
     allow_int: bool = ...,
-) -> Callable[P, Any]: ...
+) -> Callable[P, PyTree]: ...
 def grad(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """The gradient of a function that gives a scalar.
 
     Args:
@@ -196,7 +248,7 @@ def grad(
     gradient = _Gradient(fun, argnums, has_aux, holomorphic, allow_int, "grad")
 
     @like(fun)
-    def grad_fun(*args: Any, **kwargs: Any) -> Any:
+    def grad_fun(*args: object, **kwargs: object) -> object:
         value, grads = gradient(args, kwargs)
         return (grads, value[1]) if has_aux else grads
 
@@ -206,11 +258,35 @@ def grad(
 @overload
 def value_and_grad(
     fun: Callable[Concatenate[A, P], R],
-    argnums: int = ...,
-    *,
+    argnums: Literal[0] = ...,
+    has_aux: bool = ...,
     holomorphic: bool = ...,
     allow_int: bool = ...,
 ) -> Callable[Concatenate[A, P], tuple[R, A]]: ...
+@overload
+def value_and_grad(  # type: ignore[overload-overlap]  # the more precise one comes first
+    fun: Callable[Concatenate[A, B, P], R],
+    argnums: Literal[1],
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[Concatenate[A, B, P], tuple[R, B]]: ...
+@overload
+def value_and_grad(  # type: ignore[overload-overlap]  # the more precise one comes first
+    fun: Callable[Concatenate[A, B, P], R],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[Concatenate[A, B, P], tuple[R, tuple[A, B]]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: Sequence[int],
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[P, tuple[R, tuple[PyTree, ...]]]: ...
 @overload
 def value_and_grad(
     fun: Callable[P, R],
@@ -218,30 +294,51 @@ def value_and_grad(
     has_aux: bool = ...,
     holomorphic: bool = ...,
     allow_int: bool = ...,
-) -> Callable[P, tuple[R, Any]]: ...
+) -> Callable[P, tuple[R, PyTree]]: ...
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """Like :func:`grad`, and gives the pair of the function's result and the gradient."""
     gradient = _Gradient(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad")
 
     @like(fun)
-    def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
+    def value_and_grad_fun(*args: object, **kwargs: object) -> tuple[object, object]:
         return gradient(args, kwargs)
 
     return value_and_grad_fun
 
 
+@overload
 def jvp(
-    fun: Callable[..., Any],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    fun: Callable[[*Ts], R],
+    primals: tuple[*Ts],
+    tangents: tuple[*Ts],
+    has_aux: Literal[False] = ...,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fun: Callable[[*Ts], tuple[R, X]],
+    primals: tuple[*Ts],
+    tangents: tuple[*Ts],
+    has_aux: Literal[True],
+) -> tuple[R, R, X]: ...
+@overload
+def jvp(
+    fun: Callable[..., R],
+    primals: list[PyTree],
+    tangents: list[PyTree],
+    has_aux: Literal[False] = ...,
+) -> tuple[R, R]: ...
+def jvp(
+    fun: Callable[..., object],
+    primals: Sequence[object],
+    tangents: Sequence[object],
     has_aux: bool = False,
-) -> tuple[Any, ...]:
+) -> tuple[PyTree, ...]:
     """Run ``fun`` and push tangents forward.
 
     Args:
@@ -315,7 +412,7 @@ def _with_zeros(
     ]
 
 
-class LinearMap:
+class LinearMap(Generic[*Ts, R]):
     """The derivative of a function at a point: from tangents of arguments to those of results."""
 
     def __init__(self, res: Residuals, call: TracedCall) -> None:
@@ -334,16 +431,31 @@ class LinearMap:
         """The linear program: residuals, then tangents, to tangents of results."""
         return self._linear
 
-    def __call__(self, *tangents: Any) -> Any:
+    def __call__(self, *tangents: *Ts) -> R:
         """Push tangents forward. Raises IllTyped where they do not fit the arguments."""
         dots = checked_tangents(tangents, self._in_tree, self._in_types, self._in_names)
         given = [d for d, m in zip(dots, self._res.in_tangents, strict=True) if m]
         results = run(self._linear, [*self._res.values, *given])
         outs = _with_zeros(results, self._out_tangents, self._out_types)
-        return tree.unflatten(self._out_tree, outs)
+        made: R = tree.unflatten(self._out_tree, outs)
+        return made
 
 
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+@overload
+def linearize(
+    fun: Callable[[*Ts], R], *primals: *Ts, has_aux: Literal[False] = ...
+) -> tuple[R, LinearMap[*Ts, R]]: ...
+@overload
+def linearize(
+    fun: Callable[[*Ts], tuple[R, X]], *primals: *Ts, has_aux: Literal[True]
+) -> tuple[R, LinearMap[*Ts, R], X]: ...
+@overload
+def linearize(
+    fun: Callable[..., object], *primals: object, has_aux: bool
+) -> tuple[PyTree, ...]: ...
+def linearize(
+    fun: Callable[..., object], *primals: object, has_aux: bool = False
+) -> tuple[PyTree, ...]:
     """Run ``fun`` once; gives its result and its derivative there, a linear function.
 
     Args:
@@ -362,5 +474,5 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     mask = [is_inexact(x.type) for x in call.args.leaves]
     res = linearized(call, mask)
     out = tree.unflatten(call.main, res.outs[: call.main.num_leaves])
-    push = LinearMap(res, call)
+    push: LinearMap[*tuple[PyTree, ...], PyTree] = LinearMap(res, call)
     return (out, push, call.unflatten_aux(res.outs)) if has_aux else (out, push)

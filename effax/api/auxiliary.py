@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from effax.array import Array
 from effax.ir.errors import IllTyped
 from effax.ref import Ref
 from effax.tracing import label_of
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 
 class WithAux:
@@ -39,7 +38,7 @@ class WithAux:
         self._kept = {i: x for i, x in enumerate(leaves) if not isinstance(x, arrays)}
         return result[0], [x for i, x in enumerate(leaves) if i not in self._kept]
 
-    def joined(self, arrays: Sequence[object]) -> Any:
+    def joined(self, arrays: Sequence[object]) -> PyTree:
         """``aux`` with these arrays in the places of its own."""
         rest = iter(arrays)
         n = self._tree.num_leaves

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
 from effax.bind import Operand, blaming, run
@@ -34,8 +34,8 @@ R = TypeVar("R")
 
 def vmap(
     fun: Callable[P, R],
-    in_axes: int | Sequence[Any] | dict[str, Any] | None = 0,
-    out_axes: Any = 0,
+    in_axes: int | Sequence[object] | Mapping[str, object] | None = 0,
+    out_axes: object = 0,
     axis_name: Hashable | None = None,
     axis_size: int | None = None,
     spmd_axis_name: Hashable | None = None,
@@ -72,7 +72,7 @@ def vmap(
         )
 
     @like(fun)
-    def batched(*args: P.args, **kwargs: P.kwargs) -> Any:
+    def batched(*args: P.args, **kwargs: P.kwargs) -> R:
         axes_of: list[object] = []
 
         def unmapped(treedef: PyTreeDef) -> list[bool]:
@@ -89,7 +89,7 @@ def vmap(
         size = _common_size(axes, flat_in, axis_size)
         binds = () if name is None else (Axis(name, size),)
         flat = _traced(fun, flat_in, axes, binds)
-        return _mapped(flat, flat_in, axes, size, out_axes, name)
+        return cast(R, _mapped(flat, flat_in, axes, size, out_axes, name))
 
     return batched
 
@@ -189,7 +189,7 @@ def _mapped(
     size: int,
     out_axes: object,
     axis_name: str | None,
-) -> Any:
+) -> object:
     targets = _out_axes(out_axes, flat)
     in_axes = [*[None] * len(flat.consts), *axes]
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from effax import tree
 from effax.api.host_functions import TreeFunction, array_leaves
@@ -15,17 +14,17 @@ from effax.ir.prims.host import IoCallback, PureCallback
 from effax.ir.types import ArrayType, array_type
 from effax.tracing import label_of
 from effax.transforms.rules.host import METHODS
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 
 def pure_callback(
-    callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
+    callback: Callable[..., object],
+    result_shape_dtypes: object,
+    *args: object,
     sharding: None = None,
     vmap_method: str | None = None,
-    **kwargs: Any,
-) -> Any:
+    **kwargs: object,
+) -> PyTree:
     """``callback(*args, **kwargs)``, called while the program runs; it must be pure.
 
     So a call whose result nobody uses may go, two equal ones may be one, and ``checkpoint`` may
@@ -63,13 +62,13 @@ def pure_callback(
 
 
 def io_callback(
-    callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
+    callback: Callable[..., object],
+    result_shape_dtypes: object,
+    *args: object,
     sharding: None = None,
     ordered: bool = False,
-    **kwargs: Any,
-) -> Any:
+    **kwargs: object,
+) -> PyTree:
     """``callback(*args, **kwargs)``, called while the program runs, once each time; it may act.
 
     Under ``vmap`` it is called once a lane, in the order of lanes, also where its arguments are

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import string
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
@@ -16,24 +16,25 @@ from effax.checks import check_callable
 from effax.ir.errors import BadArgument
 from effax.ir.prims.host import DebugCallback
 from effax.tracing import label_of
+from effax.tree import PyTree
 
 
 @overload
 def debug_callback(
     callback: Callable[..., object],
-    *args: Any,
+    *args: object,
     ordered: bool = ...,
     partitioned: bool = ...,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> None: ...
 @overload
 def debug_callback(*, ordered: bool = ..., partitioned: bool = ...) -> Callable[..., None]: ...
 def debug_callback(
     callback: Callable[..., object] | None = None,
-    *args: Any,
+    *args: object,
     ordered: bool = False,
     partitioned: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Callable[..., None] | None:
     """Call ``callback(*args, **kwargs)`` when the program gets here; what it gives is dropped.
 
@@ -53,7 +54,7 @@ def debug_callback(
         IllTyped: an argument is a reference.
     """
 
-    def called(callback: Callable[..., object], *args: Any, **kwargs: Any) -> None:
+    def called(callback: Callable[..., object], *args: object, **kwargs: object) -> None:
         check_callable(callback, "debug.callback")
         _show(callback, args, kwargs, ordered, "debug.callback", label_of(callback))
 
@@ -67,11 +68,11 @@ def debug_callback(
 @overload
 def debug_print(
     fmt: str,
-    *args: Any,
+    *args: object,
     ordered: bool = ...,
     partitioned: bool = ...,
     skip_format_check: bool = ...,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> None: ...
 @overload
 def debug_print(
@@ -79,11 +80,11 @@ def debug_print(
 ) -> Callable[..., None]: ...
 def debug_print(
     fmt: str | None = None,
-    *args: Any,
+    *args: object,
     ordered: bool = False,
     partitioned: bool = False,
     skip_format_check: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Callable[..., None] | None:
     """Print ``fmt.format(*args, **kwargs)`` when the program gets here.
 
@@ -105,7 +106,7 @@ def debug_print(
         IllTyped: an argument is a reference.
     """
 
-    def printed(fmt: str, *args: Any, **kwargs: Any) -> None:
+    def printed(fmt: str, *args: object, **kwargs: object) -> None:
         if not isinstance(fmt, str):
             raise BadArgument(
                 "debug.print takes a format",
@@ -151,7 +152,7 @@ class _Print:
     """Formats its arguments and prints them."""
 
     fmt: str
-    options: tuple[tuple[str, Any], ...]
+    options: tuple[tuple[str, PyTree], ...]
 
     def __call__(self, *args: object, **kwargs: object) -> None:
         with np.printoptions(**dict(self.options)):
@@ -175,7 +176,7 @@ class _Checker(string.Formatter):
         return value
 
     def check_unused_args(
-        self, used_args: set[int | str], args: Sequence[object], kwargs: Any
+        self, used_args: set[int | str], args: Sequence[object], kwargs: Mapping[str, object]
     ) -> None:
         self.used = used_args
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from effax.transforms.reverse import (
 from effax.transforms.rulebook import book_or_default
 from effax.transforms.run import as_result, unwrap, without_collector
 from effax.transforms.transpose import GradValue, NonLinear, Want, transpose
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 
 class TracedCall(NamedTuple):
@@ -55,7 +55,7 @@ class TracedCall(NamedTuple):
         """The structure of the part of the result that is differentiated; its leaves come first."""
         return self.flat.out_tree if self.aux is None else self.flat.out_tree.children()[0]
 
-    def unflatten_aux(self, outs: Sequence[object]) -> Any:
+    def unflatten_aux(self, outs: Sequence[object]) -> PyTree:
         """The other part, from the program's results."""
         assert self.aux is not None
         return self.aux.joined(outs[self.main.num_leaves :])
@@ -73,8 +73,8 @@ class TracedCall(NamedTuple):
 
 def traced_call(
     fun: Callable[..., object],
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
     what: str,
     has_aux: bool = False,
     untouched: Callable[[PyTreeDef], Sequence[bool]] | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from effax import tree
 from effax.array import DeviceArray, TracedArray, as_value
@@ -17,9 +17,9 @@ from effax.lowering.program import CompiledProgram
 from effax.lowering.xla import Buffer
 from effax.ref import EagerRef, TracedRef
 from effax.tracing import FlatFunction
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
-Runner = Callable[[Sequence[Any]], Any]
+Runner = Callable[[Sequence[PyTree]], PyTree]
 """Runs a compiled call on the leaves of its arguments."""
 
 _LEAF: Final = tree.structure(0)
@@ -61,25 +61,25 @@ def runner(call: Ready) -> Runner:
         return partial(_run, call, execute)
     (out_type,) = call.out_types
 
-    def run_pure(leaves: Sequence[Any]) -> DeviceArray:
+    def run_pure(leaves: Sequence[PyTree]) -> DeviceArray:
         return DeviceArray(None, out_type, execute(leaves)[0])
 
     return run_pure
 
 
-def run(call: Ready, leaves: Sequence[Any]) -> Any:
+def run(call: Ready, leaves: Sequence[PyTree]) -> PyTree:
     """Run a call. Raises RefError, before anything is run, where references are aliased."""
     return _run(call, _executor(call.program), leaves)
 
 
-def _executor(program: CompiledProgram) -> Callable[[Sequence[Any]], list[Buffer]]:
+def _executor(program: CompiledProgram) -> Callable[[Sequence[PyTree]], list[Buffer]]:
     """What runs a program on the arguments, whose buffers are taken or made."""
     execute = program.executable.run
 
-    def with_python(operands: Sequence[Any]) -> list[Buffer]:
+    def with_python(operands: Sequence[PyTree]) -> list[Buffer]:
         return execute([buffer_of(x) for x in operands])
 
-    def on_device(operands: Sequence[Any]) -> list[Buffer]:
+    def on_device(operands: Sequence[PyTree]) -> list[Buffer]:
         try:
             return execute([x._buffer for x in operands])
         except (AttributeError, TypeError):
@@ -91,10 +91,10 @@ def _executor(program: CompiledProgram) -> Callable[[Sequence[Any]], list[Buffer
 
 
 def _run(
-    call: Ready, execute: Callable[[Sequence[Any]], list[Buffer]], leaves: Sequence[Any]
-) -> Any:
+    call: Ready, execute: Callable[[Sequence[PyTree]], list[Buffer]], leaves: Sequence[PyTree]
+) -> PyTree:
     _, consts, out_tree, types, refs, changed, is_leaf = call
-    operands: Sequence[Any] = [*consts, *leaves] if consts else leaves
+    operands: Sequence[PyTree] = [*consts, *leaves] if consts else leaves
     if len(refs) > 1 and len({id(operands[i]) for i in refs}) < len(refs):
         raise _aliased(call, operands)
     results = execute(operands)
@@ -107,7 +107,7 @@ def _run(
     return tree.unflatten(out_tree, map(DeviceArray, repeat(None), types, results))
 
 
-def buffer_of(x: Any) -> Any:
+def buffer_of(x: PyTree) -> PyTree:
     """The buffer of an argument: an array, a reference, a number. Raises LeakedTracer."""
     kind = type(x)
     if kind is DeviceArray:
@@ -123,7 +123,7 @@ def buffer_of(x: Any) -> Any:
     return value.buffer
 
 
-def _aliased(call: Ready, operands: Sequence[Any]) -> RefError:
+def _aliased(call: Ready, operands: Sequence[PyTree]) -> RefError:
     """The error for one reference that is passed twice, or passed and closed over."""
     ids = [id(operands[i]) for i in call.refs]
     second = next(k for k, x in enumerate(ids) if x in ids[:k])

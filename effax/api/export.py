@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, final
+from typing import Final, final
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from effax.lowering.artifact import Artifact, numbers_of, pack, types_of, unpack
 from effax.lowering.program import stablehlo_of
 from effax.ref import Ref, TracedRef
 from effax.tracing import check_same_tree, input_type, label_of
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 KIND: Final = "exported function"
 
@@ -86,7 +86,7 @@ class Exported:
             parts[f"const{i}"] = np.asarray(const).tobytes()
         return pack(KIND, Artifact(header, parts))
 
-    def call(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, *args: object, **kwargs: object) -> PyTree:
         """Call the function: with arrays, and with references that it updates in place.
 
         The module is compiled at the first call.
@@ -108,7 +108,7 @@ class Exported:
         outs = [DeviceArray(None, t, r) for t, r in zip(self.out_avals, results[:n], strict=True)]
         return tree.unflatten(self.out_tree, outs)
 
-    def _check_aliases(self, leaves: Sequence[Any]) -> None:
+    def _check_aliases(self, leaves: Sequence[object]) -> None:
         seen: dict[int, str] = {}
         for x, name in zip(leaves, self.names, strict=True):
             if isinstance(x, Ref) and (first := seen.setdefault(identity(x), name)) is not name:
@@ -123,7 +123,7 @@ class Exported:
         return self._kept[0]
 
 
-def export(fun: Callable[..., Any]) -> Callable[..., Exported]:
+def export(fun: Callable[..., object]) -> Callable[..., Exported]:
     """A function that exports ``fun`` for arguments of the types given; nothing is computed.
 
     Arguments may be arrays, references or ``ShapeDtypeStruct``s.
@@ -136,10 +136,10 @@ def export(fun: Callable[..., Any]) -> Callable[..., Exported]:
         RefError: ``fun`` closes over a reference.
         LoweringError: ``fun`` calls Python functions, or the module cannot be written portably.
     """
-    compiled: JitFunction[..., Any] = fun if isinstance(fun, JitFunction) else jit(fun)
+    compiled: JitFunction[..., object] = fun if isinstance(fun, JitFunction) else jit(fun)
     label = label_of(fun)
 
-    def exported(*args: Any, **kwargs: Any) -> Exported:
+    def exported(*args: object, **kwargs: object) -> Exported:
         lowered = compiled.lower(*args, **kwargs)
         flat, in_tree = lowered.flat, lowered.in_tree
         consts = _arrays_of(flat.consts)

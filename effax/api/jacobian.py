@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, ParamSpec, cast
+from typing import Concatenate, Literal, ParamSpec, cast, overload
 
 from effax import operators as ops
 from effax import tree
@@ -17,7 +17,7 @@ from effax.checks import argument_positions, check_callable
 from effax.ir.dtypes import is_inexact_dtype
 from effax.ir.errors import IllTyped
 from effax.tracing import flat_args, label_of, like
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 P = ParamSpec("P")
 
@@ -27,9 +27,9 @@ class _Partial:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
+        fun: Callable[..., object],
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
         nums: Sequence[int],
     ) -> None:
         self.fun = fun
@@ -38,7 +38,7 @@ class _Partial:
         self.nums = nums
         self.__name__ = label_of(fun)
 
-    def __call__(self, *some: Any) -> Any:
+    def __call__(self, *some: object) -> object:
         full = list(self.args)
         for n, x in zip(self.nums, some, strict=True):
             full[n] = x
@@ -74,13 +74,13 @@ def _blocks(stacked: Array, leaves: Sequence[Array], axis: int) -> list[Array]:
     return parts
 
 
-def _one_or_all(value: tuple[Any, ...], argnums: int | Sequence[int]) -> Any:
+def _one_or_all(value: tuple[PyTree, ...], argnums: int | Sequence[int]) -> object:
     return value[0] if isinstance(argnums, int) else value
 
 
 def _inputs(
-    fun: Callable[..., Any],
-    args: Sequence[Any],
+    fun: Callable[..., object],
+    args: Sequence[object],
     nums: Sequence[int],
     what: str,
     holomorphic: bool,
@@ -120,12 +120,26 @@ def _check_outputs(
             check_real(x.type, f"the result{path}", what, holomorphic)
 
 
+@overload
+def jacfwd(  # type: ignore[overload-overlap]  # the more precise one comes first
+    fun: Callable[Concatenate[Array, P], Array],
+    argnums: int = ...,
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+) -> Callable[Concatenate[Array, P], Array]: ...
+@overload
 def jacfwd(
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
+    argnums: int | Sequence[int] = ...,
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+) -> Callable[P, PyTree]: ...
+def jacfwd(
+    fun: Callable[..., object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[P, Any]:
+) -> Callable[..., PyTree]:
     """The Jacobian of ``fun``, column by column in forward mode.
 
     Args:
@@ -142,20 +156,20 @@ def jacfwd(
 
 
 def _forward(
-    fun: Callable[P, Any],
+    fun: Callable[..., object],
     argnums: int | Sequence[int],
     has_aux: bool,
     holomorphic: bool,
     what: str,
-) -> Callable[P, Any]:
+) -> Callable[..., PyTree]:
     """:func:`jacfwd`, called ``what`` in messages."""
     check_callable(fun, what)
 
     @like(fun)
-    def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
+    def jacobian(*args: object, **kwargs: object) -> object:
         nums = argument_positions(argnums, len(args), what)
         leaves, treedef = _inputs(fun, args, nums, what, holomorphic, True)
-        partial = _Partial(fun, args, dict(kwargs), nums)
+        partial = _Partial(fun, args, kwargs, nums)
         out, push, *aux = linearize(partial, *tree.unflatten(treedef, leaves), has_aux=has_aux)
         _check_outputs(tree.leaves(out), out, what, holomorphic, False)
 
@@ -171,28 +185,45 @@ def _forward(
     return jacobian
 
 
+@overload
+def jacrev(  # type: ignore[overload-overlap]  # the more precise one comes first
+    fun: Callable[Concatenate[Array, P], Array],
+    argnums: int = ...,
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[Concatenate[Array, P], Array]: ...
+@overload
 def jacrev(
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
+    argnums: int | Sequence[int] = ...,
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[P, PyTree]: ...
+def jacrev(
+    fun: Callable[..., object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[P, Any]:
+) -> Callable[..., PyTree]:
     """The Jacobian of ``fun``, row by row in reverse mode; otherwise like :func:`jacfwd`."""
     check_callable(fun, "jacrev")
 
     @like(fun)
-    def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
+    def jacobian(*args: object, **kwargs: object) -> object:
         nums = argument_positions(argnums, len(args), "jacrev")
         _inputs(fun, args, nums, "jacrev", holomorphic, False, allow_int)
         chosen = tuple(args[n] for n in nums)
-        partial = _Partial(fun, args, dict(kwargs), nums)
+        partial = _Partial(fun, args, kwargs, nums)
         out, pullback, *aux = vjp(partial, *chosen, has_aux=has_aux)
         outs, out_tree = tree.flatten(out)
         _check_outputs(outs, out, "jacrev", holomorphic, True)
 
-        def pull(*cts: Array) -> tuple[Any, ...]:
-            return pullback(tree.unflatten(out_tree, cts))  # type: ignore[no-any-return]  # a VJP gives a tuple
+        def pull(*cts: Array) -> tuple[PyTree, ...]:
+            found: tuple[PyTree, ...] = pullback(tree.unflatten(out_tree, cts))
+            return found
 
         stacked = vmap(pull)(*_basis(outs))
         leaves, in_tree = tree.flatten(stacked)
@@ -207,12 +238,26 @@ def jacrev(
     return jacobian
 
 
+@overload
+def hessian(  # type: ignore[overload-overlap]  # the more precise one comes first
+    fun: Callable[Concatenate[Array, P], Array],
+    argnums: int = ...,
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+) -> Callable[Concatenate[Array, P], Array]: ...
+@overload
 def hessian(
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
+    argnums: int | Sequence[int] = ...,
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+) -> Callable[P, PyTree]: ...
+def hessian(
+    fun: Callable[..., object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[P, Any]:
+) -> Callable[..., PyTree]:
     """The matrix of second derivatives: the forward Jacobian of the reverse one."""
     check_callable(fun, "hessian")
     rows = jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, update_wrapper
 from operator import is_
-from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
+from typing import Final, Generic, NamedTuple, ParamSpec, Self, TypeVar, cast, overload
 from weakref import ref
 
 from returns.io import IOFailure
@@ -33,7 +33,7 @@ from effax.passes.watch import run_verified
 from effax.ref import EagerRef, Ref, TracedRef
 from effax.tracing import FlatFunction, arg_names, flat_args, input_type, shown_tree, trace_flat
 from effax.transforms.run import unwrap
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,10 +51,10 @@ _WITH_TYPE: Final = (DeviceArray, EagerRef)
 class _Call(NamedTuple):
     """One call taken apart: the callable left, its dynamic leaves, their tree, a cache key."""
 
-    fun: Callable[..., Any]
+    fun: Callable[..., object]
     args: Sequence[object]
-    kwargs: dict[str, object]
-    leaves: list[Any]
+    kwargs: Mapping[str, object]
+    leaves: list[PyTree]
     treedef: PyTreeDef
     key: Key
 
@@ -97,8 +97,8 @@ class JitFunction(Generic[P, R]):
         return cast(R, self._called(args, kwargs))
 
     def _among_trees(
-        self, args: Sequence[object], kwargs: dict[str, Any]
-    ) -> tuple[Runner, list[Any]] | None:
+        self, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> tuple[Runner, list[PyTree]] | None:
         """What runs a call on trees that was seen before, and the leaves to run it on."""
         try:
             leaves, key = _structured(args, kwargs)
@@ -107,7 +107,7 @@ class JitFunction(Generic[P, R]):
         warm = self._trees.get(key)
         return None if warm is None else (warm, leaves)
 
-    def _called(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _called(self, args: Sequence[PyTree], kwargs: Mapping[str, object]) -> object:
         call = self._taken_apart(args, kwargs)
         warm = self._runners.get(call.key)
         if warm is None:
@@ -119,7 +119,11 @@ class JitFunction(Generic[P, R]):
         return warm(call.leaves)
 
     def _keep_plain(
-        self, args: Sequence[Any], kwargs: dict[str, Any], leaves: list[Any], warm: Runner
+        self,
+        args: Sequence[PyTree],
+        kwargs: Mapping[str, object],
+        leaves: list[PyTree],
+        warm: Runner,
     ) -> None:
         """Remember a call under a key that is quicker to make, where there is one."""
         if not _are_plain(leaves):
@@ -135,19 +139,21 @@ class JitFunction(Generic[P, R]):
         if len(found) == len(leaves) and all(map(is_, found, leaves)):
             self._keep(self._trees, key, warm)
 
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
+    @overload
+    def __get__(self, instance: None, owner: type | None = ...) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = ...) -> Callable[..., R]: ...
+    def __get__(self, instance: object, owner: type | None = None) -> object:
         """Bind as a method: the instance becomes the first argument."""
-        if instance is None:
-            return self
-        return _Bound(self, instance)
+        return self if instance is None else partial(cast("Callable[..., R]", self), instance)
 
-    def _taken_apart(self, args: Sequence[object], kwargs: dict[str, Any]) -> _Call:
-        fun: Callable[..., Any] = self._fun
+    def _taken_apart(self, args: Sequence[object], kwargs: Mapping[str, object]) -> _Call:
+        fun: Callable[..., object] = self._fun
         static_key: object = None
         if self._static.nums or self._static.names:
             static_key = self._static.key(fun, args, kwargs)
             fun, args, kwargs = self._static.split(fun, args, kwargs)
-        leaves, treedef = tree.flatten((args, kwargs))
+        leaves, treedef = tree.flatten((args, dict(kwargs)))
         try:
             types = [x._type if type(x) in _WITH_TYPE else input_type(x) for x in leaves]
         except IllTyped:
@@ -211,7 +217,7 @@ class JitFunction(Generic[P, R]):
             for key in [k for k in list(table) if k[1] is not None and is_stale(k[1])]:
                 table.pop(key, None)
 
-    def _staged(self, call: _Call) -> Any:
+    def _staged(self, call: _Call) -> object:
         """The call inside of another trace: one equation, or its equations where inlined."""
         flat = self._trace(call)
         operands = [x if isinstance(x, Array | Ref) else as_value(x) for x in call.leaves]
@@ -227,20 +233,20 @@ class JitFunction(Generic[P, R]):
             outs = bind(Jit(flat.jaxpr, self._label), *args)
         return tree.unflatten(flat.out_tree, outs)
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: object, **kwargs: object) -> Lowered[R]:
         """Trace and lower for these arguments, or their ``ShapeDtypeStruct``s; compile nothing."""
         return Lowered(*self._traced_for(args, kwargs))
 
-    def trace(self, *args: Any, **kwargs: Any) -> Jaxpr:
+    def trace(self, *args: object, **kwargs: object) -> Jaxpr:
         """The program for these arguments, or for their ``ShapeDtypeStruct``s."""
         return self._traced_for(args, kwargs)[0].jaxpr
 
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, *args: object, **kwargs: object) -> PyTree:
         """The tree of shapes and dtypes for these arguments, or their ``ShapeDtypeStruct``s."""
         return shapes_of(self._traced_for(args, kwargs)[0])
 
     def _traced_for(
-        self, args: Sequence[Any], kwargs: dict[str, Any]
+        self, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[FlatFunction, PyTreeDef]:
         if any(isinstance(x, ShapeDtypeStruct) for x in tree.leaves((args, kwargs))):
             label = f"jit({self._label})"
@@ -258,31 +264,20 @@ class JitFunction(Generic[P, R]):
         self._watched.clear()
 
 
-def _structured(args: Sequence[object], kwargs: dict[str, Any]) -> tuple[list[Any], Key]:
+def _structured(args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[list[PyTree], Key]:
     """The leaves of a call, and the key of its structure and types.
 
     Raises AttributeError where a leaf is neither an array nor a reference with memory; TypeError or
     ValueError where keys of a dict have no hash or no order.
     """
     found, structure = backend().flatten((args, kwargs) if kwargs else args)
-    leaves: list[Any] = found
+    leaves: list[PyTree] = found
     return leaves, (structure, config.generation, *[x._type for x in leaves])
 
 
 def _are_plain(args: Sequence[object]) -> bool:
     """Whether every argument is an array or a reference with memory."""
     return all([type(x) in _WITH_TYPE for x in args])  # noqa: C419  # a list is faster
-
-
-class _Bound:
-    """A compiled method of an instance."""
-
-    def __init__(self, fun: JitFunction[..., Any], instance: object) -> None:
-        self.fun = fun
-        self.instance = instance
-
-    def __call__(self, *args: object, **kwargs: object) -> Any:
-        return self.fun(self.instance, *args, **kwargs)
 
 
 def _check_aliases(flat: FlatFunction, call: _Call) -> None:
@@ -309,7 +304,7 @@ def _compiled(jaxpr: Jaxpr) -> CompiledProgram:
     return unsafe_perform_io(result.unwrap())
 
 
-class Lowered:
+class Lowered(Generic[R]):
     """A call that was lowered for certain types of arguments."""
 
     def __init__(self, flat: FlatFunction, in_tree: PyTreeDef) -> None:
@@ -335,12 +330,12 @@ class Lowered:
         """The StableHLO module."""
         return stablehlo_of(self._flat.jaxpr)[1].text
 
-    def compile(self) -> Compiled:
+    def compile(self) -> Compiled[R]:
         """Compile it, or find it among the programs compiled before."""
         return Compiled(_compiled(self._flat.jaxpr), self._flat, self._in_tree)
 
 
-class Compiled:
+class Compiled(Generic[R]):
     """A compiled call for certain types of arguments."""
 
     def __init__(self, program: CompiledProgram, flat: FlatFunction, in_tree: PyTreeDef) -> None:
@@ -365,7 +360,7 @@ class Compiled:
         """Bytes for arguments, results and temporaries."""
         return self._program.executable.memory_analysis()
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> R:
         leaves, treedef = tree.flatten((args, kwargs))
         if any(isinstance(x, TracedArray | TracedRef) for x in leaves):
             raise IllTyped(
@@ -391,7 +386,8 @@ class Compiled:
                     expected=str(type_),
                     found=str(found),
                 )
-        return run(ready(self._program, self._flat), leaves)
+        result: R = run(ready(self._program, self._flat), leaves)
+        return result
 
 
 @overload

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -35,11 +35,16 @@ from effax.transforms.run import unwrap
 from effax.transforms.spread import Mask
 from effax.transforms.transpose import GradValue, NonLinear, transpose
 from effax.transforms.vanishing import vanishing
+from effax.tree import PyTree, PyTreeDef
+
+Res = TypeVar("Res")
+Lin = TypeVar("Lin")
+Out = TypeVar("Out")
 
 
 def linear_transpose(
-    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[object] = ()
-) -> Callable[[Any], tuple[Any, ...]]:
+    fun: Callable[..., Out], *primals: object, reduce_axes: Sequence[object] = ()
+) -> Callable[[Out], tuple[PyTree, ...]]:
     """The transpose of a linear function: ``<transpose(ct), x> = <ct, fun(x)>``.
 
     Args:
@@ -74,7 +79,7 @@ def linear_transpose(
     zero = [isinstance(c, DeviceArray) and not np.any(c.numpy()) for c in flat.consts]
     _check_vanishes(jaxpr, (*zero, *[True] * len(types)), out_names, label)
 
-    def transposed(cotangent: Any) -> tuple[Any, ...]:
+    def transposed(cotangent: Out) -> tuple[PyTree, ...]:
         what = "the cotangents of the result"
         told = [f"the cotangent of {name}" for name in out_names]
         out_types = flat.jaxpr.out_types
@@ -82,7 +87,7 @@ def linear_transpose(
         found = iter(run(done.jaxpr, [*flat.consts, *cts]))
         pairs = zip(types, done.nonzero, strict=True)
         leaves = [tangent_for(t, next(found) if has else None) for t, has in pairs]
-        args: tuple[Any, ...] = tree.unflatten(treedef.children()[0], leaves)
+        args: tuple[PyTree, ...] = tree.unflatten(treedef.children()[0], leaves)
         return args
 
     return transposed
@@ -114,11 +119,11 @@ def _check_vanishes(jaxpr: Jaxpr, zero: Mask, names: Sequence[str], label: str) 
 
 
 def linear_call(
-    fun: Callable[[Any, Any], Any],
-    fun_transpose: Callable[[Any, Any], Any],
-    residual_args: Any,
-    linear_args: Any,
-) -> Any:
+    fun: Callable[[Res, Lin], Out],
+    fun_transpose: Callable[[Res, Out], Lin],
+    residual_args: Res,
+    linear_args: Lin,
+) -> Out:
     """Call ``fun(residual_args, linear_args)``, linear in the second, with a transpose of its own.
 
     The transpose is such a call again: of ``fun_transpose``, with ``fun`` for its transpose.
@@ -141,7 +146,7 @@ def linear_call(
     lin = leaves_of(linear_args, "linear_args")
     _check_real(lin.types, lin.names, f"linear_call({label})")
 
-    def traced(f: Callable[[Any, Any], Any], of: Any, types: Sequence[Type]) -> FlatFunction:
+    def traced(f: Callable[..., object], of: object, types: Sequence[Type]) -> FlatFunction:
         in_tree = tree.structure(((residual_args, of), {}))
         told = f"linear_call({label_of(f)})"
         names = [*res.names, *[f"linear input {i}" for i in range(len(types))]]
@@ -155,15 +160,16 @@ def linear_call(
     consts, (push, pull) = shared_consts([forward, back])
     fixed: list[Operand] = [*consts, *res.leaves]
     prim = CustomLinear(pull, len(fixed), out_types, label, push, True)
-    return tree.unflatten(forward.out_tree, bind(prim, *fixed, *lin.leaves))
+    made: Out = tree.unflatten(forward.out_tree, bind(prim, *fixed, *lin.leaves))
+    return made
 
 
 def _like(
-    fun_transpose: Callable[[Any, Any], Any], types: Sequence[Type], treedef: Any
-) -> Callable[[Any, Any], list[Array]]:
+    fun_transpose: Callable[[Res, Out], object], types: Sequence[Type], treedef: PyTreeDef
+) -> Callable[[Res, Out], list[Array]]:
     """The transpose, with its results checked, flat."""
 
-    def checked(residuals: Any, cotangents: Any) -> list[Array]:
+    def checked(residuals: Res, cotangents: Out) -> list[Array]:
         what = f"the result of {label_of(fun_transpose)}"
         leaves, found = tree.flatten(fun_transpose(residuals, cotangents))
         check_same_tree(found, treedef, what)

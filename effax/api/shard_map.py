@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from typing import ParamSpec, TypeVar, cast, overload
 
 from effax import tree
 from effax.bind import Operand, bind
@@ -38,8 +38,8 @@ def shard_map(
     /,
     *,
     mesh: Mesh,
-    in_specs: Any,
-    out_specs: Any,
+    in_specs: object,
+    out_specs: object,
     axis_names: Iterable[str] = ...,
     check_vma: bool = ...,
 ) -> Callable[P, R]: ...
@@ -47,8 +47,8 @@ def shard_map(
 def shard_map(
     *,
     mesh: Mesh,
-    in_specs: Any,
-    out_specs: Any,
+    in_specs: object,
+    out_specs: object,
     axis_names: Iterable[str] = ...,
     check_vma: bool = ...,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
@@ -57,8 +57,8 @@ def shard_map(
     /,
     *,
     mesh: Mesh,
-    in_specs: Any,
-    out_specs: Any,
+    in_specs: object,
+    out_specs: object,
     axis_names: Iterable[str] = (),
     check_vma: bool = True,
 ) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
@@ -194,7 +194,7 @@ def _applied(
     mesh: Mesh,
     out_specs: object,
     check_vma: bool,
-) -> Any:
+) -> object:
     operands: list[Operand] = [*flat.consts, *flat_in.leaves]
     prefix = tuple(out_specs) if isinstance(out_specs, list) else out_specs
     outs = _spread(prefix, flat.out_tree, "out_specs", "the results", shown_tree(flat.out_tree))

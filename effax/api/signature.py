@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, ParamSpec
+from typing import NamedTuple
 
 from effax.api.captures import capture_names
 from effax.api.staging import trace_abstractly
@@ -14,8 +14,6 @@ from effax.effects import Alloc, Host
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 from effax.tracing import label_of, like
-
-P = ParamSpec("P")
 
 
 class NamedEffect(NamedTuple):
@@ -85,10 +83,10 @@ class Signature:
 
 
 def signature_of(
-    fun: Callable[P, object],
+    fun: Callable[..., object],
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
-) -> Callable[P, Signature]:
+) -> Callable[..., Signature]:
     """A function that gives the types, effects and captures of ``fun`` for arguments like these.
 
     Arguments may be arrays, numbers, references or ``ShapeDtypeStruct``s; nothing is computed.
@@ -100,9 +98,9 @@ def signature_of(
     static = StaticArgs.of(fun, static_argnums, static_argnames)
 
     @like(fun)
-    def told(*args: P.args, **kwargs: P.kwargs) -> Signature:
+    def told(*args: object, **kwargs: object) -> Signature:
         label = f"signature_of {label_of(fun)}"
-        flat, _ = trace_abstractly(fun, args, dict(kwargs), static, label)
+        flat, _ = trace_abstractly(fun, args, kwargs, static, label)
         given = [flat.jaxpr.name_of(i) for i in range(len(flat.consts), len(flat.jaxpr.binders))]
         names = [*capture_names(fun, flat.consts, given), *given]
         return _signature(flat.jaxpr, label_of(fun), names)
@@ -111,10 +109,10 @@ def signature_of(
 
 
 def effects_of(
-    fun: Callable[P, object],
+    fun: Callable[..., object],
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
-) -> Callable[P, tuple[NamedEffect, ...]]:
+) -> Callable[..., tuple[NamedEffect, ...]]:
     """A function that tells what ``fun`` does to references, and to the outside world.
 
     References are named as the user names them. Those that ``fun`` makes itself do not show.
@@ -126,7 +124,7 @@ def effects_of(
     signature = signature_of(fun, static_argnums, static_argnames)
 
     @like(fun)
-    def told(*args: P.args, **kwargs: P.kwargs) -> tuple[NamedEffect, ...]:
+    def told(*args: object, **kwargs: object) -> tuple[NamedEffect, ...]:
         return signature(*args, **kwargs).effects
 
     return told

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, cast
+from typing import Literal, overload
 
 from effax import tree
 from effax.api.static import StaticArgs
@@ -15,9 +15,7 @@ from effax.ir.syntax import ClosedJaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type
 from effax.ref import Ref
 from effax.tracing import FlatFunction, arg_names, input_type, label_of, like, trace_flat
-from effax.tree import PyTreeDef
-
-P = ParamSpec("P")
+from effax.tree import PyTree, PyTreeDef
 
 
 @dataclass(frozen=True)
@@ -57,13 +55,13 @@ def typeof(x: object) -> Type:
 def trace_abstractly(
     fun: Callable[..., object],
     args: Sequence[object],
-    kwargs: dict[str, object],
+    kwargs: Mapping[str, object],
     static: StaticArgs,
     label: str,
 ) -> tuple[FlatFunction, PyTreeDef]:
     """Trace on types alone; gives the function and the structure of what is not static."""
     call, args, kwargs = static.split(fun, args, kwargs)
-    leaves, treedef = tree.flatten((tuple(args), kwargs))
+    leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
     names = arg_names(call, args, kwargs, len(leaves))
     types = [
         x.type if isinstance(x, ShapeDtypeStruct) else input_type(x, name)
@@ -73,11 +71,24 @@ def trace_abstractly(
     return trace_flat(call, treedef, types, names, label, outers), treedef
 
 
+@overload
 def make_jaxpr(
-    fun: Callable[P, object],
+    fun: Callable[..., object],
+    static_argnums: int | Sequence[int] = ...,
+    return_shape: Literal[False] = ...,
+) -> Callable[..., ClosedJaxpr]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[..., object],
+    static_argnums: int | Sequence[int] = ...,
+    *,
+    return_shape: Literal[True],
+) -> Callable[..., tuple[ClosedJaxpr, PyTree]]: ...
+def make_jaxpr(
+    fun: Callable[..., object],
     static_argnums: int | Sequence[int] = (),
     return_shape: bool = False,
-) -> Callable[P, ClosedJaxpr]:
+) -> Callable[..., ClosedJaxpr] | Callable[..., tuple[ClosedJaxpr, PyTree]]:
     """A function that gives the program of ``fun`` for arguments of the types given.
 
     Arguments may be arrays, numbers, references or ``ShapeDtypeStruct``s. With ``return_shape``
@@ -87,28 +98,24 @@ def make_jaxpr(
     static = StaticArgs.of(fun, static_argnums, ())
 
     @like(fun)
-    def traced(*args: P.args, **kwargs: P.kwargs) -> ClosedJaxpr:
-        flat, _ = trace_abstractly(
-            fun, args, dict(kwargs), static, f"make_jaxpr of {label_of(fun)}"
-        )
+    def traced(*args: object, **kwargs: object) -> PyTree:
+        flat, _ = trace_abstractly(fun, args, kwargs, static, f"make_jaxpr of {label_of(fun)}")
         closed = ClosedJaxpr(flat.jaxpr, flat.consts)
-        if return_shape:
-            return cast(ClosedJaxpr, (closed, shapes_of(flat)))
-        return closed
+        return (closed, shapes_of(flat)) if return_shape else closed
 
     return traced
 
 
-def eval_shape(fun: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> Any:
+def eval_shape(fun: Callable[..., object], *args: object, **kwargs: object) -> PyTree:
     """The tree of shapes and dtypes that ``fun`` gives, without computing anything."""
     check_callable(fun, "eval_shape")
     flat, _ = trace_abstractly(
-        fun, args, dict(kwargs), StaticArgs((), ()), f"eval_shape of {label_of(fun)}"
+        fun, args, kwargs, StaticArgs((), ()), f"eval_shape of {label_of(fun)}"
     )
     return shapes_of(flat)
 
 
-def shapes_of(flat: FlatFunction) -> Any:
+def shapes_of(flat: FlatFunction) -> PyTree:
     """The tree of shapes and dtypes of the results."""
     structs = [
         ShapeDtypeStruct(t.shape, t.dtype, t.weak)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import NamedTuple, cast
 from weakref import ref
 
 from effax.array import Array
@@ -66,8 +66,8 @@ class StaticArgs(NamedTuple):
         return cls(tuple(sorted(all_nums)), tuple(sorted(all_names)))
 
     def split(
-        self, fun: Callable[..., Any], args: Sequence[object], kwargs: dict[str, object]
-    ) -> tuple[Callable[..., Any], Sequence[object], dict[str, object]]:
+        self, fun: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> tuple[Callable[..., object], Sequence[object], Mapping[str, object]]:
         """The callable with static arguments filled in, and the arguments that are left."""
         if not self.nums and not self.names:
             return fun, args, kwargs
@@ -78,7 +78,7 @@ class StaticArgs(NamedTuple):
         return _Filled(fun, static, named), rest, kept
 
     def key(
-        self, fun: Callable[..., object], args: Sequence[object], kwargs: dict[str, object]
+        self, fun: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Hashable:
         """The static values, as a key. Raises BadArgument where one is not hashable."""
         values = [args[n] for n in self.nums if n < len(args)]
@@ -147,14 +147,14 @@ class _Filled:
     """A callable with some positional and keyword arguments filled in."""
 
     def __init__(
-        self, fun: Callable[..., Any], static: dict[int, object], named: dict[str, object]
+        self, fun: Callable[..., object], static: dict[int, object], named: dict[str, object]
     ) -> None:
         self.fun = fun
         self.static = static
         self.named = named
         self.__name__ = getattr(fun, "__name__", type(fun).__name__)
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         rest = iter(args)
         total = len(args) + len(self.static)
         full = [self.static[i] if i in self.static else next(rest) for i in range(total)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Generic, Literal, NamedTuple, TypeVar, TypeVarTuple, cast, overload
 
 from effax import tree
 from effax.ad import DidntWant, DontWant, GradRef, GradValue
@@ -15,6 +15,7 @@ from effax.api.derivatives import (
     tangent_for,
     traced_call,
 )
+from effax.array import Array
 from effax.bind import Operand
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped, RefError
@@ -24,7 +25,11 @@ from effax.ir.types import ArrayType, RefType, Type, is_inexact, ref_type, tange
 from effax.ref import EagerRef, Ref
 from effax.tracing import result_names, shown_tree
 from effax.transforms.transpose import Want
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
+
+R = TypeVar("R")
+X = TypeVar("X")
+Ts = TypeVarTuple("Ts")
 
 Entry = Ref | GradValue | DontWant
 
@@ -43,7 +48,7 @@ class _Shape(NamedTuple):
     out_types: tuple[Type, ...]
 
 
-class VJP:
+class VJP(Generic[*Ts]):
     """A pullback: from cotangents of the results to those of the arguments.
 
     It is a tree whose leaves are its residuals and the references bound to it, so it crosses
@@ -67,7 +72,7 @@ class VJP:
         """What the forward pass kept for the backward pass."""
         return tuple(self._residuals)
 
-    def with_refs(self, *entries: Any) -> VJP:
+    def with_refs(self, *entries: object) -> VJP[*tuple[PyTree, ...]]:
         """Say for each argument what becomes of its gradient; gives a new VJP function.
 
         Args:
@@ -83,7 +88,7 @@ class VJP:
         """
         return VJP(self._shape, self._residuals, _entries(self._shape, entries))
 
-    def __call__(self, cotangents: Any) -> tuple[Any, ...]:
+    def __call__(self, cotangents: object) -> tuple[*Ts]:
         """Pull cotangents back.
 
         Args:
@@ -115,7 +120,7 @@ class VJP:
                 self._entries, shape.in_tangents, shape.in_types, strict=True
             )
         ]
-        args: tuple[Any, ...] = tree.unflatten(shape.in_tree, leaves)
+        args: tuple[*Ts] = tree.unflatten(shape.in_tree, leaves)
         return args
 
 
@@ -125,7 +130,7 @@ def _want(entry: Entry, type_: Type) -> Want:
     return GradRef() if entry.dtype == type_.dtype else GradRef(entry.dtype)
 
 
-def _leaf(entry: Entry, has_tangent: bool, type_: Type, values: Any) -> object:
+def _leaf(entry: Entry, has_tangent: bool, type_: Type, values: Iterator[Array | None]) -> object:
     if isinstance(entry, Ref):
         return GradRef()
     if isinstance(entry, DontWant):
@@ -215,7 +220,17 @@ def _is_wider(have: RefType, type_: Type) -> bool:
     )
 
 
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+@overload
+def vjp(
+    fun: Callable[[*Ts], R], *primals: *Ts, has_aux: Literal[False] = ...
+) -> tuple[R, VJP[*Ts]]: ...
+@overload
+def vjp(
+    fun: Callable[[*Ts], tuple[R, X]], *primals: *Ts, has_aux: Literal[True]
+) -> tuple[R, VJP[*Ts], X]: ...
+@overload
+def vjp(fun: Callable[..., object], *primals: object, has_aux: bool) -> tuple[PyTree, ...]: ...
+def vjp(fun: Callable[..., object], *primals: object, has_aux: bool = False) -> tuple[PyTree, ...]:
     """Run ``fun`` and give its result and a function that pulls cotangents back.
 
     Args:
@@ -247,7 +262,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         main,
         call.flat.jaxpr.out_types[:n],
     )
-    pullback = VJP(shape, res.values, [GradValue()] * len(mask))
+    pullback: VJP[*tuple[PyTree, ...]] = VJP(shape, res.values, [GradValue()] * len(mask))
     out = tree.unflatten(main, res.outs[:n])
     return (out, pullback, call.unflatten_aux(res.outs)) if has_aux else (out, pullback)
 
@@ -260,13 +275,15 @@ def only_outs(res: Residuals, n: int) -> Jaxpr:
     return res.linear.replace(outs=res.linear.outs[:kept])
 
 
-def _flatten_vjp(f: VJP) -> tuple[list[object], object]:
+def _flatten_vjp(f: VJP[*tuple[PyTree, ...]]) -> tuple[list[object], object]:
     refs = [e for e in f._entries if isinstance(e, Ref)]
     static = [None if isinstance(e, Ref) else e for e in f._entries]
     return [*f._residuals, *refs], (f._shape, tuple(static))
 
 
-def _unflatten_vjp(aux: tuple[_Shape, tuple[Entry | None, ...]], children: Any) -> VJP:
+def _unflatten_vjp(
+    aux: tuple[_Shape, tuple[Entry | None, ...]], children: Iterable[PyTree]
+) -> VJP[*tuple[PyTree, ...]]:
     shape, static = aux
     items = list(children)
     refs = iter(items[shape.n_residuals :])

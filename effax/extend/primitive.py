@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Final, TypeAlias, cast
 
 from effax.array import Array, as_value
 from effax.bind import Operand, bind
@@ -18,8 +18,10 @@ from effax.ref import Ref
 from effax.transforms.rulebook import Ruled, Rules, WholeOnly
 from effax.transforms.rules.common import no_refs
 from effax.transforms.rules.host import ACTS_OUTSIDE
+from effax.tree import PyTree
 
-Handle = Any  # an Array, or a Ref where the primitive takes one: its author knows which it is
+Handle: TypeAlias = PyTree
+"""An array, or a reference where the primitive takes one: its author knows which it is."""
 
 
 class ArrayPrimitive(Ruled, Lowered):
@@ -55,7 +57,7 @@ class ArrayPrimitive(Ruled, Lowered):
     ) -> tuple[Sequence[Array], Sequence[bool]]:
         """Results, and which have a batch axis, for arguments that may lead with one."""
 
-    def rules(self) -> Rules[Any]:
+    def rules(self) -> Rules[PyTree]:
         """The rules that passes run: these methods, traced."""
         return _OF_ARRAYS
 
@@ -88,7 +90,7 @@ class HostPrimitive(Ruled, Lowered):
 
     __slots__ = ()
 
-    def rules(self) -> Rules[Any]:
+    def rules(self) -> Rules[PyTree]:
         """The rules that passes run."""
         return ACTS_OUTSIDE
 
@@ -124,7 +126,7 @@ class RefPrimitive(ArrayPrimitive):
         ``ins`` has the contents of a reference where ``is_ref`` is true.
         """
 
-    def rules(self) -> Rules[Any]:
+    def rules(self) -> Rules[PyTree]:
         """The rules that passes run: these methods, traced."""
         return _OF_REFS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -27,11 +27,12 @@ from effax.transforms.rulebook import (
     RuleBuilder,
 )
 from effax.transforms.rulebook import Linear as LinearAtom
+from effax.tree import PyTree
 
 if TYPE_CHECKING:
     from effax.extend.primitive import ArrayPrimitive, RefPrimitive
 
-Handles = Sequence[Any]
+Handles = Sequence[PyTree]
 """Traced arrays and references."""
 
 
@@ -62,7 +63,7 @@ def jvp(
     moved = [t for t in tangents if t is not None]
     n = len(primals)
 
-    def rule(*held: Any) -> Handles:
+    def rule(*held: PyTree) -> Handles:
         rest = iter(held[n:])
         given = prim.jvp(held[:n], [None if t is None else next(rest) for t in tangents])
         outs, dots = paired(label, "results and of their tangents", given)
@@ -99,8 +100,8 @@ def transpose(
     args = [place(x.ref if isinstance(x, LinearAtom) else x) for x in ins]
     given = [place(ct) for ct in cts]
 
-    def rule(*held: Any) -> Handles:
-        def at(i: int | None) -> Any:
+    def rule(*held: PyTree) -> Handles:
+        def at(i: int | None) -> PyTree:
             return None if i is None else held[i]
 
         operands = [
@@ -137,7 +138,7 @@ def batch(
     label = f"the batch rule of {prim.name}"
     flags: list[bool] = []
 
-    def rule(*held: Any) -> Handles:
+    def rule(*held: PyTree) -> Handles:
         given = prim.batch(held, tuple(batched), size)
         outs, axes = paired(label, "results and of flags", given)
         flags[:] = [_flag(label, x) for x in listed(label, "flags", axes, len(types))]
@@ -159,7 +160,7 @@ def discharge(
     label = f"the discharge rule of {prim.name}"
     types = prim.typing(*[_whole(a.type, ref) for a, ref in zip(ins, is_ref, strict=True)]).outs
 
-    def rule(*held: Any) -> Handles:
+    def rule(*held: PyTree) -> Handles:
         given = prim.discharge(held, tuple(is_ref))
         outs, contents = paired(label, "results and of new contents", given)
         return [
@@ -193,7 +194,7 @@ def program(w: Writer, fun: Callable[..., object], ins: Sequence[Val], name: str
         LoweringError: ``fun`` gives None.
     """
 
-    def rule(*held: Any) -> Handles:
+    def rule(*held: PyTree) -> Handles:
         outs = fun(*held)
         return [outs] if isinstance(outs, Array) else listed(label, "results", outs)
 

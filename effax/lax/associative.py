@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 from effax import tree
 from effax.array import Array
@@ -15,12 +15,12 @@ from effax.lax.carries import no_refs
 from effax.lax.leaves import Leaves, leaves_of
 from effax.tracing import check_same_tree
 
+T = TypeVar("T")
+
 Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]
 
 
-def associative_scan(
-    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
-) -> Any:
+def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False, axis: int = 0) -> T:
     """The prefixes ``x0, fn(x0, x1), fn(fn(x0, x1), x2), ...`` of elements along an axis.
 
     ``fn`` is associative, so neighbours are combined first, then the prefixes of those: it is
@@ -52,7 +52,8 @@ def associative_scan(
     if reverse:
         arrays = run.reversed(arrays)
     found = run.prefixes(arrays)
-    return tree.unflatten(given.treedef, run.reversed(found) if reverse else found)
+    made: T = tree.unflatten(given.treedef, run.reversed(found) if reverse else found)
+    return made
 
 
 def _place(axis: object, x: Array, name: str) -> int:
@@ -74,7 +75,7 @@ def _check_sizes(sizes: Sequence[int], given: Leaves) -> None:
         )
 
 
-def _combining(fn: Callable[[Any, Any], Any], given: Leaves) -> Combine:
+def _combining(fn: Callable[[T, T], T], given: Leaves) -> Combine:
     """The user's function on leaves, its results checked against its arguments."""
 
     def combine(first: Sequence[Array], second: Sequence[Array]) -> list[Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final, TypeVar, TypeVarTuple, overload
 
 import numpy as np
 
@@ -24,6 +24,12 @@ from effax.lax.leaves import leaves_of, rank
 from effax.numpy.promotion import literal
 from effax.ref import Ref
 from effax.tracing import FlatFunction, shared_consts, shown_tree, trace_flat
+from effax.tree import PyTree
+
+X = TypeVar("X")
+Y = TypeVar("Y")
+R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 
 class _Absent:
@@ -33,13 +39,33 @@ class _Absent:
 _ABSENT: Final = _Absent()
 
 
+@overload
 def cond(
     pred: object,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
-    *operands: Any,
-    operand: Any = _ABSENT,
-) -> Any:
+    true_fun: Callable[[*Ts], R],
+    false_fun: Callable[[*Ts], R],
+    *operands: *Ts,
+) -> R: ...
+@overload
+def cond(
+    pred: object, true_fun: Callable[[X], R], false_fun: Callable[[X], R], *, operand: X
+) -> R: ...
+@overload
+def cond(
+    pred: object,
+    true_operand: X,
+    true_fun: Callable[[X], R],
+    false_operand: Y,
+    false_fun: Callable[[Y], R],
+    /,
+) -> R: ...
+def cond(
+    pred: object,
+    true_fun: object,
+    false_fun: object,
+    *operands: object,
+    operand: object = _ABSENT,
+) -> PyTree:
     """``true_fun(*operands)`` where ``pred`` holds, else ``false_fun(*operands)``.
 
     Also ``cond(pred, true_operand, true_fun, false_operand, false_fun)``, an older form that gives
@@ -49,10 +75,12 @@ def cond(
         IllTyped: ``pred`` is not a scalar, or the branches give results of different types.
         BadArgument: a branch is no function, or there are operands of both forms.
     """
-    if _is_older(true_fun, false_fun, operands):
-        return _older(pred, true_fun, false_fun, *operands)
-    check_callable(true_fun, "cond: true_fun")
-    check_callable(false_fun, "cond: false_fun")
+    if len(operands) == 2 and not (callable(true_fun) and callable(false_fun)):
+        false_operand, last = operands
+        if callable(false_fun) and callable(last):
+            return _older(pred, true_fun, false_fun, false_operand, last)
+    if_true = check_callable(true_fun, "cond: true_fun")
+    if_false = check_callable(false_fun, "cond: false_fun")
     operands = _operands(operands, operand, "cond")
     test = as_value(pred, "the predicate of cond")
     if test.shape:
@@ -64,32 +92,26 @@ def cond(
         )
     if test.dtype != np.bool_:
         test = ops.not_equal(test, 0)
-    return _choose(test, [false_fun, true_fun], operands, ["false_fun", "true_fun"], "cond")
-
-
-def _is_older(true_fun: object, false_fun: object, operands: Sequence[object]) -> bool:
-    """Whether it is ``cond(pred, true_operand, true_fun, false_operand, false_fun)``."""
-    functions = callable(true_fun) and callable(false_fun)
-    return len(operands) == 2 and not functions and callable(false_fun) and callable(operands[1])
+    return _choose(test, [if_false, if_true], operands, ["false_fun", "true_fun"], "cond")
 
 
 def _older(
     pred: object,
     true_operand: object,
-    true_fun: Callable[[Any], Any],
+    true_fun: Callable[[PyTree], object],
     false_operand: object,
-    false_fun: Callable[[Any], Any],
-) -> Any:
-    def if_true(x: Any, _: Any) -> Any:
+    false_fun: Callable[[PyTree], object],
+) -> PyTree:
+    def if_true(x: object, _: object) -> object:
         return true_fun(x)
 
-    def if_false(_: Any, x: Any) -> Any:
+    def if_false(_: object, x: object) -> object:
         return false_fun(x)
 
     return cond(pred, if_true, if_false, true_operand, false_operand)
 
 
-def _operands(operands: tuple[Any, ...], operand: object, what: str) -> tuple[Any, ...]:
+def _operands(operands: tuple[object, ...], operand: object, what: str) -> tuple[object, ...]:
     if operand is _ABSENT:
         return operands
     if operands:
@@ -101,12 +123,16 @@ def _operands(operands: tuple[Any, ...], operand: object, what: str) -> tuple[An
     return (operand,)
 
 
+@overload
+def switch(index: object, branches: Sequence[Callable[[*Ts], R]], *operands: *Ts) -> R: ...
+@overload
+def switch(index: object, branches: Sequence[Callable[[X], R]], *, operand: X) -> R: ...
 def switch(
     index: object,
-    branches: Sequence[Callable[..., Any]],
-    *operands: Any,
-    operand: Any = _ABSENT,
-) -> Any:
+    branches: Sequence[Callable[..., object]],
+    *operands: object,
+    operand: object = _ABSENT,
+) -> PyTree:
     """``branches[index](*operands)``; an index outside moves to the nearest branch.
 
     Raises:
@@ -140,11 +166,11 @@ def switch(
 
 def _choose(
     index: Array,
-    branches: Sequence[Callable[..., Any]],
-    operands: Sequence[Any],
+    branches: Sequence[Callable[..., object]],
+    operands: Sequence[object],
     names: Sequence[str],
     what: str,
-) -> Any:
+) -> PyTree:
     args = leaves_of(tuple(operands), "operands")
     call = tree.structure((tuple(operands), {}))
     flats = [

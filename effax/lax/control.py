@@ -7,7 +7,7 @@ of the loop. References are closed over or scanned, never carried or returned.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast, overload
 
 from effax import tree
 from effax.array import Array
@@ -23,19 +23,57 @@ from effax.lax.carries import call_tree, no_refs, stable_carry, stable_variance
 from effax.lax.leaves import Leaves, leaves_of
 from effax.ref import Ref
 from effax.tracing import FlatFunction, shown_tree, trace_flat
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 Carry = TypeVar("Carry")
+X = TypeVar("X")
+Y = TypeVar("Y")
 
 
+@overload
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
+    f: Callable[[Array, X], tuple[Array, Y]],
+    init: complex,
+    xs: X,
+    length: int | None = ...,
+    reverse: bool = ...,
+    unroll: int | bool = ...,
+) -> tuple[Array, Y]: ...
+@overload
+def scan(
+    f: Callable[[Array, None], tuple[Array, Y]],
+    init: complex,
+    xs: None = ...,
+    length: int | None = ...,
+    reverse: bool = ...,
+    unroll: int | bool = ...,
+) -> tuple[Array, Y]: ...
+@overload
+def scan(
+    f: Callable[[Carry, X], tuple[Carry, Y]],
     init: Carry,
-    xs: Any = None,
+    xs: X,
+    length: int | None = ...,
+    reverse: bool = ...,
+    unroll: int | bool = ...,
+) -> tuple[Carry, Y]: ...
+@overload
+def scan(
+    f: Callable[[Carry, None], tuple[Carry, Y]],
+    init: Carry,
+    xs: None = ...,
+    length: int | None = ...,
+    reverse: bool = ...,
+    unroll: int | bool = ...,
+) -> tuple[Carry, Y]: ...
+def scan(
+    f: Callable[[PyTree, PyTree], object],
+    init: object,
+    xs: object = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
-) -> tuple[Carry, Any]:
+) -> tuple[PyTree, PyTree]:
     """Loop over leading axes, with a carry.
 
     Args:
@@ -60,14 +98,14 @@ def scan(
 
 
 def scanned(
-    f: Callable[[Any, Any], tuple[Any, Any]],
+    f: Callable[[PyTree, PyTree], object],
     carry: Leaves,
     xs: Leaves,
     length: int | None,
     reverse: bool,
     unroll: int | bool,
     what: str,
-) -> tuple[Any, Any]:
+) -> tuple[PyTree, PyTree]:
     """:func:`scan` on trees taken apart, for what is called ``what`` in messages."""
     no_refs(carry, what)
     unrolled = _unrolled(unroll, what)
@@ -160,7 +198,7 @@ def _scan_carry_tree(flat: FlatFunction) -> PyTreeDef:
     return _pair(flat.out_tree)[0]
 
 
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     """``f`` of each element of ``xs`` along the leading axis, in order; results are stacked.
 
     Args:
@@ -177,10 +215,11 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     carry, scanned_xs = leaves_of(None, "init"), leaves_of(xs, "xs")
     if batch_size is not None:
         return _in_batches(f, scanned_xs, as_integer(batch_size, "map: batch_size"))
-    return scanned(lambda _, x: (None, f(x)), carry, scanned_xs, None, False, 1, "map")[1]
+    made: Y = scanned(lambda _, x: (None, f(x)), carry, scanned_xs, None, False, 1, "map")[1]
+    return made
 
 
-def _in_batches(f: Callable[[Any], Any], xs: Leaves, size: int) -> Any:
+def _in_batches(f: Callable[[X], Y], xs: Leaves, size: int) -> Y:
     # vmap is of the layer above.
     from effax.api.batching import vmap
 
@@ -199,20 +238,26 @@ def _in_batches(f: Callable[[Any], Any], xs: Leaves, size: int) -> Any:
     arrays = [cast(Array, x) for x in xs.leaves]
     batched = vmap(f)
 
-    def part(pieces: Sequence[Array]) -> Any:
-        return tree.unflatten(xs.treedef, pieces)
+    def part(pieces: Sequence[Array]) -> X:
+        made: X = tree.unflatten(xs.treedef, pieces)
+        return made
 
-    parts: list[Any] = []
+    parts: list[Y] = []
     if whole or not rest:
         head = [
             shape.reshape(shape.slice_in_dim(x, 0, whole * size), (whole, size, *x.shape[1:]))
             for x in arrays
         ]
-        _, ys = scan(lambda _, x: (None, batched(x)), None, part(head), whole)
+
+        def step(_: None, x: X) -> tuple[None, Y]:
+            return None, batched(x)
+
+        _, ys = scan(step, None, part(head), whole)
         joined = tree.map(lambda y: shape.reshape(y, (whole * size, *y.shape[2:])), ys)
         parts.append(joined)
     if rest:
         parts.append(batched(part([shape.slice_in_dim(x, whole * size, n) for x in arrays])))
     if len(parts) == 1:
         return parts[0]
-    return tree.map(lambda *ys: shape.concatenate(ys, 0), *parts)
+    whole_ys: Y = tree.map(lambda *ys: shape.concatenate(ys, 0), *parts)
+    return whole_ys

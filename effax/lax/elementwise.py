@@ -6,7 +6,7 @@ Python numbers take the dtype of the other operands; operands without axes go wi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from effax import tree
 from effax.array import (
@@ -242,11 +242,11 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 def stop_gradient(x: T) -> T:
     """The same values, with a derivative of zero; ``x`` may be a tree."""
 
-    def stop(leaf: Any) -> Any:
+    def stop(leaf: object) -> object:
         if isinstance(leaf, Array) and is_inexact_dtype(leaf.dtype):
             return bind1(ew.StopGradient(), leaf)
         if isinstance(leaf, Ref):
             raise not_an_array(leaf, "an operand of stop_gradient")
         return leaf
 
-    return stop(x) if isinstance(x, Array) else tree.map(stop, x)  # type: ignore[no-any-return]  # the tree of x
+    return cast(T, stop(x) if isinstance(x, Array) else tree.map(stop, x))

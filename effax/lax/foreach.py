@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar, TypeVarTuple
 
 from effax.lax.control import scan
 
+Xs = TypeVarTuple("Xs")
+Y = TypeVar("Y")
+
 
 def foreach(
-    *xs: Any, length: int | None = None, reverse: bool = False, unroll: int | bool = 1
-) -> Callable[[Callable[..., Any]], Any]:
+    *xs: *Xs, length: int | None = None, reverse: bool = False, unroll: int | bool = 1
+) -> Callable[[Callable[[*Xs], Y]], Y]:
     """Run the decorated function for each element of ``xs``, now; its name becomes the results.
 
     ::
@@ -41,9 +44,10 @@ def foreach(
         RefError: a reference is returned, or reaches the loop twice.
     """
 
-    def run(body: Callable[..., Any]) -> Any:
-        return scan(lambda _, elements: (None, body(*elements)), None, xs, length, reverse, unroll)[
-            1
-        ]
+    def run(body: Callable[[*Xs], Y]) -> Y:
+        def step(_: None, elements: tuple[*Xs]) -> tuple[None, Y]:
+            return None, body(*elements)
+
+        return scan(step, None, xs, length, reverse, unroll)[1]
 
     return run

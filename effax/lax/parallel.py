@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import Any
+from typing import TypeVar
 
 from effax import operators as ops
 from effax import tree
@@ -28,6 +28,8 @@ __all__ = [
     "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast", "pmax", "pmean",
     "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes", "pvary",
 ]  # fmt: skip
+
+T = TypeVar("T")
 
 AxisName = str | Sequence[str]
 """The name of an axis, or several."""
@@ -53,11 +55,12 @@ def _no_groups(groups: object, what: str) -> None:
         )
 
 
-def _each(x: Any, what: str, f: Callable[[Array], Array]) -> Any:
-    return tree.map(lambda leaf: f(as_value(leaf, f"an operand of {what}")), x)
+def _each(x: T, what: str, f: Callable[[Array], Array]) -> T:
+    made: T = tree.map(lambda leaf: f(as_value(leaf, f"an operand of {what}")), x)
+    return made
 
 
-def _reduced(x: Any, axes: Axes, what: str, make: Callable[[Axis], Primitive]) -> Any:
+def _reduced(x: T, axes: Axes, what: str, make: Callable[[Axis], Primitive]) -> T:
     def along(leaf: Array) -> Array:
         for axis in axes:
             leaf = bind1(make(axis), leaf)
@@ -67,8 +70,8 @@ def _reduced(x: Any, axes: Axes, what: str, make: Callable[[Axis], Primitive]) -
 
 
 def psum(
-    x: Any, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> Any:
+    x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> T:
     """The sum along named axes; of a Python number, that times the size. Booleans are counted.
 
     Raises:
@@ -78,36 +81,38 @@ def psum(
     _no_groups(axis_index_groups, "psum")
     axes = _axes(axis_name, "psum")
 
-    def total(leaf: Any) -> Any:
+    def total(leaf: object) -> object:
         if is_python_scalar(leaf):
             return leaf * _size(axes)
         value = as_value(leaf, "an operand of psum")
         counted = ops.astype(value, INT32) if family(value.dtype) == "bool" else value
         return _reduced(counted, axes, "psum", c.Psum)
 
-    return tree.map(total, x)
+    made: T = tree.map(total, x)
+    return made
 
 
 def pmean(
-    x: Any, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> Any:
+    x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> T:
     """The mean along named axes. Raises UnboundAxis, BadArgument."""
     _no_groups(axis_index_groups, "pmean")
     n = _size(_axes(axis_name, "pmean"))
-    return tree.map(lambda total: total / n, psum(x, axis_name))
+    made: T = tree.map(lambda total: total / n, psum(x, axis_name))
+    return made
 
 
 def pmax(
-    x: Any, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> Any:
+    x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> T:
     """The greatest along named axes. Raises UnboundAxis, BadArgument."""
     _no_groups(axis_index_groups, "pmax")
     return _reduced(x, _axes(axis_name, "pmax"), "pmax", c.Pmax)
 
 
 def pmin(
-    x: Any, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> Any:
+    x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> T:
     """The least along named axes. Raises UnboundAxis, BadArgument."""
     _no_groups(axis_index_groups, "pmin")
     return _reduced(x, _axes(axis_name, "pmin"), "pmin", c.Pmin)
@@ -149,13 +154,13 @@ def _divided(x: Array, at: int, sizes: Sequence[int], what: str) -> Array:
 
 
 def all_gather(
-    x: Any,
+    x: T,
     axis_name: AxisName,
     *,
     axis_index_groups: Sequence[Sequence[int]] | None = None,
     axis: int = 0,
     tiled: bool = False,
-) -> Any:
+) -> T:
     """What all have along named axes, stacked along ``axis``, or where ``tiled`` concatenated.
 
     Raises:
@@ -175,13 +180,13 @@ def all_gather(
 
 
 def psum_scatter(
-    x: Any,
+    x: T,
     axis_name: AxisName,
     *,
     scatter_dimension: int = 0,
     axis_index_groups: Sequence[Sequence[int]] | None = None,
     tiled: bool = False,
-) -> Any:
+) -> T:
     """The sum along named axes, of which each gets its own part along ``scatter_dimension``.
 
     The dimension goes, or where ``tiled`` what is left of it stays.
@@ -211,14 +216,14 @@ def psum_scatter(
 
 
 def all_to_all(
-    x: Any,
+    x: T,
     axis_name: AxisName,
     split_axis: int,
     concat_axis: int,
     *,
     axis_index_groups: Sequence[Sequence[int]] | None = None,
     tiled: bool = False,
-) -> Any:
+) -> T:
     """Each gives its part ``i`` along ``split_axis`` to ``i``, which stacks what it gets.
 
     It is stacked along ``concat_axis`` of the result, or where ``tiled`` concatenated.
@@ -266,7 +271,7 @@ def _one_axis(axis_name: AxisName, what: str) -> Axis:
     return axes[0]
 
 
-def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
     """What ``s`` has goes to ``d``, for each ``(s, d)`` of ``perm``; who gets nothing has zeros.
 
     Raises:
@@ -284,7 +289,7 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     return _reduced(x, (axis,), "ppermute", partial(c.PPermute, perm=tuple(sorted(pairs))))
 
 
-def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
+def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
     """Place ``i`` gets what ``perm[i]`` has. Raises UnboundAxis, BadArgument."""
     axis, order = _one_axis(axis_name, "pshuffle"), integers(perm, "pshuffle: perm")
     if sorted(order) != list(range(axis.size)):
@@ -296,12 +301,12 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, list(zip(order, range(axis.size), strict=True)))
 
 
-def pswapaxes(x: Any, axis_name: AxisName, axis: int) -> Any:
+def pswapaxes(x: T, axis_name: AxisName, axis: int) -> T:
     """The named axis and dimension ``axis`` exchanged. Raises UnboundAxis, BadArgument."""
     return all_to_all(x, axis_name, axis, axis)
 
 
-def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
+def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
     """What place ``source`` along the axis has. Raises UnboundAxis, BadArgument."""
     size = _size(_axes(axis_name, "pbroadcast"))
     at = as_integer(source, "pbroadcast: source")
@@ -309,15 +314,16 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
         raise BadArgument(
             "pbroadcast: there is no such place", expected=f"0 to {size - 1}", found=str(at)
         )
-    return tree.map(lambda leaf: leaf[at], all_gather(x, axis_name))
+    made: T = tree.map(lambda leaf: leaf[at], all_gather(x, axis_name))
+    return made
 
 
-def pvary(x: Any, axis_name: AxisName) -> Any:
+def pvary(x: T, axis_name: AxisName) -> T:
     """The same values, which count as ones that differ along the axes. Raises UnboundAxis."""
     return _reduced(x, _axes(axis_name, "pvary"), "pvary", c.Pvary)
 
 
-def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
+def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
     """:func:`pvary`, for ``to='varying'``. Raises UnboundAxis, and BadArgument for other casts."""
     if to != "varying":
         raise BadArgument(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from effax import tree
 from effax.bind import Operand, bind, run
@@ -32,15 +32,18 @@ from effax.transforms.transpose import transpose_jaxpr
 from effax.transforms.wants import GradValue, NonLinear, Want
 from effax.tree import PyTreeDef
 
+X = TypeVar("X")
+R = TypeVar("R")
+
 
 def custom_linear_solve(
-    matvec: Callable[[Any], Any],
-    b: Any,
-    solve: Callable[[Callable[[Any], Any], Any], Any],
-    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    matvec: Callable[[X], X],
+    b: X,
+    solve: Callable[[Callable[[X], X], X], R],
+    transpose_solve: Callable[[Callable[[X], X], X], R] | None = None,
     symmetric: bool = False,
     has_aux: bool = False,
-) -> Any:
+) -> R:
     """Solve ``matvec(x) = b``, differentiated as the solution of a linear equation.
 
     Derivatives solve equations with the same ``matvec``, or its transpose, and other right-hand
@@ -77,11 +80,11 @@ def custom_linear_solve(
     elif transpose_solve is not None:
         flat_vecmat = _transposed(flat_matvec)
 
-        def vecmat(x: Any) -> Any:
+        def vecmat(x: X) -> X:
             leaves = given.leaves_like(x, "the argument of vecmat")
-            return tree.unflatten(
-                given.treedef, run(flat_vecmat.jaxpr, [*flat_vecmat.consts, *leaves])
-            )
+            outs = run(flat_vecmat.jaxpr, [*flat_vecmat.consts, *leaves])
+            made: X = tree.unflatten(given.treedef, outs)
+            return made
 
         backward = transpose_solve
         flats.append(flat_vecmat)
@@ -90,7 +93,8 @@ def custom_linear_solve(
     made, solved, *transposed = jaxprs
     both = transposed or (None, None)
     outs = bind(LinearSolve(made, solved, both[0], both[1], len(consts)), *consts, *given.leaves)
-    return tree.unflatten(flat_solve.out_tree, outs)
+    solution: R = tree.unflatten(flat_solve.out_tree, outs)
+    return solution
 
 
 def _transposed(flat: FlatFunction) -> FlatFunction:
@@ -107,12 +111,12 @@ def _transposed(flat: FlatFunction) -> FlatFunction:
 
 
 def custom_root(
-    f: Callable[[Any], Any],
-    initial_guess: Any,
-    solve: Callable[[Callable[[Any], Any], Any], Any],
-    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    f: Callable[[X], X],
+    initial_guess: X,
+    solve: Callable[[Callable[[X], X], X], R],
+    tangent_solve: Callable[[Callable[[X], X], X], X],
     has_aux: bool = False,
-) -> Any:
+) -> R:
     """Find a root of ``f``, differentiated by the implicit function theorem.
 
     ``f`` may close over differentiated values, on which the root depends. The initial guess has
@@ -149,7 +153,8 @@ def custom_root(
     )
     consts, (made, solved, tangent) = shared_consts([flat_f, flat_solve, flat_tangent])
     outs = bind(Root(made, solved, tangent, len(consts)), *consts, *guess.leaves)
-    return tree.unflatten(flat_solve.out_tree, outs)
+    root: R = tree.unflatten(flat_solve.out_tree, outs)
+    return root
 
 
 class _Unknown(NamedTuple):
@@ -177,7 +182,7 @@ class _Unknown(NamedTuple):
         return _Unknown(found.leaves, found.types, found.treedef, found.names, what)
 
     def traced(
-        self, function: Callable[..., Any], name: str, has_aux: bool = False, more: int = 0
+        self, function: Callable[..., object], name: str, has_aux: bool = False, more: int = 0
     ) -> FlatFunction:
         """The program of a function of this (and ``more`` like it), whose result is like it."""
         label = f"{name} of {self.what}"

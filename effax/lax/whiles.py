@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast, overload
 
 import numpy as np
 
@@ -24,19 +24,37 @@ from effax.lax.leaves import Leaves, leaves_of
 from effax.numpy.promotion import converted, literal
 from effax.tracing import FlatFunction, check_same_tree, shared_consts, shown_tree, trace_flat
 from effax.transforms.bounded import Checkpoints, bounded
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 Carry = TypeVar("Carry")
 
 
+@overload
 def while_loop(
-    cond_fun: Callable[[Any], Any],
-    body_fun: Callable[[Any], Any],
+    cond_fun: Callable[[Array], object],
+    body_fun: Callable[[Array], Array],
+    init_val: complex,
+    *,
+    max_steps: int | None = ...,
+    checkpoint: str | None = ...,
+) -> Array: ...
+@overload
+def while_loop(
+    cond_fun: Callable[[Carry], object],
+    body_fun: Callable[[Carry], Carry],
     init_val: Carry,
+    *,
+    max_steps: int | None = ...,
+    checkpoint: str | None = ...,
+) -> Carry: ...
+def while_loop(
+    cond_fun: Callable[[PyTree], object],
+    body_fun: Callable[[PyTree], object],
+    init_val: object,
     *,
     max_steps: int | None = None,
     checkpoint: str | None = None,
-) -> Carry:
+) -> PyTree:
     """Apply ``body_fun`` to a carry while ``cond_fun`` of it is true.
 
     The condition and the body may close over the same references.
@@ -74,8 +92,7 @@ def while_loop(
     check_callable(body_fun, "while_loop: body_fun")
     bound = _bound(max_steps, checkpoint)
     carry = leaves_of(init_val, "init_val")
-    result: Carry = _looped(cond_fun, body_fun, carry, "while_loop", bound)
-    return result
+    return _looped(cond_fun, body_fun, carry, "while_loop", bound)
 
 
 Bound = tuple[int, Checkpoints | None]
@@ -106,12 +123,12 @@ def _bound(max_steps: object, checkpoint: object) -> Bound | None:
 
 
 def _looped(
-    cond_fun: Callable[[Any], Any],
-    body_fun: Callable[[Any], Any],
+    cond_fun: Callable[[PyTree], object],
+    body_fun: Callable[[PyTree], object],
     carry: Leaves,
     what: str,
     bound: Bound | None = None,
-) -> Any:
+) -> PyTree:
     """:func:`while_loop` on a tree taken apart, for what is called ``what`` in messages."""
     no_refs(carry, what)
     call = call_tree(carry.treedef)
@@ -163,14 +180,32 @@ def _check_predicate(test: FlatFunction) -> None:
         )
 
 
+@overload
 def fori_loop(
     lower: object,
     upper: object,
-    body_fun: Callable[[Any, Any], Any],
+    body_fun: Callable[[Array, Array], Array],
+    init_val: complex,
+    *,
+    unroll: int | bool | None = ...,
+) -> Array: ...
+@overload
+def fori_loop(
+    lower: object,
+    upper: object,
+    body_fun: Callable[[Array, Carry], Carry],
     init_val: Carry,
     *,
+    unroll: int | bool | None = ...,
+) -> Carry: ...
+def fori_loop(
+    lower: object,
+    upper: object,
+    body_fun: Callable[[Array, PyTree], object],
+    init_val: object,
+    *,
     unroll: int | bool | None = None,
-) -> Carry:
+) -> PyTree:
     """``for i in range(lower, upper): val = body_fun(i, val)``.
 
     With static bounds it is a ``scan``, with traced ones a ``while_loop``. Both are differentiated
@@ -187,7 +222,7 @@ def fori_loop(
     value = leaves_of(init_val, "init_val")
     if all(isinstance(x, int | np.integer | np.ndarray | DeviceArray) for x in (lower, upper)):
         steps = max(int(cast(int, upper)) - int(cast(int, lower)), 0)
-        return cast(Carry, _counting(steps, start, body_fun, value, unroll))
+        return _counting(steps, start, body_fun, value, unroll)
     if unroll is True or (unroll and as_integer(unroll, "fori_loop: unroll") > 1):
         raise BadArgument(
             "fori_loop: only a loop with static bounds is unrolled",
@@ -195,19 +230,19 @@ def fori_loop(
             found=f"unroll={unroll!r}, and a bound that is traced",
             remedy="leave out `unroll`, or make the bounds static arguments",
         )
-    return cast(Carry, _until(start, end, body_fun, value))
+    return _until(start, end, body_fun, value)
 
 
 def _counting(
     steps: int,
     start: Array,
-    body_fun: Callable[[Any, Any], Any],
+    body_fun: Callable[[Array, PyTree], object],
     value: Leaves,
     unroll: int | bool | None,
-) -> Any:
+) -> PyTree:
     """A loop of so many steps."""
 
-    def step(state: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], None]:
+    def step(state: tuple[Array, PyTree], _: None) -> tuple[tuple[Array, object], None]:
         i, v = state
         return (ops.add(i, 1), _next_value(body_fun, i, v, value.treedef)), None
 
@@ -217,10 +252,12 @@ def _counting(
     return result
 
 
-def _until(start: Array, end: Array, body_fun: Callable[[Any, Any], Any], value: Leaves) -> Any:
+def _until(
+    start: Array, end: Array, body_fun: Callable[[Array, PyTree], object], value: Leaves
+) -> PyTree:
     """A loop whose bounds are known when it runs."""
 
-    def body(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    def body(state: tuple[Array, Array, PyTree]) -> tuple[Array, Array, object]:
         i, end, v = state
         return ops.add(i, 1), end, _next_value(body_fun, i, v, value.treedef)
 
@@ -236,7 +273,7 @@ def _beside(bounds: Sequence[Operand], names: Sequence[str], value: Leaves) -> L
 
 
 def _next_value(
-    body_fun: Callable[[Any, Any], Any], i: Any, value: Any, treedef: PyTreeDef
+    body_fun: Callable[[Array, PyTree], object], i: Array, value: PyTree, treedef: PyTreeDef
 ) -> object:
     result = body_fun(i, value)
     check_same_tree(

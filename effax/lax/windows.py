@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
+from typing import TypeVar, overload
 
 from effax import tree
 from effax.array import Array, ArrayLike, as_value
@@ -24,12 +24,16 @@ from effax.numpy import shapes as sh
 from effax.numpy.axes import plain_axes, plain_shape
 from effax.numpy.join import concatenate, stack
 from effax.numpy.ufuncs import maximum, minimum
+from effax.tree import PyTree
 
 __all__ = [
     "reduce", "reduce_window",
 ]  # fmt: skip
 
-Computation = Callable[[Any, Any], Any]
+T = TypeVar("T")
+
+Computation = Callable[[PyTree, PyTree], PyTree]
+"""A function of two elements, or of two trees of them."""
 
 _OWN: dict[Computation, Callable[[ArrayLike, Sequence[int]], Array]] = {
     el.add: reduce_sum,
@@ -44,9 +48,20 @@ _OWN: dict[Computation, Callable[[ArrayLike, Sequence[int]], Array]] = {
 """Combinations that are primitives of their own."""
 
 
+@overload
 def reduce(
-    operands: Any, init_values: Any, computation: Computation, dimensions: Sequence[int]
-) -> Any:
+    operands: ArrayLike,
+    init_values: ArrayLike,
+    computation: Callable[[Array, Array], Array],
+    dimensions: Sequence[int],
+) -> Array: ...
+@overload
+def reduce(
+    operands: T, init_values: T, computation: Callable[[T, T], T], dimensions: Sequence[int]
+) -> T: ...
+def reduce(
+    operands: object, init_values: object, computation: Computation, dimensions: Sequence[int]
+) -> PyTree:
     """Combine the elements along axes, neighbours first, with the initial value.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, cast, overload
+from typing import Literal, cast, overload
 
 import numpy as np
 
@@ -252,9 +252,9 @@ def arange(
         if pr.shape_of(x):
             raise IllTyped("arange counts in scalars", expected="scalars", found=str(x))
     kind = default_dtype(dtype) if dtype is not None else pr.common_dtype(given, "arange")[0]
-    known: list[Any] = [as_value(x, "an argument of arange").numpy()[()] for x in given]
+    known = [cast(int, as_value(x, "an argument of arange").numpy()[()]) for x in given]
     first, last = (0, known[0]) if stop is None else (known[0], known[1])
-    by: Any = 1 if step is None else as_value(step).numpy()[()]
+    by = 1 if step is None else cast(int, as_value(step).numpy()[()])
     if by == 0:
         raise BadArgument("arange counts in steps of zero", "a step that is not 0", "0")
     if family(kind) not in ("int", "uint") or any(
@@ -262,7 +262,7 @@ def arange(
     ):
         if stop is None and step is None:
             return bind1(Iota(kind, (max(0, math.ceil(last)),), 0))
-        return from_numpy(np.arange(first, last, by, dtype=cast(Any, kind)))
+        return from_numpy(np.arange(first, last, by, dtype=kind))
     count = len(range(int(first), int(last), int(by)))
     numbers = bind1(Iota(kind, (count,), 0))
     numbers = numbers if by == 1 else uf.multiply(numbers, int(by))

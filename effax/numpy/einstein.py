@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 import opt_einsum
@@ -25,8 +25,12 @@ __all__ = [
 ]  # fmt: skip
 
 
+class _PathInfo(Protocol):
+    contraction_list: Sequence[tuple[object, ...]]
+
+
 # Its overloads do not know what it takes for a path.
-_contract_path = cast("Callable[..., tuple[list[object], Any]]", opt_einsum.contract_path)
+_contract_path = cast("Callable[..., tuple[list[object], _PathInfo]]", opt_einsum.contract_path)
 
 
 class _Step(NamedTuple):
@@ -123,7 +127,9 @@ def _path(text: str, shapes: tuple[Shape, ...], optimize: str | bool) -> tuple[_
     steps = []
     for positions, _, formula, *_ in info.contraction_list:
         inputs, output = str(formula).split("->")
-        steps.append(_Step(tuple(positions), tuple(inputs.split(",")), output))
+        steps.append(
+            _Step(tuple(cast("Iterable[int]", positions)), tuple(inputs.split(",")), output)
+        )
     return tuple(steps)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from functools import wraps
-from typing import Any
+from typing import ParamSpec, TypeVar, cast
 
 from effax.array import Array, ArrayLike, as_value
 from effax.ir.dtypes import is_complex
@@ -105,15 +105,18 @@ def _unrolled(at: Array, places: Array, values: Array, period: Array) -> tuple[A
     return at, places, concatenate([ends[0], values, ends[1]])
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _GROUP = re.compile(r"\(([^()]*)\)")
 
 
 def vectorize(
-    pyfunc: Callable[..., Any],
+    pyfunc: Callable[P, R],
     *,
     excluded: Collection[int | str] = frozenset(),
     signature: str | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """A function of arrays, made of a function of their elements by ``vmap``, which broadcasts.
 
     Args:
@@ -126,10 +129,11 @@ def vectorize(
         BadArgument: the signature cannot be read, or is not one of the arguments.
         IllTyped: sizes that have one name differ, or shapes do not broadcast.
     """
+    given_fun = cast("Callable[..., object]", pyfunc)
     inner, results = (None, None) if signature is None else _parsed(signature)
 
     @wraps(pyfunc)
-    def vectorized(*args: Any, **kwargs: Any) -> Any:
+    def vectorized(*args: P.args, **kwargs: P.kwargs) -> R:
         from effax.api.batching import vmap
 
         by_name = {k: v for k, v in kwargs.items() if k in excluded}
@@ -138,12 +142,12 @@ def vectorize(
         given = [as_value(args[i], f"argument {i}") for i in places]
         given += [as_value(kwargs[k], k) for k in names]
 
-        def element(*xs: Any) -> Any:
-            full = list(args)
+        def element(*xs: object) -> object:
+            full: list[object] = list(args)
             for i, x in zip(places, xs, strict=False):
                 full[i] = x
             rest = dict(zip(names, xs[len(places) :], strict=True))
-            return pyfunc(*full, **rest, **by_name)
+            return given_fun(*full, **rest, **by_name)
 
         dims: Sequence[Sequence[str]] = [()] * len(given) if inner is None else inner
         if len(dims) != len(given):
@@ -153,7 +157,7 @@ def vectorize(
                 found=str(len(given)),
             )
         outer = _outer_shape(given, dims)
-        mapped: Callable[..., Any] = element
+        mapped: Callable[..., object] = element
         aligned = []
         ranks = [x.ndim - len(d) for x, d in zip(given, dims, strict=True)]
         for x, rank in zip(given, ranks, strict=True):
@@ -168,7 +172,7 @@ def vectorize(
             if any(f is not None for f in flags):
                 mapped = vmap(mapped, in_axes=tuple(flags))
         made = mapped(*aligned)
-        return _with_ones(made, outer, given, ranks, results)
+        return cast(R, _with_ones(made, outer, given, ranks, results))
 
     return vectorized
 
@@ -205,12 +209,12 @@ def _outer_shape(given: Sequence[Array], dims: Sequence[Sequence[str]]) -> tuple
 
 
 def _with_ones(
-    made: Any,
+    made: object,
     outer: tuple[int, ...],
     given: Sequence[Array],
     ranks: Sequence[int],
     results: Sequence[Sequence[str]] | None,
-) -> Any:
+) -> object:
     """The results with the axes of size 1 that were not mapped over."""
     from effax import tree
 

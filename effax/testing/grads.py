@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,13 +12,14 @@ from effax.api.vjp import vjp
 from effax.config import config
 from effax.ir.dtypes import FLOAT0, is_complex, is_inexact_dtype
 from effax.ir.errors import BadArgument
+from effax.tree import PyTree
 
 MODES = ("fwd", "rev")
 
 
 def check_grads(
-    f: Callable[..., Any],
-    args: Sequence[Any],
+    f: Callable[..., object],
+    args: Sequence[object],
     order: int = 1,
     modes: Sequence[str] = MODES,
     atol: float | None = None,
@@ -61,8 +61,8 @@ def check_grads(
 
 
 def _check(
-    f: Callable[..., Any],
-    args: tuple[Any, ...],
+    f: Callable[..., object],
+    args: tuple[PyTree, ...],
     order: int,
     modes: tuple[str, ...],
     limits: tuple[float, float],
@@ -90,12 +90,12 @@ def _check(
 
 
 def _derivative(
-    f: Callable[..., Any],
+    f: Callable[..., object],
     mode: str,
-    direction: Any,
-    args: tuple[Any, ...],
+    direction: PyTree,
+    args: tuple[PyTree, ...],
     rng: np.random.Generator,
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """The derivative in one direction, or of one combination of results, as a function."""
     if mode == "fwd":
         return lambda *xs: _inexact(jvp(f, xs, direction)[1])
@@ -103,12 +103,12 @@ def _derivative(
     return lambda *xs: _inexact(vjp(f, *xs)[1](cotangent))
 
 
-def _inexact(values: Any) -> list[Any]:
+def _inexact(values: object) -> list[PyTree]:
     """The leaves that have tangents."""
     return [x for x in tree.leaves(values) if is_inexact_dtype(np.dtype(x.dtype))]
 
 
-def _precision(args: Sequence[Any]) -> float:
+def _precision(args: Sequence[object]) -> float:
     """The rounding error of the least precise dtype among the arguments."""
     dtypes = [np.asarray(x).dtype for x in tree.leaves(tuple(args))]
     single = [d for d in dtypes if is_inexact_dtype(d) and d.name not in ("float64", "complex128")]
@@ -116,8 +116,8 @@ def _precision(args: Sequence[Any]) -> float:
     return 2.0**-52 if config.enable_x64 and not single else 2.0**-23
 
 
-def _random_like(rng: np.random.Generator, values: Any) -> Any:
-    def random(x: Any) -> np.ndarray:
+def _random_like(rng: np.random.Generator, values: object) -> PyTree:
+    def random(x: object) -> np.ndarray:
         like = np.asarray(x)
         if not is_inexact_dtype(like.dtype):
             return np.zeros(like.shape, FLOAT0)
@@ -130,12 +130,12 @@ def _random_like(rng: np.random.Generator, values: Any) -> Any:
 
 
 def _central_difference(
-    f: Callable[..., Any], args: tuple[Any, ...], direction: Any, step: float
-) -> Any:
+    f: Callable[..., object], args: tuple[PyTree, ...], direction: PyTree, step: float
+) -> PyTree:
     """``(f(x + h·t) - f(x - h·t))/2h``, of floating results; others have no slope."""
 
-    def shifted(sign: float) -> Any:
-        def shift(x: Any, t: Any) -> Any:
+    def shifted(sign: float) -> object:
+        def shift(x: object, t: PyTree) -> object:
             like = np.asarray(x)
             if not is_inexact_dtype(like.dtype):
                 return x
@@ -143,7 +143,7 @@ def _central_difference(
 
         return f(*tree.map(shift, args, direction))
 
-    def slope(x: Any, y: Any) -> np.ndarray:
+    def slope(x: object, y: object) -> np.ndarray:
         ahead, behind = np.asarray(x), np.asarray(y)
         if not is_inexact_dtype(ahead.dtype):
             return np.zeros(ahead.shape, ahead.dtype)
@@ -153,7 +153,7 @@ def _central_difference(
     return tree.map(slope, shifted(1.0), shifted(-1.0))
 
 
-def _inner_product(xs: Any, ys: Any) -> float:
+def _inner_product(xs: object, ys: object) -> float:
     """The real part of the sum of products, over floating leaves."""
     total = 0.0
     for x, y in zip(tree.leaves(xs), tree.leaves(ys), strict=True):
@@ -163,7 +163,7 @@ def _inner_product(xs: Any, ys: Any) -> float:
     return total
 
 
-def _compare(name: str, expected: Any, found: Any, limits: tuple[float, float]) -> None:
+def _compare(name: str, expected: object, found: object, limits: tuple[float, float]) -> None:
     atol, rtol = limits
     for x, y in zip(tree.leaves(expected), tree.leaves(found), strict=True):
         want, have = np.asarray(x), np.asarray(y)

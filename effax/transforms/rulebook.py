@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
 from pyrsistent import PMap, pmap
 
@@ -239,7 +239,7 @@ class Ruled(Primitive):
     __slots__ = ()
 
     @abstractmethod
-    def rules(self) -> Rules[Any]:  # of the class of ``self``, which typing cannot say here
+    def rules(self) -> Rules[Self]:
         """How every transformation treats the primitive."""
 
 

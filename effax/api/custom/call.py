@@ -5,7 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Final,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from effax import tree
 from effax.api.custom.frames import is_fixed, knot, primals_are, traced_once, with_rules
@@ -35,7 +44,7 @@ class Custom(Generic[P, R]):
 
     _jvp: JvpRule | None = None
     _vjp: VjpRule | None = None
-    _vmap: Callable[..., Any] | None = None
+    _vmap: Callable[..., object] | None = None
 
     def __init__(
         self,
@@ -61,21 +70,19 @@ class Custom(Generic[P, R]):
         named = self._positions_of(strings(nondiff_argnames, "nondiff_argnames"))
         nums = {*integers(nondiff_argnums, "nondiff_argnums"), *named}
         self.nondiff: tuple[int, ...] = tuple(sorted(nums))
-        update_wrapper(cast(Any, self), fun, updated=())
+        update_wrapper(self, fun, updated=())
 
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
+    @overload
+    def __get__(self, instance: None, owner: type | None = ...) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = ...) -> Callable[..., R]: ...
+    def __get__(self, instance: object, owner: type | None = None) -> object:
         """Bind as a method: the instance becomes the first argument."""
-        if instance is None:
-            return self
-
-        def bound(*args: Any, **kwargs: Any) -> Any:
-            return cast(Any, self)(instance, *args, **kwargs)
-
-        return bound
+        return self if instance is None else partial(cast("Callable[..., R]", self), instance)
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             # Of a stack of decorators, the one that knows how gives the rule.
             if name in _RULES and isinstance(self.__dict__.get("fun"), Custom):
                 return getattr(self.fun, name)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, cast
+from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
 from effax.api.custom.decorators import custom_vjp
 from effax.api.custom.site import check_pair, fitted
 from effax.api.derivatives import tangent_for, zero_of
-from effax.array import TracedArray, as_value
+from effax.array import Array, TracedArray, as_value
 from effax.bind import Operand, run
 from effax.checks import check_callable
 from effax.ir.errors import IllTyped
@@ -18,14 +18,15 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.ref import Ref
 from effax.tracing import flat_args, label_of, like, shown_tree, trace_flat
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def closure_convert(
-    fun: Callable[..., Any], *example_args: Any
-) -> tuple[Callable[..., Any], list[Any]]:
+    fun: Callable[..., R], *example_args: object
+) -> tuple[Callable[..., R], list[PyTree]]:
     """``fun`` with the values that it closes over, and that may be differentiated, as arguments.
 
     Args:
@@ -48,7 +49,7 @@ def closure_convert(
     n = len(values)
 
     @like(fun)
-    def converted(*args: Any) -> Any:
+    def converted(*args: object) -> object:
         own, given = (args[:-n], args[-n:]) if n else (args, ())
         leaves, treedef = tree.flatten((own, {}))
         if treedef != flat_in.treedef or len(given) != n:
@@ -68,18 +69,18 @@ def closure_convert(
         ]
         return tree.unflatten(flat.out_tree, run(flat.jaxpr, [*consts, *operands]))
 
-    return converted, list(values)
+    return cast("Callable[..., R]", converted), list(values)
 
 
 @dataclass(frozen=True)
 class _Pullback:
     """A traced backward rule: a tree whose leaves are what it closes over."""
 
-    consts: tuple[Any, ...]
+    consts: tuple[Operand, ...]
     jaxpr: Jaxpr
     out_tree: PyTreeDef
 
-    def __call__(self, cts: Any, types: Sequence[Type]) -> Any:
+    def __call__(self, cts: object, types: Sequence[Type]) -> PyTree:
         """Its cotangents, from those of results of these types."""
         pairs = zip(tree.leaves(cts), types, strict=True)
         given = [as_value(ct) for ct, t in pairs if is_inexact(t)]
@@ -93,7 +94,7 @@ tree.register_pytree_node(
 )
 
 
-def custom_gradient(fun: Callable[P, Any]) -> custom_vjp[P, Any]:
+def custom_gradient(fun: Callable[P, tuple[R, Callable[..., object]]]) -> custom_vjp[P, R]:
     """A function whose reverse derivative is given beside its result.
 
     Args:
@@ -107,22 +108,22 @@ def custom_gradient(fun: Callable[P, Any]) -> custom_vjp[P, Any]:
     check_callable(fun, "custom_gradient")
     label = label_of(fun)
 
-    def both(*args: Any) -> tuple[Any, Any]:
-        result = fun(*args)  # type: ignore[call-arg]  # keywords are positions by now
-        check_pair(result, label, "(result, a function of its cotangent)")
-        check_callable(result[1], f"custom_gradient of {label}")
-        return result[0], result[1]
+    def both(*args: object) -> tuple[object, Callable[..., object]]:
+        # Keywords are positions by now.
+        result = cast("Callable[..., object]", fun)(*args)
+        out, rule = check_pair(result, label, "(result, a function of its cotangent)")
+        return out, check_callable(rule, f"custom_gradient of {label}")
 
     @like(fun)
-    def value(*args: Any) -> Any:
+    def value(*args: object) -> object:
         return both(*args)[0]
 
-    def forward(*args: Any) -> tuple[Any, _Pullback]:
+    def forward(*args: object) -> tuple[object, _Pullback]:
         out, rule = both(*args)
         outs, out_tree = tree.flatten(out)
         types = [as_value(x, f"the result of {label}").type for x in outs]
 
-        def pull(*cts: Any) -> Any:
+        def pull(*cts: Array) -> object:
             given = iter(cts)
             full = [tangent_for(t, next(given)) if is_inexact(t) else zero_of(t) for t in types]
             return rule(tree.unflatten(out_tree, full))
@@ -133,11 +134,11 @@ def custom_gradient(fun: Callable[P, Any]) -> custom_vjp[P, Any]:
         flat = trace_flat(pull, in_tree, ct_types, names, f"the backward rule of {label}")
         return out, _Pullback(flat.consts, flat.jaxpr, flat.out_tree)
 
-    def backward(pulled: _Pullback, ct: Any) -> Any:
+    def backward(pulled: _Pullback, ct: object) -> object:
         types = [as_value(x).type for x in tree.leaves(ct)]
         cts = pulled(ct, types)
         return cts if isinstance(cts, tuple | list) else (cts,)
 
-    made: custom_vjp[P, Any] = custom_vjp(cast("Callable[P, Any]", value))
+    made: custom_vjp[P, R] = custom_vjp(cast("Callable[P, R]", value))
     made.defvjp(forward, backward)
     return made

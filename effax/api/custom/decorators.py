@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from effax import operators as ops
 from effax import tree
 from effax.api.custom.call import Custom
 from effax.api.custom.jvp_rule import JvpRule
 from effax.api.custom.vjp_rule import VjpRule
+from effax.array import Array
 from effax.checks import check_callable
 from effax.ir.errors import BadArgument
 from effax.lax.control import map as map_lanes
+from effax.tree import PyTree
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Rule = TypeVar("Rule", bound=Callable[..., Any])
+Rule = TypeVar("Rule", bound=Callable[..., object])
 
 
 class custom_jvp(Custom[P, R]):  # noqa: N801  JAX's name
@@ -37,7 +39,7 @@ class custom_jvp(Custom[P, R]):  # noqa: N801  JAX's name
         self._jvp = JvpRule(jvp, symbolic_zeros)
         return jvp
 
-    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+    def defjvps(self, *jvps: Callable[..., object] | None) -> None:
         """Set one rule an argument: ``(tangent, result, *primals) -> tangent of the result``.
 
         None: the result does not depend on that argument.
@@ -56,7 +58,7 @@ class custom_jvp(Custom[P, R]):  # noqa: N801  JAX's name
                 remedy="use `defjvp`",
             )
 
-        def jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+        def jvp(primals: tuple[PyTree, ...], tangents: tuple[PyTree, ...]) -> tuple[PyTree, PyTree]:
             if len(jvps) != len(primals):
                 raise BadArgument(
                     f"defjvps of {self.label} got another number of rules than of arguments",
@@ -88,8 +90,8 @@ class custom_vjp(Custom[P, R]):  # noqa: N801  JAX's name
 
     def defvjp(
         self,
-        fwd: Callable[..., Any],
-        bwd: Callable[..., Any],
+        fwd: Callable[..., object],
+        bwd: Callable[..., object],
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
@@ -167,12 +169,12 @@ def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
     made = custom_vmap(f)
 
     @made.def_vmap
-    def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
+    def rule(axis_size: int, in_batched: list[object], *args: object) -> tuple[R, PyTree]:
         leaves, treedef = tree.flatten(args)
         flags = tree.leaves(tuple(in_batched))
         mapped = [x for x, has in zip(leaves, flags, strict=True) if has]
 
-        def one(lane: list[Any]) -> Any:
+        def one(lane: list[Array]) -> R:
             rest = iter(lane)
             full = [next(rest) if has else x for x, has in zip(leaves, flags, strict=True)]
             return made(*tree.unflatten(treedef, full))  # type: ignore[call-arg]  # they are its arguments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from effax import tree
 from effax.api.custom.frames import without_frames
@@ -17,13 +17,13 @@ from effax.ir.errors import IllTyped
 from effax.ir.prims.custom import SparseJvp, ZerosJvp
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.tracing import FlatFunction, check_same_tree, result_names, trace_flat
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 
 class JvpRule(NamedTuple):
     """The user's rule, and whether it looks at zeros."""
 
-    fun: Callable[..., Any]
+    fun: Callable[..., object]
     symbolic_zeros: bool
 
     def traced(
@@ -31,7 +31,7 @@ class JvpRule(NamedTuple):
         site: Site,
         flat: FlatFunction,
         leaves: Sequence[Operand],
-        begin: Callable[[Sequence[Any]], None],
+        begin: Callable[[Sequence[object]], None],
     ) -> FlatFunction:
         """The rule over primals, then tangents of what has some, to results and tangents.
 
@@ -45,7 +45,7 @@ class JvpRule(NamedTuple):
 
         outers = [*leaves, *[None] * (len(types) - len(leaves))]
 
-        def full(*held: Any) -> tuple[list[Array], list[Array]]:
+        def full(*held: PyTree) -> tuple[list[Array], list[Array]]:
             begin(held[: len(site.types)])
             outs, dots = run(held, given, False)
             pairs = zip(dots, flat.jaxpr.out_types, strict=True)
@@ -57,7 +57,7 @@ class JvpRule(NamedTuple):
 class _Run(NamedTuple):
     """One application of a rule to leaves."""
 
-    fun: Callable[..., Any]
+    fun: Callable[..., object]
     site: Site
     out_tree: PyTreeDef
     out_types: tuple[Type, ...]
@@ -75,7 +75,7 @@ class _Run(NamedTuple):
         return types, [*site.names, *[name for _, name in dots]]
 
     def __call__(
-        self, leaves: Sequence[Any], given: Sequence[bool], symbolic: bool
+        self, leaves: Sequence[PyTree], given: Sequence[bool], symbolic: bool
     ) -> tuple[list[Array], list[Array | None]]:
         """The results, and their tangents; None is zero."""
         site = self.site
@@ -90,20 +90,20 @@ class _Run(NamedTuple):
         result = self.fun(*site.fixed, primals, tree.unflatten(site.args_tree, tangents))
         return self.checked(result)
 
-    def checked(self, result: Any) -> tuple[list[Array], list[Array | None]]:
+    def checked(self, result: object) -> tuple[list[Array], list[Array | None]]:
         """Both parts of what the rule gives. Raises IllTyped where they do not fit."""
-        check_pair(result, self.what, "(result, tangent)")
-        outs, out_tree = tree.flatten(result[0])
+        out, tangents = check_pair(result, self.what, "(result, tangent)")
+        outs, out_tree = tree.flatten(out)
         check_same_tree(out_tree, self.out_tree, f"the result of {self.what}")
         names = result_names(f"the result of {self.what}", self.out_tree)
         made = [fitted(o, t, name) for o, t, name in zip(outs, self.out_types, names, strict=True)]
         names = result_names(f"the tangent given by {self.what}", self.out_tree)
-        leaves, dots_tree = tree.flatten(result[1])
+        leaves, dots_tree = tree.flatten(tangents)
         if any(isinstance(x, SymbolicZero) for x in leaves) and dots_tree == self.out_tree:
             triples = zip(leaves, self.out_types, names, strict=True)
             return made, [self._dot(x, t, name) for x, t, name in triples]
         what = f"the tangents given by {self.what}"
-        dots = checked_cotangents(result[1], self.out_tree, self.out_types, what, names)
+        dots = checked_cotangents(tangents, self.out_tree, self.out_types, what, names)
         pairs = zip(dots, self.out_types, strict=True)
         return made, [d if is_inexact(t) else None for d, t in pairs]
 
@@ -126,7 +126,7 @@ class JvpOfZeros(Deferred, ZerosJvp):
         types, names = run.inputs(given)
         nonzero: list[bool] = []
 
-        def sparse(*leaves: Any) -> tuple[list[Array], list[Array]]:
+        def sparse(*leaves: PyTree) -> tuple[list[Array], list[Array]]:
             outs, dots = run(leaves, given, True)
             nonzero[:] = [d is not None for d in dots]
             return outs, [d for d in dots if d is not None]

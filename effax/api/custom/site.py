@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from effax import operators as ops
 from effax import tree
@@ -18,7 +18,7 @@ from effax.ir.prims.shape import BroadcastInDim, Concatenate, Reshape
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type
 from effax.tracing import FlatFunction, trace_flat
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +55,10 @@ class Site:
         """A hash that calls which are the same share."""
         return hash((self.args_tree, self.types, len(self.fixed)))
 
-    def filled(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+    def filled(self, fun: Callable[..., object]) -> Callable[..., object]:
         """The function on the arguments that are not filled in."""
 
-        def called(*args: object) -> Any:
+        def called(*args: object) -> object:
             rest = iter(args)
             total = len(args) + len(self.fixed)
             places = dict(zip(self.nondiff, self.fixed, strict=True))
@@ -81,7 +81,7 @@ class Deferred:
     the same way; which constants they have does not matter: a program says which it uses.
     """
 
-    fun: Callable[..., Any]
+    fun: Callable[..., object]
     site: Site
     out_tree: PyTreeDef
     out_types: tuple[Type, ...]
@@ -104,7 +104,7 @@ class Deferred:
 
     def traced(
         self,
-        run: Callable[..., Any],
+        run: Callable[..., object],
         types: Sequence[Type],
         names: Sequence[str],
         what: str,
@@ -176,11 +176,13 @@ def fitted(value: object, type_: Type, what: str) -> Array:
     return ops.astype(x, type_.dtype)
 
 
-def check_pair(result: object, what: str, pair: str) -> None:
-    """Raises IllTyped where a rule does not give a pair."""
+def check_pair(result: object, what: str, pair: str) -> tuple[PyTree, PyTree]:
+    """The pair that a rule gives. Raises IllTyped where it gives none."""
     if not isinstance(result, tuple | list) or len(result) != 2:
         raise IllTyped(
             f"{what} must give {pair}",
             expected="a pair",
             found=f"{type(result).__name__}: {result!r:.60}",
         )
+    first, second = result
+    return first, second

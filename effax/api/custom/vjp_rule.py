@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from effax import operators as ops
 from effax import tree
@@ -27,14 +27,14 @@ from effax.tracing import (
     shown_tree,
     trace_flat,
 )
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 
 class VjpRule(NamedTuple):
     """The user's rules, and whether they look at zeros."""
 
-    fwd: Callable[..., Any]
-    bwd: Callable[..., Any]
+    fwd: Callable[..., object]
+    bwd: Callable[..., object]
     symbolic_zeros: bool
 
 
@@ -53,7 +53,7 @@ def traced_vjp(
     flat: FlatFunction,
     leaves: Sequence[Operand],
     every: bool,
-    begin: Callable[[Sequence[Any]], None],
+    begin: Callable[[Sequence[object]], None],
 ) -> TracedVjp:
     """Trace both rules, on values where those of ``leaves`` are known.
 
@@ -66,9 +66,9 @@ def traced_vjp(
         begin: is told what the arguments are in the forward rule.
     """
     forward = _Forward(rule.fwd, site, flat.out_tree, flat.jaxpr.out_types)
-    split: Callable[..., tuple[list[Array], list[Any]]] = forward.rule(None)
+    split: Callable[..., tuple[list[Array], list[object]]] = forward.rule(None)
 
-    def run_forward(*held: Any) -> tuple[list[Array], list[Any]]:
+    def run_forward(*held: object) -> tuple[list[Array], list[object]]:
         begin(held)
         return split(*held)
 
@@ -84,7 +84,7 @@ def traced_vjp(
     outers[n : n + len(forward.refs)] = [leaves[i] for i in forward.refs]
     wanted: list[bool] = []
 
-    def run(*inputs: Any) -> list[Array]:
+    def run(*inputs: PyTree) -> list[Array]:
         entries = backward.entries(inputs, [is_inexact(t) for t in forward.out_types], False)
         if every:
             entries = _instantiated(entries, site.types)
@@ -125,7 +125,7 @@ class _Forward:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[..., object],
         site: Site,
         out_tree: PyTreeDef,
         out_types: tuple[Type, ...],
@@ -138,11 +138,11 @@ class _Forward:
         self._treedef: PyTreeDef | None = None
         self._is_ref: list[int | None] = []
 
-    def rule(self, given: Sequence[bool] | None) -> Callable[..., Any]:
+    def rule(self, given: Sequence[bool] | None) -> Callable[..., tuple[list[Array], list[object]]]:
         """The rule on leaves. ``given``: which are differentiated, for one that looks at that."""
         fun = self.site.filled(self.fun)
 
-        def run(*leaves: Any) -> tuple[list[Array], list[Any]]:
+        def run(*leaves: object) -> tuple[list[Array], list[object]]:
             args: Sequence[object] = leaves
             if given is not None:
                 args = [CustomVJPPrimal(x, has) for x, has in zip(leaves, given, strict=True)]
@@ -150,13 +150,13 @@ class _Forward:
 
         return run
 
-    def split(self, result: Any, leaves: Sequence[object]) -> tuple[list[Array], list[Any]]:
+    def split(self, result: object, leaves: Sequence[object]) -> tuple[list[Array], list[object]]:
         """The results, checked, and the residuals that are arrays. Raises on a new reference."""
         rule = f"the forward rule of {self.site.label}"
-        check_pair(result, rule, "(result, residuals)")
-        outs, out_tree = tree.flatten(result[0])
+        out, kept = check_pair(result, rule, "(result, residuals)")
+        outs, out_tree = tree.flatten(out)
         check_same_tree(out_tree, self.out_tree, f"the result of {rule}")
-        residuals, self._treedef = tree.flatten(result[1])
+        residuals, self._treedef = tree.flatten(kept)
         self._is_ref = [self._position(x, leaves) for x in residuals]
         self.refs = tuple(dict.fromkeys(i for i in self._is_ref if i is not None))
         arrays = [x for x, i in zip(residuals, self._is_ref, strict=True) if i is None]
@@ -177,7 +177,7 @@ class _Forward:
             remedy="pass the reference as an argument",
         )
 
-    def joined(self, arrays: Sequence[object], refs: Sequence[object]) -> Any:
+    def joined(self, arrays: Sequence[object], refs: Sequence[object]) -> PyTree:
         """The tree of residuals as the backward rule gets it."""
         assert self._treedef is not None
         rest = iter(arrays)
@@ -195,7 +195,7 @@ def _is_same(a: Ref, b: Ref) -> bool:
 class _Backward(NamedTuple):
     """The backward rule, after a forward rule that was traced."""
 
-    fun: Callable[..., Any]
+    fun: Callable[..., object]
     forward: _Forward
     residual_types: tuple[Type, ...]
 
@@ -214,7 +214,7 @@ class _Backward(NamedTuple):
         return types, [*told, *[name for _, name in cts]]
 
     def entries(
-        self, inputs: Sequence[Any], given: Sequence[bool], symbolic: bool
+        self, inputs: Sequence[PyTree], given: Sequence[bool], symbolic: bool
     ) -> list[Array | None]:
         """One cotangent a leaf of the arguments; None is zero."""
         forward, site = self.forward, self.forward.site
@@ -235,7 +235,7 @@ class _Backward(NamedTuple):
 class VjpOfZeros(Deferred, ZerosVjp):
     """Reverse rules that look at zeros; ``fun`` is the forward one."""
 
-    bwd: Callable[..., Any]
+    bwd: Callable[..., object]
     outers: tuple[object, ...]
 
     def __eq__(self, other: object) -> bool:
@@ -289,7 +289,7 @@ class BackwardOfZeros(ZerosBackward):
         ]
         nonzero: list[bool] = []
 
-        def run(*inputs: Any) -> list[Array]:
+        def run(*inputs: PyTree) -> list[Array]:
             entries = backward.entries(inputs, flags, True)
             kept = [e for e, has in zip(entries, linear, strict=True) if has]
             nonzero[:] = [e is not None for e in kept]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from effax import tree
 from effax.api.custom.frames import without_frames
@@ -31,13 +30,13 @@ class LanesOf(Deferred, LaneRule):
         in_batched = list(tree.unflatten(site.args_tree, own))
         flags: list[bool] = []
 
-        def run(*leaves: Any) -> list[Array]:
+        def run(*leaves: object) -> list[Array]:
             args = tree.unflatten(site.args_tree, leaves)
             result = self.fun(size, in_batched, *site.fixed, *args)
-            check_pair(result, what, "(result, which of its leaves are batched)")
-            outs, out_tree = tree.flatten(result[0])
+            out, axes = check_pair(result, what, "(result, which of its leaves are batched)")
+            outs, out_tree = tree.flatten(out)
             check_same_tree(out_tree, self.out_tree, f"the result of {what}")
-            flags[:] = _flags(result[1], out_tree, what)
+            flags[:] = _flags(axes, out_tree, what)
             names = result_names(f"the result of {what}", out_tree)
             entries = zip(outs, self.out_types, flags, names, strict=True)
             return [_fitted(x, t, has, size, name) for x, t, has, name in entries]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from effax import tree
 from effax.api.derivatives import zero_of
@@ -11,6 +10,7 @@ from effax.ir.dtypes import FLOAT0, DType, is_inexact_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.types import ArrayType, Shape, Type, array_type, tangent_type
 from effax.tracing import input_type
+from effax.tree import PyTree
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def symbolic_zero(type_: Type) -> SymbolicZero:
     return SymbolicZero(array_type(type_.shape, dtype))
 
 
-def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: object, symbolic_zeros: bool = False) -> PyTree:
     """The tree of zero tangents of a tree of values: arrays, or ``SymbolicZero``s."""
 
     def zero(x: object) -> object:
@@ -78,11 +78,11 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 class CustomVJPPrimal:
     """An argument of a forward rule with ``symbolic_zeros``, and whether it is differentiated."""
 
-    value: Any
+    value: PyTree
     perturbed: bool
 
 
-def custom_vjp_primal_tree_values(tree_: Any) -> Any:
+def custom_vjp_primal_tree_values(tree_: object) -> PyTree:
     """The tree of values of a tree of ``CustomVJPPrimal``s. Raises IllTyped for other leaves."""
 
     def value(leaf: object) -> object:

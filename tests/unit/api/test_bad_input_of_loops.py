@@ -90,7 +90,7 @@ BATCHED: dict[str, Bad] = {
 }
 
 CONTROL: dict[str, Bad] = {
-    "scan of no function": Bad(lambda: lax.scan(3, 0.0, vector()), BadArgument, "scan takes", "3"),  # type: ignore[arg-type]  # that is the point
+    "scan of no function": Bad(lambda: lax.scan(3, 0.0, vector()), BadArgument, "scan takes", "3"),  # type: ignore[call-overload]  # that is the point
     "scan over different lengths": Bad(
         lambda: lax.scan(lambda c, x: (c, x), 0.0, (vector(), matrix())),
         IllTyped,
@@ -119,7 +119,10 @@ CONTROL: dict[str, Bad] = {
         lambda: lax.scan(lambda c, x: (c, x), 0.0, vector(), unroll=-2), BadArgument, "unroll", "-2"
     ),
     "scan without a pair": Bad(
-        lambda: lax.scan(lambda c, x: c, 0.0, vector()), IllTyped, "a pair", r"\*"
+        lambda: lax.scan(lambda c, x: c, 0.0, vector()),  # type: ignore[arg-type, return-value]  # that is the point
+        IllTyped,
+        "a pair",
+        r"\*",
     ),
     "scan of another shape": Bad(
         lambda: lax.scan(lambda c, x: ({"a": x[None]}, x), {"a": 0.0}, vector()),
@@ -131,7 +134,10 @@ CONTROL: dict[str, Bad] = {
         lambda: lax.scan(lambda c, x: (c * 1.5, x), jnp.int32(0), vector()), IllTyped, "init", "f32"
     ),
     "scan of another tree": Bad(
-        lambda: lax.scan(lambda c, x: ((c, c), x), 0.0, vector()), IllTyped, "structure", r"\*, \*"
+        lambda: lax.scan(lambda c, x: ((c, c), x), 0.0, vector()),  # type: ignore[arg-type, return-value]  # that is the point
+        IllTyped,
+        "structure",
+        r"\*, \*",
     ),
     "scan of strings": Bad(
         lambda: lax.scan(lambda c, x: (c, x), ["a"], vector()), IllTyped, r"init\[0\] is not", "'a'"
@@ -155,10 +161,13 @@ CONTROL: dict[str, Bad] = {
         r"f32\[2,3\]",
     ),
     "while of another tree": Bad(
-        lambda: lax.while_loop(lambda c: c[0] < 3, lambda c: c[0], (0,)), IllTyped, "struct", r"\*"
+        lambda: lax.while_loop(lambda c: c[0] < 3, lambda c: c[0], (0,)),  # type: ignore[arg-type, return-value]  # that is the point
+        IllTyped,
+        "struct",
+        r"\*",
     ),
     "while of no function": Bad(
-        lambda: lax.while_loop(lambda c: c < 3, 1, 0),  # type: ignore[arg-type]  # that is the point
+        lambda: lax.while_loop(lambda c: c < 3, 1, 0),  # type: ignore[call-overload]  # that is the point
         BadArgument,
         "body_fun takes",
         "int: 1",
@@ -191,7 +200,10 @@ CONTROL: dict[str, Bad] = {
         r"f32\[3\]",
     ),
     "fori of another tree": Bad(
-        lambda: lax.fori_loop(0, 3, lambda i, c: (c, c), 0.0), IllTyped, "init_val", r"\*, \*"
+        lambda: lax.fori_loop(0, 3, lambda i, c: (c, c), 0.0),  # type: ignore[arg-type, return-value]  # that is the point
+        IllTyped,
+        "init_val",
+        r"\*, \*",
     ),
     "cond on a vector": Bad(
         lambda: lax.cond(vector() > 0, lambda: 1.0, lambda: 2.0), IllTyped, "a scalar", r"bool\[3\]"
@@ -218,7 +230,7 @@ CONTROL: dict[str, Bad] = {
         r"\(\*,\)",
     ),
     "cond of no function": Bad(
-        lambda: lax.cond(True, lambda: 1.0, 2.0),  # type: ignore[arg-type]  # that is the point
+        lambda: lax.cond(True, lambda: 1.0, 2.0),  # type: ignore[call-overload]  # that is the point
         BadArgument,
         "false_fun takes",
         "2.0",
@@ -234,7 +246,7 @@ CONTROL: dict[str, Bad] = {
         lambda: lax.switch(0, [lambda: 1.0, vector]), IllTyped, "result of branch 1", r"f32\[3\]"
     ),
     "switch of no function": Bad(
-        lambda: lax.switch(0, [lambda: 1.0, 2]),  # type: ignore[list-item]  # that is the point
+        lambda: lax.switch(0, [lambda: 1.0, 2]),  # type: ignore[arg-type, call-arg]  # that is the point
         BadArgument,
         "branch 1 takes",
         "int: 2",

@@ -21,7 +21,7 @@ def test_gradients_as_values() -> None:
 
 
 def test_an_integer_argument_gets_a_float0_zero() -> None:
-    _, pull = effax.vjp(lambda x, i: x[i], jnp.arange(10.0), 3)
+    _, pull = effax.vjp(lambda x, i: x[i], jnp.arange(10.0), jnp.int32(3))
     x_bar, i_bar = pull(1.0)
     np.testing.assert_array_equal(x_bar, np.eye(10)[3])
     assert i_bar.dtype == np.dtype([("float0", np.void, 0)])
@@ -125,10 +125,10 @@ def test_entries_that_do_not_fit() -> None:
         pull.with_refs(GradValue(), GradValue())
     with pytest.raises(IllTyped, match="wrong type"):
         pull.with_refs(effax.new_ref(jnp.zeros(3)))
-    _, pull = effax.vjp(lambda x, y: x * y, 1.0, 2.0)
+    _, pull_both = effax.vjp(lambda x, y: x * y, 1.0, 2.0)
     one = effax.new_ref(0.0)
     with pytest.raises(RefError, match="one reference for x and for y"):
-        pull.with_refs(one, one)
+        pull_both.with_refs(one, one)
     assert float(one[...]) == 0.0
 
 

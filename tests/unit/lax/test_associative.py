@@ -44,7 +44,7 @@ def test_it_takes_few_steps_one_after_another() -> None:
 
 
 def test_trees_along_any_axis() -> None:
-    x = {"a": jnp.arange(12.0).reshape(3, 4), "b": (jnp.ones((2, 4), "int32"),)}
+    x: Any = {"a": jnp.arange(12.0).reshape(3, 4), "b": (jnp.ones((2, 4), "int32"),)}
     found = lax.associative_scan(
         lambda p, q: {"a": p["a"] + q["a"], "b": (p["b"][0] * 2 + q["b"][0],)}, x, axis=-1
     )
@@ -73,6 +73,6 @@ def test_refused() -> None:
     with pytest.raises(IllTyped, match="another type for elems"):
         lax.associative_scan(lambda a, b: (a + b).astype("int32"), x)
     with pytest.raises(IllTyped, match="another structure"):
-        lax.associative_scan(lambda a, b: (a, b), x)
+        lax.associative_scan(lambda a, b: (a, b), x)  # type: ignore[arg-type, return-value]  # that is the point
     with pytest.raises(RefError, match="elems is a reference"):
         lax.associative_scan(lambda a, b: a, effax.new_ref(x))
