@@ -33,6 +33,7 @@ def check_pass(
         BadArgument: ``step`` is no pass.
         ImportError: Hypothesis is not installed.
     """
+    __tracebackhide__ = True
     given = {"step": passes_of(step)}
     held: list[Law[...]] = [laws.pass_keeps_its_claims, laws.pass_is_a_function]
     if compiled:

@@ -87,6 +87,7 @@ def check_primitive(
         IllTyped: the primitive does not apply to the types.
         BadArgument: ``linear`` or ``domain`` has not one entry an argument.
     """
+    __tracebackhide__ = True
     ins = [t.type if isinstance(t, ShapeDtypeStruct) else t for t in types]
     own, known = type(prim), registry()
     primitives = known if known.get(own.name) is own else registry(own)

@@ -51,14 +51,18 @@ class LawBroken(AssertionError):
 
     @property
     def kind(self) -> tuple[str, str, str]:
-        """What goes wrong, whatever the program: the law, the error, its words without numbers."""
-        words = ""
-        if isinstance(self.cause, Differs):
+        """What goes wrong, whatever the program: the law, the error, and where it was raised."""
+        cause = self.cause
+        if isinstance(cause, Differs):
             # Whether results differ or contents of references is the same to a law.
-            words = "type" if "another type" in str(self.cause) else "value"
-        elif isinstance(self.cause, AssertionError):
-            words = re.sub(r"\d+", "", re.split(r"[:\n]", str(self.cause), maxsplit=1)[0])
-        return self.law.name, type(self.cause).__name__, words
+            where = "type" if "another type" in str(cause) else "value"
+        elif isinstance(cause, EffaxError):
+            where = re.sub(r"\d+", "", cause.what)
+        else:
+            # An assertion's words may have the program in them.
+            *_, last = traceback.walk_tb(cause.__traceback__)
+            where = f"{last[0].f_code.co_filename}:{last[1]}"
+        return self.law.name, type(cause).__name__, where
 
     def beside(self, others: Sequence[str]) -> LawBroken:
         """The same, told together with the names of other laws that are broken."""

@@ -50,6 +50,7 @@ def check_law(
             that was tried, or there is no such kind of step.
         ImportError: Hypothesis is not installed.
     """
+    __tracebackhide__ = True  # of pytest, whose reports end where the user's test does
     (found,) = found_laws([law])
     given: dict[str, object] = {"passes": passes or Passes()}
     if step is not None:
@@ -80,7 +81,7 @@ def check_laws(
         examples: how many programs a law is tried on. Equal arguments try equal programs.
 
     Returns:
-        What each law was tried on.
+        What each law was tried on, the simplest law first.
 
     Raises:
         LawBroken: laws do not hold; the message has a small program for the simplest of them, as a
@@ -89,6 +90,7 @@ def check_laws(
             about any program that was tried.
         ImportError: Hypothesis is not installed.
     """
+    __tracebackhide__ = True
     found = found_laws(only) or [law for law in laws.LAWS if law.takes("passes")]
     given: dict[str, object] = {"passes": passes or Passes()}
     for law in found:
@@ -97,7 +99,10 @@ def check_laws(
 
 
 def found_laws(given: Sequence[AnyLaw]) -> list[Law[...]]:
-    """Laws, from themselves or their names. Raises BadArgument for what is neither."""
+    """Laws, from themselves or their names, in the order of the table, others first.
+
+    Raises BadArgument for what is neither.
+    """
     known = {law.name: law for law in laws.LAWS}
     unknown = [name for name in given if isinstance(name, str) and name not in known]
     if unknown:
@@ -108,7 +113,9 @@ def found_laws(given: Sequence[AnyLaw]) -> list[Law[...]]:
             found=", ".join(unknown),
             remedy=f"did you mean {' or '.join(like)}?" if like else None,
         )
-    return [tried_law(known[law] if isinstance(law, str) else law) for law in given]
+    found = [tried_law(known[law] if isinstance(law, str) else law) for law in given]
+    places = {law: i for i, law in enumerate(laws.LAWS)}
+    return sorted(found, key=lambda law: places.get(law, -1))
 
 
 def _check_step(law: Law[...], given: dict[str, object]) -> None:

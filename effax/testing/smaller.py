@@ -193,10 +193,8 @@ def _with_prim(subject: Subject, at: int, make: Callable[[], Primitive]) -> Subj
 
 def _smaller_prims(prim: Primitive) -> Iterator[Callable[[], Primitive]]:
     held = prim.subjaxprs()
-    # Loops are to end: what counts their steps stays.
-    counts = isinstance(prim, While)
     for k, program in enumerate(held):
-        for make in closed(program, counts):
+        for make in closed(program, isinstance(prim, While)):
             yield partial(_holding, prim, k, make)
         if isinstance(prim, Cond):
             for other in held:
@@ -209,27 +207,48 @@ def _holding(prim: Primitive, k: int, make: Callable[[], Jaxpr]) -> Primitive:
     return prim.with_subjaxprs([*held[:k], make(), *held[k + 1 :]])
 
 
-def closed(jaxpr: Jaxpr, counts: bool = False) -> Iterator[Callable[[], Jaxpr]]:
+def closed(jaxpr: Jaxpr, loops: bool = False) -> Iterator[Callable[[], Jaxpr]]:
     """Smaller programs with the same types of inputs and results.
 
     Args:
         jaxpr: the program.
-        counts: whether integers and booleans decide how long something runs.
+        loops: whether a loop without a fixed number of steps holds it.
     """
     yield lambda: unwrap(dce(jaxpr)).jaxpr
     yield lambda: unwrap(inline(jaxpr))
-    for start, stop in parts(len(jaxpr.eqns)):
-        gone = range(start, stop)
-        outs = [v for eqn in list(jaxpr.eqns)[start:stop] for v in eqn.outs]
-        if not (counts and any(v.type.dtype.kind in "iub" for v in outs)):
-            yield partial(_without_closed, jaxpr, gone)
-    for i, eqn in enumerate(jaxpr.eqns):
+    eqns = list(jaxpr.eqns)
+    counting = {i for i, eqn in enumerate(eqns) if loops and _counts(jaxpr, eqn)}
+    for start, stop in parts(len(eqns)):
+        if not counting.intersection(range(start, stop)):
+            yield partial(_without_closed, jaxpr, range(start, stop))
+    for i, eqn in enumerate(eqns):
+        for region in eqn.prim.regions():
+            yield partial(_same_inputs, jaxpr, partial(_open, _plain(jaxpr), i, region))
         for make in _smaller_prims(eqn.prim):
-            yield partial(_inside, jaxpr, i, make)
+            yield partial(_same_inputs, jaxpr, partial(_with_prim, _plain(jaxpr), i, make))
 
 
-def _inside(jaxpr: Jaxpr, at: int, make: Callable[[], Primitive]) -> Jaxpr:
-    return _with_prim(Subject(jaxpr, (False,) * len(jaxpr.binders)), at, make).jaxpr
+def _counts(jaxpr: Jaxpr, eqn: Eqn) -> bool:
+    """Whether an equation may decide how often a loop runs: loops are to end.
+
+    Conditions are booleans, and what counts steps is a result.
+    """
+    condition = len(jaxpr.outs) == 1 and jaxpr.outs[0].type.dtype.kind == "b"
+    return any(
+        v.type.dtype.kind in "iub" and (v in jaxpr.outs or (condition and v.type.dtype.kind == "b"))
+        for v in eqn.outs
+    )
+
+
+def _plain(jaxpr: Jaxpr) -> Subject:
+    return Subject(jaxpr, (False,) * len(jaxpr.binders))
+
+
+def _same_inputs(jaxpr: Jaxpr, make: Callable[[], Subject]) -> Jaxpr:
+    made = make().jaxpr
+    if made.in_types != jaxpr.in_types:
+        raise ValueError("it takes more")
+    return made
 
 
 def _without_closed(jaxpr: Jaxpr, gone: range) -> Jaxpr:
@@ -245,7 +264,7 @@ def _without_closed(jaxpr: Jaxpr, gone: range) -> Jaxpr:
         given = [r.value(a) for a in ins] + list(r.b.binders)
         return [_like(r.b, v.type, given) if v.id in needed else None for v in eqn.outs]
 
-    return Rebuilding(Subject(jaxpr, (False,) * len(jaxpr.binders))).run(edit).jaxpr
+    return Rebuilding(_plain(jaxpr)).run(edit).jaxpr
 
 
 def _like(b: Builder, type_: Type, given: Sequence[Atom]) -> Atom:

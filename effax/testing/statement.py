@@ -93,6 +93,7 @@ class Law(Generic[P]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
         """Hold the arguments to the law. Raises LawBroken."""
+        __tracebackhide__ = True
         self.says(*args, **kwargs)
 
     def says(self, *args: P.args, **kwargs: P.kwargs) -> bool:
@@ -101,6 +102,7 @@ class Law(Generic[P]):
         Raises LawBroken. It says nothing where it assumes what is not so, and where rounding
         decides what a program gives.
         """
+        __tracebackhide__ = True
         try:
             self.check(*args, **kwargs)
         except LawBroken:

@@ -227,6 +227,7 @@ def told(trials: Sequence[Trial], strict: bool) -> tuple[Tried, ...]:
 
     Where it is strict, raises BadArgument for a law that was tried on nothing.
     """
+    __tracebackhide__ = True
     broken = [trial for trial in trials if trial.broken is not None]
     if broken:
         raise broken[0].report([trial.law.name for trial in broken[1:]]) from None

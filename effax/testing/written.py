@@ -22,6 +22,7 @@ import numpy as np
 from effax.ir.analysis import walk
 from effax.ir.parse import parse
 from effax.ir.pretty import references
+from effax.ir.primitive import Primitive
 from effax.ir.registry import own_primitives, registry
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, array_type, ref_type
@@ -180,6 +181,8 @@ class Written:
                 if f.init and not _same(getattr(value, f.name), f.default)
             ]
             return f"{self.of(cls, cls.__name__)}({', '.join(parts)})"
+        if isinstance(value, Primitive):
+            return f"{self.of(cls, cls.__name__)}()"
         return self._unknown(value, hint)
 
     def _unknown(self, value: object, hint: str) -> str:
@@ -224,7 +227,7 @@ def _same(value: object, default: object) -> bool:
 
 def _described(value: object) -> str:
     """What something is and where it was written."""
-    code = getattr(value, "__code__", None)
+    code = getattr(getattr(value, "__wrapped__", value), "__code__", None)
     kind = "the class" if isinstance(value, type) else "the function"
     name = getattr(value, "__qualname__", None)
     if code is not None:

@@ -4,54 +4,21 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from effax.ir.axes import Axis
 from effax.ir.syntax import Jaxpr
 from effax.testing import laws
-from effax.testing.strategies import (
-    NUMERIC,
-    SHARDED,
-    SMOOTH,
-    linear_programs,
-    open_programs,
-    programs,
-    seeds,
-)
+from effax.testing.features import MESHES, SMOOTH_MESHES
+from effax.testing.strategies import linear_programs, programs, seeds
 from effax.transforms.dce import dce
 from effax.transforms.inline import inline
 from effax.transforms.run import unwrap
+from tests.laws.trying import holds
 
-AXIS = Axis("i", 3)
-LOOPLESS = replace(NUMERIC, control=("jit", "remat", "cond", "scan"))
-MESHES = replace(SHARDED, focus="shard_map", depth=1)
-SMOOTH_MESHES = replace(MESHES, differentiable=True, complexes=())
-
-
-@given(open_programs(AXIS, NUMERIC), seeds)
-def test_vmap_does_collectives(jaxpr: Jaxpr, seed: int) -> None:
-    """vmap(f, axis_name)(xs) = f of each lane in step, values exchanged along the axis"""
-    laws.vmap_does_collectives(jaxpr, AXIS, seed)
-
-
-@given(open_programs(AXIS, SMOOTH), seeds)
-def test_collectives_commute_with_jvp(jaxpr: Jaxpr, seed: int) -> None:
-    """jvp(vmap(f, axis_name)) = vmap(jvp(f), axis_name)"""
-    laws.collectives_commute_with_jvp(jaxpr, AXIS, seed)
-
-
-@given(linear_programs(LOOPLESS, axes=(AXIS,)), seeds)
-def test_collectives_commute_with_transpose(
-    program: tuple[Jaxpr, tuple[bool, ...]], seed: int
-) -> None:
-    """transpose(vmap(f, axis_name)) = vmap(transpose(f), axis_name)"""
-    laws.collectives_commute_with_transpose(*program, AXIS, seed)
-
-
-@given(programs(MESHES), seeds)
-def test_shard_map_is_lanes(jaxpr: Jaxpr, seed: int) -> None:
-    """shard_map(f) on devices in step = f with the axes of the mesh as lanes"""
-    laws.check_accepts(jaxpr)
-    laws.parse_inverts_print(jaxpr)
-    laws.shard_map_is_lanes(jaxpr, seed)
+test_vmap_does_collectives = holds(laws.vmap_does_collectives)
+test_collectives_commute_with_jvp = holds(laws.collectives_commute_with_jvp)
+test_collectives_commute_with_transpose = holds(laws.collectives_commute_with_transpose)
+test_shard_map_is_lanes = holds(laws.shard_map_is_lanes)
+test_programs_of_shard_map_are_valid = holds(laws.check_accepts, MESHES)
+test_shard_map_is_read_back = holds(laws.parse_inverts_print, MESHES)
 
 
 @given(programs(MESHES), seeds)

@@ -2,28 +2,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+from effax.testing import NUMERIC, SMOOTH
+from effax.testing.laws import reverse_is_linearize_then_transpose
+from tests.laws.trying import holds
 
-from effax.ir.syntax import Jaxpr
-from effax.testing.laws.reverse import reverse_is_linearize_then_transpose
-from effax.testing.strategies import NUMERIC, SMOOTH, programs, seeds
-
-PURE = replace(SMOOTH, refs=False)
-
-
-@given(programs(PURE), seeds)
-def test_pure_programs(jaxpr: Jaxpr, seed: int) -> None:
-    """reverse(f)(x, dy) = transpose(linear)(r, dy), where there are no effects"""
-    reverse_is_linearize_then_transpose(jaxpr, seed)
-
-
-@given(programs(SMOOTH), seeds)
-def test_differentiable_programs(jaxpr: Jaxpr, seed: int) -> None:
-    """reverse(f)(x, dy) = transpose(linear)(r, dy), references included"""
-    reverse_is_linearize_then_transpose(jaxpr, seed)
-
-
-@given(programs(NUMERIC), seeds)
-def test_any_program(jaxpr: Jaxpr, seed: int) -> None:
-    """reverse(f)(x, dy) = transpose(linear)(r, dy), or both fail and say why"""
-    reverse_is_linearize_then_transpose(jaxpr, seed)
+test_pure_programs = holds(reverse_is_linearize_then_transpose, replace(SMOOTH, refs=False))
+test_differentiable_programs = holds(reverse_is_linearize_then_transpose)
+# Where one fails, so does the other, and says the same.
+test_any_program = holds(reverse_is_linearize_then_transpose, NUMERIC)

@@ -1,0 +1,254 @@
+"""Reports are tests: pasted as they are they fail as they did, and pass once the fault is gone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from returns.result import Success
+
+from effax.ir.parse import parse
+from effax.ir.prims import elementwise as ew
+from effax.ir.syntax import Jaxpr
+from effax.passes import Claim, Pass, cse, dce, fixpoint, unroll_to, when
+from effax.testing import (
+    LawBroken,
+    Passes,
+    check_law,
+    check_laws,
+    check_pass,
+    check_primitive,
+    law,
+    laws,
+)
+from effax.testing.report import regression_test
+from effax.testing.written import Written
+from effax.transforms.rewrite import App, Hole, Number, Rule
+from effax.transforms.rules.book import DEFAULT_BOOK
+
+MINE: Final = Path(__file__).with_name("faulty.py.txt").read_text("utf-8")
+"""A user's module, with a fault in everything while ``FAULTY`` is true."""
+
+RUNNER: Final = """
+import importlib, json, sys
+from effax.testing import LawBroken
+found = {}
+for name in sys.argv[1:]:
+    module = importlib.import_module(name)
+    (test,) = [value for key, value in vars(module).items() if key.startswith("test_")]
+    try:
+        test()
+        found[name] = "passes"
+    except LawBroken as broken:
+        found[name] = [broken.law.name, type(broken.cause).__name__]
+    except Exception as error:
+        found[name] = repr(error)
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """The module, imported."""
+    folder = tmp_path_factory.mktemp("reports")
+    (folder / "faulty_things.py").write_text(MINE, "utf-8")
+    sys.path.insert(0, str(folder))
+    try:
+        yield import_module("faulty_things")
+    finally:
+        sys.path.remove(str(folder))
+        del sys.modules["faulty_things"]
+
+
+def broken_by(mine: ModuleType) -> dict[str, Callable[[], object]]:
+    """What finds each fault of the module."""
+    x = mine.F3
+    return {
+        "of_pass": lambda: check_pass(mine.negated_twice, examples=60),
+        "of_pipeline": lambda: check_pass(cse | mine.negated_twice, examples=60),
+        "of_function": lambda: check_pass(Pass("shifted", mine.shifted), examples=60),
+        "of_rules": lambda: check_law(
+            "jvp_is_the_derivative",
+            Passes(DEFAULT_BOOK.extend(ew.Sin, mine.SINE)),
+            focus="elementwise.smooth",
+        ),
+        "of_rule": lambda: check_law(
+            "vmap_is_stacking",
+            Passes(DEFAULT_BOOK.extend(ew.Cos, mine.cosine())),
+            focus="elementwise.smooth",
+        ),
+        "of_book": lambda: check_laws(
+            Passes(mine.BOOK), only=["jvp_is_the_derivative"], focus="elementwise.smooth"
+        ),
+        "of_passes": lambda: check_laws(mine.PASSES, only=[laws.dce_keeps_what_is_observed]),
+        "of_a_pass_in_passes": lambda: check_laws(
+            Passes(inline=mine.not_inlined), only=["inline_keeps_what_is_observed"]
+        ),
+        "of_primitive": lambda: check_primitive(mine.Thrice(), x, linear=[True]),
+        "of_rewriting": lambda: laws.rule_is_true(mine.RULE),
+        "of_law": lambda: check_law(mine.sines_are_gone, focus="elementwise.smooth"),
+        "of_pairs": lambda: check_law(mine.pairs_are_short, examples=30),
+    }
+
+
+def test_pasted_tests_fail_until_the_fault_is_gone(mine: ModuleType, tmp_path: Path) -> None:
+    expected = {}
+    for name, find in broken_by(mine).items():
+        with pytest.raises(LawBroken) as found:
+            find()
+        broken = found.value
+        head, source = str(broken).split("As a test:\n\n")
+        assert head.startswith(f"a law is broken: {broken.law.name}\n")
+        assert "# Define" not in source, source
+        (tmp_path / f"{name}.py").write_text(source, "utf-8")
+        expected[name] = [broken.law.name, type(broken.cause).__name__]
+    assert outcomes(tmp_path, MINE, [*expected]) == expected
+    fixed = MINE.replace("FAULTY = True", "FAULTY = False")
+    assert outcomes(tmp_path, fixed, [*expected]) == dict.fromkeys(expected, "passes")
+
+
+def outcomes(folder: Path, module: str, names: list[str]) -> dict[str, object]:
+    """What becomes of pasted tests beside a module, in a process of their own."""
+    (folder / "faulty_things.py").write_text(module, "utf-8")
+    (folder / "runner.py").write_text(RUNNER, "utf-8")
+    root = str(Path(__file__).parents[3])
+    done = subprocess.run(
+        [sys.executable, "-B", "runner.py", *names],
+        cwd=folder,
+        env={"PYTHONPATH": f"{folder}:{root}", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_what_cannot_be_imported_is_named() -> None:
+    def local(jaxpr: Jaxpr) -> Any:
+        return Success(jaxpr.replace(outs=()))
+
+    with pytest.raises(LawBroken) as found:
+        check_pass(Pass("local", local), examples=20)
+    lines = str(found.value).splitlines()
+    (note,) = [line for line in lines if line.startswith("# Define")]
+    assert "# Define local here: the function test_what_cannot" in note
+    assert "(test_reports.py, line " in note
+    assert any("Pass(name='local', transform=local)" in line for line in lines)
+
+    with pytest.raises(LawBroken) as found:
+        check_pass(Pass("nameless", lambda jaxpr: Success(jaxpr.replace(outs=()))), examples=20)
+    assert "# Define transform here: the lambda of test_reports.py, line " in str(found.value)
+
+
+def test_a_local_law_is_named() -> None:
+    @law
+    def has_results(jaxpr: Jaxpr) -> None:
+        assert jaxpr.outs
+
+    with pytest.raises(LawBroken, match="# Define has_results here: the function test_a_local"):
+        check_law(has_results)
+
+
+def test_the_message_is_what_is_seen_first() -> None:
+    @law
+    def is_empty(jaxpr: Jaxpr) -> None:
+        if jaxpr.eqns:
+            raise AssertionError("it has equations")
+
+    with pytest.raises(LawBroken) as found:
+        check_law(is_empty)
+    broken = found.value
+    assert broken.__cause__ is None and broken.__suppress_context__
+    assert not hasattr(broken, "__notes__")
+    assert str(broken).startswith("a law is broken: is_empty\n  is_empty\n\n  it has equations\n\n")
+    assert len(str(broken).splitlines()) < 20
+
+
+def test_a_crash_tells_where() -> None:
+    @law
+    def crashes(jaxpr: Jaxpr) -> None:
+        names: dict[str, bool] = {}
+        assert len(jaxpr.eqns) < 2 or names["no"]
+
+    with pytest.raises(LawBroken) as found:
+        check_law(crashes)
+    assert "KeyError: 'no'\n  at test_reports.py, line " in str(found.value)
+    assert isinstance(found.value.cause, KeyError)
+
+
+X = Hole("x")
+RULE: Final = Rule("x + 0 = x", App(ew.Add, X, Number(0)), X, frozenset({"float"}))
+STEP: Final = Pass("mine", dce.transform, (Claim.SAME_MEANING, Claim.IDEMPOTENT))
+
+
+def has_loops(jaxpr: Jaxpr) -> bool:
+    """A condition."""
+    return bool(jaxpr.eqns)
+
+
+def same(jaxpr: Jaxpr) -> Jaxpr:
+    """A pass."""
+    return jaxpr
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, True, -3, 1.5, 2j, "a'b", b"c", (1,), (), [1, 2], {"a": 1}, {3, 4}, frozenset({5})),
+        *(frozenset(), set(), Claim.IDEMPOTENT, ew.Sin(), ew.Sin, np.dtype("int8"), has_loops),
+        *(laws.LAWS[0], DEFAULT_BOOK, cse, STEP, RULE, Number(3), partial(dict, a=3)),
+        *(cse | dce, fixpoint(cse, 3), when(has_loops, dce | STEP), Passes(inline=same)),
+        parse("{ lambda ; a:f64[]. let b:f64[] = sin a in (b,) }").in_types[0],
+        parse("{ lambda ; a:Ref{f64[3]}. let  in () }").in_types,
+        parse("{ lambda ; a:~f32[]. let  in () }").in_types,
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_values_are_written_as_what_makes_them(value: object) -> None:
+    written = Written()
+    text = written.of(value)
+    assert not written.notes
+    names: dict[str, object] = {}
+    exec("\n".join(written.head()), names)
+    made = eval(text, names)
+    if isinstance(value, partial):
+        assert isinstance(made, partial)
+        assert (made.func, made.keywords) == (value.func, value.keywords)
+    else:
+        assert made == value
+
+
+def test_infinities_are_written() -> None:
+    assert Written().of(float("inf")) == "float('inf')"
+    assert eval(Written().of(np.array([1.5, 2.0])), {"np": np}).tolist() == [1.5, 2.0]
+
+
+def test_two_things_of_one_name_are_told_apart() -> None:
+    written = Written(("parse",))
+    assert written.of(parse) == "parse_2"
+    assert "import parse as parse_2" in written.head()[0]
+    assert written.of(Passes()) == "Passes()"
+
+
+def test_what_a_factory_of_the_library_makes_says_so() -> None:
+    written = Written()
+    written.of(unroll_to(7))
+    assert list(written.notes) == ["transform"]
+
+
+def test_arguments_that_are_defaults_are_left_out() -> None:
+    jaxpr = parse("{ lambda ; a:f64[]. let b:f64[] = sin a in (b,) }")
+    given = {"jaxpr": jaxpr, "seed": 3, "passes": Passes()}
+    text = regression_test(laws.jvp_is_linear, given)
+    assert text.endswith("    jvp_is_linear(jaxpr, seed=3)")
