@@ -9,19 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, final
+from typing import Final, cast, final
 
 import numpy as np
 
 from effax import tree
+from effax.api import export_trees
 from effax.api.dispatch import buffer_of
 from effax.api.jit import JitFunction, jit
 from effax.array import Array, DeviceArray, TracedArray
-from effax.ir.errors import BadArgument, IllTyped, LoweringError, RefError
+from effax.ir.errors import IllTyped, LoweringError, RefError
 from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, RefType, Type
 from effax.lowering import xla
-from effax.lowering.artifact import Artifact, numbers_of, pack, types_of, unpack
+from effax.lowering.artifact import (
+    DAMAGES,
+    Artifact,
+    damaged,
+    numbers_of,
+    pack,
+    types_of,
+    unpack,
+)
+from effax.lowering.numbers import Number, as_array
 from effax.lowering.program import stablehlo_of
 from effax.ref import Ref, TracedRef
 from effax.tracing import check_same_tree, input_type, label_of
@@ -68,13 +78,13 @@ class Exported:
         """Everything as bytes, for :func:`deserialize`.
 
         Raises:
-            BadArgument: an argument or the result is a tree with nodes that are no tuples, lists,
-                dicts or None.
+            BadArgument: an argument or the result is a tree with nodes of a class that is not
+                registered for files (:func:`effax.export.register_pytree_node_serialization`).
         """
         header = {
             "fun_name": self.fun_name,
-            "in_tree": _told(self.in_tree, "the arguments"),
-            "out_tree": _told(self.out_tree, "the result"),
+            "in_tree": export_trees.told(self.in_tree, "the arguments"),
+            "out_tree": export_trees.told(self.out_tree, "the result"),
             "in_avals": list(map(str, self.in_avals)),
             "out_avals": list(map(str, self.out_avals)),
             "names": self.names,
@@ -98,6 +108,7 @@ class Exported:
         """
         leaves, found = tree.flatten((args, kwargs))
         check_same_tree(found, self.in_tree, f"the call of {self.fun_name}")
+        leaves = list(map(_as_wanted, leaves, self.in_avals, self.names))
         for x, type_, name in zip(leaves, self.in_avals, self.names, strict=True):
             _check(x, type_, name)
         self._check_aliases(leaves)
@@ -175,23 +186,27 @@ def deserialize(data: bytes) -> Exported:
     """
     header, parts = unpack(KIND, data)
     try:
-        consts = [
-            DeviceArray(_contents(parts[f"const{i}"], t), t)
-            for i, t in enumerate(_array_types(header, "consts"))
-        ]
-        return Exported(
-            str(header["fun_name"]),
-            _tree_of(header["in_tree"]),
-            types_of(header, "in_avals"),
-            _tree_of(header["out_tree"]),
-            _array_types(header, "out_avals"),
-            tuple(map(str, _items(header["names"]))),
-            numbers_of(header, "changed"),
-            parts["module"],
-            tuple(consts),
-        )
-    except KeyError as error:
-        raise LoweringError("this file is damaged", expected=f"{error.args[0]} in it") from error
+        return _exported(header, parts)
+    except DAMAGES as error:
+        raise damaged(error) from error
+
+
+def _exported(header: Mapping[str, object], parts: Mapping[str, bytes]) -> Exported:
+    consts = [
+        DeviceArray(_contents(parts[f"const{i}"], t), t)
+        for i, t in enumerate(_array_types(header, "consts"))
+    ]
+    return Exported(
+        str(header["fun_name"]),
+        export_trees.read(header["in_tree"]),
+        types_of(header, "in_avals"),
+        export_trees.read(header["out_tree"]),
+        _array_types(header, "out_avals"),
+        tuple(map(str, _items(header["names"]))),
+        numbers_of(header, "changed"),
+        parts["module"],
+        tuple(consts),
+    )
 
 
 def _arrays_of(consts: Sequence[object]) -> tuple[Array, ...]:
@@ -207,6 +222,12 @@ def _arrays_of(consts: Sequence[object]) -> tuple[Array, ...]:
     return tuple([c for c in consts if isinstance(c, Array)])
 
 
+def _as_wanted(x: object, type_: Type, name: str) -> object:
+    """Python's numbers as arrays of the type that was exported; everything else as it is."""
+    number = type(x) in (bool, int, float, complex) and isinstance(type_, ArrayType)
+    return as_array(cast("Number", x), cast("ArrayType", type_), name) if number else x
+
+
 def _check(x: object, type_: Type, name: str) -> None:
     """Raises IllTyped unless the argument has the type that was exported."""
     if isinstance(x, TracedArray | TracedRef):
@@ -220,47 +241,6 @@ def _check(x: object, type_: Type, name: str) -> None:
     same = found.shape == type_.shape and found.dtype == type_.dtype
     if not same or isinstance(found, RefType) != isinstance(type_, RefType):
         raise IllTyped(f"an exported function gets another type as {name}", str(type_), str(found))
-
-
-def _told(treedef: PyTreeDef, what: str) -> object:
-    """A structure in JSON's types: ``*`` for a leaf."""
-
-    def told(node: object) -> object:
-        if isinstance(node, int):
-            return "*"
-        if node is None:
-            return None
-        if type(node) in (list, tuple):
-            return {type(node).__name__: [told(child) for child in _items(node)]}
-        if type(node) is dict and all(isinstance(key, str | int) for key in node):
-            return {"dict": [[key, told(child)] for key, child in node.items()]}
-        raise BadArgument(
-            f"{what} of an exported function are a tree that cannot be written down",
-            expected="tuples, lists, dicts with strings and integers as keys, and None",
-            found=type(node).__name__,
-            remedy="export a function of these, which makes the others inside",
-        )
-
-    return told(tree.unflatten(treedef, range(treedef.num_leaves)))
-
-
-def _tree_of(said: object) -> PyTreeDef:
-    """The structure that :func:`_told` wrote."""
-
-    def made(node: object) -> object:
-        if node == "*":
-            return 0
-        if node is None:
-            return None
-        if isinstance(node, Mapping):
-            if "dict" in node:
-                return {key: made(child) for key, child in node["dict"]}
-            if "list" in node:
-                return [made(child) for child in node["list"]]
-            return tuple([made(child) for child in node["tuple"]])
-        raise KeyError("a structure")
-
-    return tree.structure(made(said))
 
 
 def _items(node: object) -> Sequence[object]:

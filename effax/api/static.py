@@ -73,7 +73,7 @@ class StaticArgs(NamedTuple):
             return fun, args, kwargs
         static = {n: args[n] for n in self.nums if n < len(args)}
         named = {k: v for k, v in kwargs.items() if k in self.names}
-        rest = [a for i, a in enumerate(args) if i not in static]
+        rest = tuple([a for i, a in enumerate(args) if i not in static])
         kept = {k: v for k, v in kwargs.items() if k not in named}
         return _Filled(fun, static, named), rest, kept
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from effax.ir.errors import LoweringError
+from effax.ir.errors import BadArgument, LoweringError, ParseError
 from effax.ir.scan import Scanner
 from effax.ir.types import Type
 
@@ -46,16 +48,22 @@ def unpack(kind: str, data: bytes) -> Artifact:
     """What :func:`pack` wrote.
 
     Raises:
+        BadArgument: ``data`` is not bytes.
         LoweringError: ``data`` is something else, of another kind, or of a newer format.
     """
+    given: object = data
+    if not isinstance(given, bytes | bytearray | memoryview):
+        raise BadArgument(f"{kind}s are read from bytes", "bytes", f"{given!r:.60}")
     try:
         with zipfile.ZipFile(io.BytesIO(bytes(data))) as archive:
             parts = {name: archive.read(name) for name in archive.namelist()}
         header = json.loads(parts.pop(_HEADER))
         found, version = header["kind"], int(header["format"])
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, struct.error, OSError, RuntimeError, *DAMAGES) as error:
         raise LoweringError(
-            f"this is no {kind}", expected="bytes that `serialize` gave", found=repr(data[:20])
+            f"this is no {kind}, or it is damaged",
+            expected="bytes that `serialize` gave",
+            found=f"{bytes(data[:20])!r}: {error}",
         ) from error
     if found != kind:
         raise LoweringError(f"this is no {kind}", expected=kind, found=str(found))
@@ -67,6 +75,16 @@ def unpack(kind: str, data: bytes) -> Artifact:
             remedy="install that version, or write it again with this one",
         )
     return Artifact(header, parts)
+
+
+DAMAGES: Final = (ParseError, KeyError, TypeError, ValueError, IndexError, AttributeError, EOFError)
+"""What is raised where the parts of a file are not what they were."""
+
+
+def damaged(error: Exception) -> LoweringError:
+    """The error for a file of which a part is not what it was."""
+    told = f"{error.args[0]} in it" if isinstance(error, KeyError) and error.args else str(error)
+    return LoweringError("this file is damaged", expected=told)
 
 
 def types_of(header: Mapping[str, object], name: str) -> tuple[Type, ...]:

@@ -16,18 +16,29 @@ This is a path to XLA that needs nothing of the rest of the library: no tracing,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import cast, final
+from typing import cast, final, get_args
 
 import numpy as np
 
+from effax.ir.check import checked
+from effax.ir.dtypes import is_array_dtype
 from effax.ir.errors import BadArgument, IllTyped, LoweringError
 from effax.ir.syntax import ClosedJaxpr, Jaxpr
 from effax.ir.types import ArrayType, array_type
 from effax.lowering import xla
-from effax.lowering.artifact import Artifact, numbers_of, pack, types_of, unpack
+from effax.lowering.artifact import (
+    DAMAGES,
+    Artifact,
+    damaged,
+    numbers_of,
+    pack,
+    types_of,
+    unpack,
+)
 from effax.lowering.notation import type_of_tensor
+from effax.lowering.numbers import as_array
 from effax.lowering.program import stablehlo_of
 
 KIND = "compiled module"
@@ -48,12 +59,12 @@ class Compiled:
         executable: what runs on buffers, without copies and checks.
     """
 
-    stablehlo: str
+    stablehlo: str = field(repr=False)
     in_types: tuple[ArrayType, ...]
     out_types: tuple[ArrayType, ...]
     donated: tuple[int, ...]
     changed: tuple[int, ...]
-    executable: xla.Executable
+    executable: xla.Executable = field(repr=False)
 
     def __call__(self, *args: object) -> tuple[np.ndarray, ...]:
         """Run it.
@@ -63,7 +74,8 @@ class Compiled:
                 dtypes of ``in_types``, except that Python's numbers are converted.
 
         Raises:
-            IllTyped: there are more or fewer, or one has another type.
+            IllTyped: there are more or fewer, or one has another type, which no conversion without
+                loss makes its own.
             LoweringError: the execution failed.
         """
         if len(args) != len(self.in_types):
@@ -78,6 +90,9 @@ class Compiled:
             for i, array in enumerate(arrays)
         ]
         return tuple([xla.to_numpy(buffer) for buffer in self.executable(buffers)])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (load, (self.serialize(),))
 
     def as_text(self) -> str:
         """The program that XLA runs, as HLO text."""
@@ -98,6 +113,7 @@ class Compiled:
             version: the version of StableHLO to write for; by default one of 12 weeks ago.
 
         Raises:
+            BadArgument: the installed jaxlib does not write that version.
             LoweringError: that version cannot express it, or it calls Python functions.
         """
         # What calls Python functions cannot be written down: `serialize` tells so.
@@ -138,7 +154,9 @@ def compile(
         optimization: how hard XLA's code generator tries, from 0 to 3.
 
     Raises:
-        BadArgument: ``program`` is something else, or comes with values of captured constants.
+        BadArgument: ``program`` is something else, or comes with values of captured constants; or
+            there is no such optimization.
+        IllTyped: a jaxpr is not well formed.
         LoweringError: a primitive has no lowering, the module does not parse, XLA cannot compile
             it, or ``main`` takes or gives something else than arrays of static shape.
         TransformError: references or dead code cannot be removed.
@@ -152,8 +170,11 @@ def compile(
                 remedy="compile its `.jaxpr`, and pass `.consts` first",
             )
         program = program.jaxpr
+    if optimization not in get_args(xla.Optimization):
+        levels = ", ".join(map(str, get_args(xla.Optimization)))
+        raise BadArgument("there is no such optimization", levels, repr(optimization))
     if isinstance(program, Jaxpr):
-        return _compiled_program(program, optimization)
+        return _compiled_program(checked(program), optimization)
     if isinstance(program, bytes | bytearray):
         return _compiled_module(xla.from_portable(bytes(program)), (), optimization)
     if isinstance(program, str):
@@ -172,9 +193,17 @@ def load(data: bytes) -> Compiled:
     Machine code is run as it is: load only what you trust.
 
     Raises:
+        BadArgument: ``data`` is not bytes.
         LoweringError: ``data`` is something else, or cannot be compiled here.
     """
     header, parts = unpack(KIND, data)
+    try:
+        return _loaded(header, parts)
+    except DAMAGES as error:
+        raise damaged(error) from error
+
+
+def _loaded(header: Mapping[str, object], parts: Mapping[str, bytes]) -> Compiled:
     changed = numbers_of(header, "changed")
     text = xla.from_portable(parts["module"])
     if header.get("made_by") == _maker():
@@ -222,14 +251,19 @@ def _maker() -> list[str]:
 
 def _array(x: object, wanted: ArrayType, position: int) -> np.ndarray:
     """An argument as an array of that type. Raises IllTyped."""
-    array = np.asarray(x, wanted.dtype) if isinstance(x, bool | int | float | complex) else x
-    array = np.asarray(array)
-    found = array_type(array.shape, array.dtype)
-    if found is not wanted.strong():
+    what = f"argument {position} of a compiled module"
+    if isinstance(x, bool | int | float | complex):
+        x = as_array(x, wanted, what)
+    array = np.asarray(x)
+    numbers = is_array_dtype(array.dtype)
+    found = (
+        str(array_type(array.shape, array.dtype)) if numbers else f"{type(x).__name__}: {x!r:.60}"
+    )
+    if found != str(wanted.strong()):
         raise IllTyped(
-            f"a compiled module gets another type as argument {position}",
+            f"{what} has another type",
             expected=str(wanted),
-            found=str(found),
+            found=found,
             remedy="convert it: `np.asarray(x, dtype)`",
         )
     return array

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 
 import numpy as np
 
-from effax.ir.errors import LoweringError
+from effax.ir.errors import BadArgument, LoweringError
 from effax.ir.types import ArrayType
 from effax.lowering.xla.backend import Buffer, backend, handler_of
 from effax.lowering.xla.host import HostCall, HostCalls, context, parsed, running
@@ -104,7 +104,7 @@ class Executable:
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates of a call: ``flops``, ``bytes accessed`` and more by name."""
-        estimates = self.loaded.cost_analysis().items()
+        estimates = sorted(self.loaded.cost_analysis().items())
         return {name: float(n) for name, n in estimates if isinstance(n, int | float)}
 
     def memory_analysis(self) -> MemoryStats:
@@ -243,14 +243,17 @@ def to_portable(text: str, version: str | None = None) -> bytes:
             the installed jaxlib's own.
 
     Raises:
+        BadArgument: the installed jaxlib does not write that version.
         LoweringError: the text is wrong, or that version cannot express it.
     """
     from jaxlib import _jax
 
+    wanted = _twelve_weeks_ago() if version is None else _known_version(version)
     try:
-        return _jax.mlir.serialize_portable_artifact(text, version or _twelve_weeks_ago())
+        return _jax.mlir.serialize_portable_artifact(text, wanted)
     except (RuntimeError, ValueError) as error:
-        raise _not_compiled(text, error) from error
+        what = f"this module cannot be written for StableHLO {wanted}"
+        raise _not_compiled(text, error, what) from error
 
 
 def from_portable(data: bytes) -> str:
@@ -268,6 +271,25 @@ def from_portable(data: bytes) -> str:
             "this is no portable StableHLO module that the installed jaxlib reads",
             found=str(error).strip(),
         ) from error
+
+
+def _known_version(version: object) -> str:
+    """Raises BadArgument for a version that the installed jaxlib does not write."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    first, last = stablehlo.get_minimum_version(), stablehlo.get_current_version()
+    parts = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", version) if isinstance(version, str) else None
+    if parts is not None and _numbers(first) <= _numbers(parts.group()) <= _numbers(last):
+        return parts.group()
+    raise BadArgument(
+        "the installed jaxlib does not write this version of StableHLO",
+        expected=f"from {first} to {last}",
+        found=repr(version),
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 def _twelve_weeks_ago() -> str:
@@ -300,13 +322,15 @@ def _check_counts(executable: Executable) -> None:
         )
 
 
-def _not_compiled(module: str | bytes, error: Exception) -> LoweringError:
+def _not_compiled(
+    module: str | bytes, error: Exception, what: str = "XLA cannot compile this module"
+) -> LoweringError:
     report = str(error).strip()
     where = re.search(r"(?:^|\s)-:(\d+):\d+: ", report)
     lines = module.splitlines() if isinstance(module, str) else []
     line = int(where[1]) if where else 0
     return LoweringError(
-        "XLA cannot compile this module",
+        what,
         # What follows a parser's finding says the same of the whole module.
         found=report.split("\n<unknown>:0: ", maxsplit=1)[0],
         equation=str(lines[line - 1]).strip() if 0 < line <= len(lines) else None,

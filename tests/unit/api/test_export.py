@@ -12,8 +12,15 @@ import pytest
 
 import effax
 import effax.numpy as jnp
+from effax.api import export_trees
 from effax.experimental import io_callback
-from effax.export import Exported, deserialize, export
+from effax.export import (
+    Exported,
+    deserialize,
+    export,
+    register_namedtuple_serialization,
+    register_pytree_node_serialization,
+)
 from effax.ir.errors import BadArgument, IllTyped, LoweringError, RefError
 from effax.lowering import artifact
 
@@ -143,7 +150,7 @@ def test_what_cannot_be_written_is_told() -> None:
         export(lambda x: io_callback(print, None, x))(1.0)
     with pytest.raises(BadArgument, match="callable"):
         export(3)  # type: ignore[arg-type]  # that is the point
-    for tree, what in ((Pair(1.0, 2.0), "Pair"), (OrderedDict(a=1.0), "OrderedDict")):
+    for tree, what in ((Pair(1.0, 2.0), "Pair"), ({(1, 2): 1.0}, "dict")):
         made = export(lambda x: 1.0)(tree)
         assert float(made.call(tree)) == 1.0
         with pytest.raises(BadArgument, match=what):
@@ -163,3 +170,100 @@ def test_files_that_are_none_are_told(exported: Exported) -> None:
     ):
         with pytest.raises(LoweringError, match="damaged"):
             deserialize(artifact.pack(kind, wrong))
+
+
+class Point(NamedTuple):
+    """A node that files are told of."""
+
+    x: Any
+    y: Any
+
+
+class Tagged:
+    """A node with auxiliary data."""
+
+    def __init__(self, tag: str, value: Any) -> None:
+        self.tag = tag
+        self.value = value
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_trees, "_nodes", type(export_trees._nodes)())
+    register_namedtuple_serialization(Point, serialized_name="tests.Point")
+    register_pytree_node_serialization(
+        Tagged,
+        serialized_name="tests.Tagged",
+        serialize_auxdata=str.encode,
+        deserialize_auxdata=bytes.decode,
+    )
+
+
+jax.tree_util.register_pytree_node(
+    Tagged, lambda t: ((t.value,), t.tag), lambda tag, children: Tagged(tag, *children)
+)
+
+
+@pytest.mark.usefixtures("registered")
+def test_nodes_of_the_users_own_classes_are_written_under_their_names() -> None:
+    def f(p: Point, t: Tagged) -> OrderedDict[str, object]:
+        return OrderedDict(b=Tagged(t.tag + "!", p.x * t.value), a=Point(p.y, None))
+
+    point, tagged = Point(2.0, jnp.ones(2)), Tagged("é", 3.0)
+    data = export(f)(point, tagged).serialize()
+    made = deserialize(data).call(point, tagged)
+    assert list(made) == ["b", "a"] and type(made) is OrderedDict
+    assert (made["b"].tag, float(made["b"].value)) == ("é!", 6.0)
+    assert type(made["a"]) is Point and made["a"].y is None
+    with pytest.raises(IllTyped, match="another structure"):
+        deserialize(data).call(point, Tagged("other", 3.0))
+    with pytest.raises(IllTyped, match="another structure"):
+        deserialize(data).call(tuple(point), tagged)
+    export_trees._nodes.by_name.pop("tests.Point")
+    with pytest.raises(LoweringError, match="not known here"):
+        deserialize(data)
+
+
+@pytest.mark.usefixtures("registered")
+def test_classes_have_one_name_in_files() -> None:
+    register_namedtuple_serialization(Point, serialized_name="tests.Point")
+    for cls, name, told in (
+        (Pair, "tests.Point", "one class"),
+        (Point, "tests.Other", "one class"),
+        (Pair, "", "a name in files"),
+        (dict, "tests.dict", "no named tuple"),
+    ):
+        with pytest.raises(BadArgument, match=told):
+            register_namedtuple_serialization(cls, serialized_name=name)
+    with pytest.raises(BadArgument, match="register_pytree_node"):
+        register_pytree_node_serialization(
+            int, serialized_name="i", serialize_auxdata=bytes, deserialize_auxdata=bytes
+        )
+
+
+def test_numbers_are_given_where_no_digit_is_lost() -> None:
+    made = deserialize(export(lambda x, n: x * n)(1.0, 2).serialize())
+    assert float(made.call(3, 4)) == 12.0
+    assert float(made.call(True, 4)) == 4.0
+    for args in ((3.0, 4.5), (3.0, 2**40), (1j, 4)):
+        with pytest.raises(IllTyped, match="a number that its type does not have"):
+            made.call(*args)
+
+
+def test_static_arguments_are_filled_in() -> None:
+    power = jax.jit(lambda x, n: x**n, static_argnums=1)
+    assert float(deserialize(export(power)(1.0, 3).serialize()).call(2.0)) == 8.0
+    assert float(power.lower(1.0, 3).compile()(2.0)) == 8.0
+
+
+def test_files_with_a_bit_that_fell_over_are_told() -> None:
+    data = export(lambda x: {"a": x + jnp.arange(3.0)})(jnp.ones(3)).serialize()
+    wrong = 0
+    for i in range(0, len(data), 3):
+        try:
+            deserialize(data[:i] + bytes([data[i] ^ 0x11]) + data[i + 1 :])
+        except LoweringError:
+            wrong += 1
+    assert wrong > 100
+    with pytest.raises(BadArgument, match="from bytes"):
+        deserialize(None)  # type: ignore[arg-type]  # that is the point

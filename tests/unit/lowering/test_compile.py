@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 import zipfile
@@ -30,6 +31,13 @@ func.func public @main(%x: tensor<3xf32>, %y: tensor<3xf32>) -> (tensor<3xf32>, 
   %c = stablehlo.constant dense<true> : tensor<i1>
   %z = stablehlo.add %x, %y : tensor<3xf32>
   return %z, %c : tensor<3xf32>, tensor<i1>
+}
+"""
+
+
+NEWER = """
+func.func public @main(%x: tensor<3xf8E3M4>) -> tensor<3xf8E3M4> {
+  return %x : tensor<3xf8E3M4>
 }
 """
 
@@ -196,3 +204,52 @@ def test_how_hard_xla_tries_is_chosen() -> None:
     quick = compile(ADD, optimization=0)
     np.testing.assert_array_equal(quick(ONES, ONES)[0], 2 * ONES)
     assert isinstance(quick.executable, xla.Executable)
+
+
+def test_a_number_is_given_where_no_digit_is_lost() -> None:
+    halved = compile(jax.make_jaxpr(lambda x, n: (x / 2, n, x + 0j))(1.0, 1))
+    assert [float(x.real) for x in halved(3, 4)] == [1.5, 4.0, 3.0]
+    assert float(halved(True, True)[0]) == 0.5
+    for args in ((1.0, 3.5), (1.0, 2**40), (1j, 1)):
+        with pytest.raises(IllTyped, match="a number that its type does not have"):
+            halved(*args)
+    for given in ("abc", None, object(), np.array([1, "a"], object)):
+        with pytest.raises(IllTyped, match="argument 1 of a compiled module has another type"):
+            halved(1.0, given)
+
+
+def test_what_is_compiled_is_well_formed(add: Compiled) -> None:
+    jaxpr = jax.make_jaxpr(lambda x: x * 2)(1.0).jaxpr
+    with pytest.raises(IllTyped, match="not in scope"):
+        compile(jaxpr.replace(eqns=[]))
+    for level in (4, "3", None):
+        with pytest.raises(BadArgument, match="optimization"):
+            compile(jaxpr, optimization=level)  # type: ignore[arg-type]  # that is the point
+    assert "func.func" not in repr(add)
+
+
+def test_it_is_pickled_with_its_machine_code(add: Compiled) -> None:
+    again = pickle.loads(pickle.dumps(add))
+    np.testing.assert_array_equal(again(ONES, ONES)[0], 2 * ONES)
+
+
+def test_versions_of_stablehlo_are_those_that_there_are(add: Compiled) -> None:
+    assert b"StableHLO_v1.0.0" in add.portable("1.0.0")[:40]
+    for version in ("abc", "99.0.0", "0.1.0", 3):
+        with pytest.raises(BadArgument, match="does not write this version"):
+            add.portable(version)  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(LoweringError, match=r"written for StableHLO 0\.9\.0"):
+        compile(NEWER).portable("0.9.0")
+
+
+def test_damaged_bytes_are_told(add: Compiled) -> None:
+    data = add.serialize()
+    for i in range(0, len(data), len(data) // 60):
+        for wrong in (data[:i], data[:i] + bytes([data[i] ^ 0x11]) + data[i + 1 :]):
+            try:
+                load(wrong)
+            except LoweringError as error:
+                assert "no compiled module" in str(error) or "damaged" in str(error)  # noqa: PT017
+    for given in (None, "abc"):
+        with pytest.raises(BadArgument, match="from bytes"):
+            load(given)  # type: ignore[arg-type]  # that is the point
