@@ -4,7 +4,8 @@ A primitive is a frozen dataclass: its fields are its parameters. It says its ty
 means on NumPy, and how each transformation treats it; a class that lacks one of these is abstract,
 which type checkers report. Rules are written with ``effax.numpy``, on traced arrays.
 
-Bases, by what is left to say: :class:`Elementwise` (a function and its derivatives),
+Bases, by what is left to say: :class:`FunctionPrimitive` (a function, which may run programs that
+the primitive holds), :class:`Elementwise` (a function and its derivatives),
 :class:`LinearPrimitive` (an adjoint in the place of derivatives), :class:`ArrayPrimitive` (every
 rule), :class:`RefPrimitive` (it takes references too), :class:`HostPrimitive` (it acts outside)::
 
@@ -31,7 +32,7 @@ from __future__ import annotations
 
 from effax.api.interpret import eval_eqn, eval_jaxpr
 from effax.effects import Accum, Alloc, ArgIndex, Free, Host, Io, Read, Row, Write
-from effax.extend.elementwise import Elementwise, LinearPrimitive, in_lanes
+from effax.extend.bases import Elementwise, FunctionPrimitive, LinearPrimitive, in_lanes
 from effax.extend.primitive import ArrayPrimitive, HostPrimitive, RefPrimitive
 from effax.extend.rules import Linear, program
 from effax.ir.dtypes import family, is_complex, is_float, is_inexact_dtype, is_integer
@@ -50,6 +51,7 @@ __all__ = [
     "BadRule",
     "Elementwise",
     "Free",
+    "FunctionPrimitive",
     "Host",
     "HostPrimitive",
     "IllTyped",

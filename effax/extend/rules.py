@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import ReferenceType
 
 import numpy as np
 
+from effax.api.custom.site import FEW, written_out
 from effax.array import Array, DeviceArray, as_value
 from effax.bind import atom_in, handle
 from effax.extend.guard import blamed, listed, paired, shown
@@ -205,14 +209,35 @@ def program(w: Writer, fun: Callable[..., object], ins: Sequence[Val], name: str
     return w.call(without_refs(jaxpr).jaxpr, ins, name)
 
 
+Seen = list[tuple[str, "ReferenceType[Trace]"]]
+"""The rules that were traced, by name, and their traces, if somebody still has them."""
+
+_WATCHERS: Final[ContextVar[Seen | None]] = ContextVar("watchers", default=None)
+
+
+@contextmanager
+def watching() -> Iterator[Seen]:
+    """Tell of each rule that is traced in the block, so that leaks of its symbols are found."""
+    seen: Seen = []
+    token = _WATCHERS.set(seen)
+    try:
+        yield seen
+    finally:
+        _WATCHERS.reset(token)
+
+
 def traced(
     rule: Callable[..., Handles], types: Sequence[Type], label: str
 ) -> tuple[Jaxpr, list[bool]]:
     """The program of a rule, and which of its results are None and left out of the program.
 
-    A scalar that the rule closes over becomes a literal. Raises IllTyped for a larger array.
+    A scalar or a small array that the rule closes over is written out. Raises BadRule for a large
+    one, and for whatever the rule raises.
     """
     trace = Trace(handle, label, None)
+    watchers = _WATCHERS.get()
+    if watchers is not None:
+        watchers.append((label, ReferenceType(trace)))
     with blamed(label), tracing(trace):
         held = [trace.bind(t, None, f"argument {i}") for i, t in enumerate(types)]
         found = list(rule(*held))
@@ -230,19 +255,20 @@ def _with_literals(jaxpr: Jaxpr, consts: Sequence[object], label: str) -> Jaxpr:
         return jaxpr
     n = len(consts)
     b = Builder(jaxpr.in_types[n:])
-    outs = b.inline_jaxpr(jaxpr, [*[_literal(c, label) for c in consts], *b.binders])
-    return b.finish(outs)
+    literals = [_literal(b, c, label) for c in consts]
+    return b.finish(b.inline_jaxpr(jaxpr, [*literals, *b.binders]))
 
 
-def _literal(const: object, label: str) -> Lit:
-    if isinstance(const, DeviceArray) and not const.type.shape:
-        return Lit(const.numpy().item(), const.type)
-    shown = str(const.type) if isinstance(const, Array | Ref) else type(const).__name__
+def _literal(b: Builder, const: object, label: str) -> Atom:
+    made = written_out(b, const) if isinstance(const, DeviceArray) else None
+    if made is not None:
+        return made
     raise BadRule(
         f"{label} closes over an array or a reference",
-        expected="a rule of its arguments, of the primitive's fields and of scalars",
-        found=shown,
-        remedy="make it an argument of the primitive, or compute it in the rule (`iota`, `full`)",
+        expected="a rule of its arguments, of the primitive's fields, of scalars and of arrays of "
+        f"at most {FEW} elements",
+        found=shown(const),
+        remedy="make it an argument of the primitive, or compute it in the rule (`arange`, `full`)",
     )
 
 

@@ -102,6 +102,7 @@ class Trace:
     """
 
     __slots__ = (
+        "__weakref__",
         "_captures",
         "_differs",
         "_inputs",

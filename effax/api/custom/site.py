@@ -132,12 +132,12 @@ class Deferred:
         b = Builder([*jaxpr.in_types[:n], *jaxpr.in_types[m:]])
         literals: list[Atom] = []
         for x in flat.consts[n:]:
-            made = _written_out(b, x)
+            made = written_out(b, x)
             if made is None:
                 raise BadRule(
                     f"{what} closes over a value that {self.site.label} does not use",
                     expected=f"values that {self.site.label} closes over, arguments, or arrays "
-                    f"of at most {_FEW} elements",
+                    f"of at most {FEW} elements",
                     found=str(x.type),
                     remedy="pass the value as an argument",
                 )
@@ -146,10 +146,11 @@ class Deferred:
         return b.finish(outs, n, [*jaxpr.names[:n], *jaxpr.names[m:]])
 
 
-_FEW: Final = 256
+FEW: Final = 256
+"""How many elements of an array are written into a program one by one."""
 
 
-def _written_out(b: Builder, x: Operand) -> Atom | None:
+def written_out(b: Builder, x: Operand) -> Atom | None:
     """A concrete array built from literals; None where it has too many different elements."""
     if not isinstance(x, DeviceArray):
         return None
@@ -160,7 +161,7 @@ def _written_out(b: Builder, x: Operand) -> Atom | None:
     if same or flat.size == 0:
         element = lit(flat[0].item() if same else 0, scalar)
         return b(BroadcastInDim(value.shape, ()), element) if value.shape else element
-    if flat.size > _FEW:
+    if flat.size > FEW:
         return None
     parts = [b(BroadcastInDim((1,), ()), lit(e.item(), scalar)) for e in flat]
     whole = b(Concatenate(0), *parts)

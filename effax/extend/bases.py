@@ -6,27 +6,116 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
 from inspect import Parameter, signature
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from effax import transforms as passes
+from effax.api.interpret import eval_jaxpr
 from effax.array import Array
-from effax.extend.guard import listed, shown
+from effax.extend.guard import listed
 from effax.extend.primitive import ArrayPrimitive, Handle
 from effax.extend.rules import Linear, traced
+from effax.ir.build import lit
 from effax.ir.dtypes import family
 from effax.ir.errors import BadRule, IllTyped, NotApplicable
 from effax.ir.evaluate import evaluate
 from effax.ir.primitive import Typing, Value
 from effax.ir.prims.operands import INEXACT, arrays, check_dtype, check_least, check_same_dtype
 from effax.ir.syntax import Jaxpr
-from effax.ir.types import ArrayType, Type, array_type
+from effax.ir.types import ArrayType, Type, array_type, is_inexact
 from effax.lowering.program import without_refs
 from effax.lowering.writer import Val, Writer
 from effax.numpy import creation, promotion
+from effax.transforms.run import unwrap
+from effax.transforms.wants import GradValue, NonLinear
 
 
-class Elementwise(ArrayPrimitive):
+class FunctionPrimitive(ArrayPrimitive):
+    """A function of arrays that is kept whole until a transformation meets it.
+
+    Its author gives ``function``, with ``effax.numpy``, and what of the rest should be another:
+    types, meaning, code, derivatives, batches and transposes are those of the function. Its fields
+    may hold programs, which ``function`` runs with :func:`effax.extend.eval_jaxpr`; then
+    ``subjaxprs`` and ``with_subjaxprs`` say which, so that passes find and rewrite them. These
+    programs have no effects.
+    """
+
+    __slots__ = ()
+
+    # Of ``*args: Any, **kwargs: Any`` type checkers take any other arguments for a refinement.
+    @abstractmethod
+    def function(self, *args: Any, **kwargs: Any) -> Array | Sequence[Array]:
+        """The function on traced arrays, one argument for each of the primitive's.
+
+        An array, or a list of them where there are several results.
+        """
+
+    def typing(self, *ins: Type) -> Typing:
+        """The types of what the function gives."""
+        return Typing(program_of(self, tuple(arrays(self, ins))).out_types)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        """What ``function`` is."""
+        return evaluate(program_of(self, tuple([array_type(x.shape, x.dtype) for x in ins])), ins)
+
+    def jvp(
+        self, primals: Sequence[Handle], tangents: Sequence[Handle | None]
+    ) -> tuple[Sequence[Array], Sequence[Array | None]]:
+        """The function's derivative."""
+        moved = [dx for dx in tangents if dx is not None]
+        made = unwrap(passes.jvp(self._program(primals), [dx is not None for dx in tangents]))
+        results = cast("list[Array]", eval_jaxpr(made.jaxpr, *primals, *moved))
+        n = len(made.out_tangents)
+        dots = iter(results[n:])
+        return results[:n], [next(dots) if has else None for has in made.out_tangents]
+
+    def transpose(
+        self, ins: Sequence[Handle | Linear], cts: Sequence[Array | None]
+    ) -> Sequence[Array | None]:
+        """The function's transpose. Raises TransformError where it is not linear."""
+        jaxpr = self._program(ins)
+        wants = [GradValue() if isinstance(x, Linear) else NonLinear() for x in ins]
+        made = unwrap(passes.transpose(jaxpr, wants))
+        given = [
+            ct
+            for ct, t in zip(filled(cts, jaxpr.out_types), jaxpr.out_types, strict=True)
+            if is_inexact(t)
+        ]
+        fixed = [x for x in ins if not isinstance(x, Linear)]
+        found = iter(cast("list[Array]", eval_jaxpr(made.jaxpr, *fixed, *given)))
+        nonzero = iter(made.nonzero)
+        return [next(found) if isinstance(x, Linear) and next(nonzero) else None for x in ins]
+
+    def batch(
+        self, ins: Sequence[Handle], batched: Sequence[bool], size: int
+    ) -> tuple[Sequence[Array], Sequence[bool]]:
+        """The function of each lane."""
+        types = [
+            x.type.update(shape=x.shape[1:]) if has else x.type
+            for x, has in zip(ins, batched, strict=True)
+        ]
+        axes = [0 if has else None for has in batched]
+        made = unwrap(passes.vmap(program_of(self, tuple(types)), size, axes))
+        outs = cast("list[Array]", eval_jaxpr(made.jaxpr, *ins))
+        return outs, [True for _ in outs]
+
+    def _program(self, ins: Sequence[Handle | Linear]) -> Jaxpr:
+        """The program of the function, on arguments like these."""
+        return program_of(self, tuple([x.type for x in ins]))
+
+    def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
+        """A call of what ``function`` is."""
+        jaxpr = program_of(self, tuple([x.type.strong() for x in ins]))
+        return w.call(without_refs(jaxpr).jaxpr, ins, self.name)
+
+    def _results(self, args: Sequence[Any]) -> list[Array]:
+        found = self.function(*args)
+        label = f"the function of {self.name}"
+        return list([found] if isinstance(found, Array) else listed(label, "results", found))
+
+
+class Elementwise(FunctionPrimitive):
     """A function of numbers, applied to each element: ``f(x, y, ...)``, not linear in them.
 
     Its author gives ``function`` and ``derivatives``, both with ``effax.numpy``; ``evaluate`` and
@@ -55,7 +144,6 @@ class Elementwise(ArrayPrimitive):
     __slots__ = ()
     accepts: ClassVar[frozenset[str]] = INEXACT
 
-    # Of ``*args: Any, **kwargs: Any`` type checkers take any other arguments for a refinement.
     @abstractmethod
     def function(self, *args: Any, **kwargs: Any) -> Array:
         """The function on traced arrays of one shape: one argument for each of the primitive's."""
@@ -93,10 +181,6 @@ class Elementwise(ArrayPrimitive):
             )
         return Typing((types[0].update(weak=all(t.weak for t in types)),))
 
-    def evaluate(self, *ins: Value) -> Sequence[Value]:
-        """What ``function`` is."""
-        return evaluate(_program(self, tuple([array_type(x.shape, x.dtype) for x in ins])), ins)
-
     def jvp(
         self, primals: Sequence[Handle], tangents: Sequence[Handle | None]
     ) -> tuple[Sequence[Array], Sequence[Array | None]]:
@@ -122,11 +206,6 @@ class Elementwise(ArrayPrimitive):
     ) -> tuple[Sequence[Array], Sequence[bool]]:
         """A batch axis is one more axis of elements."""
         return self.bind(*in_lanes(ins, batched, size)), [True]
-
-    def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
-        """A call of what ``function`` is."""
-        jaxpr = _program(self, tuple([x.type.strong() for x in ins]))
-        return w.call(without_refs(jaxpr).jaxpr, ins, self.name)
 
 
 class LinearPrimitive(ArrayPrimitive):
@@ -160,13 +239,9 @@ class LinearPrimitive(ArrayPrimitive):
         """The adjoint. An argument that is not linear is a zero, as a tangent may be."""
         if all(ct is None for ct in cts):
             return [None for _ in ins]
-        types = self.typing(*[x.type for x in ins]).outs
-        filled = [
-            creation.zeros(t.shape, t.dtype) if ct is None else ct
-            for ct, t in zip(cts, types, strict=True)
-        ]
+        given = filled(cts, self.typing(*[x.type for x in ins]).outs)
         label = f"the adjoint of {self.name}"
-        found = listed(label, "cotangents", self.adjoint(*filled), len(ins))
+        found = listed(label, "cotangents", self.adjoint(*given), len(ins))
         return [ct if isinstance(x, Linear) else None for ct, x in zip(found, ins, strict=True)]
 
 
@@ -187,14 +262,26 @@ def _arity(cls: type[Elementwise]) -> int | None:
 
 
 @lru_cache(maxsize=1024)
-def _program(prim: Elementwise, types: tuple[ArrayType, ...]) -> Jaxpr:
-    """The program of ``function``. Raises BadRule where it gives another type."""
+def program_of(prim: FunctionPrimitive, types: tuple[ArrayType, ...]) -> Jaxpr:
+    """The program of ``function``. Raises BadRule where it gives no arrays."""
     label = f"the function of {prim.name}"
+    jaxpr, missing = traced(lambda *held: prim._results(held), types, label)
+    if any(missing):
+        raise BadRule(f"{label} gives None for a result", "arrays")
+    if isinstance(prim, Elementwise):
+        found = [t.strong() if isinstance(t, ArrayType) else t for t in jaxpr.out_types]
+        if found != [types[0].strong()]:
+            shown = ", ".join(map(str, found))
+            raise BadRule(f"{label} gives another type", str(types[0].strong()), shown)
+    return jaxpr
 
-    def rule(*held: Any) -> Sequence[Any]:
-        found: object = prim.function(*held)
-        if not isinstance(found, Array) or found.type.strong() != types[0]:
-            raise BadRule(f"{label} gives another type", str(types[0]), shown(found))
-        return [found]
 
-    return traced(rule, types, label)[0]
+def filled(cts: Sequence[Array | None], types: Sequence[Type]) -> list[Array]:
+    """Cotangents, with zeros for those that are None."""
+    return [zeros(t) if ct is None else ct for ct, t in zip(cts, types, strict=True)]
+
+
+def zeros(type_: Type) -> Array:
+    """Zeros of a type, whether 64 bits are enabled or not."""
+    assert isinstance(type_, ArrayType)
+    return promotion.to_shape(lit(0.0, type_.update(shape=())), type_.shape)
