@@ -268,6 +268,13 @@ def program_of(prim: FunctionPrimitive, types: tuple[ArrayType, ...]) -> Jaxpr:
     jaxpr, missing = traced(lambda *held: prim._results(held), types, label)
     if any(missing):
         raise BadRule(f"{label} gives None for a result", "arrays")
+    if jaxpr.effects:
+        raise BadRule(
+            f"{label} has effects",
+            expected="a function of arrays; references of its own aside, it changes nothing",
+            found=str(jaxpr.effects),
+            remedy="a `HostPrimitive` acts outside, and a `RefPrimitive` takes references",
+        )
     if isinstance(prim, Elementwise):
         found = [t.strong() if isinstance(t, ArrayType) else t for t in jaxpr.out_types]
         if found != [types[0].strong()]:
