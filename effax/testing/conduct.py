@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from copy import copy
 from itertools import product
 
 import numpy as np
@@ -28,10 +28,23 @@ LANES = 2
 
 
 def as_primitive(prim: object) -> Primitive:
-    """What is to be checked. Raises BadArgument unless it is a primitive."""
+    """What is to be checked.
+
+    Raises:
+        BadArgument: it is no primitive, or has a field that cannot be hashed.
+        BadRule: a copy of it is not equal to it, or cannot be made.
+    """
     if isinstance(prim, Primitive):
         check_parameters(prim)
-        if copy(prim) != prim:
+        try:
+            again = pickle.loads(pickle.dumps(prim))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise BadRule(
+                f"{prim.name} cannot be pickled, as programs are",
+                expected="a class at the top of a module, with fields that can be pickled",
+                found=str(error),
+            ) from error
+        if again != prim:
             raise BadRule(
                 f"{prim.name} is not equal to a copy of itself",
                 expected="primitives that are equal where their fields are",

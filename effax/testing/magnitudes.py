@@ -30,6 +30,7 @@ from effax.ir.prims.elementwise import (
 )
 from effax.ir.syntax import Atom, Jaxpr, Scalar, Var
 from effax.ir.types import ArrayType, Type
+from effax.testing.values import greatest
 
 Interval = tuple[float, float]
 Move = Callable[[Builder, Var], Atom]
@@ -46,11 +47,13 @@ class At(NamedTuple):
         where: which values, in words.
         jaxpr: the program.
         finite: whether they are numbers, so that derivatives mean something.
+        together: whether all arguments have them.
     """
 
     where: str
     jaxpr: Jaxpr
-    finite: bool = True
+    finite: bool
+    together: bool
 
 
 def interval_of(entry: object, index: int, type_: Type) -> Interval | None:
@@ -101,36 +104,33 @@ def places(
     All arguments are there together; and of a few, each by itself.
     """
     seen: set[Jaxpr] = set()
-    for where, finite, moves in _moves(types, domain):
+    for where, moves, together in _moves(types, domain):
         jaxpr = _moved(prim, types, domain, moves)
         if jaxpr not in seen:
             seen.add(jaxpr)
-            yield At(where, jaxpr, finite)
+            yield At(where, jaxpr, not where.endswith(_ENDLESS), together)
 
 
 Moves = Sequence[Move | None]
 
+_ENDLESS: Final = ("infinities", "nan")
+
+_APART: Final = ("magnitudes up to 1024", "zeros", "infinities")
+"""What one argument has while the others have moderate values."""
+
 
 def _moves(
     types: Sequence[Type], domain: Sequence[Interval | None]
-) -> Iterator[tuple[str, bool, Moves]]:
+) -> Iterator[tuple[str, Moves, bool]]:
     each = [_of_argument(t, i) for t, i in zip(types, domain, strict=True)]
-    names = dict.fromkeys(name for own in each for name in own)
     may_move = [i for i, own in enumerate(each) if own]
-    for name in names:
-        finite = name not in _ENDLESS
+    for name in dict.fromkeys(name for own in each for name in own):
         moves = [own.get(name) for own in each]
-        yield name, finite, moves
-        if not 1 < len(may_move) < 4 or name in _TOGETHER:
-            continue
-        for i in may_move:
-            if moves[i] is not None:
+        yield name, moves, True
+        if name in _APART and 1 < len(may_move) < 4:
+            for i in may_move:
                 alone = [m if j == i else None for j, m in enumerate(moves)]
-                yield f"argument {i}: {name}", finite, alone
-
-
-_ENDLESS: Final = ("infinities", "nan")
-_TOGETHER: Final = ("magnitudes up to 2⁻⁹", "magnitudes up to 16")
+                yield f"argument {i} at {name}", alone, False
 
 
 def _of_argument(type_: Type, interval: Interval | None) -> dict[str, Move]:
@@ -144,14 +144,17 @@ def _of_argument(type_: Type, interval: Interval | None) -> dict[str, Move]:
     if interval is not None:
         return _of_interval(interval)
     scaled: dict[str, Move] = {
-        "magnitudes up to 2⁻⁹": partial(_times, by=2.0**-10),
+        "magnitudes up to 2⁻⁹": _tiny,
         "magnitudes up to 16": partial(_times, by=8.0),
         "magnitudes up to 1024": partial(_times, by=512.0),
         "zeros": _zero,
         "zeros of the other sign": lambda b, v: b(Neg(), _zero(b, v)),
     }
+    if greatest(dtype) < LIMIT**3:
+        # Where a square of it is none of the numbers, little can be asked.
+        del scaled["magnitudes up to 1024"]
     if dtype.itemsize == 1:
-        del scaled["magnitudes up to 1024"], scaled["magnitudes up to 2⁻⁹"]
+        del scaled["magnitudes up to 2⁻⁹"]
     if kind == "complex":
         return scaled
     return scaled | {"infinities": _infinite, "nan": _nan}
@@ -209,6 +212,11 @@ def _clamped(b: Builder, v: Var, interval: Interval) -> Atom:
 def _zero(b: Builder, v: Var) -> Atom:
     """``x - stop(x)``: zeros, with the tangents of x."""
     return b(Sub(), v, b(StopGradient(), v))
+
+
+def _tiny(b: Builder, v: Var) -> Atom:
+    """``2⁻¹⁰·x + (x - stop(x))``: small values, with tangents that are not."""
+    return b(Add(), _times(b, v, 2.0**-10), _zero(b, v))
 
 
 def _infinite(b: Builder, v: Var) -> Atom:

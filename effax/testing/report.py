@@ -27,6 +27,7 @@ class LawBroken(AssertionError):
         given: the arguments for which it does not hold, by name.
         cause: what it raised.
         others: names of other laws that do not hold either.
+        note: what else its reader should know.
     """
 
     def __init__(
@@ -35,12 +36,14 @@ class LawBroken(AssertionError):
         given: Mapping[str, object],
         cause: Exception,
         others: Sequence[str] = (),
+        note: str = "",
     ) -> None:
-        super().__init__(law, given, cause, others)
+        super().__init__(law, given, cause, others, note)
         self.law = law
         self.given = dict(given)
         self.cause = cause
         self.others = tuple(others)
+        self.note = note
         self._text: str | None = None
 
     def __str__(self) -> str:
@@ -66,15 +69,20 @@ class LawBroken(AssertionError):
 
     def beside(self, others: Sequence[str]) -> LawBroken:
         """The same, told together with the names of other laws that are broken."""
-        return LawBroken(self.law, self.given, self.cause, others)
+        return LawBroken(self.law, self.given, self.cause, others, self.note)
+
+    def noting(self, note: str) -> LawBroken:
+        """The same, told with a note."""
+        return LawBroken(self.law, self.given, self.cause, self.others, note)
 
 
 def _report(broken: LawBroken) -> str:
     law, others = broken.law, broken.others
+    note = f"\n\n{broken.note}" if broken.note else ""
     also = f"\n\nAlso broken: {', '.join(others)}" if others else ""
     return (
         f"a law is broken: {law.name}\n  {law.equation}\n\n{indent(_what(broken.cause), '  ')}"
-        f"{also}\n\nAs a test:\n\n{regression_test(law, broken.given)}"
+        f"{note}{also}\n\nAs a test:\n\n{regression_test(law, broken.given)}"
     )
 
 

@@ -142,6 +142,11 @@ def rounding(dtype: DType) -> float:
     return float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]  # it has no types
 
 
+def greatest(dtype: DType) -> float:
+    """The greatest number of an inexact dtype."""
+    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]  # it has no types
+
+
 def largest(x: Value) -> float:
     """The magnitude of the greatest finite element; 0 where there is none."""
     with np.errstate(all="ignore"):

@@ -18,6 +18,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Final
 
 import numpy as np
+from pyrsistent import PMap
 
 from effax.ir.analysis import walk
 from effax.ir.parse import parse
@@ -83,6 +84,9 @@ class Written:
                 return self.program(value)
             case Passes():
                 return self._passes(value)
+            case PMap() if own_primitives().items() <= value.items():
+                mine = [x for name, x in value.items() if own_primitives().get(name) is not x]
+                return f"{self.of(registry)}({', '.join([self.of(x) for x in mine])})"
             case RuleBook():
                 return self._book(value)
             case ArrayType() | RefType():

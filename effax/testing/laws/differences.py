@@ -19,6 +19,7 @@ from effax.ir.dtypes import DType, as_dtype, is_complex, is_float, is_inexact_dt
 from effax.ir.evaluate import evaluate
 from effax.ir.primitive import Primitive, Value
 from effax.ir.prims.convert import ConvertElementType
+from effax.ir.prims.elementwise import StopGradient
 from effax.ir.prims.refs import EmptyRef
 from effax.ir.prims.shape import Iota
 from effax.ir.registry import own_primitives
@@ -29,6 +30,9 @@ from effax.testing.values import Outcome, contents_of, tolerance
 
 STEPS: Final = (1e-3, 1e-4, 1e-5)
 """Steps of differences in double precision, for values and tangents of a size near 1."""
+
+PARTS: Final = (0.55, 1.0, 1.75)
+"""Of each step, those that are compared. No two of them fit the same period."""
 
 NARROW_STEPS: Final = (0.125, 2e-2)
 
@@ -48,13 +52,30 @@ def by_differences(
     jaxpr: Jaxpr, inputs: Sequence[Value], tangents: Sequence[Value | None]
 ) -> Outcome:
     """The derivative of results and final contents along the tangents; nan where it is unknown."""
-    wide = widened(jaxpr)
+    jaxpr, inputs = _without_stops(jaxpr, inputs)
+    tangents = [*tangents, *[None] * (len(inputs) - len(tangents))]
     try:
         held = [_wide(x) for x in inputs]
-        return _along(wide, held, [None if t is None else _wide(t) for t in tangents], jaxpr, STEPS)
+        moved = [None if t is None else _wide(t) for t in tangents]
+        return _along(widened(jaxpr), held, moved, jaxpr, STEPS)
     except Exception:  # noqa: BLE001  # whatever its author's NumPy raises
         # It may know the dtypes that it was declared for, and no others.
         return _along(jaxpr, inputs, tangents, jaxpr, NARROW_STEPS)
+
+
+def _without_stops(jaxpr: Jaxpr, inputs: Sequence[Value]) -> tuple[Jaxpr, Sequence[Value]]:
+    """What ``stop_gradient`` gives does not move: it becomes an input of the program.
+
+    In a program that holds another one it is left there.
+    """
+    stops = [eqn for eqn in jaxpr.eqns if isinstance(eqn.prim, StopGradient)]
+    if not stops:
+        return jaxpr, inputs
+    held = [np.array(x) for x in inputs]
+    values = [eqn.outs[0] for eqn in stops]
+    fixed = evaluate(Jaxpr(jaxpr.binders, jaxpr.eqns, values), held)
+    kept = [eqn for eqn in jaxpr.eqns if not isinstance(eqn.prim, StopGradient)]
+    return Jaxpr([*jaxpr.binders, *values], kept, jaxpr.outs), [*inputs, *fixed]
 
 
 def _along(
@@ -83,8 +104,7 @@ def _all_slopes(
     at: Callable[[float], list[Value]], types: Sequence[Type], steps: Sequence[float]
 ) -> list[Value]:
     here = at(0.0)
-    # Half a step, a step and two steps, to both sides.
-    sides = [[(at(k * h), at(-k * h)) for k in (0.5, 1.0, 2.0)] for h in steps]
+    sides = [[(at(k * h), at(-k * h)) for k in PARTS] for h in steps]
     found = []
     for i, type_ in enumerate(types):
         if not is_inexact_dtype(here[i].dtype):
@@ -111,13 +131,17 @@ def _slope(
     function is smooth. Where it has a kink at the very point, slopes to the left and to the right
     stay apart as the step shrinks.
     """
-    sizes = (0.5 * step, step, 2 * step)
+    sizes = [k * step for k in PARTS]
     central = [(x - y) / (2 * h) for (x, y), h in zip(sides, sizes, strict=True)]
-    fine, coarse = [(4 * a - b) / 3 for a, b in pairwise(central)]
-    noise = 4 * float(_eps(dtype)) * np.abs(here) / step
+    # D(h) = f' + c·h² + ..., so that f' = (H²·D(h) - h²·D(H))/(H² - h²) + ...
+    fine, coarse = [
+        (big**2 * a - small**2 * b) / (big**2 - small**2)
+        for (small, a), (big, b) in pairwise(zip(sizes, central, strict=True))
+    ]
+    noise = 4 * _eps(dtype) * np.abs(here) / step
     off = np.abs(fine - coarse) + noise
     apart = [np.abs(x + y - 2 * here) / h for (x, y), h in zip(sides, sizes, strict=True)]
-    kink = (apart[0] > 0.75 * apart[1]) & (apart[0] > noise + 1e-6 * np.maximum(1, np.abs(fine)))
+    kink = (apart[0] > 0.78 * apart[1]) & (apart[0] > noise + 1e-6 * np.maximum(1, np.abs(fine)))
     known = np.isfinite(fine) & np.isfinite(coarse) & ~kink
     return np.where(known, fine, np.nan), np.where(known, off, np.inf)
 

@@ -96,9 +96,9 @@ def check_tangents(
     for i, (x, y) in enumerate(zip(expected, found, strict=True)):
         if x is not None and y is not None:
             with np.errstate(all="ignore"):
-                known = np.isfinite(x) & np.isfinite(x.astype(y.dtype))
-            nan = np.asarray(np.nan, y.dtype)
-            wanted, had = np.where(known, x.astype(y.dtype), nan), np.where(known, y, nan)
+                rounded = x.astype(y.dtype)
+            known, nan = np.isfinite(x) & np.isfinite(rounded), np.asarray(np.nan, y.dtype)
+            wanted, had = np.where(known, rounded, nan), np.where(known, y, nan)
             check_equal(f"tangent {i}", wanted, had, scale)
 
 
@@ -147,6 +147,22 @@ def jvp_is_the_derivative(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = N
     found = push(passes, jaxpr, inputs, tangents)
     if expected is not None:
         check_tangents([*expected.outs, *expected.contents], _all(found))
+
+
+def has_slopes(jaxpr: Jaxpr, seed: int) -> bool:
+    """Whether differences tell the derivative of any result or content; or there is none."""
+    mask = differentiated(jaxpr.in_types, seed)
+    inputs = random_inputs(jaxpr.in_types, seed)
+    expected = directional(jaxpr, inputs, random_tangents(jaxpr.in_types, mask, seed))
+    types = [*jaxpr.out_types, *[t for t in jaxpr.in_types if isinstance(t, RefType)]]
+    if (
+        expected is None
+        or not any(mask)
+        or not any(is_inexact(t) and 0 not in t.shape for t in types)
+    ):
+        return expected is not None
+    found = [*expected.outs, *expected.contents]
+    return any(np.isfinite(x).any() for x, t in zip(found, types, strict=True) if is_inexact(t))
 
 
 def composed(first: Jaxpr, second: Jaxpr) -> Jaxpr:

@@ -135,13 +135,14 @@ def test_a_linear_primitive_obeys_the_laws_of_transposition() -> None:
     assert not checked.refused and "transpose_is_adjoint" in checked.held
 
 
-def test_a_wrong_adjoint_is_found() -> None:
-    @dataclass(frozen=True, slots=True)
-    class Wrong(Stretched):
-        def adjoint(self, *cts: Array) -> Sequence[Array | None]:
-            u, v = cts
-            return [u, 2.0 * u - v[::-1]]
+@dataclass(frozen=True, slots=True)
+class Wrong(Stretched):
+    def adjoint(self, *cts: Array) -> Sequence[Array | None]:
+        u, v = cts
+        return [u, 2.0 * u - v[::-1]]
 
+
+def test_a_wrong_adjoint_is_found() -> None:
     type_ = extend.array_type((3,), "float32")
     with pytest.raises(AssertionError, match="adjoint"):
         check_primitive(Wrong(), type_, type_, linear=(True, True), seeds=(0,))
