@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
 from inspect import Parameter, signature
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -43,9 +43,9 @@ class FunctionPrimitive(ArrayPrimitive):
 
     __slots__ = ()
 
-    # Of ``*args: Any, **kwargs: Any`` type checkers take any other arguments for a refinement.
+    # `Handle` is `Any`, of which whatever arguments a subclass names are a refinement.
     @abstractmethod
-    def function(self, *args: Any, **kwargs: Any) -> Array | Sequence[Array]:
+    def function(self, *args: Handle, **kwargs: Handle) -> Array | Sequence[Array]:
         """The function on traced arrays, one argument for each of the primitive's.
 
         An array, or a list of them where there are several results.
@@ -109,7 +109,7 @@ class FunctionPrimitive(ArrayPrimitive):
         jaxpr = program_of(self, tuple([x.type.strong() for x in ins]))
         return w.call(without_refs(jaxpr).jaxpr, ins, self.name)
 
-    def _results(self, args: Sequence[Any]) -> list[Array]:
+    def _results(self, args: Sequence[Handle]) -> list[Array]:
         found = self.function(*args)
         label = f"the function of {self.name}"
         return list([found] if isinstance(found, Array) else listed(label, "results", found))
@@ -145,11 +145,13 @@ class Elementwise(FunctionPrimitive):
     accepts: ClassVar[frozenset[str]] = INEXACT
 
     @abstractmethod
-    def function(self, *args: Any, **kwargs: Any) -> Array:
+    def function(self, *args: Handle, **kwargs: Handle) -> Array:
         """The function on traced arrays of one shape: one argument for each of the primitive's."""
 
     @abstractmethod
-    def derivatives(self, *args: Any, **kwargs: Any) -> Array | Sequence[Array | float | None]:
+    def derivatives(
+        self, *args: Handle, **kwargs: Handle
+    ) -> Array | Sequence[Array | float | None]:
         """The derivative by each argument; of one argument alone, without a list. None: zero."""
 
     def __call__(self, *args: object) -> Array:
@@ -189,7 +191,7 @@ class Elementwise(FunctionPrimitive):
         found = self.derivatives(*primals)
         alone = isinstance(found, Array)
         slopes = listed(label, "derivatives", [found] if alone else found, len(primals))
-        total: Any = None
+        total: Handle = None
         for slope, dx in zip(slopes, tangents, strict=True):
             if slope is not None and dx is not None:
                 total = slope * dx if total is None else total + slope * dx

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
 
 from effax.array import Array
 from effax.ir.build import typing_of
@@ -14,6 +13,7 @@ from effax.ir.primitive import Primitive, Typing
 from effax.ir.source import is_library
 from effax.ir.types import Type
 from effax.ref import Ref
+from effax.tree import PyTree
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def line_of(error: BaseException) -> str | None:
     return found
 
 
-def listed(label: str, what: str, found: object, count: int | None = None) -> Sequence[Any]:
+def listed(label: str, what: str, found: object, count: int | None = None) -> Sequence[PyTree]:
     """What a rule gives as a list of so many. Raises BadRule."""
     if not isinstance(found, list | tuple):
         raise BadRule(
@@ -70,7 +70,7 @@ def listed(label: str, what: str, found: object, count: int | None = None) -> Se
     return found
 
 
-def paired(label: str, what: str, found: object) -> tuple[Any, Any]:
+def paired(label: str, what: str, found: object) -> tuple[PyTree, PyTree]:
     """What a rule gives as two. Raises BadRule."""
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise BadRule(
