@@ -18,8 +18,10 @@ from effax.ir.errors import EffaxError, LoweringError
 from effax.ir.syntax import Jaxpr
 from effax.lowering import xla
 from effax.lowering.nesting import check_levels, shallow
+from effax.lowering.rules.book import DEFAULT, HOST_LIBRARIES
 from effax.lowering.stablehlo import Module, lower
 from effax.lowering.tokens import ordering_book, threaded
+from effax.lowering.writer import LoweringBook
 from effax.transforms.dce import dce
 from effax.transforms.discharge import Discharged, discharge
 from effax.transforms.run import unwrap
@@ -82,10 +84,27 @@ def without_refs(jaxpr: Jaxpr) -> Discharged:
     return unwrap(discharge(threaded(live), ordering_book()))
 
 
-def stablehlo_of(jaxpr: Jaxpr, name: str = "main") -> tuple[Discharged, Module]:
+def native_book() -> LoweringBook:
+    """The rules for modules that run in this process: with what the platform's libraries do best.
+
+    Raises:
+        LoweringError: XLA does not start.
+    """
+    on_host = xla.devices()[0].platform == "cpu"
+    return HOST_LIBRARIES if on_host and xla.has_lapack() else DEFAULT
+
+
+def stablehlo_of(
+    jaxpr: Jaxpr, name: str = "main", book: LoweringBook = DEFAULT
+) -> tuple[Discharged, Module]:
     """The discharged program and its module, references aliased to their new contents.
 
     Where the program calls Python functions they are not: one that raises leaves them as they were.
+
+    Args:
+        jaxpr: the program.
+        name: the name of the module.
+        book: the rules; by default those of modules that run anywhere.
 
     Raises:
         EffaxError: a pass or the lowering of a primitive does not apply.
@@ -93,9 +112,9 @@ def stablehlo_of(jaxpr: Jaxpr, name: str = "main") -> tuple[Discharged, Module]:
     done = without_refs(jaxpr)
     done = done._replace(jaxpr=shallow(done.jaxpr))
     aliases = [(i, done.n_outs + k) for k, i in enumerate(done.changed)]
-    module = unwrap(lower(done.jaxpr, name=name, aliases=aliases))
+    module = unwrap(lower(done.jaxpr, name=name, aliases=aliases, book=book))
     if module.host_calls and aliases:
-        module = unwrap(lower(done.jaxpr, name=name))
+        module = unwrap(lower(done.jaxpr, name=name, book=book))
     return done, module
 
 
@@ -105,7 +124,7 @@ def compile_program(jaxpr: Jaxpr) -> IOResult[CompiledProgram, EffaxError]:
     if found is not None:
         return IOSuccess(found)
     try:
-        done, module = stablehlo_of(jaxpr)
+        done, module = stablehlo_of(jaxpr, book=native_book())
         check_levels(done.jaxpr, xla.levels())
         executable = xla.compile_module(
             module.text, len(done.jaxpr.binders), module.out_types, host_calls=module.host_calls

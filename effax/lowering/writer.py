@@ -21,6 +21,7 @@ from effax.ir.primitive import Primitive, Value
 from effax.ir.syntax import Jaxpr, Lit, Scalar
 from effax.ir.types import ArrayType, Shape, array_type
 from effax.lowering import xla
+from effax.lowering.calls import custom_call
 from effax.lowering.notation import constant, tensor
 
 HostCall = Callable[..., Sequence[Value]]
@@ -366,25 +367,9 @@ def _marked(mark: str, type_: ArrayType, literal: bool = False) -> Val:
 
 def _host_call(number: int, ins: Sequence[Val], types: Sequence[ArrayType], acts: bool) -> str:
     """A call of the module's function of that number, on arrays in row-major order."""
-    names = ", ".join([x.name for x in ins])
-    taken = ", ".join([x.text for x in ins])
-    given = ", ".join([tensor(t) for t in types])
-    attributes = [
-        "api_version = 4 : i32",
-        f"backend_config = {{index = {number} : ui64}}",
-        *["has_side_effect = true"] * acts,
-        f"operand_layouts = [{', '.join([_row_major(x.shape) for x in ins])}]",
-        f"result_layouts = [{', '.join([_row_major(t.shape) for t in types])}]",
-    ]
-    called = f"stablehlo.custom_call @{xla.HOST_TARGET}({names})"
-    return f"{called} {{{', '.join(attributes)}}} : ({taken}) -> ({given})"
-
-
-def _row_major(shape: Shape) -> str:
-    """The axes from the innermost one outwards, as an attribute."""
-    n = len(shape)
-    axes = f"[{', '.join(map(str, reversed(range(n))))}]" if n else ""
-    return f"dense<{axes}> : tensor<{n}xindex>"
+    operands = [(x.name, x.type) for x in ins]
+    options = [f"index = {number} : ui64"]
+    return custom_call(xla.HOST_TARGET, operands, types, options, acts=acts)
 
 
 def _picker(order: Sequence[int]) -> Pick:

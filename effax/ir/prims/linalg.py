@@ -62,6 +62,12 @@ def _each(
     return tuple(o.reshape(*x.shape[:-2], *o.shape[1:]) for o in outs)
 
 
+def _cholesky(a: Value) -> tuple[Value, ...]:
+    factor = np.linalg.cholesky(a)
+    # LAPACK does not call it a failure where nan comes up.
+    return (np.full_like(factor, np.nan) if np.isnan(factor).any() else factor,)
+
+
 @dataclass(frozen=True, slots=True)
 class Cholesky(Primitive):
     """The lower triangular L with a = L·Lᴴ; only the lower triangle of a is read."""
@@ -75,7 +81,7 @@ class Cholesky(Primitive):
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         (x,) = ins
-        return _each(lambda a: (np.linalg.cholesky(a),), x, [x.shape[-2:]], [x.dtype])
+        return _each(_cholesky, x, [x.shape[-2:]], [x.dtype])
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +127,9 @@ class Lu(Primitive):
     """``(lu, pivots, permutation)`` with a[permutation] = L·U, for square matrices.
 
     ``lu`` holds U and, below its diagonal, L, whose diagonal is 1. Step k exchanges rows k and
-    ``pivots[k]``, the first of the greatest magnitude.
+    ``pivots[k]``, the first of the greatest magnitude; that of a complex number is the sum of
+    those of its parts, as LAPACK measures. Where nan comes up, ``lu`` is nan and no rows are
+    exchanged.
     """
 
     name: ClassVar[str] = "lu"
@@ -139,7 +147,8 @@ class Lu(Primitive):
         pivots = np.zeros_like(order)
         each = np.arange(len(lu))
         for k in range(n):
-            size = np.abs(lu[:, k:, k])
+            column = lu[:, k:, k]
+            size = np.abs(column.real) + np.abs(column.imag)
             p = k + np.argmax(np.where(np.isnan(size), np.inf, size), axis=1)
             pivots[:, k] = p
             for x in (lu, order):
@@ -147,6 +156,8 @@ class Lu(Primitive):
             # Below a pivot of 0 there are only zeros.
             lu[:, k + 1 :, k] /= np.where(lu[:, k, k] == 0, 1, lu[:, k, k])[:, None]
             lu[:, k + 1 :, k + 1 :] -= lu[:, k + 1 :, k, None] * lu[:, k, None, k + 1 :]
+        failed = np.isnan(lu).any(axis=(1, 2))
+        lu[failed], pivots[failed], order[failed] = np.nan, np.arange(n), np.arange(n)
         shape = ins[0].shape
         return lu.reshape(shape), pivots.reshape(shape[:-1]), order.reshape(shape[:-1])
 

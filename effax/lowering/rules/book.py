@@ -13,6 +13,7 @@ from effax.lowering.rules.elementwise import ELEMENTWISE
 from effax.lowering.rules.fft import FOURIER
 from effax.lowering.rules.host import HOST
 from effax.lowering.rules.index import INDEX
+from effax.lowering.rules.lapack import LAPACK
 from effax.lowering.rules.linalg import LINALG
 from effax.lowering.rules.reduce import REDUCE
 from effax.lowering.rules.remat import REMAT
@@ -37,3 +38,7 @@ DEFAULT: Final[LoweringBook] = (
     .union(HOST)
     .union(TOKENS)
 )
+"""Rules for modules that run on every platform."""
+
+HOST_LIBRARIES: Final[LoweringBook] = DEFAULT.union(LAPACK)
+"""Rules for modules that run in this process, on the host's processor: libraries are called."""

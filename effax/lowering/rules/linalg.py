@@ -6,6 +6,7 @@ Cholesky's and triangular solves are operations of StableHLO; XLA expands calls 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -16,25 +17,70 @@ from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims import linalg as p
 from effax.ir.prims.control import Scan
-from effax.ir.prims.reduce import Argmax, ReduceMax, ReduceSum
+from effax.ir.prims.reduce import Argmax, ReduceAnd, ReduceMax, ReduceSum
 from effax.ir.prims.shape import BroadcastInDim, Concatenate, Iota, Pad, Rev, Slice, Transpose
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import ArrayType, Shape, Type, array_type
+from effax.ir.types import ArrayType, Type, array_type
 from effax.lowering import ops
 from effax.lowering.writer import EMPTY_BOOK, Expansion, Val, Writer
 from effax.transforms.rules import matrices as m
 from effax.transforms.rules.pointwise import add, const, div, mul, scaled, sub, where
 
 
-def cholesky(w: Writer, prim: p.Cholesky, ins: Sequence[Val]) -> Sequence[Val]:
+@dataclass(frozen=True, slots=True)
+class Expanded(Primitive):
+    """A call that XLA expands: a factorisation as its algorithm gives it."""
+
+    name: ClassVar[str] = "expanded"
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        raise NotImplementedError(f"{self.name} is only ever compiled")
+
+
+@dataclass(frozen=True, slots=True)
+class Factor(Expanded):
+    """The factor of Cholesky's; what is above its diagonal may be anything."""
+
+    name: ClassVar[str] = "factor"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing((array_type(ins[0].shape, ins[0].dtype),))
+
+
+def factor(w: Writer, prim: Factor, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
+    return (w.op1(f"stablehlo.cholesky {x}, lower = true : {x.text}", x.type),)
+
+
+def cholesky_program(prim: p.Cholesky, types: tuple[ArrayType, ...]) -> Jaxpr:
+    """It failed where the diagonal is not positive."""
+    b = Builder(types)
+    (x,) = b.binders
     if x.type.size == 0:
-        return (x,)
-    factor = w.op1(f"stablehlo.cholesky {x}, lower = true : {x.text}", x.type)
-    n = len(x.shape)
-    places = x.type.update(dtype=INT32, weak=False)
-    rows, columns = (ops.iota(w, places, i) for i in (n - 2, n - 1))
-    return (ops.select(w, ops.compare(w, "GE", rows, columns), factor, ops.full(w, 0, factor)),)
+        return b.finish([x])
+    found = b(Factor(), x)
+    diagonal = m.real(b, m.diagonal(b, found))
+    well = b(ReduceAnd((len(x.type.shape) - 2,)), b(ew.Gt(), diagonal, const(0, diagonal)))
+    return b.finish([nan_unless(b, well, m.below(b, found))])
+
+
+def per_matrix(b: Builder, which: Atom, yes: Atom, no: Atom) -> Atom:
+    """What belongs to each matrix: ``yes`` where ``which``, a boolean a matrix, is true."""
+    shape = yes.type.shape
+    axes = tuple(range(len(which.type.shape)))
+    whole = which if shape == which.type.shape else b(BroadcastInDim(shape, axes), which)
+    return where(b, whole, yes, no)
+
+
+def nan_unless(b: Builder, well: Atom, x: Atom) -> Atom:
+    """``x``, nan for each matrix whose factorisation did not go well."""
+    return per_matrix(b, well, x, const(math.nan, x))
+
+
+def has_no_nan(b: Builder, x: Atom, axes: int) -> Atom:
+    """Whether the last so many axes, which are what belongs to a matrix, are free of nan."""
+    n = len(x.type.shape)
+    return b(ReduceAnd(tuple(range(n - axes, n))), b(ew.Eq(), x, x))
 
 
 TRANSPOSES: Final = {
@@ -57,16 +103,6 @@ def triangular_solve(w: Writer, prim: p.TriangularSolve, ins: Sequence[Val]) -> 
     return (
         w.op1(f'"stablehlo.triangular_solve"({a}, {b}) <{{{settings}}}> : {signature}', b.type),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Expanded(Primitive):
-    """A call that XLA expands: a factorisation as its algorithm gives it."""
-
-    name: ClassVar[str] = "expanded"
-
-    def evaluate(self, *ins: Value) -> Sequence[Value]:
-        raise NotImplementedError(f"{self.name} is only ever compiled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,31 +141,31 @@ class Rotations(Expanded):
 
 
 def reflections(w: Writer, prim: Reflections, ins: Sequence[Val]) -> Sequence[Val]:
-    types = _types(prim, ins)
+    types = types_of(prim, ins)
     return w.op(f"stablehlo.custom_call @Qr({ins[0]}) : {ops.signature(ins, *types)}", *types)
 
 
 def product(w: Writer, prim: ProductOfReflections, ins: Sequence[Val]) -> Sequence[Val]:
-    (type_,) = _types(prim, ins)
+    (type_,) = types_of(prim, ins)
     target = "ProductOfElementaryHouseholderReflectors"
     text = f"stablehlo.custom_call @{target}({ins[0]}, {ins[1]}) : {ops.signature(ins, type_)}"
     return (w.op1(text, type_),)
 
 
 def rotations(w: Writer, prim: Rotations, ins: Sequence[Val]) -> Sequence[Val]:
-    types = _types(prim, ins)
+    types = types_of(prim, ins)
     # Lower triangle, sorted, at most so many sweeps, the relative size of what may be left.
     settings = '{backend_config = "1,1,100,1e-6"}'
     text = f"stablehlo.custom_call @Eigh({ins[0]}) {settings} : {ops.signature(ins, *types)}"
     return w.op(text, *types)
 
 
-def _types(prim: Expanded, ins: Sequence[Val]) -> tuple[ArrayType, ...]:
+def types_of(prim: Expanded, ins: Sequence[Val]) -> tuple[ArrayType, ...]:
     outs = prim.typing(*[x.type for x in ins]).outs
     return tuple([t for t in outs if isinstance(t, ArrayType)])
 
 
-def _zeros(b: Builder, type_: Type) -> Atom:
+def zeros(b: Builder, type_: Type) -> Atom:
     return b(BroadcastInDim(type_.shape, ()), lit(0, type_))
 
 
@@ -148,13 +184,13 @@ def qr_program(prim: p.Qr, types: tuple[ArrayType, ...]) -> Jaxpr:
     (x,) = b.binders
     outs = prim.typing(*types).outs
     if 0 in x.type.shape:
-        return b.finish([_identity(b, outs[0]), _zeros(b, outs[1])])
+        return b.finish([_identity(b, outs[0]), zeros(b, outs[1])])
     return b.finish(_qr(b, x, prim.full))
 
 
 def _identity(b: Builder, type_: Type) -> Atom:
     if not type_.shape[-1] or 0 in type_.shape:
-        return _zeros(b, type_)
+        return zeros(b, type_)
     shape = type_.shape
     rows, columns = (b(Iota(INT32, shape, i)) for i in (len(shape) - 2, len(shape) - 1))
     return b(ew.ConvertElementType(type_.dtype), b(ew.Eq(), rows, columns))
@@ -179,9 +215,11 @@ def eigh_program(prim: p.Eigh, types: tuple[ArrayType, ...]) -> Jaxpr:
     b = Builder(types)
     (x,) = b.binders
     if 0 in x.type.shape:
-        return b.finish([_zeros(b, t) for t in prim.typing(*types).outs])
+        return b.finish([zeros(b, t) for t in prim.typing(*types).outs])
     v, w = eigenvectors(b, m.hermitian(b, x))
-    return b.finish([w, v if is_complex(x.type.dtype) else mul(b, v, signs(b, v))])
+    well = has_no_nan(b, w, 1)
+    v, w = nan_unless(b, well, v), nan_unless(b, well, w)
+    return b.finish([w, v if is_complex(x.type.dtype) else flipped(b, v, signs(b, v))])
 
 
 def eigenvectors(b: Builder, h: Atom) -> tuple[Atom, Atom]:
@@ -214,7 +252,7 @@ def eigenvectors(b: Builder, h: Atom) -> tuple[Atom, Atom]:
 
 
 def signs(b: Builder, v: Atom) -> Atom:
-    """The sign of each column's leading component, repeated along it; see ``leading_signs``."""
+    """The sign of each column's leading component; see ``leading_signs``."""
     shape = v.type.shape
     n = len(shape)
     rows = b(Iota(v.type.dtype, shape, n - 2))
@@ -223,9 +261,12 @@ def signs(b: Builder, v: Atom) -> Atom:
     here = b(ew.Eq(), b(Iota(INT32, shape, n - 2)), m.across_rows(b, at, shape[-2]))
     leading = b(ReduceSum((n - 2,)), where(b, here, v, const(0, v)))
     down = b(ew.Lt(), leading, const(0, leading))
-    sign = where(b, down, const(-1, leading), const(1, leading))
-    whole = sign if sign.type.shape else b(BroadcastInDim(shape[-1:], ()), sign)
-    return m.across_rows(b, whole, shape[-2])
+    return where(b, down, const(-1, leading), const(1, leading))
+
+
+def flipped(b: Builder, columns: Atom, by: Atom) -> Atom:
+    """Each column times a number."""
+    return mul(b, columns, m.across_rows(b, by, columns.type.shape[-2]))
 
 
 def svd_program(prim: p.Svd, types: tuple[ArrayType, ...]) -> Jaxpr:
@@ -233,23 +274,16 @@ def svd_program(prim: p.Svd, types: tuple[ArrayType, ...]) -> Jaxpr:
     b = Builder(types)
     (x,) = b.binders
     if 0 in x.type.shape:
-        return b.finish([_zeros(b, t) for t in prim.typing(*types).outs])
+        return b.finish([zeros(b, t) for t in prim.typing(*types).outs])
     wide = x.type.shape[-2] < x.type.shape[-1]
     u, s, v = _tall_svd(b, m.adjoint(b, x) if wide else x)
     if wide:
         u, v = v, u
     if not is_complex(x.type.dtype):
         flips = signs(b, v)
-        v = mul(b, v, flips)
-        u = mul(b, u, _resized(b, flips, u.type.shape))
-    return b.finish([u, s, m.adjoint(b, v)])
-
-
-def _resized(b: Builder, flips: Atom, shape: Shape) -> Atom:
-    """The rows, which are all equal, as many as there are in that shape."""
-    n = len(shape)
-    first = b(ReduceMax((n - 2,)), flips)
-    return m.across_rows(b, first, shape[-2])
+        u, v = flipped(b, u, flips), flipped(b, v, flips)
+    well = has_no_nan(b, s, 1)
+    return b.finish([nan_unless(b, well, part) for part in (u, s, m.adjoint(b, v))])
 
 
 def _tall_svd(b: Builder, x: Atom) -> tuple[Atom, Atom, Atom]:
@@ -260,7 +294,7 @@ def _tall_svd(b: Builder, x: Atom) -> tuple[Atom, Atom, Atom]:
     """
     n = x.type.shape[-1]
     q, r = _qr(b, x, full=False)
-    zero = _zeros(b, r.type)
+    zero = zeros(b, r.type)
     axis = len(r.type.shape)
     upper = b(Concatenate(axis - 1), zero, m.adjoint(b, r))
     lower = b(Concatenate(axis - 1), r, zero)
@@ -283,13 +317,21 @@ def lu_program(prim: p.Lu, types: tuple[ArrayType, ...]) -> Jaxpr:
     n = type_.shape[-1]
     order_type = array_type(type_.shape[:-1], INT32)
     if type_.size == 0:
-        return b.finish([x, _zeros(b, order_type), _zeros(b, order_type)])
+        return b.finish([x, zeros(b, order_type), zeros(b, order_type)])
     order = b(Iota(INT32, order_type.shape, len(order_type.shape) - 1))
     loop = Scan(_lu_step(type_), n, False, 0, 2)
     strong = array_type(type_.shape, type_.dtype)
     start = x if x.type == strong else b(ew.ConvertElementType(type_.dtype), x)
     lu, order, pivots = b.emit(loop, [start, order, b(Iota(INT32, (n,), 0))])
-    return b.finish([lu, _last(b, pivots), order])
+    return b.finish(lu_results(b, lu, _last(b, pivots), order))
+
+
+def lu_results(b: Builder, lu: Atom, pivots: Atom, order: Atom) -> list[Atom]:
+    """The results, where nan came up those of a failure."""
+    well = has_no_nan(b, lu, 2)
+    still = b(Iota(INT32, pivots.type.shape, len(pivots.type.shape) - 1))
+    rows = [per_matrix(b, well, x, still) for x in (pivots, order)]
+    return [nan_unless(b, well, lu), *rows]
 
 
 def _last(b: Builder, stacked: Atom) -> Atom:
@@ -309,35 +351,42 @@ def _lu_step(type_: ArrayType) -> Jaxpr:
     rows, columns = (b(Iota(INT32, shape, i)) for i in (ndim - 2, ndim - 1))
     places = b(Iota(INT32, lead, ndim - 2))
     in_column = b(ew.Eq(), columns, k)
-    size: Atom = b(ew.Abs(), lu)
+    size = _magnitude(b, lu)
     # The first nan is as good a pivot as any, and the same as the evaluator's.
     size = where(b, b(ew.Ne(), size, size), const(float("inf"), size), size)
     open_ = b(ew.And(), in_column, b(ew.Ge(), rows, k))
     candidates = b(ReduceMax((ndim - 1,)), where(b, open_, size, const(-1, size)))
     pivot = b(Argmax(ndim - 2, INT32), candidates)
     at_k = b(ew.Eq(), places, k)
-    at_pivot = b(ew.Eq(), places, _along_rows(b, pivot, n))
-    order = _exchanged(b, order, at_k, at_pivot, 1)
-    lu = _exchanged(b, lu, m.across_columns(b, at_k, n), m.across_columns(b, at_pivot, n), 2)
+    at_pivot = b(ew.Eq(), places, along_rows(b, pivot, n))
+    order = exchanged(b, order, at_k, at_pivot, 1)
+    lu = exchanged(b, lu, m.across_columns(b, at_k, n), m.across_columns(b, at_pivot, n), 2)
     row = b(ReduceSum((ndim - 2,)), where(b, b(ew.Eq(), rows, k), lu, const(0, lu)))
     column = b(ReduceSum((ndim - 1,)), where(b, in_column, lu, const(0, lu)))
     top = b(ReduceSum((ndim - 2,)), where(b, at_k, column, const(0, column)))
     # Below a pivot of 0 there are only zeros.
     divisor = where(b, b(ew.Eq(), top, const(0, top)), const(1, top), top)
-    factor = m.across_columns(b, div(b, column, _along_rows(b, divisor, n)), n)
+    factor = m.across_columns(b, div(b, column, along_rows(b, divisor, n)), n)
     below, right = b(ew.Gt(), rows, k), b(ew.Gt(), columns, k)
     reduced = sub(b, lu, mul(b, factor, m.across_rows(b, row, n)))
     inner = where(b, right, reduced, where(b, in_column, factor, lu))
     return b.finish([where(b, below, inner, lu), order, pivot])
 
 
-def _along_rows(b: Builder, x: Atom, n: int) -> Atom:
+def _magnitude(b: Builder, x: Atom) -> Atom:
+    """|re| + |im|, by which pivots are chosen."""
+    if not is_complex(x.type.dtype):
+        return b(ew.Abs(), x)
+    return add(b, b(ew.Abs(), b(ew.Real(), x)), b(ew.Abs(), b(ew.Imag(), x)))
+
+
+def along_rows(b: Builder, x: Atom, n: int) -> Atom:
     """One value a matrix, for each of its rows."""
     lead = x.type.shape
     return b(BroadcastInDim((*lead, n), tuple(range(len(lead)))), x)
 
 
-def _exchanged(b: Builder, x: Atom, first: Atom, second: Atom, axes: int) -> Atom:
+def exchanged(b: Builder, x: Atom, first: Atom, second: Atom, axes: int) -> Atom:
     """Rows ``first`` and ``second`` exchanged; ``axes`` is how many axes a matrix of x has."""
     shape = x.type.shape
     axis = len(shape) - axes
@@ -350,12 +399,13 @@ def _exchanged(b: Builder, x: Atom, first: Atom, second: Atom, axes: int) -> Ato
 
 
 LINALG: Final = (
-    EMPTY_BOOK.extend(p.Cholesky, cholesky)
+    EMPTY_BOOK.extend(p.Cholesky, Expansion(cholesky_program))
     .extend(p.TriangularSolve, triangular_solve)
     .extend(p.Qr, Expansion(qr_program))
     .extend(p.Eigh, Expansion(eigh_program))
     .extend(p.Svd, Expansion(svd_program))
     .extend(p.Lu, Expansion(lu_program))
+    .extend(Factor, factor)
     .extend(Reflections, reflections)
     .extend(ProductOfReflections, product)
     .extend(Rotations, rotations)

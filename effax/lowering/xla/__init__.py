@@ -53,6 +53,7 @@ from effax.lowering.xla.executable import (
 )
 from effax.lowering.xla.host import TARGET as HOST_TARGET
 from effax.lowering.xla.host import effects_barrier
+from effax.lowering.xla.lapack import has_lapack, lapack_target
 from effax.lowering.xla.signature import Signature, signature
 
 __all__ = [
@@ -74,7 +75,9 @@ __all__ = [
     "effects_barrier",
     "from_dlpack",
     "from_portable",
+    "has_lapack",
     "is_deleted",
+    "lapack_target",
     "levels",
     "load_executable",
     "new_ref_buffer",

@@ -13,6 +13,7 @@ from effax.ir.errors import BadArgument, LoweringError
 from effax.ir.types import ArrayType
 from effax.lowering.xla.backend import Buffer, backend, handler_of
 from effax.lowering.xla.host import HostCall, HostCalls, context, parsed, running
+from effax.lowering.xla.lapack import prepare_for
 
 if TYPE_CHECKING:
     from jaxlib import _jax
@@ -202,6 +203,7 @@ def compile_module(
             differ.
     """
     xla = backend()
+    prepare_for(module)
     options = _options(optimization)
     calls = HostCalls(host_calls) if host_calls else None
     try:
@@ -223,6 +225,7 @@ def load_executable(data: bytes, n_args: int, out_types: Sequence[ArrayType]) ->
         LoweringError: ``data`` is something else, or comes from another jaxlib.
     """
     xla = backend()
+    prepare_for(data)
     try:
         loaded = xla.client.deserialize_executable(data, xla.device_list, _options(3))
     except RuntimeError as error:

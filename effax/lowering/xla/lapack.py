@@ -1,0 +1,71 @@
+"""LAPACK on the host, which jaxlib ships as custom calls of XLA's CPU runtime.
+
+The routines themselves are SciPy's, on which jaxlib depends. To load them takes a few tenths of a
+second, so that happens when the first module that calls one is compiled or read.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from typing import Final
+
+from effax.ir.dtypes import DType
+from effax.ir.errors import LoweringError
+
+_PREFIX: Final = "lapack_"
+
+_LETTERS: Final = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+"""The letter of a dtype in the names of LAPACK's routines."""
+
+
+def lapack_target(routine: str, dtype: DType) -> str:
+    """The custom call that is a routine, named without its letter: ``getrf`` is ``sgetrf``, ...
+
+    Operands and results are matrices in column-major order, with axes before as a batch. Options
+    are the attributes of the call: letters, as unsigned bytes.
+    """
+    letter = _LETTERS[dtype.name]
+    if letter in "cz":
+        routine = {"orgqr": "ungqr", "syevd": "heevd"}.get(routine, routine)
+    return f"{_PREFIX}{letter}{routine}_ffi"
+
+
+@cache
+def has_lapack() -> bool:
+    """Whether the routines can be loaded; loads nothing."""
+    return find_spec("scipy") is not None and find_spec("jaxlib.lapack") is not None
+
+
+def prepare_for(module: str | bytes) -> None:
+    """Load the routines where a module, or its machine code, calls one.
+
+    Raises:
+        LoweringError: they cannot be loaded.
+    """
+    found = _PREFIX in module if isinstance(module, str) else _PREFIX.encode() in module
+    if found:
+        load()
+
+
+@cache
+def load() -> None:
+    """Load the routines and make them known to XLA; once more, by jax say, does no harm.
+
+    Raises:
+        LoweringError: they cannot be loaded.
+    """
+    try:
+        from jaxlib import lapack, xla_client
+        from jaxlib.cpu import _lapack
+
+        _lapack.initialize()
+    except ImportError as error:
+        raise LoweringError(
+            "LAPACK cannot be loaded", found=str(error), remedy="pip install scipy"
+        ) from error
+    for platform, targets in lapack.registrations().items():
+        for name, target, version in targets:
+            xla_client.register_custom_call_target(
+                name, target, platform=platform, api_version=version
+            )
