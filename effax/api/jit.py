@@ -327,7 +327,7 @@ class Lowered(Generic[R]):
         return self._flat.jaxpr
 
     def as_text(self) -> str:
-        """The StableHLO module."""
+        """The StableHLO module that runs anywhere; for a platform, its libraries are called."""
         return stablehlo_of(self._flat.jaxpr)[1].text
 
     def compile(self) -> Compiled[R]:

@@ -39,7 +39,7 @@ from effax.lowering.artifact import (
 )
 from effax.lowering.notation import type_of_tensor
 from effax.lowering.numbers import as_array
-from effax.lowering.program import stablehlo_of
+from effax.lowering.program import native_book, stablehlo_of
 
 KIND = "compiled module"
 
@@ -50,13 +50,14 @@ class Compiled:
     """A compiled module: a function of arrays.
 
     Attributes:
-        stablehlo: the module, as text.
+        stablehlo: the module that XLA compiled, as text; it may call libraries of the platform.
         in_types: the types of its arguments.
         out_types: the types of its results.
         donated: the arguments whose memory results take; the arrays given for them are copied.
         changed: where it comes from a program with references, which take the place of arguments
             by their contents: the arguments whose new contents are the last results.
         executable: what runs on buffers, without copies and checks.
+        program: where it comes from a program, that one; None for a module.
     """
 
     stablehlo: str = field(repr=False)
@@ -65,6 +66,7 @@ class Compiled:
     donated: tuple[int, ...]
     changed: tuple[int, ...]
     executable: xla.Executable = field(repr=False)
+    program: Jaxpr | None = field(default=None, repr=False)
 
     def __call__(self, *args: object) -> tuple[np.ndarray, ...]:
         """Run it.
@@ -119,7 +121,9 @@ class Compiled:
         # What calls Python functions cannot be written down: `serialize` tells so.
         if self.executable.calls_python:
             self.executable.serialize()
-        return xla.to_portable(self.stablehlo, version)
+        if self.program is None:
+            return xla.to_portable(self.stablehlo, version)
+        return xla.to_portable(stablehlo_of(self.program)[1].text, version)
 
     def serialize(self) -> bytes:
         """Everything as bytes, for :func:`load`.
@@ -220,13 +224,13 @@ def _loaded(header: Mapping[str, object], parts: Mapping[str, bytes]) -> Compile
 
 
 def _compiled_program(jaxpr: Jaxpr, optimization: xla.Optimization) -> Compiled:
-    done, module = stablehlo_of(jaxpr)
+    done, module = stablehlo_of(jaxpr, book=native_book())
     executable = xla.compile_module(
         module.text, len(module.in_types), module.out_types, optimization, module.host_calls
     )
     donated = tuple([i for i, _ in module.aliases])
     return Compiled(
-        module.text, module.in_types, module.out_types, donated, done.changed, executable
+        module.text, module.in_types, module.out_types, donated, done.changed, executable, jaxpr
     )
 
 

@@ -116,8 +116,8 @@ def lu(prim: p.Lu, types: tuple[ArrayType, ...]) -> Jaxpr:
         return b.finish([x, *[linalg.zeros(b, order_type)] * 2])
     outs = (_of(type_), order_type, _info(type_))
     factors, pivots, _ = b.emit(Routine("getrf", (), outs), [x])
-    pivots = sub(b, pivots, const(1, pivots))
-    return b.finish(linalg.lu_results(b, factors, pivots, _permutation(b, pivots)))
+    rows = sub(b, pivots, const(1, pivots))
+    return b.finish(linalg.lu_results(b, factors, rows, _permutation(b, rows)))
 
 
 def _permutation(b: Builder, pivots: Atom) -> Atom:
@@ -155,9 +155,9 @@ def eigh(prim: p.Eigh, types: tuple[ArrayType, ...]) -> Jaxpr:
         return b.finish([linalg.zeros(b, values), linalg.zeros(b, _of(type_))])
     options = (("mode", "V"), ("uplo", "L"))
     v, w, info = b.emit(Routine("syevd", options, (_of(type_), values, _info(type_))), [x])
-    well = _well(b, info)
-    v, w = nan_unless(b, well, v), nan_unless(b, well, w)
-    return b.finish([w, v if is_complex(type_.dtype) else linalg.flipped(b, v, linalg.signs(b, v))])
+    v_, w_ = (nan_unless(b, _well(b, info), x) for x in (v, w))
+    real = not is_complex(type_.dtype)
+    return b.finish([w_, linalg.flipped(b, v_, linalg.signs(b, v_)) if real else v_])
 
 
 def svd(prim: p.Svd, types: tuple[ArrayType, ...]) -> Jaxpr:

@@ -15,7 +15,9 @@ from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import Type, array_type, type_of_value
 from effax.lowering import xla
+from effax.lowering.rules.book import DEFAULT
 from effax.lowering.stablehlo import Module, lower
+from effax.lowering.writer import LoweringBook
 
 Array = np.ndarray
 
@@ -52,21 +54,26 @@ def in_each(prims: Sequence[Primitive], *values: Array) -> Jaxpr:
     return program([type_of_value(v) for v in values], body)
 
 
-def module(jaxpr: Jaxpr, aliases: Sequence[tuple[int, int]] = ()) -> Module:
+def module(
+    jaxpr: Jaxpr, aliases: Sequence[tuple[int, int]] = (), book: LoweringBook = DEFAULT
+) -> Module:
     """The lowered program."""
-    return lower(jaxpr, aliases=aliases).unwrap()
+    return lower(jaxpr, aliases=aliases, book=book).unwrap()
 
 
 @lru_cache(maxsize=64)
-def executable(jaxpr: Jaxpr, aliases: tuple[tuple[int, int], ...] = ()) -> xla.Executable:
+def executable(
+    jaxpr: Jaxpr, aliases: tuple[tuple[int, int], ...] = (), book: LoweringBook = DEFAULT
+) -> xla.Executable:
     """The compiled program; the code generator tries least, since tests mostly wait for it."""
-    lowered = module(jaxpr, aliases)
+    lowered = module(jaxpr, aliases, book)
     return xla.compile_module(lowered.text, len(lowered.in_types), lowered.out_types, 0)
 
 
-def run(jaxpr: Jaxpr, args: Sequence[Array]) -> list[Array]:
+def run(jaxpr: Jaxpr, args: Sequence[Array], book: LoweringBook = DEFAULT) -> list[Array]:
     """The results of the compiled program."""
-    return [xla.to_numpy(out) for out in executable(jaxpr)([xla.put(a) for a in args])]
+    call = executable(jaxpr, book=book)
+    return [xla.to_numpy(out) for out in call([xla.put(a) for a in args])]
 
 
 def close(found: Array, wanted: Array, relative: float | None = None) -> Array:

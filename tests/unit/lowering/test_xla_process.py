@@ -13,7 +13,9 @@ ROOT = Path(__file__).parents[3]
 USE_EFFAX = '''
 import ml_dtypes, numpy as np
 from effax.ir.types import array_type
-from effax.lowering import xla
+from effax.ir.prims.linalg import Lu
+from effax.lowering import compile, xla
+from tests.unit.lowering.compiled import applied
 from tests.unit.lowering.programs import accumulate, add_one
 
 def use_effax():
@@ -40,6 +42,11 @@ def use_effax():
     assert xla.from_portable(xla.to_portable(add_one()))
     assert add.optimized_hlo() and add.cost_analysis() and add.memory_analysis().output_bytes
     xla.load_executable(add.serialize(), 1, add.out_types)
+
+    matrix = np.array([[1, 2], [3, 4.0]])
+    factorise = compile(applied(Lu(), matrix))
+    assert "lapack_dgetrf" in factorise.stablehlo
+    assert factorise(matrix)[2].tolist() == [1, 0]
 '''
 
 USE_JAX = '''
@@ -56,12 +63,13 @@ def use_jax(wide):
     double = jax.jit(lambda x: x * 2, donate_argnums=0)
     x = jnp.ones(3)
     assert double(x).tolist() == [2, 2, 2] and x.is_deleted()
+    assert jax.jit(jnp.linalg.inv)(2 * jnp.eye(2)).tolist() == [[0.5, 0], [0, 0.5]]
 '''
 
 
-def run(code: str) -> str:
+def run(code: str, *args: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
+        [sys.executable, "-W", "error", "-c", code, *args],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -114,6 +122,34 @@ except LoweringError as error:
     printed = run(code)
     assert message in printed
     assert "pip install" in printed
+
+
+def test_a_file_that_calls_lapack_runs_where_nothing_was_compiled(tmp_path: Path) -> None:
+    """Its portable module calls no library, and gives the same."""
+    write, read = (
+        """
+import sys, numpy as np
+from effax.ir.prims.linalg import Lu
+from effax.lowering import compile
+from tests.unit.lowering.compiled import applied
+made = compile(applied(Lu(), np.eye(3)))
+assert "lapack_" in made.stablehlo
+open(sys.argv[1], "wb").write(made.serialize())
+""",
+        """
+import sys, numpy as np
+from effax.lowering import compile, load
+read = load(open(sys.argv[1], "rb").read())
+assert "lapack_" in read.as_text() and "lapack_" not in read.stablehlo
+matrix = np.array([[1, 2, 3], [4, 5, 7], [7, 9, 9.0]])
+portable = compile(read.portable())
+assert "lapack_" not in portable.as_text()
+for found, wanted in zip(read(matrix), portable(matrix), strict=True):
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+""",
+    )
+    for code in (write, read):
+        run(code, str(tmp_path / "lu.zip"))
 
 
 def test_asynchronous_calls_return_before_they_are_done() -> None:
