@@ -21,7 +21,9 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Shape
 
 _LABEL: Final = re.compile(r"<?[\w.]+>?")
-_QUOTED: Final = re.compile("b?['\"]")
+QUOTED: Final = re.compile("b?['\"]")
+"""What begins a string."""
+
 _ESCAPE: Final = r"\\(?:[\\'\"abfnrtv0]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
 _STRING: Final = re.compile(rf"""b?(?:'(?:[^'\\\n\0]|{_ESCAPE})*'|"(?:[^"\\\n\0]|{_ESCAPE})*")""")
 _INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
@@ -124,10 +126,10 @@ def _field(scan: Scanner, owner: type, field: str, shown: str, held: ReadHeld) -
 
 
 def _label(scan: Scanner) -> object:
-    return _string(scan) if scan.looking(_QUOTED) else scan.match(_LABEL, "a label").group()
+    return read_string(scan) if scan.looking(QUOTED) else scan.match(_LABEL, "a label").group()
 
 
-def _string(scan: Scanner) -> object:
+def read_string(scan: Scanner) -> object:
     """A string, or bytes, as ``repr`` writes them."""
     start = scan.pos
     found = scan.looking(_STRING)
@@ -153,8 +155,8 @@ def read_value(scan: Scanner, owner: type, held: ReadHeld) -> object:
     number = scan.looking(NUMBER)
     if number is not None:
         return scan.number(number)
-    if scan.looking(_QUOTED):
-        return _string(scan)
+    if scan.looking(QUOTED):
+        return read_string(scan)
     if scan.at("["):
         return read_index(scan, None, None)[0]
     if scan.take("("):

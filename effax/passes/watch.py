@@ -190,13 +190,18 @@ def verified(
                     found=", ".join(map(str, new)) or "none",
                 )
             )
+    return well_formed(str(step), after)
+
+
+def well_formed(name: str, after: Jaxpr) -> Result[Jaxpr, TransformError]:
+    """What a pass of that name gave, or ``Broken`` where it is no valid program."""
     checked = check(after)
     if isinstance(checked, Success):
-        return result
+        return Success(after)
     faults = checked.failure()
     first = faults[0]
     error = Broken(
-        f"the pass {step} gives a program that is not well formed: {first.message}",
+        f"the pass {name} gives a program that is not well formed: {first.message}",
         first.expected,
         first.found,
         f"{len(faults)} faults in all: `check` lists them" if len(faults) > 1 else None,

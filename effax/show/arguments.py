@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from ast import literal_eval
 from typing import Final, NamedTuple
 
-from effax.ir.scan import NUMBER, TYPE, Scanner, scalar
+from effax.ir.parse_params import QUOTED, read_string
+from effax.ir.scan import NUMBER, TYPE, Scanner
 
 _KEYWORD: Final = re.compile(r"([^\W\d]\w*)\s*=")
-_STRING: Final = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"")
 _WORD: Final = re.compile(r"[^\W\d]\w*(?![\w\[{])")
 _WORDS: Final[dict[str, object]] = {"True": True, "False": False, "None": None}
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
@@ -37,6 +36,13 @@ def read_arguments(text: str) -> Arguments:
         ParseError: the text is something else; it shows where.
     """
     scan = Scanner(text)
+    try:
+        return _arguments(scan)
+    except RecursionError:
+        scan.fail("values are inside of each other without end", pos=0)
+
+
+def _arguments(scan: Scanner) -> Arguments:
     args: list[object] = []
     kwargs: dict[str, object] = {}
     while scan.pos < len(scan.text):
@@ -66,12 +72,9 @@ def _value(scan: Scanner) -> object:
         return scan.type()
     number = scan.looking(NUMBER)
     if number is not None:
-        scan.advance(number)
-        return scalar(number.group())
-    if (string := scan.looking(_STRING)) is not None:
-        scan.advance(string)
-        found: object = literal_eval(string.group())
-        return found
+        return scan.number(number)
+    if scan.looking(QUOTED):
+        return read_string(scan)
     word = scan.looking(_WORD)
     if word is None or word.group() not in _WORDS:
         scan.fail("this is no type of an argument", expected=EXPECTED)

@@ -62,7 +62,8 @@ TOOLS: Final = """<nav aria-label="View">
 <button type="button" id="farther" aria-label="Smaller">−</button>
 <button type="button" id="closer" aria-label="Larger">+</button>
 <button type="button" id="fit">Fit width</button>
-<input id="find" type="search" placeholder="Find: primitive, variable, file" aria-label="Find">
+<input id="find" type="search" size="30"
+ placeholder="Find: primitive, variable, file" aria-label="Find">
 <span id="found" role="status"></span>
 </nav>
 """

@@ -109,7 +109,14 @@ def compare(
     Raises:
         BadArgument: one of them is no program.
     """
-    jaxprs = as_jaxpr(before), as_jaxpr(after)
+    return _side_by_side(as_jaxpr(before), as_jaxpr(after), titles, depth)[0]
+
+
+def _side_by_side(
+    before: Jaxpr, after: Jaxpr, titles: tuple[str, str], depth: int
+) -> tuple[str, float]:
+    """The picture and its width."""
+    jaxprs = before, after
     marked = compare_programs(*jaxprs)
     x, height = 0.0, 0.0
     parts: list[str] = []
@@ -121,7 +128,8 @@ def compare(
         x += max(placed.width, 7.3 * len(top)) + 48
         height = max(height, placed.height + 34)
     about = changes_told(*jaxprs)
-    return picture("\n".join(parts), x - 48, height, f"{titles[0]} and {titles[1]}", about)
+    title = f"{titles[0]} and {titles[1]}"
+    return picture("\n".join(parts), x - 48, height, title, about), x - 48
 
 
 def compare_html(
@@ -146,11 +154,9 @@ def compare_html(
         ("references", *[str(len(told.lanes)) for told in profiles]),
         ("effects", *[summary(jaxpr).rpartition("Effects: ")[2].rstrip(".") for jaxpr in jaxprs]),
     ]
-    drawn = compare(before, after, titles=titles, depth=depth)
-    parts = [
-        section("Sizes", table(rows[0], rows[1:])),
-        section("Pictures", f'<div class="wide">\n{drawn}\n</div>'),
-    ]
+    drawn, width = _side_by_side(*jaxprs, titles, depth)
+    fitted = f'<div class="wide fit" style="--w:{width:.0f}px">\n{drawn}\n</div>'
+    parts = [section("Sizes", table(rows[0], rows[1:])), section("Pictures", fitted)]
     for shown, jaxpr, told in zip(titles, jaxprs, profiles, strict=True):
         body = f'<div class="wide">\n{_timeline(told)}\n</div>'
         body += f"\n<pre>{text(pretty(jaxpr, effects=True))}</pre>"

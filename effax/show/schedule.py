@@ -23,6 +23,8 @@ NARROWEST: Final = 2.0
 ROOMY: Final = 22.0
 """Steps that are as wide as this have badges, and their names below."""
 NAMES: Final = 92.0
+LABELLED: Final = 48
+"""How many letters of a reference's name and type are shown."""
 
 
 class Timeline:
@@ -32,7 +34,7 @@ class Timeline:
         self.profile = profile
         n = max(len(profile.steps), 1)
         self.step = min(WIDEST, max(NARROWEST, PLOT / n))
-        names = [len(lane.label) for lane in profile.lanes]
+        names = [min(len(lane.label), LABELLED) for lane in profile.lanes]
         self.left = max([60.0, *[n * SMALL + 14 for n in names]])
         self.levels = min(LEVELS, max([span.depth + 1 for span in profile.spans], default=0))
         self.lanes_top = self.levels * SPAN + 6
@@ -74,7 +76,9 @@ class Timeline:
             ys.append(y)
             ends = (self.x(lane.first), y), (self.x(lane.last + 1), y)
             yield path([line(*ends)], class_=f"fx-rail fx-k{hue}")
-            yield label(self.left - 10, y + 4, lane.label, f"fx-l fx-k{hue}", "end")
+            yield label(
+                self.left - 10, y + 4, shortened(lane.label, LABELLED), f"fx-l fx-k{hue}", "end"
+            )
         for i, step in enumerate(self.profile.steps):
             for touch in step.touches:
                 x, y = self.x(i + 0.5), ys[touch.lane]
@@ -114,14 +118,18 @@ class Timeline:
         step = profile.steps[profile.at]
         x = self.x(profile.at + 0.5)
         told = f"peak {shown_bytes(profile.peak)} at {step.text}"
+        late = x > self.width / 2
+        room = int(((x if late else self.width - x) - 12) / SMALL)
         if step.source is not None:
-            told += f", {place_of(step.source)}"
-        late = x > (self.left + self.right) / 2
+            place = place_of(step.source)
+            # The function's name may be long; the line alone tells as much.
+            whole = len(told) + 2 + len(place) <= room
+            told += f", {place if whole else place.partition(' (')[0]}"
         yield element("circle", class_="fx-peak", cx=x, cy=self.chart_top, r=3.5)
         yield label(
             x + (-8 if late else 8),
             self.chart_top - 6,
-            told,
+            shortened(told, room),
             "fx-l fx-top",
             "end" if late else None,
         )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import partial
 from typing import Final, cast
 
-from returns.result import Result, Success
+from returns.result import Result
 
 from effax import passes
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import is_inexact
 from effax.passes import Pass, Step, Transform
+from effax.passes.watch import well_formed
 from effax.transforms.discharge import discharge
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import linearize
@@ -82,10 +84,9 @@ def after(jaxpr: Jaxpr, names: str, find: Find) -> Jaxpr:
 
     Raises:
         BadArgument: a pass does not exist; none is run then.
-        TransformError: a pass does not apply.
+        TransformError: a pass does not apply, or gives a program that is not well formed.
     """
-    steps = [step_of(name.strip(), find) for name in names.split(",") if name.strip()]
-    result: Result[Jaxpr, TransformError] = Success(jaxpr)
-    for step in steps:
-        result = result.bind(step)
-    return unwrap(result)
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    for name, step in [(name, step_of(name, find)) for name in wanted]:
+        jaxpr = unwrap(step(jaxpr).bind(partial(well_formed, name)))
+    return jaxpr

@@ -13,6 +13,7 @@ from types import ModuleType
 
 from effax import tree
 from effax.config import allowed
+from effax.ir.check import checked
 from effax.ir.errors import BadArgument
 from effax.ir.parse import parse
 from effax.ir.syntax import ClosedJaxpr, Jaxpr
@@ -32,6 +33,7 @@ def program_of(target: str, arguments: str | None) -> Jaxpr:
     Raises:
         BadArgument: there is no such thing, or the arguments do not fit.
         ParseError: the arguments or the file cannot be read.
+        IllTyped: the program is not well formed.
         EffaxError: what tracing the function raises.
     """
     found = named(target) if ":" in target else _parsed(target)
@@ -42,7 +44,7 @@ def program_of(target: str, arguments: str | None) -> Jaxpr:
             raise BadArgument(
                 f"{target} is a program already", "no arguments", arguments, "leave --args out"
             )
-        return found
+        return checked(found)
     if not callable(found):
         raise BadArgument(
             f"{target} is no function", "a callable or a jaxpr", f"{type(found).__name__}"

@@ -42,6 +42,7 @@ class Model:
         return x + 1
 
 
+broken = Pass("broken", lambda jaxpr: Success(jaxpr.replace(eqns=[])))
 mine = Pass("mine", lambda jaxpr: Success(jaxpr.replace(outs=[])))
 traced = effax.make_jaxpr(lambda x: x * 2)(1.0)
 number = 3
@@ -179,6 +180,19 @@ def test_what_fails_inside_is_told_apart(here: Path, capsysbinary: Captured) -> 
         main(["show", "shown_broken:f"])
 
 
+def test_programs_that_are_not_well_formed_are_not_shown(
+    here: Path, capsysbinary: Captured
+) -> None:
+    asked = ["show", "shown_model:twice", "--args", "f32[]", "--passes", "shown_model:broken"]
+    assert main(asked) == FAILED
+    assert b"the pass shown_model:broken gives a program that is not well" in (
+        capsysbinary.readouterr().err
+    )
+    (here / "late.txt").write_text("{ lambda ; b:f32[]. let a:f32[] = sin b in (a,) }")
+    assert main(["show", "late.txt"]) == FAILED
+    assert b"not numbered in the order of binding" in capsysbinary.readouterr().err
+
+
 def test_it_runs_as_a_module_and_explains_itself(here: Path) -> None:
     command = [sys.executable, "-m", "effax"]
     environment = {"PYTHONPATH": str(Path(__file__).parents[3])}
@@ -220,6 +234,10 @@ def test_arguments_are_values_with_types_as_leaves() -> None:
         ("x=1, 2", 6),
         ("x=1, x=2", 6),
         (",", 1),
+        (r"f32[], '\x'", 8),
+        ("'unended", 1),
+        ("(" * 5000, 1),
+        ("9" * 5000, 1),
     ],
 )
 def test_what_is_no_value_is_shown_where_it_is(text: str, column: int) -> None:

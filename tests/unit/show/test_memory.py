@@ -6,9 +6,13 @@ from hypothesis import given
 
 from effax import show
 from effax.ir.parse import parse
+from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.source import SavedSource
 from effax.ir.syntax import Jaxpr, Var
+from effax.show.marks import SMALL
 from effax.show.memory import bytes_of, profile, shown_bytes
 from effax.testing.strategies import ANYTHING, programs
+from tests.unit.ir.building import F32, program
 from tests.unit.show.pages import chain, elements, training_step
 
 
@@ -104,3 +108,29 @@ def test_a_short_timeline_names_its_equations_and_a_long_one_numbers_them() -> N
     assert elements(long, "fx-ring") and elements(long, "fx-bar")
     empty = show.timeline(parse("{ lambda ; a:f32[]. let in (a,) }"))
     assert not elements(empty, "fx-step")
+
+
+def test_labels_of_timelines_stay_inside_of_them() -> None:
+    place = SavedSource("folder/file.py", 7, "a.<locals>." * 40 + "<lambda>")
+    for n in (1, 3, 9, 40):
+        for at in (0, n // 2, n - 1):
+            made = [BroadcastInDim((9 if i == at else 1,), ()) for i in range(n)]
+            jaxpr = program([F32], lambda b, x: [b(prim, x) for prim in made])  # noqa: B023
+            eqns = [eqn._replace(source=place) for eqn in jaxpr.eqns]
+            # The large one is not kept, so that the peak is there.
+            outs = [v for i, v in enumerate(jaxpr.outs) if i != at]
+            jaxpr = jaxpr.replace(eqns=eqns, outs=outs)
+            drawn = show.timeline(jaxpr)
+            width = float(elements(drawn, "fx")[0].attrib["width"])
+            assert width < 1100
+            (peak,) = elements(drawn, "fx-top")
+            told, x = peak.text or "", float(peak.attrib["x"])
+            length = len(told) * SMALL
+            first = x - length if peak.get("text-anchor") == "end" else x
+            assert first >= 0 and first + length <= width and "file.py:7" in told
+
+
+def test_names_of_references_do_not_widen_timelines_without_end() -> None:
+    jaxpr = parse("{ lambda ; a:Ref{f32[2]}. let b:f32[2] <- a[...] in (b,) }")
+    drawn = show.timeline(jaxpr.replace(names=["x" * 500]))
+    assert float(elements(drawn, "fx")[0].attrib["width"]) < 1000
