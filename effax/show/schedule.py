@@ -124,7 +124,8 @@ class Timeline:
             place = place_of(step.source)
             # The function's name may be long; the line alone tells as much.
             whole = len(told) + 2 + len(place) <= room
-            told += f", {place if whole else place.partition(' (')[0]}"
+            place = place if whole else place.partition(" (")[0]
+            told = f"{shortened(told, max(room - 2 - len(place), 20))}, {place}"
         yield element("circle", class_="fx-peak", cx=x, cy=self.chart_top, r=3.5)
         yield label(
             x + (-8 if late else 8),
