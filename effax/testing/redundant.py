@@ -6,14 +6,14 @@ to a program, equations are added that repeat others, undo themselves, store and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 
 from effax.effects import Alloc, changes_state
 from effax.ir.build import Builder, lit
-from effax.ir.dtypes import family, is_float
-from effax.ir.edit import everywhere
+from effax.ir.dtypes import family, is_float, is_inexact_dtype
+from effax.ir.edit import everywhere, map_subjaxprs
 from effax.ir.indexing import Indexer, Mode, Pick, Span, whole
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.control import Jit
@@ -21,20 +21,42 @@ from effax.ir.prims.refs import AddUpdate, FreeRef, Freeze, Get, Swap
 from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, array_type
+from effax.testing.planting import FORMS, plant
+from effax.transforms.rewrite import App
 
 
-def with_redundancy(jaxpr: Jaxpr, seed: int) -> Jaxpr:
-    """The program with redundant equations in it, and in the programs that it holds; well typed."""
+def with_redundancy(jaxpr: Jaxpr, seed: int, patterns: Sequence[App] = ()) -> Jaxpr:
+    """The program with redundant equations in it, and in the programs that it holds; well typed.
+
+    Args:
+        jaxpr: the program.
+        seed: decides what is added where.
+        patterns: of which there are to be instances before all.
+    """
     rng = np.random.default_rng(seed)
-    return everywhere(lambda program: _Padder(program, rng).run(), jaxpr)
+
+    def padded(program: Jaxpr) -> Jaxpr:
+        return _Padder(program, rng, patterns).run()
+
+    held = map_subjaxprs(lambda program: everywhere(padded, program), jaxpr)
+    return _Padder(held, rng, patterns, is_whole=True).run()
 
 
 class _Padder:
     """One program: the builder of the new one, and what is in scope."""
 
-    def __init__(self, jaxpr: Jaxpr, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        jaxpr: Jaxpr,
+        rng: np.random.Generator,
+        patterns: Sequence[App],
+        is_whole: bool = False,
+    ) -> None:
         self.jaxpr = jaxpr
         self.rng = rng
+        self.patterns = patterns
+        # What nothing uses is a result, if nothing around this program says what its results are.
+        self.more: list[Atom] | None = [] if is_whole else None
         self.b = Builder(jaxpr.in_types)
         self.env: list[Atom | None] = [None] * jaxpr.size
         self.refs: list[Var] = []
@@ -55,9 +77,11 @@ class _Padder:
     def run(self) -> Jaxpr:
         for eqn in self.jaxpr.eqns:
             self.equation(eqn)
-            if self.rng.random() < 0.4:
+            if self.rng.random() < (0.7 if self.patterns else 0.4):
                 self.pad()
-        outs = [self.value(a) for a in self.jaxpr.outs]
+        if self.more is not None and not self.jaxpr.eqns:
+            self.pad()
+        outs = [self.value(a) for a in self.jaxpr.outs] + (self.more or [])
         return self.b.finish(outs, self.jaxpr.n_consts, self.jaxpr.names)
 
     def equation(self, eqn: Eqn) -> None:
@@ -82,26 +106,32 @@ class _Padder:
         refs = [r for r in self.refs if r.id in self.touched]
         if refs and self.rng.random() < 0.7:
             self.about_references(refs[self.rng.integers(len(refs))])
-        floats = [v for v in self.arrays if is_float(v.type.dtype)]
-        if floats:
-            self.about_arrays(floats[self.rng.integers(len(floats))])
+        self.about_arrays()
 
-    def about_arrays(self, x: Var) -> None:
-        forms: list[Callable[[], Var]] = [
-            lambda: self.b(ew.Neg(), self.b(ew.Neg(), x)),
-            lambda: self.b(ew.Mul(), x, lit(1, x.type)),
-            lambda: self.b(ew.Add(), x, self.b(ew.Neg(), x)),
-            lambda: self.b(ew.Add(), x, self.b(ew.Mul(), lit(2, x.type), lit(0.25, x.type))),
-        ]
-        self.use(forms[self.rng.integers(len(forms))]())
+    def about_arrays(self) -> None:
+        """Add an instance of a pattern: of those that are asked for, if there are some."""
+        arrays = [v for v in self.arrays if family(v.type.dtype) != "void"]
+        floats = [v for v in arrays if is_float(v.type.dtype)]
+        forms: Sequence[App] = FORMS
+        if self.patterns and self.rng.random() < 0.8:
+            forms = self.patterns
+        elif floats and self.rng.random() < 0.7:
+            arrays = floats
+        made = plant(self.b, forms[int(self.rng.integers(len(forms)))], arrays, self.rng)
+        if made is not None:
+            self.use(made)
 
     def use(self, value: Var) -> None:
         """Let the program go on with the value in the place of one of its type, if it has one."""
-        olds = [a for a in self.env if isinstance(a, Var) and a.type is value.type]
+        # An integer of a held program may count the steps of a loop, which is to end.
+        fits = self.more is not None or is_inexact_dtype(value.type.dtype)
+        olds = [a for a in self.env if fits and isinstance(a, Var) and a.type is value.type]
         if olds:
             old = olds[self.rng.integers(len(olds))]
             self.env = [value if a is old else a for a in self.env]
-            self.arrays.append(value)
+        elif self.more is not None:
+            self.more.append(value)
+        self.arrays.append(value)
 
     def about_references(self, ref: Var) -> None:
         assert isinstance(ref.type, RefType)

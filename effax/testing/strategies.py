@@ -33,6 +33,7 @@ from effax.testing.growth import THEMES, check_features, grow, step_names
 from effax.testing.redundant import with_redundancy
 from effax.testing.statement import About
 from effax.testing.steps.refs import consume_rest
+from effax.transforms.rewrite import App
 
 __all__ = [
     "ANYTHING",
@@ -135,9 +136,18 @@ def programs(
 
 
 @st.composite
-def redundant_programs(draw: DrawFn, features: Features = NUMERIC, steps: int = 6) -> Jaxpr:
-    """Programs with much in them that is computed twice, overwritten, or undone."""
-    return with_redundancy(draw(programs(features, steps=steps)), draw(seeds))
+def redundant_programs(
+    draw: DrawFn, features: Features = NUMERIC, steps: int = 6, patterns: Sequence[App] = ()
+) -> Jaxpr:
+    """Programs with much in them that is computed twice, overwritten, or undone.
+
+    Args:
+        draw: given by Hypothesis.
+        features: what they may contain.
+        steps: how many steps the outermost program grows by at most.
+        patterns: of which they are to have instances.
+    """
+    return with_redundancy(draw(programs(features, steps=steps)), draw(seeds), patterns)
 
 
 def _in_types(choose: Choices, features: Features) -> list[Type]:

@@ -75,8 +75,11 @@ def is_chaotic(jaxpr: Jaxpr, seed: int) -> bool:
     """
     if jaxpr.free_axes:
         return False
-    rng = np.random.default_rng(seed)
-    inputs = random_inputs(jaxpr.in_types, seed)
+    return is_chaotic_on(jaxpr, random_inputs(jaxpr.in_types, seed), np.random.default_rng(seed))
+
+
+def is_chaotic_on(jaxpr: Jaxpr, inputs: Sequence[Value], rng: np.random.Generator) -> bool:
+    """:func:`is_chaotic`, on these inputs."""
     expected = run(jaxpr, inputs)
     for _ in range(4):
         near = [_nudged(rng, x) if is_inexact_dtype(x.dtype) else x for x in inputs]

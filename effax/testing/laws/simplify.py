@@ -12,9 +12,10 @@ from effax.ir.diff import diff
 from effax.ir.syntax import Jaxpr
 from effax.passes.claims import Claim
 from effax.passes.library import ALL
-from effax.passes.steps import Pass, Step
+from effax.passes.steps import Step, claims_of
 from effax.passes.watch import verified
 from effax.testing.passes import Passes
+from effax.testing.sameness import check_same_meaning
 from effax.testing.statement import About, law
 from effax.testing.values import Outcome, check_outcomes, random_inputs, run
 from effax.transforms.run import unwrap
@@ -119,18 +120,20 @@ def pass_keeps_its_claims(
 ) -> None:
     """p(f) is valid and has the types of f; and all that the pass p claims.
 
+    What it means is tried on ordinary inputs, and on inputs with zeros of both signs, infinities
+    and nan in them.
+
     Args:
         jaxpr: the program.
         seed: of the inputs.
         step: the pass, or a composition of passes; all of the library's where it is None.
-        claims: what it claims; what a ``Pass`` says itself where there are none.
+        claims: what it claims; what it says itself where there are none (``claims_of``).
     """
     if step is None:
         for one in ALL:
             check_claims(jaxpr, seed, one, one.laws)
         return
-    claims = claims or (step.laws if isinstance(step, Pass) else (Claim.SAME_MEANING,))
-    check_claims(jaxpr, seed, step, claims)
+    check_claims(jaxpr, seed, step, claims or claims_of(step))
 
 
 @law
@@ -153,8 +156,9 @@ def check_claims(jaxpr: Jaxpr, seed: int, step: Step, claims: Sequence[Claim]) -
     # A load, a sum and a store may become an accumulation.
     more = [e for e in more if not (isinstance(e, Accum) and e.ref in writes)]
     assert not more, f"{step} adds effects: {', '.join(map(str, more))}\n{once}"
-    if Claim.SAME_MEANING in claims:
-        check_equal_programs(jaxpr, once, seed)
+    exact = Claim.SAME_BITS in claims
+    if exact or Claim.SAME_MEANING in claims:
+        check_same_meaning(jaxpr, once, seed, exact)
     if Claim.IDEMPOTENT in claims:
         twice = unwrap(step(once))
         assert twice == once, (
