@@ -13,7 +13,8 @@ class Claim(Enum):
 
     Attributes:
         SAME_MEANING: the same results, and the same left in every reference, up to rounding; nan
-            and infinities are where they were.
+            and infinities are where they were, numbers that are nearly too large or too small for
+            their dtype aside.
         SAME_BITS: the same results and the same left in every reference, bit by bit: no rounding
             changes, nor the sign of a zero, nor what overflows. (Nan is nan, whatever its bits.)
         IDEMPOTENT: a second run changes nothing.

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from effax.testing import laws
-from effax.testing.claims import check_pass
+from effax.testing.claims import PassReport, Unproved, check_pass
 from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
 from effax.testing.grads import check_grads
 from effax.testing.passes import Passes
@@ -36,9 +36,11 @@ __all__ = [
     "Features",
     "Law",
     "LawBroken",
+    "PassReport",
     "Passes",
     "Refused",
     "Tried",
+    "Unproved",
     "assume",
     "check_grads",
     "check_law",

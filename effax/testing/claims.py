@@ -2,46 +2,212 @@
 
 from __future__ import annotations
 
-from effax.passes import Step
-from effax.passes.steps import passes_of
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from effax.ir.analysis import size
+from effax.ir.errors import BadArgument, EffaxError
+from effax.ir.syntax import Jaxpr
+from effax.passes.claims import Claim, checked_claims
+from effax.passes.steps import Step, check_program, claims_of, passes_of
 from effax.testing import laws
 from effax.testing.features import ANYTHING, COMPILED, Features
-from effax.testing.statement import About, Law
-from effax.testing.trying import Trial, attempt, told
+from effax.testing.growth import check_features
+from effax.testing.planting import FORMS, Wanted, patterns_of
+from effax.testing.statement import Law
+from effax.testing.trying import Drawn, Given, Trial, attempt_on, told
+from effax.transforms.rewrite import App
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+Focus = str | Wanted
+"""What programs may be full of: a kind of step by its name, a primitive, a pattern, or a rule."""
+
+
+class Unproved(EffaxError, AssertionError):
+    """A pass changed no program of those that it was tried on, so that nothing is known of it."""
+
+
+@dataclass(frozen=True)
+class PassReport:
+    """What a pass was held to, and on how much.
+
+    Attributes:
+        step: the pass.
+        claims: what it claims, all of which holds for all programs that were tried.
+        programs: how many different programs it was tried on.
+        changed: how many of them it changed.
+        before: how many equations those have that it changed, held programs included.
+        after: how many equations it made of these.
+    """
+
+    step: str
+    claims: tuple[Claim, ...]
+    programs: int
+    changed: int
+    before: int
+    after: int
+
+    def __str__(self) -> str:
+        changed = f"changed {self.changed} ({self.before} equations became {self.after})"
+        held = [f"  holds: {claim.value}" for claim in self.claims] or ["  it claims nothing"]
+        return "\n".join(
+            [
+                f"{self.step}: {self.programs} programs, of which it {changed}",
+                *held,
+                "  holds: p is a function, and p(f) is valid and has the types of f",
+            ]
+        )
+
+
+class _Changes(Trial):
+    """A trial that counts what the pass changes."""
+
+    def __init__(self, law: Law[...], given: Given, step: Step) -> None:
+        super().__init__(law, given)
+        self.step = step
+        self.sizes: dict[Jaxpr, tuple[int, int] | None] = {}
+
+    def try_on(self, drawn: Drawn, seed: int) -> None:
+        super().try_on(drawn, seed)
+        jaxpr: Jaxpr = drawn[0]
+        if self.broken is None and jaxpr not in self.sizes:
+            made = self.step(jaxpr).value_or(jaxpr)
+            self.sizes[jaxpr] = None if made == jaxpr else (size(jaxpr), size(made))
 
 
 def check_pass(
-    step: Step,
+    step: Step | Sequence[Step],
     *,
+    programs: Sequence[Jaxpr] = (),
+    focus: Focus | Sequence[Focus] = (),
+    claims: Sequence[Claim] = (),
     features: Features = ANYTHING,
     compiled: bool = False,
-    examples: int = 100,
-) -> None:
+    may_rest: bool = False,
+    examples: int = 200,
+) -> PassReport:
     """Hold a pass, or a pipeline of some, to what it claims, on random programs.
 
-    It is to be pure, to give valid programs with the same types of inputs and results, and to keep
-    the laws of its ``laws``.
+    It is to be a function of the program, to give valid programs with the same types of inputs and
+    results and with no new effects, and to keep the laws that it claims. What it means is compared
+    on ordinary inputs and on those with zeros of both signs, infinities and nan in them; what it
+    does to the host is compared too, call by call.
+
+    ::
+
+        print(check_pass(mine, focus=[Sin, App(Log, App(Exp, x)), rule, "refs.swap"]))
 
     Args:
-        step: the pass.
-        features: what the programs have.
+        step: the pass, a pipeline, or a list of steps.
+        programs: programs of yours on which it is tried first.
+        focus: what random programs are full of: primitives, patterns, rules (their left sides), or
+            kinds of steps (``effax.testing.strategies.step_names()``). By default that changes from
+            program to program, and there is something of all that passes commonly look for.
+        claims: what it is held to; what it claims itself where none is given (``claims_of``).
+        features: what random programs have.
         compiled: whether what it gives is compiled too, and compared with what was given.
-        examples: how many programs are tried. Equal arguments try equal programs.
+        may_rest: whether it may leave all programs as they are.
+        examples: about how many random programs are tried. Equal arguments try equal programs.
+
+    Returns:
+        What it was tried on.
 
     Raises:
         LawBroken: it does not do what it claims; the message has a small program.
-        BadArgument: ``step`` is no pass.
+        Unproved: it changed no program. Say with ``focus``, ``programs`` or ``features`` on what it
+            does something.
+        BadArgument: ``step`` is no pass, or one of the others is not what it is to be.
         ImportError: Hypothesis is not installed.
     """
     __tracebackhide__ = True
-    given = {"step": passes_of(step)}
-    held: list[Law[...]] = [laws.pass_keeps_its_claims, laws.pass_is_a_function]
+    held = passes_of(step)
+    wanted = checked_claims("check_pass", claims) if claims else claims_of(held)
+    if examples < 1:
+        raise BadArgument("a pass is tried on something", "examples of at least 1", str(examples))
+    given: Given = {"step": held, "claims": wanted}
+    changes = _Changes(laws.pass_is_a_function, given, held)
+    trials = [Trial(laws.pass_keeps_its_claims, given), changes]
     if compiled:
-        held.append(laws.compiled_passes_mean_the_same)
-    trials = [Trial(law, given) for law in held]
-    # Plain programs are simpler; what is redundant is what most passes look for.
-    plain = examples if compiled else (examples + 1) // 2
-    attempt(trials, About.PROGRAMS, COMPILED if compiled else features, plain)
-    if plain < examples:
-        attempt(trials, About.REDUNDANT, features, examples - plain)
-    told(trials, strict=False)
+        trials.append(Trial(laws.compiled_passes_mean_the_same, given))
+    for jaxpr in map(check_program, programs):
+        for seed in range(OWN):
+            for trial in [trial for trial in trials if trial.broken is None]:
+                trial.try_on((jaxpr,), seed)
+    tells = Trial(laws.pass_keeps_what_is_told, given)
+    names, patterns = _focus(focus)
+    for draw, tenths, outside in _plans(names, patterns, features, compiled):
+        if not outside or Claim.SAME_MEANING in wanted:
+            attempt_on([tells] if outside else trials, draw, -(-examples * tenths // 10))
+    told([*trials, tells], strict=False)
+    return _report(held, wanted, changes, may_rest)
+
+
+OWN: Final = 4
+"""With how many seeds a program of the user's is tried."""
+
+
+def _report(step: Step, claims: tuple[Claim, ...], changes: _Changes, may_rest: bool) -> PassReport:
+    sizes = [both for both in changes.sizes.values() if both is not None]
+    before, after = (sum(column) for column in zip(*sizes, strict=True)) if sizes else (0, 0)
+    report = PassReport(str(step), claims, len(changes.sizes), len(sizes), before, after)
+    if not sizes and not may_rest:
+        raise Unproved(
+            f"the pass {step} changed no program",
+            expected="a pass that does something to some of them",
+            found=f"{report.programs} programs, all as they were",
+            remedy="say what it looks for: `focus=` a primitive, a pattern or a rule, or "
+            "`programs=` some of your own; or `may_rest=True`",
+        )
+    return report
+
+
+def _focus(given: Focus | Sequence[Focus]) -> tuple[tuple[str, ...], tuple[App, ...]]:
+    """The names of steps and the patterns. Raises BadArgument for what is neither."""
+    several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    names = tuple([one for one in several if isinstance(one, str)])
+    for name in names:
+        check_features(replace(ANYTHING, focus=name))
+    return names, tuple(
+        [p for one in several if not isinstance(one, str) for p in patterns_of(one)]
+    )
+
+
+Plan = tuple["SearchStrategy[tuple[Any, ...]]", int, bool]
+"""What is drawn, how many tenths of the examples, and whether for what is done to the host."""
+
+
+def _plans(
+    names: tuple[str, ...], patterns: tuple[App, ...], features: Features, compiled: bool
+) -> list[Plan]:
+    """What a pass is tried on: the simplest first."""
+    try:
+        from hypothesis import strategies as st
+
+        from effax.testing import strategies
+    except ImportError as error:
+        raise ImportError("random programs need Hypothesis: install `hypothesis`") from error
+    features = COMPILED if compiled else features
+    each = [replace(features, focus=name) for name in names] or [features]
+    for one in each:
+        check_features(one)
+    kinds = st.sampled_from(each)
+    forms = patterns or FORMS
+    bare = replace(features, depth=0, focus="")
+    small = _one(strategies.programs_with(forms, bare))
+    plain = _one(kinds.flatmap(strategies.varied_programs))
+    if compiled:
+        return [(small, 5, False), (plain, 5, False)]
+    redundant = kinds.flatmap(lambda f: strategies.redundant_programs(f, patterns=patterns))
+    return [
+        (small, 3, False),
+        (plain, 3, False),
+        (_one(redundant), 3, False),
+        (_one(redundant), 1, True),
+    ]
+
+
+def _one(draw: SearchStrategy[Jaxpr]) -> SearchStrategy[tuple[Any, ...]]:
+    return draw.map(lambda jaxpr: (jaxpr,))

@@ -8,10 +8,11 @@ from typing import Final
 import numpy as np
 
 from effax.ir.build import Builder, lit
+from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, EffaxError
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
-from effax.ir.syntax import Atom, Var
+from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import ArrayType
 from effax.transforms.rewrite import App, Hole, Number, Pattern, Rule
 
@@ -101,6 +102,30 @@ def _primitive(app: App) -> Primitive:
             expected=f"an instance, `{app.prim.__name__}(...)`, or the name of a kind of step",
             found=str(app),
         ) from error
+
+
+def with_instances(
+    jaxpr: Jaxpr, seed: int, patterns: Sequence[App] = FORMS, count: int = 8
+) -> Jaxpr:
+    """The program with instances of patterns at its end, which are results of it.
+
+    Args:
+        jaxpr: the program.
+        seed: decides of which patterns, on what; programs of successive seeds have all patterns.
+        patterns: the patterns.
+        count: how many instances there are, where so many fit.
+    """
+    rng = np.random.default_rng([seed, 3])
+    b = Builder(jaxpr.in_types)
+    outs = b.inline_jaxpr(jaxpr, b.binders)
+    bound = [*b.binders, *(v for eqn in b.eqns for v in eqn.outs)]
+    arrays = [v for v in bound if family(v.type.dtype) != "void" and isinstance(v.type, ArrayType)]
+    for i in range(count):
+        made = plant(b, patterns[(seed * count + i) % len(patterns)], arrays, rng)
+        if made is not None:
+            arrays.append(made)
+            outs.append(made)
+    return b.finish(outs, jaxpr.n_consts, jaxpr.names)
 
 
 def plant(b: Builder, pattern: App, arrays: Sequence[Var], rng: np.random.Generator) -> Var | None:

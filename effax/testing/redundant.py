@@ -79,8 +79,10 @@ class _Padder:
             self.equation(eqn)
             if self.rng.random() < (0.7 if self.patterns else 0.4):
                 self.pad()
-        if self.more is not None and not self.jaxpr.eqns:
+        if self.more is not None:
             self.pad()
+            for ref in [*self.refs, *self.refs]:
+                self.about_references(ref)
         outs = [self.value(a) for a in self.jaxpr.outs] + (self.more or [])
         return self.b.finish(outs, self.jaxpr.n_consts, self.jaxpr.names)
 
@@ -152,12 +154,16 @@ class _Padder:
             total = self.b(ew.Add(), old, lit(0.5, ref.type))
             if total.type is old.type:
                 self.b.emit(swap, [ref, total, *operands])
-                if self.rng.random() < 0.3:
-                    self.use(old)
         else:
             self.b.emit(AddUpdate(indexer), place)
             self.between(ref)
             self.b.emit((AddUpdate(indexer), swap, swap)[choice - 2], place)
+        if self.rng.random() < 0.5:
+            # What was there before is seen after it has changed.
+            if self.more is None:
+                self.use(old)
+            else:
+                self.more.append(old)
 
     def between(self, ref: Var) -> None:
         """Sometimes do something to the reference between two other things."""

@@ -18,7 +18,7 @@ SPECIAL: Final[dict[str, tuple[Scalar, ...]]] = {
     "bool": (False, True),
     "int": (0, 1, -1, 2, -7),
     "uint": (0, 1, 2, 7),
-    "float": (0.0, -0.0, 1.0, -1.0, 0.1, -2.5, inf, -inf, nan),
+    "float": (0.0, -0.0, 1.0, -1.0, 0.1, -2.5, 1000.0, inf, -inf, nan),
     "complex": (0j, 1 + 0j, -0.0 - 1j, complex(inf, -2.0), complex(0.5, nan), -0.3 + 0.7j),
     "void": (0,),
 }

@@ -30,6 +30,7 @@ from effax.testing.choices import Choices
 from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SHARDED, SMOOTH, Features
 from effax.testing.grower import Grower
 from effax.testing.growth import THEMES, check_features, grow, step_names
+from effax.testing.planting import FORMS, with_instances
 from effax.testing.redundant import with_redundancy
 from effax.testing.statement import About
 from effax.testing.steps.refs import consume_rest
@@ -47,6 +48,7 @@ __all__ = [
     "linear_programs",
     "open_programs",
     "programs",
+    "programs_with",
     "redundant_programs",
     "ref_types",
     "seeds",
@@ -54,6 +56,7 @@ __all__ = [
     "step_names",
     "subjects",
     "types",
+    "varied_programs",
 ]
 
 SHAPES: Final[tuple[Shape, ...]] = (
@@ -148,6 +151,40 @@ def redundant_programs(
         patterns: of which they are to have instances.
     """
     return with_redundancy(draw(programs(features, steps=steps)), draw(seeds), patterns)
+
+
+@st.composite
+def programs_with(
+    draw: DrawFn, patterns: Sequence[App] = FORMS, features: Features = NUMERIC, steps: int = 3
+) -> Jaxpr:
+    """Small programs that give instances of patterns: of what passes and rules look for.
+
+    Args:
+        draw: given by Hypothesis.
+        patterns: left sides of rules, and the like.
+        features: what else they may contain.
+        steps: how many steps they grow by beside that.
+    """
+    return with_instances(draw(programs(features, steps=steps)), draw(seeds), patterns)
+
+
+def varied_programs(features: Features = NUMERIC) -> SearchStrategy[Jaxpr]:
+    """Programs of which each is full of one kind of step or another; of ``focus``, if there is."""
+    if features.focus:
+        return programs(features)
+    names = [name for name in step_names() if _is_of(name, features)]
+    kinds = st.sampled_from(["", *names])
+    return kinds.flatmap(lambda name: programs(replace(features, focus=name)))
+
+
+def _is_of(name: str, features: Features) -> bool:
+    """Whether a kind of step is among what programs may contain."""
+    family, _, rest = name.partition(".")
+    if not rest:
+        return name in features.control
+    if family == "refs":
+        return features.refs
+    return bool(features.complexes) or rest != "complexes"
 
 
 def _in_types(choose: Choices, features: Features) -> list[Type]:

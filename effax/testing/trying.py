@@ -147,6 +147,11 @@ class _Enough(BaseException):
 
 def attempt(trials: Sequence[Trial], about: About, features: Features, examples: int) -> None:
     """Try laws on programs drawn at random: all of them on each, until they are broken."""
+    attempt_on(trials, drawing(about, features), examples)
+
+
+def attempt_on(trials: Sequence[Trial], draw: SearchStrategy[Drawn], examples: int) -> None:
+    """Try laws on what is drawn: all of them on each, until they are broken."""
     from hypothesis import HealthCheck, Phase, given, settings
 
     from effax.testing.strategies import seeds
@@ -161,7 +166,7 @@ def attempt(trials: Sequence[Trial], about: About, features: Features, examples:
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(drawing(about, features), seeds)
+    @given(draw, seeds)
     def holds(drawn: Drawn, seed: int) -> None:
         left = [trial for trial in trials if trial.broken is None]
         for trial in left:

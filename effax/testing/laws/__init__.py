@@ -25,6 +25,7 @@ from effax.testing.laws.host import (
     derivatives_keep_what_is_told,
     halves_keep_what_is_told,
     optimisations_keep_what_is_told,
+    pass_keeps_what_is_told,
     passes_keep_what_is_told,
     vmap_tells_of_every_lane,
 )
@@ -114,6 +115,7 @@ __all__ = [
     "partial_eval_under_a_policy_recomposes",
     "pass_is_a_function",
     "pass_keeps_its_claims",
+    "pass_keeps_what_is_told",
     "passes_are_pure",
     "passes_keep_what_is_told",
     "reverse_is_linearize_then_transpose",
@@ -176,6 +178,7 @@ LAWS: Final[tuple[Law[...], ...]] = (
     derivatives_inside_are_those_outside,
     pass_keeps_its_claims,
     pass_is_a_function,
+    pass_keeps_what_is_told,
     compiled_passes_mean_the_same,
     observationally_equal,
     simplifies,

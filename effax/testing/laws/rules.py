@@ -69,7 +69,7 @@ def _unequal(
     )
 
 
-MANY: Final = 144
+MANY: Final = 256
 """How many combinations of special values are tried at once: those of two holes are fewer."""
 
 DTYPES_OF: Final[dict[str, tuple[str, ...]]] = {

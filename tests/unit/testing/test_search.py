@@ -5,23 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import partial
-from itertools import count
-from typing import Any
 
 import pytest
-from returns.result import Result, Success
+from returns.result import Success
 
-from effax.effects import NO_EFFECTS
-from effax.ir.errors import BadArgument, TransformError
+from effax.ir.errors import BadArgument
 from effax.ir.parse import parse
 from effax.ir.prims import elementwise as ew
-from effax.ir.prims.refs import AddUpdate
-from effax.ir.syntax import Eqn, Jaxpr, Var
-from effax.ir.types import ArrayType
-from effax.passes import SIMPLIFIES, Claim, Pass, cse, fixpoint, fold
-from effax.passes import dce as passes_dce
-from effax.testing import check_laws, check_pass, laws
-from effax.testing.features import NUMERIC
+from effax.ir.syntax import Jaxpr
+from effax.testing import check_laws, laws
 from effax.testing.laws import LawBroken, Passes
 from effax.transforms.dce import Dce, dce
 from effax.transforms.rules.book import DEFAULT_BOOK
@@ -76,77 +68,3 @@ def test_a_wrong_pass_is_found() -> None:
 def test_an_unknown_law_is_refused() -> None:
     with pytest.raises(BadArgument, match=r"no such law(.|\n)*found: +nonsense"):
         check_laws(only=["nonsense"])
-
-
-def without_last_write(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-    """The program without what it does last to a reference that it was given."""
-    given = {v.id for v in jaxpr.binders}
-    for i in range(len(jaxpr.eqns) - 1, -1, -1):
-        eqn = jaxpr.eqns[i]
-        ref = eqn.ins[0] if eqn.ins else None
-        if isinstance(eqn.prim, AddUpdate) and isinstance(ref, Var) and ref.id in given:
-            return Success(jaxpr.replace(eqns=[*jaxpr.eqns[:i], *jaxpr.eqns[i + 1 :]]))
-    return Success(jaxpr)
-
-
-CALLS = count()
-
-
-def every_other(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-    """Without dead code, every other time: a pass that remembers."""
-    return passes_dce(jaxpr) if next(CALLS) % 2 else Success(jaxpr)
-
-
-def with_a_copy(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-    """The program, its first input copied at its end for nothing."""
-    first = jaxpr.binders[0]
-    if not isinstance(first.type, ArrayType):
-        return Success(jaxpr)
-    eqn = Eqn(ew.Copy(), (first,), (Var(jaxpr.size, first.type.strong()),), NO_EFFECTS)
-    return Success(jaxpr.replace(eqns=[*jaxpr.eqns, eqn]))
-
-
-def test_a_pass_that_keeps_its_claims() -> None:
-    check_pass(fixpoint(fold | cse | passes_dce), examples=10)
-    check_pass(Pass("identity", Success, SIMPLIFIES), examples=5)
-    check_pass(passes_dce, compiled=True, examples=3)
-
-
-@pytest.mark.parametrize(
-    ("step", "says"),
-    [
-        (Pass("forgets", without_last_write), "final content of reference"),
-        (Pass("doubles", lambda j: Success(j.replace(outs=[*j.outs, *j.outs]))), "results"),
-        (Pass("random", every_other), "random gives different programs for equal ones"),
-        (Pass("copies", with_a_copy, (Claim.NEVER_LARGER,)), "made the program grow"),
-    ],
-    ids=["forgets", "doubles", "random", "copies"],
-)
-def test_a_pass_that_does_not_is_found(step: Pass, says: str) -> None:
-    with pytest.raises(LawBroken, match=says):
-        check_pass(step, features=replace(NUMERIC, control=(), steps=5), examples=200)
-
-
-def test_what_is_no_pass_is_refused() -> None:
-    with pytest.raises(BadArgument, match="this is no pass"):
-        check_pass(without_last_write)  # type: ignore[arg-type]  # the test is about this
-
-
-def test_a_kind_of_step_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(
-        BadArgument, match=r"does not exist(.|\n)*elementwise\.mul(.|\n)*found: +mul"
-    ):
-        check_pass(passes_dce, features=replace(NUMERIC, focus="mul"), examples=5)
-
-
-def test_a_claim_that_is_none_is_refused() -> None:
-    with pytest.raises(BadArgument, match=r"mine claims what is no claim(.|\n)*found: +'same'"):
-        Pass("mine", Success, ("same",))  # type: ignore[arg-type]  # the test is about this
-
-
-def test_a_pass_that_gives_no_result_is_named() -> None:
-    functions: tuple[Any, ...] = (lambda jaxpr: jaxpr, lambda jaxpr: Success(None))
-    for function in functions:
-        wrong = Pass("bare", function)
-        made = (wrong | passes_dce)(parse("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }"))
-        assert "the pass bare gives something else" in made.failure().what

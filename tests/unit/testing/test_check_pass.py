@@ -1,0 +1,262 @@
+"""Passes held to what they claim with one call."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+from returns.result import Result, Success
+
+from effax.effects import NO_EFFECTS
+from effax.ir.edit import everywhere, replace_eqn
+from effax.ir.errors import BadArgument, TransformError
+from effax.ir.parse import parse
+from effax.ir.prims import elementwise as ew
+from effax.ir.prims.host import DebugCallback
+from effax.ir.prims.refs import AddUpdate, Get, Swap
+from effax.ir.prims.shape import Transpose
+from effax.ir.syntax import Eqn, Jaxpr, Var, renumbered
+from effax.ir.types import ArrayType
+from effax.passes import (
+    ALL,
+    EXACT,
+    SIMPLIFIES,
+    Claim,
+    Pass,
+    as_pass,
+    cse,
+    dce,
+    fixpoint,
+    fold,
+)
+from effax.testing import Unproved, check_pass
+from effax.testing.features import NUMERIC
+from effax.testing.laws import LawBroken
+from effax.transforms.rewrite import FLOATS, App, Hole, Number, Pattern, Rule, rewriting
+
+
+def without_last_write(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
+    """The program without what it does last to a reference that it was given."""
+    given = {v.id for v in jaxpr.binders}
+    for i in range(len(jaxpr.eqns) - 1, -1, -1):
+        eqn = jaxpr.eqns[i]
+        ref = eqn.ins[0] if eqn.ins else None
+        if isinstance(eqn.prim, AddUpdate) and isinstance(ref, Var) and ref.id in given:
+            return Success(jaxpr.replace(eqns=[*jaxpr.eqns[:i], *jaxpr.eqns[i + 1 :]]))
+    return Success(jaxpr)
+
+
+CALLS = count()
+
+
+def every_other(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
+    """Without dead code, every other time: a pass that remembers."""
+    return dce(jaxpr) if next(CALLS) % 2 else Success(jaxpr)
+
+
+def with_a_copy(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
+    """The program, its first input copied at its end for nothing."""
+    first = jaxpr.binders[0]
+    if not isinstance(first.type, ArrayType):
+        return Success(jaxpr)
+    eqn = Eqn(ew.Copy(), (first,), (Var(jaxpr.size, first.type.strong()),), NO_EFFECTS)
+    return Success(jaxpr.replace(eqns=[*jaxpr.eqns, eqn]))
+
+
+def test_a_pass_that_keeps_its_claims() -> None:
+    report = check_pass(fixpoint(fold | cse | dce), examples=20)
+    assert set(report.claims) == set(EXACT)
+    assert 10 < report.programs <= 24 and 10 < report.changed <= report.programs
+    assert report.after < report.before
+    lines = str(report).splitlines()
+    assert lines[0] == (
+        f"fixpoint(fold | cse | dce): {report.programs} programs, of which it changed "
+        f"{report.changed} ({report.before} equations became {report.after})"
+    )
+    assert lines[1:] == [
+        *(f"  holds: {claim.value}" for claim in report.claims),
+        "  holds: p is a function, and p(f) is valid and has the types of f",
+    ]
+    assert check_pass([fold, cse, dce], compiled=True, examples=3).changed
+
+
+def test_what_a_pass_is_held_to_can_be_said() -> None:
+    report = check_pass(dce, claims=[Claim.NEVER_LARGER], examples=3)
+    assert report.claims == (Claim.NEVER_LARGER,)
+    assert "claims nothing" in str(check_pass(Pass("any", dce.transform, ()), examples=3))
+    zero = App(ew.Add, x, Number(0))
+    with pytest.raises(LawBroken, match="bit by bit"):
+        check_pass(algebra(zero, x), claims=[Claim.SAME_BITS], focus=zero)
+    with pytest.raises(BadArgument, match=r"check_pass claims what is no claim"):
+        check_pass(dce, claims=["same"])  # type: ignore[list-item]  # the test is about this
+
+
+@pytest.mark.parametrize("step", ALL, ids=str)
+def test_the_passes_of_the_library_are_found_right(step: Pass) -> None:
+    assert check_pass(step, examples=40).changed
+
+
+def algebra(left: App, right: Pattern, *claims: Claim, families: frozenset[str] = FLOATS) -> Pass:
+    rules = [Rule(str(left), left, right, families)]
+    return Pass(str(left), rewriting(rules), claims or (Claim.SAME_MEANING,))
+
+
+@as_pass
+def cosines(jaxpr: Jaxpr) -> Jaxpr:
+    """Every sine becomes a cosine, wherever it is."""
+    return everywhere(_cosines, jaxpr)
+
+
+def _cosines(jaxpr: Jaxpr) -> Jaxpr:
+    for i, eqn in enumerate(jaxpr.eqns):
+        if isinstance(eqn.prim, ew.Sin):
+            jaxpr = replace_eqn(jaxpr, i, ew.Cos())
+    return jaxpr
+
+
+@as_pass
+def late_reads(jaxpr: Jaxpr) -> Jaxpr:
+    """A read changes places with the write to the same reference that follows it."""
+    eqns = [*jaxpr.eqns]
+    for i in range(len(eqns) - 1):
+        first, second = eqns[i], eqns[i + 1]
+        ref = first.ins[0] if isinstance(first.prim, Get) else None
+        uses = {a.id for a in second.ins if isinstance(a, Var)}
+        if isinstance(second.prim, Swap) and second.ins[0] == ref and first.outs[0].id not in uses:
+            eqns[i], eqns[i + 1] = second, first
+    return renumbered(jaxpr.replace(eqns=eqns))
+
+
+@as_pass
+def silent(jaxpr: Jaxpr) -> Jaxpr:
+    """What only tells of something goes."""
+    return jaxpr.replace(eqns=[e for e in jaxpr.eqns if not isinstance(e.prim, DebugCallback)])
+
+
+x, y = Hole("x"), Hole("y")
+
+WRONG: tuple[Pass, ...] = (
+    cosines,
+    late_reads,
+    silent,
+    algebra(App(ew.Sub, x, x), Number(0)),
+    algebra(App(ew.Mul, x, Number(0)), Number(0)),
+    algebra(App(ew.Div, x, x), Number(1)),
+    algebra(App(ew.Eq, x, x), Number(True)),
+    algebra(App(ew.Add, x, Number(0)), x, Claim.SAME_BITS),
+    algebra(App(ew.Div, App(ew.Mul, x, y), y), x),
+    algebra(App(ew.Not, App(ew.Lt, x, y)), App(ew.Ge, x, y), families=frozenset({"bool"})),
+    algebra(App(ew.Log, App(ew.Exp, x)), x),
+)
+
+
+@pytest.mark.parametrize("step", WRONG, ids=str)
+def test_a_wrong_pass_is_found_by_default(step: Pass) -> None:
+    with pytest.raises(LawBroken) as broken:
+        check_pass(step)
+    text = str(broken.value)
+    program = re.search(r"parse\(r?'{3}\n(.*?)'{3}", text, re.DOTALL)
+    assert program is not None
+    assert len(program[1].splitlines()) <= 24, text
+
+
+def test_an_addition_of_zero_is_right_up_to_the_sign_of_zero() -> None:
+    left = App(ew.Add, x, Number(0))
+    assert check_pass(algebra(left, x), focus=left, examples=40).changed
+
+
+WRONG_RULE = Rule("x² = |x|", App(ew.IntegerPow(2), x), App(ew.Abs, x), FLOATS)
+RARE = App(ew.Erf, App(ew.Cbrt, x))
+
+
+@pytest.mark.parametrize(
+    ("step", "focus"),
+    [
+        (cosines, ew.Sin),
+        (cosines, ew.Sin()),
+        (algebra(App(ew.Acosh, x), x), ew.Acosh),
+        (algebra(RARE, x), [RARE, "scan"]),
+        (Pass("wrong", rewriting([WRONG_RULE])), WRONG_RULE),
+        (late_reads, ["refs.swap", "refs.get"]),
+    ],
+    ids=lambda focus: str(focus)[:20],
+)
+def test_what_a_pass_looks_for_is_met_often(step: Pass, focus: Any) -> None:
+    with pytest.raises(LawBroken):
+        check_pass(step, focus=focus, examples=40)
+
+
+def test_programs_of_the_user_are_tried_first() -> None:
+    program = parse("""{ lambda ; a:f32[] b:f32[]. let
+        c:f32[] = atan2 a b; d:f32[] = atan2 c c in (d,) }""")
+    rare = algebra(App(ew.Atan2, x, x), x)
+    with pytest.raises(LawBroken, match="atan2"):
+        check_pass(rare, programs=[program], examples=1)
+    with pytest.raises(BadArgument, match=r"takes a program"):
+        check_pass(rare, programs=["atan2"])  # type: ignore[list-item]  # the test is about this
+
+
+def test_a_pass_that_never_fires_is_not_proved() -> None:
+    rare = algebra(App(ew.Atan2, App(ew.Atan2, x, y), x), x)
+    with pytest.raises(Unproved, match=r"changed no program(.|\n)*`focus=`") as unproved:
+        check_pass(rare, examples=10)
+    assert isinstance(unproved.value, AssertionError)
+    assert "programs, all as they were" in str(unproved.value)
+    report = check_pass(Pass("identity", Success, SIMPLIFIES), may_rest=True, examples=5)
+    assert report.changed == 0 and report.programs > 1
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (Pass("forgets", without_last_write), "final content of reference"),
+        (Pass("doubles", lambda j: Success(j.replace(outs=[*j.outs, *j.outs]))), "results"),
+        (Pass("random", every_other), "random gives different programs for equal ones"),
+        (Pass("copies", with_a_copy, (Claim.NEVER_LARGER,)), "made the program grow"),
+    ],
+    ids=["forgets", "doubles", "random", "copies"],
+)
+def test_a_pass_that_does_not_is_found(step: Pass, says: str) -> None:
+    with pytest.raises(LawBroken, match=says):
+        check_pass(step, features=replace(NUMERIC, control=(), steps=5), examples=200)
+
+
+def test_what_is_no_pass_is_refused() -> None:
+    with pytest.raises(BadArgument, match="this is no pass"):
+        check_pass(without_last_write)  # type: ignore[arg-type]  # the test is about this
+
+
+def test_a_kind_of_step_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(
+        BadArgument, match=r"does not exist(.|\n)*elementwise\.mul(.|\n)*found: +mul"
+    ):
+        check_pass(dce, features=replace(NUMERIC, focus="mul"), examples=5)
+    with pytest.raises(BadArgument, match="does not exist"):
+        check_pass(dce, focus=["scan", "nonsense"])
+
+
+@pytest.mark.parametrize("focus", [Transpose, App(ew.Neg, App(Transpose, Hole("x")))])
+def test_what_programs_cannot_be_full_of(focus: Any) -> None:
+    with pytest.raises(BadArgument, match="which has parameters"):
+        check_pass(dce, focus=focus)
+
+
+def test_a_pass_is_tried_on_something() -> None:
+    with pytest.raises(BadArgument, match="examples of at least 1"):
+        check_pass(dce, examples=0)
+
+
+def test_a_claim_that_is_none_is_refused() -> None:
+    with pytest.raises(BadArgument, match=r"mine claims what is no claim(.|\n)*found: +'same'"):
+        Pass("mine", Success, ("same",))  # type: ignore[arg-type]  # the test is about this
+
+
+def test_a_pass_that_gives_no_result_is_named() -> None:
+    functions: tuple[Any, ...] = (lambda jaxpr: jaxpr, lambda jaxpr: Success(None))
+    for function in functions:
+        wrong = Pass("bare", function)
+        made = (wrong | dce)(parse("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }"))
+        assert "the pass bare gives something else" in made.failure().what
