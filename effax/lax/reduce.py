@@ -11,8 +11,6 @@ from effax.config import allowed
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import reduce as prims
 from effax.ir.prims.reduce import DotDimensionNumbers
-from effax.lax.shape import broadcasted_iota
-from effax.numpy import shapes as sh
 from effax.numpy.axes import plain_axes, plain_axis, static_int
 from effax.numpy.products import plain_precision
 
@@ -128,17 +126,17 @@ def sort_key_val(
 
 
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
-    """The ``k`` greatest elements along an axis, in descending order, and their positions."""
+    """The ``k`` greatest elements along an axis, in descending order, and their positions.
+
+    nan is the greatest, and of equal elements the first comes first.
+    """
     x = as_value(operand, "the operand of top_k")
     place = plain_axis(axis, x.ndim, "top_k")
     size = x.shape[place]
     if not 0 <= static_int(k, "k of top_k") <= size:
         raise BadArgument("top_k takes elements that there are", f"k from 0 to {size}", str(k))
-    # Sorting the reversed positions in ascending order puts the first of equals at the end.
-    backwards = sh.flip(broadcasted_iota("int32", x.shape, place), place)
-    values, positions = sort_key_val(sh.flip(x, place), backwards, place)
-    cut = [sh.flip(sh.slice_along(v, place, size - k, size), place) for v in (values, positions)]
-    return cut[0], cut[1]
+    values, positions = cast("list[Array]", bind(prims.TopK(k, place), x))
+    return values, positions
 
 
 def dot_general(

@@ -131,6 +131,7 @@ from effax.ir.prims.reduce import (
     ReduceProd,
     ReduceSum,
     Sort,
+    TopK,
 )
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.prims.remat import (
@@ -317,6 +318,7 @@ __all__ = [
     "Swap",
     "Tan",
     "Tanh",
+    "TopK",
     "Transpose",
     "TriangularSolve",
     "Unary",

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from effax.ir.dtypes import BOOL, DType, as_dtype, family, int_bounds, is_integer
+from effax.ir.dtypes import BOOL, INT32, DType, as_dtype, family, int_bounds, is_integer
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.elementwise import (
@@ -275,6 +275,40 @@ class Sort(Primitive):
         moved = [np.moveaxis(k, self.dimension, -1) for k in keys]
         order = np.moveaxis(np.lexsort(moved, axis=-1), -1, self.dimension)
         return tuple(np.take_along_axis(x, order, self.dimension) for x in ins)
+
+
+@dataclass(frozen=True, slots=True)
+class TopK(Primitive):
+    """``(values, positions)`` of the ``k`` greatest elements along ``axis``, in descending order.
+
+    nan is the greatest; of equal elements the first comes first.
+    """
+
+    k: int
+    axis: int
+    name: ClassVar[str] = "top_k"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        check_dtype(self, x, ORDERED)
+        check_axes(self, (self.axis,), x.ndim)
+        if not 0 <= self.k <= x.shape[self.axis]:
+            raise IllTyped(
+                f"{self.name} takes elements that there are",
+                expected=f"k from 0 to {x.shape[self.axis]}",
+                found=str(self.k),
+            )
+        found = x.update(shape=(*x.shape[: self.axis], self.k, *x.shape[self.axis + 1 :]))
+        return Typing((found, found.update(dtype=INT32, weak=False)))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        # Ascending, the first of equal elements come last in what is read backward.
+        backward = np.flip(_comparable(ins[0]), self.axis)
+        order = np.argsort(backward, self.axis, kind="stable")
+        n = order.shape[self.axis]
+        last = np.take(order, range(n - 1, n - 1 - self.k, -1), self.axis)
+        positions = (n - 1 - last).astype(INT32)
+        return np.take_along_axis(ins[0], positions, self.axis), positions
 
 
 DotDimensionNumbers = tuple[

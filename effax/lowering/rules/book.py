@@ -11,6 +11,7 @@ from effax.lowering.rules.conv import CONVOLUTION
 from effax.lowering.rules.custom import CUSTOM
 from effax.lowering.rules.elementwise import ELEMENTWISE
 from effax.lowering.rules.fft import FOURIER
+from effax.lowering.rules.greatest import GREATEST
 from effax.lowering.rules.host import HOST
 from effax.lowering.rules.index import INDEX
 from effax.lowering.rules.lapack import LAPACK
@@ -40,5 +41,5 @@ DEFAULT: Final[LoweringBook] = (
 )
 """Rules for modules that run on every platform."""
 
-HOST_LIBRARIES: Final[LoweringBook] = DEFAULT.union(LAPACK)
+HOST_LIBRARIES: Final[LoweringBook] = DEFAULT.union(LAPACK).union(GREATEST)
 """Rules for modules that run in this process, on the host's processor: libraries are called."""

@@ -155,6 +155,22 @@ def sort(w: Writer, prim: r.Sort, ins: Sequence[Val]) -> Sequence[Val]:
     return w.op(text, *types)
 
 
+def top_k(w: Writer, prim: r.TopK, ins: Sequence[Val]) -> Sequence[Val]:
+    """What comes first in descending order; sorting is stable, so that equal elements stay."""
+    (x,) = ins
+    at = ops.iota(w, x.type.update(dtype=INT32, weak=False), prim.axis)
+    elements = [v.type.update(shape=()) for v in (x, at)]
+    body = w.region([t for t in elements for _ in range(2)], lambda a, b, *_: (_less(w, b, a),))
+    text = (
+        f'"stablehlo.sort"({x}, {at}) <{{dimension = {prim.axis} : i64, is_stable = true}}> '
+        f"({body}) : {ops.signature([x, at], x.type, at.type)}"
+    )
+    starts = (0,) * len(x.shape)
+    limits = tuple([prim.k if i == prim.axis else n for i, n in enumerate(x.shape)])
+    strides = (1,) * len(x.shape)
+    return [ops.slice_(w, v, starts, limits, strides) for v in w.op(text, x.type, at.type)]
+
+
 def _lexicographic(w: Writer, keys: Sequence[tuple[Val, Val]]) -> Val:
     (a, b), *rest = keys
     less = _less(w, a, b)
@@ -244,6 +260,7 @@ def _book() -> LoweringBook:
         book.extend(r.Argmax, arg_rule(r.ReduceMax))
         .extend(r.Argmin, arg_rule(r.ReduceMin))
         .extend(r.Sort, sort)
+        .extend(r.TopK, top_k)
         .extend(r.DotGeneral, dot_general)
     )
 

@@ -85,11 +85,15 @@ def position(g: Grower) -> None:
 
 
 def sort(g: Grower) -> None:
-    """Arrays sorted together."""
+    """Arrays sorted together, or the greatest elements of one."""
     x = _numbers(g, 1)
     rest = g.maybe(lambda v: v.type.shape == x.type.shape and v.id not in g.linear)
     operands = [x] if rest is None or g.choose.chance(50) else [x, rest]
-    g.emit(p.Sort(g.choose.below(len(x.type.shape))), *operands)
+    axis = g.choose.below(len(x.type.shape))
+    if g.choose.chance(30):
+        g.emit(p.TopK(g.choose.below(x.type.shape[axis] + 1), axis), x)
+        return
+    g.emit(p.Sort(axis), *operands)
 
 
 def of_booleans(g: Grower) -> None:

@@ -256,6 +256,25 @@ def _sort_jvp(
     return JvpOut(outs, [None if t is None else b(moved, t, *places) for t in tangents])
 
 
+def _top_k_jvp(
+    b: RuleBuilder, prim: p.TopK, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """The tangents at the positions."""
+    (t,) = tangents
+    assert t is not None
+    values, at = b.emit(prim, primals)
+    shape = at.type.shape
+    places = [at if i == prim.axis else _along(b, i, shape) for i in range(len(shape))]
+    return JvpOut([values, at], [b(Gather(Indexer((Pick(None),) * len(shape))), t, *places), None])
+
+
+def _top_k_batch(
+    b: RuleBuilder, prim: p.TopK, ins: Sequence[Atom], batched: Sequence[bool], size: int
+) -> BatchOut:
+    outs = b.emit(replace(prim, axis=prim.axis + 1), [to_front(b, ins[0], True, size)])
+    return BatchOut(outs, [True, True])
+
+
 def _along(b: RuleBuilder, axis: int, shape: Shape) -> Atom:
     """``0, 1, 2, ...`` along an axis, of size 1 along those after it."""
     counted = b(Iota(INT32, (shape[axis],), 0))
@@ -289,4 +308,5 @@ REDUCTION: Final[RuleBook] = (
     .extend(p.CumMin, _cumulative(partial(_running_jvp, partial(_extreme, Min()))))
     .extend(p.CumLogSumExp, _cumulative(partial(_running_jvp, _log_sum)))
     .extend(p.Sort, Rules(_sort_jvp, NONLINEAR, _sort_batch, WholeOnly(), no_refs))
+    .extend(p.TopK, Rules(_top_k_jvp, NONLINEAR, _top_k_batch, WholeOnly(), no_refs))
 )

@@ -142,6 +142,8 @@ REDUCTIONS = [
     Sample(reduce.CumLogSumExp(0), (arr("3"),)),
     Sample(reduce.CumLogSumExp(0, True), (arr("3", "bfloat16"),)),
     Sample(reduce.Sort(0, 2), (arr("3"), arr("3", "int32"), arr("3", "complex64"))),
+    Sample(reduce.TopK(2, 1), (arr("2,3"),)),
+    Sample(reduce.TopK(0, 0), (arr("3", "uint8"),)),
     Sample(reduce.DotGeneral(DOT), (arr("2,3"), arr("3,4"))),
     Sample(
         reduce.DotGeneral(DOT, as_dtype("float32"), "highest"),

@@ -224,6 +224,7 @@ def _reductions() -> list[Case]:
         *(Case(reduce.CumProd(1, back), (zero,)) for back in (False, True)),
         Case(reduce.Sort(1), (x,)),
         Case(reduce.Sort(0), (normal(5),)),
+        *(Case(reduce.TopK(k, axis), (x,)) for k, axis in ((2, 1), (3, 0), (1, 2))),
         Case(reduce.Sort(1, 2), (ints([[1, 0, 1], [2, 2, 1]]), X, Y), (1, 2)),
     ]
 
