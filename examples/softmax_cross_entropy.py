@@ -12,34 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 import effax
 import effax.numpy as jnp
 from effax import Array, extend
-from effax.extend import (
-    ArrayType,
-    IllTyped,
-    Linear,
-    NotApplicable,
-    Type,
-    Typing,
-    Val,
-    Value,
-    Writer,
-)
+from effax.extend import ArrayType, IllTyped, Type, Typing
 from effax.testing import check_primitive
 
 
 @dataclass(frozen=True, slots=True)
-class SoftmaxCrossEntropy(extend.ArrayPrimitive):
+class SoftmaxCrossEntropy(extend.FunctionPrimitive):
     """``(logits[..., n], labels[...]) -> (loss[...], slope[..., n])``.
 
     The loss is ``logsumexp(logits) - logits[label]``, and the slope its derivative in the logits,
     ``softmax(logits) - onehot(label)``. A label outside of ``0 <= label < n`` names no class: its
-    onehot is zero, and the loss the whole ``logsumexp``.
+    onehot is zero, and the loss the whole ``logsumexp``. Narrow floats are summed in single
+    precision.
     """
 
     name: ClassVar[str] = "softmax_cross_entropy"
@@ -49,56 +40,50 @@ class SoftmaxCrossEntropy(extend.ArrayPrimitive):
         if (
             not isinstance(logits, ArrayType)
             or not isinstance(labels, ArrayType)
-            or logits.dtype.kind != "f"
-            or labels.dtype.kind not in "iu"
+            or not extend.is_float(logits.dtype)
+            or not extend.is_integer(labels.dtype)
             or logits.shape[:-1] != labels.shape
             or not logits.shape
+            or not logits.shape[-1]
         ):
             raise IllTyped(
                 "softmax_cross_entropy takes floats, and an integer for each row of them",
-                expected="logits[..., n] and labels[...]",
+                expected="logits[..., n] and labels[...], of at least one class",
                 found=f"{logits} and {labels}",
             )
         return Typing((logits.strong().update(shape=labels.shape), logits.strong()))
 
-    def evaluate(self, *ins: Value) -> Sequence[Value]:
-        logits, labels = ins
-        high = logits.max(axis=-1, keepdims=True)
-        powers = np.exp(logits - high)
+    def function(self, logits: Array, labels: Array) -> Sequence[Array]:
+        narrow = logits.dtype.itemsize < 4
+        x = logits.astype("float32") if narrow else logits
+        greatest = x.max(axis=-1, keepdims=True)
+        high = jnp.where(jnp.isfinite(greatest), greatest, 0)
+        powers = jnp.exp(x - high)
         total = powers.sum(axis=-1, keepdims=True)
-        onehot = np.arange(logits.shape[-1]) == labels[..., None]
-        right = np.where(onehot, logits, 0).sum(axis=-1)
-        loss = (np.log(total) + high)[..., 0] - right
-        return [loss.astype(logits.dtype), (powers / total - onehot).astype(logits.dtype)]
+        named = is_label(x, labels)
+        # Not the sum of products: a logit that is masked by -inf would make it nan.
+        right = jnp.where(named, x, 0).sum(axis=-1)
+        loss = (jnp.log(total) + high)[..., 0] - right
+        slope = powers / total - jnp.where(named, 1, 0)
+        return [y.astype(logits.dtype) if narrow else y for y in (loss, slope)]
 
     def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any]
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
-        logits, labels = primals
-        loss, slope = softmax_cross_entropy(logits, labels)
-        dx = tangents[0]
+        self, primals: Sequence[Array], tangents: Sequence[Array | None]
+    ) -> tuple[Sequence[Array], Sequence[Array | None]]:
+        (logits, labels), dx = primals, tangents[0]
+        loss, slope = self.bind(logits, labels)
         if dx is None:
             return [loss, slope], [None, None]
         # d loss = <slope, dx>, and d softmax = p·(dx - <p, dx>) with p = slope + onehot(label).
-        p = slope + onehot(logits, labels)
+        p = slope + jnp.where(is_label(logits, labels), 1, 0)
         inner = (p * dx).sum(axis=-1, keepdims=True)
         return [loss, slope], [(slope * dx).sum(axis=-1), p * (dx - inner)]
 
-    def transpose(self, ins: Sequence[Any | Linear], cts: Sequence[Any]) -> Sequence[Any]:
-        raise NotApplicable("it is not linear, and its tangents are products")
-
     def batch(
-        self, ins: Sequence[Any], batched: Sequence[bool], size: int
-    ) -> tuple[Sequence[Any], Sequence[bool]]:
+        self, ins: Sequence[Array], batched: Sequence[bool], size: int
+    ) -> tuple[Sequence[Array], Sequence[bool]]:
         # Rows are independent, so a batch axis is one more axis of rows.
-        logits, labels = [
-            x if has else jnp.broadcast_to(x, (size, *x.shape))
-            for x, has in zip(ins, batched, strict=True)
-        ]
-        return softmax_cross_entropy(logits, labels), (True, True)
-
-    def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
-        return extend.program(w, fused, ins, self.name)
+        return self.bind(*extend.in_lanes(ins, batched, size)), [True, True]
 
 
 def softmax_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
@@ -107,20 +92,12 @@ def softmax_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
     return loss, slope
 
 
-def onehot(logits: Array, labels: Array) -> Array:
-    """1 where a logit is that of the label, else 0."""
-    classes = jnp.arange(logits.shape[-1], dtype=labels.dtype)
-    return (classes == labels[..., None]).astype(logits.dtype)
-
-
-def fused(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """What the primitive is compiled as."""
-    high = logits.max(axis=-1, keepdims=True)
-    powers = jnp.exp(logits - high)
-    total = powers.sum(axis=-1, keepdims=True)
-    right = onehot(logits, labels)
-    loss = (jnp.log(total) + high)[..., 0] - (right * logits).sum(axis=-1)
-    return loss, powers / total - right
+def is_label(logits: Array, labels: Array) -> Array:
+    """Whether a logit is that of the label."""
+    n = logits.shape[-1]
+    # Eight bits may not count all classes.
+    counts = labels.dtype if n - 1 <= jnp.iinfo(labels.dtype).max else np.dtype("int32")
+    return jnp.arange(n, dtype=counts) == labels.astype(counts)[..., None]
 
 
 def mean_loss(logits: Array, labels: Array) -> Array:

@@ -6,7 +6,9 @@ code elimination takes what it was computed from. Of a Gaussian in its location:
 
     -n·log(sigma) - n·log(2·pi)/2 - sum((x - mu)²)/(2·sigma²)
 
-only the last term is left.
+only the last term is left. Calls are entered, and references inside of the program become values
+first; branches and loops stay as they are, with the constants in them. A constant may be infinite
+or nan: where the log-density is no number for any variable, the result no longer says so.
 
 Run it with ``python examples/unnormalised.py``.
 """
@@ -15,26 +17,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from returns.pipeline import flow
 from returns.pointfree import bind, map_
-from returns.result import Result
+from returns.result import Failure, Result
 
 import effax
 import effax.numpy as jnp
+from effax import Array
+from effax.ir import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.build import Builder
-from effax.ir.errors import TransformError
-from effax.ir.prims.convert import ConvertElementType
-from effax.ir.prims.elementwise import Add, Div, Mul, Neg, Sub
-from effax.ir.prims.reduce import ReduceSum
-from effax.ir.prims.shape import BroadcastInDim, Reshape, Squeeze, Transpose
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.dtypes import is_inexact_dtype
+from effax.ir.errors import NotApplicable, TransformError
+from effax.ir.prims import (
+    Add,
+    BroadcastInDim,
+    ConvertElementType,
+    Div,
+    ExpandDims,
+    Mul,
+    Neg,
+    ReduceSum,
+    Reshape,
+    Squeeze,
+    Sub,
+    Transpose,
+)
 from effax.ir.types import ArrayType
-from effax.transforms.dce import Dce, dce
-from effax.transforms.inline import inline
+from effax.transforms import dce, discharge, inline
+from effax.transforms.dce import Dce
+from effax.transforms.discharge import Discharged
 
-LINEAR = (ConvertElementType, Neg, ReduceSum, BroadcastInDim, Reshape, Squeeze, Transpose)
+LINEAR = (Neg, ReduceSum, BroadcastInDim, ExpandDims, Reshape, Squeeze, Transpose)
 """What maps a constant term to a constant term, whatever else it is given."""
 
 
@@ -44,7 +58,21 @@ def unnormalised(jaxpr: Jaxpr, variables: Sequence[bool]) -> Result[Jaxpr, Trans
     Args:
         jaxpr: gives log-densities.
         variables: which inputs they are densities of; the others are parameters and data.
+
+    Returns:
+        The program; or why there is none: it has effects, or ``variables`` not one entry an input.
     """
+    if jaxpr.effects or len(variables) != len(jaxpr.binders):
+        return Failure(
+            NotApplicable(
+                "this is no log-density",
+                expected="a program without effects, and one entry an input",
+                found=f"effects {jaxpr.effects}, {len(variables)} for {len(jaxpr.binders)} inputs",
+            )
+        )
+
+    def pure(done: Discharged) -> Jaxpr:
+        return done.jaxpr
 
     def fewer(flat: Jaxpr) -> Jaxpr:
         return without_constants(flat, variables)
@@ -52,7 +80,7 @@ def unnormalised(jaxpr: Jaxpr, variables: Sequence[bool]) -> Result[Jaxpr, Trans
     def live(made: Dce) -> Jaxpr:
         return made.jaxpr
 
-    return flow(inline(jaxpr), map_(fewer), bind(dce), map_(live))
+    return flow(discharge(jaxpr), map_(pure), bind(inline), map_(fewer), bind(dce), map_(live))
 
 
 def without_constants(jaxpr: Jaxpr, variables: Sequence[bool]) -> Jaxpr:
@@ -105,6 +133,9 @@ def _passes_terms(eqn: Eqn, position: int, varying: set[int]) -> bool:
     """Whether a constant added to this operand adds a constant to the result."""
     if isinstance(eqn.prim, (Add, Sub, *LINEAR)):
         return True
+    if isinstance(eqn.prim, ConvertElementType):
+        # To integers floats are cut off, and what is added before is not what is added after.
+        return all(is_inexact_dtype(a.type.dtype) for a in (*eqn.ins, *eqn.outs))
     others = [a for i, a in enumerate(eqn.ins) if i != position]
     fixed = all(isinstance(a, Lit) or a.id not in varying for a in others)
     return fixed and (isinstance(eqn.prim, Mul) or (isinstance(eqn.prim, Div) and position == 0))
@@ -133,10 +164,11 @@ def _as(b: Builder, eqn: Eqn, term: tuple[Atom, bool]) -> Atom:
     return atom if atom.type == type_ else b(ConvertElementType(type_.dtype, type_.weak), atom)
 
 
-def gaussian(x: Any, mu: Any, sigma: Any) -> Any:
+def gaussian(x: Array, mu: Array, sigma: Array) -> Array:
     """The log-density of independent Gaussians."""
     z = (x - mu) / sigma
-    return (-0.5 * z**2 - jnp.log(sigma) - 0.5 * math.log(2 * math.pi)).sum()
+    terms = -0.5 * z**2 - jnp.log(sigma) - 0.5 * math.log(2 * math.pi)
+    return terms.sum()
 
 
 def main() -> None:

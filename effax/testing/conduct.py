@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 
 from effax.api.staging import typeof
+from effax.config import config
 from effax.effects import Accum, Row, Write
 from effax.extend import rules
 from effax.extend.guard import blamed, check_parameters, listed, typed
@@ -219,8 +220,15 @@ def _evaluated(prim: Primitive, label: str, inputs: Sequence[Value], typing: Typ
                 f"result {j} of {label} is of another type than its typing says",
                 expected=str(t),
                 found=str(array_type(x.shape, x.dtype, weak)),
+                remedy=_remedy(x.dtype.itemsize, t),
             )
     return outs
+
+
+def _remedy(itemsize: int, wanted: ArrayType) -> str | None:
+    if config.enable_x64 or itemsize >= wanted.dtype.itemsize or wanted.dtype.itemsize < 8:
+        return None
+    return "where 64 bits are not enabled, `astype` and the like give 32: enable them for the check"
 
 
 def _check_rules(

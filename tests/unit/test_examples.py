@@ -15,8 +15,10 @@ import pytest
 
 import effax
 import effax.numpy as jnp
+from effax import extend
 from effax.ir.errors import EffaxError, NotApplicable
 from effax.ir.prims import elementwise as ew
+from effax.testing import check_primitive
 
 FOLDER = Path(__file__).parents[2] / "examples"
 jax: Any = effax
@@ -67,6 +69,32 @@ def test_cross_entropy_has_the_derivatives_of_its_parts(xent: Any) -> None:
         np.testing.assert_allclose(found, transform(xent.plain_loss)(x, labels), atol=2e-6)
 
 
+@pytest.mark.parametrize(("dtype", "labels"), [("bfloat16", "int32"), ("float32", "uint8")])
+def test_cross_entropy_obeys_every_law(xent: Any, dtype: str, labels: str) -> None:
+    types = extend.array_type((2, 5), dtype), extend.array_type((2,), labels)
+    assert not check_primitive(xent.SoftmaxCrossEntropy(), *types, seeds=(0,)).refused
+
+
+def test_cross_entropy_at_corners(xent: Any) -> None:
+    f = xent.softmax_cross_entropy
+    # A logit may be masked; its label then has no probability.
+    masked = jnp.array([[0.0, -jnp.inf, 0.0], [0.0, -jnp.inf, 0.0]])
+    loss, slope = jax.jit(f)(masked, jnp.array([0, 1]))
+    np.testing.assert_allclose(loss, [np.log(2), np.inf], rtol=1e-6)
+    np.testing.assert_allclose(slope, [[-0.5, 0, 0.5], [0.5, -1, 0.5]])
+    assert np.isfinite(jax.grad(xent.mean_loss)(masked, jnp.array([0, 2]))).all()
+    # A label outside names no class, also where its dtype counts fewer than there are.
+    for label in (-1, 3, 100):
+        np.testing.assert_allclose(f(jnp.zeros((1, 3)), jnp.array([label]))[0], np.log(3))
+    many = f(jnp.zeros((1, 300)), jnp.array([7], "int8"))[1]
+    np.testing.assert_allclose(many.sum(), 0.0, atol=1e-6)
+    # Half a thousand terms of bfloat16 are more than bfloat16 can count.
+    narrow = f(jnp.zeros((1, 512), "bfloat16"), jnp.array([0]))[0]
+    assert narrow.dtype.name == "bfloat16" and abs(float(narrow[0]) - np.log(512)) < 0.02
+    with pytest.raises(EffaxError, match="at least one class"):
+        f(jnp.zeros((1, 0)), jnp.array([0]))
+
+
 def test_cross_entropy_of_large_logits_is_finite(xent: Any) -> None:
     x = jnp.array([[1e4, 0.0], [0.0, -1e4]])
     labels = jnp.array([1, 0])
@@ -112,6 +140,55 @@ def test_unnormalised_leaves_what_is_not_a_term() -> None:
     assert page.unnormalised(program, (True, False)).unwrap() == program
 
 
+def test_unnormalised_follows_what_goes_through_references_branches_and_loops() -> None:
+    page = example("unnormalised")
+
+    def density(x: Any, c: Any) -> Any:
+        total = jax.new_ref(c * c)
+        total[...] += jnp.sin(x) + jnp.exp(c)
+        y = jax.lax.cond(x > 0, lambda x: x + c, lambda x: -x, x)
+        z = jax.lax.fori_loop(0, 3, lambda i, s: s * x + c, x)
+        return jax.freeze(total) + y + z - c + jnp.log(c)
+
+    args = (np.float32(0.7), np.float32(1.3))
+    program = jax.make_jaxpr(density)(*args).jaxpr
+    less = page.unnormalised(program, (True, False)).unwrap()
+    kept = {type(eqn.prim) for eqn in less.eqns}
+    assert ew.Sin in kept and not kept & {ew.Exp, ew.Log}
+
+    def at(jaxpr: Any, x: float) -> float:
+        found: float = effax.ir.evaluate(jaxpr, [np.float32(x), args[1]])[0]
+        return found
+
+    for x in (-0.4, 0.2, 2.0):
+        found, expected = (at(p, x) - at(p, 0.7) for p in (less, program))
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_unnormalised_keeps_what_rounding_makes_of_a_term() -> None:
+    page = example("unnormalised")
+
+    for dtype, gone in (("int32", False), ("bfloat16", True)):
+        program = jax.make_jaxpr(lambda x, c, d=dtype: (x + c).astype(d))(1.0, 0.5).jaxpr
+        less = page.unnormalised(program, (True, False)).unwrap()
+        assert (ew.Add not in {type(eqn.prim) for eqn in less.eqns}) == gone
+        assert less.out_types == program.out_types
+
+
+def test_unnormalised_refuses_what_is_no_density() -> None:
+    page = example("unnormalised")
+
+    def told(x: Any) -> Any:
+        jax.debug.print("{}", x)
+        return x
+
+    program = jax.make_jaxpr(told)(1.0).jaxpr
+    with pytest.raises(NotApplicable, match="no log-density"):
+        raise page.unnormalised(program, (True,)).failure()
+    with pytest.raises(NotApplicable, match="2 for 1 inputs"):
+        raise page.unnormalised(jax.make_jaxpr(jnp.sin)(1.0).jaxpr, (True, True)).failure()
+
+
 def test_intervals_hold_every_sample(intervals: Any) -> None:
     rng = np.random.default_rng(0)
 
@@ -136,6 +213,65 @@ def test_intervals_are_exact_where_a_variable_occurs_once(intervals: Any) -> Non
         (lambda x: -x - 1.0, (0.0, 1.0), (-2.0, -1.0)),
     ):
         np.testing.assert_allclose(intervals.bounds(f, box), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("f", "box", "expected"),
+    [
+        (lambda x: 1.0 / x, (0.0, 4.0), (0.25, np.inf)),
+        (lambda x: 1.0 / x, (-4.0, 0.0), (-np.inf, -0.25)),
+        (lambda x: 1.0 / x**2, (-1.0, 2.0), (0.25, np.inf)),
+        (lambda x: x * (1.0 / x), (0.0, 1.0), (0.0, np.inf)),
+        (jnp.log, (-1.0, 1.0), (-np.inf, 0.0)),
+        (jnp.sqrt, (-1.0, 4.0), (0.0, 2.0)),
+        (jnp.cos, (-1.0, 1.0), (np.cos(1.0), 1.0)),
+        (jnp.cos, (3.0, 4.0), (-1.0, np.cos(4.0))),
+        (jnp.sin, (-np.inf, np.inf), (-1.0, 1.0)),
+        (jnp.sin, (1e8, 1e8 + 8), (-1.0, 1.0)),
+        (jnp.abs, (-3.0, 1.0), (0.0, 3.0)),
+        (lambda x: jnp.where(x > 0, x, 2.0 - x), (-1.0, 5.0), (-3.0, 5.0)),
+        (lambda x: jnp.where(x > 0, x, 9.0), (1.0, 5.0), (1.0, 5.0)),
+        (lambda x: jax.lax.cond(x > 0, lambda x: x, lambda x: -x, x), (-1.0, 3.0), (-3.0, 3.0)),
+        (lambda x: jax.lax.cond(x > 0, lambda x: x, lambda x: -x, x), (1.0, 3.0), (1.0, 3.0)),
+        (lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c * x, x), (1.0, 2.0), (1.0, 16.0)),
+        (lambda x: jax.lax.scan(lambda c, y: (c + y, c), 0.0, x)[1].sum(), (0.0, 1.0), (0.0, 3.0)),
+        (
+            lambda x: jax.lax.while_loop(lambda c: c < 10.0, lambda c: 2 * c, x),
+            (1.0, 2.0),
+            (8.0, 32.0),
+        ),
+        (
+            lambda x: jax.lax.while_loop(lambda c: c < 1000.0, lambda c: c + 1.0, x),
+            (1.0, 2.0),
+            (101.0, np.inf),
+        ),
+    ],
+)
+def test_intervals_at_corners(intervals: Any, f: Any, box: Any, expected: Any) -> None:
+    shape = (3,) if box == (0.0, 1.0) and expected == (0.0, 3.0) else ()
+    ends = tuple(np.full(shape, end, np.float32) for end in box)
+    low, high = intervals.bounds(f, ends)
+    # No tighter than it can be, and hardly wider.
+    assert low <= expected[0] and high >= expected[1]
+    np.testing.assert_allclose((low, high), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_intervals_are_rounded_outward(intervals: Any) -> None:
+    x = np.float32(0.1)
+    low, high = intervals.bounds(lambda x: (x + 0.2) * x / 3.0 + jnp.exp(x), (x, x))
+    exact = (float(x) + float(np.float32(0.2))) * float(x) / 3.0 + np.exp(float(x))
+    assert low < exact < high and high - low < 2e-6
+    many = np.full(1000, x)
+    low, high = intervals.bounds(jnp.sum, (many, many))
+    assert low <= 1000 * float(x) <= high
+
+
+def test_intervals_name_a_loop_that_does_not_end(intervals: Any) -> None:
+    def f(x: Any) -> Any:
+        return jax.lax.while_loop(lambda c: c < 1.0, lambda c: jnp.negative(-c), x)
+
+    with pytest.raises(NotApplicable, match="does not end"):
+        intervals.bounds(f, (-2.0, -1.0))
 
 
 def test_intervals_name_what_they_have_no_rule_for(intervals: Any) -> None:
