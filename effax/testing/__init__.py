@@ -2,6 +2,7 @@
 
 - :func:`check_grads` compares a function's derivatives with differences.
 - :func:`check_primitive` holds a primitive of your own to every law.
+- :func:`check_effects` holds effects of kinds of your own to what passes take from them.
 - :func:`check_pass` holds a pass or a pipeline to what it claims, on random programs.
 - :func:`check_laws` holds passes, or the rules of a book, to the laws on random programs.
 - :func:`law` makes a law of a function of yours, and :func:`check_law` tries it on random programs.
@@ -19,6 +20,7 @@ from effax.testing import laws
 from effax.testing.claims import PassReport, Unproved, check_pass
 from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
 from effax.testing.grads import check_grads
+from effax.testing.kinds import check_effects
 from effax.testing.passes import Passes
 from effax.testing.primitives import Checked, Refused, check_primitive
 from effax.testing.report import LawBroken
@@ -42,6 +44,7 @@ __all__ = [
     "Tried",
     "Unproved",
     "assume",
+    "check_effects",
     "check_grads",
     "check_law",
     "check_laws",

@@ -11,7 +11,7 @@ import numpy as np
 
 from effax.api.staging import typeof
 from effax.config import config
-from effax.effects import Accum, Row, Write
+from effax.effects import Accum, Host, Row, Write
 from effax.extend import rules
 from effax.extend.guard import blamed, check_parameters, listed, typed
 from effax.extend.primitive import ArrayPrimitive, RefPrimitive
@@ -21,6 +21,7 @@ from effax.ir.errors import BadArgument, BadRule, EffaxError, IllTyped, NotAppli
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.types import ArrayType, RefType, Type, array_type, is_inexact, tangent_type
 from effax.lowering.program import stablehlo_of
+from effax.testing.kinds import check_effects
 from effax.testing.values import random_inputs
 from effax.transforms.lanes import with_axis
 from effax.transforms.rulebook import BatchBuilder, Linear, RuleBook, RuleBuilder
@@ -105,6 +106,7 @@ def check_conduct(
         BadRule: what one of them does wrong.
     """
     typing = _check_typing(prim, types)
+    check_effects(*[e for e in typing.effects.effects if isinstance(e, Host)])
     _check_evaluation(prim, types, typing)
     if isinstance(prim, ArrayPrimitive):
         _check_rules(prim, types, linear, book)

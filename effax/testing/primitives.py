@@ -7,7 +7,6 @@ from typing import Final, NamedTuple, TypeVar
 
 from effax.api.staging import ShapeDtypeStruct
 from effax.array import ArrayLike
-from effax.extend.primitive import HostPrimitive
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import BOOL, is_float
 from effax.ir.errors import BadArgument, NotApplicable
@@ -125,8 +124,7 @@ def check_primitive(
     if linear is not None:
         _one_an_argument("linear", linear, ins)
     used = book_or_default(book)
-    if not isinstance(prim, HostPrimitive):
-        check_conduct(prim, ins, linear, used)
+    check_conduct(prim, ins, linear, used)
     own, known = type(prim), registry()
     primitives = known if known.get(own.name) is own else registry(own)
     given = {"passes": Passes(book=used), "primitives": primitives}

@@ -157,8 +157,8 @@ def test_unnormalised_follows_what_goes_through_references_branches_and_loops() 
     assert ew.Sin in kept and not kept & {ew.Exp, ew.Log}
 
     def at(jaxpr: Any, x: float) -> float:
-        found: float = effax.ir.evaluate(jaxpr, [np.float32(x), args[1]])[0]
-        return found
+        values = [np.asarray(v, np.float32) for v in (x, args[1])]
+        return float(effax.ir.evaluate(jaxpr, values)[0])
 
     for x in (-0.4, 0.2, 2.0):
         found, expected = (at(p, x) - at(p, 0.7) for p in (less, program))

@@ -121,7 +121,7 @@ def in_any_order(
 ) -> BatchOut:
     """:func:`each_lane`, where the table says that no order of lanes can be told from another.
 
-    Raises TransformError where effects do not commute with themselves. Lanes run in step, and so
+    Raises NotApplicable where effects do not commute with themselves. Lanes run in step, and so
     would not do what they do one lane after the other.
     """
     types = tuple(
@@ -130,7 +130,7 @@ def in_any_order(
     row = typing_of(prim, types).effects
     for effect in row.host:
         if not commutes(effect, effect):
-            raise TransformError(
+            raise NotApplicable(
                 f"vmap: {prim.name} is ordered, and lanes that run in step have no order in which "
                 "one comes after all of another",
                 expected="an effect that commutes with itself",

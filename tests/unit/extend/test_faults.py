@@ -30,7 +30,7 @@ from effax.extend import (
 )
 from effax.ir import Jaxpr
 from effax.ir.errors import BadArgument
-from effax.testing import check_primitive
+from effax.testing import check_effects, check_primitive
 from effax.testing.laws import LawBroken
 
 jax: Any = effax
@@ -561,3 +561,74 @@ class Forgetful(Soft):
 
     def function(self, x: Array) -> Array:
         return jnp.logaddexp(x, 0.0) * self.scale
+
+
+@dataclass(frozen=True, slots=True)
+class Log(extend.Host):
+    file: str
+    word: ClassVar[str] = "log"
+
+    def commutes_with(self, other: extend.Host) -> bool:
+        return not isinstance(other, Log) or other.file != self.file
+
+
+@dataclass(frozen=True, slots=True)
+class Stubborn(extend.Host):
+    word: ClassVar[str] = "stubborn"
+
+    def commutes_with(self, other: extend.Host) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Loud(extend.Host):
+    word: ClassVar[str] = "LOUD!"
+
+
+@dataclass(frozen=True, slots=True)
+class Vague(extend.Host):
+    word: ClassVar[str] = "vague"
+
+    def commutes_with(self, other: extend.Host) -> Any:
+        return None
+
+
+class Bare(extend.Host):
+    word: ClassVar[str] = "bare"
+
+
+LINES: list[float] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Tell(extend.HostPrimitive):
+    file: str
+    name: ClassVar[str] = "tell"
+
+    def typing(self, *ins: Type) -> Typing:
+        (_,) = ins
+        return Typing((), Row([Log(self.file)]))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        LINES.append(float(ins[0]))
+        return ()
+
+
+def test_effects_of_ones_own_are_checked() -> None:
+    assert check_effects(Log("a"), Log("b")) == (("log a", "log a"), ("log b", "log b"))
+    for wrong, says in (
+        (Stubborn(), r"do not agree(.|\n)*stubborn says False, io io says True"),
+        (Loud(), "the kind Loud has no word"),
+        (Vague(), r"`commutes_with` of the kind Vague gives no boolean"),
+        (Bare(), "the kind Bare is not equal to a copy"),
+    ):
+        with pytest.raises(BadRule, match=says):
+            check_effects(wrong)
+    with pytest.raises(BadArgument, match="no effect on the world outside"):
+        check_effects(Log)  # type: ignore[arg-type]  # it is about that
+
+
+def test_what_acts_outside_obeys_the_laws_and_has_no_lanes_where_it_is_ordered() -> None:
+    checked = check_primitive(Tell("a"), extend.array_type((), "float32"), seeds=(0,))
+    assert {"lowering_agrees_with_evaluation", "linearize_is_jvp"} <= set(checked.held)
+    assert {r.law for r in checked.refused} >= {"vmap_is_stacking"} and LINES
