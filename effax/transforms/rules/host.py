@@ -12,7 +12,7 @@ from typing import Final
 from effax.effects import commutes
 from effax.ir.build import Builder, typing_of
 from effax.ir.dtypes import BOOL
-from effax.ir.errors import NotApplicable, TransformError
+from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
 from effax.ir.prims.control import Cond, Scan
 from effax.ir.prims.host import DebugCallback, IoCallback, PureCallback
