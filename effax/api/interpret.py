@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from effax.array import Array, as_value
 from effax.bind import Operand, bind
-from effax.ir.errors import IllTyped
+from effax.effects import Rule
+from effax.ir.errors import IllTyped, RefError
 from effax.ir.syntax import Atom, ClosedJaxpr, Eqn, Jaxpr, Lit
 from effax.ref import Ref
 
@@ -23,8 +24,8 @@ def eval_eqn(eqn: Eqn, *args: object) -> list[Array | Ref]:
     return bind(eqn.prim, *_operands(args))
 
 
-def eval_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *args: object) -> list[Array | Ref]:
-    """Run a program, equation by equation; gives its results.
+def eval_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *args: object) -> list[Array]:
+    """Run a program, equation by equation; gives its results, which are no references.
 
     Args:
         jaxpr: the program. Of one with its constants these need not be given.
@@ -57,5 +58,10 @@ def _operands(args: Sequence[object]) -> list[Operand]:
     return [x if isinstance(x, Array | Ref | Lit) else as_value(x) for x in args]
 
 
-def _array(x: Operand) -> Array | Ref:
-    return as_value(x.value).astype(x.type.dtype) if isinstance(x, Lit) else x
+def _array(x: Operand) -> Array:
+    if isinstance(x, Lit):
+        return as_value(x.value).astype(x.type.dtype)
+    if isinstance(x, Ref):
+        what = "a program gives a reference that it made"
+        raise RefError.against(Rule.ESCAPE, what, "arrays", str(x.type))
+    return x

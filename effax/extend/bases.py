@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
 from inspect import Parameter, signature
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class FunctionPrimitive(ArrayPrimitive):
         """The function's derivative."""
         moved = [dx for dx in tangents if dx is not None]
         made = unwrap(passes.jvp(self._program(primals), [dx is not None for dx in tangents]))
-        results = cast("list[Array]", eval_jaxpr(made.jaxpr, *primals, *moved))
+        results = eval_jaxpr(made.jaxpr, *primals, *moved)
         n = len(made.out_tangents)
         dots = iter(results[n:])
         return results[:n], [next(dots) if has else None for has in made.out_tangents]
@@ -83,7 +83,7 @@ class FunctionPrimitive(ArrayPrimitive):
             if is_inexact(t)
         ]
         fixed = [x for x in ins if not isinstance(x, Linear)]
-        found = iter(cast("list[Array]", eval_jaxpr(made.jaxpr, *fixed, *given)))
+        found = iter(eval_jaxpr(made.jaxpr, *fixed, *given))
         nonzero = iter(made.nonzero)
         return [next(found) if isinstance(x, Linear) and next(nonzero) else None for x in ins]
 
@@ -97,7 +97,7 @@ class FunctionPrimitive(ArrayPrimitive):
         ]
         axes = [0 if has else None for has in batched]
         made = unwrap(passes.vmap(program_of(self, tuple(types)), size, axes))
-        outs = cast("list[Array]", eval_jaxpr(made.jaxpr, *ins))
+        outs = eval_jaxpr(made.jaxpr, *ins)
         return outs, [True for _ in outs]
 
     def _program(self, ins: Sequence[Handle | Linear]) -> Jaxpr:

@@ -161,8 +161,11 @@ def _of_argument(type_: Type, interval: Interval | None) -> dict[str, Move]:
 
 
 def _of_integers(dtype: DType, interval: Interval | None) -> dict[str, Move]:
-    if interval is not None or dtype.itemsize == 1 or int_bounds(dtype)[1] < LIMIT:
+    greatest_one = int_bounds(dtype)[1]
+    if interval is not None or greatest_one < 127:
         return {}
+    if greatest_one < LIMIT:
+        return {"magnitudes up to 124": partial(_times, by=31)}
     return {"magnitudes up to 1024": partial(_times, by=256)}
 
 

@@ -378,6 +378,37 @@ def test_a_subtle_fault_is_found(prim: Any, types: Any, law: str, says: str) -> 
         check_primitive(prim, *types, linear=linear, seeds=(0, 1) if linear else (0,))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "complex64"])
+def test_a_wrong_derivative_is_found_in_every_dtype(dtype: str) -> None:
+    x = extend.array_type((3,), dtype)
+    wrong = with_(Cubed, derivatives=lambda s, x: 2.0 * x * x)
+    with pytest.raises(LawBroken, match="a law is broken: jvp_is_the_derivative"):
+        check_primitive(wrong, x, seeds=(0,))
+
+
+@dataclass(frozen=True, slots=True)
+class Cubed(extend.Elementwise):
+    name: ClassVar[str] = "cubed"
+    accepts: ClassVar[frozenset[str]] = frozenset({"int", "uint", "float", "complex"})
+
+    def function(self, x: Array) -> Array:
+        return x * x * x
+
+    def derivatives(self, x: Array) -> Array:
+        return 3.0 * x * x
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8"])
+def test_of_integers_there_is_no_derivative_and_the_rest_is_compared(dtype: str) -> None:
+    x = extend.array_type((3,), dtype)
+    assert "lowering_agrees_with_evaluation" in check_primitive(Cubed(), x, seeds=(0,)).held
+    wrong = with_(
+        Cubed, lower=lambda s, w, ins: extend.program(w, lambda x: x * x * (x % 9), ins, s.name)
+    )
+    with pytest.raises(LawBroken, match="lowering_agrees_with_evaluation"):
+        check_primitive(wrong, x, seeds=(0, 1))
+
+
 def weak_lie(self: Any, *ins: Any) -> Typing:
     types: Any = SinCos.typing(self, *ins).outs
     return Typing(tuple(t.update(weak=True) for t in types))
