@@ -12,10 +12,20 @@ import griffe
 ROLE = re.compile(r":(?:func|class|mod|meth|data|attr):`~?([^`]+)`")
 FIELD = re.compile(r"(?:Type|Effects|Laws|Source):")
 
+RAISES = re.compile(r"^Raises: +(\S.*(?:\n +\S.*)*)$", re.MULTILINE)
+"""Errors beside the word, in lines that are indented under the first."""
+
+
+def _section(found: re.Match[str]) -> str:
+    """What a function raises as a section with an entry an error."""
+    told = " ".join(found.group(1).split())
+    entries = re.split(r"; (?=[A-Z]\w+: )", told)
+    return "\n".join(["", "Raises:", *[f"    {entry}" for entry in entries], ""])
+
 
 def markdown(text: str) -> str:
     """A docstring as Markdown."""
-    lines = ROLE.sub(r"`\1`", text).split("\n")
+    lines = RAISES.sub(_section, ROLE.sub(r"`\1`", text)).split("\n")
     out: list[str] = []
     inside = False
     for i, line in enumerate(lines):
@@ -30,7 +40,10 @@ def markdown(text: str) -> str:
             out += ["```", ""]
             inside = False
         literal = line.endswith("::") and i + 1 < len(lines) and not lines[i + 1].strip()
-        out.append(line[:-1] if literal else line)
+        if literal:
+            # Two colons alone announce what follows, and are not read.
+            line = "" if line.strip() == "::" else line[:-1]
+        out.append(line)
     if inside:
         out.append("```")
     return "\n".join(out)

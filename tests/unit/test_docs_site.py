@@ -6,9 +6,10 @@ import re
 import subprocess
 import sys
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from inspect import isclass, isfunction
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -73,6 +74,54 @@ def test_every_public_package_is_in_the_reference() -> None:
     }
     roots = {".".join(module.split(".")[:2]) for module in REFERENCE}
     assert sorted(public - roots - {"effax.api"}) == []
+
+
+def test_links_lead_to_pages_of_the_site() -> None:
+    for page in PAGES:
+        prose = re.sub(r"```.*?```|`[^`\n]*`", "`", page.read_text("utf-8"), flags=re.DOTALL)
+        for link in re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", prose):
+            target = (page.parent / link).resolve()
+            assert target.is_file(), f"{page.name}: {link}"
+            assert target.is_relative_to(DOCS), f"{page.name}: {link}"
+
+
+@pytest.fixture
+def docstrings(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module of the site, without the tool that it is for."""
+    tool = ModuleType("griffe")
+    tool.__dict__.update(Extension=object, Object=object)
+    monkeypatch.setitem(sys.modules, "griffe", tool)
+    spec = spec_from_file_location("docstrings", DOCS / "site" / "docstrings.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+FIELDS = """Do it, see :func:`this`.
+
+Type:     a -> b
+Laws:     tests/laws/test_it.py
+Raises:   IllTyped: one thing is wrong; or another (see
+          below); BadArgument: a third
+          one.
+Source:   a book.
+
+Args:
+    a: an input.
+"""
+
+
+def test_fields_of_docstrings_are_sections_of_pages(docstrings: ModuleType) -> None:
+    made = docstrings.markdown(FIELDS)
+    assert "see `this`." in made
+    assert "```text\nType:     a -> b\nLaws:     tests/laws/test_it.py\n" in made
+    section = "Raises:\n    IllTyped: one thing is wrong; or another (see below)\n"
+    assert f"\n\n{section}    BadArgument: a third one.\n\n" in made
+    assert "```text\nSource:   a book.\n" in made
+    assert made.endswith("Args:\n    a: an input.\n")
+    assert made.count("```") == 4
+    assert docstrings.markdown("So::\n\n    x\n\n::\n\n    y") == "So:\n\n    x\n\n\n\n    y"
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
