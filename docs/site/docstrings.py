@@ -40,10 +40,9 @@ def markdown(text: str) -> str:
             out += ["```", ""]
             inside = False
         literal = line.endswith("::") and i + 1 < len(lines) and not lines[i + 1].strip()
-        if literal:
-            # Two colons alone announce what follows, and are not read.
-            line = "" if line.strip() == "::" else line[:-1]
-        out.append(line)
+        # Two colons alone announce what follows, and are not read.
+        shown = "" if literal and line.strip() == "::" else line[:-1]
+        out.append(shown if literal else line)
     if inside:
         out.append("```")
     return "\n".join(out)
