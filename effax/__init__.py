@@ -6,6 +6,8 @@ and printed forms follow JAX. Nothing here imports JAX, and XLA is loaded when i
 
 from __future__ import annotations
 
+from typing import Final as _Final
+
 from effax import (
     ad,
     ad_checkpoint,
@@ -27,6 +29,7 @@ from effax import (
     show,
     tree,
     tree_util,
+    typing,
 )
 from effax import config as _config_module
 from effax.api.autodiff import grad, jvp, linearize, value_and_grad
@@ -45,6 +48,7 @@ from effax.api.vjp import VJP, vjp
 from effax.array import Array
 from effax.config import enable_x64
 from effax.ir.dtypes import FLOAT0
+from effax.ir.dtypes import DType as _DType
 from effax.ir.notebook import draw_with
 from effax.ir.trace import named_scope
 from effax.lax import stop_gradient
@@ -55,8 +59,8 @@ from effax.sharding import PartitionSpec as P
 
 __version__ = "0.1.0"
 
-config = _config_module.config
-float0 = FLOAT0
+config: _Final[_config_module.Config] = _config_module.config
+float0: _Final[_DType] = FLOAT0
 draw_with(show.in_notebook)
 
 __all__ = [
@@ -121,6 +125,7 @@ __all__ = [
     "tree",
     "tree_util",
     "typeof",
+    "typing",
     "value_and_grad",
     "vjp",
     "vmap",

@@ -133,8 +133,8 @@ class TracedArray(Array):
     __slots__ = ("atom", "trace")
 
     def __init__(self, trace: Trace, atom: Atom) -> None:
-        self.trace = trace
-        self.atom = atom
+        self.trace: Trace = trace
+        self.atom: Atom = atom
 
     @property
     def type(self) -> ArrayType:

@@ -12,6 +12,21 @@ from effax.api.remat import as_rule
 from effax.ir.errors import BadArgument
 from effax.ir.prims.remat import NOTHING, Kept, SaveEither, SavePolicy, SaveRule
 
+__all__ = [
+    "checkpoint_dots",
+    "checkpoint_dots_with_no_batch_dims",
+    "dots_saveable",
+    "dots_with_no_batch_dims_saveable",
+    "everything_saveable",
+    "nothing_saveable",
+    "offload_dot_with_no_batch_dims",
+    "save_and_offload_only_these_names",
+    "save_any_names_but_these",
+    "save_anything_except_these_names",
+    "save_from_both_policies",
+    "save_only_these_names",
+]
+
 everything_saveable: Final = SavePolicy(Kept.EVERYTHING)
 nothing_saveable: Final = NOTHING
 dots_saveable: Final = SavePolicy(Kept.DOTS)

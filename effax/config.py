@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import Final
 
 from effax.ir.dtypes import DType, as_dtype, canonical, is_array_dtype
 from effax.ir.errors import BadArgument, IllTyped
@@ -21,6 +22,9 @@ class Config:
     """
 
     __slots__ = ("enable_x64", "generation")
+
+    enable_x64: bool
+    generation: int
 
     def __init__(self) -> None:
         self.enable_x64 = False
@@ -38,7 +42,7 @@ class Config:
         self.generation = int(value)
 
 
-config = Config()
+config: Final = Config()
 
 
 @contextmanager

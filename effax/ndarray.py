@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, ClassVar, SupportsIndex
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Array:
 
     __slots__ = ("__weakref__",)
     __array_priority__ = 100
-    __hash__ = None  # type: ignore[assignment]  # equality is elementwise, as NumPy's
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # equality is elementwise, as NumPy's
 
     @property
     def type(self) -> ArrayType:

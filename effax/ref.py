@@ -24,7 +24,20 @@ from effax.ir.syntax import Atom, Var
 from effax.ir.trace import Trace, current_trace, shown_ref
 from effax.ir.types import RefType, Shape, array_type, ref_type
 from effax.selection import select
+from effax.unarray import Unarray
 from effax.updates import fitted
+
+__all__ = [
+    "Ref",
+    "RefAttributeError",
+    "addupdate",
+    "empty_ref",
+    "free_ref",
+    "freeze",
+    "get",
+    "new_ref",
+    "swap",
+]
 
 if TYPE_CHECKING:
     from effax.lowering.xla import Buffer
@@ -49,7 +62,7 @@ def consumed_error(ref: Ref, how: str) -> RefError:
     )
 
 
-class Ref:
+class Ref(Unarray):
     """A mutable array. ``Ref(init)`` makes one; ``isinstance`` holds for traced ones too."""
 
     __slots__ = ("__weakref__",)
@@ -134,23 +147,14 @@ class Ref:
     def _as_array(self, *args: object, **kwargs: object) -> np.ndarray:
         raise _as_array_error(RefError, "a reference is used as an array", self)
 
-    __array__ = __array_ufunc__ = _as_array
-    __bool__ = __iter__ = __reversed__ = __contains__ = _as_array
-    __int__ = __float__ = __complex__ = __index__ = __round__ = _as_array
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _as_array
-    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _as_array
-    __divmod__ = __rdivmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _as_array
-    __neg__ = __pos__ = __abs__ = __invert__ = _as_array
-    __lt__ = __le__ = __gt__ = __ge__ = __and__ = __rand__ = __or__ = __ror__ = _as_array
-    __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _as_array
-
     def __eq__(self, other: object) -> bool:
         """Whether it is the same reference. Raises RefError for a comparison with contents."""
         if isinstance(other, Array | np.ndarray | np.generic | int | float | complex):
             self._as_array()
         return self is other
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     def __format__(self, spec: str) -> str:
         if spec:
@@ -171,8 +175,8 @@ class TracedRef(Ref):
     __slots__ = ("atom", "trace")
 
     def __init__(self, trace: Trace, atom: Atom) -> None:
-        self.trace = trace
-        self.atom = atom
+        self.trace: Trace = trace
+        self.atom: Atom = atom
 
     def __new__(cls, trace: Trace, atom: Atom) -> TracedRef:
         return object.__new__(cls)

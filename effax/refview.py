@@ -23,6 +23,7 @@ from effax.ir.trace import shown_ref
 from effax.ir.types import Shape
 from effax.ref import Ref, addupdate, get
 from effax.selection import DynamicSlice, ds, select
+from effax.unarray import Unarray
 
 Chain = tuple[object, ...]
 """Indices, each of what the one before it gives."""
@@ -41,7 +42,7 @@ class RefAt:
         return RefView(self._ref, (*self._chain, index))
 
 
-class RefView:
+class RefView(Unarray):
     """A part of a reference: ``view[...]``, ``view[i] = x``, ``view.at[i]``."""
 
     __slots__ = ("_chain", "ref", "shape")
@@ -50,7 +51,7 @@ class RefView:
         shape = ref.shape
         for index in chain:
             shape = select(shape, index, Mode.CLIP, True, "a reference").shape
-        self.ref = ref
+        self.ref: Ref = ref
         self.shape: Shape = shape
         self._chain = chain
 
@@ -109,10 +110,6 @@ class RefView:
             shown_ref(self.ref),
             "read it first: `view[...]`",
         )
-
-    __array__ = __array_ufunc__ = __bool__ = __iter__ = __int__ = __float__ = _as_array
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = _as_array
-    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _as_array
 
 
 def _read(ref: Ref, chain: Chain) -> Array:

@@ -19,7 +19,7 @@ class WithAux:
 
     def __init__(self, fun: Callable[..., object], what: str) -> None:
         self.__wrapped__ = fun
-        self.__name__ = label_of(fun)
+        self.__name__: str = label_of(fun)
         self._what = what
         self._kept: dict[int, object] = {}
         self._tree: PyTreeDef = tree.structure(None)

@@ -35,11 +35,11 @@ class TreeFunction(HostFunction):
         fixed: dict[int, object],
         label: str,
     ) -> None:
-        self.fun = fun
-        self.treedef = treedef
+        self.fun: Callable[..., object] = fun
+        self.treedef: PyTreeDef = treedef
         self._fixed = fixed
-        self.label = label
-        self.arity = treedef.num_leaves - len(fixed)
+        self.label: str = label
+        self.arity: int = treedef.num_leaves - len(fixed)
         # The evaluator silences NumPy's warnings; this is not its code.
         self._errors = np.geterr()
         leaves = tuple([(i, _key(x)) for i, x in sorted(fixed.items())])

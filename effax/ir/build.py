@@ -80,6 +80,8 @@ class Builder:
 
     __slots__ = ("binders", "eqns", "next_id")
 
+    next_id: int
+
     def __init__(self, in_types: Iterable[Type] = ()) -> None:
         self.eqns: list[Eqn] = []
         self.binders: list[Var] = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, TypeVar
 
 from effax.ir.depth import deep
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+Remembered: TypeAlias = "_lru_cache_wrapper[R]"
+"""A function whose results are remembered."""
 
 EQUATIONS: Final = 1 << 18
 """How many equations are built before what is remembered goes: less than 200 megabytes."""
@@ -31,14 +34,14 @@ class _Built:
     __slots__ = ("equations",)
 
     def __init__(self) -> None:
-        self.equations = 0
+        self.equations: int = 0
 
 
 built: Final = _Built()
 _memories: Final[list[_lru_cache_wrapper[object]]] = []
 
 
-def remembered(maxsize: int) -> Callable[[Callable[P, R]], _lru_cache_wrapper[R]]:
+def remembered(maxsize: int) -> Callable[[Callable[P, R]], Remembered[R]]:
     """Decorator: remember the results of a pure function of hashable arguments.
 
     Args:

@@ -37,8 +37,11 @@ class Scanner:
 
     __slots__ = ("line_start", "pos", "text")
 
+    line_start: int
+    pos: int
+
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text: str = text
         self.pos = 0
         self.line_start = 0
         self.skip()

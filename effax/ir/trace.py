@@ -122,6 +122,8 @@ class Trace:
         "parent",
     )
 
+    alive: bool
+
     def __init__(
         self,
         handles: Handles,
@@ -131,10 +133,10 @@ class Trace:
         binds: Axes = (),
         checked: bool = False,
     ) -> None:
-        self.handles = handles
-        self.label = label
-        self.parent = parent
-        self.on_values = on_values
+        self.handles: Handles = handles
+        self.label: str = label
+        self.parent: Trace | None = parent
+        self.on_values: bool = on_values
         self.axes: Mapping[str, Axis] = {} if parent is None else parent.axes
         if binds:
             self.axes = {**self.axes, **{axis.name: axis for axis in binds}}
@@ -142,7 +144,7 @@ class Trace:
         if checked:
             self.checked |= {axis.name for axis in binds}
         self._differs = Following()
-        self.builder = Builder()
+        self.builder: Builder = Builder()
         self.consumed: dict[int, str] = {}
         self.alive = True
         self.names: list[str] = []
@@ -437,8 +439,10 @@ class tracing:  # noqa: N801  # used as a function; a generator would cost more 
 
     __slots__ = ("before", "trace")
 
+    before: Trace | None
+
     def __init__(self, trace: Trace) -> None:
-        self.trace = trace
+        self.trace: Trace = trace
 
     def __enter__(self) -> Trace:
         self.before = _state.current

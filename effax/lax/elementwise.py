@@ -6,7 +6,7 @@ Python numbers take the dtype of the other operands; operands without axes go wi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from effax import tree
 from effax.array import (
@@ -95,67 +95,85 @@ def _binary(prim: Primitive, name: str, doc: str) -> BinaryFunction:
     return function
 
 
-add = _binary(ew.Add(), "add", "x + y.")
-sub = _binary(ew.Sub(), "sub", "x - y.")
-mul = _binary(ew.Mul(), "mul", "x · y.")
-div = _binary(ew.Div(), "div", "x / y; of integers, rounded towards 0.")
-rem = _binary(ew.Rem(), "rem", "The remainder with the sign of x.")
-max = _binary(ew.Max(), "max", "The greater of two elements; nan if one is.")
-min = _binary(ew.Min(), "min", "The lesser of two elements; nan if one is.")
-atan2 = _binary(ew.Atan2(), "atan2", "The angle of the point (y, x).")
-nextafter = _binary(ew.Nextafter(), "nextafter", "The next value from x towards y.")
-complex = _binary(ew.Complex(), "complex", "x + iy.")
-eq = _binary(ew.Eq(), "eq", "x == y.")
-ne = _binary(ew.Ne(), "ne", "x != y.")
-lt = _binary(ew.Lt(), "lt", "x < y.")
-le = _binary(ew.Le(), "le", "x <= y.")
-gt = _binary(ew.Gt(), "gt", "x > y.")
-ge = _binary(ew.Ge(), "ge", "x >= y.")
-bitwise_and = _binary(ew.And(), "bitwise_and", "Bitwise and; logical on booleans.")
-bitwise_or = _binary(ew.Or(), "bitwise_or", "Bitwise or; logical on booleans.")
-bitwise_xor = _binary(ew.Xor(), "bitwise_xor", "Bitwise exclusive or.")
-shift_left = _binary(ew.ShiftLeft(), "shift_left", "Bits of x moved up by y.")
-shift_right_logical = _binary(
+add: Final[BinaryFunction] = _binary(ew.Add(), "add", "x + y.")
+sub: Final[BinaryFunction] = _binary(ew.Sub(), "sub", "x - y.")
+mul: Final[BinaryFunction] = _binary(ew.Mul(), "mul", "x · y.")
+div: Final[BinaryFunction] = _binary(ew.Div(), "div", "x / y; of integers, rounded towards 0.")
+rem: Final[BinaryFunction] = _binary(ew.Rem(), "rem", "The remainder with the sign of x.")
+max: Final[BinaryFunction] = _binary(ew.Max(), "max", "The greater of two elements; nan if one is.")
+min: Final[BinaryFunction] = _binary(ew.Min(), "min", "The lesser of two elements; nan if one is.")
+atan2: Final[BinaryFunction] = _binary(ew.Atan2(), "atan2", "The angle of the point (y, x).")
+nextafter: Final[BinaryFunction] = _binary(
+    ew.Nextafter(), "nextafter", "The next value from x towards y."
+)
+complex: Final[BinaryFunction] = _binary(ew.Complex(), "complex", "x + iy.")
+eq: Final[BinaryFunction] = _binary(ew.Eq(), "eq", "x == y.")
+ne: Final[BinaryFunction] = _binary(ew.Ne(), "ne", "x != y.")
+lt: Final[BinaryFunction] = _binary(ew.Lt(), "lt", "x < y.")
+le: Final[BinaryFunction] = _binary(ew.Le(), "le", "x <= y.")
+gt: Final[BinaryFunction] = _binary(ew.Gt(), "gt", "x > y.")
+ge: Final[BinaryFunction] = _binary(ew.Ge(), "ge", "x >= y.")
+bitwise_and: Final[BinaryFunction] = _binary(
+    ew.And(), "bitwise_and", "Bitwise and; logical on booleans."
+)
+bitwise_or: Final[BinaryFunction] = _binary(
+    ew.Or(), "bitwise_or", "Bitwise or; logical on booleans."
+)
+bitwise_xor: Final[BinaryFunction] = _binary(ew.Xor(), "bitwise_xor", "Bitwise exclusive or.")
+shift_left: Final[BinaryFunction] = _binary(
+    ew.ShiftLeft(), "shift_left", "Bits of x moved up by y."
+)
+shift_right_logical: Final[BinaryFunction] = _binary(
     ew.ShiftRightLogical(), "shift_right_logical", "Bits of x moved down by y; zeros come in."
 )
-shift_right_arithmetic = _binary(
+shift_right_arithmetic: Final[BinaryFunction] = _binary(
     ew.ShiftRightArithmetic(), "shift_right_arithmetic", "Bits of x moved down by y; signs come in."
 )
 
-neg = _unary(ew.Neg(), "neg", "-x.")
-abs = _unary(ew.Abs(), "abs", "The magnitude.")
-sign = _unary(ew.Sign(), "sign", "-1, 0 or 1; of a complex number, its direction.")
-floor = _unary(ew.Floor(), "floor", "The greatest integer that is not greater.")
-ceil = _unary(ew.Ceil(), "ceil", "The least integer that is not less.")
-is_finite = _unary(ew.IsFinite(), "is_finite", "Whether elements are neither infinite nor nan.")
-exp = _unary(ew.Exp(), "exp", "e to the power of x.")
-exp2 = _unary(ew.Exp2(), "exp2", "2 to the power of x.")
-expm1 = _unary(ew.Expm1(), "expm1", "exp(x) - 1, exact near 0.")
-log = _unary(ew.Log(), "log", "The natural logarithm.")
-log1p = _unary(ew.Log1p(), "log1p", "log(1 + x), exact near 0.")
-sqrt = _unary(ew.Sqrt(), "sqrt", "The square root.")
-rsqrt = _unary(ew.Rsqrt(), "rsqrt", "1 / sqrt(x).")
-cbrt = _unary(ew.Cbrt(), "cbrt", "The cube root.")
-square = _unary(ew.Square(), "square", "x · x.")
-sin = _unary(ew.Sin(), "sin", "The sine.")
-cos = _unary(ew.Cos(), "cos", "The cosine.")
-tan = _unary(ew.Tan(), "tan", "The tangent.")
-asin = _unary(ew.Asin(), "asin", "The inverse sine.")
-acos = _unary(ew.Acos(), "acos", "The inverse cosine.")
-atan = _unary(ew.Atan(), "atan", "The inverse tangent.")
-sinh = _unary(ew.Sinh(), "sinh", "The hyperbolic sine.")
-cosh = _unary(ew.Cosh(), "cosh", "The hyperbolic cosine.")
-tanh = _unary(ew.Tanh(), "tanh", "The hyperbolic tangent.")
-asinh = _unary(ew.Asinh(), "asinh", "The inverse hyperbolic sine.")
-acosh = _unary(ew.Acosh(), "acosh", "The inverse hyperbolic cosine.")
-atanh = _unary(ew.Atanh(), "atanh", "The inverse hyperbolic tangent.")
-logistic = _unary(ew.Logistic(), "logistic", "1 / (1 + exp(-x)).")
-erf = _unary(ew.Erf(), "erf", "The error function.")
-erfc = _unary(ew.Erfc(), "erfc", "1 - erf(x), exact for large x.")
-bitwise_not = _unary(ew.Not(), "bitwise_not", "Bitwise complement; logical on booleans.")
-population_count = _unary(ew.PopulationCount(), "population_count", "How many bits are set.")
-real = _unary(ew.Real(), "real", "The real part of complex elements.")
-imag = _unary(ew.Imag(), "imag", "The imaginary part of complex elements.")
+neg: Final[UnaryFunction] = _unary(ew.Neg(), "neg", "-x.")
+abs: Final[UnaryFunction] = _unary(ew.Abs(), "abs", "The magnitude.")
+sign: Final[UnaryFunction] = _unary(
+    ew.Sign(), "sign", "-1, 0 or 1; of a complex number, its direction."
+)
+floor: Final[UnaryFunction] = _unary(
+    ew.Floor(), "floor", "The greatest integer that is not greater."
+)
+ceil: Final[UnaryFunction] = _unary(ew.Ceil(), "ceil", "The least integer that is not less.")
+is_finite: Final[UnaryFunction] = _unary(
+    ew.IsFinite(), "is_finite", "Whether elements are neither infinite nor nan."
+)
+exp: Final[UnaryFunction] = _unary(ew.Exp(), "exp", "e to the power of x.")
+exp2: Final[UnaryFunction] = _unary(ew.Exp2(), "exp2", "2 to the power of x.")
+expm1: Final[UnaryFunction] = _unary(ew.Expm1(), "expm1", "exp(x) - 1, exact near 0.")
+log: Final[UnaryFunction] = _unary(ew.Log(), "log", "The natural logarithm.")
+log1p: Final[UnaryFunction] = _unary(ew.Log1p(), "log1p", "log(1 + x), exact near 0.")
+sqrt: Final[UnaryFunction] = _unary(ew.Sqrt(), "sqrt", "The square root.")
+rsqrt: Final[UnaryFunction] = _unary(ew.Rsqrt(), "rsqrt", "1 / sqrt(x).")
+cbrt: Final[UnaryFunction] = _unary(ew.Cbrt(), "cbrt", "The cube root.")
+square: Final[UnaryFunction] = _unary(ew.Square(), "square", "x · x.")
+sin: Final[UnaryFunction] = _unary(ew.Sin(), "sin", "The sine.")
+cos: Final[UnaryFunction] = _unary(ew.Cos(), "cos", "The cosine.")
+tan: Final[UnaryFunction] = _unary(ew.Tan(), "tan", "The tangent.")
+asin: Final[UnaryFunction] = _unary(ew.Asin(), "asin", "The inverse sine.")
+acos: Final[UnaryFunction] = _unary(ew.Acos(), "acos", "The inverse cosine.")
+atan: Final[UnaryFunction] = _unary(ew.Atan(), "atan", "The inverse tangent.")
+sinh: Final[UnaryFunction] = _unary(ew.Sinh(), "sinh", "The hyperbolic sine.")
+cosh: Final[UnaryFunction] = _unary(ew.Cosh(), "cosh", "The hyperbolic cosine.")
+tanh: Final[UnaryFunction] = _unary(ew.Tanh(), "tanh", "The hyperbolic tangent.")
+asinh: Final[UnaryFunction] = _unary(ew.Asinh(), "asinh", "The inverse hyperbolic sine.")
+acosh: Final[UnaryFunction] = _unary(ew.Acosh(), "acosh", "The inverse hyperbolic cosine.")
+atanh: Final[UnaryFunction] = _unary(ew.Atanh(), "atanh", "The inverse hyperbolic tangent.")
+logistic: Final[UnaryFunction] = _unary(ew.Logistic(), "logistic", "1 / (1 + exp(-x)).")
+erf: Final[UnaryFunction] = _unary(ew.Erf(), "erf", "The error function.")
+erfc: Final[UnaryFunction] = _unary(ew.Erfc(), "erfc", "1 - erf(x), exact for large x.")
+bitwise_not: Final[UnaryFunction] = _unary(
+    ew.Not(), "bitwise_not", "Bitwise complement; logical on booleans."
+)
+population_count: Final[UnaryFunction] = _unary(
+    ew.PopulationCount(), "population_count", "How many bits are set."
+)
+real: Final[UnaryFunction] = _unary(ew.Real(), "real", "The real part of complex elements.")
+imag: Final[UnaryFunction] = _unary(ew.Imag(), "imag", "The imaginary part of complex elements.")
 
 
 def conj(x: ArrayLike) -> Array:

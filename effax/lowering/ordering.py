@@ -29,7 +29,7 @@ import numpy as np
 
 from effax.ir.build import Builder
 from effax.ir.dtypes import BOOL, INT32, as_dtype, family, is_complex
-from effax.ir.primitive import Typing, Value
+from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap
 from effax.ir.prims.elementwise import And, Nullary, arrays
@@ -60,10 +60,12 @@ UPDATES: Final = frozenset(
 READS: Final = frozenset({Gather, DynamicSlice, Slice})
 """Primitives that read a part of their first operand."""
 
-LOOPS: Final = frozenset({Cond, Scan, While})
+LOOPS: Final[frozenset[type[Primitive]]] = frozenset({Cond, Scan, While})
 """Primitives that may read or update a part of an operand, and that XLA does once."""
 
-HELD: Final = LOOPS | {Jit, Remat, CustomJvp, CustomVjp, CustomVmap}
+HELD: Final[frozenset[type[Primitive]]] = frozenset(
+    {*LOOPS, Jit, Remat, CustomJvp, CustomVjp, CustomVmap}
+)
 """Primitives that may read or update a part of an operand."""
 
 PREDICATE: Final = array_type((), BOOL)

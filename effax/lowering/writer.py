@@ -192,7 +192,7 @@ class Writer:
         self._splats: list[Splat] = []
         self._n_locals = 0
         self._closed = False
-        self.ins = tuple(
+        self.ins: tuple[Val, ...] = tuple(
             [
                 self._splat(Splat(i, type_), True) if literal else _marked(f"i{i}", type_)
                 for i, (type_, literal) in enumerate(operands)

@@ -31,3 +31,35 @@ from effax.nn.normalization import logsumexp as logsumexp
 from effax.nn.normalization import one_hot as one_hot
 from effax.nn.normalization import softmax as softmax
 from effax.nn.normalization import standardize as standardize
+
+__all__ = [
+    "celu",
+    "elu",
+    "gelu",
+    "glu",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
+    "identity",
+    "initializers",
+    "leaky_relu",
+    "log_sigmoid",
+    "log_softmax",
+    "logmeanexp",
+    "logsumexp",
+    "mish",
+    "one_hot",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "soft_sign",
+    "softmax",
+    "softplus",
+    "squareplus",
+    "standardize",
+    "swish",
+    "tanh",
+]

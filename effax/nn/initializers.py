@@ -15,6 +15,27 @@ from effax.numpy.axes import plain_axis, plain_shape, sequence_of
 from effax.numpy.dtypes import default_dtype
 from effax.random import distributions as samples
 
+__all__ = [
+    "Initializer",
+    "constant",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "kaiming_normal",
+    "kaiming_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "truncated_normal",
+    "uniform",
+    "variance_scaling",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
+]
+
 Axes = int | Sequence[int]
 
 # The standard deviation of normal samples of which those outside of (-2, 2) are left out.
@@ -198,5 +219,7 @@ def he_normal(
     return variance_scaling(2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
-xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
-kaiming_uniform, kaiming_normal = he_uniform, he_normal
+xavier_uniform = glorot_uniform
+xavier_normal = glorot_normal
+kaiming_uniform = he_uniform
+kaiming_normal = he_normal

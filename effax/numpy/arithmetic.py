@@ -308,7 +308,9 @@ def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return uf.where(uf.bitwise_or(uf.less(x1, x2), isnan(x2)), x1, x2)
 
 
-around, fix, pow = round, trunc, power
+around = round
+fix = trunc
+pow = power
 
 
 def conjugate(x: ArrayLike, /) -> Array:

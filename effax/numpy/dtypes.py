@@ -59,21 +59,44 @@ def _named(name: str) -> ScalarType:
     return made
 
 
-bool_ = _named("bool")
-int2, int4, int8, int16 = _named("int2"), _named("int4"), _named("int8"), _named("int16")
-int32, int64 = _named("int32"), _named("int64")
-uint2, uint4, uint8, uint16 = _named("uint2"), _named("uint4"), _named("uint8"), _named("uint16")
-uint32, uint64 = _named("uint32"), _named("uint64")
-float16, bfloat16 = _named("float16"), _named("bfloat16")
-float32, float64 = _named("float32"), _named("float64")
-float8_e4m3fn, float8_e5m2 = _named("float8_e4m3fn"), _named("float8_e5m2")
-complex64, complex128 = _named("complex64"), _named("complex128")
-int_, uint, float_, complex_ = int64, uint64, float64, complex128
-single, double, csingle, cdouble = float32, float64, complex64, complex128
+bool_: Final[ScalarType] = _named("bool")
+int2: Final[ScalarType] = _named("int2")
+int4: Final[ScalarType] = _named("int4")
+int8: Final[ScalarType] = _named("int8")
+int16: Final[ScalarType] = _named("int16")
+int32: Final[ScalarType] = _named("int32")
+int64: Final[ScalarType] = _named("int64")
+uint2: Final[ScalarType] = _named("uint2")
+uint4: Final[ScalarType] = _named("uint4")
+uint8: Final[ScalarType] = _named("uint8")
+uint16: Final[ScalarType] = _named("uint16")
+uint32: Final[ScalarType] = _named("uint32")
+uint64: Final[ScalarType] = _named("uint64")
+float16: Final[ScalarType] = _named("float16")
+bfloat16: Final[ScalarType] = _named("bfloat16")
+float32: Final[ScalarType] = _named("float32")
+float64: Final[ScalarType] = _named("float64")
+float8_e4m3fn: Final[ScalarType] = _named("float8_e4m3fn")
+float8_e5m2: Final[ScalarType] = _named("float8_e5m2")
+complex64: Final[ScalarType] = _named("complex64")
+complex128: Final[ScalarType] = _named("complex128")
+int_ = int64
+uint = uint64
+float_ = float64
+complex_ = complex128
+single = float32
+double = float64
+csingle = complex64
+cdouble = complex128
 
-generic, number, inexact = np.generic, np.number, np.inexact
-integer, signedinteger, unsignedinteger = np.integer, np.signedinteger, np.unsignedinteger
-floating, complexfloating = np.floating, np.complexfloating
+generic = np.generic
+number = np.number
+inexact = np.inexact
+integer = np.integer
+signedinteger = np.signedinteger
+unsignedinteger = np.unsignedinteger
+floating = np.floating
+complexfloating = np.complexfloating
 
 _CATEGORIES: Final[dict[object, frozenset[str]]] = {
     np.generic: frozenset({"bool", "int", "uint", "float", "complex", "void"}),

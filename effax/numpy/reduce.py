@@ -169,7 +169,8 @@ def _extreme(
     return (uf.maximum if greatest else uf.minimum)(found, asarray(initial, found.dtype))
 
 
-amax, amin = max, min
+amax = max
+amin = min
 
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:

@@ -231,4 +231,5 @@ def isclose(
     return close
 
 
-degrees, radians = rad2deg, deg2rad
+degrees = rad2deg
+radians = deg2rad

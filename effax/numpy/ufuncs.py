@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
@@ -141,56 +142,88 @@ def _unary(prim: ew.Elementwise, name: str, dtyping: Dtyping, doc: str) -> Unary
     return function
 
 
-inexact = pr.inexact
+inexact: Final[Dtyping] = pr.inexact
 
-_sum_of_numbers = _binary(ew.Add(), "add", _as_is, "")
-_product_of_numbers = _binary(ew.Mul(), "multiply", _as_is, "")
-subtract = _binary(ew.Sub(), "subtract", _as_is, "Elementwise difference.")
-true_divide = _binary(ew.Div(), "divide", inexact, "Elementwise quotient, in a floating dtype.")
+_sum_of_numbers: Final[BinaryFunction] = _binary(ew.Add(), "add", _as_is, "")
+_product_of_numbers: Final[BinaryFunction] = _binary(ew.Mul(), "multiply", _as_is, "")
+subtract: Final[BinaryFunction] = _binary(ew.Sub(), "subtract", _as_is, "Elementwise difference.")
+true_divide: Final[BinaryFunction] = _binary(
+    ew.Div(), "divide", inexact, "Elementwise quotient, in a floating dtype."
+)
 divide = true_divide
-maximum = _binary(ew.Max(), "maximum", _as_is, "The greater of two elements; nan if one is.")
-minimum = _binary(ew.Min(), "minimum", _as_is, "The lesser of two elements; nan if one is.")
-arctan2 = _binary(ew.Atan2(), "arctan2", inexact, "The angle of the point (x2, x1).")
-nextafter = _binary(ew.Nextafter(), "nextafter", inexact, "The next value from x1 towards x2.")
-equal = _binary(ew.Eq(), "equal", _as_is, "Whether elements are equal.")
-not_equal = _binary(ew.Ne(), "not_equal", _as_is, "Whether elements differ.")
-less = _binary(ew.Lt(), "less", _as_is, "Whether x1 < x2.")
-less_equal = _binary(ew.Le(), "less_equal", _as_is, "Whether x1 <= x2.")
-greater = _binary(ew.Gt(), "greater", _as_is, "Whether x1 > x2.")
-greater_equal = _binary(ew.Ge(), "greater_equal", _as_is, "Whether x1 >= x2.")
-bitwise_and = _binary(ew.And(), "bitwise_and", _as_is, "Bitwise and; logical on booleans.")
-bitwise_or = _binary(ew.Or(), "bitwise_or", _as_is, "Bitwise or; logical on booleans.")
-bitwise_xor = _binary(ew.Xor(), "bitwise_xor", _as_is, "Bitwise exclusive or.")
-left_shift = _binary(ew.ShiftLeft(), "left_shift", number, "Bits of x1 moved up by x2.")
-float_power = _binary(ew.Pow(), "float_power", inexact, "x1 to the power of x2, as floats.")
+maximum: Final[BinaryFunction] = _binary(
+    ew.Max(), "maximum", _as_is, "The greater of two elements; nan if one is."
+)
+minimum: Final[BinaryFunction] = _binary(
+    ew.Min(), "minimum", _as_is, "The lesser of two elements; nan if one is."
+)
+arctan2: Final[BinaryFunction] = _binary(
+    ew.Atan2(), "arctan2", inexact, "The angle of the point (x2, x1)."
+)
+nextafter: Final[BinaryFunction] = _binary(
+    ew.Nextafter(), "nextafter", inexact, "The next value from x1 towards x2."
+)
+equal: Final[BinaryFunction] = _binary(ew.Eq(), "equal", _as_is, "Whether elements are equal.")
+not_equal: Final[BinaryFunction] = _binary(ew.Ne(), "not_equal", _as_is, "Whether elements differ.")
+less: Final[BinaryFunction] = _binary(ew.Lt(), "less", _as_is, "Whether x1 < x2.")
+less_equal: Final[BinaryFunction] = _binary(ew.Le(), "less_equal", _as_is, "Whether x1 <= x2.")
+greater: Final[BinaryFunction] = _binary(ew.Gt(), "greater", _as_is, "Whether x1 > x2.")
+greater_equal: Final[BinaryFunction] = _binary(
+    ew.Ge(), "greater_equal", _as_is, "Whether x1 >= x2."
+)
+bitwise_and: Final[BinaryFunction] = _binary(
+    ew.And(), "bitwise_and", _as_is, "Bitwise and; logical on booleans."
+)
+bitwise_or: Final[BinaryFunction] = _binary(
+    ew.Or(), "bitwise_or", _as_is, "Bitwise or; logical on booleans."
+)
+bitwise_xor: Final[BinaryFunction] = _binary(
+    ew.Xor(), "bitwise_xor", _as_is, "Bitwise exclusive or."
+)
+left_shift: Final[BinaryFunction] = _binary(
+    ew.ShiftLeft(), "left_shift", number, "Bits of x1 moved up by x2."
+)
+float_power: Final[BinaryFunction] = _binary(
+    ew.Pow(), "float_power", inexact, "x1 to the power of x2, as floats."
+)
 
-negative = _unary(ew.Neg(), "negative", _as_is, "Elementwise negation.")
-sign = _unary(ew.Sign(), "sign", _as_is, "-1, 0 or 1; of a complex number, its direction.")
-exp = _unary(ew.Exp(), "exp", inexact, "e to the power of x.")
-exp2 = _unary(ew.Exp2(), "exp2", inexact, "2 to the power of x.")
-expm1 = _unary(ew.Expm1(), "expm1", inexact, "exp(x) - 1, exact near 0.")
-log = _unary(ew.Log(), "log", inexact, "The natural logarithm.")
-log1p = _unary(ew.Log1p(), "log1p", inexact, "log(1 + x), exact near 0.")
-sqrt = _unary(ew.Sqrt(), "sqrt", inexact, "The square root.")
-cbrt = _unary(ew.Cbrt(), "cbrt", inexact, "The cube root.")
-square = _unary(ew.Square(), "square", number, "x times x.")
-sin = _unary(ew.Sin(), "sin", inexact, "The sine.")
-cos = _unary(ew.Cos(), "cos", inexact, "The cosine.")
-tan = _unary(ew.Tan(), "tan", inexact, "The tangent.")
-arcsin = _unary(ew.Asin(), "arcsin", inexact, "The inverse sine.")
-arccos = _unary(ew.Acos(), "arccos", inexact, "The inverse cosine.")
-arctan = _unary(ew.Atan(), "arctan", inexact, "The inverse tangent.")
-sinh = _unary(ew.Sinh(), "sinh", inexact, "The hyperbolic sine.")
-cosh = _unary(ew.Cosh(), "cosh", inexact, "The hyperbolic cosine.")
-tanh = _unary(ew.Tanh(), "tanh", inexact, "The hyperbolic tangent.")
-arcsinh = _unary(ew.Asinh(), "arcsinh", inexact, "The inverse hyperbolic sine.")
-arccosh = _unary(ew.Acosh(), "arccosh", inexact, "The inverse hyperbolic cosine.")
-arctanh = _unary(ew.Atanh(), "arctanh", inexact, "The inverse hyperbolic tangent.")
-invert = _unary(ew.Not(), "invert", _as_is, "Bitwise complement; logical on booleans.")
+negative: Final[UnaryFunction] = _unary(ew.Neg(), "negative", _as_is, "Elementwise negation.")
+sign: Final[UnaryFunction] = _unary(
+    ew.Sign(), "sign", _as_is, "-1, 0 or 1; of a complex number, its direction."
+)
+exp: Final[UnaryFunction] = _unary(ew.Exp(), "exp", inexact, "e to the power of x.")
+exp2: Final[UnaryFunction] = _unary(ew.Exp2(), "exp2", inexact, "2 to the power of x.")
+expm1: Final[UnaryFunction] = _unary(ew.Expm1(), "expm1", inexact, "exp(x) - 1, exact near 0.")
+log: Final[UnaryFunction] = _unary(ew.Log(), "log", inexact, "The natural logarithm.")
+log1p: Final[UnaryFunction] = _unary(ew.Log1p(), "log1p", inexact, "log(1 + x), exact near 0.")
+sqrt: Final[UnaryFunction] = _unary(ew.Sqrt(), "sqrt", inexact, "The square root.")
+cbrt: Final[UnaryFunction] = _unary(ew.Cbrt(), "cbrt", inexact, "The cube root.")
+square: Final[UnaryFunction] = _unary(ew.Square(), "square", number, "x times x.")
+sin: Final[UnaryFunction] = _unary(ew.Sin(), "sin", inexact, "The sine.")
+cos: Final[UnaryFunction] = _unary(ew.Cos(), "cos", inexact, "The cosine.")
+tan: Final[UnaryFunction] = _unary(ew.Tan(), "tan", inexact, "The tangent.")
+arcsin: Final[UnaryFunction] = _unary(ew.Asin(), "arcsin", inexact, "The inverse sine.")
+arccos: Final[UnaryFunction] = _unary(ew.Acos(), "arccos", inexact, "The inverse cosine.")
+arctan: Final[UnaryFunction] = _unary(ew.Atan(), "arctan", inexact, "The inverse tangent.")
+sinh: Final[UnaryFunction] = _unary(ew.Sinh(), "sinh", inexact, "The hyperbolic sine.")
+cosh: Final[UnaryFunction] = _unary(ew.Cosh(), "cosh", inexact, "The hyperbolic cosine.")
+tanh: Final[UnaryFunction] = _unary(ew.Tanh(), "tanh", inexact, "The hyperbolic tangent.")
+arcsinh: Final[UnaryFunction] = _unary(
+    ew.Asinh(), "arcsinh", inexact, "The inverse hyperbolic sine."
+)
+arccosh: Final[UnaryFunction] = _unary(
+    ew.Acosh(), "arccosh", inexact, "The inverse hyperbolic cosine."
+)
+arctanh: Final[UnaryFunction] = _unary(
+    ew.Atanh(), "arctanh", inexact, "The inverse hyperbolic tangent."
+)
+invert: Final[UnaryFunction] = _unary(
+    ew.Not(), "invert", _as_is, "Bitwise complement; logical on booleans."
+)
 
-_floor = _unary(ew.Floor(), "floor", inexact, "")
-_ceil = _unary(ew.Ceil(), "ceil", inexact, "")
-_rint = _unary(ew.RoundEven(), "rint", inexact, "")
+_floor: Final[UnaryFunction] = _unary(ew.Floor(), "floor", inexact, "")
+_ceil: Final[UnaryFunction] = _unary(ew.Ceil(), "ceil", inexact, "")
+_rint: Final[UnaryFunction] = _unary(ew.RoundEven(), "rint", inexact, "")
 
 
 def _on_booleans(
@@ -216,8 +249,10 @@ def _is_boolean(x: object) -> bool:
     )
 
 
-add = _on_booleans(_sum_of_numbers, bitwise_or, "add", "Elementwise sum; of booleans, logical or.")
-multiply = _on_booleans(
+add: Final[BinaryFunction] = _on_booleans(
+    _sum_of_numbers, bitwise_or, "add", "Elementwise sum; of booleans, logical or."
+)
+multiply: Final[BinaryFunction] = _on_booleans(
     _product_of_numbers, bitwise_and, "multiply", "Elementwise product; of booleans, logical and."
 )
 
@@ -234,8 +269,10 @@ def _on_integers(floats: UnaryFunction, name: str, doc: str) -> UnaryFunction:
     return function
 
 
-floor = _on_integers(_floor, "floor", "The greatest integer that is not greater.")
-ceil = _on_integers(_ceil, "ceil", "The least integer that is not less.")
+floor: Final[UnaryFunction] = _on_integers(
+    _floor, "floor", "The greatest integer that is not greater."
+)
+ceil: Final[UnaryFunction] = _on_integers(_ceil, "ceil", "The least integer that is not less.")
 
 
 def rint(x: ArrayLike, /) -> Array:
@@ -349,7 +386,14 @@ def astype(x: ArrayLike, dtype: DTypeLike) -> Array:
 
 
 abs = absolute
-acos, acosh, asin, asinh = arccos, arccosh, arcsin, arcsinh
-atan, atan2, atanh = arctan, arctan2, arctanh
-bitwise_invert = bitwise_not = invert
-bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+acos = arccos
+acosh = arccosh
+asin = arcsin
+asinh = arcsinh
+atan = arctan
+atan2 = arctan2
+atanh = arctanh
+bitwise_invert = invert
+bitwise_not = invert
+bitwise_left_shift = left_shift
+bitwise_right_shift = right_shift

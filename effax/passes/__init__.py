@@ -42,7 +42,6 @@ from effax.passes.steps import (
     Pass,
     Pipeline,
     Step,
-    Transform,
     When,
     claims_of,
     fixpoint,
@@ -51,6 +50,7 @@ from effax.passes.steps import (
     when,
 )
 from effax.passes.watch import Broken, Culprit, Record, Run, bisect, dump, verified, watch
+from effax.transforms.rewriting import Transform
 from effax.transforms.run import unwrap
 
 __all__ = [

@@ -23,9 +23,8 @@ from effax.ir.analysis import size
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
 from effax.passes.claims import Claim, checked_claims
+from effax.transforms.rewriting import Transform
 from effax.transforms.run import as_result, telling
-
-Transform = Callable[[Jaxpr], Result[Jaxpr, TransformError]]
 
 
 class _Composes:

@@ -33,3 +33,29 @@ from effax.random.keys import key as key
 from effax.random.keys import key_data as key_data
 from effax.random.keys import split as split
 from effax.random.keys import wrap_key_data as wrap_key_data
+
+__all__ = [
+    "PRNGKey",
+    "bernoulli",
+    "bits",
+    "categorical",
+    "cauchy",
+    "choice",
+    "clone",
+    "exponential",
+    "fold_in",
+    "gumbel",
+    "key",
+    "key_data",
+    "laplace",
+    "logistic",
+    "lognormal",
+    "normal",
+    "permutation",
+    "rademacher",
+    "randint",
+    "split",
+    "truncated_normal",
+    "uniform",
+    "wrap_key_data",
+]

@@ -33,17 +33,17 @@ class Timeline:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         n = max(len(profile.steps), 1)
-        self.step = min(WIDEST, max(NARROWEST, PLOT / n))
+        self.step: float = min(WIDEST, max(NARROWEST, PLOT / n))
         names = [min(len(lane.label), LABELLED) for lane in profile.lanes]
-        self.left = max([60.0, *[n * SMALL + 14 for n in names]])
-        self.levels = min(LEVELS, max([span.depth + 1 for span in profile.spans], default=0))
-        self.lanes_top = self.levels * SPAN + 6
-        self.chart_top = self.lanes_top + len(profile.lanes) * LANE + 18
-        self.right = self.left + n * self.step
-        self.roomy = self.step >= ROOMY
-        self.width = max(self.right + 12, self.left + 470)
-        self.height = self.chart_top + CHART + (NAMES if self.roomy else 26.0)
-        self.scale = CHART / max(profile.peak, 1)
+        self.left: float = max([60.0, *[n * SMALL + 14 for n in names]])
+        self.levels: int = min(LEVELS, max([span.depth + 1 for span in profile.spans], default=0))
+        self.lanes_top: float = self.levels * SPAN + 6
+        self.chart_top: float = self.lanes_top + len(profile.lanes) * LANE + 18
+        self.right: float = self.left + n * self.step
+        self.roomy: bool = self.step >= ROOMY
+        self.width: float = max(self.right + 12, self.left + 470)
+        self.height: float = self.chart_top + CHART + (NAMES if self.roomy else 26.0)
+        self.scale: float = CHART / max(profile.peak, 1)
 
     def x(self, step: float) -> float:
         """The left edge of a step."""

@@ -36,11 +36,11 @@ class Item:
     __slots__ = ("chain", "down", "fixed", "last", "left", "right", "up", "x")
 
     def __init__(self, left: float, right: float, fixed: bool = False, last: bool = False) -> None:
-        self.x = 0.0
-        self.left = left
-        self.right = right
-        self.fixed = fixed
-        self.last = last
+        self.x: float = 0.0
+        self.left: float = left
+        self.right: float = right
+        self.fixed: bool = fixed
+        self.last: bool = last
         self.chain: list[Item] = []
         self.up: list[tuple[Item, float, float]] = []
         self.down: list[tuple[Item, float, float]] = []

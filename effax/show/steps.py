@@ -37,7 +37,7 @@ def _linear(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
 
 
 _SIMPLIFYING: Final[Mapping[str, Take]] = {
-    name: step for name in passes.__all__ if isinstance(step := getattr(passes, name), Step)
+    name: step for name, step in vars(passes).items() if isinstance(step, Step)
 }
 STEPS: Final[Mapping[str, Take]] = {
     **_SIMPLIFYING,

@@ -60,7 +60,7 @@ class Grower:
         outer: Grower | None = None,
         theme: int = 0,
     ) -> None:
-        self.b = Builder(types)
+        self.b: Builder = Builder(types)
         self.choose = choose
         self.features = features
         # What is deep inside is seldom seen outside: shallow programs show other things.
@@ -69,12 +69,14 @@ class Grower:
             choose.between(shallow, features.depth) if outer is None else outer.depth - 1
         )
         self.budget: list[int] = [features.steps] if outer is None else outer.budget
-        self.is_held = outer is not None
+        self.is_held: bool = outer is not None
         self.theme: int = theme if outer is None else outer.theme
-        self.arrays = [v for v in self.b.binders if isinstance(v.type, ArrayType)]
-        self.refs = [v for v in self.b.binders if isinstance(v.type, RefType)]
+        self.arrays: list[Var] = [v for v in self.b.binders if isinstance(v.type, ArrayType)]
+        self.refs: list[Var] = [v for v in self.b.binders if isinstance(v.type, RefType)]
         self.made: set[int] = set()
-        self.linear = {v.id for v, flag in zip(self.b.binders, linear, strict=False) if flag}
+        self.linear: set[int] = {
+            v.id for v, flag in zip(self.b.binders, linear, strict=False) if flag
+        }
         self.magnitudes: dict[int, float] = {}
         self.used: set[int] = set()
         self.axes: Axes = ()

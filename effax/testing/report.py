@@ -40,9 +40,9 @@ class LawBroken(AssertionError):
     ) -> None:
         super().__init__(law, given, cause, others, note)
         self.law = law
-        self.given = dict(given)
+        self.given: dict[str, object] = dict(given)
         self.cause = cause
-        self.others = tuple(others)
+        self.others: tuple[str, ...] = tuple(others)
         self.note = note
         self._text: str | None = None
 

@@ -40,14 +40,18 @@ class Rebuilding:
     def __init__(self, subject: Subject, types: Sequence[Type] | None = None) -> None:
         jaxpr = subject.jaxpr
         self.old = jaxpr
-        self.b = Builder(jaxpr.in_types if types is None else types)
+        self.b: Builder = Builder(jaxpr.in_types if types is None else types)
         self.env: dict[int, Atom] = {
             v.id: w for v, w in zip(jaxpr.binders, self.b.binders, strict=True)
         }
-        self.linear = dict(zip([v.id for v in self.b.binders], subject.linear, strict=True))
+        self.linear: dict[int, bool] = dict(
+            zip([v.id for v in self.b.binders], subject.linear, strict=True)
+        )
         self.types: dict[int, Type] = {}
         # What is linear in a linear input; of what is gone, too.
-        self.reached = {v.id for v, has in zip(jaxpr.binders, subject.linear, strict=True) if has}
+        self.reached: set[int] = {
+            v.id for v, has in zip(jaxpr.binders, subject.linear, strict=True) if has
+        }
         for eqn in jaxpr.eqns:
             if any(isinstance(a, Var) and a.id in self.reached for a in eqn.ins):
                 self.reached.update(v.id for v in eqn.outs)

@@ -88,7 +88,7 @@ class Law(Generic[P]):
         self.features = features
         self.of_primitives = of_primitives
         self.costly = costly
-        self.signature = signature(check)
+        self.signature: Signature = signature(check)
         update_wrapper(self, check)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:

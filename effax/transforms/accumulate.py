@@ -34,7 +34,7 @@ rounded in another order.
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from effax.effects import Accum, Host, Read, VarId, commutes
 from effax.ir.analysis import effects_on_variables
@@ -44,7 +44,7 @@ from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.transforms.forward_stores import Position, position_of
-from effax.transforms.rewriting import Rewrite, at_every_depth
+from effax.transforms.rewriting import Rewrite, Transform, at_every_depth
 
 
 class _Found(NamedTuple):
@@ -81,7 +81,7 @@ def _accumulate(jaxpr: Jaxpr) -> Jaxpr:
     return made.finish()
 
 
-accumulate = at_every_depth(_accumulate)
+accumulate: Final[Transform] = at_every_depth(_accumulate)
 
 
 def _without_value(eqn: Eqn, found: _Found) -> tuple[Atom, ...]:
@@ -187,7 +187,7 @@ def _fuse_accumulations(jaxpr: Jaxpr) -> Jaxpr:
     return made.finish()
 
 
-fuse_accumulations = at_every_depth(_fuse_accumulations)
+fuse_accumulations: Final[Transform] = at_every_depth(_fuse_accumulations)
 
 
 def _fused(jaxpr: Jaxpr) -> dict[int, int]:

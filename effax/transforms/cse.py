@@ -26,10 +26,12 @@ does not commute with a read of the same reference.
 
 from __future__ import annotations
 
+from typing import Final
+
 from effax.effects import Alloc, Host, Read, commutes
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
-from effax.transforms.rewriting import Rewrite, at_every_depth
+from effax.transforms.rewriting import Rewrite, Transform, at_every_depth
 
 Key = tuple[Primitive, tuple[Atom, ...], tuple[int, ...]]
 
@@ -62,7 +64,7 @@ def _cse(jaxpr: Jaxpr) -> Jaxpr:
     return made.finish()
 
 
-cse = at_every_depth(_cse)
+cse: Final[Transform] = at_every_depth(_cse)
 
 
 def _repeatable(eqn: Eqn) -> bool:

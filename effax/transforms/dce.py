@@ -38,7 +38,7 @@ from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.refs import FREES, FreeRef
 from effax.ir.prims.remat import Remat
 from effax.ir.prims.shard import ShardMap
-from effax.ir.remember import remembered
+from effax.ir.remember import Remembered, remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType
 from effax.transforms.narrow_custom import NARROW_CUSTOM
@@ -103,7 +103,7 @@ def dce_once(jaxpr: Jaxpr, used_outs: Mask, observed: Mask, keep: Mask) -> Dce:
     return Dce(_reduced(jaxpr, stay, kept, outs), used_ins)
 
 
-dce_jaxpr = remembered(maxsize=4096)(dce_once)
+dce_jaxpr: Final[Remembered[Dce]] = remembered(maxsize=4096)(dce_once)
 """:func:`dce` for use inside of passes and rules: raises TransformError."""
 
 
@@ -136,6 +136,8 @@ class Sweep:
         needed: by number, whether a variable is needed.
     """
 
+    frees: bool
+
     def __init__(
         self,
         binders: Sequence[Var],
@@ -145,14 +147,14 @@ class Sweep:
         size: int,
     ) -> None:
         self.eqns = eqns
-        self.needed = [False] * size
+        self.needed: list[bool] = [False] * size
         for a in outs:
             if isinstance(a, Var):
                 self.needed[a.id] = True
         self.frees = False
-        self.outer = {v.id for v in binders if isinstance(v.type, RefType)}
+        self.outer: set[int] = {v.id for v in binders if isinstance(v.type, RefType)}
         seen = {v.id for v, has in zip(binders, observed, strict=True) if has}
-        self.observed = seen & self.outer
+        self.observed: set[int] = seen & self.outer
 
     def run(self) -> tuple[list[Eqn], bool]:
         """The equations that stay, and whether they are others than before."""

@@ -24,13 +24,15 @@ at all is left to ``dce``.
 
 from __future__ import annotations
 
+from typing import Final
+
 from effax.effects import Read
 from effax.ir.indexing import whole
 from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.transforms.forward_stores import MOST, Position, disjoint, position_of
 from effax.transforms.rearrange import numbered
-from effax.transforms.rewriting import at_every_depth
+from effax.transforms.rewriting import Transform, at_every_depth
 
 Covered = dict[Position, None]
 
@@ -56,7 +58,7 @@ def _dead_stores(jaxpr: Jaxpr) -> Jaxpr:
     return numbered(jaxpr.binders, kept, jaxpr.outs, jaxpr.size, jaxpr.n_consts, jaxpr.names)
 
 
-dead_stores = at_every_depth(_dead_stores)
+dead_stores: Final[Transform] = at_every_depth(_dead_stores)
 
 
 def _is_dead(eqn: Eqn, used: set[int], covered: dict[int, Covered]) -> bool:

@@ -34,7 +34,7 @@ from effax.ir.primitive import Value
 from effax.ir.prims.control import Cond
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import ArrayType
-from effax.transforms.rewriting import Rewrite, at_every_depth
+from effax.transforms.rewriting import Rewrite, Transform, at_every_depth
 
 SMALL: Final = 64
 """Arrays of more elements than this are not followed."""
@@ -52,7 +52,7 @@ def _fold(jaxpr: Jaxpr) -> Jaxpr:
     return made.finish()
 
 
-fold = at_every_depth(_fold)
+fold: Final[Transform] = at_every_depth(_fold)
 
 
 def _equations(made: Rewrite, jaxpr: Jaxpr, known: dict[Atom, Value]) -> None:

@@ -33,7 +33,7 @@ from effax.effects import Alloc, Host, Read, commutes
 from effax.ir.indexing import Indexer, Mode, Pick, Span, whole
 from effax.ir.prims.refs import FREES, AddUpdate, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
-from effax.transforms.rewriting import Rewrite, at_every_depth
+from effax.transforms.rewriting import Rewrite, Transform, at_every_depth
 
 MOST: Final = 16
 """How many positions of one reference are remembered; the oldest go first."""
@@ -120,7 +120,7 @@ def _forward_stores(jaxpr: Jaxpr) -> Jaxpr:
     return made.finish()
 
 
-forward_stores = at_every_depth(_forward_stores)
+forward_stores: Final[Transform] = at_every_depth(_forward_stores)
 
 
 def _access(made: Rewrite, eqn: Eqn, ins: tuple[Atom, ...], known: Known) -> None:

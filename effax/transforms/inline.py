@@ -13,7 +13,7 @@ After::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from returns.result import Result
 
@@ -22,7 +22,7 @@ from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims.control import Jit
 from effax.ir.prims.elementwise import ConvertElementType
-from effax.ir.remember import remembered
+from effax.ir.remember import Remembered, remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import ArrayType, Type
 from effax.transforms.run import as_result
@@ -55,7 +55,7 @@ def inline_once(jaxpr: Jaxpr, which: Which | None) -> Jaxpr:
     return b.finish(outs, jaxpr.n_consts, jaxpr.names) if calls.changed else jaxpr
 
 
-inline_jaxpr = remembered(maxsize=1024)(inline_once)
+inline_jaxpr: Final[Remembered[Jaxpr]] = remembered(maxsize=1024)(inline_once)
 """:func:`inline` for use inside of passes and rules."""
 
 

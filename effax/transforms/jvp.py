@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from returns.result import Result
 
@@ -27,7 +27,7 @@ from effax.ir.build import Builder, Template, template
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims.refs import NewRef
-from effax.ir.remember import remembered
+from effax.ir.remember import Remembered, remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.rulebook import JvpOut, Never, RuleBook, RuleBuilder, book_or_default
@@ -112,7 +112,7 @@ def jvp_once(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, book: RuleB
     return _Engine(jaxpr, tangents, book).run(wanted)
 
 
-jvp_jaxpr = remembered(maxsize=1024)(jvp_once)
+jvp_jaxpr: Final[Remembered[Jvp]] = remembered(maxsize=1024)(jvp_once)
 """:func:`jvp` for use inside of passes and rules: raises TransformError."""
 
 

@@ -29,10 +29,11 @@ class SharedWrite(TransformError):
 
     def name(self, ref: str, position: int) -> None:
         """Tell what a program calls the reference, and where it is among the arguments."""
-        self.what = (
+        told = (
             f"vmap: {ref} is one reference for all lanes, and is written where lanes may differ: "
             "it is not clear whose value remains"
         )
+        self.what: str = told
         self.position = position
 
 

@@ -66,14 +66,17 @@ class Linearity:
     A call that is linear in part is ``mixed``, and split where ``split`` can.
     """
 
+    plumbing: bool
+    mixed: bool
+
     def __init__(self, jaxpr: Jaxpr, ins: Kinds, book: RuleBook, split: Splitter | None) -> None:
         self.jaxpr = jaxpr
         self.book = book
         self.split = split
         self.mixed = False
         self.changed: dict[int, int] | None = None
-        self.refs = mentions_refs(jaxpr)
-        self.kinds = _first_kinds(jaxpr, ins, self.refs)
+        self.refs: bool = mentions_refs(jaxpr)
+        self.kinds: list[Kind] = _first_kinds(jaxpr, ins, self.refs)
         # One entry an equation; None: it is fixed.
         self.steps: list[Kinds | None] = []
         self.splits: dict[int, tuple[SplitOut, Kinds]] = {}

@@ -21,13 +21,13 @@ It is ``jvp``, of which partial evaluation takes the part that tangents do not d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from returns.result import Result
 
 from effax.ir.errors import NotApplicable, TransformError
 from effax.ir.prims.control import While
-from effax.ir.remember import remembered
+from effax.ir.remember import Remembered, remembered
 from effax.ir.syntax import Jaxpr
 from effax.transforms.dce import Sweep
 from effax.transforms.halves import Halves, divide
@@ -96,7 +96,7 @@ def linearize_once(
     return Linearized(pe.known, pe.unknown, tangents, pushed.out_tangents, pe.residuals)
 
 
-linearize_jaxpr = remembered(maxsize=256)(linearize_once)
+linearize_jaxpr: Final[Remembered[Linearized]] = remembered(maxsize=256)(linearize_once)
 """:func:`linearize` for use inside of passes and rules: raises TransformError."""
 
 

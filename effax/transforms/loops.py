@@ -41,6 +41,7 @@ arguments that are the same in every iteration.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from effax.effects import Host, Read, commutes
 from effax.ir.primitive import Primitive, Region
@@ -48,7 +49,7 @@ from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type
 from effax.transforms.rearrange import numbered
-from effax.transforms.rewriting import Rewrite, at_every_depth
+from effax.transforms.rewriting import Rewrite, Transform, at_every_depth
 
 
 def _hoist(jaxpr: Jaxpr) -> Jaxpr:
@@ -73,7 +74,7 @@ def _hoist(jaxpr: Jaxpr) -> Jaxpr:
     return made.finish()
 
 
-hoist = at_every_depth(_hoist)
+hoist: Final[Transform] = at_every_depth(_hoist)
 
 
 @remembered(maxsize=1 << 12)
@@ -236,7 +237,7 @@ def _loop_carries(jaxpr: Jaxpr) -> Jaxpr:
     return made.finish()
 
 
-loop_carries = at_every_depth(_loop_carries)
+loop_carries: Final[Transform] = at_every_depth(_loop_carries)
 
 
 def _results_of(regions: Sequence[Region]) -> list[tuple[int, int]]:

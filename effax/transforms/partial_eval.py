@@ -22,13 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from returns.result import Result
 
 from effax.ir.build import Builder
 from effax.ir.errors import TransformError
-from effax.ir.remember import remembered
+from effax.ir.remember import Remembered, remembered
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Type
 from effax.transforms.halves import Halves, divide
@@ -126,7 +126,7 @@ def partial_eval_once(
     return joined(divide(jaxpr, known, policy, instantiate, book))
 
 
-partial_eval_jaxpr = remembered(maxsize=1024)(partial_eval_once)
+partial_eval_jaxpr: Final[Remembered[PartialEval]] = remembered(maxsize=1024)(partial_eval_once)
 """:func:`partial_eval` for use inside of passes and rules: raises TransformError."""
 
 

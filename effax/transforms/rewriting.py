@@ -16,11 +16,13 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.transforms.run import as_result
 
 Local = Callable[[Jaxpr], Jaxpr]
+Transform = Callable[[Jaxpr], Result[Jaxpr, TransformError]]
+"""What makes a program of a program, or says why it cannot."""
 """Transforms one program and leaves those that it holds; gives the very same where none of it
 changes."""
 
 
-def at_every_depth(local: Local) -> Callable[[Jaxpr], Result[Jaxpr, TransformError]]:
+def at_every_depth(local: Local) -> Transform:
     """The pass that does to every program, innermost first, what ``local`` does to one."""
 
     @wraps(local)
@@ -40,11 +42,13 @@ class Rewrite:
 
     __slots__ = ("b", "changed", "env", "jaxpr")
 
+    changed: bool
+
     def __init__(self, jaxpr: Jaxpr) -> None:
-        self.jaxpr = jaxpr
-        self.b = Builder(jaxpr.in_types)
+        self.jaxpr: Jaxpr = jaxpr
+        self.b: Builder = Builder(jaxpr.in_types)
         # None is never read: bound before use.
-        self.env = cast("list[Atom]", [None] * jaxpr.size)
+        self.env: list[Atom] = cast("list[Atom]", [None] * jaxpr.size)
         self.changed = False
         for v, w in zip(jaxpr.binders, self.b.binders, strict=True):
             self.env[v.id] = w

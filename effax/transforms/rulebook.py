@@ -31,7 +31,7 @@ class RuleBuilder(Builder):
 
     def __init__(self, book: RuleBook, in_types: Sequence[Type] = ()) -> None:
         super().__init__(in_types)
-        self.book = book
+        self.book: RuleBook = book
 
 
 class BatchBuilder(RuleBuilder):
@@ -52,8 +52,8 @@ class BatchBuilder(RuleBuilder):
         self, book: RuleBook, shared: frozenset[int] = frozenset(), axis: str | None = None
     ) -> None:
         super().__init__(book)
-        self.shared = shared
-        self.axis = axis
+        self.shared: frozenset[int] = shared
+        self.axis: str | None = axis
         self.active: Var | None = None
 
     def mask(self) -> tuple[Var, ...]:

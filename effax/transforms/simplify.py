@@ -44,8 +44,10 @@ from effax.transforms.rewrite import (
     Sample,
     rewriting,
 )
+from effax.transforms.rewriting import Transform
 
-x, y = Hole("x"), Hole("y")
+x: Final = Hole("x")
+y: Final = Hole("y")
 
 
 def _type(match: Match, name: str = "x") -> ArrayType:
@@ -271,4 +273,4 @@ SHAPES: Final = (
 RULES: Final = (*ARITHMETIC, *LOGIC, *PARTS, *CONVERSIONS, *SHAPES)
 """All rules of the library."""
 
-simplify = rewriting(RULES)
+simplify: Final[Transform] = rewriting(RULES)

@@ -65,7 +65,7 @@ class Custom(Generic[P, R]):
         """
         check_callable(fun, type(self).__name__)
         self.fun = fun
-        self.label = getattr(fun, "__name__", type(fun).__name__)
+        self.label: str = getattr(fun, "__name__", type(fun).__name__)
         self._signature = _signature_of(fun)
         named = self._positions_of(strings(nondiff_argnames, "nondiff_argnames"))
         nums = {*integers(nondiff_argnums, "nondiff_argnums"), *named}

@@ -23,6 +23,7 @@ from effax.ir.prims.operands import (
     REALS,
     Binary,
     Elementwise,
+    Meaning,
     Nullary,
     Unary,
     arrays,
@@ -35,48 +36,48 @@ class Neg(Unary):
     """The negative; of unsigned integers, modulo 2^bits."""
 
     name = "neg"
-    accepts = NUMBERS
-    ufunc = np.negative
+    accepts: ClassVar[frozenset[str]] = NUMBERS
+    ufunc: ClassVar[Meaning] = np.negative
 
 
 class Sign(Unary):
     """-1, 0 or 1; the operand itself where it is zero or nan. Of complex numbers, ``x / |x|``."""
 
     name = "sign"
-    accepts = NUMBERS
-    ufunc = m.sign
+    accepts: ClassVar[frozenset[str]] = NUMBERS
+    ufunc: ClassVar[Meaning] = m.sign
 
 
 class Floor(Unary):
     """Round toward negative infinity."""
 
     name = "floor"
-    accepts = FLOATS
-    ufunc = np.floor
+    accepts: ClassVar[frozenset[str]] = FLOATS
+    ufunc: ClassVar[Meaning] = np.floor
 
 
 class Ceil(Unary):
     """Round toward positive infinity."""
 
     name = "ceil"
-    accepts = FLOATS
-    ufunc = np.ceil
+    accepts: ClassVar[frozenset[str]] = FLOATS
+    ufunc: ClassVar[Meaning] = np.ceil
 
 
 class RoundEven(Unary):
     """Round to nearest, ties to even."""
 
     name = "round"
-    accepts = FLOATS
-    ufunc = np.rint
+    accepts: ClassVar[frozenset[str]] = FLOATS
+    ufunc: ClassVar[Meaning] = np.rint
 
 
 class Square(Unary):
     """``x * x``."""
 
     name = "square"
-    accepts = NUMBERS
-    ufunc = m.square
+    accepts: ClassVar[frozenset[str]] = NUMBERS
+    ufunc: ClassVar[Meaning] = m.square
 
 
 class Abs(Nullary):
@@ -116,16 +117,16 @@ class Add(Binary):
 
     name = "add"
     commutes = True
-    accepts = NUMBERS
-    ufunc = np.add
+    accepts: ClassVar[frozenset[str]] = NUMBERS
+    ufunc: ClassVar[Meaning] = np.add
 
 
 class Sub(Binary):
     """The difference; of integers, modulo 2^bits."""
 
     name = "sub"
-    accepts = NUMBERS
-    ufunc = np.subtract
+    accepts: ClassVar[frozenset[str]] = NUMBERS
+    ufunc: ClassVar[Meaning] = np.subtract
 
 
 class Mul(Binary):
@@ -133,32 +134,32 @@ class Mul(Binary):
 
     name = "mul"
     commutes = True
-    accepts = NUMBERS
-    ufunc = np.multiply
+    accepts: ClassVar[frozenset[str]] = NUMBERS
+    ufunc: ClassVar[Meaning] = np.multiply
 
 
 class Div(Binary):
     """Division; of integers, it truncates toward zero."""
 
     name = "div"
-    accepts = NUMBERS
-    ufunc = m.div
+    accepts: ClassVar[frozenset[str]] = NUMBERS
+    ufunc: ClassVar[Meaning] = m.div
 
 
 class Rem(Binary):
     """The remainder with the sign of the dividend."""
 
     name = "rem"
-    accepts = REALS
-    ufunc = m.rem
+    accepts: ClassVar[frozenset[str]] = REALS
+    ufunc: ClassVar[Meaning] = m.rem
 
 
 class Pow(Binary):
     """Power of inexact operands; both have one dtype."""
 
     name = "pow"
-    accepts = INEXACT
-    ufunc = m.power
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = m.power
 
 
 class Max(Binary):
@@ -166,8 +167,8 @@ class Max(Binary):
 
     name = "max"
     commutes = True
-    accepts = ORDERED
-    ufunc = m.maximum
+    accepts: ClassVar[frozenset[str]] = ORDERED
+    ufunc: ClassVar[Meaning] = m.maximum
 
 
 class Min(Binary):
@@ -175,8 +176,8 @@ class Min(Binary):
 
     name = "min"
     commutes = True
-    accepts = ORDERED
-    ufunc = m.minimum
+    accepts: ClassVar[frozenset[str]] = ORDERED
+    ufunc: ClassVar[Meaning] = m.minimum
 
 
 class Clamp(Elementwise):
@@ -184,34 +185,34 @@ class Clamp(Elementwise):
 
     name = "clamp"
     arity = 3
-    accepts = ORDERED
+    accepts: ClassVar[frozenset[str]] = ORDERED
 
-    ufunc = m.clamp
+    ufunc: ClassVar[Meaning] = m.clamp
 
 
 class Nextafter(Binary):
     """``nextafter(x, y)``: the float that follows ``x`` in the direction of ``y``."""
 
     name = "nextafter"
-    accepts = FLOATS
-    ufunc = m.nextafter
+    accepts: ClassVar[frozenset[str]] = FLOATS
+    ufunc: ClassVar[Meaning] = m.nextafter
 
 
 class IsFinite(Unary):
     """Whether the operand is neither infinite nor nan."""
 
     name = "is_finite"
-    accepts = FLOATS
+    accepts: ClassVar[frozenset[str]] = FLOATS
     predicate = True
-    ufunc = np.isfinite
+    ufunc: ClassVar[Meaning] = np.isfinite
 
 
 class Not(Unary):
     """Bitwise (logical on booleans) complement."""
 
     name = "not"
-    accepts = BITS
-    ufunc = np.invert
+    accepts: ClassVar[frozenset[str]] = BITS
+    ufunc: ClassVar[Meaning] = np.invert
 
 
 class And(Binary):
@@ -219,8 +220,8 @@ class And(Binary):
 
     name = "and"
     commutes = True
-    accepts = BITS
-    ufunc = np.bitwise_and
+    accepts: ClassVar[frozenset[str]] = BITS
+    ufunc: ClassVar[Meaning] = np.bitwise_and
 
 
 class Or(Binary):
@@ -228,8 +229,8 @@ class Or(Binary):
 
     name = "or"
     commutes = True
-    accepts = BITS
-    ufunc = np.bitwise_or
+    accepts: ClassVar[frozenset[str]] = BITS
+    ufunc: ClassVar[Meaning] = np.bitwise_or
 
 
 class Xor(Binary):
@@ -237,40 +238,40 @@ class Xor(Binary):
 
     name = "xor"
     commutes = True
-    accepts = BITS
-    ufunc = np.bitwise_xor
+    accepts: ClassVar[frozenset[str]] = BITS
+    ufunc: ClassVar[Meaning] = np.bitwise_xor
 
 
 class ShiftLeft(Binary):
     """Bits moved up, with zeros below; 0 from a shift by all bits on."""
 
     name = "shift_left"
-    accepts = INTEGERS
-    ufunc = m.shift_left
+    accepts: ClassVar[frozenset[str]] = INTEGERS
+    ufunc: ClassVar[Meaning] = m.shift_left
 
 
 class ShiftRightLogical(Binary):
     """Bits moved down, with zeros above."""
 
     name = "shift_right_logical"
-    accepts = INTEGERS
-    ufunc = m.shift_right_logical
+    accepts: ClassVar[frozenset[str]] = INTEGERS
+    ufunc: ClassVar[Meaning] = m.shift_right_logical
 
 
 class ShiftRightArithmetic(Binary):
     """Bits moved down, with copies of the sign above."""
 
     name = "shift_right_arithmetic"
-    accepts = INTEGERS
-    ufunc = m.shift_right_arithmetic
+    accepts: ClassVar[frozenset[str]] = INTEGERS
+    ufunc: ClassVar[Meaning] = m.shift_right_arithmetic
 
 
 class PopulationCount(Unary):
     """The number of bits that are set."""
 
     name = "population_count"
-    accepts = INTEGERS
-    ufunc = m.population_count
+    accepts: ClassVar[frozenset[str]] = INTEGERS
+    ufunc: ClassVar[Meaning] = m.population_count
 
 
 class Eq(Binary):
@@ -278,9 +279,9 @@ class Eq(Binary):
 
     name = "eq"
     commutes = True
-    accepts = ANY
+    accepts: ClassVar[frozenset[str]] = ANY
     predicate = True
-    ufunc = np.equal
+    ufunc: ClassVar[Meaning] = np.equal
 
 
 class Ne(Binary):
@@ -288,42 +289,42 @@ class Ne(Binary):
 
     name = "ne"
     commutes = True
-    accepts = ANY
+    accepts: ClassVar[frozenset[str]] = ANY
     predicate = True
-    ufunc = np.not_equal
+    ufunc: ClassVar[Meaning] = np.not_equal
 
 
 class Lt(Binary):
     """Whether the first is less."""
 
     name = "lt"
-    accepts = ORDERED
+    accepts: ClassVar[frozenset[str]] = ORDERED
     predicate = True
-    ufunc = np.less
+    ufunc: ClassVar[Meaning] = np.less
 
 
 class Le(Binary):
     """Whether the first is less or equal."""
 
     name = "le"
-    accepts = ORDERED
+    accepts: ClassVar[frozenset[str]] = ORDERED
     predicate = True
-    ufunc = np.less_equal
+    ufunc: ClassVar[Meaning] = np.less_equal
 
 
 class Gt(Binary):
     """Whether the first is greater."""
 
     name = "gt"
-    accepts = ORDERED
+    accepts: ClassVar[frozenset[str]] = ORDERED
     predicate = True
-    ufunc = np.greater
+    ufunc: ClassVar[Meaning] = np.greater
 
 
 class Ge(Binary):
     """Whether the first is greater or equal."""
 
     name = "ge"
-    accepts = ORDERED
+    accepts: ClassVar[frozenset[str]] = ORDERED
     predicate = True
-    ufunc = np.greater_equal
+    ufunc: ClassVar[Meaning] = np.greater_equal

@@ -14,6 +14,7 @@ from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims import meanings as m
 from effax.ir.prims.operands import (
     ANY,
+    Meaning,
     Nullary,
     Unary,
     arrays,
@@ -57,8 +58,8 @@ class Conj(Unary):
     """The complex conjugate."""
 
     name = "conj"
-    accepts = frozenset({"complex"})
-    ufunc = np.conj
+    accepts: ClassVar[frozenset[str]] = frozenset({"complex"})
+    ufunc: ClassVar[Meaning] = np.conj
 
 
 class Complex(Nullary):
@@ -179,13 +180,13 @@ class StopGradient(Unary):
     """The identity, with a derivative of zero."""
 
     name = "stop_gradient"
-    accepts = ANY
-    ufunc = np.asarray
+    accepts: ClassVar[frozenset[str]] = ANY
+    ufunc: ClassVar[Meaning] = np.asarray
 
 
 class Copy(Unary):
     """The identity, kept apart so that a result has memory of its own."""
 
     name = "copy"
-    accepts = ANY
-    ufunc = np.array
+    accepts: ClassVar[frozenset[str]] = ANY
+    ufunc: ClassVar[Meaning] = np.array

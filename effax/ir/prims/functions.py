@@ -2,200 +2,202 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from effax.ir.prims import error_function
 from effax.ir.prims import meanings as m
-from effax.ir.prims.operands import FLOATS, INEXACT, Binary, Unary
+from effax.ir.prims.operands import FLOATS, INEXACT, Binary, Meaning, Unary
 
 
 class Exp(Unary):
     """e to the operand."""
 
     name = "exp"
-    accepts = INEXACT
-    ufunc = np.exp
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.exp
 
 
 class Exp2(Unary):
     """2 to the operand."""
 
     name = "exp2"
-    accepts = INEXACT
-    ufunc = np.exp2
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.exp2
 
 
 class Expm1(Unary):
     """``exp(x) - 1``, accurate near 0."""
 
     name = "expm1"
-    accepts = INEXACT
-    ufunc = m.expm1
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = m.expm1
 
 
 class Log(Unary):
     """The natural logarithm."""
 
     name = "log"
-    accepts = INEXACT
-    ufunc = np.log
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.log
 
 
 class Log1p(Unary):
     """``log(1 + x)``, accurate near 0."""
 
     name = "log1p"
-    accepts = INEXACT
-    ufunc = m.log1p
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = m.log1p
 
 
 class Sqrt(Unary):
     """The square root."""
 
     name = "sqrt"
-    accepts = INEXACT
-    ufunc = np.sqrt
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.sqrt
 
 
 class Rsqrt(Unary):
     """``1 / sqrt(x)``."""
 
     name = "rsqrt"
-    accepts = INEXACT
-    ufunc = m.rsqrt
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = m.rsqrt
 
 
 class Cbrt(Unary):
     """The real cube root."""
 
     name = "cbrt"
-    accepts = FLOATS
-    ufunc = np.cbrt
+    accepts: ClassVar[frozenset[str]] = FLOATS
+    ufunc: ClassVar[Meaning] = np.cbrt
 
 
 class Sin(Unary):
     """The sine."""
 
     name = "sin"
-    accepts = INEXACT
-    ufunc = np.sin
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.sin
 
 
 class Cos(Unary):
     """The cosine."""
 
     name = "cos"
-    accepts = INEXACT
-    ufunc = np.cos
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.cos
 
 
 class Tan(Unary):
     """The tangent."""
 
     name = "tan"
-    accepts = INEXACT
-    ufunc = np.tan
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.tan
 
 
 class Asin(Unary):
     """The inverse sine."""
 
     name = "asin"
-    accepts = INEXACT
-    ufunc = np.arcsin
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.arcsin
 
 
 class Acos(Unary):
     """The inverse cosine."""
 
     name = "acos"
-    accepts = INEXACT
-    ufunc = np.arccos
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.arccos
 
 
 class Atan(Unary):
     """The inverse tangent."""
 
     name = "atan"
-    accepts = INEXACT
-    ufunc = np.arctan
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.arctan
 
 
 class Atan2(Binary):
     """``atan2(y, x)``: the angle of ``(x, y)``, from -pi to pi."""
 
     name = "atan2"
-    accepts = FLOATS
-    ufunc = np.arctan2
+    accepts: ClassVar[frozenset[str]] = FLOATS
+    ufunc: ClassVar[Meaning] = np.arctan2
 
 
 class Sinh(Unary):
     """The hyperbolic sine."""
 
     name = "sinh"
-    accepts = INEXACT
-    ufunc = np.sinh
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.sinh
 
 
 class Cosh(Unary):
     """The hyperbolic cosine."""
 
     name = "cosh"
-    accepts = INEXACT
-    ufunc = np.cosh
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.cosh
 
 
 class Tanh(Unary):
     """The hyperbolic tangent."""
 
     name = "tanh"
-    accepts = INEXACT
-    ufunc = np.tanh
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.tanh
 
 
 class Asinh(Unary):
     """The inverse hyperbolic sine."""
 
     name = "asinh"
-    accepts = INEXACT
-    ufunc = np.arcsinh
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.arcsinh
 
 
 class Acosh(Unary):
     """The inverse hyperbolic cosine."""
 
     name = "acosh"
-    accepts = INEXACT
-    ufunc = np.arccosh
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.arccosh
 
 
 class Atanh(Unary):
     """The inverse hyperbolic tangent."""
 
     name = "atanh"
-    accepts = INEXACT
-    ufunc = np.arctanh
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.arctanh
 
 
 class Logistic(Unary):
     """``1 / (1 + exp(-x))``."""
 
     name = "logistic"
-    accepts = INEXACT
-    ufunc = m.logistic
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = m.logistic
 
 
 class Erf(Unary):
     """The error function."""
 
     name = "erf"
-    accepts = FLOATS
-    ufunc = error_function.erf
+    accepts: ClassVar[frozenset[str]] = FLOATS
+    ufunc: ClassVar[Meaning] = error_function.erf
 
 
 class Erfc(Unary):
     """``1 - erf(x)``, accurate where it is small."""
 
     name = "erfc"
-    accepts = FLOATS
-    ufunc = error_function.erfc
+    accepts: ClassVar[frozenset[str]] = FLOATS
+    ufunc: ClassVar[Meaning] = error_function.erfc

@@ -16,6 +16,9 @@ from effax.ir.errors import IllTyped, RefError
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.types import ArrayType, Shape, Type, array_type
 
+Meaning = Callable[..., Value]
+"""What an elementwise primitive is on NumPy's arrays."""
+
 NUMBERS = frozenset({"int", "uint", "float", "complex"})
 REALS = frozenset({"int", "uint", "float"})
 ORDERED = frozenset({"bool", "int", "uint", "float"})
@@ -130,7 +133,7 @@ class Elementwise(Nullary):
     arity: ClassVar[int]
     accepts: ClassVar[frozenset[str]]
     predicate: ClassVar[bool] = False
-    ufunc: ClassVar[Callable[..., Value]]
+    ufunc: ClassVar[Meaning]
 
     def typing(self, *ins: Type) -> Typing:
         types = arrays(self, ins, self.arity)

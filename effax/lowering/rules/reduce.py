@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -34,7 +34,7 @@ def all_bits(dtype: DType) -> Scalar:
     return -1 if family(dtype) == "int" else r.greatest(dtype)
 
 
-COMBINATIONS: Final = {
+COMBINATIONS: Final[dict[type[Primitive], tuple[str, Callable[[DType], Scalar]]]] = {
     r.ReduceSum: ("add", zero),
     r.ReduceProd: ("multiply", one),
     r.ReduceMax: ("maximum", r.lowest),

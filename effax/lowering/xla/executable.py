@@ -76,9 +76,9 @@ class Executable:
         out_types: Sequence[ArrayType],
         host_calls: HostCalls | None = None,
     ) -> None:
-        self.loaded = loaded
-        self.n_args = n_args
-        self.out_types = tuple(out_types)
+        self.loaded: _jax.LoadedExecutable = loaded
+        self.n_args: int = n_args
+        self.out_types: tuple[ArrayType, ...] = tuple(out_types)
         self._host_calls = host_calls
         self.run: Final = _runner(self) if host_calls is None else _host_runner(self, host_calls)
         _check_counts(self)

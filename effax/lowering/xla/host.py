@@ -41,7 +41,7 @@ class HostCalls:
     __slots__ = ("_numbers", "_raised", "functions")
 
     def __init__(self, functions: Sequence[HostCall]) -> None:
-        self.functions = tuple(map(self._guarded, functions))
+        self.functions: tuple[HostCall, ...] = tuple(map(self._guarded, functions))
         self._raised: dict[int, BaseException] = {}
         self._numbers = count()
 
@@ -68,7 +68,7 @@ class _Running:
     """How many calls that may act on the world outside are under way, by thread."""
 
     def __init__(self) -> None:
-        self.changed = Condition()
+        self.changed: Condition = Condition()
         self.calls: dict[int, int] = {}
 
     @contextmanager

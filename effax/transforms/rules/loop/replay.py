@@ -122,5 +122,5 @@ class Stack:
             ref = b(EmptyRef(array_type((SLOTS, *type_.shape), type_.dtype)))
             b.emit(Swap(row(ref.type.shape, 0)), [ref, x])
             self.refs.append(ref)
-        self.places = b(EmptyRef(array_type((SLOTS,), COUNTER.dtype)))
+        self.places: Atom = b(EmptyRef(array_type((SLOTS,), COUNTER.dtype)))
         b.emit(Swap(row(self.places.type.shape, 0)), [self.places, lit(0, COUNTER)])
