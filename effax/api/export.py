@@ -108,7 +108,7 @@ class Exported:
         """
         leaves, found = tree.flatten((args, kwargs))
         check_same_tree(found, self.in_tree, f"the call of {self.fun_name}")
-        leaves = list(map(_as_wanted, leaves, self.in_avals, self.names))
+        leaves[:] = map(_as_wanted, leaves, self.in_avals, self.names)
         for x, type_, name in zip(leaves, self.in_avals, self.names, strict=True):
             _check(x, type_, name)
         self._check_aliases(leaves)

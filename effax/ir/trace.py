@@ -122,8 +122,6 @@ class Trace:
         "parent",
     )
 
-    alive: bool
-
     def __init__(
         self,
         handles: Handles,
@@ -146,7 +144,7 @@ class Trace:
         self._differs = Following()
         self.builder: Builder = Builder()
         self.consumed: dict[int, str] = {}
-        self.alive = True
+        self.alive: bool = True
         self.names: list[str] = []
         self._captures: dict[int, Capture] = {}
         self._inputs: dict[int, tuple[object, int]] = {}
@@ -439,13 +437,11 @@ class tracing:  # noqa: N801  # used as a function; a generator would cost more 
 
     __slots__ = ("before", "trace")
 
-    before: Trace | None
-
     def __init__(self, trace: Trace) -> None:
         self.trace: Trace = trace
 
     def __enter__(self) -> Trace:
-        self.before = _state.current
+        self.before: Trace | None = _state.current
         _state.current = self.trace
         return self.trace
 

@@ -164,7 +164,7 @@ def attempt_on(trials: Sequence[Trial], draw: SearchStrategy[Drawn], examples: i
         database=None,
         derandomize=True,
         deadline=None,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[*HealthCheck.__members__.values()],
     )
     @given(draw, seeds)
     def holds(drawn: Drawn, seed: int) -> None:

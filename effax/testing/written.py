@@ -45,7 +45,8 @@ class Written:
     def __init__(self, taken: tuple[str, ...] = ()) -> None:
         self.imports: dict[str, dict[str, str]] = {}
         self.notes: dict[str, str] = {}
-        self._taken: dict[str, object] = dict.fromkeys(taken)
+        self._taken: dict[str, object] = {}
+        self._taken.update(dict.fromkeys(taken))
 
     def head(self) -> list[str]:
         """The lines that come first."""
@@ -164,8 +165,9 @@ class Written:
 
     def _compound(self, value: object, hint: str) -> str:
         cls = type(value)
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            parts = [f"{n}={self.of(getattr(value, n), n)}" for n in value._fields]
+        named = getattr(value, "_fields", None)
+        if isinstance(value, tuple) and named is not None:
+            parts = [f"{n}={self.of(getattr(value, n), n)}" for n in named]
             return f"{self.of(cls)}({', '.join(parts)})"
         if cls in (tuple, list):
             items = [self.of(x, hint) for x in value]  # type: ignore[attr-defined]  # of a sequence

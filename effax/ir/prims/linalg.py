@@ -148,7 +148,7 @@ class Lu(Primitive):
         each = np.arange(len(lu))
         for k in range(n):
             column = lu[:, k:, k]
-            size = np.abs(column.real) + np.abs(column.imag)
+            size = np.abs(np.real(column)) + np.abs(np.imag(column))
             p = k + np.argmax(np.where(np.isnan(size), np.inf, size), axis=1)
             pivots[:, k] = p
             for x in (lu, order):
