@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from statistics import median_low
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from effax.ir.analysis import size, walk
 from effax.ir.errors import BadArgument, NotApplicable
@@ -164,7 +164,7 @@ def attempt_on(trials: Sequence[Trial], draw: SearchStrategy[Drawn], examples: i
         database=None,
         derandomize=True,
         deadline=None,
-        suppress_health_check=[*HealthCheck.__members__.values()],
+        suppress_health_check=cast("list[HealthCheck]", list(HealthCheck)),
     )
     @given(draw, seeds)
     def holds(drawn: Drawn, seed: int) -> None:
