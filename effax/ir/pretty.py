@@ -409,4 +409,7 @@ def _beside(text: str, source: Source | SavedSource | None) -> str:
     if source is None:
         return text
     first, newline, rest = text.partition("\n")
-    return f"{first}  # {source}{newline}{rest}"
+    place = str(source)
+    # A comment ends with its line: names of files and scopes may have more than one.
+    shown = place if place.isprintable() else repr(place)[1:-1]
+    return f"{first}  # {shown}{newline}{rest}"

@@ -14,9 +14,10 @@ from effax.ir.errors import BadArgument, ParseError
 from effax.ir.fitting import misfit
 from effax.ir.interchange import from_json, to_json
 from effax.ir.parse import parse
-from effax.ir.pretty import eqn_str, references
+from effax.ir.pretty import eqn_str, pretty, references
 from effax.ir.prims.control import Jit
 from effax.ir.prims.host import IoCallback
+from effax.ir.source import SavedSource
 from tests.unit.ir.building import F32, VEC, chain, nested, program, writer
 from tests.unit.ir.samples import SAMPLES, Doubled, arr
 
@@ -195,3 +196,15 @@ def test_a_name_of_many_words_is_one_word_where_it_stands_for_something() -> Non
     assert list(references(called)) == ["two_words"]
     assert "callback=@two_words" in eqn_str(called.eqns[0])
     assert "callback=@two_words" in str(called)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "x\r\ny # {", "a\x0bb", "a\u2028b", "; in () }"])
+def test_places_are_comments_whatever_they_are_called(name: str) -> None:
+    place = SavedSource(f"{name}.py", 3, name, (name,))
+    jaxpr = chain(3)
+    jaxpr = jaxpr.replace(eqns=[eqn._replace(source=place) for eqn in jaxpr.eqns])
+    text = pretty(jaxpr, source=True)
+    assert text.count("  # ") == 3
+    assert len(text.splitlines()) == 5
+    assert parse(text) == jaxpr
+    assert from_json(to_json(jaxpr)).eqns[0].source == place
