@@ -26,6 +26,8 @@ from effax.testing.passes import Passes
 from effax.testing.report import LawBroken
 from effax.testing.statement import About, Law
 from effax.testing.trying import Drawn, Given, run
+from effax.testing.values import random_inputs, shown
+from effax.testing.values import run as run_program
 from effax.transforms.rulebook import RuleBook, book_or_default
 from effax.transforms.rules.common import zeros
 
@@ -192,12 +194,20 @@ def _found(
             broken = _tried(law, (jaxpr,), seed, given)
             if isinstance(broken, LawBroken):
                 return broken.noting(
-                    f"It holds for values of a moderate size, and not at {where}. Where these "
-                    "should not matter, `domain=` says where arguments are."
+                    f"It holds for values of a moderate size, and not at {where}"
+                    f"{_arguments(jaxpr, seed)}.\nWhere these should not matter, `domain=` says "
+                    "where arguments are."
                 )
     if not refused:
         return law.name
     return Refused(law.name, next(iter(refused.values())), tuple(refused), tuple(held))
+
+
+def _arguments(jaxpr: Jaxpr, seed: int) -> str:
+    """What the primitive is applied to in the last equation, for the inputs of a seed."""
+    moved = Jaxpr(jaxpr.binders, jaxpr.eqns[:-1], jaxpr.eqns[-1].ins)
+    values = run_program(moved, random_inputs(jaxpr.in_types, seed)).outs
+    return f":\n  {', '.join(map(shown, values))}" if all(x.size < 20 for x in values) else ""
 
 
 def _of_linear(law: Law[...], alone: Drawn, seeds: Sequence[int], given: Given) -> Found:

@@ -14,9 +14,11 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.testing.features import NUMERIC, SMOOTH
 from effax.testing.laws.derivative import directional
+from effax.testing.laws.differences import by_differences
 from effax.testing.passes import Passes
 from effax.testing.statement import About, law
 from effax.testing.values import (
+    Differs,
     Outcome,
     check_all,
     check_equal,
@@ -144,9 +146,15 @@ def jvp_is_the_derivative(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = N
     inputs = random_inputs(jaxpr.in_types, seed)
     tangents = random_tangents(jaxpr.in_types, differentiated(jaxpr.in_types, seed), seed)
     expected = directional(jaxpr, inputs, tangents)
-    found = push(passes, jaxpr, inputs, tangents)
-    if expected is not None:
-        check_tangents([*expected.outs, *expected.contents], _all(found))
+    found = _all(push(passes, jaxpr, inputs, tangents))
+    if expected is None:
+        return
+    try:
+        check_tangents([*expected.outs, *expected.contents], found)
+    except Differs:
+        # Complex numbers go on where real ones end, and know neither corners nor narrow dtypes.
+        expected = by_differences(jaxpr, inputs, tangents)
+        check_tangents([*expected.outs, *expected.contents], found)
 
 
 def has_slopes(jaxpr: Jaxpr, seed: int) -> bool:
