@@ -18,7 +18,6 @@ from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.creation import eye
 from effax.numpy.dtypes import finfo
-from effax.numpy.index import take_along_axis
 from effax.numpy.join import concatenate
 from effax.numpy.products import matmul
 from effax.numpy.reduce import max, prod, sum
@@ -31,6 +30,7 @@ from effax.numpy.shapes import (
     slice_along,
     squeeze,
 )
+from effax.numpy.systems import solved_by_lu
 
 __all__ = [
     "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "det", "eigh",
@@ -142,9 +142,10 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def _solve(x: Array, y: Array) -> Array:
-    lu, _, order = _factors(prims.Lu(), x)
-    rows = take_along_axis(y, expand_dims(order, -1), -2) if y.size else y
-    return _triangular(lu, _triangular(lu, rows, lower=True, unit=True), lower=False)
+    dtype = x.dtype
+    wide = prims.work_dtype(dtype)
+    found = solved_by_lu(pr.converted(x, wide, False), pr.converted(y, wide, False))
+    return uf.astype(found, dtype)
 
 
 def inv(a: ArrayLike) -> Array:

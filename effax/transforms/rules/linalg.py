@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from effax.ir.dtypes import INT32, is_complex
+from effax.ir.dtypes import is_complex
 from effax.ir.errors import NotApplicable
-from effax.ir.indexing import Dim, Indexer, Pick, Span
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims import linalg as p
-from effax.ir.prims.index import Gather
-from effax.ir.prims.shape import BroadcastInDim, Iota
 from effax.ir.syntax import Atom
 from effax.transforms.rulebook import (
     EMPTY_BOOK,
@@ -113,26 +110,13 @@ def _lu_jvp(
     (da,) = tangents
     assert da is not None
     lu, pivots, order = b.emit(prim, primals)
-    rows = _rows(b, da, order)
+    rows = m.rows(b, da, order)
     left = m.solved(b, lu, rows, lower=True, unit_diagonal=True)
     inner = m.solved_right(b, left, lu, lower=False)
     low, up = m.below(b, inner, diagonal=False), m.above(b, inner)
     # L is 1 on its diagonal, so L·low = low + (strict part of L)·low.
     d_low = add(b, low, m.matmul(b, m.below(b, lu, diagonal=False), low))
     return JvpOut([lu, pivots, order], [add(b, d_low, m.matmul(b, up, m.above(b, lu))), None, None])
-
-
-def _rows(b: RuleBuilder, x: Atom, order: Atom) -> Atom:
-    """The rows in this order, of each matrix."""
-    shape = x.type.shape
-    n = len(shape)
-    lead = order.type.shape
-    picks = [
-        order if i == n - 2 else b(BroadcastInDim(lead, (i,)), b(Iota(INT32, (shape[i],), 0)))
-        for i in range(n - 1)
-    ]
-    dims: list[Dim] = [Pick(None) for _ in picks]
-    return b(Gather(Indexer((*dims, Span(0, shape[-1])))), x, *picks)
 
 
 def _qr_jvp(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from effax.ir.build import Builder
 from effax.ir.dtypes import INT32, is_complex
+from effax.ir.indexing import Dim, Indexer, Pick, Span
 from effax.ir.prims import elementwise as ew
+from effax.ir.prims.index import Gather
 from effax.ir.prims.linalg import Op, TriangularSolve
 from effax.ir.prims.reduce import DotGeneral, ReduceSum
 from effax.ir.prims.shape import BroadcastInDim, Iota, Transpose
@@ -92,6 +94,27 @@ def across_columns(b: Builder, d: Atom, n: int | None = None) -> Atom:
     *batch, k = d.type.shape
     axes = tuple(range(len(batch) + 1))
     return b(BroadcastInDim((*batch, k, k if n is None else n), axes), d)
+
+
+def rows(b: Builder, x: Atom, order: Atom) -> Atom:
+    """The rows in this order, of each matrix."""
+    shape = x.type.shape
+    n = len(shape)
+    lead = order.type.shape
+    picks = [
+        order if i == n - 2 else b(BroadcastInDim(lead, (i,)), b(Iota(INT32, (shape[i],), 0)))
+        for i in range(n - 1)
+    ]
+    dims: list[Dim] = [Pick(None) for _ in picks]
+    return b(Gather(Indexer((*dims, Span(0, shape[-1])))), x, *picks)
+
+
+def inverse_order(b: Builder, order: Atom) -> Atom:
+    """The position of each number in an order: where it is alone equal to the number."""
+    shape = (*order.type.shape, order.type.shape[-1])
+    numbers, places = _places(b, shape)
+    here = b(ew.Eq(), across_rows(b, order), numbers)
+    return b(ReduceSum((len(shape) - 1,)), where(b, here, places, const(0, places)))
 
 
 def real(b: Builder, x: Atom) -> Atom:
