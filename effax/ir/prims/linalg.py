@@ -194,10 +194,9 @@ def leading_signs(v: Value) -> Value:
     if v.dtype.kind == "c" or not v.size:
         return np.ones((*v.shape[:-2], 1, v.shape[-1]), v.dtype)
     n = v.shape[-2]
-    weights = (1 - np.arange(n) / (8 * n)).astype(v.dtype)[:, None]
-    at = np.argmax(np.abs(v) * weights, axis=-2)[..., None, :]
-    leading = np.take_along_axis(v, at, -2)
-    return np.where(leading < 0, -1, 1).astype(v.dtype)
+    weighted = v * (1 - np.arange(n) / (8 * n)).astype(v.dtype)[:, None]
+    up, down = weighted.max(axis=-2, keepdims=True), weighted.min(axis=-2, keepdims=True)
+    return np.where(-down > up, -1, 1).astype(v.dtype)
 
 
 def _eigh(a: Value) -> tuple[Value, ...]:

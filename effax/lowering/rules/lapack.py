@@ -8,26 +8,28 @@ anywhere.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from effax.ir.build import Builder
-from effax.ir.dtypes import INT32, is_complex, real_dtype
+from effax.ir.dtypes import BOOL, INT32, is_complex, real_dtype
+from effax.ir.indexing import Indexer, Pick, Span
 from effax.ir.primitive import Typing
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims import linalg as p
-from effax.ir.prims.control import Scan
-from effax.ir.prims.shape import Iota, Transpose
+from effax.ir.prims.index import Gather
+from effax.ir.prims.shape import Reshape, Slice
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type
-from effax.lowering import xla
+from effax.lowering import ops, xla
 from effax.lowering.calls import custom_call
 from effax.lowering.rules import linalg
 from effax.lowering.rules.linalg import Expanded, nan_unless, types_of
 from effax.lowering.writer import EMPTY_BOOK, Expansion, Val, Writer
 from effax.transforms.rules import matrices as m
-from effax.transforms.rules.pointwise import const, sub
+from effax.transforms.rules.pointwise import const
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +86,15 @@ def cholesky(prim: p.Cholesky, types: tuple[ArrayType, ...]) -> Jaxpr:
     if type_.size == 0:
         return b.finish([x])
     factor, info = b.emit(Routine("potrf", (("uplo", "L"),), (_of(type_), _info(type_))), [x])
-    lower = m.below(b, factor)
-    # The routine does not call it a failure where nan comes up.
-    well = b(ew.And(), _well(b, info), linalg.has_no_nan(b, lower, 2))
-    return b.finish([nan_unless(b, well, lower)])
+    # The routine does not call it a failure where nan comes up, which then goes on to the end.
+    n = len(type_.shape)
+    last = b(Slice((*[0] * (n - 2), *[type_.shape[-1] - 1] * 2), type_.shape), factor)
+    corner = b(Reshape(type_.shape[:-2]), last)
+    well = b(ew.And(), _well(b, info), b(ew.Eq(), corner, corner))
+    return b.finish([nan_unless(b, well, m.below(b, factor))])
 
+
+INDEX: Final = array_type((), INT32)
 
 LETTERS: Final = {p.Op.PLAIN: "N", p.Op.TRANSPOSE: "T", p.Op.ADJOINT: "C"}
 
@@ -106,35 +112,79 @@ def triangular_solve(w: Writer, prim: p.TriangularSolve, ins: Sequence[Val]) -> 
     return routine(w, Routine("trsm", options, (_of(y.type),), 1), ins)
 
 
-def lu(prim: p.Lu, types: tuple[ArrayType, ...]) -> Jaxpr:
-    """The routine counts pivots from 1; from them follows the permutation."""
-    (type_,) = types
-    b = Builder(types)
-    (x,) = b.binders
-    order_type = array_type(type_.shape[:-1], INT32)
-    if type_.size == 0:
-        return b.finish([x, *[linalg.zeros(b, order_type)] * 2])
-    outs = (_of(type_), order_type, _info(type_))
-    factors, pivots, _ = b.emit(Routine("getrf", (), outs), [x])
-    rows = sub(b, pivots, const(1, pivots))
-    return b.finish(linalg.lu_results(b, factors, rows, _permutation(b, rows)))
+def lu(w: Writer, prim: p.Lu, ins: Sequence[Val]) -> Sequence[Val]:
+    """The routine counts pivots from 1; from them follows the permutation.
+
+    A nan that comes up stays in the column or the row in which it is, up to the diagonal.
+    """
+    (x,) = ins
+    rows = array_type(x.shape[:-1], INT32)
+    if x.type.size == 0:
+        return (x, *[w.constant(0, rows)] * 2)
+    factors, pivots, _ = routine(w, Routine("getrf", (), (_of(x.type), rows, _info(x.type))), ins)
+    pivots = ops.same(w, "subtract", pivots, ops.full(w, 1, pivots))
+    order, well = _exchanges(w, pivots, _diagonal(w, factors))
+    still = ops.iota(w, rows, len(rows.shape) - 1)
+    found = ((factors, ops.full(w, math.nan, factors)), (pivots, still), (order, still))
+    batch = range(len(well.shape))
+    return [ops.select(w, ops.broadcast(w, well, y.shape, batch), y, n) for y, n in found]
 
 
-def _permutation(b: Builder, pivots: Atom) -> Atom:
-    """What becomes of ``0, 1, 2, ...`` when entries k and ``pivots[k]`` change places, in order."""
-    *batch, n = pivots.type.shape
-    start = b(Iota(INT32, (*batch, n), len(batch)))
-    body = Builder(
-        [array_type((*batch, n), INT32), array_type((), INT32), array_type(batch, INT32)]
-    )
-    order, k, pivot = body.binders
-    places = body(Iota(INT32, (*batch, n), len(batch)))
-    at_k = body(ew.Eq(), places, k)
-    at_pivot = body(ew.Eq(), places, linalg.along_rows(body, pivot, n))
-    step = body.finish([linalg.exchanged(body, order, at_k, at_pivot, 1)])
-    each = b(Transpose((len(batch), *range(len(batch)))), pivots) if batch else pivots
-    (found,) = b.emit(Scan(step, n, False, 0, 1), [start, b(Iota(INT32, (n,), 0)), each])
-    return found
+def _diagonal(w: Writer, x: Val) -> Val:
+    *batch, n, _ = x.shape
+    whole = [Span(0, size) for size in batch]
+    places = ops.iota(w, array_type((n,), INT32), 0)
+    return w.apply1(Gather(Indexer((*whole, Pick(None), Pick(None)))), x, places, places)
+
+
+def _exchanges(w: Writer, pivots: Val, diagonal: Val) -> tuple[Val, Val]:
+    """What becomes of ``0, 1, 2, ...`` when entries k and ``pivots[k]`` change places, in order.
+
+    And whether the diagonals are free of nan. XLA compiles a loop over so little to one function.
+    """
+    *batch, n = pivots.shape
+    first = w.constant(0, INDEX)
+    places = ops.iota(w, pivots.type, len(batch))
+    edge = (*batch, 1)
+
+    def at(k: Val) -> list[Val]:
+        return [*[first] * len(batch), k]
+
+    def again(k: Val, *_: Val) -> Sequence[Val]:
+        return (ops.compare(w, "LT", k, w.constant(n, k.type)),)
+
+    def step(k: Val, order: Val, well: Val) -> Sequence[Val]:
+        pivot, here = (ops.dynamic_slice(w, v, at(k), edge) for v in (pivots, order))
+        if batch:
+            found = ops.compare(w, "EQ", places, _across(w, pivot, n))
+            there = _only(w, found, order)
+            order = ops.select(w, found, _across(w, here, n), order)
+            order = ops.dynamic_update_slice(w, order, there, at(k))
+        else:
+            row = [ops.reshape(w, pivot, ())]
+            there = ops.dynamic_slice(w, order, row, edge)
+            order = ops.dynamic_update_slice(w, order, there, at(k))
+            order = ops.dynamic_update_slice(w, order, here, row)
+        entry = ops.dynamic_slice(w, diagonal, at(k), edge)
+        well = ops.same(w, "and", well, ops.compare(w, "EQ", entry, entry))
+        return ops.same(w, "add", k, w.constant(1, k.type)), order, well
+
+    start = [first, places, w.constant(True, array_type(edge, BOOL))]
+    _, order, well = ops.while_(w, start, again, step)
+    return order, ops.reshape(w, well, tuple(batch))
+
+
+def _across(w: Writer, x: Val, n: int) -> Val:
+    """The one entry of the last axis, n times."""
+    return ops.broadcast(w, x, (*x.shape[:-1], n), range(len(x.shape)))
+
+
+def _only(w: Writer, found: Val, x: Val) -> Val:
+    """The one element of each line that was found."""
+    zero = ops.full(w, 0, x)
+    kept = ops.select(w, found, x, zero)
+    total = ops.reduce(w, "add", kept, w.constant(0, INDEX), [len(x.shape) - 1])
+    return ops.reshape(w, total, (*x.shape[:-1], 1))
 
 
 def reflections(w: Writer, prim: linalg.Reflections, ins: Sequence[Val]) -> Sequence[Val]:
@@ -185,7 +235,7 @@ def svd(prim: p.Svd, types: tuple[ArrayType, ...]) -> Jaxpr:
 LAPACK: Final = (
     EMPTY_BOOK.extend(p.Cholesky, Expansion(cholesky))
     .extend(p.TriangularSolve, triangular_solve)
-    .extend(p.Lu, Expansion(lu))
+    .extend(p.Lu, lu)
     .extend(p.Eigh, Expansion(eigh))
     .extend(p.Svd, Expansion(svd))
     .extend(linalg.Reflections, reflections)

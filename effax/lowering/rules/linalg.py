@@ -17,14 +17,14 @@ from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims import linalg as p
 from effax.ir.prims.control import Scan
-from effax.ir.prims.reduce import Argmax, ReduceAnd, ReduceMax, ReduceSum
+from effax.ir.prims.reduce import Argmax, ReduceAnd, ReduceMax, ReduceMin, ReduceSum
 from effax.ir.prims.shape import BroadcastInDim, Concatenate, Iota, Pad, Rev, Slice, Transpose
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type, array_type
 from effax.lowering import ops
 from effax.lowering.writer import EMPTY_BOOK, Expansion, Val, Writer
 from effax.transforms.rules import matrices as m
-from effax.transforms.rules.pointwise import add, const, div, mul, scaled, sub, where
+from effax.transforms.rules.pointwise import add, const, div, mul, neg, scaled, sub, where
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,11 +257,9 @@ def signs(b: Builder, v: Atom) -> Atom:
     n = len(shape)
     rows = b(Iota(v.type.dtype, shape, n - 2))
     weights = add(b, const(1, v), scaled(b, rows, -1 / (8 * shape[-2])))
-    at = b(Argmax(n - 2, INT32), mul(b, b(ew.Abs(), v), weights))
-    here = b(ew.Eq(), b(Iota(INT32, shape, n - 2)), m.across_rows(b, at, shape[-2]))
-    leading = b(ReduceSum((n - 2,)), where(b, here, v, const(0, v)))
-    down = b(ew.Lt(), leading, const(0, leading))
-    return where(b, down, const(-1, leading), const(1, leading))
+    weighted = mul(b, v, weights)
+    up, down = b(ReduceMax((n - 2,)), weighted), b(ReduceMin((n - 2,)), weighted)
+    return where(b, b(ew.Gt(), neg(b, down), up), const(-1, up), const(1, up))
 
 
 def flipped(b: Builder, columns: Atom, by: Atom) -> Atom:
