@@ -95,9 +95,11 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _cases(sizes: tuple[int, ...], depths: int) -> Iterable[Case]:
     import cases
+    import compiled
 
     # Calls first, while the process is small.
     yield from cases.call_cases()
+    yield from compiled.compiled_cases()
     yield from cases.program_cases(sizes)
     yield from cases.growth_cases(depths)
 
