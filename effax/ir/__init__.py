@@ -66,6 +66,7 @@ from effax.ir.evaluate import evaluate, literal_value
 from effax.ir.faults import Fault, FaultKind
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
 from effax.ir.interchange import from_json, to_json
+from effax.ir.mapping import EqnChange, map_eqns
 from effax.ir.parse import parse
 from effax.ir.pretty import eqn_str, pretty, references
 from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
@@ -119,6 +120,7 @@ __all__ = [
     "EffaxError",
     "EffectOrder",
     "Eqn",
+    "EqnChange",
     "Fault",
     "FaultKind",
     "IllTyped",
@@ -175,6 +177,7 @@ __all__ = [
     "lit",
     "literal_value",
     "liveness",
+    "map_eqns",
     "map_held",
     "map_subjaxprs",
     "parse",
