@@ -10,8 +10,7 @@
   own (another rule book) and for passes of your own.
 - :mod:`effax.testing.features` says what random programs have.
 - :mod:`effax.testing.strategies` has Hypothesis strategies for random well-typed programs. It needs
-  Hypothesis, as :func:`check_law`, :func:`check_laws` and :func:`check_pass` do; nothing else here
-  does.
+  Hypothesis; nothing else here does.
 """
 
 from __future__ import annotations

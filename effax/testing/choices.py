@@ -1,33 +1,25 @@
-"""Choices made by Hypothesis, in the few forms that growing a program needs.
-
-Hypothesis shrinks a choice towards its first alternative, so the simplest one comes first.
-"""
+"""Random choices, in the few forms that growing a program needs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeVar
-
-from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
+from random import Random
+from typing import TypeVar
 
 T = TypeVar("T")
-
-_RANDOMS: Final = st.randoms(use_true_random=False)
 
 
 class Choices:
     """Where a program that grows takes its choices from.
 
-    They come from a random generator that is made of Hypothesis's own choices, and not from
-    strategies: Hypothesis would copy what strategies drew from one place of a program to others,
-    and most programs that it tries would be variants of few.
+    The random generator may be one of Hypothesis's, which shrinks a choice towards its first
+    alternative: so the simplest one comes first.
     """
 
     __slots__ = ("_random",)
 
-    def __init__(self, draw: DrawFn) -> None:
-        self._random = draw(_RANDOMS)
+    def __init__(self, random: Random) -> None:
+        self._random = random
 
     def below(self, n: int) -> int:
         """A number in ``range(n)``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from effax.ir.analysis import size
 from effax.ir.errors import BadArgument, EffaxError
@@ -12,15 +12,14 @@ from effax.ir.syntax import Jaxpr
 from effax.passes.claims import Claim, checked_claims
 from effax.passes.steps import Step, check_program, claims_of, passes_of
 from effax.testing import laws
+from effax.testing.choices import Choices
+from effax.testing.drawn import program_with, redundant_program, varied_program
 from effax.testing.features import ANYTHING, COMPILED, Features
 from effax.testing.growth import check_features
 from effax.testing.planting import FORMS, Wanted, patterns_of
 from effax.testing.statement import Law
-from effax.testing.trying import Drawn, Given, Trial, attempt_on, told
+from effax.testing.trying import Draw, Drawn, Given, Trial, attempt_on, told
 from effax.transforms.rewrite import App
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
 
 Focus = str | Wanted
 """What programs may be full of: a kind of step by its name, a primitive, a pattern, or a rule."""
@@ -120,7 +119,6 @@ def check_pass(
         Unproved: it changed no program. Say with ``focus``, ``programs`` or ``features`` on what it
             does something.
         BadArgument: ``step`` is no pass, or one of the others is not what it is to be.
-        ImportError: Hypothesis is not installed.
     """
     __tracebackhide__ = True
     held = passes_of(step)
@@ -175,7 +173,7 @@ def _focus(given: Focus | Sequence[Focus]) -> tuple[tuple[str, ...], tuple[App, 
     )
 
 
-Plan = tuple["SearchStrategy[tuple[Any, ...]]", int, bool]
+Plan = tuple[Draw, int, bool]
 """What is drawn, how many tenths of the examples, and whether for what is done to the host."""
 
 
@@ -183,31 +181,21 @@ def _plans(
     names: tuple[str, ...], patterns: tuple[App, ...], features: Features, compiled: bool
 ) -> list[Plan]:
     """What a pass is tried on: the simplest first."""
-    try:
-        from hypothesis import strategies as st
-
-        from effax.testing import strategies
-    except ImportError as error:
-        raise ImportError("random programs need Hypothesis: install `hypothesis`") from error
     features = COMPILED if compiled else features
     each = [replace(features, focus=name) for name in names] or [features]
     for one in each:
         check_features(one)
-    kinds = st.sampled_from(each)
-    forms = patterns or FORMS
     bare = replace(features, depth=0, focus="")
-    small = _one(strategies.programs_with(forms, bare))
-    plain = _one(kinds.flatmap(strategies.varied_programs))
+
+    def small(choose: Choices) -> Drawn:
+        return (program_with(choose, patterns or FORMS, bare),)
+
+    def plain(choose: Choices) -> Drawn:
+        return (varied_program(choose, choose.pick(each)),)
+
+    def redundant(choose: Choices) -> Drawn:
+        return (redundant_program(choose, choose.pick(each), patterns=patterns),)
+
     if compiled:
         return [(small, 5, False), (plain, 5, False)]
-    redundant = kinds.flatmap(lambda f: strategies.redundant_programs(f, patterns=patterns))
-    return [
-        (small, 3, False),
-        (plain, 3, False),
-        (_one(redundant), 3, False),
-        (_one(redundant), 1, True),
-    ]
-
-
-def _one(draw: SearchStrategy[Jaxpr]) -> SearchStrategy[tuple[Any, ...]]:
-    return draw.map(lambda jaxpr: (jaxpr,))
+    return [(small, 3, False), (plain, 3, False), (redundant, 3, False), (redundant, 1, True)]

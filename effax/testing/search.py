@@ -48,7 +48,6 @@ def check_law(
         LawBroken: it does not hold; the message has a small program, as a test to paste.
         BadArgument: it is no law, it takes what nobody gives, it says nothing about any program
             that was tried, or there is no such kind of step.
-        ImportError: Hypothesis is not installed.
     """
     __tracebackhide__ = True  # of pytest, whose reports end where the user's test does
     (found,) = found_laws([law])
@@ -88,7 +87,6 @@ def check_laws(
             test to paste, and names the others.
         BadArgument: there is no such law, or no such kind of step; or one of ``only`` says nothing
             about any program that was tried.
-        ImportError: Hypothesis is not installed.
     """
     __tracebackhide__ = True
     found = found_laws(only) or [law for law in laws.LAWS if law.takes("passes")]

@@ -12,12 +12,13 @@ import numpy as np
 from returns.result import Success
 
 from effax.ir.check import check
-from effax.ir.syntax import Jaxpr, Var, renumbered
+from effax.ir.syntax import Jaxpr, renumbered
 from effax.ir.types import RefType
 from effax.testing.report import LawBroken
 from effax.testing.smaller import Subject, closed, measure, smaller
 from effax.testing.statement import About
 from effax.testing.values import check_outcomes, random_inputs, run, scaled_outcome
+from effax.transforms.tidy import used_variables
 
 Drawn = tuple[Any, ...]
 Hold = Callable[[Drawn, int], LawBroken | None]
@@ -119,32 +120,36 @@ def _candidates(about: About, drawn: Drawn, way: int) -> Iterator[Drawn]:
 
 
 def _pairs(first: Jaxpr, second: Jaxpr, way: int) -> Iterator[Drawn]:
-    """Smaller pairs: the second takes what the first gives."""
+    """Smaller pairs: the second takes what the first gives, then its references."""
     if way == 0:
         for i in range(len(second.outs)):
-            yield (
-                first,
-                Jaxpr(second.binders, second.eqns, [*second.outs[:i], *second.outs[i + 1 :]]),
-            )
+            yield first, _without_place(second, outs=i)
     elif way == 1:
         for make in closed(second):
             yield first, make()
     elif way == 2:
+        used, used_first = used_variables(second), used_variables(first)
         n = len(first.outs)
-        used = {a.id for eqn in second.eqns for a in eqn.ins if isinstance(a, Var)}
-        used |= {a.id for a in second.outs if isinstance(a, Var)}
         for i in range(n):
             if second.binders[i].id not in used:
-                binders = [*second.binders[:i], *second.binders[i + 1 :]]
-                outs = [*first.outs[:i], *first.outs[i + 1 :]]
-                yield (
-                    Jaxpr(first.binders, first.eqns, outs),
-                    Jaxpr(binders, second.eqns, second.outs),
-                )
+                yield _without_place(first, outs=i), _without_place(second, binders=i)
+        refs = [i for i, t in enumerate(first.in_types) if isinstance(t, RefType)]
+        for j, i in enumerate(refs, n):
+            if first.binders[i].id not in used_first and second.binders[j].id not in used:
+                yield _without_place(first, binders=i), _without_place(second, binders=j)
     else:
         ways = list(smaller(Subject(first, (False,) * len(first.binders))))
         for made in ways[way - 1]():
             yield made.jaxpr, second
+
+
+def _without_place(jaxpr: Jaxpr, binders: int | None = None, outs: int | None = None) -> Jaxpr:
+    """The program without an input, or without a result."""
+    return Jaxpr(
+        [v for i, v in enumerate(jaxpr.binders) if i != binders],
+        jaxpr.eqns,
+        [a for i, a in enumerate(jaxpr.outs) if i != outs],
+    )
 
 
 def _fits(about: About, drawn: Drawn) -> bool:

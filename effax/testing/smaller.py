@@ -14,6 +14,7 @@ from effax.ir.dtypes import family
 from effax.ir.errors import EffaxError
 from effax.ir.primitive import Primitive, Region
 from effax.ir.prims.control import Cond, While
+from effax.ir.prims.elementwise import And
 from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, Shape, Type, ref_type
@@ -225,6 +226,10 @@ def closed(jaxpr: Jaxpr, loops: bool = False) -> Iterator[Callable[[], Jaxpr]]:
     for start, stop in parts(len(eqns)):
         if not counting.intersection(range(start, stop)):
             yield partial(_without_closed, jaxpr, range(start, stop))
+    for i in sorted(counting):
+        if isinstance(eqns[i].prim, And):
+            # The first operand counts.
+            yield partial(_same_inputs, jaxpr, partial(_without, _plain(jaxpr), range(i, i + 1), 0))
     for i, eqn in enumerate(eqns):
         for region in eqn.prim.regions():
             yield partial(_same_inputs, jaxpr, partial(_open, _plain(jaxpr), i, region))

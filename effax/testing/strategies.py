@@ -15,25 +15,22 @@ Programs are well typed by construction and shrink to few equations::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from effax.ir.axes import Axes, Axis
-from effax.ir.dtypes import DType, as_dtype, is_float
-from effax.ir.errors import BadArgument
-from effax.ir.syntax import Atom, Jaxpr, Var
+from effax.ir.dtypes import DType, as_dtype
+from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type, ref_type
+from effax.testing import drawn
 from effax.testing.choices import Choices
+from effax.testing.drawn import SEEDS, SHAPES
 from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SHARDED, SMOOTH, Features
-from effax.testing.grower import Grower
-from effax.testing.growth import THEMES, check_features, grow, step_names
-from effax.testing.planting import FORMS, with_instances
-from effax.testing.redundant import with_redundancy
+from effax.testing.growth import check_features, step_names
+from effax.testing.planting import FORMS
 from effax.testing.statement import About
-from effax.testing.steps.refs import consume_rest
 from effax.transforms.rewrite import App
 
 __all__ = [
@@ -59,22 +56,6 @@ __all__ = [
     "varied_programs",
 ]
 
-SHAPES: Final[tuple[Shape, ...]] = (
-    (),
-    (3,),
-    (2,),
-    (2, 3),
-    (3, 2),
-    (2, 2),
-    (1,),
-    (3, 3),
-    (2, 1),
-    (2, 3, 2),
-    (4,),
-    (0,),
-    (0, 2),
-)
-
 DTYPES: Final[tuple[DType, ...]] = tuple(
     map(
         as_dtype,
@@ -88,7 +69,7 @@ DTYPES: Final[tuple[DType, ...]] = tuple(
 shapes: Final[SearchStrategy[Shape]] = st.sampled_from(SHAPES)
 """Small shapes, the simplest first; empty ones and rank 0 among them."""
 
-seeds: Final[SearchStrategy[int]] = st.integers(0, 999)
+seeds: Final[SearchStrategy[int]] = st.integers(0, SEEDS - 1)
 """Seeds of the inputs and directions that laws take; 0 differentiates and batches everything."""
 
 
@@ -115,6 +96,19 @@ def types(dtypes: Sequence[DType] = DTYPES) -> SearchStrategy[Type]:
     return array_types(dtypes) | ref_types(dtypes)
 
 
+_RANDOMS: Final = st.randoms(use_true_random=False)
+
+
+def _choices(draw: DrawFn) -> Choices:
+    """Choices of Hypothesis's.
+
+    They come from a random generator that is made of its choices, and not from strategies:
+    Hypothesis would copy what strategies drew from one place of a program to others, and most
+    programs that it tries would be variants of few.
+    """
+    return Choices(draw(_RANDOMS))
+
+
 @st.composite
 def programs(
     draw: DrawFn,
@@ -130,12 +124,7 @@ def programs(
         in_types: the types of their inputs; drawn where it is None.
         steps: how many steps the outermost program grows by at most.
     """
-    choose = Choices(draw)
-    wanted = _in_types(choose, features) if in_types is None else in_types
-    g = Grower(choose, features, wanted, theme=choose.below(len(THEMES)))
-    grow(g, steps)
-    consume_rest(g)
-    return g.finish(_outs(g))
+    return drawn.program(_choices(draw), features, in_types, steps)
 
 
 @st.composite
@@ -150,7 +139,7 @@ def redundant_programs(
         steps: how many steps the outermost program grows by at most.
         patterns: of which they are to have instances.
     """
-    return with_redundancy(draw(programs(features, steps=steps)), draw(seeds), patterns)
+    return drawn.redundant_program(_choices(draw), features, steps, patterns)
 
 
 @st.composite
@@ -165,71 +154,13 @@ def programs_with(
         features: what else they may contain.
         steps: how many steps they grow by beside that.
     """
-    return with_instances(draw(programs(features, steps=steps)), draw(seeds), patterns)
+    return drawn.program_with(_choices(draw), patterns, features, steps)
 
 
-def varied_programs(features: Features = NUMERIC) -> SearchStrategy[Jaxpr]:
+@st.composite
+def varied_programs(draw: DrawFn, features: Features = NUMERIC) -> Jaxpr:
     """Programs of which each is full of one kind of step or another; of ``focus``, if there is."""
-    if features.focus:
-        return programs(features)
-    names = [name for name in step_names() if _is_of(name, features)]
-    kinds = st.sampled_from(["", *names])
-    return kinds.flatmap(lambda name: programs(replace(features, focus=name)))
-
-
-def _is_of(name: str, features: Features) -> bool:
-    """Whether a kind of step is among what programs may contain."""
-    family, _, rest = name.partition(".")
-    if not rest:
-        return name in features.control
-    if family == "refs":
-        return features.refs
-    return bool(features.complexes) or rest != "complexes"
-
-
-def _in_types(choose: Choices, features: Features) -> list[Type]:
-    few = _few_shapes(choose)
-    wanted: list[Type] = [_in_type(choose, features, few, float_only=True)]
-    wanted += [_in_type(choose, features, few) for _ in range(choose.pick((1, 2, 0, 3)))]
-    if features.refs:
-        for _ in range(choose.pick((0, 1, 2, 1))):
-            inner = _in_type(choose, features, few, float_only=choose.chance(75))
-            wanted.insert(choose.below(len(wanted) + 1), ref_type(inner))
-    return wanted
-
-
-def _few_shapes(choose: Choices) -> tuple[Shape, ...]:
-    """The shapes of one program's inputs: few, so that values of one type meet."""
-    shape, other = choose.pick(SHAPES), choose.pick(SHAPES)
-    return (shape, shape, shape, shape[1:], (), other)
-
-
-def _in_type(
-    choose: Choices, features: Features, few: Sequence[Shape], float_only: bool = False
-) -> ArrayType:
-    shape = choose.pick(few)
-    floats = features.floats
-    dtypes = floats if float_only else (*floats, *floats, *features.ints, as_dtype("bool"))
-    dtype = choose.pick(dtypes)
-    if features.complexes and not float_only and choose.chance(15):
-        dtype = choose.pick(features.complexes)
-    weak = features.weak and not shape and choose.chance(25)
-    return array_type(shape, dtype, weak)
-
-
-def _outs(g: Grower) -> list[Atom]:
-    """Most of what nothing uses, and sometimes an input, a literal, or a result twice."""
-    outs: list[Atom] = [*_most(g, g.leaves()[-12:])]
-    if g.choose.chance(20) and g.arrays:
-        outs.append(g.choose.pick(g.arrays))
-    if g.choose.chance(5):
-        outs.append(g.literal(g.features.floats[0]))
-    return outs
-
-
-def _most(g: Grower, values: Sequence[Var]) -> list[Var]:
-    """The values with few exceptions; shrinks to none."""
-    return [v for v in values if g.choose.below(20)]
+    return drawn.varied_program(_choices(draw), features)
 
 
 @st.composite
@@ -242,12 +173,7 @@ def open_programs(draw: DrawFn, axis: Axis, features: Features = NUMERIC, steps:
         features: what they may contain.
         steps: how many steps the outermost program grows by at most.
     """
-    choose = Choices(draw)
-    g = Grower(choose, features, _in_types(choose, features), theme=choose.below(len(THEMES)))
-    g.axes = (axis,)
-    grow(g, steps)
-    consume_rest(g)
-    return g.finish(_outs(g))
+    return drawn.program(_choices(draw), features, steps=steps, axes=(axis,))
 
 
 @st.composite
@@ -259,49 +185,21 @@ def linear_programs(
     All results are linear. References that are not linear are not written. ``axes`` are those
     along which there may be collectives.
     """
-    choose = Choices(draw)
-    dtype, few = features.floats[0], _few_shapes(choose)
-    kinds: list[tuple[Type, bool]] = [
-        (array_type(choose.pick(few), dtype), True) for _ in range(1 + choose.below(3))
-    ]
-    kinds += [(_in_type(choose, features, few), False) for _ in range(choose.below(3))]
-    if features.refs:
-        kinds += [
-            (ref_type(array_type(choose.pick(few), dtype)), True)
-            for _ in range(choose.pick((0, 1, 2)))
-        ]
-    wanted, linear = zip(*kinds, strict=True)
-    g = Grower(choose, features, wanted, linear, theme=choose.below(len(THEMES)))
-    g.axes = axes
-    grow(g, steps)
-    consume_rest(g)
-    leaves = [v for v in g.leaves() if g.is_linear(v) and is_float(v.type.dtype)]
-    outs = _most(g, leaves[-8:])
-    if choose.chance(20):
-        outs += [v for v in g.b.binders if g.is_linear(v) and isinstance(v.type, ArrayType)][:1]
-    return g.finish(outs), linear
+    return drawn.linear_program(_choices(draw), features, steps, axes)
 
 
 @st.composite
 def compositions(draw: DrawFn, features: Features = SMOOTH) -> tuple[Jaxpr, Jaxpr]:
     """Two programs of which the second takes the results of the first, then its references."""
-    first = draw(programs(features, steps=4))
-    refs = [t for t in first.in_types if not isinstance(t, ArrayType)]
-    second = draw(programs(features, in_types=(*first.out_types, *refs), steps=4))
-    return first, second
+    return drawn.composition(_choices(draw), features)
 
 
-AXIS: Final = Axis("i", 3)
-"""The axis along which open programs have collectives, where laws are tried on them."""
-
-LOOPLESS: Final = ("jit", "remat", "cond", "scan")
-"""Which control flow linear programs with collectives use."""
-
-
-def subjects(about: About, features: Features = NUMERIC) -> SearchStrategy[tuple[Any, ...]]:
+@st.composite
+def subjects(draw: DrawFn, about: About, features: Features = NUMERIC) -> tuple[Any, ...]:
     """What laws of a kind are about, as their first arguments.
 
     Args:
+        draw: given by Hypothesis.
         about: the kind.
         features: what the programs have.
 
@@ -309,23 +207,4 @@ def subjects(about: About, features: Features = NUMERIC) -> SearchStrategy[tuple
         BadArgument: there are no such features, or nothing of the kind is drawn.
     """
     check_features(features)
-    linear = replace(features, differentiable=False)
-    match about:
-        case About.PROGRAMS:
-            return programs(features).map(lambda jaxpr: (jaxpr,))
-        case About.REDUNDANT:
-            return redundant_programs(features).map(lambda jaxpr: (jaxpr,))
-        case About.PAIRS:
-            return compositions(features)
-        case About.LINEAR:
-            return linear_programs(linear)
-        case About.OPEN:
-            return open_programs(AXIS, features).map(lambda jaxpr: (jaxpr, AXIS))
-        case About.OPEN_LINEAR:
-            loopless = tuple(name for name in features.control if name in LOOPLESS)
-            few = linear_programs(replace(linear, control=loopless), axes=(AXIS,))
-            return few.map(lambda program: (*program, AXIS))
-        case About.GIVEN:
-            raise BadArgument(
-                "nothing is drawn for such a law", found=str(about), remedy="call the law itself"
-            )
+    return drawn.subject(_choices(draw), about, features)

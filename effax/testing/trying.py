@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from random import Random
 from statistics import median_low
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from effax.ir.analysis import size, walk
 from effax.ir.errors import BadArgument, NotApplicable
 from effax.ir.syntax import Jaxpr
+from effax.testing.choices import Choices
+from effax.testing.drawn import seed_of, subject
 from effax.testing.features import Features
+from effax.testing.growth import check_features
 from effax.testing.report import LawBroken
 from effax.testing.shrink import MOST, MOST_COSTLY, shrunk
 from effax.testing.statement import About, Law
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
 
 Drawn = tuple[Any, ...]
 """The first arguments of a law: what it is about."""
@@ -141,53 +142,37 @@ def run(law: Law[...], drawn: Drawn, seed: int, given: Given) -> bool:
     return law.says(*drawn, **{name: x for name, x in named.items() if law.takes(name)})
 
 
-class _Enough(BaseException):
-    """Enough was tried. Hypothesis lets it pass, and has nothing to say about it."""
+Draw = Callable[[Choices], Drawn]
+"""Makes what laws are about."""
 
 
-def attempt(trials: Sequence[Trial], about: About, features: Features, examples: int) -> None:
-    """Try laws on programs drawn at random: all of them on each, until they are broken."""
-    attempt_on(trials, drawing(about, features), examples)
+def attempt(trials: Sequence[Trial], about: About, features: Features, examples: int) -> int:
+    """:func:`attempt_on` random programs of a kind. Raises BadArgument for unknown features."""
+    check_features(features)
+    return attempt_on(trials, partial(subject, about=about, features=features), examples)
 
 
-def attempt_on(trials: Sequence[Trial], draw: SearchStrategy[Drawn], examples: int) -> None:
-    """Try laws on what is drawn: all of them on each, until they are broken."""
-    from hypothesis import HealthCheck, Phase, given, settings
+def attempt_on(trials: Sequence[Trial], draw: Draw, examples: int) -> int:
+    """Try laws on what is drawn, the same every time: all of them on each.
 
-    from effax.testing.strategies import seeds
+    Once one is broken, few more are tried: what else breaks, breaks about as soon.
 
-    counted: list[int] = []
-
-    @settings(
-        max_examples=examples,
-        phases=[Phase.generate],
-        database=None,
-        derandomize=True,
-        deadline=None,
-        suppress_health_check=cast("list[HealthCheck]", list(HealthCheck)),
-    )
-    @given(draw, seeds)
-    def holds(drawn: Drawn, seed: int) -> None:
-        left = [trial for trial in trials if trial.broken is None]
+    Returns:
+        How much should be tried of other kinds too.
+    """
+    left = [trial for trial in trials if trial.broken is None]
+    begun, limit = len(left), examples
+    for i in range(examples):
+        if not left or i >= limit:
+            break
+        choose = Choices(Random(i))
+        drawn, seed = draw(choose), seed_of(choose)
         for trial in left:
             trial.try_on(drawn, seed)
-        counted.append(len(left))
-        # What else breaks, breaks about as soon; nobody waits for what does not.
-        early = counted.count(len(trials))
-        if not left or len(counted) > 2 * early + 10:
-            raise _Enough
-
-    with suppress(_Enough):
-        holds()
-
-
-def drawing(about: About, features: Features) -> SearchStrategy[Drawn]:
-    """What laws of a kind are tried on. Raises ImportError where Hypothesis is not installed."""
-    try:
-        from effax.testing import strategies
-    except ImportError as error:
-        raise ImportError("random programs need Hypothesis: install `hypothesis`") from error
-    return strategies.subjects(about, features)
+        left = [trial for trial in left if trial.broken is None]
+        if len(left) < begun and limit == examples:
+            limit = min(examples, 2 * i + 10)
+    return limit
 
 
 COSTLY: Final = 10
@@ -223,7 +208,10 @@ def try_all(
         wanted = replace(wanted, focus=focus) if focus else wanted
         groups.setdefault((law.about, wanted, law.costly and len(laws) > 1), []).append(trial)
     for (about, wanted, costly), group in groups.items():
-        attempt(group, about, wanted, -(-examples // COSTLY) if costly else examples)
+        few = -(-examples // COSTLY) if costly else examples
+        limit = attempt(group, about, wanted, few)
+        if any(trial.broken for trial in group):
+            examples = min(examples, limit)
     return trials
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -29,8 +30,10 @@ from effax.testing import (
     law,
     laws,
 )
+from effax.testing.choices import Choices
+from effax.testing.drawn import subject
 from effax.testing.growth import step_names as all_step_names
-from effax.testing.strategies import step_names, subjects
+from effax.testing.strategies import step_names
 from effax.transforms.rules.book import DEFAULT_BOOK
 
 SINE = parse("{ lambda ; a:f64[]. let b:f64[] = sin a in (b,) }")
@@ -177,7 +180,8 @@ def test_hypothesis_may_assume_too() -> None:
     def of_scans(jaxpr: Jaxpr) -> None:
         assume_of_hypothesis("scan" in str(jaxpr))
 
-    tried = check_law(of_scans, examples=30)
+    with pytest.warns(Warning, match="outside a property-based test"):
+        tried = check_law(of_scans, examples=30)
     assert tried.unsaid and tried.programs == dict(tried.primitives)["scan"]
 
 
@@ -227,7 +231,7 @@ def test_unknown_features_are_refused() -> None:
     with pytest.raises(BadArgument, match="examples of at least 1"):
         check_law(has_inputs, examples=0)
     with pytest.raises(BadArgument, match="nothing is drawn"):
-        subjects(About.GIVEN)
+        subject(Choices(Random(0)), About.GIVEN)
 
 
 def test_step_names_are_public() -> None:
