@@ -42,6 +42,11 @@ def custom(g: Grower, grow: Grow) -> None:
     grow(inner, 3)
     refs.consume_rest(inner)
     outs = results(inner, 3)
+    if any(g.is_linear(v) for v in ins):
+        # Rules are for all results together: what is linear in something is not among others.
+        outs = [v for v in outs if inner.is_linear(v)]
+        if not outs:
+            return
     flags = [inner.is_linear(v) for v in outs]
     call(g, ruled(inner.finish(outs), g.choose.below(5)), ins, flags)
 
