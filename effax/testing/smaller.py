@@ -48,7 +48,6 @@ class Rebuilding:
         self.linear: dict[int, bool] = dict(
             zip([v.id for v in self.b.binders], subject.linear, strict=True)
         )
-        self.types: dict[int, Type] = {}
         # What is linear in a linear input; of what is gone, too.
         self.reached: set[int] = {
             v.id for v, has in zip(jaxpr.binders, subject.linear, strict=True) if has
@@ -63,17 +62,18 @@ class Rebuilding:
             return atom
         found = self.env.get(atom.id)
         if found is None:
-            v = self.b.bind(self.types.get(atom.id, atom.type))
+            v = self.b.bind(atom.type)
             self.linear[v.id] = atom.id in self.reached
             found = self.env[atom.id] = v
         return found
 
-    def run(self, edit: Edit) -> Subject:
-        """Build it. Raises IllTyped where it does not fit."""
+    def run(self, edit: Edit, outs: Sequence[Atom] | None = None) -> Subject:
+        """Build it, with other results if they are given. Raises IllTyped where it does not fit."""
         for i, eqn in enumerate(self.old.eqns):
-            outs = edit(self, i, eqn, eqn.ins)
-            self.env.update({v.id: a for v, a in zip(eqn.outs, outs, strict=True) if a is not None})
-        made = self.b.finish([self.value(a) for a in self.old.outs])
+            given = edit(self, i, eqn, eqn.ins)
+            pairs = zip(eqn.outs, given, strict=True)
+            self.env.update({v.id: a for v, a in pairs if a is not None})
+        made = self.b.finish([self.value(a) for a in (self.old.outs if outs is None else outs)])
         return Subject(made, tuple([self.linear[v.id] for v in made.binders]))
 
     def keep(self, eqn: Eqn, prim: Primitive | None = None) -> Sequence[Atom]:
@@ -83,7 +83,7 @@ class Rebuilding:
 
 def smaller(subject: Subject) -> Iterator[Callable[[], Iterator[Subject]]]:
     """The ways to make a program smaller, those that take away most first."""
-    for way in (_fewer_results, _dead, _cut, _opened, _within, _fewer_inputs, _scalars):
+    for way in (_alone, _fewer_results, _dead, _cut, _opened, _within, _fewer_inputs, _scalars):
         yield partial(_guesses, way, subject)
 
 
@@ -106,6 +106,25 @@ def parts(n: int) -> Iterator[tuple[int, int]]:
     while size:
         yield from ((max(0, stop - size), stop) for stop in range(n, 0, -size))
         size //= 2
+
+
+def _alone(subject: Subject) -> Guesses:
+    """One equation, or one and those that make its operands, with all that the last one gives."""
+    eqns = list(subject.jaxpr.eqns)
+    made = {v.id: i for i, eqn in enumerate(eqns) for v in eqn.outs}
+    for deep in (False, True):
+        for i, eqn in enumerate(eqns):
+            before = {made[a.id] for a in eqn.ins if isinstance(a, Var) and a.id in made}
+            if bool(before) >= deep:
+                outs = [v for v in eqn.outs if isinstance(v.type, ArrayType)]
+                yield partial(_only, subject, {i, *before} if deep else {i}, outs)
+
+
+def _only(subject: Subject, kept: set[int], outs: Sequence[Atom]) -> Subject:
+    def edit(r: Rebuilding, i: int, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom | None]:
+        return r.keep(eqn) if i in kept else [None] * len(eqn.outs)
+
+    return Rebuilding(subject).run(edit, outs)
 
 
 def _fewer_results(subject: Subject) -> Guesses:
