@@ -108,7 +108,9 @@ def varied_program(choose: Choices, features: Features = NUMERIC) -> Jaxpr:
     """A program that is full of one kind of step or another; of ``focus``, if there is one."""
     if not features.focus:
         names = [name for name in step_names() if _is_of(name, features)]
-        features = replace(features, focus=choose.pick(["", *names]))
+        # Loops and branches are where passes have most to do.
+        kinds = ["", *names, *(features.control * 6 if features.depth else ())]
+        features = replace(features, focus=choose.pick(kinds))
     return program(choose, features)
 
 

@@ -157,7 +157,7 @@ def test_a_local_law_is_named() -> None:
         assert jaxpr.outs
 
     with pytest.raises(LawBroken, match="# Define has_results here: the function test_a_local"):
-        check_law(has_results)
+        check_law(has_results, examples=400)
 
 
 def test_the_message_is_what_is_seen_first() -> None:
