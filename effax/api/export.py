@@ -115,7 +115,7 @@ class Exported:
         results = self._executable()([buffer_of(x) for x in (*self.consts, *leaves)])
         n = len(self.out_avals)
         for i, new in zip(self.changed, results[n:], strict=True):
-            leaves[i].replace_buffer(new)
+            cast(Ref, leaves[i]).replace_buffer(new)
         outs = [DeviceArray(None, t, r) for t, r in zip(self.out_avals, results[:n], strict=True)]
         return tree.unflatten(self.out_tree, outs)
 

@@ -76,6 +76,13 @@ def parser() -> ArgumentParser:
     )
     show.add_argument("--args", metavar="TYPES", help="the types of the function's arguments")
     show.add_argument(
+        "--static",
+        metavar="NAMES",
+        default="",
+        help="arguments that are values, not types: names or positions, with commas between them; "
+        "strings are",
+    )
+    show.add_argument(
         "--passes",
         metavar="NAMES",
         default="",
@@ -123,7 +130,7 @@ def _shown(asked: Namespace) -> str:
             expected=" or ".join(f"--to {form}" for form in COMPARED),
             found=f"--to {asked.to}",
         )
-    before = program_of(asked.target, asked.args)
+    before = program_of(asked.target, asked.args, asked.static)
     made = after(before, asked.passes, named)
     if asked.compare:
         return COMPARED[asked.to](before, made)

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from effax import tree
+from effax.api.static import StaticArgs
 from effax.config import allowed
 from effax.ir.check import checked
 from effax.ir.errors import BadArgument
@@ -22,13 +23,14 @@ from effax.show.arguments import Arguments, read_arguments
 from effax.tracing import arg_names, input_type, label_of, trace_flat
 
 
-def program_of(target: str, arguments: str | None) -> Jaxpr:
+def program_of(target: str, arguments: str | None, static: str = "") -> Jaxpr:
     """The program that ``target`` is.
 
     Args:
         target: ``module:function``, ``file.py:function``, the name of a program in place of the
             function, or a file that holds the text of a program.
         arguments: types of the function's arguments, as :func:`read_arguments` takes them.
+        static: names or positions of arguments that are values, with commas between them.
 
     Raises:
         BadArgument: there is no such thing, or the arguments do not fit.
@@ -49,7 +51,7 @@ def program_of(target: str, arguments: str | None) -> Jaxpr:
         raise BadArgument(
             f"{target} is no function", "a callable or a jaxpr", f"{type(found).__name__}"
         )
-    return traced(found, read_arguments(arguments or ""))
+    return traced(found, read_arguments(arguments or ""), static)
 
 
 def named(target: str) -> object:
@@ -58,8 +60,10 @@ def named(target: str) -> object:
     return _attribute(_module(place), place, name)
 
 
-def traced(fun: Callable[..., object], given: Arguments) -> Jaxpr:
+def traced(fun: Callable[..., object], given: Arguments, static: str = "") -> Jaxpr:
     """The program of ``fun`` for arguments that are types.
+
+    Strings, and the arguments that ``static`` names, are values while the function is traced.
 
     Raises:
         BadArgument: the function does not take these arguments; a type is 64 bits wide while such
@@ -73,10 +77,21 @@ def traced(fun: Callable[..., object], given: Arguments) -> Jaxpr:
             expected=f"{label_of(fun)}{signature(fun)}",
             remedy='tell the types of its arguments: --args "f32[3], i32[]"',
         ) from None
-    leaves, treedef = tree.flatten((given.args, given.kwargs))
-    names = arg_names(fun, given.args, given.kwargs, len(leaves))
+    call, args, kwargs = _static(fun, given, static).split(fun, *given)
+    leaves, treedef = tree.flatten((args, kwargs))
+    names = arg_names(call, args, kwargs, len(leaves))
     types = [_type(leaf, name) for leaf, name in zip(leaves, names, strict=True)]
-    return trace_flat(fun, treedef, types, names, label_of(fun)).jaxpr
+    return trace_flat(call, treedef, types, names, label_of(fun)).jaxpr
+
+
+def _static(fun: Callable[..., object], given: Arguments, told: str) -> StaticArgs:
+    """The arguments that are told to be values, and those that are strings."""
+    words = [word.strip() for word in told.split(",") if word.strip()]
+    nums = [int(word) for word in words if word.isdecimal()]
+    names = [word for word in words if not word.isdecimal()]
+    nums += [i for i, value in enumerate(given.args) if isinstance(value, str)]
+    names += [name for name, value in given.kwargs.items() if isinstance(value, str)]
+    return StaticArgs.of(fun, nums, names)
 
 
 def _type(leaf: object, name: str) -> Type:

@@ -42,6 +42,12 @@ class Model:
         return x + 1
 
 
+def power(x, n, *, kind="sin"):
+    for _ in range(n):
+        x = x * x
+    return getattr(jnp, kind)(x)
+
+
 broken = Pass("broken", lambda jaxpr: Success(jaxpr.replace(eqns=[])))
 mine = Pass("mine", lambda jaxpr: Success(jaxpr.replace(outs=[])))
 traced = effax.make_jaxpr(lambda x: x * 2)(1.0)
@@ -191,6 +197,18 @@ def test_programs_that_are_not_well_formed_are_not_shown(
     (here / "late.txt").write_text("{ lambda ; b:f32[]. let a:f32[] = sin b in (a,) }")
     assert main(["show", "late.txt"]) == FAILED
     assert b"not numbered in the order of binding" in capsysbinary.readouterr().err
+
+
+def test_values_that_a_function_asks_for_are_static(here: Path, capsysbinary: Captured) -> None:
+    for static in ("n", "1", "n, kind"):
+        arguments = ("--args", "f32[], 2, kind='cos'", "--static", static)
+        status, out, _ = show(capsysbinary, "shown_model:power", *arguments)
+        assert status == 0
+        assert [eqn.prim.name for eqn in parse(out).eqns] == ["mul", "mul", "cos"]
+    assert show(capsysbinary, "shown_model:power", "--args", "f32[], 2")[0] == FAILED
+    wrong = ("--args", "f32[], 2", "--static", "m")
+    status, _, err = show(capsysbinary, "shown_model:power", *wrong)
+    assert status == USAGE and "static_argnames" in err
 
 
 def test_it_runs_as_a_module_and_explains_itself(here: Path) -> None:
