@@ -13,7 +13,7 @@ import numpy as np
 from effax import transforms as passes
 from effax.api.interpret import eval_jaxpr
 from effax.array import Array
-from effax.extend.guard import listed
+from effax.extend.guard import check_parameters, listed
 from effax.extend.primitive import ArrayPrimitive, Handle
 from effax.extend.rules import Linear, traced
 from effax.ir.build import lit
@@ -151,7 +151,7 @@ class Elementwise(FunctionPrimitive):
     @abstractmethod
     def derivatives(
         self, *args: Handle, **kwargs: Handle
-    ) -> Array | Sequence[Array | float | None]:
+    ) -> Array | float | Sequence[Array | float | None]:
         """The derivative by each argument; of one argument alone, without a list. None: zero."""
 
     def __call__(self, *args: object) -> Array:
@@ -160,6 +160,7 @@ class Elementwise(FunctionPrimitive):
         Raises:
             IllTyped: shapes do not broadcast, or the dtype is not accepted.
         """
+        check_parameters(self)
         dtype, weak = promotion.common_dtype(args, self.name)
         if family(dtype) not in self.accepts and self.accepts <= INEXACT:
             dtype, weak = promotion.inexact(dtype, weak)
@@ -188,8 +189,8 @@ class Elementwise(FunctionPrimitive):
     ) -> tuple[Sequence[Array], Sequence[Array | None]]:
         """The sum of derivatives times tangents."""
         label = f"the derivatives of {self.name}"
-        found = self.derivatives(*primals)
-        alone = isinstance(found, Array)
+        found: object = self.derivatives(*primals)
+        alone = found is not None and not isinstance(found, list | tuple)
         slopes = listed(label, "derivatives", [found] if alone else found, len(primals))
         total: Handle = None
         for slope, dx in zip(slopes, tangents, strict=True):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Final
 
 from effax.array import Array
 from effax.ir.build import typing_of
@@ -14,6 +16,9 @@ from effax.ir.source import is_library
 from effax.ir.types import Type
 from effax.ref import Ref
 from effax.tree import PyTree
+
+NAME: Final = re.compile(r"[A-Za-z_]\w*")
+"""What a primitive may be called, so that its text is read back."""
 
 
 @contextmanager
@@ -89,7 +94,15 @@ def shown(x: object) -> str:
 
 
 def check_parameters(prim: Primitive) -> None:
-    """Raises BadArgument unless the fields of a primitive can be compared and hashed."""
+    """Raises BadArgument unless a primitive has a name, and fields that can be hashed."""
+    name: object = getattr(prim, "name", None)
+    if not isinstance(name, str) or NAME.fullmatch(name) is None:
+        own = type(prim).__name__
+        raise BadArgument(
+            f"the class {own} has no name that prints",
+            expected=f'`name: ClassVar[str] = "{own.lower()}"`: letters, digits and underscores',
+            found=repr(name),
+        )
     try:
         hash(prim)
     except TypeError as error:

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, cast
 from effax.array import Array, as_value
 from effax.bind import Operand, bind
 from effax.extend import rules
-from effax.extend.guard import typed
+from effax.extend.guard import check_parameters, typed
 from effax.extend.rules import Linear
 from effax.ir.primitive import Primitive
 from effax.ir.types import ArrayType
@@ -71,6 +71,7 @@ class ArrayPrimitive(Ruled, Lowered):
 
 
 def _bound(prim: Primitive, args: Sequence[object]) -> list[Array]:
+    check_parameters(prim)
     operands: list[Operand] = [
         x if isinstance(x, Array | Ref) else as_value(x, f"argument {i} of {prim.name}")
         for i, x in enumerate(args)

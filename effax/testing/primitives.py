@@ -63,13 +63,7 @@ class Checked(NamedTuple):
 PROGRAMS: Final = ("alone", "among others", "in a scan", "in a branch")
 """What is done with the primitive in the programs on which laws are tried."""
 
-AT_NUMBERS: Final = frozenset(
-    {
-        "jvp_is_the_derivative",
-        "vjp_is_adjoint_to_jvp",
-        "discharge_is_observationally_equal",
-    }
-)
+AT_NUMBERS: Final = frozenset({"jvp_is_the_derivative", "discharge_is_observationally_equal"})
 """Laws that are tried at numbers of every magnitude too."""
 
 AT_ANYTHING: Final = frozenset({"lowering_agrees_with_evaluation", "vmap_is_stacking"})

@@ -500,6 +500,42 @@ def test_what_is_no_primitive_and_no_type_is_told(args: Any, error: Any, says: s
         check_primitive(*args)
 
 
+@dataclass(frozen=True, slots=True)
+class Doubled(extend.Elementwise):
+    """Its derivative is a number; it has no name."""
+
+    def function(self, x: Array) -> Array:
+        return 2.0 * x
+
+    def derivatives(self, x: Array) -> float:
+        return 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDoubled(Doubled):
+    name: ClassVar[str] = "doubled"
+
+
+@dataclass(frozen=True, slots=True)
+class Spaced(Doubled):
+    name: ClassVar[str] = "two words"
+
+
+@pytest.mark.parametrize("wrong", [Doubled(), Spaced()])
+def test_a_name_is_asked_for(wrong: Doubled) -> None:
+    for use in (lambda: check_primitive(wrong, F3), lambda: wrong(1.0), lambda: wrong.bind(X3)):
+        with pytest.raises(BadArgument, match=rf"the class {type(wrong).__name__} has no name"):
+            use()
+
+
+def test_a_derivative_may_be_a_number() -> None:
+    assert check_primitive(NamedDoubled(), F3, seeds=(0,)).held
+    assert jax.grad(NamedDoubled())(1.0) == 2.0
+
+
+X3 = jnp.ones(3)
+
+
 def test_arrays_stand_for_their_types() -> None:
     for x in (np.ones(3, np.float32), jnp.ones(3), jax.ShapeDtypeStruct((3,), "float32")):
         assert check_primitive(Soft(), x, seeds=()) == check_primitive(Soft(), F3, seeds=())
