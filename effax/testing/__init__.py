@@ -8,7 +8,8 @@
 - :func:`law` makes a law of a function of yours, and :func:`check_law` tries it on random programs.
 - :mod:`effax.testing.laws` has the laws of the library, for programs of your own, for rules of your
   own (another rule book) and for passes of your own.
-- :mod:`effax.testing.features` says what random programs have.
+- :class:`Features` says what random programs have, and :func:`step_names` of what they may be full;
+  :func:`random_inputs`, :func:`check_equal` and :func:`check_all` are for laws about numbers.
 - :mod:`effax.testing.strategies` has Hypothesis strategies for random well-typed programs. It needs
   Hypothesis; nothing else here does.
 """
@@ -19,6 +20,7 @@ from effax.testing import laws
 from effax.testing.claims import PassReport, Unproved, check_pass
 from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
 from effax.testing.grads import check_grads
+from effax.testing.growth import step_names
 from effax.testing.kinds import check_effects
 from effax.testing.passes import Passes
 from effax.testing.primitives import Checked, Refused, check_primitive
@@ -26,6 +28,7 @@ from effax.testing.report import LawBroken
 from effax.testing.search import check_law, check_laws
 from effax.testing.statement import About, Law, assume, law
 from effax.testing.trying import Tried
+from effax.testing.values import check_all, check_equal, random_inputs
 
 __all__ = [
     "ANYTHING",
@@ -43,7 +46,9 @@ __all__ = [
     "Tried",
     "Unproved",
     "assume",
+    "check_all",
     "check_effects",
+    "check_equal",
     "check_grads",
     "check_law",
     "check_laws",
@@ -51,4 +56,6 @@ __all__ = [
     "check_primitive",
     "law",
     "laws",
+    "random_inputs",
+    "step_names",
 ]

@@ -103,7 +103,7 @@ def check_pass(
         step: the pass, a pipeline, or a list of steps.
         programs: programs of yours on which it is tried first.
         focus: what random programs are full of: primitives, patterns, rules (their left sides), or
-            kinds of steps (``effax.testing.strategies.step_names()``). By default that changes from
+            kinds of steps (``effax.testing.step_names()``). By default that changes from
             program to program, and there is something of all that passes commonly look for.
         claims: what it is held to; what it claims itself where none is given (``claims_of``).
         features: what random programs have.

@@ -38,7 +38,7 @@ def check_law(
         passes: the passes that it is about, where it takes them; the library's own by default.
         step: the pass that it is about, where it takes ``step``.
         features: what the programs have; what the law says by default.
-        focus: the kind of step that programs are full of (``effax.testing.strategies.step_names``).
+        focus: the kind of step that programs are full of (``effax.testing.step_names``).
         examples: how many programs are tried. Equal arguments try equal programs.
 
     Returns:
@@ -76,7 +76,7 @@ def check_laws(
     Args:
         passes: the passes; the library's own where it is None.
         only: laws, or names of laws of the library; all that take passes where none is given.
-        focus: the kind of step that programs are full of (``effax.testing.strategies.step_names``).
+        focus: the kind of step that programs are full of (``effax.testing.step_names``).
         examples: how many programs a law is tried on. Equal arguments try equal programs.
 
     Returns:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -29,11 +31,11 @@ from effax.testing import (
     check_laws,
     law,
     laws,
+    step_names,
+    strategies,
 )
 from effax.testing.choices import Choices
 from effax.testing.drawn import subject
-from effax.testing.growth import step_names as all_step_names
-from effax.testing.strategies import step_names
 from effax.transforms.rules.book import DEFAULT_BOOK
 
 SINE = parse("{ lambda ; a:f64[]. let b:f64[] = sin a in (b,) }")
@@ -235,10 +237,34 @@ def test_unknown_features_are_refused() -> None:
 
 
 def test_step_names_are_public() -> None:
-    assert step_names is all_step_names
+    assert step_names is strategies.step_names
     assert {"scan", "elementwise.mul", "refs.swap"} <= set(step_names())
 
 
 def test_laws_that_read_text_take_primitives() -> None:
     names = [law.name for law in laws.LAWS if law.takes("primitives")]
     assert names == ["parse_inverts_print", "equality_is_structural"]
+
+
+WITHOUT_HYPOTHESIS = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "hypothesis":
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Blocked())
+from effax.passes import cse
+from effax.testing import check_law, check_laws, check_pass
+print(check_law("jvp_keeps_values", examples=2).programs, len(check_laws(examples=1)) > 30)
+print(check_pass(cse, examples=10).changed > 0)
+"""
+
+
+def test_laws_are_tried_without_hypothesis() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_HYPOTHESIS], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["2", "True", "True"]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from effax.testing import About, Features, laws
+from effax.testing import About, Features, laws, step_names
 from effax.testing import features as all_features
 from effax.testing.statement import GIVEN_BY_NAME
-from effax.testing.strategies import step_names
 
 PAGE = (Path(__file__).parents[3] / "docs" / "laws.md").read_text("utf-8")
 
