@@ -13,7 +13,7 @@ import numpy as np
 from effax.effects import Alloc, changes_state
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import family, is_float, is_inexact_dtype
-from effax.ir.edit import everywhere, map_subjaxprs
+from effax.ir.errors import EffaxError
 from effax.ir.indexing import Indexer, Mode, Pick, Span, whole
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.control import Jit
@@ -34,12 +34,7 @@ def with_redundancy(jaxpr: Jaxpr, seed: int, patterns: Sequence[App] = ()) -> Ja
         patterns: of which there are to be instances before all.
     """
     rng = np.random.default_rng(seed)
-
-    def padded(program: Jaxpr) -> Jaxpr:
-        return _Padder(program, rng, patterns).run()
-
-    held = map_subjaxprs(lambda program: everywhere(padded, program), jaxpr)
-    return _Padder(held, rng, patterns, is_whole=True).run()
+    return _Padder(jaxpr, rng, patterns, is_whole=True).run()
 
 
 class _Padder:
@@ -88,7 +83,7 @@ class _Padder:
 
     def equation(self, eqn: Eqn) -> None:
         ins = [self.value(a) for a in eqn.ins]
-        for v, w in zip(eqn.outs, self.b.emit(eqn.prim, ins, eqn.source), strict=True):
+        for v, w in zip(eqn.outs, self.held(eqn, ins), strict=True):
             self.bind(v, w)
         for place in eqn.effects.refs:
             ref = ins[place]
@@ -101,6 +96,18 @@ class _Padder:
             # What follows uses the second results.
             for v, w in zip(eqn.outs, self.b.emit(eqn.prim, ins, eqn.source), strict=True):
                 self.bind(v, w)
+
+    def held(self, eqn: Eqn, ins: Sequence[Atom]) -> tuple[Var, ...]:
+        """Append the equation, with redundant equations in its programs where these still fit."""
+        programs = eqn.prim.subjaxprs()
+        if programs:
+            made = [_Padder(program, self.rng, self.patterns).run() for program in programs]
+            try:
+                return self.b.emit(eqn.prim.with_subjaxprs(made), ins, eqn.source)
+            except EffaxError:
+                # Some hold more of their programs than types: along which axes results differ.
+                pass
+        return self.b.emit(eqn.prim, ins, eqn.source)
 
     def pad(self) -> None:
         """Add something that could be simpler, and let something else use it."""
