@@ -18,7 +18,7 @@ import effax
 import effax.numpy as jnp
 from effax import show
 from effax.ir.syntax import Jaxpr
-from effax.transforms.jvp import jvp
+from effax.transforms import jvp, unwrap
 
 
 def loss(w: Any, x: Any, y: Any) -> Any:
@@ -53,7 +53,7 @@ def derivative() -> tuple[Jaxpr, Jaxpr]:
     """The loss, and the loss with its derivative by the parameters."""
     w, x, y = jnp.zeros((8, 4)), jnp.zeros((32, 8)), jnp.zeros((32, 4))
     before = effax.make_jaxpr(loss)(w, x, y).jaxpr
-    return before, jvp(before, (True, False, False)).unwrap().jaxpr
+    return before, unwrap(jvp(before, (True, False, False))).jaxpr
 
 
 def pictures() -> dict[str, str]:

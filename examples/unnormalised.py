@@ -44,7 +44,7 @@ from effax.ir.prims import (
     Transpose,
 )
 from effax.ir.types import ArrayType
-from effax.transforms import dce, discharge, inline
+from effax.transforms import dce, discharge, inline, unwrap
 from effax.transforms.dce import Dce
 from effax.transforms.discharge import Discharged
 
@@ -176,7 +176,7 @@ def main() -> None:
     x, sigma = jnp.arange(3.0), jnp.float32(2.0)
     program = effax.make_jaxpr(gaussian)(x, jnp.float32(0.5), sigma).jaxpr
     print(program, "\n")
-    print(unnormalised(program, (False, True, False)).unwrap())
+    print(unwrap(unnormalised(program, (False, True, False))))
 
 
 if __name__ == "__main__":
