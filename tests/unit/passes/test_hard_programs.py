@@ -133,7 +133,12 @@ def corners_of_dtypes(x: Any) -> Any:
     small, unsigned = x.astype(jnp.int8), x.astype(jnp.uint8)
     half, brain = x.astype(jnp.float16), x.astype(jnp.bfloat16)
     return (
-        *(small * jnp.int8(1) + jnp.int8(0), jnp.negative(-unsigned), unsigned - unsigned, ~(~small)),
+        *(
+            small * jnp.int8(1) + jnp.int8(0),
+            jnp.negative(-unsigned),
+            unsigned - unsigned,
+            ~(~small),
+        ),
         *(brain.astype(jnp.float32).astype(jnp.bfloat16), half.astype(jnp.bfloat16)),
         *(half.astype(jnp.bfloat16).astype(jnp.float16), small // jnp.int8(1), x * -1, x + 0.0),
         *((x > 1) == True, (x > 1) ^ (x > 1), jnp.maximum(x, x), x - x, x * 0),  # noqa: E712
