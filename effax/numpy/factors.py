@@ -277,9 +277,9 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) -> SV
         NotApplicable: completed vectors are differentiated.
     """
     x = _matrices(a, "svd", square=False)
-    u, s, vh = _factors(prims.Svd(), x)
     if not compute_uv:
-        return s
+        return _factors(prims.Svd(vectors=False), x)[0]
+    u, s, vh = _factors(prims.Svd(), x)
     if full_matrices:
         u, vh = _completed(u), _adjoint(_completed(_adjoint(vh)))
     return SVDResult(u, s, vh)

@@ -230,8 +230,12 @@ class Eigh(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class Svd(Primitive):
-    """``(u, s, vh)`` with a = u·diag(s)·vh, s descending; no more columns of u than of a."""
+    """``(u, s, vh)`` with a = u·diag(s)·vh, s descending; no more columns of u than of a.
 
+    Without ``vectors``, ``(s,)``.
+    """
+
+    vectors: bool = True
     name: ClassVar[str] = "svd"
 
     def typing(self, *ins: Type) -> Typing:
@@ -240,18 +244,18 @@ class Svd(Primitive):
         *batch, m, n = x.shape
         k = min(m, n)
         values = x.update(shape=(*batch, k), dtype=real_dtype(x.dtype))
+        if not self.vectors:
+            return Typing((values,))
         return Typing((x.update(shape=(*batch, m, k)), values, x.update(shape=(*batch, k, n))))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         (x,) = ins
         m, n = x.shape[-2:]
         k = min(m, n)
-        return _each(
-            _svd,
-            x,
-            [(m, k), (k,), (k, n)],
-            [x.dtype, real_dtype(x.dtype), x.dtype],
-        )
+        real = real_dtype(x.dtype)
+        if not self.vectors:
+            return _each(lambda a: (np.linalg.svd(a, compute_uv=False),), x, [(k,)], [real])
+        return _each(_svd, x, [(m, k), (k,), (k, n)], [x.dtype, real, x.dtype])
 
 
 def work_dtype(dtype: DType) -> DType:

@@ -220,11 +220,14 @@ def svd(prim: p.Svd, types: tuple[ArrayType, ...]) -> Jaxpr:
     s_type = array_type((*batch, k), real_dtype(type_.dtype))
     u_type, vh_type = _of(type_, (*batch, rows, k)), _of(type_, (*batch, k, columns))
     if type_.size == 0:
-        return b.finish([linalg.zeros(b, t) for t in (u_type, s_type, vh_type)])
+        return b.finish([linalg.zeros(b, t) for t in prim.typing(*types).outs])
     outs = (_of(type_), s_type, u_type, vh_type, _info(type_))
-    _, *found, info = b.emit(Routine("gesdd", (("mode", "S"),), outs), [x])
+    mode = "S" if prim.vectors else "N"
+    _, *found, info = b.emit(Routine("gesdd", (("mode", mode),), outs), [x])
     well = _well(b, info)
     s, u, vh = [nan_unless(b, well, part) for part in found]
+    if not prim.vectors:
+        return b.finish([s])
     if not is_complex(type_.dtype):
         v = m.swapped(b, vh)
         flips = linalg.signs(b, v)

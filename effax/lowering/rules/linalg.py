@@ -277,11 +277,12 @@ def svd_program(prim: p.Svd, types: tuple[ArrayType, ...]) -> Jaxpr:
     u, s, v = _tall_svd(b, m.adjoint(b, x) if wide else x)
     if wide:
         u, v = v, u
-    if not is_complex(x.type.dtype):
+    if prim.vectors and not is_complex(x.type.dtype):
         flips = signs(b, v)
         u, v = flipped(b, u, flips), flipped(b, v, flips)
     well = has_no_nan(b, s, 1)
-    return b.finish([nan_unless(b, well, part) for part in (u, s, m.adjoint(b, v))])
+    outs = (u, s, m.adjoint(b, v)) if prim.vectors else (s,)
+    return b.finish([nan_unless(b, well, part) for part in outs])
 
 
 def _tall_svd(b: Builder, x: Atom) -> tuple[Atom, Atom, Atom]:

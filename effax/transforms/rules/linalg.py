@@ -14,6 +14,7 @@ from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims import linalg as p
+from effax.ir.prims.shape import Reshape, Transpose
 from effax.ir.syntax import Atom
 from effax.transforms.rulebook import (
     EMPTY_BOOK,
@@ -48,6 +49,25 @@ def _batch(
     args = [to_front(b, x, has, size) for x, has in zip(ins, batched, strict=True)]
     outs = b.emit(prim, args)
     return BatchOut(outs, [True] * len(outs))
+
+
+def _solve_batch(
+    b: RuleBuilder,
+    prim: p.TriangularSolve,
+    ins: Sequence[Atom],
+    batched: Sequence[bool],
+    size: int,
+) -> BatchOut:
+    """Lanes of one matrix are columns: it is solved with once."""
+    a, y = ins
+    if batched[0]:
+        return _batch(b, prim, ins, batched, size)
+    _, *batch, n, k = y.type.shape
+    d = len(batch)
+    last = b(Transpose((*range(1, d + 3), 0)), y)
+    columns = b(Reshape((*batch, n, k * size)), last)
+    found = b(Reshape((*batch, n, k, size)), b(prim, a, columns))
+    return BatchOut([b(Transpose((d + 2, *range(d + 2))), found)], [True])
 
 
 def _cholesky_jvp(
@@ -168,10 +188,13 @@ def _svd_jvp(
     """
     (a,), (da,) = primals, tangents
     assert da is not None
-    u, s, vh = b.emit(prim, primals)
+    u, s, vh = b.emit(p.Svd(), primals)
     v = m.adjoint(b, vh)
     rows, columns = a.type.shape[-2:]
     inner = m.matmul(b, m.matmul(b, m.adjoint(b, u), da), v)
+    ds = m.real(b, m.diagonal(b, inner))
+    if not prim.vectors:
+        return JvpOut([s], [ds])
     # 1/(s_j² - s_i²)
     weights = m.like(b, m.inverse_differences(b, mul(b, s, s)), a)
     by_column, by_row = (m.like(b, x, a) for x in (m.across_rows(b, s), m.across_columns(b, s)))
@@ -192,7 +215,7 @@ def _svd_jvp(
         du = add(b, du, _out_of_space(b, m.matmul(b, da, v), u, inverse))
     if columns > rows:
         dv = add(b, dv, _out_of_space(b, m.matmul(b, m.adjoint(b, da), u), v, inverse))
-    return JvpOut([u, s, vh], [du, m.real(b, m.diagonal(b, inner)), m.adjoint(b, dv)])
+    return JvpOut([u, s, vh], [du, ds, m.adjoint(b, dv)])
 
 
 def _out_of_space(b: RuleBuilder, moved: Atom, basis: Atom, inverse: Atom) -> Atom:
@@ -204,7 +227,9 @@ def _out_of_space(b: RuleBuilder, moved: Atom, basis: Atom, inverse: Atom) -> At
 
 LINALG: Final[RuleBook] = (
     EMPTY_BOOK.extend(p.Cholesky, Rules(_cholesky_jvp, NONLINEAR, _batch, WholeOnly(), no_refs))
-    .extend(p.TriangularSolve, Rules(_solve_jvp, _solve_transpose, _batch, WholeOnly(), no_refs))
+    .extend(
+        p.TriangularSolve, Rules(_solve_jvp, _solve_transpose, _solve_batch, WholeOnly(), no_refs)
+    )
     .extend(p.Lu, Rules(_lu_jvp, NONLINEAR, _batch, WholeOnly(), no_refs))
     .extend(p.Qr, Rules(_qr_jvp, NONLINEAR, _batch, WholeOnly(), no_refs))
     .extend(p.Eigh, Rules(_eigh_jvp, NONLINEAR, _batch, WholeOnly(), no_refs))

@@ -159,6 +159,7 @@ FACTORISED = [
     Sample(linalg.Qr(True), (arr("4,2"),)),
     Sample(linalg.Eigh(), (arr("3,3", "complex64"),)),
     Sample(linalg.Svd(), (arr("2,4"),)),
+    Sample(linalg.Svd(vectors=False), (arr("2,4"),)),
 ]
 
 TRANSFORMED = [

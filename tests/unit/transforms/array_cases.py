@@ -289,6 +289,7 @@ def _factorised() -> list[Case]:
         *(Case(linalg.Qr(), (x,)) for x in (a, z, normal(4, 2))),
         Case(linalg.Eigh(), (positive,)),
         *(Case(linalg.Svd(), (x,)) for x in (a, normal(4, 2), normal(2, 4))),
+        Case(linalg.Svd(vectors=False), (normal(4, 2),)),
     ]
 
 
