@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import cast
 
@@ -15,7 +15,7 @@ from effax.ir.evaluate import evaluate, literal_value
 from effax.ir.primitive import Primitive, Value
 from effax.ir.source import caller
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
-from effax.ir.trace import Trace, current_trace, leak_error, shown_ref
+from effax.ir.trace import Trace, current_trace, leak_error, shown_ref, tracing
 from effax.ir.types import ArrayType, RefType, Type
 from effax.ref import EagerRef, Ref, TracedRef, consumed_error, eager_ref
 
@@ -144,3 +144,11 @@ def run(jaxpr: Jaxpr, args: Sequence[Operand]) -> list[Array]:
     atoms = [atom_in(trace, a) for a in args]
     outs = trace.builder.inline_jaxpr(jaxpr, atoms)
     return [TracedArray(trace, a) for a in outs]
+
+
+def program_of(function: Callable[..., list[Array]], what: str, *types: Type) -> Jaxpr:
+    """The program of a function of arrays of these types, which closes over none."""
+    trace = Trace(handle, what, None)
+    with tracing(trace):
+        results = function(*[trace.bind(t) for t in types])
+        return trace.finish([atom_in(trace, x) for x in results]).jaxpr

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from effax.array import Array, ArrayLike, as_value
-from effax.bind import atom_in, bind1, handle
+from effax.bind import bind1, program_of
 from effax.ir.dtypes import is_float
 from effax.ir.errors import IllTyped
 from effax.ir.prims.custom import CustomJvp
-from effax.ir.syntax import Jaxpr
-from effax.ir.trace import Trace, current_trace, tracing
-from effax.ir.types import ArrayType, Type, tangent_type
+from effax.ir.trace import current_trace
+from effax.ir.types import ArrayType, tangent_type
 from effax.lax import elementwise as el
 
 __all__ = [
@@ -102,7 +101,7 @@ def _erf_inv(x: Array) -> Array:
 @lru_cache(maxsize=1 << 8)
 def _call(type_: ArrayType) -> CustomJvp:
     """The call of the function on operands of a type, with its derivative."""
-    function = _traced(lambda x: [_erf_inv(x)], type_)
+    function = program_of(lambda x: [_erf_inv(x)], "erf_inv", type_)
     # In its own rule, the function is called without one: that is the rule around it.
     inner = CustomJvp(function, 0, 0, "erf_inv")
 
@@ -112,14 +111,8 @@ def _call(type_: ArrayType) -> CustomJvp:
         slope = el.mul(el.exp(el.square(y)), math.sqrt(math.pi) / 2)
         return [y, el.mul(tangent, slope)]
 
-    return CustomJvp(function, _traced(rule, type_, tangent_type(type_)), 0, "erf_inv")
-
-
-def _traced(function: Callable[..., list[Array]], *types: Type) -> Jaxpr:
-    trace = Trace(handle, "erf_inv", None)
-    with tracing(trace):
-        results = function(*[trace.bind(t) for t in types])
-        return trace.finish([atom_in(trace, x) for x in results]).jaxpr
+    derivative = program_of(rule, "erf_inv", type_, tangent_type(type_))
+    return CustomJvp(function, derivative, 0, "erf_inv")
 
 
 def erf_inv(x: ArrayLike) -> Array:

@@ -8,12 +8,11 @@ from typing import Literal, NamedTuple, cast, overload
 import numpy as np
 
 from effax.array import Array, ArrayLike, as_value
-from effax.bind import bind, bind1
-from effax.ir.dtypes import INT32, is_complex
+from effax.bind import bind
+from effax.ir.dtypes import is_complex
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive
 from effax.ir.prims import linalg as prims
-from effax.ir.prims.shape import Iota
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.creation import eye
@@ -30,7 +29,7 @@ from effax.numpy.shapes import (
     slice_along,
     squeeze,
 )
-from effax.numpy.systems import solved_by_lu
+from effax.numpy.systems import log_determinant, odd_exchanges, solved_by_lu
 
 __all__ = [
     "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "det", "eigh",
@@ -154,12 +153,6 @@ def inv(a: ArrayLike) -> Array:
     return _solve(x, broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape))
 
 
-def _odd_exchanges(pivots: Array) -> Array:
-    """Whether the number of exchanged rows is odd."""
-    places = bind1(Iota(INT32, pivots.shape, pivots.ndim - 1))
-    return uf.equal(uf.bitwise_and(sum(uf.astype(uf.not_equal(pivots, places), int), -1), 1), 1)
-
-
 def det(a: ArrayLike) -> Array:
     """The determinant of square matrices.
 
@@ -171,7 +164,7 @@ def det(a: ArrayLike) -> Array:
         return _written_out(x, n)
     lu, pivots, _ = _factors(prims.Lu(), x)
     product = prod(diagonal(lu, 0, -2, -1), -1)
-    return uf.where(_odd_exchanges(pivots), uf.negative(product), product)
+    return uf.where(odd_exchanges(pivots), uf.negative(product), product)
 
 
 def _written_out(x: Array, n: int) -> Array:
@@ -198,11 +191,12 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The sign of the determinant and the logarithm of its magnitude; 0 and -inf where it is 0."""
     if method not in (None, "lu"):
         raise BadArgument("slogdet knows one method", "'lu'", repr(method))
-    lu, pivots, _ = _factors(prims.Lu(), _matrices(a, "slogdet"))
-    middle = diagonal(lu, 0, -2, -1)
-    sign = prod(uf.sign(middle), -1)
-    sign = uf.where(_odd_exchanges(pivots), uf.negative(sign), sign)
-    return SlogdetResult(sign, sum(uf.log(uf.absolute(middle)), -1))
+    x = _matrices(a, "slogdet")
+    found = log_determinant(pr.converted(x, prims.work_dtype(x.dtype), False))
+    sign, size = found
+    if x.dtype != prims.work_dtype(x.dtype):
+        sign, size = (uf.astype(y, x.dtype) for y in found)
+    return SlogdetResult(sign, size)
 
 
 @overload

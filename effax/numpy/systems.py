@@ -1,4 +1,4 @@
-"""Systems of linear equations by LU, differentiated as equations.
+"""Systems of linear equations, and determinants, by LU, differentiated as what they are.
 
 A·x = y gives A·dx = dy - dA·x: one matrix product and solutions with the factors that are there,
 where the derivative of the factors themselves would take several products and solutions more.
@@ -10,14 +10,22 @@ from functools import lru_cache
 from typing import cast
 
 from effax.array import Array
-from effax.bind import bind, bind1
+from effax.bind import bind, bind1, program_of
 from effax.ir.build import Builder
-from effax.ir.dtypes import INT32
+from effax.ir.dtypes import INT32, is_complex
+from effax.ir.indexing import Indexer, Pick, Span
 from effax.ir.prims import linalg as prims
+from effax.ir.prims.custom import CustomJvp
 from effax.ir.prims.elementwise import StopGradient
+from effax.ir.prims.index import Gather
+from effax.ir.prims.shape import Iota
 from effax.ir.prims.solve import LinearSolve
 from effax.ir.syntax import Atom
+from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType, array_type
+from effax.numpy import ufuncs as uf
+from effax.numpy.creation import zeros_like
+from effax.numpy.reduce import prod, sum
 from effax.transforms.rules import matrices as m
 
 
@@ -29,6 +37,60 @@ def solved_by_lu(a: Array, y: Array) -> Array:
     lu, _, order = factors
     equation = _equation(a.type, y.type)
     return cast(Array, bind(equation, a, lu, order, y)[0])
+
+
+def log_determinant(a: Array) -> tuple[Array, Array]:
+    """The sign of the determinant and the logarithm of its magnitude, as :func:`solved_by_lu`."""
+    if current_trace() is None or not a.size:
+        sign, size, *_ = _by_factors(a)
+    else:
+        sign, size = cast("list[Array]", bind(_log_determinant(a.type), a))
+    return sign, size
+
+
+@lru_cache(maxsize=1024)
+def _log_determinant(type_: ArrayType) -> CustomJvp:
+    """The call, whose derivative is d log det(a) = tr(a⁻¹·da)."""
+
+    def rule(a: Array, da: Array) -> list[Array]:
+        sign, size, *factors = _by_factors(a)
+        moved = cast(Array, bind(_equation(type_, type_), a, *factors, da)[0])
+        trace = _trace(moved)
+        if not is_complex(a.dtype):
+            return [sign, size, zeros_like(sign), trace]
+        turn = uf.multiply(sign, uf.multiply(1j, uf.imag(trace)))
+        return [sign, size, turn, uf.real(trace)]
+
+    call = program_of(lambda a: _by_factors(a)[:2], "slogdet", type_)
+    return CustomJvp(call, program_of(rule, "slogdet", type_, type_), 0, "slogdet")
+
+
+def _by_factors(a: Array) -> list[Array]:
+    """The sign, the logarithm, the factors and the order of rows."""
+    lu, pivots, order = cast("list[Array]", bind(prims.Lu(), a))
+    middle = _diagonal(lu)
+    sign = prod(uf.sign(middle), -1)
+    sign = uf.where(odd_exchanges(pivots), uf.negative(sign), sign)
+    return [sign, sum(uf.log(uf.absolute(middle)), -1), lu, order]
+
+
+def _diagonal(x: Array) -> Array:
+    *batch, n, _ = x.shape
+    places = bind1(Iota(INT32, (n,), 0))
+    whole = [Span(0, size) for size in batch]
+    return bind1(Gather(Indexer((*whole, Pick(None), Pick(None)))), x, places, places)
+
+
+def _trace(x: Array) -> Array:
+    """The sum of the diagonal, without gathering it: its transpose puts numbers there."""
+    rows, columns = (bind1(Iota(INT32, x.shape, x.ndim - k)) for k in (2, 1))
+    return sum(uf.where(uf.equal(rows, columns), x, 0), (-2, -1))
+
+
+def odd_exchanges(pivots: Array) -> Array:
+    """Whether the number of exchanged rows is odd."""
+    places = bind1(Iota(INT32, pivots.shape, pivots.ndim - 1))
+    return uf.equal(uf.bitwise_and(sum(uf.astype(uf.not_equal(pivots, places), int), -1), 1), 1)
 
 
 @lru_cache(maxsize=1024)

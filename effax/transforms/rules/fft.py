@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
-from effax.ir.dtypes import complex_dtype
+from effax.ir.dtypes import real_dtype
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.fft import Fft, FftType
-from effax.ir.prims.shape import Iota, Pad
+from effax.ir.prims.shape import Iota
 from effax.ir.syntax import Atom
 from effax.transforms.rulebook import (
     EMPTY_BOOK,
@@ -40,13 +40,13 @@ def _transpose(
 
 
 def _of_rfft(b: RuleBuilder, prim: Fft, ct: Atom) -> Atom:
-    """<ct, rfft(x)> = <Re fft(ct with zeros for the other half), x>."""
-    n = prim.fft_lengths[-1]
-    ndim = len(ct.type.shape)
-    missing = n - ct.type.shape[-1]
-    config = [(0, 0, 0)] * (ndim - 1)
-    whole = b(Pad((*config, (0, missing, 0))), ct, const(0, ct))
-    return b(ew.Real(), b(Fft(FftType.FFT, prim.fft_lengths), whole))
+    """With the weights w of :func:`_of_irfft`, irfft(conj(ct)/w) = Re Σ ct_k e^{-...} / N.
+
+    That sum is what the transpose of rfft is: a transform of half the size of that of ``ct`` with
+    zeros for the other half.
+    """
+    halves = mul(b, _weights(b, prim, ct, 0.5), b(ew.Conj(), ct))
+    return scaled(b, b(Fft(FftType.IRFFT, prim.fft_lengths), halves), prod(prim.fft_lengths))
 
 
 def _of_irfft(b: RuleBuilder, prim: Fft, ct: Atom) -> Atom:
@@ -54,16 +54,21 @@ def _of_irfft(b: RuleBuilder, prim: Fft, ct: Atom) -> Atom:
 
     So its transpose is w · conj(rfft(ct)) / N.
     """
-    n = prim.fft_lengths[-1]
     made = b(Fft(FftType.RFFT, prim.fft_lengths), ct)
-    shape = made.type.shape
-    place = b(Iota(ct.type.dtype, shape, len(shape) - 1))
+    weighted = mul(b, _weights(b, prim, made, 2), b(ew.Conj(), made))
+    return scaled(b, weighted, 1 / prod(prim.fft_lengths))
+
+
+def _weights(b: RuleBuilder, prim: Fft, like: Atom, weight: float) -> Atom:
+    """1 where a frequency of the last axis is its own mirror image, else the weight."""
+    n = prim.fft_lengths[-1]
+    shape = like.type.shape
+    place = b(Iota(real_dtype(like.type.dtype), shape, len(shape) - 1))
     inner = b(ew.Gt(), place, const(0, place))
     if n % 2 == 0:
         inner = b(ew.And(), inner, b(ew.Lt(), place, const(n // 2, place)))
-    weights = where(b, inner, const(2, place), const(1, place))
-    wide = b(ew.ConvertElementType(complex_dtype(ct.type.dtype)), weights)
-    return scaled(b, mul(b, wide, b(ew.Conj(), made)), 1 / prod(prim.fft_lengths))
+    weights = where(b, inner, const(weight, place), const(1, place))
+    return b(ew.ConvertElementType(like.type.dtype), weights)
 
 
 def _batch(

@@ -103,6 +103,33 @@ def test_gradients_where_others_fail() -> None:
     np.testing.assert_allclose(np.asarray(effax.grad(projector)(np.eye(3))), 0, atol=1e-6)
 
 
+def test_lanes_of_one_matrix_are_solved_for_at_once() -> None:
+    a, ys = normal(4, 4) + 4 * np.eye(4, dtype=np.float32), normal(5, 4, seed=1)
+    many = effax.vmap(jnp.linalg.solve, (None, 0))
+    np.testing.assert_allclose(many(a, ys), np.linalg.solve(a, ys.T).T, rtol=1e-5)
+    # Each is one matrix: no copy of it a lane, and the triangles are solved with once.
+    text = str(effax.make_jaxpr(many)(a, ys))
+    assert "f32[5,4,4]" not in text and "triangular_solve" in text
+
+
+def test_the_derivative_of_a_determinant_is_a_trace() -> None:
+    """d log det(a) = tr(a⁻¹·da), whose imaginary part turns the sign of complex matrices."""
+    real = normal(4, 4) + 4 * np.eye(4, dtype=np.float32)
+    matrix = real + 1j * normal(4, 4, seed=1)
+    da = normal(4, 4, seed=2) + 1j * normal(4, 4, seed=3)
+    for a, direction in ((real, da.real.astype(np.float32)), (matrix, da.astype(np.complex64))):
+        (sign, _), (turn, grown) = effax.jvp(jnp.linalg.slogdet, (a,), (direction,))
+        trace = np.trace(np.linalg.solve(a, direction))
+        np.testing.assert_allclose(grown, trace.real, rtol=1e-4)
+        np.testing.assert_allclose(turn, sign * 1j * trace.imag, rtol=1e-4, atol=1e-6)
+
+    def size(a: Any) -> Any:
+        return jnp.linalg.slogdet(a)[1]
+
+    slopes = effax.jit(effax.grad(size))(real)
+    np.testing.assert_allclose(slopes, np.linalg.inv(real).T, rtol=1e-4, atol=1e-5)
+
+
 def test_bad_input() -> None:
     for f in (jnp.linalg.det, jnp.linalg.inv, jnp.linalg.cholesky, jnp.linalg.eigh):
         with pytest.raises(IllTyped, match="takes square matrices"):
