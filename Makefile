@@ -16,7 +16,7 @@ newest = $(eval newest := $(shell \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check laws mutate bench docs clean lint types imports test-newest test-on-newest
+.PHONY: help demo test check laws mutate bench surface docs clean lint types imports test-newest test-on-newest
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ bench: bench_venv = .venv$(if $(newest),-newest)
 bench:  ## Time effax against JAX, on the newest Python of this machine
 	@$(MAKE) --no-print-directory $(bench_venv)/extra-bench
 	$(bench_venv)/bin/python benchmarks/run.py
+
+surface: .venv/extra-dev  ## Write the list of all that is public, docs/api/surface.md
+	.venv/bin/python -m tests.surface
 
 docs: .venv/extra-docs  ## Build the documentation as a site, in out/docs
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --clean

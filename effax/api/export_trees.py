@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar, cast
 
 import optree
 
 from effax import tree
 from effax.ir.errors import BadArgument, LoweringError
-from effax.tree import NAMESPACE, PyTreeDef
+from effax.tree import NAMESPACE, PyTree, PyTreeDef
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -26,9 +26,9 @@ class _Node(NamedTuple):
 
     cls: type
     name: str
-    write: Callable[[Any], bytes]
-    read: Callable[[bytes], Any]
-    make: Callable[[Any, Sequence[Any]], object]
+    write: Callable[[PyTree], bytes]
+    read: Callable[[bytes], PyTree]
+    make: Callable[[PyTree, Sequence[PyTree]], object]
 
 
 class _Nodes:
@@ -65,7 +65,7 @@ def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str
     if not issubclass(nodetype, tuple) or not hasattr(nodetype, "_fields"):
         raise BadArgument("this is no named tuple", "a class of named tuples", repr(nodetype))
 
-    def made(_: object, children: Sequence[Any]) -> object:
+    def made(_: object, children: Sequence[PyTree]) -> object:
         return nodetype(*children)
 
     _nodes.add(_Node(nodetype, _checked(serialized_name), lambda _: b"", lambda _: None, made))
@@ -129,7 +129,7 @@ def told(treedef: PyTreeDef, what: str) -> object:
                 return {type(x).__name__.lower(): [[key, node(child)] for key, child in items]}
         known = _nodes.by_class.get(type(x))
         if known is not None:
-            children, data, *_ = optree.tree_flatten_one_level(cast(Any, x), namespace=NAMESPACE)
+            children, data, *_ = optree.tree_flatten_one_level(cast(PyTree, x), namespace=NAMESPACE)
             auxiliary = bytes(known.write(data)).hex()
             return {"node": known.name, "data": auxiliary, "of": [node(c) for c in children]}
         raise BadArgument(

@@ -43,7 +43,7 @@ class FunctionPrimitive(ArrayPrimitive):
 
     __slots__ = ()
 
-    # `Handle` is `Any`, of which whatever arguments a subclass names are a refinement.
+    # `Handle` is `PyTree`, of which whatever arguments a subclass names are a refinement.
     @abstractmethod
     def function(self, *args: Handle, **kwargs: Handle) -> Array | Sequence[Array]:
         """The function on traced arrays, one argument for each of the primitive's.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Final, TypeAlias, cast
+from typing import Final, NoReturn, TypeAlias, cast
 
 from effax.array import Array, as_value
 from effax.bind import Operand, bind
@@ -57,7 +57,7 @@ class ArrayPrimitive(Ruled, Lowered):
     ) -> tuple[Sequence[Array], Sequence[bool]]:
         """Results, and which have a batch axis, for arguments that may lead with one."""
 
-    def rules(self) -> Rules[PyTree]:
+    def rules(self) -> Rules[NoReturn]:
         """The rules that passes run: these methods, traced."""
         return _OF_ARRAYS
 
@@ -91,7 +91,7 @@ class HostPrimitive(Ruled, Lowered):
 
     __slots__ = ()
 
-    def rules(self) -> Rules[PyTree]:
+    def rules(self) -> Rules[NoReturn]:
         """The rules that passes run."""
         return ACTS_OUTSIDE
 
@@ -127,7 +127,7 @@ class RefPrimitive(ArrayPrimitive):
         ``ins`` has the contents of a reference where ``is_ref`` is true.
         """
 
-    def rules(self) -> Rules[PyTree]:
+    def rules(self) -> Rules[NoReturn]:
         """The rules that passes run: these methods, traced."""
         return _OF_REFS
 

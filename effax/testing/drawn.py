@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from effax.ir.axes import Axes, Axis
 from effax.ir.dtypes import as_dtype, is_float
@@ -20,6 +20,7 @@ from effax.testing.redundant import with_redundancy
 from effax.testing.statement import About
 from effax.testing.steps.refs import consume_rest
 from effax.transforms.rewrite import App
+from effax.tree import PyTree
 
 SHAPES: Final[tuple[Shape, ...]] = (
     (),
@@ -162,7 +163,7 @@ def composition(choose: Choices, features: Features = SMOOTH) -> tuple[Jaxpr, Ja
     return first, second
 
 
-def subject(choose: Choices, about: About, features: Features = NUMERIC) -> tuple[Any, ...]:
+def subject(choose: Choices, about: About, features: Features = NUMERIC) -> tuple[PyTree, ...]:
     """What a law of a kind is about, as its first arguments.
 
     Raises BadArgument where nothing of the kind is drawn.

@@ -7,6 +7,18 @@ from typing import Final
 
 from effax.ir.dtypes import DType, as_dtype
 
+__all__ = [
+    "ANYTHING",
+    "COMPILED",
+    "CONTROL",
+    "MESHES",
+    "NUMERIC",
+    "SHARDED",
+    "SMOOTH",
+    "SMOOTH_MESHES",
+    "Features",
+]
+
 CONTROL: Final = ("jit", "remat", "cond", "scan", "while")
 
 

@@ -16,7 +16,8 @@ from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import ArrayType
 from effax.transforms.rewrite import App, Hole, Number, Pattern, Rule
 
-x, y = Hole("x"), Hole("y")
+x: Final = Hole("x")
+y: Final = Hole("y")
 _SQUARE: Final = App(ew.Mul, x, x)
 
 FORMS: Final = (

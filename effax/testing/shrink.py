@@ -6,7 +6,7 @@ Deterministic, and bounded: a law is held to so many candidates at most.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from returns.result import Success
@@ -19,8 +19,9 @@ from effax.testing.smaller import Subject, closed, measure, smaller
 from effax.testing.statement import About
 from effax.testing.values import check_outcomes, random_inputs, run, scaled_outcome
 from effax.transforms.tidy import used_variables
+from effax.tree import PyTree
 
-Drawn = tuple[Any, ...]
+Drawn = tuple[PyTree, ...]
 Hold = Callable[[Drawn, int], LawBroken | None]
 """Holds arguments and a seed to a law; how it is broken, if it is."""
 

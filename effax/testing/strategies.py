@@ -15,7 +15,7 @@ Programs are well typed by construction and shrink to few equations::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
@@ -32,6 +32,7 @@ from effax.testing.growth import check_features, step_names
 from effax.testing.planting import FORMS
 from effax.testing.statement import About
 from effax.transforms.rewrite import App
+from effax.tree import PyTree
 
 __all__ = [
     "ANYTHING",
@@ -195,7 +196,7 @@ def compositions(draw: DrawFn, features: Features = SMOOTH) -> tuple[Jaxpr, Jaxp
 
 
 @st.composite
-def subjects(draw: DrawFn, about: About, features: Features = NUMERIC) -> tuple[Any, ...]:
+def subjects(draw: DrawFn, about: About, features: Features = NUMERIC) -> tuple[PyTree, ...]:
     """What laws of a kind are about, as their first arguments.
 
     Args:

@@ -9,7 +9,7 @@ from functools import partial
 from random import Random
 from statistics import median_low
 from textwrap import fill
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from effax.ir.analysis import size, walk
 from effax.ir.errors import BadArgument, NotApplicable
@@ -21,8 +21,9 @@ from effax.testing.growth import check_features
 from effax.testing.report import LawBroken
 from effax.testing.shrink import MOST, MOST_COSTLY, shrunk
 from effax.testing.statement import About, Law
+from effax.tree import PyTree
 
-Drawn = tuple[Any, ...]
+Drawn = tuple[PyTree, ...]
 """The first arguments of a law: what it is about."""
 
 Given = Mapping[str, object]

@@ -97,6 +97,7 @@ def rewriting(rules: Iterable[Rule]) -> Callable[[Jaxpr], Result[Jaxpr, Transfor
         lines += [_Line(rule, left) for left in orders(rule.left)]
 
     def local(jaxpr: Jaxpr) -> Jaxpr:
+        """The program with these rules applied until none fits."""
         return _Engine(jaxpr, book).run()
 
     return at_every_depth(local)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar, cast
+from typing import Generic, NamedTuple, NoReturn, Protocol, TypeVar, cast
 
 from pyrsistent import PMap, pmap
 
@@ -218,18 +218,18 @@ class WholeOnly:
 
 
 @dataclass(frozen=True)
-class Rules(Generic[P]):
+class Rules(Generic[P_contra]):
     """Every transformation of one primitive. All fields are required: none is forgotten.
 
     ``sparse`` says that transposing the primitive touches a part of its argument's cotangent
     only, so that adding in place beats adding arrays of zeros.
     """
 
-    jvp: JvpRule[P] | Never
-    transpose: TransposeRule[P] | Never
-    batch: BatchRule[P] | Never
-    split: SplitRule[P] | WholeOnly
-    discharge: DischargeRule[P] | Never
+    jvp: JvpRule[P_contra] | Never
+    transpose: TransposeRule[P_contra] | Never
+    batch: BatchRule[P_contra] | Never
+    split: SplitRule[P_contra] | WholeOnly
+    discharge: DischargeRule[P_contra] | Never
     sparse: bool = False
 
 
@@ -239,8 +239,8 @@ class Ruled(Primitive):
     __slots__ = ()
 
     @abstractmethod
-    def rules(self) -> Rules[Self]:
-        """How every transformation treats the primitive."""
+    def rules(self) -> Rules[NoReturn]:
+        """How every transformation treats the primitive: rules of its class, or of a base of it."""
 
 
 @dataclass(frozen=True, eq=False)

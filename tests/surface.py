@@ -1,0 +1,322 @@
+"""The public surface: which modules are public, and every name in them with its whole type.
+
+``python -m tests.surface`` (``make surface``) writes it to docs/api/surface.md, from the source: a
+name is followed through imports to where it is defined.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).parents[1]
+PAGE: Final = ROOT / "docs" / "api" / "surface.md"
+COMMAND: Final = "make surface"
+WIDTH: Final = 96
+
+MODULES: Final = (
+    "effax",
+    "effax.typing",
+    "effax.lax",
+    "effax.numpy",
+    "effax.numpy.linalg",
+    "effax.numpy.fft",
+    "effax.nn",
+    "effax.nn.initializers",
+    "effax.random",
+    "effax.tree",
+    "effax.tree_util",
+    "effax.flatten_util",
+    "effax.ref",
+    "effax.ad",
+    "effax.ad_checkpoint",
+    "effax.checkpoint_policies",
+    "effax.custom_derivatives",
+    "effax.custom_batching",
+    "effax.debug",
+    "effax.sharding",
+    "effax.experimental",
+    "effax.ops",
+    "effax.export",
+    "effax.ir",
+    "effax.ir.prims",
+    "effax.effects",
+    "effax.passes",
+    "effax.transforms",
+    "effax.lowering",
+    "effax.extend",
+    "effax.testing",
+    "effax.testing.laws",
+    "effax.testing.features",
+    "effax.testing.strategies",
+    "effax.show",
+)
+"""What is public: the names in the ``__all__`` of these modules, and nothing else."""
+
+_SHOWN: Final = frozenset(
+    {
+        "abstractmethod",
+        "classmethod",
+        "contextmanager",
+        "dataclass",
+        "final",
+        "overload",
+        "property",
+        "staticmethod",
+    }
+)
+_HEAD: Final = f"""# Every public name
+
+What is public, in one place: every name of every public module, its kind and its whole type.
+`{COMMAND}` writes this page from the source; a test compares them. What is not here may change
+at any time. `name = module.name` says where a name that several modules have is told in full.
+"""
+_METHODS: Final = ("__init__", "__call__", "__get__")
+
+Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
+
+
+class Found(NamedTuple):
+    """Where a name is defined, and how: several definitions where it has overloads."""
+
+    module: str
+    name: str
+    nodes: tuple[Definition, ...]
+
+
+def path_of(module: str) -> Path | None:
+    """The file of a module of the library."""
+    base = ROOT.joinpath(*module.split("."))
+    found = [p for p in (base.with_suffix(".py"), base / "__init__.py") if p.exists()]
+    return found[0] if found else None
+
+
+@cache
+def statements(module: str) -> tuple[ast.stmt, ...]:
+    """The statements at the top of a module, those for type checkers among them."""
+    path = path_of(module)
+    assert path is not None, module
+    found: list[ast.stmt] = []
+    for node in ast.parse(path.read_text("utf-8")).body:
+        found += node.body if isinstance(node, ast.If) else [node]
+    return tuple(found)
+
+
+def find(module: str, name: str) -> Found | None:
+    """Where a name of a module is defined; None for a module, and for what comes from elsewhere."""
+    own: list[Definition] = []
+    stars: list[str] = []
+    for node in statements(module):
+        match node:
+            case ast.FunctionDef() | ast.ClassDef() if node.name == name:
+                own.append(node)
+            case ast.Assign(targets=[ast.Name(id=target)]) if target == name:
+                own.append(node)
+            case ast.AnnAssign(target=ast.Name(id=target)) if target == name:
+                own.append(node)
+            case ast.ImportFrom(module=str(origin)) if origin.startswith("effax"):
+                if any(a.name == "*" for a in node.names):
+                    stars.append(origin)
+                for alias in node.names:
+                    if (alias.asname or alias.name) == name:
+                        return _imported(module, origin, alias.name)
+    if own:
+        return Found(module, name, tuple(own))
+    for origin in stars:
+        if name in import_module(origin).__all__:
+            return find(origin, name)
+    return None
+
+
+def _imported(into: str, origin: str, name: str) -> Found | None:
+    if origin != into and path_of(origin) is not None:
+        found = find(origin, name)
+        if found is not None:
+            return found
+    return None
+
+
+def public_names(module: str) -> list[str]:
+    """The names that a public module lists."""
+    return sorted(import_module(module).__all__)
+
+
+@cache
+def homes() -> dict[tuple[str, str], str]:
+    """For each definition that is public, under which name it is told in full: the first."""
+    found: dict[tuple[str, str], str] = {}
+    for module in MODULES:
+        for name in public_names(module):
+            what = find(module, name)
+            if what is not None:
+                found.setdefault((what.module, what.name), f"{module}.{name}")
+    return found
+
+
+def entries() -> dict[str, str]:
+    """Every public name, and what is told of it."""
+    return {f"{m}.{name}": entry(m, name) for m in MODULES for name in public_names(m)}
+
+
+def written(node: ast.AST) -> str:
+    """An expression as text, the same on every Python."""
+    return ast.unparse(node).replace(",]", "]")
+
+
+def entry(module: str, name: str) -> str:
+    """What is told of one name: its kind and its whole type."""
+    found = find(module, name)
+    if found is None:
+        if path_of(f"{module}.{name}") is not None:
+            return f"{name}: module"
+        value = getattr(import_module(module), name)
+        return f"{name}: {type(value).__module__}.{type(value).__qualname__}"
+    home = homes()[found.module, found.name]
+    if home != f"{module}.{name}":
+        return f"{name} = {home}"
+    return "\n".join(_definitions(found, name, getattr(import_module(module), name)))
+
+
+def _definitions(found: Found, name: str, value: object) -> Iterator[str]:
+    functions = [n for n in found.nodes if isinstance(n, ast.FunctionDef)]
+    if functions:
+        yield from _functions(functions, name)
+        return
+    node = found.nodes[-1]
+    if isinstance(node, ast.ClassDef):
+        yield from _class(found.module, node, name)
+    elif isinstance(node, ast.AnnAssign):
+        yield f"{name}: {_declared(node.annotation, node.value, value)}"
+    elif isinstance(node, ast.Assign):
+        yield f"{name} = {written(node.value)}"
+
+
+def _declared(annotation: ast.expr, given: ast.expr | None, value: object) -> str:
+    """The type of a constant, ``Final`` aside; of an alias, what it stands for."""
+    told = written(annotation)
+    if told == "TypeAlias" and given is not None:
+        return f"TypeAlias = {written(given)}"
+    if told == "Final":
+        return type(value).__name__
+    return told.removeprefix("Final[").removesuffix("]") if told.startswith("Final[") else told
+
+
+def _functions(nodes: Sequence[ast.FunctionDef], name: str, indent: str = "") -> Iterator[str]:
+    overloads = [n for n in nodes if "overload" in map(_decorator, n.decorator_list)]
+    for node in overloads or nodes[-1:]:
+        for decorator in node.decorator_list:
+            if _decorator(decorator) in _SHOWN:
+                yield f"{indent}@{written(decorator)}"
+        gives = f" -> {written(node.returns)}" if node.returns is not None else ""
+        args = list(_arguments(node.args))
+        line = f"{indent}def {name}({', '.join(args)}){gives}"
+        if len(line) <= WIDTH:
+            yield line
+        else:
+            yield f"{indent}def {name}("
+            yield from [f"{indent}    {arg}," for arg in args]
+            yield f"{indent}){gives}"
+
+
+def _decorator(node: ast.expr) -> str:
+    return written(node.func if isinstance(node, ast.Call) else node).split(".")[-1]
+
+
+def _arguments(given: ast.arguments) -> Iterator[str]:
+    plain = [*given.posonlyargs, *given.args]
+    defaults = [None] * (len(plain) - len(given.defaults)) + [*given.defaults]
+    for i, (arg, default) in enumerate(zip(plain, defaults, strict=True)):
+        yield _argument(arg, default)
+        if given.posonlyargs and i + 1 == len(given.posonlyargs):
+            yield "/"
+    if given.vararg is not None:
+        yield "*" + _argument(given.vararg, None)
+    elif given.kwonlyargs:
+        yield "*"
+    for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        yield _argument(arg, default)
+    if given.kwarg is not None:
+        yield "**" + _argument(given.kwarg, None)
+
+
+def _argument(arg: ast.arg, default: ast.expr | None) -> str:
+    told = arg.arg if arg.annotation is None else f"{arg.arg}: {written(arg.annotation)}"
+    return told if default is None else f"{told} = {written(default)}"
+
+
+def _class(module: str, node: ast.ClassDef, name: str) -> Iterator[str]:
+    for decorator in node.decorator_list:
+        if _decorator(decorator) in _SHOWN:
+            yield f"@{written(decorator)}"
+    bases = ", ".join(map(written, [*node.bases, *node.keywords]))
+    yield f"class {name}({bases})" if bases else f"class {name}"
+    seen: set[str] = set()
+    for owner, own in _with_private_bases(module, node):
+        yield from _members(own, seen, is_own=owner == module and own is node)
+
+
+def _with_private_bases(module: str, node: ast.ClassDef) -> Iterator[tuple[str, ast.ClassDef]]:
+    """The class, and its bases that are told nowhere else."""
+    yield module, node
+    for base in node.bases:
+        inner = base.value if isinstance(base, ast.Subscript) else base
+        found = find(module, inner.id) if isinstance(inner, ast.Name) else None
+        if found is None or (found.module, found.name) in homes():
+            continue
+        definition = found.nodes[-1]
+        if isinstance(definition, ast.ClassDef):
+            yield from _with_private_bases(found.module, definition)
+
+
+def _members(node: ast.ClassDef, seen: set[str], is_own: bool) -> Iterator[str]:
+    methods: dict[str, list[ast.FunctionDef]] = {}
+    fields: dict[str, str] = {}
+    for item in node.body:
+        match item:
+            case ast.AnnAssign(target=ast.Name(id=field)) if not field.startswith("_"):
+                fields[field] = written(item.annotation)
+            case ast.Assign(targets=[ast.Name(id=field)]) if not field.startswith("_"):
+                fields[field] = f"= {written(item.value)}"
+            case ast.FunctionDef() if not item.name.startswith("_") or item.name in _METHODS:
+                methods.setdefault(item.name, []).append(item)
+    for init in methods.get("__init__", []):
+        fields |= {k: v for k, v in _attributes(init) if k not in methods}
+    for field, told in fields.items():
+        if field not in seen:
+            yield f"    {field} {told}" if told.startswith("= ") else f"    {field}: {told}"
+    for name, nodes in methods.items():
+        if name not in seen:
+            yield from _functions(nodes, name, "    ")
+    seen |= {*fields, *methods}
+
+
+def _attributes(init: ast.FunctionDef) -> Iterator[tuple[str, str]]:
+    """The public attributes that ``__init__`` sets, where it tells their types."""
+    types = {a.arg: a.annotation for a in [*init.args.args, *init.args.kwonlyargs]}
+    for item in init.body:
+        match item:
+            case ast.AnnAssign(target=ast.Attribute(attr=name)) if not name.startswith("_"):
+                yield name, written(item.annotation)
+            case ast.Assign(targets=[ast.Attribute(attr=name)], value=ast.Name(id=given)):
+                annotation = types.get(given)
+                if annotation is not None and not name.startswith("_"):
+                    yield name, written(annotation)
+            case _:
+                pass
+
+
+def page() -> str:
+    """The page, whole."""
+    parts = [_HEAD]
+    for module in MODULES:
+        told = "\n".join([entry(module, name) for name in public_names(module)])
+        parts.append(f"## {module}\n\n```python\n{told}\n```\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
