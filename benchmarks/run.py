@@ -64,6 +64,8 @@ HEAD = ("", "effax µs", "JAX µs", "ratio", "of medians", "budget", "met", "rep
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
     options = _options(argv)
+    # Its threads wait for each other by spinning, which is all that is seen on a busy machine.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         import theirs
     except ImportError:
