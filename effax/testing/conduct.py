@@ -22,7 +22,8 @@ from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.types import ArrayType, RefType, Type, array_type, is_inexact, tangent_type
 from effax.lowering.program import stablehlo_of
 from effax.testing.kinds import check_effects
-from effax.testing.values import random_inputs
+from effax.testing.specials import identical, special_values
+from effax.testing.values import random_inputs, shown
 from effax.transforms.lanes import with_axis
 from effax.transforms.rulebook import BatchBuilder, Linear, RuleBook, RuleBuilder
 
@@ -108,6 +109,8 @@ def check_conduct(
     typing = _check_typing(prim, types)
     check_effects(*[e for e in typing.effects.effects if isinstance(e, Host)])
     _check_evaluation(prim, types, typing)
+    if type(prim).commutes:
+        _check_commuting(prim, types, typing)
     if isinstance(prim, ArrayPrimitive):
         _check_rules(prim, types, linear, book)
 
@@ -192,6 +195,37 @@ def _check_evaluation(prim: Primitive, types: Sequence[Type], typing: Typing) ->
                 f"result {j} of {label} changes when it is run again",
                 expected="a new array each time",
             )
+
+
+def _check_commuting(prim: Primitive, types: Sequence[Type], typing: Typing) -> None:
+    """It gives the same, bit by bit, when its arguments change places; or says that it does not."""
+    label = f"the evaluation of {prim.name}, which says that it commutes,"
+    if len(types) != 2 or typing.effects.effects:
+        raise BadRule(
+            f"{prim.name} says that it commutes",
+            expected="two arguments and no effects; or `commutes = False`",
+            found=f"{shown_types(types)}, {typing.effects}",
+        )
+    turned = typed(prim, types[::-1])
+    if turned.outs != typing.outs:
+        raise BadRule(
+            f"the typing of {prim.name}, which says that it commutes, depends on the order",
+            expected=shown_types(typing.outs),
+            found=shown_types(turned.outs),
+        )
+    rng = np.random.default_rng(0)
+    several = [_inputs(types, 0), *([special_values(rng, t) for t in types] for _ in range(8))]
+    for inputs in several:
+        first = _evaluated(prim, label, inputs, typing)
+        second = _evaluated(prim, label, inputs[::-1], turned)
+        for x, y in zip(first, second, strict=True):
+            if not identical(x, y):
+                raise BadRule(
+                    f"{label} depends on the order",
+                    expected=f"{shown(x)}, as on {' and '.join(map(shown, inputs))}",
+                    found=f"{shown(y)} when they change places",
+                    remedy="`commutes = False`, or compute so that no bit depends on the order",
+                )
 
 
 def _inputs(types: Sequence[Type], seed: int) -> list[Value]:

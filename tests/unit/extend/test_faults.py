@@ -28,10 +28,14 @@ from effax.extend import (
     Write,
     Writer,
 )
-from effax.ir import Jaxpr
+from effax.ir import Builder, Jaxpr, lit
 from effax.ir.errors import BadArgument
-from effax.testing import check_effects, check_primitive
+from effax.ir.prims.elementwise import Abs
+from effax.testing import check_effects, check_primitive, laws
+from effax.testing.conduct import check_conduct
 from effax.testing.laws import LawBroken
+from effax.transforms import FLOATS, App, Hole, Number, Rule, rewriting, unwrap
+from effax.transforms.rulebook import book_or_default
 
 jax: Any = effax
 F3, F23 = extend.array_type((3,), "float32"), extend.array_type((2, 3), "float32")
@@ -699,3 +703,54 @@ def test_what_acts_outside_obeys_the_laws_and_has_no_lanes_where_it_is_ordered()
     checked = check_primitive(Tell("a"), extend.array_type((), "float32"), seeds=(0,))
     assert {"lowering_agrees_with_evaluation", "linearize_is_jvp"} <= set(checked.held)
     assert {r.law for r in checked.refused} >= {"vmap_is_stacking"} and LINES
+
+
+@dataclass(frozen=True, slots=True)
+class Length(extend.Elementwise):
+    """``sqrt(x² + y²)``."""
+
+    name: ClassVar[str] = "length"
+    accepts: ClassVar[frozenset[str]] = frozenset({"float"})
+    commutes: ClassVar[bool] = True
+
+    def function(self, x: Array, y: Array) -> Array:
+        return jnp.sqrt(x * x + y * y)
+
+    def derivatives(self, x: Array, y: Array) -> tuple[Array, Array]:
+        return x / self.function(x, y), y / self.function(x, y)
+
+
+@dataclass(frozen=True, slots=True)
+class Lean(Length):
+    """``sqrt(x²) + y``, whose zeros have signs."""
+
+    name: ClassVar[str] = "lean"
+
+    def function(self, x: Array, y: Array) -> Array:
+        return jnp.sqrt(x * x) + y
+
+
+@dataclass(frozen=True, slots=True)
+class LonelyLength(Soft):
+    name: ClassVar[str] = "lonely_length"
+    commutes: ClassVar[bool] = True
+
+
+def test_what_says_that_it_commutes_does() -> None:
+    check_conduct(Length(), (F3, F3), None, book_or_default(None))
+    with pytest.raises(BadRule, match=r"lean, which says that it commutes, depends on the order"):
+        check_conduct(Lean(), (F3, F3), None, book_or_default(None))
+    with pytest.raises(BadRule, match=r"says that it commutes(.|\n)*two arguments"):
+        check_conduct(LonelyLength(), (F3,), None, book_or_default(None))
+
+
+def test_rules_match_what_commutes_of_ones_own_in_both_orders() -> None:
+    x = Hole("x")
+    rule = Rule("length(x, 0) = |x|", App(Length, x, Number(0)), App(Abs, x), FLOATS)
+    # Its square overflows.
+    with pytest.raises(LawBroken, match="inf"):
+        laws.rule_is_true(rule)
+    zero = lit(0, extend.array_type((), "float32"))
+    b = Builder([F3])
+    jaxpr = b.finish([b(Length(), zero, *b.binders)])
+    assert [eqn.prim.name for eqn in unwrap(rewriting([rule])(jaxpr)).eqns] == ["abs"]
