@@ -750,7 +750,7 @@ def test_rules_match_what_commutes_of_ones_own_in_both_orders() -> None:
     # Its square overflows.
     with pytest.raises(LawBroken, match="inf"):
         laws.rule_is_true(rule)
-    zero = lit(0, extend.array_type((), "float32"))
-    b = Builder([F3])
-    jaxpr = b.finish([b(Length(), zero, *b.binders)])
+    scalar = extend.array_type((), "float32")
+    b = Builder([scalar])
+    jaxpr = b.finish([b(Length(), lit(0, scalar), *b.binders)])
     assert [eqn.prim.name for eqn in unwrap(rewriting([rule])(jaxpr)).eqns] == ["abs"]
