@@ -1,7 +1,9 @@
-"""What must type check does, and what must not does not: mypy is the judge."""
+"""What must type check does, and what must not does not: mypy and pyright are the judges."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import sys
@@ -12,7 +14,7 @@ import pytest
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROOT = PROGRAMS.parents[2]
-EXPECTED = re.compile(r"#\s*E:\s*(?P<code>[\w-]+)")
+EXPECTED = re.compile(r"#\s*E:\s*(?P<codes>[\w-]+(?:, [\w-]+)*)")
 
 
 PAGES = ("primitives.md",)
@@ -32,13 +34,42 @@ def judged(path: Path) -> set[tuple[int, str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(PROGRAMS.glob("[a-z]*.py")), ids=lambda p: p.stem)
 def test_exactly_the_marked_lines_are_errors(path: Path) -> None:
-    lines = path.read_text().splitlines()
-    marked = {
-        (number, match["code"])
-        for number, line in enumerate(lines, 1)
+    assert judged(path) == marked(path)
+
+
+def marked(path: Path) -> set[tuple[int, str]]:
+    """The (line, error code) pairs that a program announces."""
+    return {
+        (number, code)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
         for match in EXPECTED.finditer(line)
+        for code in match["codes"].split(", ")
     }
-    assert judged(path) == marked
+
+
+def test_pyright_finds_errors_in_the_marked_lines_and_in_no_other() -> None:
+    if find_spec("pyright") is None:
+        pytest.skip("pyright is not installed (extra `dev`)")
+    found: set[tuple[str, int]] = set()
+    for path, line in pyright_errors():
+        found.add((path.name, line))
+    programs = sorted(PROGRAMS.glob("[a-z]*.py"))
+    assert found == {(path.name, line) for path in programs for line, _ in marked(path)}
+
+
+def pyright_errors() -> list[tuple[Path, int]]:
+    """What pyright finds in all programs."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    config = ("-p", str(PROGRAMS.parent / "pyright.json"), "--pythonpath", sys.executable)
+    command = (sys.executable, "-m", "pyright", *config, "--outputjson")
+    env = os.environ | {"PATH": path}
+    run = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    report = json.loads(run.stdout)
+    return [
+        (Path(d["file"]), d["range"]["start"]["line"] + 1)
+        for d in report["generalDiagnostics"]
+        if d["severity"] == "error"
+    ]
 
 
 @pytest.mark.slow
