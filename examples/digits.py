@@ -26,8 +26,9 @@ from tqdm import tqdm
 
 import effax
 import effax.numpy as jnp
-from effax.ir.pretty import pretty
-from effax.lowering.program import without_refs
+from effax.ir import pretty
+from effax.passes import dce, unwrap
+from effax.transforms import discharge
 
 WIDTH = 64
 CLASSES = 10
@@ -183,7 +184,7 @@ def show_programs(step: Any, *args: Any) -> None:
     print("\nThe step, and what it does to its references:\n")
     print(pretty(jaxpr, effects=True))
     print("\nThe same after `discharge`: no references, no effects\n")
-    print(without_refs(jaxpr).jaxpr)
+    print(unwrap(discharge(unwrap(dce(jaxpr)))).jaxpr)
 
 
 def compare(params: Params, xs: effax.Array, ys: effax.Array, repetitions: int) -> None:

@@ -21,12 +21,8 @@ import numpy as np
 import effax
 import effax.numpy as jnp
 from effax import Array
-from effax.ir import Atom, Eqn, Jaxpr, Lit, Primitive
+from effax.ir import Atom, Eqn, Jaxpr, Lit, NotApplicable, Primitive, Value, eqn_str, literal_value
 from effax.ir import prims as p
-from effax.ir.errors import NotApplicable
-from effax.ir.evaluate import literal_value
-from effax.ir.pretty import eqn_str
-from effax.ir.primitive import Value
 
 EXACT_ROUNDS = 100
 """After so many iterations of a ``while`` ends that still move go to infinity."""

@@ -17,7 +17,7 @@ from typing import Any
 import effax
 import effax.numpy as jnp
 from effax import show
-from effax.ir.syntax import Jaxpr
+from effax.ir import Jaxpr
 from effax.transforms import jvp, unwrap
 
 

@@ -25,10 +25,18 @@ from returns.result import Failure, Result
 import effax
 import effax.numpy as jnp
 from effax import Array
-from effax.ir import Atom, Eqn, Jaxpr, Lit, Var
-from effax.ir.build import Builder
-from effax.ir.dtypes import is_inexact_dtype
-from effax.ir.errors import NotApplicable, TransformError
+from effax.ir import (
+    ArrayType,
+    Atom,
+    Builder,
+    Eqn,
+    Jaxpr,
+    Lit,
+    NotApplicable,
+    TransformError,
+    Var,
+    is_inexact,
+)
 from effax.ir.prims import (
     Add,
     BroadcastInDim,
@@ -43,10 +51,7 @@ from effax.ir.prims import (
     Sub,
     Transpose,
 )
-from effax.ir.types import ArrayType
-from effax.transforms import dce, discharge, inline, unwrap
-from effax.transforms.dce import Dce
-from effax.transforms.discharge import Discharged
+from effax.transforms import Dce, Discharged, dce, discharge, inline, unwrap
 
 LINEAR = (Neg, ReduceSum, BroadcastInDim, ExpandDims, Reshape, Squeeze, Transpose)
 """What maps a constant term to a constant term, whatever else it is given."""
@@ -135,7 +140,7 @@ def _passes_terms(eqn: Eqn, position: int, varying: set[int]) -> bool:
         return True
     if isinstance(eqn.prim, ConvertElementType):
         # To integers floats are cut off, and what is added before is not what is added after.
-        return all(is_inexact_dtype(a.type.dtype) for a in (*eqn.ins, *eqn.outs))
+        return all(is_inexact(a.type) for a in (*eqn.ins, *eqn.outs))
     others = [a for i, a in enumerate(eqn.ins) if i != position]
     fixed = all(isinstance(a, Lit) or a.id not in varying for a in others)
     return fixed and (isinstance(eqn.prim, Mul) or (isinstance(eqn.prim, Div) and position == 0))

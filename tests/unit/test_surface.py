@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from difflib import unified_diff
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -150,3 +151,22 @@ def test_what_is_told_of_a_name() -> None:
     assert ENTRIES["effax.passes.dce"] == "dce: Pass"
     assert ENTRIES["effax.numpy.sin"] == "sin: UnaryFunction"
     assert ENTRIES["effax.lax"] == "lax: module"
+
+
+PAGES: Final = sorted(
+    path
+    for pattern in ("README.md", "docs/*.md", "examples/**/*.py")
+    for path in surface.ROOT.glob(pattern)
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_users_read_imports_public_names_only(page: Path) -> None:
+    text = page.read_text("utf-8")
+    found = re.findall(r"^ *from (effax[\w.]*) import (\([^)]*\)|[^\n]*)", text, re.MULTILINE)
+    for module, names in found:
+        assert module in MODULES, f"from {module} import {names}"
+        imported = [name.split(" as ")[0].strip(" ()\n") for name in names.split(",")]
+        inside = [m.split(".")[-1] for m in MODULES if m.rpartition(".")[0] == module]
+        hidden = {*imported} - {*surface.public_names(module), *inside, ""}
+        assert not hidden, f"from {module} import {', '.join(sorted(hidden))}"
