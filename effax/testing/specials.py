@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from math import inf, nan, prod
+from math import inf, isqrt, nan, prod, sqrt
 from typing import Final
 
 import ml_dtypes
@@ -31,19 +31,32 @@ def special(dtype: DType, extremes: bool = True) -> np.ndarray:
     Args:
         dtype: the dtype.
         extremes: whether the least and the greatest are among them, and what is almost zero: what
-            overflows and underflows.
+            overflows and underflows, by itself or once it is squared. Integers have some of which
+            squares overflow anyway.
     """
     kind = family(dtype)
     values = [*SPECIAL[kind]]
+    if kind in ("int", "uint"):
+        values += _middle(*int_bounds(dtype))
     if extremes and kind in ("int", "uint"):
         values += int_bounds(dtype)
     if extremes and kind == "float":
         info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # its stub has no annotation
         values += [float(info.max), float(info.min), float(info.smallest_subnormal)]
+        # Of which the square overflows, and of which it is zero.
+        root = 2.0 ** (int(info.maxexp) // 2 + 1)
+        values += [root, -root, 0.25 / root / sqrt(2.0 ** int(info.nmant))]
     if kind == "void":
         return np.zeros(1, dtype)
     with np.errstate(all="ignore"):
         return np.array(values).astype(dtype)
+
+
+def _middle(least: int, greatest: int) -> list[int]:
+    """The greatest integer of which the square is one, the next, and powers of two."""
+    root, bits = isqrt(greatest), greatest.bit_length()
+    found = [root, root + 1, 1 << (bits + 1) // 2, 1 << (bits - 1)]
+    return [*found, -root - 1] if least < 0 else found
 
 
 def special_values(rng: np.random.Generator, type_: Type, extremes: bool = True) -> np.ndarray:

@@ -19,6 +19,7 @@ orders. Only equations without effects match. That a rule is true, bit by bit, i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
 from returns.result import Result
@@ -49,7 +50,7 @@ from effax.transforms.patterns import (
     check_right,
     orders,
 )
-from effax.transforms.rewriting import Rewrite, at_every_depth
+from effax.transforms.rewriting import Rewrite, Transform, at_every_depth
 from effax.transforms.run import telling
 
 __all__ = [
@@ -91,16 +92,38 @@ def rewriting(rules: Iterable[Rule]) -> Callable[[Jaxpr], Result[Jaxpr, Transfor
     Raises:   BadArgument: what is given has something in it that is no rule. The pass fails with
               TransformError where a function of a rule raises, or gives no right side.
     """
-    book: _Book = {}
-    for rule in _rules(rules):
-        lines = book.setdefault(rule.left.kind, [])
-        lines += [_Line(rule, left) for left in orders(rule.left)]
+    return Rewriting(_rules(rules))
 
-    def local(jaxpr: Jaxpr) -> Jaxpr:
+
+@dataclass(frozen=True)
+class Rewriting:
+    """What :func:`rewriting` gives: equal for equal rules.
+
+    Attributes:
+        rules: the rules, in the order in which they are tried.
+    """
+
+    rules: tuple[Rule, ...]
+    _whole: Transform = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        book: _Book = {}
+        for rule in self.rules:
+            lines = book.setdefault(rule.left.kind, [])
+            lines += [_Line(rule, left) for left in orders(rule.left)]
+
+        def local(jaxpr: Jaxpr) -> Jaxpr:
+            """The program with these rules applied until none fits."""
+            return _Engine(jaxpr, book).run()
+
+        object.__setattr__(self, "_whole", at_every_depth(local))
+
+    def __call__(self, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
         """The program with these rules applied until none fits."""
-        return _Engine(jaxpr, book).run()
+        return self._whole(jaxpr)
 
-    return at_every_depth(local)
+    def __reduce__(self) -> tuple[object, ...]:
+        return Rewriting, (self.rules,)
 
 
 class _Line(NamedTuple):
@@ -200,7 +223,7 @@ class _Engine:
             case Hole(name):
                 return match_hole(match, name, atom)
             case Number(value):
-                return isinstance(atom, Lit) and atom == _literal(value, atom.type)
+                return isinstance(atom, Lit) and atom == number_as(value, atom.type)
             case App():
                 eqn = self.by_var.get(atom.id) if isinstance(atom, Var) else None
                 return eqn is not None and self.app(pattern, eqn.prim, eqn.ins, match)
@@ -260,10 +283,10 @@ def _leaf(pattern: Pattern, match: Match, like: Type) -> Atom | None:
     """What a hole stands for; a number in the dtype of ``like``."""
     if isinstance(pattern, Hole):
         return match.atoms[pattern.name]
-    return _literal(pattern.value, like) if isinstance(pattern, Number) else None
+    return number_as(pattern.value, like) if isinstance(pattern, Number) else None
 
 
-def _literal(value: Scalar, like: Type) -> Lit | None:
+def number_as(value: Scalar, like: Type) -> Lit | None:
     """The number in the dtype of ``like``; None where that dtype does not have it."""
     kind = family(like.dtype)
     if isinstance(value, complex) and kind != "complex":

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
 
 import numpy as np
 from returns.result import Success
 
-from effax.ir.build import Builder, lit
+from effax.ir.build import Builder, typing_of
 from effax.ir.check import check
 from effax.ir.diff import diff
+from effax.ir.dtypes import DType, as_dtype, family
+from effax.ir.errors import EffaxError
 from effax.ir.evaluate import evaluate
-from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import ArrayType, Shape, array_type
+from effax.ir.syntax import Atom, Jaxpr, Lit
+from effax.ir.types import Shape, Type, array_type
 from effax.testing.specials import all_together, identical, special_values
 from effax.testing.statement import About, law
 from effax.testing.values import shown
-from effax.transforms.patterns import orders, with_parameters
-from effax.transforms.rewrite import App, Hole, Number, Pattern, Rule, Sample, rewriting
+from effax.transforms.patterns import orders, parts, with_parameters
+from effax.transforms.rewrite import (
+    App,
+    Hole,
+    Number,
+    Pattern,
+    Rule,
+    Sample,
+    number_as,
+    rewriting,
+)
 from effax.transforms.run import unwrap
 
 
@@ -26,22 +38,32 @@ from effax.transforms.run import unwrap
 def rule_is_true(rule: Rule, seed: int = 0) -> None:
     """left(x) = right(x), bit by bit, zeros' signs, infinities and nan included.
 
-    The rule must apply to each of its instances, in every dtype of its families, and in every order
-    of operands that commute. Where it has samples these are its instances; else all special values
-    of the holes are tried together, as scalars and along an axis.
+    The rule must apply to each of its instances, in every order of operands that commute; a rule
+    with a condition to one at least. Instances are in all dtypes in which the left side types and
+    its first operand is of the rule's families. Where it has samples these are its instances; else
+    all special values of the holes are tried together, as scalars and along an axis.
     """
     rng = np.random.default_rng(seed)
-    for left, shape, dtype in instances(rule):
-        jaxpr = program_of(rule, left, array_type(shape, dtype))
+    applied = 0
+    for instance in instances(rule):
+        jaxpr = program_of(rule, instance)
         made = unwrap(rewriting([rule])(jaxpr))
+        if made == jaxpr and rule.where is not None and not instance.is_given:
+            continue
         assert made != jaxpr, f"the rule does not apply to an instance of its left side:\n{jaxpr}"
+        applied += 1
         assert isinstance(check(made), Success), f"the right side is ill typed:\n{made}"
-        for inputs in inputs_of(rng, jaxpr, shape):
+        for inputs in inputs_of(rng, jaxpr, instance.shape):
             for x, y in zip(evaluate(jaxpr, inputs), evaluate(made, inputs), strict=True):
                 if not identical(np.asarray(x), np.asarray(y)):
                     raise AssertionError(
                         _unequal(inputs, np.asarray(x), np.asarray(y), jaxpr, made)
                     )
+    assert applied, (
+        "the rule does not apply to anything that was tried: there is no dtype in which its left "
+        f"side types, its first operand is of {', '.join(sorted(rule.families))} and its "
+        "condition holds; give `samples`"
+    )
 
 
 def inputs_of(rng: np.random.Generator, jaxpr: Jaxpr, shape: Shape) -> Iterator[list[np.ndarray]]:
@@ -69,46 +91,107 @@ def _unequal(
     )
 
 
-MANY: Final = 256
+MANY: Final = 512
 """How many combinations of special values are tried at once: those of two holes are fewer."""
 
-DTYPES_OF: Final[dict[str, tuple[str, ...]]] = {
-    "bool": ("bool",),
-    "int": ("int32", "int8"),
-    "uint": ("uint8",),
-    "float": ("float32", "float64", "bfloat16"),
-    "complex": ("complex64",),
-}
+DTYPES: Final[tuple[str, ...]] = (
+    "bool",
+    "int32",
+    "int8",
+    "uint8",
+    "float32",
+    "float64",
+    "bfloat16",
+    "complex64",
+)
+"""In which holes are tried."""
+
+Dtypes = Mapping[str, DType]
+"""By the name of a hole, its dtype."""
 
 
-def instances(rule: Rule) -> Iterator[tuple[App, Shape, str]]:
-    """The left sides on which a rule is tried, with the shape and the dtype of their holes."""
-    dtypes = [d for name in sorted(rule.families) for d in DTYPES_OF[name]]
+class Instance(NamedTuple):
+    """What a rule is tried on.
+
+    Attributes:
+        left: an instance of its left side.
+        shape: that of what the holes stand for.
+        dtypes: theirs.
+        numbers: its numbers, from the left to the right, in the dtypes that they have there.
+        is_given: whether a sample says all of that.
+    """
+
+    left: App
+    shape: Shape
+    dtypes: Dtypes
+    numbers: tuple[Lit, ...]
+    is_given: bool = False
+
+
+def instances(rule: Rule) -> Iterator[Instance]:
+    """The left sides on which a rule is tried, in all dtypes in which they type."""
     samples = rule.samples or tuple(Sample(rule.left, shape) for shape in ((), (MANY,)))
     for sample, shape, dtype in samples:
         for left in orders(sample):
-            yield from ((left, shape, d) for d in ([dtype] if dtype else dtypes))
+            held = {p.name: as_dtype(dtype) for p in parts(left) if isinstance(p, Hole) and dtype}
+            for found in _typings(rule, left, shape, held):
+                if found.first is not None and family(found.first) in rule.families:
+                    is_given = dtype is not None
+                    yield Instance(left, shape, found.dtypes, found.numbers, is_given)
 
 
-def program_of(rule: Rule, left: App, type_: ArrayType) -> Jaxpr:
-    """The program of a pattern, with an input of this type for each of its holes."""
-    names: dict[str, int] = {}
+class _Typed(NamedTuple):
+    """A pattern that types: its type, that of its first operand, and what is inside."""
 
-    def holes(pattern: Pattern) -> None:
-        if isinstance(pattern, Hole):
-            names.setdefault(pattern.name, len(names))
-        elif isinstance(pattern, App):
-            for arg in pattern.args:
-                holes(arg)
+    type: Type
+    dtypes: Dtypes
+    numbers: tuple[Lit, ...] = ()
+    first: DType | None = None
 
-    holes(left)
-    b = Builder([type_] * len(names))
+
+def _typings(rule: Rule, pattern: Pattern, shape: Shape, dtypes: Dtypes) -> Iterator[_Typed]:
+    """All ways in which a pattern types where some of its holes have dtypes: found by trying."""
+    match pattern:
+        case Hole(name):
+            for dtype in [dtypes[name]] if name in dtypes else map(as_dtype, DTYPES):
+                yield _Typed(array_type(shape, dtype), {**dtypes, name: dtype})
+        case Number(value):
+            for number in [number_as(value, array_type((), dtype)) for dtype in DTYPES]:
+                if number is not None:
+                    yield _Typed(number.type, dtypes, (number,))
+        case App():
+            prim = with_parameters(rule, pattern)
+            for types, inner in _arguments(rule, pattern.args, shape, dtypes):
+                with suppress(EffaxError):
+                    (out,) = typing_of(prim, types).outs
+                    yield _Typed(out, inner.dtypes, inner.numbers, types[0].dtype)
+
+
+def _arguments(
+    rule: Rule, args: Sequence[Pattern], shape: Shape, dtypes: Dtypes
+) -> Iterator[tuple[tuple[Type, ...], _Typed]]:
+    """All ways in which arguments type by themselves, and what is inside of them together."""
+    first, *others = args
+    for one in _typings(rule, first, shape, dtypes):
+        if not others:
+            yield (one.type,), one
+            continue
+        for types, rest in _arguments(rule, others, shape, one.dtypes):
+            yield (one.type, *types), rest._replace(numbers=one.numbers + rest.numbers)
+
+
+def program_of(rule: Rule, instance: Instance) -> Jaxpr:
+    """The program of an instance, with an input for each of its holes."""
+    dtypes = instance.dtypes
+    b = Builder([array_type(instance.shape, dtype) for dtype in dtypes.values()])
+    holes = dict(zip(dtypes, b.binders, strict=True))
+    numbers = iter(instance.numbers)
 
     def build(pattern: Pattern) -> Atom:
         if isinstance(pattern, Hole):
-            return b.binders[names[pattern.name]]
+            return holes[pattern.name]
         if isinstance(pattern, Number):
-            return lit(pattern.value, type_)
+            return next(numbers)
         return b(with_parameters(rule, pattern), *map(build, pattern.args))
 
-    return b.finish([build(left)])
+    return b.finish([build(instance.left)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -247,16 +248,58 @@ def test_a_wrong_rule_is_told_of_at_one_place(wrong: Rule) -> None:
 @pytest.mark.parametrize(
     ("untried", "says"),
     [
-        (Rule("never", App(ew.Neg, App(ew.Neg, x)), x, FLOATS, lambda m: False), "does not apply"),
+        (
+            Rule("never", App(ew.Neg, App(ew.Neg, x)), x, FLOATS, lambda m: False),
+            "does not apply",
+        ),
         (Rule("no sample", App(Transpose, x), x, FLOATS), "has parameters(.|\n)*among the samples"),
-        (Rule("of floats", App(ew.And, x, x), x, FLOATS), "does not take this dtype"),
+        (Rule("of floats", App(ew.And, x, x), x, FLOATS), "does not apply"),
         (Rule("half", App(ew.Mul, x, Number(0.5)), x, INTEGERS), "does not apply"),
+        (Rule("not here", App(ew.Mul, x, Number(2)), Number(0.5), INTEGERS), "does not apply"),
     ],
     ids=str,
 )
 def test_a_rule_that_was_not_tried_is_not_true(untried: Rule, says: str) -> None:
     with pytest.raises(LawBroken, match=says):
         laws.rule_is_true(untried)
+
+
+FALSE = [
+    Rule("¬(x < y) = x ≥ y", App(ew.Not, App(ew.Lt, x, y)), App(ew.Ge, x, y), BOOL),
+    Rule("x is not finite = false", App(ew.Not, App(ew.IsFinite, x)), Number(False), BOOL),
+    Rule("p ? y : x = x", App(ew.SelectN, Hole("p"), x, y), x, BOOL),
+    Rule("|x·x| = x·x", App(ew.Abs, App(ew.Mul, x, x)), App(ew.Mul, x, x), INTEGERS),
+    Rule("x·x ≥ 0", App(ew.Ge, App(ew.Mul, x, x), Number(0)), Number(True), INTEGERS),
+    Rule("x·x > 0", App(ew.Gt, App(ew.Mul, x, x), Number(0)), App(ew.Ne, x, Number(0)), FLOATS),
+    Rule("√(x·x) = |x|", App(ew.Sqrt, App(ew.Mul, x, x)), App(ew.Abs, x), FLOATS),
+]
+
+
+@pytest.mark.parametrize("false", FALSE, ids=str)
+def test_rules_are_tried_in_every_dtype_and_where_squares_overflow(false: Rule) -> None:
+    with pytest.raises(LawBroken, match=r"on np\.array(.|\n)*the left side gives"):
+        laws.rule_is_true(false)
+
+
+def test_what_types_in_some_dtypes_is_true_in_these() -> None:
+    def of_integers(match: Match) -> bool:
+        return match.atoms["x"].type.dtype.kind == "i"
+
+    unequal = App(ew.Not, App(ew.Ne, x, y))
+    laws.rule_is_true(Rule("¬(x ≠ y) = (x = y)", unequal, App(ew.Eq, x, y), BOOL))
+    less = App(ew.Not, App(ew.Lt, x, y))
+    laws.rule_is_true(Rule("¬(x < y) = x ≥ y", less, App(ew.Ge, x, y), BOOL, of_integers))
+    dtypes = [
+        tuple(dtype.name for dtype in one.dtypes.values())
+        for one in laws_of_rules.instances(Rule("p", App(ew.SelectN, x, y, y), y, BOOL))
+    ]
+    assert {first for first, _ in dtypes} == {"bool"} and len({*dtypes}) == 8
+
+
+def test_passes_of_equal_rules_are_equal() -> None:
+    first, second = (rewriting([FALSE[0]]) for _ in range(2))
+    assert first == second and hash(first) == hash(second)
+    assert pickle.loads(pickle.dumps(first)) == first
 
 
 def chain(n: int) -> Jaxpr:
@@ -287,8 +330,8 @@ def test_each_rule_of_the_library_is_needed() -> None:
 
 def needed(each: Rule, others: list[Rule]) -> None:
     """Raises AssertionError unless the other rules do what this one does."""
-    for left, shape, dtype in laws_of_rules.instances(each):
-        jaxpr = laws_of_rules.program_of(each, left, array_type(shape, dtype))
+    for instance in laws_of_rules.instances(each):
+        jaxpr = laws_of_rules.program_of(each, instance)
         made = rewriting(others)(jaxpr).unwrap()
         assert made != jaxpr, "does not apply"
 
