@@ -14,15 +14,13 @@ from effax.passes.steps import Step, check_program, claims_of, passes_of
 from effax.testing import laws
 from effax.testing.choices import Choices
 from effax.testing.drawn import program_with, redundant_program, varied_program
-from effax.testing.features import ANYTHING, COMPILED, Features
+from effax.testing.features import ANYTHING, COMPILED, Features, as_features
+from effax.testing.focus import Focus, focus_of
 from effax.testing.growth import check_features
-from effax.testing.planting import FORMS, Wanted, patterns_of
+from effax.testing.planting import FORMS
 from effax.testing.statement import Law
 from effax.testing.trying import Draw, Drawn, Given, Trial, attempt_on, told
 from effax.transforms.rewrite import App
-
-Focus = str | Wanted
-"""What programs may be full of: a kind of step by its name, a primitive, a pattern, or a rule."""
 
 
 class Unproved(EffaxError, AssertionError):
@@ -80,7 +78,7 @@ class _Changes(Trial):
 def check_pass(
     step: Step | Sequence[Step],
     *,
-    programs: Sequence[Jaxpr] = (),
+    programs: Jaxpr | Sequence[Jaxpr] = (),
     focus: Focus | Sequence[Focus] = (),
     claims: Sequence[Claim] = (),
     features: Features = ANYTHING,
@@ -101,7 +99,7 @@ def check_pass(
 
     Args:
         step: the pass, a pipeline, or a list of steps.
-        programs: programs of yours on which it is tried first.
+        programs: programs of yours on which it is tried first, or one.
         focus: what random programs are full of: primitives, patterns, rules (their left sides), or
             kinds of steps (``effax.testing.step_names()``). By default that changes from
             program to program, and there is something of all that passes commonly look for.
@@ -122,6 +120,7 @@ def check_pass(
     """
     __tracebackhide__ = True
     held = passes_of(step)
+    features = as_features(features)
     wanted = checked_claims("check_pass", claims) if claims else claims_of(held)
     if examples < 1:
         raise BadArgument("a pass is tried on something", "examples of at least 1", str(examples))
@@ -130,12 +129,12 @@ def check_pass(
     trials = [Trial(laws.pass_keeps_its_claims, given), changes]
     if compiled:
         trials.append(Trial(laws.compiled_passes_mean_the_same, given))
-    for jaxpr in map(check_program, programs):
+    for jaxpr in _own_programs(programs):
         for seed in range(OWN):
             for trial in [trial for trial in trials if trial.broken is None]:
                 trial.try_on((jaxpr,), seed)
     tells = Trial(laws.pass_keeps_what_is_told, given)
-    names, patterns = _focus(focus)
+    names, patterns = focus_of(focus)
     for draw, tenths, outside in _plans(names, patterns, features, compiled):
         if not outside or Claim.SAME_MEANING in wanted:
             attempt_on([tells] if outside else trials, draw, -(-examples * tenths // 10))
@@ -162,15 +161,9 @@ def _report(step: Step, claims: tuple[Claim, ...], changes: _Changes, may_rest: 
     return report
 
 
-def _focus(given: Focus | Sequence[Focus]) -> tuple[tuple[str, ...], tuple[App, ...]]:
-    """The names of steps and the patterns. Raises BadArgument for what is neither."""
+def _own_programs(given: object) -> list[Jaxpr]:
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-    names = tuple([one for one in several if isinstance(one, str)])
-    for name in names:
-        check_features(replace(ANYTHING, focus=name))
-    return names, tuple(
-        [p for one in several if not isinstance(one, str) for p in patterns_of(one)]
-    )
+    return [check_program(one) for one in several]
 
 
 Plan = tuple[Draw, int, bool]

@@ -158,16 +158,34 @@ def linear_program(
 def composition(choose: Choices, features: Features = SMOOTH) -> tuple[Jaxpr, Jaxpr]:
     """Two programs of which the second takes the results of the first, then its references."""
     first = program(choose, features, steps=4)
+    return first, _after(choose, first, features)
+
+
+def _after(choose: Choices, first: Jaxpr, features: Features) -> Jaxpr:
+    """A program that takes the results of another, then its references."""
     refs = [t for t in first.in_types if not isinstance(t, ArrayType)]
-    second = program(choose, features, in_types=(*first.out_types, *refs), steps=4)
-    return first, second
+    return program(choose, features, in_types=(*first.out_types, *refs), steps=4)
 
 
-def subject(choose: Choices, about: About, features: Features = NUMERIC) -> tuple[PyTree, ...]:
+PLANTED: Final = (About.PROGRAMS, About.REDUNDANT, About.PAIRS, About.OPEN)
+"""About what laws are whose programs may have instances of patterns; others are to be linear."""
+
+
+def subject(
+    choose: Choices,
+    about: About,
+    features: Features = NUMERIC,
+    patterns: Sequence[App] = (),
+) -> tuple[PyTree, ...]:
     """What a law of a kind is about, as its first arguments.
+
+    Where there are patterns, programs have instances of them; of two programs, the first. Those
+    that are linear have none.
 
     Raises BadArgument where nothing of the kind is drawn.
     """
+    if patterns and about in PLANTED:
+        return _planted(choose, about, features, patterns)
     linear = replace(features, differentiable=False)
     match about:
         case About.PROGRAMS:
@@ -187,6 +205,22 @@ def subject(choose: Choices, about: About, features: Features = NUMERIC) -> tupl
             raise BadArgument(
                 "nothing is drawn for such a law", found=str(about), remedy="call the law itself"
             )
+
+
+def _planted(
+    choose: Choices, about: About, features: Features, patterns: Sequence[App]
+) -> tuple[PyTree, ...]:
+    match about:
+        case About.REDUNDANT:
+            return (redundant_program(choose, features, patterns=patterns),)
+        case About.PAIRS:
+            first = program_with(choose, patterns, features)
+            return first, _after(choose, first, features)
+        case About.OPEN:
+            held = program(choose, features, axes=(AXIS,))
+            return with_instances(held, choose.below(SEEDS), patterns), AXIS
+        case _:
+            return (program_with(choose, patterns, features, choose.pick((3, 8))),)
 
 
 def seed_of(choose: Choices) -> int:

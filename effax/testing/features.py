@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from effax.ir.dtypes import DType, as_dtype
+from effax.ir.dtypes import DType, as_dtype, family
+from effax.ir.errors import BadArgument
 
 __all__ = [
     "ANYTHING",
@@ -24,7 +26,7 @@ CONTROL: Final = ("jit", "remat", "cond", "scan", "while")
 
 @dataclass(frozen=True)
 class Features:
-    """What programs may contain.
+    """What programs may contain. Dtypes may be given by name.
 
     Attributes:
         floats: the floating dtypes. Laws about numbers want float64 alone, for tolerances that
@@ -43,6 +45,9 @@ class Features:
             equation, sometimes a few.
         focus: the name of a kind of step that every second step is (``effax.testing.growth``
             has their names), such as "elementwise.mul", "scan" or "refs.swap"; "" for none.
+
+    Raises:
+        BadArgument: ``floats`` or ``ints`` are empty, or a field is not what it is to be.
     """
 
     floats: tuple[DType, ...] = (as_dtype("float64"),)
@@ -56,6 +61,71 @@ class Features:
     depth: int = 2
     steps: int = 12
     focus: str = ""
+
+    def __post_init__(self) -> None:
+        for name, kinds, few in _DTYPES:
+            object.__setattr__(self, name, _dtypes(name, getattr(self, name), kinds, few))
+        if not any(d.kind == "i" and d.itemsize >= 4 for d in self.ints):
+            raise BadArgument(
+                "`ints` of features lack what positions are counted in",
+                expected="a signed integer dtype of at least 32 bits among them",
+                found=", ".join(map(str, self.ints)),
+                remedy="add `numpy.dtype('int32')`",
+            )
+        control: object = self.control
+        if isinstance(control, str) or not isinstance(control, Sequence):
+            raise BadArgument(
+                "`control` of features is no sequence of names",
+                expected="a tuple of names, such as `('scan', 'cond')`; `()` for none",
+                found=f"{control!r:.60}",
+            )
+        object.__setattr__(self, "control", tuple(control))
+        for name, least in (("depth", 0), ("steps", 1)):
+            value: object = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise BadArgument(
+                    f"`{name}` of features is no number of them",
+                    expected=f"an integer of at least {least}",
+                    found=f"{value!r:.60}",
+                )
+
+
+_DTYPES: Final = (("floats", "float", 1), ("complexes", "complex", 0), ("ints", "int uint", 1))
+
+
+def _dtypes(name: str, given: object, kinds: str, least: int) -> tuple[DType, ...]:
+    """The dtypes of a field. Raises BadArgument for too few, and for those of another kind."""
+    kind, *_ = kinds.split()
+    several = [given] if isinstance(given, str) or not isinstance(given, Sequence) else [*given]
+    try:
+        found = [as_dtype(x) for x in several]
+    except TypeError:
+        raise BadArgument(
+            f"`{name}` of features are no dtypes", "dtypes, or names of some", f"{given!r:.60}"
+        ) from None
+    others = [d for d in found if family(d) not in kinds.split()]
+    if others or len(found) < least:
+        least_of = "at least one dtype" if least else "dtypes, or none,"
+        raise BadArgument(
+            f"`{name}` of features "
+            + (f"are not all of the kind {kind}" if others else "must not be empty"),
+            expected=f"{least_of} of the kind {' or '.join(kinds.split())}; `floats` and `ints` "
+            "must not be empty, `complexes` and `control` may be",
+            found=f"{name}={given!r:.60}",
+        )
+    return tuple(found)
+
+
+def as_features(given: object) -> Features:
+    """Features themselves. Raises BadArgument for anything else."""
+    if isinstance(given, Features):
+        return given
+    raise BadArgument(
+        "what programs may have is said by a `Features`",
+        expected="ANYTHING, NUMERIC, SMOOTH, COMPILED, or `Features(...)`",
+        found=f"{given!r:.80}",
+        remedy="`Features(**...)` of the fields, or `dataclasses.replace(NUMERIC, ...)`",
+    )
 
 
 ANYTHING: Final = Features(

@@ -179,14 +179,27 @@ def check_features(features: Features) -> None:
 def _unknown(what: str, name: str, known: Iterable[str]) -> BadArgument:
     """The error for a name of a step that does not exist; the names like it are told first."""
     parts = {one: one.rpartition(".")[2] for one in known}
-    near = get_close_matches(name.rpartition(".")[2], parts.values(), 3, 0.6)
-    like = {*get_close_matches(name, parts), *(one for one, last in parts.items() if last in near)}
+    last = name.rpartition(".")[2]
+    near = [last] if last in parts.values() else get_close_matches(last, parts.values(), 3, 0.6)
+    like = [one for one, part in parts.items() if part in near] or get_close_matches(name, parts)
+    first = f"did you mean {' or '.join(like)}?\n            " if like else ""
     return BadArgument(
         what,
-        expected=", ".join(parts),
+        expected="the name of one that there is",
         found=name,
-        remedy=f"did you mean {' or '.join(sorted(like))}?" if like else None,
+        remedy=f"{first}there are {', '.join(parts)}",
     )
+
+
+def all_step_names() -> list[str]:
+    """The names of all kinds of steps, those of programs with named axes too."""
+    steps = (*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS, *OF_AXES)
+    return [*OF_CONTROL, *sorted({_name(step) for _, step in steps})]
+
+
+def unknown_step(what: str, name: str) -> BadArgument:
+    """The error for a name of a step that does not exist."""
+    return _unknown(what, name, all_step_names())
 
 
 def step_names(linear: bool = False) -> list[str]:
@@ -201,11 +214,7 @@ def _named(name: str, axes: bool) -> list[Step]:
     steps = (*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS, *OF_AXES)
     found: list[Step] = [step for _, step in steps if _name(step) == name]
     if not found:
-        raise _unknown(
-            "programs cannot be full of a kind of step that does not exist",
-            name,
-            [*OF_CONTROL, *sorted({_name(step) for _, step in steps})],
-        )
+        raise unknown_step("programs cannot be full of a kind of step that does not exist", name)
     return [] if not axes and found[0] in [step for _, step in OF_AXES] else found
 
 

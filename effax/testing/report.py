@@ -9,7 +9,10 @@ from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
+from pyrsistent import PMap
+
 from effax.ir.errors import EffaxError
+from effax.ir.registry import own_primitives
 from effax.ir.syntax import Jaxpr
 from effax.testing.passes import Passes
 from effax.testing.values import Differs
@@ -114,6 +117,12 @@ def _place(error: Exception) -> str:
     return f"\nat {Path(last.filename).name}, line {last.lineno}{line}"
 
 
+def _is_usual(value: object) -> bool:
+    """Whether a law that has a default for an argument does the same without it."""
+    usual = own_primitives() if isinstance(value, PMap) else Passes()
+    return value is None or (isinstance(value, type(usual)) and value == usual)
+
+
 def regression_test(law: Law[...], given: Mapping[str, object]) -> str:
     """The source of a test that holds the law for these arguments, as a file of its own."""
     programs = {name: value for name, value in given.items() if isinstance(value, Jaxpr)}
@@ -124,7 +133,7 @@ def regression_test(law: Law[...], given: Mapping[str, object]) -> str:
     for name, value in given.items():
         if name in programs:
             args.append(name if len(args) == list(given).index(name) else f"{name}={name}")
-        elif value is not None and not (isinstance(value, Passes) and value == Passes()):
+        elif name in law.required or not _is_usual(value):
             args.append(f"{name}={written.of(value, name)}")
     call = f"    {called}({', '.join(args)})"
     if len(call) > WIDTH:

@@ -6,13 +6,18 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 
 from effax.ir.errors import BadArgument
+from effax.ir.registry import own_primitives
 from effax.passes import Step
 from effax.passes.steps import passes_of
 from effax.testing import laws
+from effax.testing.drawn import PLANTED
 from effax.testing.features import Features
+from effax.testing.focus import Focus, focus_of
+from effax.testing.growth import step_names
 from effax.testing.passes import Passes
-from effax.testing.statement import Law, tried_law
+from effax.testing.statement import GIVEN_BY_NAME, Law, tried_law
 from effax.testing.trying import Tried, told, try_all
+from effax.transforms.rulebook import RuleBook
 
 AnyLaw = str | Callable[..., None]
 """A law, or the name of one of the library."""
@@ -24,7 +29,7 @@ def check_law(
     *,
     step: Step | None = None,
     features: Features | None = None,
-    focus: str = "",
+    focus: Focus | Sequence[Focus] = "",
     examples: int = 100,
 ) -> Tried:
     """Try a law on random programs.
@@ -38,23 +43,37 @@ def check_law(
         passes: the passes that it is about, where it takes them; the library's own by default.
         step: the pass that it is about, where it takes ``step``.
         features: what the programs have; what the law says by default.
-        focus: the kind of step that programs are full of (``effax.testing.step_names``).
-        examples: how many programs are tried. Equal arguments try equal programs.
+        focus: what programs are full of: the name of a kind of step
+            (``effax.testing.step_names``), a primitive, a pattern, a rule, or a list of these.
+        examples: how many programs are drawn; equal ones count once, and most that are drawn twice
+            are empty. Equal arguments try equal programs.
 
     Returns:
         What it was tried on.
 
     Raises:
         LawBroken: it does not hold; the message has a small program, as a test to paste.
-        BadArgument: it is no law, it takes what nobody gives, it says nothing about any program
-            that was tried, or there is no such kind of step.
+        BadArgument: it is no law, it takes what nobody gives or does not take what is given, it
+            gives a result, it says nothing about any program that was tried, or there is no such
+            kind of step.
     """
     __tracebackhide__ = True  # of pytest, whose reports end where the user's test does
-    (found,) = found_laws([law])
-    given: dict[str, object] = {"passes": passes or Passes()}
+    (found,) = found_laws(law)
+    given = _given(passes)
     if step is not None:
         given["step"] = passes_of(step)
+    for name, value in (("passes", passes), ("step", step)):
+        if value is not None and not found.takes(name):
+            raise _untaken(found, name)
     _check_step(found, given)
+    _, patterns = focus_of(focus)
+    if patterns and found.about not in PLANTED:
+        raise BadArgument(
+            f"the law {found.name} is about linear programs, which have no such patterns",
+            expected="the name of a kind of step",
+            found=f"focus={focus!r:.60}",
+            remedy=f"one of {', '.join(step_names(linear=True))}",
+        )
     trials = try_all([found], given, examples, features, focus)
     return told(trials, strict=True)[0]
 
@@ -62,8 +81,8 @@ def check_law(
 def check_laws(
     passes: Passes | None = None,
     *,
-    only: Sequence[AnyLaw] = (),
-    focus: str = "",
+    only: AnyLaw | Sequence[AnyLaw] = (),
+    focus: Focus | Sequence[Focus] = "",
     examples: int = 25,
 ) -> tuple[Tried, ...]:
     """Hold passes, or the rules of a book, to the laws on random programs.
@@ -76,7 +95,7 @@ def check_laws(
     Args:
         passes: the passes; the library's own where it is None.
         only: laws, or names of laws of the library; all that take passes where none is given.
-        focus: the kind of step that programs are full of (``effax.testing.step_names``).
+        focus: what programs are full of, as for ``check_law``. Linear programs have no patterns.
         examples: how many programs a law is tried on. Equal arguments try equal programs.
 
     Returns:
@@ -85,22 +104,60 @@ def check_laws(
     Raises:
         LawBroken: laws do not hold; the message has a small program for the simplest of them, as a
             test to paste, and names the others.
-        BadArgument: there is no such law, or no such kind of step; or one of ``only`` says nothing
-            about any program that was tried.
+        BadArgument: ``passes`` are none, there is no such law, or no such kind of step; or one of
+            ``only`` says nothing about any program that was tried.
     """
     __tracebackhide__ = True
+    given = _given(passes)
     found = found_laws(only) or [law for law in laws.LAWS if law.takes("passes")]
-    given: dict[str, object] = {"passes": passes or Passes()}
     for law in found:
         _check_step(law, given)
+    if passes is not None and not any(law.takes("passes") for law in found):
+        raise _untaken(found[0], "passes")
     return told(try_all(found, given, examples, focus=focus), strict=bool(only))
 
 
-def found_laws(given: Sequence[AnyLaw]) -> list[Law[...]]:
+def _given(passes: object) -> dict[str, object]:
+    """What laws get by name, but for the seed and the step. Raises BadArgument for no passes."""
+    if passes is not None and not isinstance(passes, Passes):
+        raise BadArgument(
+            "the transformations that laws are about come as one value",
+            expected="a `Passes`, or None for the library's own",
+            found=f"{passes!r:.80}",
+            remedy=_of_no_passes(passes),
+        )
+    return {"passes": passes or Passes(), "primitives": own_primitives()}
+
+
+def _of_no_passes(found: object) -> str:
+    several = found if isinstance(found, (list, tuple)) else [found]
+    if any(isinstance(one, Law | str) for one in several):
+        return "one law: `check_law(law)`; several: `check_laws(only=[...])`"
+    if isinstance(found, Step):
+        return (
+            "hold a pass to what it claims: `check_pass(...)`; to a law: `check_law(law, step=...)`"
+        )
+    if isinstance(found, RuleBook):
+        return "`Passes(book=...)`"
+    return "put your function in its place: `dataclasses.replace(Passes(), dce=my_dce)`"
+
+
+def _untaken(law: Law[...], name: str) -> BadArgument:
+    """The error for what a law is given and does not take: nothing would be known of it."""
+    return BadArgument(
+        f"the law {law.name} does not take `{name}`",
+        expected=f"a law with a parameter `{name}`: {GIVEN_BY_NAME[name]}",
+        found=f"{law.name}{law.signature}",
+        remedy=f"leave `{name}` out, or make it a parameter of the law",
+    )
+
+
+def found_laws(given: AnyLaw | Sequence[AnyLaw]) -> list[Law[...]]:
     """Laws, from themselves or their names, in the order of the table, others first.
 
     Raises BadArgument for what is neither.
     """
+    given = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     known = {law.name: law for law in laws.LAWS}
     unknown = [name for name in given if isinstance(name, str) and name not in known]
     if unknown:

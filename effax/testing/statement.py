@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from enum import Enum
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from inspect import Parameter, Signature, signature
-from typing import Final, Generic, ParamSpec, overload
+from numbers import Integral
+from typing import Final, Generic, ParamSpec, TypeGuard, get_type_hints, overload
 
+from returns.result import Result
+
+from effax.ir.axes import Axis
 from effax.ir.errors import BadArgument
 from effax.ir.syntax import Jaxpr
-from effax.testing.features import ANYTHING, Features
+from effax.passes.steps import Fixpoint, Pass, Pipeline, Step, When, no_step
+from effax.testing.features import ANYTHING, Features, as_features
+from effax.testing.passes import Passes
 from effax.testing.report import LawBroken
 from effax.testing.values import Differs, is_chaotic
 
@@ -31,9 +38,21 @@ class About(Enum):
     @property
     def count(self) -> int:
         """How many arguments are drawn."""
-        return {About.GIVEN: 0, About.PROGRAMS: 1, About.REDUNDANT: 1, About.OPEN_LINEAR: 3}.get(
-            self, 2
-        )
+        return len(self.classes)
+
+    @property
+    def classes(self) -> tuple[tuple[type, str], ...]:
+        """Of which class each of them is, and what that is for people."""
+        a_program = (Jaxpr, "a program, a `Jaxpr`")
+        inputs = (Sequence, "for each input whether the program is linear in it")
+        axis = (Axis, "the axis, an `Axis`")
+        return {
+            About.GIVEN: (),
+            About.PAIRS: (a_program, a_program),
+            About.LINEAR: (a_program, inputs),
+            About.OPEN: (a_program, axis),
+            About.OPEN_LINEAR: (a_program, inputs, axis),
+        }.get(self, (a_program,))
 
 
 GIVEN_BY_NAME: Final = {
@@ -42,7 +61,16 @@ GIVEN_BY_NAME: Final = {
     "step": "the pass that is held to it, a `Pass` or a composition",
     "primitives": "the primitives that a text may have, a `Registry`",
 }
-"""What a law may take after what it is about."""
+"""What a law may take after what it is about, whether it has a default or not."""
+
+Kinds = type | tuple[type, ...]
+_STEPS: Final = (Pass, Pipeline, When, Fixpoint)
+_NAMED: Final[dict[str, Kinds]] = {
+    "seed": Integral,
+    "passes": Passes,
+    "step": _STEPS,
+    "primitives": Mapping,
+}
 
 
 class Unsaid(Exception):
@@ -92,19 +120,25 @@ class Law(Generic[P]):
         update_wrapper(self, check)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Hold the arguments to the law. Raises LawBroken."""
+        """Hold the arguments to the law.
+
+        Raises:
+            LawBroken: it does not hold.
+            BadArgument: the arguments are not what it is about, or it gives a result.
+        """
         __tracebackhide__ = True
         self.says(*args, **kwargs)
 
     def says(self, *args: P.args, **kwargs: P.kwargs) -> bool:
         """Hold the arguments to the law; gives whether it says anything about them.
 
-        Raises LawBroken. It says nothing where it assumes what is not so, and where rounding
-        decides what a program gives.
+        Raises LawBroken, and BadArgument for what it is not about. It says nothing where it
+        assumes what is not so, and where rounding decides what a program gives.
         """
         __tracebackhide__ = True
+        self._check_given(self.signature.bind(*args, **kwargs).arguments)
         try:
-            self.check(*args, **kwargs)
+            result: object = self.check(*args, **kwargs)
         except LawBroken:
             raise
         except Unsaid:
@@ -117,9 +151,46 @@ class Law(Generic[P]):
                 return False
             cause = error
         else:
+            _check_silent(self.name, result)
             return True
         # Not in the handler: what the law says is all that there is to read.
         raise LawBroken(self, given, cause)
+
+    @cached_property
+    def _classes(self) -> dict[str, tuple[Kinds, str]]:
+        """By parameter, of what class its argument is to be, and what that is for people.
+
+        What a law is about that nobody draws is known from its annotations.
+        """
+        if self.about is not About.GIVEN:
+            names = list(self.signature.parameters)[: self.about.count]
+            told: dict[str, tuple[Kinds, str]] = dict(zip(names, self.about.classes, strict=True))
+        else:
+            told = {
+                name: (hint, f"an instance of `{hint.__name__}`")
+                for name, hint in _hints(self.check).items()
+                if isinstance(hint, type) and name not in ("return", "seed")
+            }
+        named = {name: (kind, GIVEN_BY_NAME[name]) for name, kind in _NAMED.items()}
+        return {**{name: x for name, x in named.items() if self.takes(name)}, **told}
+
+    def _check_given(self, given: Mapping[str, object]) -> None:
+        """Raise BadArgument for an argument that the law cannot be about: the law is not at fault.
+
+        What has None for a default may be None.
+        """
+        for name, (kind, what) in self._classes.items():
+            if name not in given:
+                continue
+            value = given[name]
+            if isinstance(value, kind) or value is self.signature.parameters[name].default:
+                continue
+            raise BadArgument(
+                f"`{name}` of the law {self.name} is not what it is to be",
+                expected=what,
+                found=f"{value!r:.80}",
+                remedy=_nearest(self, kind, value),
+            )
 
     @property
     def name(self) -> str:
@@ -149,6 +220,42 @@ class Law(Generic[P]):
     def __reduce__(self) -> str:
         # As functions are: by name, in its module.
         return self.__qualname__
+
+
+def _hints(check: Callable[..., object]) -> dict[str, object]:
+    """The annotations of a function, where all of them can be looked up."""
+    try:
+        return dict(get_type_hints(check))
+    except (NameError, AttributeError, TypeError):
+        return {}
+
+
+def _nearest(law: Law[...], kind: Kinds, found: object) -> str | None:
+    """What to do about an argument of a law that is of another class."""
+    if isinstance(found, (list, tuple)) and any(isinstance(x, kind) for x in found):
+        return f"one at a time: `for x in ...: {law.name}(x)`"
+    if isinstance(found, Step) and law.about is not About.GIVEN and not law.takes("step"):
+        return "hold a pass to what it claims: `check_pass(...)`"
+    if kind == _STEPS:
+        return no_step(found).remedy
+    if isinstance(found, Result):
+        return "`unwrap(...)` gives the program of a `Result`"
+    inside: object = getattr(found, "jaxpr", None)
+    if kind is Jaxpr:
+        traced = "trace a function: `effax.make_jaxpr(f)(*args).jaxpr`"
+        return "its program is `.jaxpr`" if isinstance(inside, Jaxpr) else traced
+    return None
+
+
+def _check_silent(name: str, result: object) -> None:
+    """Raise BadArgument for a law that says by its result whether it holds: nobody would see it."""
+    if result is not None:
+        raise BadArgument(
+            f"the law {name} gives a result",
+            expected="None: a law raises where it does not hold",
+            found=f"{result!r:.80}",
+            remedy="`assert` what is to be so; where there is nothing to say, `assume(...)`",
+        )
 
 
 def _is_chaotic(given: Mapping[str, object]) -> bool:
@@ -203,16 +310,46 @@ def law(
         of_primitives: whether ``check_primitive`` tries it too.
         costly: whether one try takes long.
 
+    The result of the function is None: a verdict that is returned is an error when it is tried.
+
     Raises:
-        BadArgument: it takes nothing that it could be about.
+        BadArgument: it takes nothing that it could be about, or it is no function; ``about`` or
+            ``features`` are not what they are to be.
     """
+    kind: object = about
+    if not isinstance(kind, About):
+        raise BadArgument(
+            "what a law is about is not known",
+            expected=", ".join(map(str, About)),
+            found=f"{kind!r:.80}",
+            remedy=_about_like(kind),
+        )
+    features = as_features(features)
 
     def made(check: Callable[P, None]) -> Law[P]:
+        given: object = check
+        if isinstance(given, Law) or not callable(given):
+            raise BadArgument(
+                "a law is made of a function",
+                expected="a function that takes what the law is about, and raises",
+                found=f"{given!r:.80}",
+                remedy="it is a law already" if isinstance(given, Law) else None,
+            )
         found: Law[P] = Law(check, about, features, of_primitives, costly)
         _check_subject(found.name, found.signature, about)
         return found
 
     return made if check is None else made(check)
+
+
+def _about_like(found: object) -> str | None:
+    names = [a.name for a in About]
+    like = get_close_matches(found.rpartition(".")[2].upper(), names, 1) if _is_text(found) else []
+    return f"did you mean `About.{like[0]}`?" if like else None
+
+
+def _is_text(found: object) -> TypeGuard[str]:
+    return isinstance(found, str)
 
 
 def _check_subject(name: str, found: Signature, about: About) -> None:

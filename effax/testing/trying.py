@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from random import Random
 from statistics import median_low
 from textwrap import fill
@@ -16,11 +15,13 @@ from effax.ir.errors import BadArgument, NotApplicable
 from effax.ir.syntax import Jaxpr
 from effax.testing.choices import Choices
 from effax.testing.drawn import seed_of, subject
-from effax.testing.features import Features
+from effax.testing.features import Features, as_features
+from effax.testing.focus import Focus, focus_of
 from effax.testing.growth import check_features
 from effax.testing.report import LawBroken
 from effax.testing.shrink import MOST, MOST_COSTLY, shrunk
 from effax.testing.statement import About, Law
+from effax.transforms.rewrite import App
 from effax.tree import PyTree
 
 Drawn = tuple[PyTree, ...]
@@ -147,10 +148,23 @@ Draw = Callable[[Choices], Drawn]
 """Makes what laws are about."""
 
 
-def attempt(trials: Sequence[Trial], about: About, features: Features, examples: int) -> int:
+def attempt(
+    trials: Sequence[Trial],
+    about: About,
+    features: Sequence[Features],
+    examples: int,
+    patterns: Sequence[App] = (),
+) -> int:
     """:func:`attempt_on` random programs of a kind. Raises BadArgument for unknown features."""
-    check_features(features)
-    return attempt_on(trials, partial(subject, about=about, features=features), examples)
+    for one in features:
+        check_features(one)
+
+    def draw(choose: Choices) -> Drawn:
+        # What is chosen from one is not: programs are as they are without.
+        wanted = choose.pick(features) if len(features) > 1 else features[0]
+        return subject(choose, about, wanted, patterns)
+
+    return attempt_on(trials, draw, examples)
 
 
 def attempt_on(trials: Sequence[Trial], draw: Draw, examples: int) -> int:
@@ -185,7 +199,7 @@ def try_all(
     given: Given,
     examples: int,
     features: Features | None = None,
-    focus: str = "",
+    focus: Focus | Sequence[Focus] = "",
 ) -> list[Trial]:
     """Try laws on random programs of their kinds; those that are about the same ones together.
 
@@ -194,23 +208,25 @@ def try_all(
         given: what they get by name.
         examples: how many programs each is tried on; of the costly ones, fewer.
         features: what the programs have; what each law says where it is None.
-        focus: the kind of step that programs are full of.
+        focus: what programs are full of. What has instances of patterns is not linear: laws of
+            linear programs are tried on those that there are without.
 
     Raises:
         BadArgument: there are no such features, or too few examples.
     """
+    names, patterns = focus_of(focus)
     if examples < 1:
         raise BadArgument("a law is tried on something", "examples of at least 1", str(examples))
     trials = [Trial(law, given) for law in laws]
     groups: dict[tuple[About, Features, bool], list[Trial]] = {}
     for trial in trials:
         law = trial.law
-        wanted = features or law.features
-        wanted = replace(wanted, focus=focus) if focus else wanted
+        wanted = law.features if features is None else as_features(features)
         groups.setdefault((law.about, wanted, law.costly and len(laws) > 1), []).append(trial)
     for (about, wanted, costly), group in groups.items():
         few = -(-examples // COSTLY) if costly else examples
-        limit = attempt(group, about, wanted, few)
+        each = [replace(wanted, focus=name) for name in names] or [wanted]
+        limit = attempt(group, about, each, few, patterns)
         if any(trial.broken for trial in group):
             examples = min(examples, limit)
     return trials

@@ -85,7 +85,7 @@ class Written:
                 return self.program(value)
             case Passes():
                 return self._passes(value)
-            case PMap() if own_primitives().items() <= value.items():
+            case PMap() if dict(own_primitives()).items() <= dict(value).items():
                 mine = [x for name, x in value.items() if own_primitives().get(name) is not x]
                 return f"{self.of(registry)}({', '.join([self.of(x) for x in mine])})"
             case RuleBook():
