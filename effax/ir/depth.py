@@ -69,8 +69,11 @@ def deeper(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     try:
         sys._getframe(FRAMES)
     except ValueError:
-        return run(*args, **kwargs)
-    return _elsewhere(lambda: run(*args, **kwargs))
+        # Not in here: what the call raises would be told as raised while this was handled.
+        pass
+    else:
+        return _elsewhere(lambda: run(*args, **kwargs))
+    return run(*args, **kwargs)
 
 
 def deep(function: Callable[P, R]) -> Callable[P, R]:
@@ -81,8 +84,10 @@ def deep(function: Callable[P, R]) -> Callable[P, R]:
         try:
             sys._getframe(FRAMES)
         except ValueError:
-            return function(*args, **kwargs)
-        return _elsewhere(lambda: function(*args, **kwargs))
+            pass
+        else:
+            return _elsewhere(lambda: function(*args, **kwargs))
+        return function(*args, **kwargs)
 
     return called
 
