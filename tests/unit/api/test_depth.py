@@ -159,3 +159,13 @@ def test_what_xla_cannot_take_is_refused() -> None:
     f = nested(looped, xla.levels() + 1)
     with pytest.raises(LoweringError, match="too deeply for XLA"):
         effax.jit(f)(ONE)
+
+
+def test_an_error_far_inside_tells_of_nothing_else() -> None:
+    def wrong(x: effax.Array) -> effax.Array:
+        raise ZeroDivisionError("mine")
+
+    nested = effax.jit(lambda x: lax.scan(lambda c, _: (effax.jit(wrong)(c), None), x, None, 2))
+    with pytest.raises(ZeroDivisionError, match="mine") as caught:
+        nested(1.0)
+    assert caught.value.__context__ is None
