@@ -137,7 +137,7 @@ class Exported:
 def export(fun: Callable[..., object]) -> Callable[..., Exported]:
     """A function that exports ``fun`` for arguments of the types given; nothing is computed.
 
-    Arguments may be arrays, references or ``ShapeDtypeStruct``s.
+    Arguments may be arrays and references, or their types: ``ShapeDtypeStruct``, ``RefType``.
 
     Args:
         fun: a function, compiled with ``jit`` or not.

@@ -14,7 +14,7 @@ from returns.unsafe import unsafe_perform_io
 from effax import tree
 from effax.api.custom.frames import knots
 from effax.api.dispatch import Runner, ready, run, runner
-from effax.api.staging import ShapeDtypeStruct, shapes_of, trace_abstractly
+from effax.api.staging import is_abstract, shapes_of, trace_abstractly
 from effax.api.static import StaticArgs, is_stale, watched
 from effax.array import Array, DeviceArray, TracedArray, as_value
 from effax.bind import atom_in, bind
@@ -234,21 +234,24 @@ class JitFunction(Generic[P, R]):
         return tree.unflatten(flat.out_tree, outs)
 
     def lower(self, *args: object, **kwargs: object) -> Lowered[R]:
-        """Trace and lower for these arguments, or their ``ShapeDtypeStruct``s; compile nothing."""
+        """Trace and lower for these arguments, or their types; compile nothing.
+
+        A type is a ``ShapeDtypeStruct``, an ``ArrayType``, or the ``RefType`` of a reference.
+        """
         return Lowered(*self._traced_for(args, kwargs))
 
     def trace(self, *args: object, **kwargs: object) -> Jaxpr:
-        """The program for these arguments, or for their ``ShapeDtypeStruct``s."""
+        """The program for these arguments, or for their types."""
         return self._traced_for(args, kwargs)[0].jaxpr
 
     def eval_shape(self, *args: object, **kwargs: object) -> PyTree:
-        """The tree of shapes and dtypes for these arguments, or their ``ShapeDtypeStruct``s."""
+        """The tree of shapes and dtypes for these arguments, or for their types."""
         return shapes_of(self._traced_for(args, kwargs)[0])
 
     def _traced_for(
         self, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[FlatFunction, PyTreeDef]:
-        if any(isinstance(x, ShapeDtypeStruct) for x in tree.leaves((args, kwargs))):
+        if any(map(is_abstract, tree.leaves((args, kwargs)))):
             label = f"jit({self._label})"
             flat, treedef = trace_abstractly(self._fun, args, kwargs, self._static, label)
             return self._through(flat), treedef

@@ -49,7 +49,7 @@ def linear_transpose(
 
     Args:
         fun: a function of trees of arrays, linear in all of them together.
-        primals: its arguments, or ``ShapeDtypeStruct``s: only their types count.
+        primals: its arguments, or their types, which are all that counts.
         reduce_axes: accepted for JAX's sake where it is empty.
 
     Returns:

@@ -23,7 +23,7 @@ def saved_residuals(
 
     Args:
         fun: a function of trees of arrays.
-        *args: its arguments, or their ``ShapeDtypeStruct``s.
+        *args: its arguments, or their types.
         **kwargs: arguments by name.
 
     Returns:

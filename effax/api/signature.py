@@ -89,7 +89,7 @@ def signature_of(
 ) -> Callable[..., Signature]:
     """A function that gives the types, effects and captures of ``fun`` for arguments like these.
 
-    Arguments may be arrays, numbers, references or ``ShapeDtypeStruct``s; nothing is computed.
+    Arguments may be arrays, numbers, references, or their types; nothing is computed.
 
     Raises:
         BadArgument: ``fun`` is not callable.

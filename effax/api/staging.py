@@ -11,8 +11,9 @@ from effax.api.static import StaticArgs
 from effax.checks import check_callable, integers
 from effax.config import allowed
 from effax.ir.dtypes import DType
+from effax.ir.errors import IllTyped
 from effax.ir.syntax import ClosedJaxpr
-from effax.ir.types import ArrayType, Shape, Type, array_type
+from effax.ir.types import ArrayType, RefType, Shape, Type, array_type
 from effax.ref import Ref
 from effax.tracing import FlatFunction, arg_names, input_type, label_of, like, trace_flat
 from effax.tree import PyTree, PyTreeDef
@@ -48,8 +49,38 @@ class ShapeDtypeStruct:
 
 
 def typeof(x: object) -> Type:
-    """The type of a value, a reference, or a shape-and-dtype. Raises IllTyped for anything else."""
-    return x.type if isinstance(x, ShapeDtypeStruct) else input_type(x, "the argument of typeof")
+    """The type of a value or a reference, or that a ``ShapeDtypeStruct`` or a type stands for.
+
+    Raises:
+        IllTyped: ``x`` is none of these.
+    """
+    return abstract_type(x, "the argument of typeof")
+
+
+def is_abstract(x: object) -> bool:
+    """Whether something stands for arrays or references of a type, and is none itself."""
+    return isinstance(x, ShapeDtypeStruct | ArrayType | RefType)
+
+
+def abstract_type(x: object, name: str) -> Type:
+    """The type of an input that may be given by its type alone.
+
+    Raises:
+        IllTyped: ``x`` is no array, no reference and no type of one; or a type of 64 bits, where
+            these are not enabled.
+    """
+    if isinstance(x, ShapeDtypeStruct):
+        return x.type
+    if not isinstance(x, ArrayType | RefType):
+        return input_type(x, name)
+    if allowed(x.dtype) != x.dtype:
+        raise IllTyped(
+            f"{name} is 64 bits wide, and such types are not enabled",
+            expected=str(allowed(x.dtype)),
+            found=str(x),
+            remedy="`effax.config.update('enable_x64', True)`",
+        )
+    return x
 
 
 def trace_abstractly(
@@ -63,10 +94,7 @@ def trace_abstractly(
     call, args, kwargs = static.split(fun, args, kwargs)
     leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
     names = arg_names(call, args, kwargs, len(leaves))
-    types = [
-        x.type if isinstance(x, ShapeDtypeStruct) else input_type(x, name)
-        for x, name in zip(leaves, names, strict=True)
-    ]
+    types = [abstract_type(x, name) for x, name in zip(leaves, names, strict=True)]
     outers = [x if isinstance(x, Ref) else None for x in leaves]
     return trace_flat(call, treedef, types, names, label, outers), treedef
 
@@ -91,8 +119,9 @@ def make_jaxpr(
 ) -> Callable[..., ClosedJaxpr] | Callable[..., tuple[ClosedJaxpr, PyTree]]:
     """A function that gives the program of ``fun`` for arguments of the types given.
 
-    Arguments may be arrays, numbers, references or ``ShapeDtypeStruct``s. With ``return_shape``
-    it gives a pair with the tree of the results' shapes and dtypes.
+    Arguments are trees of arrays, numbers and references, or of what stands for them: a
+    ``ShapeDtypeStruct``, an ``ArrayType``, a ``RefType``. With ``return_shape`` it gives a pair
+    with the tree of the results' shapes and dtypes.
     """
     check_callable(fun, "make_jaxpr")
     static = StaticArgs.of(fun, static_argnums, ())
@@ -107,7 +136,10 @@ def make_jaxpr(
 
 
 def eval_shape(fun: Callable[..., object], *args: object, **kwargs: object) -> PyTree:
-    """The tree of shapes and dtypes that ``fun`` gives, without computing anything."""
+    """The tree of shapes and dtypes that ``fun`` gives, without computing anything.
+
+    Arguments are those of ``make_jaxpr``: values, or their types.
+    """
     check_callable(fun, "eval_shape")
     flat, _ = trace_abstractly(
         fun, args, kwargs, StaticArgs((), ()), f"eval_shape of {label_of(fun)}"
