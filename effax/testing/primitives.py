@@ -219,7 +219,7 @@ def _tried(law: Law[...], drawn: Drawn, seed: int, given: Given) -> LawBroken | 
     try:
         run(law, drawn, seed, given)
     except LawBroken as broken:
-        return broken.cause.what if isinstance(broken.cause, NotApplicable) else broken
+        return broken.root.what if isinstance(broken.root, NotApplicable) else broken
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from effax.ir.registry import own_primitives
 from effax.ir.syntax import Jaxpr
 from effax.testing.passes import Passes
 from effax.testing.values import Differs
-from effax.testing.written import Written
+from effax.testing.written import Written, is_name
 
 if TYPE_CHECKING:
     from effax.testing.statement import Law
@@ -28,7 +29,7 @@ class LawBroken(AssertionError):
     Attributes:
         law: the law.
         given: the arguments for which it does not hold, by name.
-        cause: what it raised.
+        cause: what it raised; where that is another law that it calls, how that one is broken.
         others: names of other laws that do not hold either.
         note: what else its reader should know.
     """
@@ -59,6 +60,8 @@ class LawBroken(AssertionError):
     def kind(self) -> tuple[str, str, str]:
         """What goes wrong, whatever the program: the law, the error, and where it was raised."""
         cause = self.cause
+        if isinstance(cause, LawBroken):
+            return self.law.name, "LawBroken", " ".join(cause.kind)
         if isinstance(cause, Differs):
             # Whether results differ or contents of references is the same to a law.
             where = "type" if "another type" in str(cause) else "value"
@@ -69,6 +72,11 @@ class LawBroken(AssertionError):
             *_, last = traceback.walk_tb(cause.__traceback__)
             where = f"{last[0].f_code.co_filename}:{last[1]}"
         return self.law.name, type(cause).__name__, where
+
+    @property
+    def root(self) -> Exception:
+        """What was raised, in the law itself or in laws that it calls."""
+        return self.cause.root if isinstance(self.cause, LawBroken) else self.cause
 
     def beside(self, others: Sequence[str]) -> LawBroken:
         """The same, told together with the names of other laws that are broken."""
@@ -91,6 +99,8 @@ def _report(broken: LawBroken) -> str:
 
 def _what(cause: Exception) -> str:
     """What went wrong; where, if that is a crash and no comparison."""
+    if isinstance(cause, LawBroken):
+        return f"{cause.law.name} does not hold: {cause.law.equation}\n\n{_what(cause.cause)}"
     if isinstance(cause, AssertionError) and str(cause):
         return str(cause)
     place = _place(cause)
@@ -127,7 +137,7 @@ def regression_test(law: Law[...], given: Mapping[str, object]) -> str:
     """The source of a test that holds the law for these arguments, as a file of its own."""
     programs = {name: value for name, value in given.items() if isinstance(value, Jaxpr)}
     written = Written(tuple(programs))
-    called = written.of(law, law.name)
+    called = written.of(law, "law")
     lines = [f"    {name} = {written.program(jaxpr)}" for name, jaxpr in programs.items()]
     args: list[str] = []
     for name, value in given.items():
@@ -140,4 +150,15 @@ def regression_test(law: Law[...], given: Mapping[str, object]) -> str:
         call = "\n".join([f"    {called}(", *(f"        {arg}," for arg in args), "    )"])
     body = [*lines, call]
     head = "\n".join(written.head())
-    return "\n".join([head, "", "", f"def test_{law.name}() -> None:", *body])
+    return "\n".join([head, "", "", f"def {_test_name(law, called, written)}() -> None:", *body])
+
+
+def _test_name(law: Law[...], called: str, written: Written) -> str:
+    """A name for a test, which a file that it is added to does not have."""
+    name = next(f"test_{name}" for name in (law.name, called, "law") if is_name(f"test_{name}"))
+    taken = {known for module in written.homes for known in vars(sys.modules.get(module, sys))}
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    return found

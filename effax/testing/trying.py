@@ -95,8 +95,8 @@ class Trial:
             else:
                 self._unsaid += 1
         except LawBroken as broken:
-            if isinstance(broken.cause, NotApplicable):
-                self._refused[broken.cause.what] += 1
+            if isinstance(broken.root, NotApplicable):
+                self._refused[broken.root.what] += 1
             else:
                 self.broken, self.drawn = broken, (drawn, seed)
         except Exception as error:

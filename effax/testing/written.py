@@ -7,15 +7,15 @@ cannot be written down: a comment says what is to be put in its place.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import partial
-from inspect import getattr_static
+from inspect import Parameter, signature
+from keyword import iskeyword
 from pathlib import Path
 from textwrap import indent
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Final
+from types import MethodType
 
 import numpy as np
 from pyrsistent import PMap
@@ -28,10 +28,10 @@ from effax.ir.registry import own_primitives, registry
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, array_type, ref_type
 from effax.testing.passes import Passes
+from effax.testing.places import PLAIN, Place, place_of
 from effax.testing.values import shown
+from effax.transforms.rewrite import Hole, Number, Rewriting, rewriting
 from effax.transforms.rulebook import RuleBook, book_or_default
-
-_PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), type(...))
 
 
 class Written:
@@ -40,11 +40,13 @@ class Written:
     Attributes:
         imports: the names that are used, by module.
         notes: a line on each name that the reader has to define.
+        homes: what is in files of tests, which nobody imports, by module.
     """
 
     def __init__(self, taken: tuple[str, ...] = ()) -> None:
         self.imports: dict[str, dict[str, str]] = {}
         self.notes: dict[str, str] = {}
+        self.homes: dict[str, dict[str, None]] = {}
         self._taken: dict[str, object] = {}
         self._taken.update(dict.fromkeys(taken))
 
@@ -64,6 +66,10 @@ class Written:
             if parts:
                 found.append(f"from {module} import {', '.join(parts)}")
         notes = [
+            f"# Add this test to {module.rpartition('.')[2]}.py, which has {', '.join(names)}."
+            for module, names in sorted(self.homes.items())
+        ]
+        notes += [
             f"# Define {name} here: {what}, which cannot be imported."
             for name, what in sorted(self.notes.items())
         ]
@@ -71,10 +77,10 @@ class Written:
 
     def of(self, value: object, hint: str = "value") -> str:
         """An expression for a value; ``hint`` names what can be written in no other way."""
-        place = _place(value)
+        place = place_of(value)
         if place is not None:
-            return self._name(*place)
-        if type(value) in _PLAIN:
+            return self._name(place)
+        if type(value) in PLAIN:
             finite = not isinstance(value, (float, complex)) or np.isfinite(value)
             return repr(value) if finite else f"{type(value).__name__}('{value}')"
         return self._structured(value, hint)
@@ -90,6 +96,9 @@ class Written:
                 return f"{self.of(registry)}({', '.join([self.of(x) for x in mine])})"
             case RuleBook():
                 return self._book(value)
+            case Rewriting():
+                rules = ", ".join([self.of(rule) for rule in value.rules])
+                return f"{self.of(rewriting)}([{rules}])"
             case ArrayType() | RefType():
                 return self._type(value)
             case np.dtype():
@@ -149,7 +158,7 @@ class Written:
             right = own.rules.get(prim)
             if right == rules:
                 continue
-            place = _place(rules)
+            place = place_of(rules)
             if place is not None or right is None:
                 new = self.of(rules, "rules")
             else:
@@ -180,34 +189,49 @@ class Written:
         if isinstance(value, Mapping):
             items = [f"{self.of(k, hint)}: {self.of(x, hint)}" for k, x in value.items()]
             return f"{{{', '.join(items)}}}"
+        if isinstance(value, Hole | Number):
+            content = value.name if isinstance(value, Hole) else value.value
+            return f"{self.of(cls)}({self.of(content)})"
         if is_dataclass(value) and not isinstance(value, type):
-            parts = [
-                f"{f.name}={self.of(getattr(value, f.name), f.name)}"
-                for f in fields(value)
-                if f.init and not _same(getattr(value, f.name), f.default)
-            ]
+            parts = [*self._arguments(value)]
             return f"{self.of(cls, cls.__name__)}({', '.join(parts)})"
         if isinstance(value, Primitive):
             return f"{self.of(cls, cls.__name__)}()"
         return self._unknown(value, hint)
 
+    def _arguments(self, value: object) -> Iterator[str]:
+        """The arguments of the class that make an instance of it, whose attributes they are."""
+        for name, parameter in signature(type(value)).parameters.items():
+            part = getattr(value, name)
+            if parameter.kind is Parameter.VAR_POSITIONAL:
+                yield from [self.of(one, name) for one in part]
+            elif parameter.kind is Parameter.POSITIONAL_ONLY or _is_before_more(value, name):
+                yield self.of(part, name)
+            elif not _same(part, parameter.default):
+                yield f"{name}={self.of(part, name)}"
+
     def _unknown(self, value: object, hint: str) -> str:
         own = getattr(value, "__name__", "")
-        name = self._fresh(own if isinstance(own, str) and own.isidentifier() else hint, value)
+        names = [own, hint, "value"]
+        name = self._fresh(next(name for name in names if is_name(name)), value)
         self.notes[name] = _described(value)
         return name
 
-    def _name(self, module: str, path: str) -> str:
-        first, _, rest = path.partition(".")
-        short = self._from(module, first)
-        return f"{short}.{rest}" if rest else short
+    def _name(self, place: Place) -> str:
+        first, _, rest = f"{place.path}{place.item}".partition(".")
+        name, bracket, item = first.partition("[")
+        short = self._from(place, name)
+        return f"{short}{bracket}{item}{'.' if rest else ''}{rest}"
 
-    def _from(self, module: str, name: str) -> str:
-        if module == "builtins":
+    def _from(self, place: Place, name: str) -> str:
+        if place.module == "builtins":
             return name
-        names = self.imports.setdefault(module, {})
+        if place.is_test:
+            self.homes.setdefault(place.module, {})[name] = None
+            return name
+        names = self.imports.setdefault(place.module, {})
         if name not in names:
-            names[name] = self._fresh(name, (module, name))
+            names[name] = self._fresh(name, (place.module, name))
         return names[name]
 
     def _module(self, module: str, short: str) -> str:
@@ -222,6 +246,18 @@ class Written:
             found = f"{name}_{number}"
         self._taken[found] = what
         return found
+
+
+def is_name(text: object) -> bool:
+    """Whether a text can be the name of something."""
+    return isinstance(text, str) and text.isidentifier() and not iskeyword(text)
+
+
+def _is_before_more(value: object, name: str) -> bool:
+    """Whether a parameter comes before one that takes all that are left (``*args``)."""
+    kinds = {n: p.kind for n, p in signature(type(value)).parameters.items()}
+    more = kinds[name] is Parameter.POSITIONAL_OR_KEYWORD
+    return more and Parameter.VAR_POSITIONAL in kinds.values()
 
 
 def _same(value: object, default: object) -> bool:
@@ -243,74 +279,3 @@ def _described(value: object) -> str:
     if name is not None:
         return f"{kind} {name} of {getattr(value, '__module__', 'an unknown module')}"
     return f"{value!r:.200}".replace("\n", " ")
-
-
-_NAMED: Final = (FunctionType, BuiltinFunctionType, type)
-
-
-def _place(value: object) -> tuple[str, str] | None:
-    """The module and the name from which a value can be imported; None: it has none."""
-    if isinstance(value, (*_PLAIN, Jaxpr, tuple, Enum, ArrayType, RefType)):
-        return None
-    if isinstance(value, _NAMED) or hasattr(value, "__wrapped__"):
-        module, path = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-        if isinstance(module, str) and isinstance(path, str) and _at(module, path) is value:
-            known = _importable(module)
-            return None if known is None else (_public(known, path, value), path)
-        return _global(value)
-    if isinstance(value, (partial, RuleBook, Passes)) or callable(value) or is_dataclass(value):
-        return _global(value)
-    return None
-
-
-def _public(module: str, name: str, value: object) -> str:
-    """The package of the library that has a name in its ``__all__``; else the module."""
-    if not module.startswith("effax"):
-        return module
-    loaded: list[tuple[str, object]] = list(sys.modules.items())
-    found = [
-        other
-        for other, held in loaded
-        if other.startswith("effax")
-        and name in getattr(held, "__all__", ())
-        and getattr_static(held, name, None) is value
-    ]
-    return min(found, key=lambda other: (other.count("."), other), default=module)
-
-
-def _at(module: str, path: str) -> object:
-    found: object = sys.modules.get(module)
-    for part in path.split("."):
-        found = getattr_static(found, part, None)
-    return found
-
-
-def _importable(module: str) -> str | None:
-    """The name by which others import a module; of a script, that of its file."""
-    if module != "__main__":
-        return module
-    main = sys.modules[module]
-    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
-    if spec is not None:
-        return str(spec.name).removesuffix(".__main__") or None
-    stem = Path(file).stem if file else ""
-    return stem if stem.isidentifier() else None
-
-
-def _global(value: object) -> tuple[str, str] | None:
-    """Where a module has a value under a name: the library before others, the nearest first."""
-    found: list[tuple[bool, bool, int, str, str]] = []
-    loaded: list[tuple[str, object]] = list(sys.modules.items())
-    for module, held in loaded:
-        if not isinstance(held, ModuleType):
-            continue
-        for name, other in list(vars(held).items()):
-            if other is value and name.isidentifier() and not name.startswith("__"):
-                known = _importable(module)
-                if known is not None:
-                    apart = not known.startswith("effax")
-                    found.append((name.startswith("_"), apart, known.count("."), known, name))
-    if not found:
-        return None
-    *_, module, name = min(found)
-    return _public(module, name, value), name

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from returns.result import Success
 
+from effax.ir.analysis import size
 from effax.ir.parse import parse
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Jaxpr
@@ -32,7 +34,7 @@ from effax.testing import (
 )
 from effax.testing.report import regression_test
 from effax.testing.written import Written
-from effax.transforms.rewrite import App, Hole, Number, Rule
+from effax.transforms.rewrite import App, Hole, Number, Rule, rewriting
 from effax.transforms.rules.book import DEFAULT_BOOK
 
 MINE: Final = Path(__file__).with_name("faulty.py.txt").read_text("utf-8")
@@ -95,6 +97,11 @@ def broken_by(mine: ModuleType) -> dict[str, Callable[[], object]]:
         ),
         "of_primitive": lambda: check_primitive(mine.Thrice(), x, linear=[True]),
         "of_rewriting": lambda: laws.rule_is_true(mine.RULE),
+        "of_listed_rules": lambda: [laws.rule_is_true(rule) for rule in mine.RULES],
+        "of_rules_of_pass": lambda: check_pass(Pass("rules", rewriting([mine.RULE])), examples=60),
+        "of_made_rule": lambda: laws.rule_is_true(mine.made()),
+        "of_nested_law": lambda: check_law(mine.keeps_meaning, step=mine.negated_twice),
+        "of_nameless_law": lambda: check_law(mine.NAMELESS, examples=30),
         "of_law": lambda: check_law(mine.sines_are_gone, focus="elementwise.smooth"),
         "of_pairs": lambda: check_law(mine.pairs_are_short, examples=30),
     }
@@ -111,6 +118,8 @@ def test_pasted_tests_fail_until_the_fault_is_gone(mine: ModuleType, tmp_path: P
         assert "# Define" not in source, source
         (tmp_path / f"{name}.py").write_text(source, "utf-8")
         expected[name] = [broken.law.name, type(broken.cause).__name__]
+    assert expected["of_nested_law"] == ["keeps_meaning", "LawBroken"]
+    assert expected["of_nameless_law"] == ["<lambda>", "AssertionError"]
     assert outcomes(tmp_path, MINE, [*expected]) == expected
     fixed = MINE.replace("FAULTY = True", "FAULTY = False")
     assert outcomes(tmp_path, fixed, [*expected]) == dict.fromkeys(expected, "passes")
@@ -208,6 +217,8 @@ def same(jaxpr: Jaxpr) -> Jaxpr:
         *(None, True, -3, 1.5, 2j, "a'b", b"c", (1,), (), [1, 2], {"a": 1}, {3, 4}, frozenset({5})),
         *(frozenset(), set(), Claim.IDEMPOTENT, ew.Sin(), ew.Sin, np.dtype("int8"), has_loops),
         *(laws.LAWS[0], DEFAULT_BOOK, cse, STEP, RULE, Number(3), partial(dict, a=3)),
+        *(App(ew.Max, X, App(ew.Neg, X), name="outer"), App(ew.Sin(), X), replace(RULE, name="r")),
+        *(rewriting([RULE]), Pass("made", rewriting([RULE, replace(RULE, name="r")]))),
         *(cse | dce, fixpoint(cse, 3), when(has_loops, dce | STEP), Passes(inline=same)),
         parse("{ lambda ; a:f64[]. let b:f64[] = sin a in (b,) }").in_types[0],
         parse("{ lambda ; a:Ref{f64[3]}. let  in () }").in_types,
@@ -220,7 +231,8 @@ def test_values_are_written_as_what_makes_them(value: object) -> None:
     written = Written()
     text = written.of(value)
     assert not written.notes
-    names: dict[str, object] = {}
+    # What is in this file is not imported.
+    names = {name: globals()[name] for home in written.homes.values() for name in home}
     exec("\n".join(written.head()), names)
     made = eval(text, names)
     if isinstance(value, partial):
@@ -228,6 +240,77 @@ def test_values_are_written_as_what_makes_them(value: object) -> None:
         assert (made.func, made.keywords) == (value.func, value.keywords)
     else:
         assert made == value
+
+
+def imported(folder: Path, **sources: str) -> dict[str, ModuleType]:
+    """Modules of these sources, imported one after the other."""
+    sys.path.insert(0, str(folder))
+    try:
+        for name, source in sources.items():
+            (folder / f"{name}.py").write_text(source, "utf-8")
+        return {name: import_module(name) for name in sources}
+    finally:
+        sys.path.remove(str(folder))
+
+
+def test_values_are_imported_from_where_they_are_defined(tmp_path: Path) -> None:
+    prelude = "from effax.passes import Pass, cse\nfrom effax.transforms.rewrite import *\n"
+    prelude += "from effax.ir.prims.elementwise import *\nx = Hole('x')\n"
+    found = imported(
+        tmp_path,
+        zz_defines=prelude + "mine = Pass('mine', lambda j: j)\n"
+        "first, second = Pass('1', cse.transform), Pass('2', cse.transform)\n"
+        "FORMS = [Rule(name, App(Abs, x), x, FLOATS) for name in 'ab']\n",
+        aa_uses="from zz_defines import mine, second as other\nimport zz_defines\n"
+        "alias = zz_defines.mine\n"
+        "for form in zz_defines.FORMS: pass\n"
+        "for i in range(2): loose = zz_defines.Pass(str(i), zz_defines.cse.transform)\n",
+        test_aa="from zz_defines import *\nswaps = Pass('swaps', cse.transform)\n"
+        "def test_nothing(): pass\n",
+    )
+    defines, uses, tests = found.values()
+    texts = {}
+    for value in (defines.mine, defines.second, defines.FORMS[1], uses.loose, tests.swaps):
+        written = Written()
+        text = written.of(value)
+        texts[text] = [line for line in written.head() if line]
+    assert texts == {
+        "mine": ["from zz_defines import mine"],
+        "second": ["from zz_defines import second"],
+        "FORMS[1]": ["from zz_defines import FORMS"],
+        "Pass(name='1', transform=cse)": [
+            "from effax.passes import Pass",
+            "from effax.transforms import cse",
+        ],
+        "swaps": ["# Add this test to test_aa.py, which has swaps."],
+    }
+
+
+def test_a_test_is_added_under_a_name_that_its_file_does_not_have(tmp_path: Path) -> None:
+    source = "from effax.testing import law\n@law\ndef holds(jaxpr): assert False\n"
+    (module,) = imported(tmp_path, test_of_holds=source + "def test_holds(): pass\n").values()
+    text = regression_test(module.holds, {"jaxpr": parse("{ lambda ; . let  in () }")})
+    assert "# Add this test to test_of_holds.py, which has holds." in text
+    assert "def test_holds_2() -> None:" in text
+
+
+def test_a_law_that_calls_another_is_the_one_that_is_broken() -> None:
+    @law
+    def outer(jaxpr: Jaxpr, seed: int, step: Any) -> None:
+        """p(f) = f."""
+        laws.observationally_equal(jaxpr, step(jaxpr).unwrap(), seed)
+
+    dropped = Pass("dropped", lambda jaxpr: Success(jaxpr.replace(outs=jaxpr.outs[:0])))
+    with pytest.raises(LawBroken) as found:
+        check_law(outer, step=dropped)
+    broken = found.value
+    head = (
+        "a law is broken: outer\n  p(f) = f\n\n  observationally_equal does not hold: Two programs"
+    )
+    assert str(broken).startswith(head)
+    assert set(broken.given) == {"jaxpr", "seed", "step"}
+    assert isinstance(broken.cause, LawBroken) and not isinstance(broken.root, LawBroken)
+    assert size(broken.given["jaxpr"]) == 0  # type: ignore[arg-type]  # a program
 
 
 def test_infinities_are_written() -> None:
