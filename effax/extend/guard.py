@@ -5,15 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import is_dataclass
 from types import TracebackType
 from typing import Final
 
+import numpy as np
+
 from effax.array import Array
+from effax.config import config
+from effax.effects import Accum, Free, Read, Row, Write
+from effax.extend.parameters import KINDS, is_frozen
 from effax.ir.build import typing_of
 from effax.ir.errors import BadArgument, BadRule, EffaxError, IllTyped, TransformError
-from effax.ir.primitive import Primitive, Typing
+from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.source import is_library
-from effax.ir.types import Type
+from effax.ir.types import ArrayType, RefType, Type, array_type
 from effax.ref import Ref
 from effax.tree import PyTree
 
@@ -103,15 +109,65 @@ def check_parameters(prim: Primitive) -> None:
             expected=f'`name: ClassVar[str] = "{own.lower()}"`: letters, digits and underscores',
             found=repr(name),
         )
+    _check_class(prim)
     try:
         hash(prim)
     except TypeError as error:
         raise BadArgument(
             f"the fields of {prim.name} are its parameters, and one cannot be hashed",
-            expected="numbers, strings, tuples, dtypes, programs, frozen dataclasses of these",
+            expected=KINDS,
             found=str(error),
             remedy="a tuple in the place of a list; an array is an argument of the primitive",
         ) from error
+
+
+def _check_class(prim: Primitive) -> None:
+    """Raises BadArgument unless all that a primitive is are fields of a frozen dataclass."""
+    cls: type = type(prim)
+    frozen = f"declare {cls.__name__} with `@dataclass(frozen=True, slots=True)`"
+    if is_dataclass(cls):
+        if not is_frozen(cls):
+            raise BadArgument(
+                f"{prim.name} is equal to its fields, and these can be changed",
+                expected="a frozen dataclass",
+                found=f"the dataclass {cls.__name__}, which is not frozen",
+                remedy=frozen,
+            )
+        return
+    made = next(c for c in cls.__mro__ if "__init__" in vars(c))
+    if made is not object:
+        raise BadArgument(
+            f"{prim.name} is equal to its fields, and its class has none",
+            expected="a frozen dataclass, whose fields are the parameters",
+            found=f"the class {cls.__name__}, which is no dataclass and has an `__init__`",
+            remedy=frozen,
+        )
+
+
+def results_of(label: str, given: object, types: Sequence[Type]) -> list[Value]:
+    """What ``evaluate`` gives, as arrays of the types that the typing says. Raises BadRule."""
+    outs = [np.asarray(x) for x in listed(label, "results", given, len(types))]
+    for j, (x, t) in enumerate(zip(outs, types, strict=True)):
+        weak = isinstance(t, ArrayType) and t.weak
+        if isinstance(t, ArrayType) and array_type(x.shape, x.dtype, weak) != t:
+            raise BadRule(
+                f"result {j} of {label} is of another type than its typing says",
+                expected=str(t),
+                found=str(array_type(x.shape, x.dtype, weak)),
+                remedy=wide_remedy(t, x.dtype.itemsize),
+            )
+    return outs
+
+
+def wide_remedy(wanted: Type, itemsize: int) -> str | None:
+    """What to do where something is narrower than a type of 64 bits, and these are not enabled."""
+    least = 16 if wanted.dtype.kind == "c" else 8
+    if config.enable_x64 or itemsize >= wanted.dtype.itemsize or wanted.dtype.itemsize < least:
+        return None
+    return (
+        'types of 64 bits need `effax.config.update("enable_x64", True)`: else what `zeros`, '
+        "`astype` and the like give has 32; enable them, or give types of 32"
+    )
 
 
 def typed(prim: Primitive, types: Sequence[Type]) -> Typing:
@@ -140,4 +196,33 @@ def typed(prim: Primitive, types: Sequence[Type]) -> Typing:
             expected="`Typing((type of a result, ...), effects)`",
             found=shown(found),
         )
+    check_typing(f"the typing of {prim.name}", found, types)
     return found
+
+
+def check_typing(label: str, found: Typing, types: Sequence[Type]) -> None:
+    """Raises BadRule unless a typing has a tuple of types, and effects on what is a reference."""
+    outs: object = found.outs
+    if not isinstance(outs, tuple) or not all(isinstance(t, ArrayType | RefType) for t in outs):
+        alone = isinstance(outs, ArrayType | RefType)
+        raise BadRule(
+            f"{label} gives no tuple of types",
+            expected="`Typing((type, ...))`",
+            found=f"Typing({outs})" if alone else repr(outs),
+            remedy="of one result too: `Typing((x,))`" if alone else None,
+        )
+    effects: object = found.effects
+    if not isinstance(effects, Row):
+        raise BadRule(f"{label} gives effects that are no `Row`", "`Row([...])`", repr(effects))
+    for effect in found.effects:
+        if not isinstance(effect, Read | Write | Accum | Free):
+            continue
+        i = effect.ref
+        if not 0 <= i < len(types) or not isinstance(types[i], RefType):
+            refs = [f"ArgIndex({j})" for j, t in enumerate(types) if isinstance(t, RefType)]
+            raise BadRule(
+                f"{label} gives an effect on what is no reference",
+                expected=f"effects on references: {' or '.join(refs)}" if refs else "no effects",
+                found=f"{type(effect).__name__}(ArgIndex({i})), where "
+                + (f"argument {i} is {types[i]}" if 0 <= i < len(types) else "there is none"),
+            )

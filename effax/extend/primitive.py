@@ -6,12 +6,18 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Final, NoReturn, TypeAlias, cast
 
+import numpy as np
+
 from effax.array import Array, as_value
-from effax.bind import Operand, bind
+from effax.bind import Operand, bind, value_of, wrap
 from effax.extend import rules
-from effax.extend.guard import check_parameters, typed
+from effax.extend.guard import check_parameters, results_of, typed
+from effax.extend.parameters import Exact, normalised
 from effax.extend.rules import Linear
+from effax.ir.errors import BadRule
 from effax.ir.primitive import Primitive
+from effax.ir.source import caller
+from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType
 from effax.lowering.writer import Lowered, Val, Writer
 from effax.ref import Ref
@@ -24,7 +30,7 @@ Handle: TypeAlias = PyTree
 """An array, or a reference where the primitive takes one: its author knows which it is."""
 
 
-class ArrayPrimitive(Ruled, Lowered):
+class ArrayPrimitive(Exact, Ruled, Lowered):
     """A primitive on arrays. Subclasses are frozen dataclasses with ``slots=True``.
 
     ``typing`` and ``evaluate`` are those of every primitive; ``lower`` writes StableHLO, or calls
@@ -72,15 +78,26 @@ class ArrayPrimitive(Ruled, Lowered):
 
 def _bound(prim: Primitive, args: Sequence[object]) -> list[Array]:
     check_parameters(prim)
+    prim = normalised(prim)
     operands: list[Operand] = [
         x if isinstance(x, Array | Ref) else as_value(x, f"argument {i} of {prim.name}")
         for i, x in enumerate(args)
     ]
-    typed(prim, [x.type for x in operands])
-    return cast("list[Array]", bind(prim, *operands))
+    typing = typed(prim, [x.type for x in operands])
+    if current_trace() is not None:
+        return cast("list[Array]", bind(prim, *operands))
+    values = [value_of(x) for x in operands]
+    label = f"the evaluation of {prim.name}"
+    with np.errstate(all="ignore"):
+        given = prim.evaluate(*values)
+    try:
+        outs = results_of(label, given, typing.outs)
+    except BadRule as error:
+        raise error.at(None, str(caller())) from None
+    return [cast(Array, wrap(x, t)) for x, t in zip(outs, typing.outs, strict=True)]
 
 
-class HostPrimitive(Ruled, Lowered):
+class HostPrimitive(Exact, Ruled, Lowered):
     """A primitive on arrays that acts on the world outside. Subclasses are frozen dataclasses.
 
     ``typing`` says by its effects, of kinds of your own or the library's, what it does; what may

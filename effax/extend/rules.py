@@ -13,7 +13,7 @@ import numpy as np
 from effax.api.custom.site import FEW, written_out
 from effax.array import Array, DeviceArray, as_value
 from effax.bind import atom_in, handle
-from effax.extend.guard import blamed, listed, paired, shown
+from effax.extend.guard import blamed, listed, paired, shown, wide_remedy
 from effax.ir.build import Builder
 from effax.ir.errors import BadRule, LoweringError, NotApplicable
 from effax.ir.prims.convert import ConvertElementType
@@ -173,6 +173,13 @@ def discharge(
         ]
 
     made = _inlined(b, rule, ins, label)
+    for i, (x, ref) in enumerate(zip(made[:n], is_ref, strict=True)):
+        if x is not None and not ref:
+            raise BadRule(
+                f"{label} gives new contents for argument {i}, which is no reference",
+                expected="None of each argument that is an array",
+                found=str(x.type),
+            )
     contents = [
         None if x is None else _fitted(b, prim, "discharge", "content", x, a.type)
         for x, a in zip(made, ins, strict=False)
@@ -327,6 +334,7 @@ def _fitted(
             f"the {rule} rule of {prim.name} gives a {what} of another type",
             expected=str(type_),
             found="None" if found is None else str(found),
+            remedy=None if found is None else wide_remedy(type_, found.dtype.itemsize),
         )
     if isinstance(atom, Lit):
         return Lit(atom.value, type_)

@@ -186,7 +186,7 @@ def _word(scan: Scanner, owner: type, held: ReadHeld) -> object:
         return _frozenset(scan, owner, held)
     if word in dtype_words():
         return _dtype(scan, word, start)
-    cls = _classes(owner).get(word)
+    cls = classes_of(owner).get(word)
     if cls is None:
         scan.fail(
             "a value has no meaning here",
@@ -241,7 +241,7 @@ def _record(scan: Scanner, cls: type, held: ReadHeld) -> object:
 
 
 @cache
-def _classes(owner: type) -> Mapping[str, type]:
+def classes_of(owner: type) -> Mapping[str, type]:
     """The enums and records among the annotations of a class, by name."""
     found: dict[str, type] = {}
     todo: list[object] = list(declared(owner).values())

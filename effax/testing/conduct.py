@@ -7,23 +7,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import product
 
-import numpy as np
-
 from effax.api.staging import typeof
-from effax.config import config
-from effax.effects import Accum, Host, Row, Write
+from effax.effects import Host
 from effax.extend import rules
-from effax.extend.guard import blamed, check_parameters, listed, typed
+from effax.extend.guard import blamed, check_parameters, typed
+from effax.extend.parameters import check_written, normalised
 from effax.extend.primitive import ArrayPrimitive, RefPrimitive
 from effax.extend.rules import watching
 from effax.ir.build import Builder
 from effax.ir.errors import BadArgument, BadRule, EffaxError, IllTyped, NotApplicable
-from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.types import ArrayType, RefType, Type, array_type, is_inexact, tangent_type
+from effax.ir.primitive import Primitive, Typing
+from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
 from effax.lowering.program import stablehlo_of
 from effax.testing.kinds import check_effects
-from effax.testing.specials import identical, special_values
-from effax.testing.values import random_inputs, shown
+from effax.testing.meaning import check_commuting, check_evaluation, shown_types
 from effax.transforms.lanes import with_axis
 from effax.transforms.rulebook import BatchBuilder, Linear, RuleBook, RuleBuilder
 
@@ -34,11 +31,13 @@ def as_primitive(prim: object) -> Primitive:
     """What is to be checked.
 
     Raises:
-        BadArgument: it is no primitive, or has a field that cannot be hashed.
+        BadArgument: it is no primitive, or has a field that cannot be hashed, or not be written.
         BadRule: a copy of it is not equal to it, or cannot be made.
     """
     if isinstance(prim, Primitive):
         check_parameters(prim)
+        prim = normalised(prim)
+        check_written(prim)
         try:
             again = pickle.loads(pickle.dumps(prim))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -108,9 +107,9 @@ def check_conduct(
     """
     typing = _check_typing(prim, types)
     check_effects(*[e for e in typing.effects.effects if isinstance(e, Host)])
-    _check_evaluation(prim, types, typing)
+    check_evaluation(prim, types, typing)
     if type(prim).commutes:
-        _check_commuting(prim, types, typing)
+        check_commuting(prim, types, typing)
     if isinstance(prim, ArrayPrimitive):
         _check_rules(prim, types, linear, book)
 
@@ -118,12 +117,6 @@ def check_conduct(
 def _check_typing(prim: Primitive, types: tuple[Type, ...]) -> Typing:
     label = f"the typing of {prim.name}"
     found = typed(prim, types)
-    outs: object = found.outs
-    if not isinstance(outs, tuple) or not all(isinstance(t, ArrayType | RefType) for t in outs):
-        raise BadRule(f"{label} gives no tuple of types", "`Typing((type, ...))`", repr(outs))
-    effects: object = found.effects
-    if not isinstance(effects, Row):
-        raise BadRule(f"{label} gives effects that are no `Row`", "`Row([...])`", repr(effects))
     if prim.typing(*types) != found:
         raise BadRule(
             f"{label} is no function of the types",
@@ -132,11 +125,6 @@ def _check_typing(prim: Primitive, types: tuple[Type, ...]) -> Typing:
         )
     _check_weakness(prim, label, types, found)
     return found
-
-
-def shown_types(types: Sequence[Type]) -> str:
-    """Types as in a message."""
-    return f"({', '.join(map(str, types))})"
 
 
 def _check_weakness(prim: Primitive, label: str, types: Sequence[Type], strong: Typing) -> None:
@@ -164,107 +152,6 @@ def _check_weakness(prim: Primitive, label: str, types: Sequence[Type], strong: 
             expected=f"{shown_types(others)} -> {shown_types(strong.outs)}, weak or not",
             found=shown_types(found.outs),
         )
-
-
-def _check_evaluation(prim: Primitive, types: Sequence[Type], typing: Typing) -> None:
-    label = f"the evaluation of {prim.name}"
-    held = _inputs(types, 0)
-    before = [np.array(x) for x in held]
-    outs = _evaluated(prim, label, held, typing)
-    changes = {e.ref for e in typing.effects.effects if isinstance(e, Write | Accum)}
-    for i, (x, y, t) in enumerate(zip(held, before, types, strict=True)):
-        if not isinstance(t, RefType):
-            continue
-        if i not in changes and not np.array_equal(x, y):
-            raise BadRule(
-                f"{label} writes to argument {i}, and its typing does not say so",
-                expected=f"`Write(ArgIndex({i}))` or `Accum(ArgIndex({i}))` among the effects",
-                found=str(typing.effects),
-            )
-        for j, out in enumerate(outs):
-            if np.shares_memory(x, out):
-                raise BadRule(
-                    f"result {j} of {label} is a view of reference {i}, and changes with it",
-                    expected="an array of its own (`np.array(...)`)",
-                )
-    copies = [np.array(x) for x in outs]
-    _evaluated(prim, label, _inputs(types, 1), typing)
-    for j, (x, y) in enumerate(zip(outs, copies, strict=True)):
-        if x.tobytes() != y.tobytes():
-            raise BadRule(
-                f"result {j} of {label} changes when it is run again",
-                expected="a new array each time",
-            )
-
-
-def _check_commuting(prim: Primitive, types: Sequence[Type], typing: Typing) -> None:
-    """It gives the same, bit by bit, when its arguments change places; or says that it does not."""
-    label = f"the evaluation of {prim.name}, which says that it commutes,"
-    if len(types) != 2 or typing.effects.effects:
-        raise BadRule(
-            f"{prim.name} says that it commutes",
-            expected="two arguments and no effects; or `commutes = False`",
-            found=f"{shown_types(types)}, {typing.effects}",
-        )
-    turned = typed(prim, types[::-1])
-    if turned.outs != typing.outs:
-        raise BadRule(
-            f"the typing of {prim.name}, which says that it commutes, depends on the order",
-            expected=shown_types(typing.outs),
-            found=shown_types(turned.outs),
-        )
-    rng = np.random.default_rng(0)
-    several = [_inputs(types, 0), *([special_values(rng, t) for t in types] for _ in range(8))]
-    for inputs in several:
-        first = _evaluated(prim, label, inputs, typing)
-        second = _evaluated(prim, label, inputs[::-1], turned)
-        for x, y in zip(first, second, strict=True):
-            if not identical(x, y):
-                raise BadRule(
-                    f"{label} depends on the order",
-                    expected=f"{shown(x)}, as on {' and '.join(map(shown, inputs))}",
-                    found=f"{shown(y)} when they change places",
-                    remedy="`commutes = False`, or compute so that no bit depends on the order",
-                )
-
-
-def _inputs(types: Sequence[Type], seed: int) -> list[Value]:
-    values = random_inputs(types, seed)
-    for x, t in zip(values, types, strict=True):
-        # Writing to an array raises.
-        x.flags.writeable = isinstance(t, RefType)
-    return values
-
-
-def _evaluated(prim: Primitive, label: str, inputs: Sequence[Value], typing: Typing) -> list[Value]:
-    with blamed(label), np.errstate(all="ignore"):
-        try:
-            given: object = prim.evaluate(*inputs)
-        except ValueError as error:
-            if "read-only" in str(error):
-                raise BadRule(
-                    f"{label} writes to an argument",
-                    expected="new arrays; a reference alone is written to",
-                    found=str(error),
-                ) from error
-            raise
-        outs = [np.asarray(x) for x in listed(label, "results", given, len(typing.outs))]
-    for j, (x, t) in enumerate(zip(outs, typing.outs, strict=True)):
-        weak = isinstance(t, ArrayType) and t.weak
-        if isinstance(t, ArrayType) and array_type(x.shape, x.dtype, weak) != t:
-            raise BadRule(
-                f"result {j} of {label} is of another type than its typing says",
-                expected=str(t),
-                found=str(array_type(x.shape, x.dtype, weak)),
-                remedy=_remedy(x.dtype.itemsize, t),
-            )
-    return outs
-
-
-def _remedy(itemsize: int, wanted: ArrayType) -> str | None:
-    if config.enable_x64 or itemsize >= wanted.dtype.itemsize or wanted.dtype.itemsize < 8:
-        return None
-    return "where 64 bits are not enabled, `astype` and the like give 32: enable them for the check"
 
 
 def _check_rules(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Final, NamedTuple, TypeVar
 
 from effax.api.staging import ShapeDtypeStruct
@@ -54,10 +55,39 @@ class Checked(NamedTuple):
     Attributes:
         held: the laws that hold for every program.
         refused: the laws that a rule refuses for some of them; for the others they hold.
+        unsaid: the laws that say nothing about any of them: what they assume is not so, or
+            rounding decides what is given.
     """
 
     held: tuple[str, ...]
     refused: tuple[Refused, ...]
+    unsaid: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{_laws(len(self.held))} held", _wrapped(", ".join(self.held))]
+        by_reason: dict[str, list[str]] = {}
+        for one in self.refused:
+            where = f" (held {', '.join(one.held)})" if one.held else ""
+            by_reason.setdefault(one.reason, []).append(one.law + where)
+        for reason, names in by_reason.items():
+            lines += [f"{_laws(len(names))} refused: {reason}", _wrapped(", ".join(names))]
+        if self.unsaid:
+            lines += [f"{_laws(len(self.unsaid))} said nothing", _wrapped(", ".join(self.unsaid))]
+        return "\n".join([line for line in lines if line])
+
+
+def _laws(n: int) -> str:
+    return f"{n} law{'' if n == 1 else 's'}"
+
+
+def _wrapped(text: str) -> str:
+    return fill(text, 98, initial_indent="  ", subsequent_indent="  ")
+
+
+class Unsaid(NamedTuple):
+    """A law that says nothing about any program."""
+
+    law: str
 
 
 PROGRAMS: Final = ("alone", "among others", "in a scan", "in a branch")
@@ -154,11 +184,13 @@ def check_primitive(
     return Checked(
         tuple([one for one in found if isinstance(one, str)]),
         tuple([one for one in found if isinstance(one, Refused)]),
+        tuple([one.law for one in found if isinstance(one, Unsaid)]),
     )
 
 
-Found = str | Refused | LawBroken
-"""What became of a law: it holds (its name), a rule refuses programs, or it is broken."""
+Found = str | Refused | Unsaid | LawBroken
+"""What became of a law: it holds (its name), a rule refuses programs, it says nothing, or it is
+broken."""
 
 
 def _at(law: Law[...], at: Sequence[At]) -> list[At]:
@@ -171,30 +203,37 @@ def _at(law: Law[...], at: Sequence[At]) -> list[At]:
 def _found(
     law: Law[...], programs: Sequence[Jaxpr], at: Sequence[At], seeds: Sequence[int], given: Given
 ) -> Found:
-    held, refused = list[str](), dict[str, str]()
+    held, refused, said = list[str](), dict[str, str](), False
     for name, jaxpr in zip(PROGRAMS, programs, strict=False):
         # Of what costs much, other values say little more than the first.
         some = seeds[:1] if law.costly else seeds
         for seed in seeds_for(law.name, jaxpr, some) if name == PROGRAMS[0] else some:
-            reason = _tried(law, (jaxpr,), seed, given)
-            if isinstance(reason, LawBroken):
-                return reason
-            if reason is not None:
-                refused[name] = reason
+            found = _tried(law, (jaxpr,), seed, given)
+            if isinstance(found, LawBroken):
+                return found
+            if isinstance(found, str):
+                refused[name] = found
+            said |= found is True
         if name not in refused:
             held.append(name)
     for where, jaxpr, _, _ in at:
         for seed in seeds[:1] if law.costly else seeds:
-            broken = _tried(law, (jaxpr,), seed, given)
-            if isinstance(broken, LawBroken):
-                return broken.noting(
+            found = _tried(law, (jaxpr,), seed, given)
+            if isinstance(found, LawBroken):
+                return found.noting(
                     f"It holds for values of a moderate size, and not at {where}"
                     f"{_arguments(jaxpr, seed)}.\nWhere these should not matter, `domain=` says "
                     "where arguments are."
                 )
-    if not refused:
-        return law.name
-    return Refused(law.name, next(iter(refused.values())), tuple(refused), tuple(held))
+            said |= found is True
+    if refused:
+        return Refused(
+            law.name,
+            next(iter(refused.values())),
+            tuple(refused),
+            tuple(held) if said else (),
+        )
+    return law.name if said else Unsaid(law.name)
 
 
 def _arguments(jaxpr: Jaxpr, seed: int) -> str:
@@ -205,22 +244,23 @@ def _arguments(jaxpr: Jaxpr, seed: int) -> str:
 
 
 def _of_linear(law: Law[...], alone: Drawn, seeds: Sequence[int], given: Given) -> Found:
+    said = False
     for seed in seeds[:1] if law.costly else seeds:
-        reason = _tried(law, alone, seed, given)
-        if isinstance(reason, LawBroken):
-            return reason
-        if reason is not None:
-            return Refused(law.name, reason, PROGRAMS[:1], ())
-    return law.name
+        found = _tried(law, alone, seed, given)
+        if isinstance(found, LawBroken):
+            return found
+        if isinstance(found, str):
+            return Refused(law.name, found, PROGRAMS[:1], ())
+        said |= found
+    return law.name if said else Unsaid(law.name)
 
 
-def _tried(law: Law[...], drawn: Drawn, seed: int, given: Given) -> LawBroken | str | None:
-    """How a law is broken, or why a rule does not apply; None where it holds."""
+def _tried(law: Law[...], drawn: Drawn, seed: int, given: Given) -> LawBroken | str | bool:
+    """How a law is broken, or why a rule does not apply; else whether it says anything."""
     try:
-        run(law, drawn, seed, given)
+        return run(law, drawn, seed, given)
     except LawBroken as broken:
         return broken.root.what if isinstance(broken.root, NotApplicable) else broken
-    return None
 
 
 def _unless_unknown(found: Found, programs: Sequence[Jaxpr], seeds: Sequence[int]) -> Found:

@@ -1,0 +1,301 @@
+"""What evaluates a primitive is a function, and its effects say all that it does to references."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import effax
+import effax.numpy as jnp
+from effax import Array, extend
+from effax.effects import Accum, ArgIndex, Read, Row, Write
+from effax.extend import BadRule, IllTyped, NotApplicable, Type, Typing, Val, Value, Writer
+from effax.ir import Jaxpr
+from effax.testing import assume, check_primitive, law
+from effax.testing.conduct import check_conduct
+from effax.testing.primitives import Checked, Refused, Unsaid, _found, programs_of
+from effax.transforms.rulebook import book_or_default
+
+F3 = extend.array_type((3,), "float32")
+R3 = extend.ref_type(F3)
+Meaning = Callable[..., Sequence[Value]]
+
+READ, WRITE, ACCUM = Read(ArgIndex(0)), Write(ArgIndex(0)), Accum(ArgIndex(0))
+
+
+def no_rule(*args: object) -> Any:
+    raise NotApplicable("it is for data")
+
+
+refuse: Any = no_rule
+
+
+class OnRef(extend.RefPrimitive):
+    """A primitive on one reference, whose results are of the type of its array."""
+
+    __slots__ = ()
+    says: ClassVar[tuple[Any, ...]] = ()
+    jvp = transpose = batch = refuse
+
+    def typing(self, *ins: Type) -> Typing:
+        if len(ins) != 2:
+            raise IllTyped("it takes a reference and an array")
+        return Typing((F3,), Row(self.says))
+
+    def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
+        raise NotApplicable("references are discharged first")
+
+    def discharge(
+        self, ins: Sequence[Array], is_ref: Sequence[bool]
+    ) -> tuple[Sequence[Array], Sequence[Array | None]]:
+        return [ins[1]], [ins[0], None]
+
+
+def means(meaning: Meaning, *says: Any, **methods: Any) -> Any:
+    body = {
+        "__slots__": (),
+        "__module__": __name__,
+        "name": "on_ref",
+        "says": says,
+        "evaluate": lambda self, r, x: meaning(r, x),
+        **methods,
+    }
+    made: Any = dataclass(frozen=True)(type("OnRefHere", (OnRef,), body))
+    return made()
+
+
+def conduct(prim: Any, *types: Type) -> None:
+    check_conduct(prim, types, None, book_or_default(None))
+
+
+def pops(r: Value, x: Value) -> Sequence[Value]:
+    old = np.array(r)
+    r[...] = x
+    return [old]
+
+
+def decays(r: Value, x: Value) -> Sequence[Value]:
+    r[...] = r / 2 + x
+    return [np.array(x)]
+
+
+def stores_first(r: Value, x: Value) -> Sequence[Value]:
+    r[0] = x[0]
+    return [np.array(x)]
+
+
+def stores(r: Value, x: Value) -> Sequence[Value]:
+    r[...] = x
+    return [np.array(x)]
+
+
+def adds(r: Value, x: Value) -> Sequence[Value]:
+    r += x
+    return [np.array(x)]
+
+
+def counts(r: Value, x: Value) -> Sequence[Value]:
+    r += 1
+    return [np.array(r)]
+
+
+def peeks(r: Value, x: Value) -> Sequence[Value]:
+    return [np.array(r)]
+
+
+def peeks_at_times(r: Value, x: Value) -> Sequence[Value]:
+    return [np.array(r if x[0] > 0 else x)]
+
+
+@pytest.mark.parametrize(
+    ("meaning", "says", "what"),
+    [
+        (pops, (WRITE,), "result 0 depends"),
+        (pops, (ACCUM,), "result 0 depends"),
+        (decays, (WRITE,), "what is left in argument 0 depends"),
+        (decays, (ACCUM,), "what is added to argument 0 depends"),
+        (stores_first, (WRITE,), "what is left in argument 0 depends"),
+        (stores, (ACCUM,), "what is added to argument 0 depends"),
+        (adds, (WRITE,), "what is left in argument 0 depends"),
+        (counts, (ACCUM,), "result 0 depends"),
+        (peeks, (), "result 0 depends"),
+        (peeks_at_times, (), "result 0 depends"),
+    ],
+)
+def test_contents_that_matter_are_read(meaning: Meaning, says: tuple[Any, ...], what: str) -> None:
+    wanted = rf"does not say that argument 0 is read\n(.|\n)*`Read\(ArgIndex\(0\)\)`(.|\n)*{what}"
+    with pytest.raises(BadRule, match=wanted):
+        conduct(means(meaning, *says), R3, F3)
+
+
+@pytest.mark.parametrize(
+    ("meaning", "says"),
+    [
+        (pops, (READ, WRITE)),
+        (decays, (READ, WRITE)),
+        (stores_first, (READ, WRITE)),
+        (stores, (WRITE,)),
+        (adds, (ACCUM,)),
+        (peeks, (READ,)),
+    ],
+)
+def test_effects_that_say_it_pass(meaning: Meaning, says: tuple[Any, ...]) -> None:
+    conduct(means(meaning, *says), R3, F3)
+
+
+def test_integers_and_narrow_floats_that_are_added_are_compared_as_they_round() -> None:
+    for dtype in ("int32", "float16", "bfloat16"):
+        x = extend.array_type((3,), dtype)
+        types = extend.ref_type(x), x
+        typing = {"typing": lambda self, *ins: Typing((ins[1],), Row(self.says))}
+        conduct(means(adds, ACCUM, **typing), *types)
+        with pytest.raises(BadRule, match="does not say that argument 0 is read"):
+            conduct(means(stores, ACCUM, **typing), *types)
+
+
+def test_another_reference_that_is_left_by_what_was_read_is_told() -> None:
+    def copies(r: Value, x: Value) -> Sequence[Value]:
+        x[...] = r
+        return [np.zeros(3, np.float32)]
+
+    with pytest.raises(BadRule, match=r"argument 0 is read(.|\n)*left in argument 1 depends"):
+        conduct(means(copies, Write(ArgIndex(1))), R3, R3)
+    conduct(means(copies, READ, Write(ArgIndex(1))), R3, R3)
+
+
+@pytest.mark.parametrize("effect", [Write(ArgIndex(1)), Read(ArgIndex(2)), Accum(ArgIndex(1))])
+def test_an_effect_on_what_is_no_reference_is_refused_wherever_it_is_used(effect: Any) -> None:
+    prim = means(stores, WRITE, effect)
+    ref = effax.new_ref(jnp.zeros(3))
+    for use in (
+        lambda: conduct(prim, R3, F3),
+        lambda: prim.bind(ref, jnp.ones(3)),
+        lambda: effax.make_jaxpr(prim.bind)(ref, jnp.ones(3)),
+    ):
+        with pytest.raises(BadRule, match="an effect on what is no reference"):
+            use()
+    assert ref[...].tolist() == [0, 0, 0]
+
+
+def test_new_contents_of_an_array_are_refused() -> None:
+    prim = means(stores, WRITE, discharge=lambda self, ins, is_ref: ([ins[1]], [ins[1], ins[1]]))
+    with pytest.raises(BadRule, match="new contents for argument 1, which is no reference"):
+        conduct(prim, R3, F3)
+
+
+def test_what_gives_another_result_of_equal_arguments_is_no_function() -> None:
+    calls = itertools.count()
+
+    def random(r: Value, x: Value) -> Sequence[Value]:
+        return [np.asarray(x + next(calls), x.dtype)]
+
+    def leaves(r: Value, x: Value) -> Sequence[Value]:
+        r[...] = next(calls)
+        return [np.array(x)]
+
+    with pytest.raises(BadRule, match="no function of its arguments: result 0"):
+        conduct(means(random), R3, F3)
+    with pytest.raises(BadRule, match="no function of its arguments: what is left in argument 0"):
+        conduct(means(leaves, WRITE), R3, F3)
+
+
+@dataclass(frozen=True, slots=True)
+class Lone(extend.FunctionPrimitive):
+    """What its author forgets to put into a list."""
+
+    gives: str
+    name: ClassVar[str] = "lone"
+
+    def function(self, x: Array) -> Array:
+        return x
+
+    def typing(self, *ins: Type) -> Typing:
+        loose: Any = Typing
+        return loose(ins[0]) if self.gives == "a type" else Typing(tuple(ins))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        given: Any = {
+            "an array": ins[0],
+            "nothing": None,
+            "two": [*ins, *ins],
+            "wider": [ins[0].astype(float)],
+            "a type": [ins[0]],
+            "a list": [np.array(ins[0])],
+        }[self.gives]
+        return given  # type: ignore[no-any-return]  # it is wrong on purpose
+
+
+@pytest.mark.parametrize(
+    ("gives", "says"),
+    [
+        ("an array", "the evaluation of lone gives results that are no list"),
+        ("nothing", "the evaluation of lone gives results that are no list(.|\n)*None"),
+        ("two", "the evaluation of lone gives another number of results"),
+        ("wider", "result 0 of the evaluation of lone is of another type"),
+        ("a type", r"gives no tuple of types(.|\n)*`Typing\(\(x,\)\)`"),
+    ],
+)
+def test_a_call_says_what_the_check_says(gives: str, says: str) -> None:
+    for use in (lambda: check_primitive(Lone(gives), F3), lambda: Lone(gives).bind(jnp.ones(3))):
+        with pytest.raises(BadRule, match=says):
+            use()
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed(extend.ArrayPrimitive):
+    """A right rule, which makes zeros of its argument's dtype."""
+
+    name: ClassVar[str] = "narrowed"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing(tuple(ins))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return [np.array(ins[0])]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return self.bind(*primals), [jnp.zeros(primals[0].shape, primals[0].dtype)]
+
+    transpose = batch = refuse
+
+    def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
+        return ins
+
+
+def test_where_64_bits_are_not_enabled_the_error_says_so() -> None:
+    with pytest.raises(BadRule, match=r"gives a tangent(.|\n)*update\(\"enable_x64\", True\)"):
+        conduct(Narrowed(), extend.array_type((3,), "float64"))
+    with effax.enable_x64():
+        conduct(Narrowed(), extend.array_type((3,), "float64"))
+
+
+def test_what_was_found_reads_well() -> None:
+    checked = Checked(
+        ("a", "b"), (Refused("c", "why", ("alone",), ()), Refused("d", "why", (), ("x",))), ("e",)
+    )
+    assert str(checked) == (
+        "2 laws held\n  a, b\n2 laws refused: why\n  c, d (held x)\n1 law said nothing\n  e"
+    )
+    assert str(Checked(("a",), ())) == "1 law held\n  a"
+
+
+@law
+def of_nothing(jaxpr: Jaxpr, seed: int) -> None:
+    """It says nothing of programs of one equation, or of seeds but 1."""
+    assume(len(jaxpr.eqns) > 1 and seed == 1)
+
+
+def test_a_law_that_says_nothing_is_not_told_as_held() -> None:
+    several = programs_of(Lone("two"), (F3,), (None,))
+    assert _found(of_nothing, several[:1], (), (0, 1), {}) == Unsaid("of_nothing")
+    assert _found(of_nothing, several, (), (0,), {}) == Unsaid("of_nothing")
+    assert _found(of_nothing, several, (), (0, 1), {}) == "of_nothing"
+
+
+def test_every_law_says_something_of_a_primitive_that_is_smooth() -> None:
+    assert not check_primitive(Lone("a list"), F3, seeds=(0,)).unsaid
