@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
+
+import numpy as np
 
 from effax.effects import ArgIndex, Row
 from effax.ir.dtypes import family, is_complex
-from effax.ir.errors import IllTyped
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.parts import check_atoms, check_parts, check_type
 from effax.ir.primitive import Primitive, Typing
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
-from effax.ir.types import ArrayType, Type, array_type
+from effax.ir.types import ArrayType, RefType, Type, array_type
 
 Where = Source | SavedSource | None
 _new = tuple.__new__
@@ -78,14 +81,23 @@ def template(jaxpr: Jaxpr) -> Template:
 class Builder:
     """Builds one program: bind inputs, emit equations, finish."""
 
-    __slots__ = ("binders", "eqns", "next_id")
+    __slots__ = ("_makers", "_seen", "binders", "eqns", "next_id")
 
     next_id: int
 
     def __init__(self, in_types: Iterable[Type] = ()) -> None:
+        """A builder of a program with inputs of these types. Raises BadArgument for no types."""
         self.eqns: list[Eqn] = []
         self.binders: list[Var] = []
         self.next_id = 0
+        # By number, which equation binds a variable, of the first so many.
+        self._makers: dict[int, int] = {}
+        self._seen = 0
+        several: object = in_types
+        if not isinstance(several, Iterable):
+            raise BadArgument(
+                "a builder takes the types of inputs", "a list of types", f"{several!r:.80}"
+            )
         for type_ in in_types:
             self.bind(type_)
 
@@ -96,16 +108,50 @@ class Builder:
         return v
 
     def bind(self, type_: Type) -> Var:
-        """A new input of the program."""
+        """A new input of the program. Raises BadArgument for no type."""
+        check_type(type_)
         v = self.fresh(type_)
         self.binders.append(v)
         return v
 
     def emit(self, prim: Primitive, ins: Sequence[Atom], source: Where = None) -> tuple[Var, ...]:
-        """Append an equation. Raises IllTyped where the arguments do not fit."""
-        ins = tuple(ins)
-        outs, effects = typing_of(prim, tuple([a.type for a in ins]))
+        """Append an equation.
+
+        Raises:
+            IllTyped: the arguments do not fit.
+            BadArgument: ``prim`` is no primitive, or an argument no variable and no literal.
+        """
+        given = ins
+        try:
+            ins = tuple(given)
+            outs, effects = typing_of(prim, tuple([a.type for a in ins]))
+        except (AttributeError, TypeError):
+            # What is no primitive or no atom has not what these have.
+            check_parts(prim, given)
+            raise
         return self.emit_typed(prim, ins, outs, effects, source)
+
+    def equation_of(self, atom: Atom) -> Eqn | None:
+        """The equation of those so far that binds a variable; of an input or a literal, None.
+
+        ::
+
+            match b.equation_of(x):
+                case Eqn(prim=Neg(), ins=(y,)):  # x is -y
+                    ...
+        """
+        if isinstance(atom, Lit):
+            return None
+        at = self._makers.get(atom.id)
+        if at is None or at >= len(self.eqns) or atom not in self.eqns[at].outs:
+            # Not looked at yet; or equations were taken back, and others came.
+            start = self._seen if at is None and self._seen <= len(self.eqns) else 0
+            for i in range(start, len(self.eqns)):
+                self._makers.update((v.id, i) for v in self.eqns[i].outs)
+            self._seen = len(self.eqns)
+            at = self._makers.get(atom.id)
+        found = None if at is None or at >= len(self.eqns) else self.eqns[at]
+        return found if found is not None and atom in found.outs else None
 
     def emit_typed(
         self,
@@ -127,9 +173,23 @@ class Builder:
         return outs
 
     def __call__(self, prim: Primitive, *ins: Atom) -> Var:
-        """Append an equation of one result and give that result."""
-        (out,) = self.emit(prim, ins)
-        return out
+        """Append an equation of one result and give that result.
+
+        Raises:
+            IllTyped: the arguments do not fit.
+            BadArgument: as for ``emit``; or it has no result, or several.
+        """
+        outs = self.emit(prim, ins)
+        if len(outs) != 1:
+            self.eqns.pop()
+            self.next_id -= len(outs)
+            raise BadArgument(
+                f"{prim.name} does not give one result",
+                expected="a primitive of one result",
+                found=f"{len(outs)} results",
+                remedy="`b.emit(prim, ins)` gives a tuple of all",
+            )
+        return outs[0]
 
     def inline(self, body: Template, args: Sequence[Atom], source: Where = None) -> list[Atom]:
         """Append the template's equations on these arguments; gives its results."""
@@ -218,12 +278,28 @@ class Builder:
         self.next_id = n
 
     def finish(self, outs: Sequence[Atom], n_consts: int = 0, names: Sequence[str] = ()) -> Jaxpr:
-        """Freeze what was built into a program with these results."""
+        """Freeze what was built into a program with these results.
+
+        Raises BadArgument for results that are no variables and no literals.
+        """
+        given: object = outs
+        if isinstance(given, Var) or not all(type(a) in _ATOMS for a in outs):
+            check_atoms(given)
         return Jaxpr(self.binders, self.eqns, outs, n_consts, names)
 
 
+_ATOMS: Final = (Var, Lit)
+_TYPES: Final = (ArrayType, RefType)
+
+
 def lit(value: Scalar, type_: Type) -> Lit:
-    """A scalar literal in the dtype of ``type_``. Raises IllTyped for complex in a real dtype."""
+    """A scalar literal in the dtype of ``type_``.
+
+    Raises:
+        IllTyped: the number is complex, and the dtype is not.
+        BadArgument: these are no Python number and no type.
+    """
+    _check_literal(value, type_)
     dtype = type_.dtype
     if isinstance(value, complex) and value.imag and not is_complex(dtype):
         raise IllTyped("a complex literal in a real dtype", expected=str(dtype), found=repr(value))
@@ -238,3 +314,14 @@ def lit(value: Scalar, type_: Type) -> Lit:
             value = float(value.real)
     weak = type_.weak if isinstance(type_, ArrayType) else False
     return Lit(value, array_type((), dtype, weak))
+
+
+def _check_literal(value: object, type_: object) -> None:
+    if isinstance(value, (bool, int, float, complex, np.generic)) and isinstance(type_, _TYPES):
+        return
+    raise BadArgument(
+        "a literal is made of a number and a type",
+        expected="`lit(2.0, x.type)`",
+        found=f"lit({value!r:.40}, {type_!r:.40})",
+        remedy="the type of an atom is `.type`" if isinstance(type_, _ATOMS) else None,
+    )

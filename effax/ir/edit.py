@@ -17,11 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from returns.result import Result
+
 from effax.ir.build import typing_of
 from effax.ir.depth import deep
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.faults import literal_fault
 from effax.ir.notation import MOST_VARIABLES
+from effax.ir.parts import check_atoms, check_parts
 from effax.ir.primitive import Primitive
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
@@ -51,7 +53,7 @@ def equation(
         BadArgument: ``prim`` is no primitive, or an argument is no atom.
         IllTyped: the arguments do not fit, or the results have other types than ``outs``.
     """
-    _check_parts(prim, ins)
+    check_parts(prim, ins)
     typing = typing_of(prim, tuple([a.type for a in ins]))
     _check_types(prim.name, typing.outs, [v.type for v in outs])
     return Eqn(prim, tuple(ins), tuple(outs), typing.effects, source)
@@ -79,7 +81,7 @@ def replace_eqn(
     """
     index = _index(jaxpr, index, len(jaxpr.eqns))
     old = jaxpr.eqns[index]
-    _check_parts(old.prim if prim is None else prim, () if ins is None else ins)
+    check_parts(old.prim if prim is None else prim, () if ins is None else ins)
     if ins is not None:
         _check_scope(jaxpr, index, ins)
     new = equation(
@@ -101,7 +103,7 @@ def insert(
         IllTyped: the arguments do not fit the primitive, or a variable has another type there.
     """
     index = _index(jaxpr, index, len(jaxpr.eqns) + 1)
-    _check_parts(prim, ins)
+    check_parts(prim, ins)
     _check_scope(jaxpr, index, ins)
     typing = typing_of(prim, tuple([a.type for a in ins]))
     first = _first_free(jaxpr, index)
@@ -133,7 +135,7 @@ def splice(
         raise BadArgument(
             "splice takes equations in order", f"a stop of at least {start}", str(stop)
         )
-    _check_atoms(args)
+    check_atoms(args)
     _check_scope(jaxpr, start, args)
     _check_types("the program that is put in", body.in_types, [a.type for a in args])
     gone = [v for eqn in jaxpr.eqns[start:stop] for v in eqn.outs]
@@ -212,7 +214,7 @@ def substitute(jaxpr: Jaxpr, values: Mapping[Var, Atom]) -> Jaxpr:
             does not bind the variable.
         IllTyped: an atom has another type than the variable.
     """
-    _check_atoms([*values, *values.values()])
+    check_atoms([*values, *values.values()])
     for v, a in values.items():
         _check_types("a substitution", [v.type], [a.type])
     by_number = {v.id: a for v, a in values.items()}
@@ -231,6 +233,26 @@ def substitute(jaxpr: Jaxpr, values: Mapping[Var, Atom]) -> Jaxpr:
     return jaxpr.replace(eqns=eqns, outs=outs)
 
 
+def check_change(name: str, change: object, jaxpr: object) -> None:
+    """Raise BadArgument unless ``name(change, jaxpr)`` gets a function and a program."""
+    if isinstance(jaxpr, Jaxpr) and callable(change):
+        return
+    wrong, what = (change, "change") if isinstance(jaxpr, Jaxpr) else (jaxpr, "jaxpr")
+    remedy = None
+    if isinstance(change, Jaxpr):
+        remedy = f"the function comes first: `{name}(change, jaxpr)`"
+    elif isinstance(jaxpr, Result):
+        remedy = "`unwrap(...)` gives the program of a `Result`"
+    elif isinstance(getattr(jaxpr, "jaxpr", None), Jaxpr):
+        remedy = "its program is `.jaxpr`"
+    raise BadArgument(
+        f"{name} takes a function and a program",
+        expected=f"`{name}(change, jaxpr)`: a function, and a `Jaxpr`",
+        found=f"{what}={wrong!r:.80}",
+        remedy=remedy,
+    )
+
+
 def map_subjaxprs(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
     """The program with ``change`` applied to each program that an equation of it holds.
 
@@ -239,7 +261,9 @@ def map_subjaxprs(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
 
     Raises:
         IllTyped: a changed program does not fit where it is held.
+        BadArgument: these are no function and no program.
     """
+    check_change("map_subjaxprs", change, jaxpr)
     eqns = jaxpr.eqns
     for i, eqn in enumerate(jaxpr.eqns):
         new = with_prim(eqn, map_held(change, eqn.prim))
@@ -266,7 +290,10 @@ def everywhere(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
     """``change`` applied at every depth: first to the programs held, then to the one around them.
 
     A program that is held many times is changed once.
+
+    Raises BadArgument where these are no function and no program.
     """
+    check_change("everywhere", change, jaxpr)
     done: dict[Jaxpr, Jaxpr] = {}
 
     @deep
@@ -340,29 +367,6 @@ def _check_types(
             found=", ".join(map(str, found)) or "none",
             remedy=remedy,
         )
-
-
-def _check_parts(prim: object, ins: Sequence[object]) -> None:
-    """Raises BadArgument unless these are a primitive and atoms."""
-    if not isinstance(prim, Primitive):
-        called = "; call the class: `Sin()`" if isinstance(prim, type) else ""
-        raise BadArgument("an equation applies a primitive", f"a Primitive{called}", repr(prim))
-    _check_atoms(ins)
-
-
-def _check_atoms(atoms: Sequence[object]) -> None:
-    """Raises BadArgument unless each is a variable, or a literal of its type."""
-    for a in atoms:
-        if not isinstance(a, Var | Lit):
-            raise BadArgument(
-                "programs are made of variables and literals",
-                expected="a sequence of Var and Lit",
-                found=repr(a),
-                remedy="`effax.ir.build.lit(2.0, type)` makes a literal",
-            )
-        reason = literal_fault(a) if isinstance(a, Lit) else None
-        if reason is not None:
-            raise IllTyped("a literal does not have its type", reason, repr(a))
 
 
 def _check_scope(jaxpr: Jaxpr, index: int, atoms: Sequence[Atom]) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from effax.ir.build import Builder
+from effax.ir.edit import check_change
 from effax.ir.errors import BadArgument, EffaxError, IllTyped
 from effax.ir.pretty import eqn_str
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
@@ -33,7 +34,8 @@ def map_eqns(change: EqnChange, jaxpr: Jaxpr) -> Jaxpr:
 
     ``change(b, eqn)`` is called for each equation in order. Its arguments ``eqn.ins`` are those of
     the new program, in which ``b`` appends equations: ``b(prim, *ins)`` gives the one result,
-    ``b.emit(prim, ins)`` a tuple of all. It gives
+    ``b.emit(prim, ins)`` a tuple of all, and ``b.equation_of(a)`` the equation that made an
+    argument. It gives
 
     - None: the equation stays, on these arguments;
     - an atom, or one for each result: these take the place of the results, whatever was appended.
@@ -45,8 +47,10 @@ def map_eqns(change: EqnChange, jaxpr: Jaxpr) -> Jaxpr:
 
     Raises:
         IllTyped: what takes the place of a result has another type.
-        BadArgument: there are too few or too many, or what is given is not in the new program.
+        BadArgument: there are too few or too many, or what is given is not in the new program; or
+            ``change`` is no function, ``jaxpr`` no program.
     """
+    check_change("map_eqns", change, jaxpr)
     b = Builder(jaxpr.in_types)
     env: dict[int, Atom] = {v.id: w for v, w in zip(jaxpr.binders, b.binders, strict=True)}
     changed = False

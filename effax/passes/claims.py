@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from enum import Enum
 
 from effax.ir.errors import BadArgument
@@ -46,10 +47,18 @@ def checked_claims(name: str, given: object) -> tuple[Claim, ...]:
             f"{name} claims what is no claim",
             expected="a tuple of some of " + ", ".join(map(str, Claim)),
             found=f"{others[0] if others else given!r:.80}",
-            remedy=f"`({given},)`"
-            if isinstance(given, Claim)
-            else "a law of your own is a test: run it on `self(jaxpr)`",
+            remedy=f"`({given},)`" if isinstance(given, Claim) else _meant(others[0]),
         )
     known = tuple(claim for claim in claims if isinstance(claim, Claim))
     implied = Claim.SAME_BITS in known and Claim.SAME_MEANING not in known
     return (Claim.SAME_MEANING, *known) if implied else known
+
+
+def _meant(found: object) -> str:
+    """What to do about something that is no claim."""
+    if isinstance(found, str):
+        last = found.rpartition(".")[2].strip().upper().replace(" ", "_").replace("-", "_")
+        like = get_close_matches(last, [claim.name for claim in Claim], 1)
+        if like:
+            return f"`Claim.{like[0]}`, which is no string"
+    return "a law of your own is a test: run it on `self(jaxpr)`"

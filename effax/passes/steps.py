@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
+import numpy as np
 from returns.result import Failure, Result, Success
 
 from effax.ir.analysis import size
@@ -267,6 +268,15 @@ def _checked(step: Pass, given: object) -> Result[Jaxpr, TransformError]:
     match given:
         case Success(Jaxpr()) | Failure(TransformError()):
             return given
+        case None:
+            return Failure(
+                TransformError(
+                    f"the pass {step.name} gives nothing",
+                    expected="a program, or a `Result` of one",
+                    found="None",
+                    remedy="is a `return` missing?",
+                )
+            )
         case _:
             return Failure(
                 TransformError(
@@ -327,8 +337,17 @@ def perform(
 
 
 def _decided(step: When, jaxpr: Jaxpr) -> bool:
-    with telling(f"the condition {called(step.condition)}"):
-        return bool(step.condition(jaxpr))
+    name = called(step.condition)
+    with telling(f"the condition {name}"):
+        given: object = step.condition(jaxpr)
+    if not isinstance(given, bool | np.bool_):
+        raise TransformError(
+            f"the condition {name} says neither yes nor no",
+            expected="True or False",
+            found=f"{given!r:.80}",
+            remedy="is a `return` missing?" if given is None else "`bool(...)` of it",
+        )
+    return bool(given)
 
 
 def _repeated(

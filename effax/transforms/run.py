@@ -11,10 +11,10 @@ from typing import ParamSpec, TypeVar
 
 from returns.result import Failure, Result, Success
 
-from effax.ir.errors import EffaxError, TransformError
+from effax.ir.errors import BadArgument, EffaxError, TransformError
 from effax.ir.pretty import eqn_str
 from effax.ir.remember import forget_if_much
-from effax.ir.syntax import Eqn
+from effax.ir.syntax import Eqn, Jaxpr
 
 A = ParamSpec("A")
 T = TypeVar("T")
@@ -125,7 +125,19 @@ def unwrap(result: Result[T, EffaxError]) -> T:
     """What a pass gives: its program, or its record. Raises the error where it gives none.
 
     ``result.unwrap()`` raises an error of ``returns`` that says nothing of the reason.
+
+    Raises:
+        EffaxError: the error of a ``Failure``.
+        BadArgument: what is given is no ``Result``.
     """
+    given: object = result
+    if not isinstance(given, Result):
+        raise BadArgument(
+            "there is nothing to unwrap",
+            expected="a `Result`, which a pass or a transformation gives",
+            found=f"{given!r:.80}",
+            remedy="it is a program already" if isinstance(given, Jaxpr) else None,
+        )
     if isinstance(result, Failure):
         raise result.failure()
     return result.unwrap()
