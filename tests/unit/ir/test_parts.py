@@ -15,6 +15,7 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.passes import cse
 from effax.transforms.run import unwrap
 
+any_lit: Any = lit
 F32 = array_type((), "float32")
 SINE = parse("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }")
 
@@ -37,8 +38,8 @@ SINE = parse("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }")
         (lambda b, x: b.bind(x), r"bound by their types(.|\n)*`\.type`"),
         (lambda b, x: Builder([x]), r"bound by their types"),
         (lambda b, x: Builder(x.type), r"a builder takes the types of inputs"),
-        (lambda b, x: lit(2.0, x), r"`lit\(2\.0, x\.type\)`(.|\n)*`\.type`"),
-        (lambda b, x: lit("2", x.type), r"a literal is made of a number and a type"),
+        (lambda b, x: any_lit(2.0, x), r"`lit\(2\.0, x\.type\)`(.|\n)*`\.type`"),
+        (lambda b, x: any_lit("2", x.type), r"a literal is made of a number and a type"),
     ],
 )
 def test_a_builder_tells_what_it_cannot_take(wrong: Any, says: str) -> None:
@@ -93,7 +94,8 @@ def test_a_builder_tells_which_equation_made_an_operand() -> None:
                 return y
             case Add(), [Eqn(prim=Neg(), ins=(y,)), None]:
                 return b(Mul(), y, eqn.ins[1])
-        return None
+            case _:
+                return None
 
     waves = parse("""
         { lambda ; a:f32[]. let
