@@ -77,6 +77,16 @@ class _Search:
                 return False
             if _size(candidate) < size and self.accepts(candidate, self.seed):
                 return True
+        # Inputs are drawn together: without one of them others have other values.
+        return way == _INPUTS and self.without_unused(size)
+
+    def without_unused(self, size: tuple[int, ...]) -> bool:
+        """Take away inputs that nothing uses, with whatever seed breaks the law then."""
+        for candidate in _unused(self.about, self.drawn):
+            if _size(candidate) < size:
+                for seed in range(_OTHER_SEEDS):
+                    if self.left > 0 and self.accepts(candidate, seed):
+                        return True
         return False
 
     def smaller_seed(self) -> bool:
@@ -99,6 +109,11 @@ class _Search:
 
 
 _WAYS: Final = 8
+_INPUTS: Final = 6
+"""How many ways there are, and which of them takes away inputs."""
+
+_OTHER_SEEDS: Final = 12
+"""With how many seeds a program is tried that lacks inputs which nothing uses."""
 
 
 def _size(drawn: Drawn) -> tuple[int, ...]:
@@ -118,6 +133,22 @@ def _candidates(about: About, drawn: Drawn, way: int) -> Iterator[Drawn]:
     ways = list(smaller(Subject(jaxpr, linear)))
     for made in ways[way]():
         yield (made.jaxpr, made.linear, *rest[1:]) if masked else (made.jaxpr, *rest)
+
+
+def _unused(about: About, drawn: Drawn) -> Iterator[Drawn]:
+    """What is drawn without the inputs that nothing uses: without all of them, then each."""
+    if about is About.PAIRS:
+        return
+    jaxpr, *rest = drawn
+    used = used_variables(jaxpr)
+    idle = [i for i, v in enumerate(jaxpr.binders) if v.id not in used]
+    for gone in [idle, *([i] for i in idle if len(idle) > 1)]:
+        kept = [i for i in range(len(jaxpr.binders)) if i not in gone]
+        made = Jaxpr([jaxpr.binders[i] for i in kept], jaxpr.eqns, jaxpr.outs)
+        if about in (About.LINEAR, About.OPEN_LINEAR):
+            yield made, tuple([rest[0][i] for i in kept]), *rest[1:]
+        elif idle:
+            yield made, *rest
 
 
 def _pairs(first: Jaxpr, second: Jaxpr, way: int) -> Iterator[Drawn]:

@@ -5,7 +5,8 @@ Programs tell what they do by recorders (``effax.testing.recording``), and logs 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -45,6 +46,18 @@ from effax.transforms.partial_eval import partial_eval, recompose
 from effax.transforms.run import unwrap
 
 
+@contextmanager
+def with_calls(jaxpr: Jaxpr, seed: int, answers: bool = False) -> Iterator[Jaxpr]:
+    """The program with calls of the host in it, which what is raised in the block shows."""
+    f = with_callbacks(jaxpr, seed, answers)
+    try:
+        yield f
+    except AssertionError as error:
+        # An error is told apart by its class and place: it is the same one, with more to say.
+        error.args = (f"{error}\n\nIn the program with calls of the host:\n\n{f}",)
+        raise
+
+
 class Told(NamedTuple):
     """A run: what it gave, and what it told."""
 
@@ -66,22 +79,22 @@ def passes_keep_what_is_told(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None 
     Random calls are put into ``f`` first; that changes nothing that it computes.
     """
     passes = passes or Passes()
-    f = with_callbacks(jaxpr, seed, answers=True)
-    assert_valid(f)
-    inputs = random_inputs(f.in_types, seed)
-    plain = told(lambda: run(f, inputs))
-    check_outcomes(run(jaxpr, inputs), plain.outcome)
+    with with_calls(jaxpr, seed, answers=True) as f:
+        assert_valid(f)
+        inputs = random_inputs(f.in_types, seed)
+        plain = told(lambda: run(f, inputs))
+        check_outcomes(run(jaxpr, inputs), plain.outcome)
 
-    used = used_results(f, seed)
-    live = passes.dce(f, used).jaxpr
-    check_same(plain.log, told(lambda: run(live, inputs)).log)
-    check_same(plain.log, told(lambda: run(passes.inline(f), inputs)).log)
-    numbered = renumbered(f)
-    again = parse(str(numbered), references=references(numbered))
-    assert again == numbered, f"parsed, the program is another one:\n{again}"
-    check_same(plain.log, told(lambda: run(again, inputs)).log)
-    pure = passes.discharge(f).jaxpr
-    check_same(plain.log, told(lambda: run(pure, inputs)).log)
+        used = used_results(f, seed)
+        live = passes.dce(f, used).jaxpr
+        check_same(plain.log, told(lambda: run(live, inputs)).log)
+        check_same(plain.log, told(lambda: run(passes.inline(f), inputs)).log)
+        numbered = renumbered(f)
+        again = parse(str(numbered), references=references(numbered))
+        assert again == numbered, f"parsed, the program is another one:\n{again}"
+        check_same(plain.log, told(lambda: run(again, inputs)).log)
+        pure = passes.discharge(f).jaxpr
+        check_same(plain.log, told(lambda: run(pure, inputs)).log)
 
 
 @law(about=About.REDUNDANT, features=NUMERIC)
@@ -102,14 +115,14 @@ def pass_keeps_what_is_told(jaxpr: Jaxpr, seed: int, step: Step) -> None:
 
 def check_told(jaxpr: Jaxpr, seed: int, step: Step) -> None:
     """:func:`pass_keeps_what_is_told`, for use inside of other laws."""
-    f = with_callbacks(jaxpr, seed, answers=True)
-    inputs = random_inputs(f.in_types, seed)
-    plain = told(lambda: run(f, inputs))
-    made = unwrap(step(f))
-    assert_valid(made)
-    found = told(partial(run, made, inputs))
-    check_outcomes(plain.outcome, found.outcome)
-    check_logs(plain.log, found.log)
+    with with_calls(jaxpr, seed, answers=True) as f:
+        inputs = random_inputs(f.in_types, seed)
+        plain = told(lambda: run(f, inputs))
+        made = unwrap(step(f))
+        assert_valid(made)
+        found = told(partial(run, made, inputs))
+        check_outcomes(plain.outcome, found.outcome)
+        check_logs(plain.log, found.log)
 
 
 @law(features=NUMERIC)
@@ -118,17 +131,17 @@ def derivatives_keep_what_is_told(
 ) -> None:
     """log(jvp(f)(x, t)) = log(primal(f)(x)) = log(f(x)), and the linear program tells nothing."""
     passes = passes or Passes()
-    f = with_callbacks(jaxpr, seed)
-    inputs = random_inputs(f.in_types, seed)
-    plain = told(lambda: run(f, inputs))
-    mask = differentiated(f.in_types, seed)
-    tangents = [t for t in random_tangents(f.in_types, mask, seed) if t is not None]
-    pushed = passes.jvp(f, mask).jaxpr
-    assert_valid(pushed)
-    check_same(plain.log, told(lambda: run(pushed, [*inputs, *tangents])).log)
-    made = unwrap(linearize(f, mask, book=passes.book))
-    assert not made.linear.effects.host, f"the linear program acts outside:\n{made.linear}"
-    check_same(plain.log, told(lambda: run(made.primal, inputs)).log)
+    with with_calls(jaxpr, seed) as f:
+        inputs = random_inputs(f.in_types, seed)
+        plain = told(lambda: run(f, inputs))
+        mask = differentiated(f.in_types, seed)
+        tangents = [t for t in random_tangents(f.in_types, mask, seed) if t is not None]
+        pushed = passes.jvp(f, mask).jaxpr
+        assert_valid(pushed)
+        check_same(plain.log, told(lambda: run(pushed, [*inputs, *tangents])).log)
+        made = unwrap(linearize(f, mask, book=passes.book))
+        assert not made.linear.effects.host, f"the linear program acts outside:\n{made.linear}"
+        check_same(plain.log, told(lambda: run(made.primal, inputs)).log)
 
 
 @law(features=NUMERIC)
@@ -138,48 +151,48 @@ def halves_keep_what_is_told(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None 
     Calls on one channel keep their order; those that commute with everything need not.
     """
     passes = passes or Passes()
-    f = with_callbacks(jaxpr, seed, answers=True)
-    inputs = random_inputs(f.in_types, seed)
-    plain = told(lambda: run(f, inputs))
-    known, forced = known_inputs(f, seed), forced_results(f, seed)
-    policy = POLICIES[seed % len(POLICIES)]
-    for made in (
-        passes.partial_eval(f, known, forced),
-        unwrap(partial_eval(f, known, policy, forced, passes.book)),
-    ):
-        check_halves(f, made, known, forced, seed)
-        check_logs(plain.log, told(partial(run_halves, f, made, known, inputs)).log)
-        check_logs(plain.log, told(partial(run, recompose(made), inputs)).log)
+    with with_calls(jaxpr, seed, answers=True) as f:
+        inputs = random_inputs(f.in_types, seed)
+        plain = told(lambda: run(f, inputs))
+        known, forced = known_inputs(f, seed), forced_results(f, seed)
+        policy = POLICIES[seed % len(POLICIES)]
+        for made in (
+            passes.partial_eval(f, known, forced),
+            unwrap(partial_eval(f, known, policy, forced, passes.book)),
+        ):
+            check_halves(f, made, known, forced, seed)
+            check_logs(plain.log, told(partial(run_halves, f, made, known, inputs)).log)
+            check_logs(plain.log, told(partial(run, recompose(made), inputs)).log)
 
 
 @law(features=NUMERIC)
 def vmap_tells_of_every_lane(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """log(vmap(f)(xs)) = what log(f(x)) is for each x of xs; of one lane, in its order."""
     passes = passes or Passes()
-    f = with_callbacks(jaxpr, seed)
-    batch = random_batch(f, seed)
-    made = passes.vmap(f, batch.size, batch.axes).jaxpr
-    assert_valid(made)
-    found = told(lambda: run(made, batch.inputs))
-    held = batch._replace(inputs=[np.array(x) for x in batch.inputs])
+    with with_calls(jaxpr, seed) as f:
+        batch = random_batch(f, seed)
+        made = passes.vmap(f, batch.size, batch.axes).jaxpr
+        assert_valid(made)
+        found = told(lambda: run(made, batch.inputs))
+        held = batch._replace(inputs=[np.array(x) for x in batch.inputs])
 
-    def one_by_one() -> Outcome:
-        for i in range(batch.size):
-            evaluate(f, lane(held, i))
-        return found.outcome
+        def one_by_one() -> Outcome:
+            for i in range(batch.size):
+                evaluate(f, lane(held, i))
+            return found.outcome
 
-    expected = told(one_by_one)
-    check_as_often(expected.log, found.log)
-    if batch.size == 1:
-        check_same(expected.log, found.log)
+        expected = told(one_by_one)
+        check_as_often(expected.log, found.log)
+        if batch.size == 1:
+            check_same(expected.log, found.log)
 
 
 @law(features=COMPILED, costly=True)
 def compiled_programs_tell_the_same(jaxpr: Jaxpr, seed: int = 0) -> None:
     """log(compile(f)(x)) = log(f(x)), in the order of the program."""
-    f = with_callbacks(jaxpr, seed, answers=True)
-    inputs = random_inputs(f.in_types, seed)
-    plain = told(lambda: run(f, inputs))
-    found = told(lambda: compiled_outcome(f, inputs))
-    check_outcomes(plain.outcome, found.outcome)
-    check_same(plain.log, found.log)
+    with with_calls(jaxpr, seed, answers=True) as f:
+        inputs = random_inputs(f.in_types, seed)
+        plain = told(lambda: run(f, inputs))
+        found = told(lambda: compiled_outcome(f, inputs))
+        check_outcomes(plain.outcome, found.outcome)
+        check_same(plain.log, found.log)
