@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
@@ -89,12 +89,30 @@ class LawBroken(AssertionError):
 
 def _report(broken: LawBroken) -> str:
     law, others = broken.law, broken.others
+    what = _printed(broken.cause, lambda _: _what(broken.cause))
     note = f"\n\n{broken.note}" if broken.note else ""
     also = f"\n\nAlso broken: {', '.join(others)}" if others else ""
     return (
-        f"a law is broken: {law.name}\n  {law.equation}\n\n{indent(_what(broken.cause), '  ')}"
-        f"{note}{also}\n\nAs a test:\n\n{regression_test(law, broken.given)}"
+        f"a law is broken: {law.name}\n  {law.equation}\n\n{indent(what, '  ')}"
+        f"{note}{also}\n\n{_test(law, broken.given)}"
     )
+
+
+def _test(law: Law[...], given: Mapping[str, object]) -> str:
+    """The test to paste; of what cannot be written, what it is about as far as it prints."""
+    try:
+        return f"As a test:\n\n{regression_test(law, given)}"
+    except Exception as error:  # noqa: BLE001  what a user's value does when it is asked
+        shown = [f"  {name} = {_printed(value)}" for name, value in given.items()]
+        why = f"{type(error).__name__}: {_printed(error, str)}"
+        return "\n".join([f"No test can be written of it ({why}):", "", *shown])
+
+
+def _printed(value: object, text: Callable[[object], str] = repr) -> str:
+    try:
+        return text(value)
+    except Exception as error:  # noqa: BLE001  a report says what it can
+        return f"<{type(value).__name__}, which does not print: {type(error).__name__}>"
 
 
 def _what(cause: Exception) -> str:

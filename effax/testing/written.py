@@ -20,7 +20,9 @@ from types import MethodType
 import numpy as np
 from pyrsistent import PMap
 
+from effax.extend.parameters import unwritten
 from effax.ir.analysis import walk
+from effax.ir.notation import fields_of
 from effax.ir.parse import parse
 from effax.ir.pretty import references
 from effax.ir.primitive import Primitive
@@ -40,12 +42,14 @@ class Written:
     Attributes:
         imports: the names that are used, by module.
         notes: a line on each name that the reader has to define.
+        unread: the parameters in texts of programs that have no text that is read back.
         homes: what is in files of tests, which nobody imports, by module.
     """
 
     def __init__(self, taken: tuple[str, ...] = ()) -> None:
         self.imports: dict[str, dict[str, str]] = {}
         self.notes: dict[str, str] = {}
+        self.unread: dict[str, None] = {}
         self.homes: dict[str, dict[str, None]] = {}
         self._taken: dict[str, object] = {}
         self._taken.update(dict.fromkeys(taken))
@@ -73,6 +77,7 @@ class Written:
             f"# Define {name} here: {what}, which cannot be imported."
             for name, what in sorted(self.notes.items())
         ]
+        notes += [f"# {line}, which is not read back." for line in self.unread]
         return [*found, *(["", *notes] if notes else [])]
 
     def of(self, value: object, hint: str = "value") -> str:
@@ -126,6 +131,14 @@ class Written:
         prims = dict.fromkeys(type(place.eqn.prim) for place in walk(jaxpr))
         known = own_primitives()
         mine = [self.of(prim) for prim in prims if known.get(prim.name) is not prim]
+        for prim in {place.eqn.prim: None for place in walk(jaxpr)}:
+            if known.get(prim.name) is type(prim):
+                continue
+            for f in fields_of(prim):
+                bad = unwritten(getattr(prim, f.name), type(prim))
+                if bad is not None:
+                    line = f"`{f.name}` of {prim.name} is {bad[0]}".replace("\n", " ")
+                    self.unread[line] = None
         if mine:
             args.append(f"{self.of(registry)}({', '.join(mine)})")
         objects = references(jaxpr)

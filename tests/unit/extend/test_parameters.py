@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -16,9 +17,9 @@ import effax
 import effax.numpy as jnp
 from effax import Array, extend
 from effax.extend.parameters import KINDS, check_written
-from effax.ir import parse
+from effax.ir import Jaxpr, parse
 from effax.ir.errors import BadArgument
-from effax.testing import check_primitive
+from effax.testing import LawBroken, check_primitive, law
 from effax.testing.conduct import as_primitive
 
 F3 = extend.array_type((3,), "float32")
@@ -221,3 +222,39 @@ def test_what_is_no_primitive_says_why_wherever_it_is_used(prim: Any, says: str)
     for use in uses:
         with pytest.raises(BadArgument, match=says):
             use()
+
+
+@law
+def never(jaxpr: Jaxpr, seed: int) -> None:
+    """Nothing is so."""
+    raise AssertionError("it is not so")
+
+
+class Odd:
+    """What raises whatever it is asked."""
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("no comparison")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (np.float32(2), r"# `k` of full_of is float32: np.float32\(2.0\), which is not read back."),
+        (range(3), "which is not read back"),
+        (len, "which is not read back"),
+        (Side.LEFT, "which is not read back"),
+        (Odd(), "No test can be written of it"),
+        (0.5, r"full_of\[k=0.5\] a"),
+    ],
+    ids=["scalar", "range", "function", "enum", "odd", "float"],
+)
+def test_a_report_says_what_it_cannot_write(value: object, says: str) -> None:
+    with pytest.raises(LawBroken) as broken:
+        never(effax.make_jaxpr(Full(value).bind)(jnp.ones(3)).jaxpr, 0)
+    assert re.search(rf"a law is broken: never(.|\n)*it is not so(.|\n)*{says}", str(broken.value))
