@@ -33,7 +33,7 @@ from __future__ import annotations
 from effax.api.interpret import eval_eqn, eval_jaxpr
 from effax.effects import Accum, Alloc, ArgIndex, Free, Host, Io, Read, Row, Write
 from effax.extend.bases import Elementwise, FunctionPrimitive, LinearPrimitive, in_lanes
-from effax.extend.primitive import ArrayPrimitive, HostPrimitive, RefPrimitive
+from effax.extend.primitive import ArrayPrimitive, Handle, HostPrimitive, RefPrimitive
 from effax.extend.rules import Linear, program
 from effax.ir.dtypes import family, is_complex, is_float, is_inexact_dtype, is_integer
 from effax.ir.errors import BadRule, IllTyped, NotApplicable
@@ -52,6 +52,7 @@ __all__ = [
     "Elementwise",
     "Free",
     "FunctionPrimitive",
+    "Handle",
     "Host",
     "HostPrimitive",
     "IllTyped",

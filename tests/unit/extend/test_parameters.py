@@ -224,6 +224,15 @@ def test_what_is_no_primitive_says_why_wherever_it_is_used(prim: Any, says: str)
             use()
 
 
+@dataclass(frozen=True, slots=True)
+class Kept(extend.FunctionPrimitive):
+    k: Any
+    name: ClassVar[str] = "kept"
+
+    def function(self, x: Array) -> Array:
+        return x
+
+
 @law
 def never(jaxpr: Jaxpr, seed: int) -> None:
     """Nothing is so."""
@@ -245,16 +254,16 @@ class Odd:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (np.float32(2), r"# `k` of full_of is float32: np.float32\(2.0\), which is not read back."),
+        (np.float32(2), r"# `k` of kept is float32: np.float32\(2.0\), which is not read back."),
         (range(3), "which is not read back"),
         (len, "which is not read back"),
         (Side.LEFT, "which is not read back"),
         (Odd(), "No test can be written of it"),
-        (0.5, r"full_of\[k=0.5\] a"),
+        (0.5, r"kept\[k=0.5\] a"),
     ],
     ids=["scalar", "range", "function", "enum", "odd", "float"],
 )
 def test_a_report_says_what_it_cannot_write(value: object, says: str) -> None:
     with pytest.raises(LawBroken) as broken:
-        never(effax.make_jaxpr(Full(value).bind)(jnp.ones(3)).jaxpr, 0)
+        never(effax.make_jaxpr(Kept(value).bind)(jnp.ones(3)).jaxpr, 0)
     assert re.search(rf"a law is broken: never(.|\n)*it is not so(.|\n)*{says}", str(broken.value))
