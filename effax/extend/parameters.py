@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Hashable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -119,14 +120,13 @@ def _named(hint: object) -> Iterator[object]:
 def _fitted(value: object, hint: object) -> object:
     kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     kind = type(value)
-    if kind in (int, float) and kind not in kinds:
-        wider: tuple[type, ...] = (float, complex) if kind is int else (complex,)
-        for other in wider:
+    if isinstance(value, int | float) and kind in (int, float) and kind not in kinds:
+        wider: tuple[type[float] | type[complex], ...] = (float, complex)
+        for other in wider[kind is float :]:
             if other in kinds:
-                try:
-                    return cast(object, other(value))
-                except OverflowError:
-                    return value
+                # An integer may be greater than all floats.
+                with suppress(OverflowError):
+                    return other(value)
     if isinstance(value, tuple) and kind is tuple:
         for each in kinds:
             parts = get_args(each)
