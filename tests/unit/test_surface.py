@@ -21,8 +21,15 @@ CHOSEN: Final = "which arguments are differentiated is a number that the call kn
 HOST: Final = "what a Python function gives, or a file holds, is told by values"
 DRAWN: Final = "what is drawn depends on what the law is about"
 NESTED: Final = "lists as deep as an array has axes"
+EITHER: Final = "an array or a reference: the author of a primitive knows which it takes"
 
 WITHOUT_A_TYPE: Final = {
+    "effax.extend.ArrayPrimitive": EITHER,
+    "effax.extend.Elementwise": EITHER,
+    "effax.extend.FunctionPrimitive": EITHER,
+    "effax.extend.Handle": EITHER,
+    "effax.extend.LinearPrimitive": EITHER,
+    "effax.extend.in_lanes": EITHER,
     "effax.Array": NESTED,
     "effax.VJP": "with_refs may give something else than a cotangent for each argument",
     "effax.closure_convert": "the values that a function closes over, of whatever types",
