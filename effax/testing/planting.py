@@ -53,6 +53,8 @@ FORMS: Final = (
     App(ew.Lt, x, x),
     App(ew.Not, App(ew.Lt, x, y)),
     App(ew.SelectN, App(ew.Lt, x, y), x, y),
+    App(ew.SelectN, App(ew.Gt, x, y), y, x),
+    App(ew.SelectN, App(ew.Ge, x, y), y, x),
     App(ew.SelectN, App(ew.Ge, x, Number(0)), y, y),
 )
 """What passes look for: some of it is as good as something simpler, and some only nearly so."""

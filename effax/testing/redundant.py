@@ -151,7 +151,7 @@ class _Padder:
         old = self.b(load, ref, *operands)
         value = self.stored(old)
         place = [ref, value, *operands]
-        choice = self.rng.integers(5)
+        choice = self.rng.integers(6)
         if family(ref.type.dtype) in ("bool", "void") or choice == 0:
             self.b.emit(swap, place)
             self.between(ref)
@@ -161,6 +161,8 @@ class _Padder:
             total = self.b(ew.Add(), old, lit(0.5, ref.type))
             if total.type is old.type:
                 self.b.emit(swap, [ref, total, *operands])
+        elif choice == 5:
+            self.overlapping(ref, swap, place)
         else:
             self.b.emit(AddUpdate(indexer), place)
             self.between(ref)
@@ -171,6 +173,13 @@ class _Padder:
                 self.use(old)
             else:
                 self.more.append(old)
+
+    def overlapping(self, ref: Var, first: Swap, place: Sequence[Atom]) -> None:
+        """Write, and write to another part of the reference, which may be the same one."""
+        indexer, operands = self.part(ref)
+        value = self.stored(self.b(Get(indexer), ref, *operands))
+        self.b.emit(first, place)
+        self.b.emit(Swap(indexer), [ref, value, *operands])
 
     def between(self, ref: Var) -> None:
         """Sometimes do something to the reference between two other things."""

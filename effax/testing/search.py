@@ -31,6 +31,7 @@ def check_law(
     features: Features | None = None,
     focus: Focus | Sequence[Focus] = "",
     examples: int = 100,
+    seed: int = 0,
 ) -> Tried:
     """Try a law on random programs.
 
@@ -47,6 +48,7 @@ def check_law(
             (``effax.testing.step_names``), a primitive, a pattern, a rule, or a list of these.
         examples: how many programs are drawn; equal ones count once, and most that are drawn twice
             are empty. Equal arguments try equal programs.
+        seed: another one tries other programs.
 
     Returns:
         What it was tried on.
@@ -74,7 +76,7 @@ def check_law(
             found=f"focus={focus!r:.60}",
             remedy=f"one of {', '.join(step_names(linear=True))}",
         )
-    trials = try_all([found], given, examples, features, focus)
+    trials = try_all([found], given, examples, features, focus, seed)
     return told(trials, strict=True)[0]
 
 
@@ -84,6 +86,7 @@ def check_laws(
     only: AnyLaw | Sequence[AnyLaw] = (),
     focus: Focus | Sequence[Focus] = "",
     examples: int = 25,
+    seed: int = 0,
 ) -> tuple[Tried, ...]:
     """Hold passes, or the rules of a book, to the laws on random programs.
 
@@ -97,6 +100,7 @@ def check_laws(
         only: laws, or names of laws of the library; all that take passes where none is given.
         focus: what programs are full of, as for ``check_law``. Linear programs have no patterns.
         examples: how many programs a law is tried on. Equal arguments try equal programs.
+        seed: another one tries other programs.
 
     Returns:
         What each law was tried on, the simplest law first.
@@ -114,7 +118,7 @@ def check_laws(
         _check_step(law, given)
     if passes is not None and not any(law.takes("passes") for law in found):
         raise _untaken(found[0], "passes")
-    return told(try_all(found, given, examples, focus=focus), strict=bool(only))
+    return told(try_all(found, given, examples, focus=focus, seed=seed), strict=bool(only))
 
 
 def _given(passes: object) -> dict[str, object]:

@@ -154,6 +154,7 @@ def attempt(
     features: Sequence[Features],
     examples: int,
     patterns: Sequence[App] = (),
+    seed: int = 0,
 ) -> int:
     """:func:`attempt_on` random programs of a kind. Raises BadArgument for unknown features."""
     for one in features:
@@ -164,10 +165,10 @@ def attempt(
         wanted = choose.pick(features) if len(features) > 1 else features[0]
         return subject(choose, about, wanted, patterns)
 
-    return attempt_on(trials, draw, examples)
+    return attempt_on(trials, draw, examples, seed)
 
 
-def attempt_on(trials: Sequence[Trial], draw: Draw, examples: int) -> int:
+def attempt_on(trials: Sequence[Trial], draw: Draw, examples: int, seed: int | str = 0) -> int:
     """Try laws on what is drawn, the same every time: all of them on each.
 
     Once one is broken, few more are tried: what else breaks, breaks about as soon.
@@ -180,7 +181,7 @@ def attempt_on(trials: Sequence[Trial], draw: Draw, examples: int) -> int:
     for i in range(examples):
         if not left or i >= limit:
             break
-        choose = Choices(Random(i))
+        choose = Choices(Random(f"{seed}.{i}" if seed else i))
         drawn, seed = draw(choose), seed_of(choose)
         for trial in left:
             trial.try_on(drawn, seed)
@@ -200,6 +201,7 @@ def try_all(
     examples: int,
     features: Features | None = None,
     focus: Focus | Sequence[Focus] = "",
+    seed: int = 0,
 ) -> list[Trial]:
     """Try laws on random programs of their kinds; those that are about the same ones together.
 
@@ -210,6 +212,7 @@ def try_all(
         features: what the programs have; what each law says where it is None.
         focus: what programs are full of. What has instances of patterns is not linear: laws of
             linear programs are tried on those that there are without.
+        seed: another one tries other programs.
 
     Raises:
         BadArgument: there are no such features, or too few examples.
@@ -226,7 +229,7 @@ def try_all(
     for (about, wanted, costly), group in groups.items():
         few = -(-examples // COSTLY) if costly else examples
         each = [replace(wanted, focus=name) for name in names] or [wanted]
-        limit = attempt(group, about, each, few, patterns)
+        limit = attempt(group, about, each, few, patterns, seed)
         if any(trial.broken for trial in group):
             examples = min(examples, limit)
     return trials

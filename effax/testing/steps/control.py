@@ -74,6 +74,8 @@ def _fill(g: Grower, grow: Grow, most: int) -> None:
 
 def _result(g: Grower, type_: ArrayType, linear: bool) -> Atom:
     """A result of this type, the most recent one mostly, of moderate magnitude."""
+    if not (type_.shape or type_.weak or linear) and g.choose.chance(12):
+        return g.literal(type_.dtype)
     recent = [v for v in g.arrays if v.type is type_ and g.is_linear(v) == linear]
     found = recent[-1] if recent and g.choose.chance(70) else g.value(type_, linear)
     if isinstance(found, Lit) or not is_inexact_dtype(type_.dtype) or g.magnitude(found) <= 4:
@@ -160,10 +162,10 @@ def scan(g: Grower, grow: Grow) -> None:
     """A loop over leading axes, with references among what is closed over and scanned."""
     length, xs = _scanned(g)
     consts = [*references(g, lambda r: r not in xs), *arguments(g, 2)]
-    carry = arguments(g, 2, lambda v: prod(v.type.shape) * length <= 2 * MAX_ELEMENTS)
+    carry = _carried(g, lambda v: prod(v.type.shape) * length <= 2 * MAX_ELEMENTS)
     ins = [*consts, *carry, *xs]
     types = [*(v.type for v in (*consts, *carry)), *(element_type(v.type) for v in xs)]
-    inner = inside(g, types, ins)
+    inner = inside(g, types, _variables(ins))
     _fill(inner, grow, 3)
     flags = [g.is_linear(v) for v in carry]
     fed = [_result(inner, _array(v), flag) for v, flag in zip(carry, flags, strict=True)]
@@ -174,11 +176,24 @@ def scan(g: Grower, grow: Grow) -> None:
     call(g, prim, ins, flags)
 
 
+def _carried(g: Grower, accept: Callable[[Var], bool] = lambda v: True) -> list[Atom]:
+    """What a loop begins with: arrays, and sometimes a number."""
+    found: list[Atom] = [*arguments(g, 2, accept)]
+    if g.choose.chance(15):
+        found.append(g.literal(g.choose.pick((*g.features.floats, g.features.ints[0]))))
+    return found
+
+
+def _variables(ins: Sequence[Atom]) -> list[Var | None]:
+    """Those of the arguments that are no numbers."""
+    return [a if isinstance(a, Var) else None for a in ins]
+
+
 def _scanned(g: Grower) -> tuple[int, list[Var]]:
     """A length, and arrays and references with that many elements along their leading axis."""
     first = g.maybe(lambda v: len(v.type.shape) > 0)
     if first is None or g.choose.chance(25):
-        length, xs = g.choose.pick((2, 3, 1, 0)), []
+        length, xs = g.choose.pick((2, 3, 0, 1, 0)), []
     else:
         length, xs = first.type.shape[0], [first]
         xs += arguments(g, 1, lambda v: v.type.shape[:1] == (length,))
@@ -188,9 +203,9 @@ def _scanned(g: Grower) -> tuple[int, list[Var]]:
 def loop(g: Grower, grow: Grow) -> None:
     """A while loop of a few trips; its condition may read and change references too."""
     consts = [*references(g), *arguments(g, 2)]
-    carry = arguments(g, 2)
+    carry = _carried(g)
     types = [*(v.type for v in consts), COUNTER, *(v.type for v in carry)]
-    ins: list[Var | None] = [*consts, None, *carry]
+    ins = [*_variables(consts), None, *_variables(carry)]
     trips = g.choose.pick((2, 3, 4, 3, 1, 0))
     test, read = _condition(inside(g, types, ins, parts=True), len(consts), trips, grow)
     body = inside(g, types, ins, parts=True)
@@ -249,6 +264,6 @@ def _increase(g: Grower, ref: Var) -> None:
     g.emit(AddUpdate(whole(ref.type.shape)), ref, number)
 
 
-def _array(v: Var) -> ArrayType:
+def _array(v: Atom) -> ArrayType:
     assert isinstance(v.type, ArrayType)
     return v.type

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
 from returns.result import Result, Success
 
 from effax.effects import NO_EFFECTS
+from effax.ir.build import Builder
 from effax.ir.edit import everywhere, replace_eqn
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.parse import parse
 from effax.ir.prims import elementwise as ew
+from effax.ir.prims.control import Scan
 from effax.ir.prims.host import DebugCallback
 from effax.ir.prims.refs import AddUpdate, Get, Swap
-from effax.ir.prims.shape import Transpose
-from effax.ir.syntax import Eqn, Jaxpr, Var, renumbered
+from effax.ir.prims.shape import Rev, Transpose
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var, renumbered
 from effax.ir.types import ArrayType
 from effax.passes import (
     ALL,
@@ -35,6 +37,7 @@ from effax.passes import (
 from effax.testing import Unproved, check_pass
 from effax.testing.features import NUMERIC
 from effax.testing.laws import LawBroken
+from effax.testing.narrowed import narrowed
 from effax.transforms.rewrite import FLOATS, App, Hole, Number, Pattern, Rule, rewriting
 
 
@@ -69,9 +72,10 @@ def with_a_copy(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
 def test_a_pass_that_keeps_its_claims() -> None:
     report = check_pass(fixpoint(fold | cse | dce), examples=20)
     assert set(report.claims) == set(EXACT)
-    assert 10 < report.programs <= 24 and 10 < report.changed <= report.programs
+    assert 10 < report.programs <= 40 and 10 < report.changed <= report.programs
     assert report.after < report.before
     lines = str(report).splitlines()
+    of = f", {', '.join(report.kinds[:6])} in these"
     assert lines[0] == (
         f"fixpoint(fold | cse | dce): {report.programs} programs, of which it changed "
         f"{report.changed} ({report.before} equations became {report.after})"
@@ -79,6 +83,8 @@ def test_a_pass_that_keeps_its_claims() -> None:
     assert lines[1:] == [
         *(f"  holds: {claim.value}" for claim in report.claims),
         "  holds: p is a function, and p(f) is valid and has the types of f",
+        f"  that is little: {report.changed} of {report.programs} programs say something{of};",
+        "  say what it looks for (`focus=`, `programs=`), or try more (`examples=`, `seed=`)",
     ]
     assert check_pass([fold, cse, dce], compiled=True, examples=3).changed
 
@@ -161,6 +167,99 @@ def test_a_wrong_pass_is_found_by_default(step: Pass) -> None:
     program = re.search(r"parse\(r?'{3}\n(.*?)'{3}", text, re.DOTALL)
     assert program is not None
     assert len(program[1].splitlines()) <= 24, text
+
+
+def _swapped(jaxpr: Jaxpr) -> Jaxpr:
+    eqns = [*jaxpr.eqns]
+    for i, (first, second) in enumerate(pairwise(eqns)):
+        if not (isinstance(first.prim, Swap) and isinstance(second.prim, Swap)):
+            continue
+        apart = (first.prim, first.ins[2:]) != (second.prim, second.ins[2:])
+        if apart and first.ins[0] == second.ins[0] and first.outs[0] not in second.ins:
+            eqns[i : i + 2] = second, first
+            return renumbered(jaxpr.replace(eqns=eqns))
+    return jaxpr
+
+
+def _forward(jaxpr: Jaxpr) -> Jaxpr:
+    b = Builder(jaxpr.in_types)
+    env: dict[Atom, Atom] = dict(zip(jaxpr.binders, b.binders, strict=True))
+    for eqn in jaxpr.eqns:
+        prim, ins = eqn.prim, [env.get(a, a) for a in eqn.ins]
+        if isinstance(prim, Scan) and prim.reverse and not eqn.effects:
+            n = prim.n_consts + prim.n_carry
+            ins[n:] = [b(Rev((0,)), a) for a in ins[n:]]
+            prim = replace(prim, reverse=False)
+        env.update(zip(eqn.outs, b.emit(prim, ins, eqn.source), strict=True))
+    return b.finish([env.get(a, a) for a in jaxpr.outs], jaxpr.n_consts, jaxpr.names)
+
+
+def _known(jaxpr: Jaxpr) -> Jaxpr:
+    env: dict[Atom, Atom] = {}
+    for eqn in jaxpr.eqns:
+        if isinstance(eqn.prim, Scan):
+            fed = eqn.prim.jaxpr.outs[: eqn.prim.n_carry]
+            pairs = zip(eqn.outs, fed, strict=False)
+            env |= {v: a for v, a in pairs if isinstance(a, Lit) and a.type is v.type}
+    eqns = [eqn._replace(ins=tuple([env.get(a, a) for a in eqn.ins])) for eqn in jaxpr.eqns]
+    return jaxpr.replace(eqns=eqns, outs=[env.get(a, a) for a in jaxpr.outs])
+
+
+@as_pass
+def swapped_writes(jaxpr: Jaxpr) -> Jaxpr:
+    """Two writes to parts of one reference change places, which may overlap."""
+    return everywhere(_swapped, jaxpr)
+
+
+@as_pass
+def forward(jaxpr: Jaxpr) -> Jaxpr:
+    """A scan from the end goes over reversed arrays; its own results stay as they are."""
+    return everywhere(_forward, jaxpr)
+
+
+@as_pass
+def known_carries(jaxpr: Jaxpr) -> Jaxpr:
+    """A carry that every round sets to a number is that number, of no rounds too."""
+    return everywhere(_known, jaxpr)
+
+
+def chosen(by: type[ew.Lt | ew.Gt | ew.Ge], *cases: Pattern, as_: type[ew.Max | ew.Min]) -> Pass:
+    """A choice by comparison as an extremum, which nan is not."""
+    left = App(ew.SelectN, App(by, x, y), *cases)
+    return algebra(left, App(as_, x, y), families=frozenset({"bool"}))
+
+
+NARROW: tuple[Pass, ...] = (
+    chosen(ew.Lt, x, y, as_=ew.Max),
+    chosen(ew.Gt, y, x, as_=ew.Max),
+    chosen(ew.Gt, x, y, as_=ew.Min),
+    swapped_writes,
+    forward,
+    known_carries,
+)
+
+
+@pytest.mark.parametrize("step", NARROW, ids=str)
+def test_what_is_wrong_in_few_programs_is_found_by_default(step: Pass) -> None:
+    with pytest.raises(LawBroken):
+        check_pass(step)
+
+
+def test_another_seed_tries_other_programs() -> None:
+    first, second = (check_pass(dce, examples=6, seed=seed) for seed in (0, 1))
+    assert first == check_pass(dce, examples=6) != second
+    assert first.is_thin and "that is little" in str(first)
+
+
+def test_what_a_pass_changed_is_narrowed_down() -> None:
+    before = parse("{ lambda ; a:f32[]. let b:f32[] = neg a; c:f32[] = add b b in (c,) }")
+    after = parse("{ lambda ; a:f32[]. let b:f32[] = neg a; c:f32[] = mul b 2.0:f32[] in (c,) }")
+    found = narrowed([(before, after)])
+    assert found.kinds == ("add", "mul") and found.steps == ("scan", "while", "cond")
+    assert [str(one) for one in found.patterns] == [
+        *("add(x0, x0)", "add(neg(x0), neg(x0))", "add(x0, x1)", "add(neg(x0), neg(x1))")
+    ]
+    assert narrowed([(after, after)]).kinds == ()
 
 
 def test_an_addition_of_zero_is_right_up_to_the_sign_of_zero() -> None:
