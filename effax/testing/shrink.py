@@ -15,7 +15,7 @@ from effax.ir.check import check
 from effax.ir.syntax import Jaxpr, renumbered
 from effax.ir.types import RefType
 from effax.testing.report import LawBroken
-from effax.testing.smaller import Subject, closed, measure, smaller
+from effax.testing.smaller import Subject, closed, made_of, measure, smaller
 from effax.testing.statement import About
 from effax.testing.values import check_outcomes, random_inputs, run, scaled_outcome
 from effax.transforms.tidy import used_variables
@@ -157,8 +157,8 @@ def _pairs(first: Jaxpr, second: Jaxpr, way: int) -> Iterator[Drawn]:
         for i in range(len(second.outs)):
             yield first, _without_place(second, outs=i)
     elif way == 1:
-        for make in closed(second):
-            yield first, make()
+        for fewer in made_of(closed(second)):
+            yield first, fewer
     elif way == 2:
         used, used_first = used_variables(second), used_variables(first)
         n = len(first.outs)

@@ -5,9 +5,9 @@ Each is a guess: it may be ill typed, or no longer break the law, and who tries 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import family
@@ -22,6 +22,8 @@ from effax.transforms.dce import dce
 from effax.transforms.inline import inline
 from effax.transforms.run import unwrap
 from effax.transforms.spread import Mask
+
+T = TypeVar("T")
 
 
 class Subject(NamedTuple):
@@ -89,7 +91,12 @@ def smaller(subject: Subject) -> Iterator[Callable[[], Iterator[Subject]]]:
 
 def _guesses(way: Callable[[Subject], Guesses], subject: Subject) -> Iterator[Subject]:
     """Those that can be built."""
-    for make in way(subject):
+    yield from made_of(way(subject))
+
+
+def made_of(guesses: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """What is made, of what can be."""
+    for make in guesses:
         try:
             yield make()
         except (EffaxError, AssertionError, TypeError, ValueError, IndexError):

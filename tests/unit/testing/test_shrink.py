@@ -18,6 +18,7 @@ from effax.ir.prims.reduce import DotGeneral
 from effax.ir.prims.refs import AddUpdate, Freeze, Get, Swap
 from effax.ir.prims.shape import Rev
 from effax.ir.syntax import Jaxpr, Lit
+from effax.ir.types import RefType
 from effax.passes import SIMPLIFIES, Claim, Pass
 from effax.testing import (
     NUMERIC,
@@ -102,10 +103,12 @@ def test_pairs_still_fit() -> None:
         assert ew.Sin not in kinds(second)
 
     broken = reported(lambda: check_law(no_sines, examples=200))
-    assert sizes(broken) == 1
+    # Loops of the second program stay, which takes what the first one gives.
+    assert sizes(broken) <= 2
     first, second = broken.given["first"], broken.given["second"]
     assert isinstance(first, Jaxpr) and isinstance(second, Jaxpr)
-    assert second.in_types == first.out_types
+    refs = [t for t in first.in_types if isinstance(t, RefType)]
+    assert second.in_types == (*first.out_types, *refs)
 
 
 def flipped(jaxpr: Jaxpr) -> Success[Jaxpr]:
