@@ -230,6 +230,7 @@ def scalar(x: bool | int | float | complex) -> DeviceArray:
 def not_an_array(x: object, what: str) -> IllTyped:
     """The error for something that stands where an array belongs."""
     from effax.ref import Ref
+    from effax.refview import RefView
 
     if isinstance(x, Ref):
         return IllTyped(
@@ -237,6 +238,14 @@ def not_an_array(x: object, what: str) -> IllTyped:
             expected="an array",
             found=shown_ref(x),
             remedy="read it first: `ref[...]`",
+        )
+    if isinstance(x, RefView):
+        return IllTyped(
+            f"{what} is a view of a reference, where an array or a whole reference belongs",
+            expected="an array, a number or a reference",
+            found=repr(x),
+            remedy="read it: `view[...]`; what writes takes the reference and indexes it, or a "
+            "copy: `r = new_ref(view[...])`, and after that `view[...] = r[...]`",
         )
     return IllTyped(
         f"{what} is not an array",

@@ -13,7 +13,7 @@ import numpy as np
 from effax import transforms as passes
 from effax.api.interpret import eval_jaxpr
 from effax.array import Array
-from effax.extend.guard import check_parameters, listed
+from effax.extend.guard import blamed, check_parameters, listed
 from effax.extend.primitive import ArrayPrimitive, Handle
 from effax.extend.rules import Linear, traced
 from effax.ir.build import lit
@@ -112,7 +112,11 @@ class FunctionPrimitive(ArrayPrimitive):
     def _results(self, args: Sequence[Handle]) -> list[Array]:
         found = self.function(*args)
         label = f"the function of {self.name}"
-        return list([found] if isinstance(found, Array) else listed(label, "results", found))
+        return list(
+            [found]
+            if isinstance(found, Array)
+            else listed(label, "results", found, rule=self.function)
+        )
 
 
 class Elementwise(FunctionPrimitive):
@@ -191,7 +195,9 @@ class Elementwise(FunctionPrimitive):
         label = f"the derivatives of {self.name}"
         found: object = self.derivatives(*primals)
         alone = found is not None and not isinstance(found, list | tuple)
-        slopes = listed(label, "derivatives", [found] if alone else found, len(primals))
+        slopes = listed(
+            label, "derivatives", [found] if alone else found, len(primals), self.derivatives
+        )
         total: Handle = None
         for slope, dx in zip(slopes, tangents, strict=True):
             if slope is not None and dx is not None:
@@ -244,7 +250,7 @@ class LinearPrimitive(ArrayPrimitive):
             return [None for _ in ins]
         given = filled(cts, self.typing(*[x.type for x in ins]).outs)
         label = f"the adjoint of {self.name}"
-        found = listed(label, "cotangents", self.adjoint(*given), len(ins))
+        found = listed(label, "cotangents", self.adjoint(*given), len(ins), self.adjoint)
         return [ct if isinstance(x, Linear) else None for ct, x in zip(found, ins, strict=True)]
 
 
@@ -268,7 +274,19 @@ def _arity(cls: type[Elementwise]) -> int | None:
 def program_of(prim: FunctionPrimitive, types: tuple[ArrayType, ...]) -> Jaxpr:
     """The program of ``function``. Raises BadRule where it gives no arrays."""
     label = f"the function of {prim.name}"
-    jaxpr, missing = traced(lambda *held: prim._results(held), types, label)
+    jaxpr, missing = traced(lambda *held: prim._results(held), types, label, prim.function)
+    with blamed(label, prim.function):
+        _check_program(prim, types, label, jaxpr, missing)
+    return jaxpr
+
+
+def _check_program(
+    prim: FunctionPrimitive,
+    types: tuple[ArrayType, ...],
+    label: str,
+    jaxpr: Jaxpr,
+    missing: Sequence[bool],
+) -> None:
     if any(missing):
         raise BadRule(f"{label} gives None for a result", "arrays")
     if jaxpr.effects:
@@ -283,7 +301,6 @@ def program_of(prim: FunctionPrimitive, types: tuple[ArrayType, ...]) -> Jaxpr:
         if found != [types[0].strong()]:
             shown = ", ".join(map(str, found))
             raise BadRule(f"{label} gives another type", str(types[0].strong()), shown)
-    return jaxpr
 
 
 def filled(cts: Sequence[Array | None], types: Sequence[Type]) -> list[Array]:

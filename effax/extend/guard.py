@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import is_dataclass
-from types import TracebackType
 from typing import Final
 
 import numpy as np
@@ -18,7 +17,7 @@ from effax.extend.parameters import KINDS, is_frozen
 from effax.ir.build import typing_of
 from effax.ir.errors import BadArgument, BadRule, EffaxError, IllTyped, TransformError
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.source import is_library
+from effax.ir.source import defined_at, raised_at
 from effax.ir.types import ArrayType, RefType, Type, array_type
 from effax.ref import Ref
 from effax.tree import PyTree
@@ -28,23 +27,29 @@ NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 
 @contextmanager
-def blamed(label: str) -> Iterator[None]:
+def blamed(label: str, rule: object = None) -> Iterator[None]:
     """Errors in the block are those of a rule, ``label``; what says why it does not apply is not.
+
+    They name the line of ``rule``, a function, where nothing that the user wrote raised them.
 
     Raises:
         BadRule: in the place of every error but ``TransformError``.
     """
     try:
         yield
+    except BadRule as error:
+        error.at(None, defined_at(rule))
+        raise
     except (TransformError, RecursionError):
         raise
     except EffaxError as error:
         what = error.what if label in error.what else f"{label}: {error.what}"
         told = BadRule(what, error.expected, error.found, error.remedy)
-        raise told.at(error.equation, error.source) from error
+        where = raised_at(error) or defined_at(rule) or error.source
+        raise told.at(error.equation, where) from error
     except Exception as error:
         told = BadRule(f"{label} raises {shown_error(error)}")
-        raise told.at(None, line_of(error)) from error
+        raise told.at(None, raised_at(error) or defined_at(rule)) from error
 
 
 def shown_error(error: Exception) -> str:
@@ -52,31 +57,23 @@ def shown_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def line_of(error: BaseException) -> str | None:
-    """The user's line in which an error was raised: the innermost one outside of this library."""
-    found: str | None = None
-    at: TracebackType | None = error.__traceback__
-    while at is not None:
-        code = at.tb_frame.f_code
-        if not is_library(code.co_filename):
-            found = f"{code.co_filename}:{at.tb_lineno} ({code.co_name})"
-        at = at.tb_next
-    return found
-
-
-def listed(label: str, what: str, found: object, count: int | None = None) -> Sequence[PyTree]:
+def listed(
+    label: str, what: str, found: object, count: int | None = None, rule: object = None
+) -> Sequence[PyTree]:
     """What a rule gives as a list of so many. Raises BadRule."""
     if not isinstance(found, list | tuple):
         raise BadRule(
             f"{label} gives {what} that are no list",
             expected=f"a list or a tuple of {what}",
             found=shown(found),
+            source=defined_at(rule),
         )
     if count is not None and len(found) != count:
         raise BadRule(
             f"{label} gives another number of {what}",
             expected=str(count),
             found=str(len(found)),
+            source=defined_at(rule),
         )
     return found
 
@@ -188,15 +185,20 @@ def typed(prim: Primitive, types: Sequence[Type]) -> Typing:
             f"{prim.name} does not take these arguments: its typing raises {shown_error(error)}",
             expected="a `Typing`, or an `IllTyped` that says what it takes",
             found=f"({', '.join(map(str, types))})",
-            source=line_of(error),
+            source=raised_at(error) or defined_at(prim.typing),
         ) from error
     if not isinstance(found, Typing):
         raise IllTyped(
             f"the typing of {prim.name} gives no `Typing`",
             expected="`Typing((type of a result, ...), effects)`",
             found=shown(found),
+            source=defined_at(prim.typing),
         )
-    check_typing(f"the typing of {prim.name}", found, types)
+    try:
+        check_typing(f"the typing of {prim.name}", found, types)
+    except BadRule as error:
+        error.at(None, defined_at(prim.typing))
+        raise
     return found
 
 

@@ -16,7 +16,7 @@ from effax.extend.parameters import Exact, normalised
 from effax.extend.rules import Linear
 from effax.ir.errors import BadRule
 from effax.ir.primitive import Primitive
-from effax.ir.source import caller
+from effax.ir.source import caller, defined_at
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType
 from effax.lowering.writer import Lowered, Val, Writer
@@ -93,7 +93,7 @@ def _bound(prim: Primitive, args: Sequence[object]) -> list[Array]:
     try:
         outs = results_of(label, given, typing.outs)
     except BadRule as error:
-        raise error.at(None, str(caller())) from None
+        raise error.at(None, defined_at(prim.evaluate) or str(caller())) from None
     return [cast(Array, wrap(x, t)) for x, t in zip(outs, typing.outs, strict=True)]
 
 

@@ -17,6 +17,7 @@ from effax.extend.guard import blamed, listed, paired, shown, wide_remedy
 from effax.ir.build import Builder
 from effax.ir.errors import BadRule, LoweringError, NotApplicable
 from effax.ir.prims.convert import ConvertElementType
+from effax.ir.source import defined_at
 from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.ir.trace import Trace, tracing
 from effax.ir.types import ArrayType, RefType, Shape, Type, ref_type, tangent_type
@@ -76,7 +77,7 @@ def jvp(
             *listed(label, "tangents", dots, len(types)),
         ]
 
-    made = _inlined(b, rule, [*primals, *moved], label)
+    made = _inlined(b, rule, [*primals, *moved], label, prim.jvp)
     outs = [_fitted(b, prim, "jvp", "result", x, t) for x, t in zip(made, types, strict=False)]
     dots = [
         None if x is None else _fitted(b, prim, "jvp", "tangent", x, tangent_type(t))
@@ -115,7 +116,7 @@ def transpose(
         found = prim.transpose(operands, [at(i) for i in given])
         return listed(label, "cotangents", found, len(ins))
 
-    made = _inlined(b, rule, atoms, label)
+    made = _inlined(b, rule, atoms, label, prim.transpose)
     return [
         None
         if out is None or not isinstance(x, LinearAtom)
@@ -134,11 +135,8 @@ def batch(
     """``prim.batch``; with effects, for all lanes only, and each with references of its own."""
     typing = prim.typing(*[_lane(a.type, flag) for a, flag in zip(ins, batched, strict=True)])
     types = typing.outs
-    if typing.effects.effects and (b.active is not None or b.shared):
-        raise NotApplicable(
-            f"{prim.name} cannot be batched here: lanes share a reference, or not all of them run",
-            expected="a batch in which every lane runs, on references of its own",
-        )
+    if typing.effects.effects:
+        _check_lanes(b, prim, ins)
     label = f"the batch rule of {prim.name}"
     flags: list[bool] = []
 
@@ -148,12 +146,33 @@ def batch(
         flags[:] = [_flag(label, x) for x in listed(label, "flags", axes, len(types))]
         return listed(label, "results", outs, len(types))
 
-    made = _inlined(b, rule, ins, label)
+    made = _inlined(b, rule, ins, label, prim.batch)
     outs = [
         _fitted(b, prim, "batch", "result", x, _reshaped(t, (size, *t.shape)) if flag else t)
         for x, t, flag in zip(made, types, flags, strict=True)
     ]
     return BatchOut(outs, flags)
+
+
+def _check_lanes(b: BatchBuilder, prim: ArrayPrimitive, ins: Sequence[Atom]) -> None:
+    """Raises NotApplicable where lanes share a reference, or not all of them are here."""
+    if b.shared:
+        shared = [f"argument {i}, {a.type}" for i, a in enumerate(ins) if i in b.shared]
+        raise NotApplicable(
+            f"{prim.name} cannot be batched here: all lanes share a reference",
+            expected="a reference for each lane",
+            found=", ".join(shared),
+            remedy="give each lane its own: one more axis in the reference, and `in_axes=0` for "
+            "it; or run the lanes one after another: `lax.map`, `lax.scan`",
+        )
+    if b.active is not None:
+        raise NotApplicable(
+            f"{prim.name} cannot be batched here: not all lanes run it",
+            expected="effects in every lane",
+            found="a `cond` or a `while_loop` that lanes leave differently, around it",
+            remedy="apply it in every lane and choose its arguments (`numpy.where`); or run the "
+            "lanes one after another: `lax.map`, `lax.scan`",
+        )
 
 
 def discharge(
@@ -172,13 +191,14 @@ def discharge(
             *listed(label, "results", outs, len(types)),
         ]
 
-    made = _inlined(b, rule, ins, label)
+    made = _inlined(b, rule, ins, label, prim.discharge)
     for i, (x, ref) in enumerate(zip(made[:n], is_ref, strict=True)):
         if x is not None and not ref:
             raise BadRule(
                 f"{label} gives new contents for argument {i}, which is no reference",
                 expected="None of each argument that is an array",
                 found=str(x.type),
+                source=defined_at(prim.discharge),
             )
     contents = [
         None if x is None else _fitted(b, prim, "discharge", "content", x, a.type)
@@ -210,7 +230,7 @@ def program(w: Writer, fun: Callable[..., object], ins: Sequence[Val], name: str
         return [outs] if isinstance(outs, Array) else listed(label, "results", outs)
 
     label = f"the program that {name} is lowered as"
-    jaxpr, missing = traced(rule, [v.type for v in ins], label)
+    jaxpr, missing = traced(rule, [v.type for v in ins], label, fun)
     if any(missing):
         raise LoweringError(f"{name} is lowered by a program that gives None for a result")
     return w.call(without_refs(jaxpr).jaxpr, ins, name)
@@ -234,18 +254,21 @@ def watching() -> Iterator[Seen]:
 
 
 def traced(
-    rule: Callable[..., Handles], types: Sequence[Type], label: str
+    rule: Callable[..., Handles], types: Sequence[Type], label: str, written: object
 ) -> tuple[Jaxpr, list[bool]]:
     """The program of a rule, and which of its results are None and left out of the program.
 
-    A scalar or a small array that the rule closes over is written out. Raises BadRule for a large
-    one, and for whatever the rule raises.
+    A scalar or a small array that the rule closes over is written out. ``written`` is what the
+    user wrote, whose line errors name.
+
+    Raises:
+        BadRule: the rule closes over a large array, or raises something.
     """
     trace = Trace(handle, label, None)
     watchers = _WATCHERS.get()
     if watchers is not None:
         watchers.append((label, ReferenceType(trace)))
-    with blamed(label), tracing(trace):
+    with blamed(label, written), tracing(trace):
         held = [trace.bind(t, None, f"argument {i}") for i, t in enumerate(types)]
         found = list(rule(*held))
         outs = [
@@ -254,7 +277,8 @@ def traced(
             if x is not None
         ]
     jaxpr, consts = trace.finish(outs)
-    return _with_literals(jaxpr, consts, label), [x is None for x in found]
+    with blamed(label, written):
+        return _with_literals(jaxpr, consts, label), [x is None for x in found]
 
 
 def _with_literals(jaxpr: Jaxpr, consts: Sequence[object], label: str) -> Jaxpr:
@@ -280,10 +304,14 @@ def _literal(b: Builder, const: object, label: str) -> Atom:
 
 
 def _inlined(
-    b: RuleBuilder, rule: Callable[..., Handles], atoms: Sequence[Atom], label: str
+    b: RuleBuilder,
+    rule: Callable[..., Handles],
+    atoms: Sequence[Atom],
+    label: str,
+    written: object,
 ) -> list[Atom | None]:
     """The rule's program, put into the builder on these arguments."""
-    jaxpr, missing = traced(rule, [a.type for a in atoms], label)
+    jaxpr, missing = traced(rule, [a.type for a in atoms], label, written)
     made = iter(b.inline_jaxpr(jaxpr, atoms))
     return [None if none else next(made) for none in missing]
 
@@ -335,6 +363,7 @@ def _fitted(
             expected=str(type_),
             found="None" if found is None else str(found),
             remedy=None if found is None else wide_remedy(type_, found.dtype.itemsize),
+            source=defined_at(getattr(prim, rule)),
         )
     if isinstance(atom, Lit):
         return Lit(atom.value, type_)

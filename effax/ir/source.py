@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
 from typing import NamedTuple
@@ -83,3 +84,31 @@ def caller(scopes: tuple[str, ...] = ()) -> Source | None:
             return None
         frame = frame.f_back
     return tuple.__new__(Source, (frame.f_code, frame.f_lasti, scopes))
+
+
+def raised_at(error: BaseException) -> str | None:
+    """The user's line in which an error was raised: the innermost one outside of this library.
+
+    Looked at are the frames between the one that caught it and the one that raised it, so that
+    None means that no code of the user's ran there.
+    """
+    found: str | None = None
+    for code, line in _raising(error):
+        if not _library[code.co_filename]:
+            found = f"{code.co_filename}:{line} ({code.co_qualname})"
+    return found
+
+
+def _raising(error: BaseException) -> Iterator[tuple[CodeType, int]]:
+    at = error.__traceback__
+    while at is not None:
+        yield at.tb_frame.f_code, at.tb_lineno
+        at = at.tb_next
+
+
+def defined_at(function: object) -> str | None:
+    """Where the user defines a function or a method; None for one of this library."""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if not isinstance(code, CodeType) or _library[code.co_filename]:
+        return None
+    return f"{code.co_filename}:{code.co_firstlineno} ({code.co_qualname})"

@@ -15,6 +15,7 @@ from effax.bind import Operand
 from effax.ir.build import Builder, lit
 from effax.ir.errors import BadRule, EffaxError, IllTyped, TransformError
 from effax.ir.prims.shape import BroadcastInDim, Concatenate, Reshape
+from effax.ir.source import raised_at
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type
 from effax.tracing import FlatFunction, trace_flat
@@ -121,7 +122,7 @@ class Deferred:
             raise
         except EffaxError as error:
             told = BadRule(error.what, error.expected, error.found, error.remedy)
-            raise told.at(error.equation, error.source) from error
+            raise told.at(error.equation, raised_at(error) or error.source) from error
         return self.over_consts(flat, what)
 
     def over_consts(self, flat: FlatFunction, what: str) -> Jaxpr:

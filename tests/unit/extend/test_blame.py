@@ -13,7 +13,14 @@ import effax
 import effax.numpy as jnp
 from effax import extend
 from effax.extend import Typing
-from effax.ir.errors import BadArgument, ConcretizationError, EffaxError, IllTyped, ParseError
+from effax.ir.errors import (
+    BadArgument,
+    BadRule,
+    ConcretizationError,
+    EffaxError,
+    IllTyped,
+    ParseError,
+)
 from effax.ir.interchange import from_json, to_json
 from effax.ir.parse import parse
 
@@ -176,3 +183,83 @@ def test_numpys_reductions_call_the_methods() -> None:
 def test_the_wrong_number_of_arguments_is_ill_typed() -> None:
     with pytest.raises(IllTyped, match=r"mine does not take these arguments"):
         Mine().bind(X, X)
+
+
+def _late(self: Any, primals: Any, tangents: Any) -> Any:
+    return primals, [jnp.zeros((0,)).max()]
+
+
+def _few(self: Any, *args: Any) -> Any:
+    return [], []
+
+
+def _other(self: Any, primals: Any, tangents: Any) -> Any:
+    return primals, [jnp.zeros(4)]
+
+
+def _flags(self: Any, ins: Any, batched: Any, size: int) -> Any:
+    return ins, [0]
+
+
+def _alone(self: Any, primals: Any) -> Any:
+    return primals
+
+
+def _held(self: Any, primals: Any, tangents: Any) -> Any:
+    return primals, [tangents[0] * HELD[:3]]
+
+
+HELD = jnp.arange(5000.0)
+
+
+@pytest.mark.parametrize(
+    ("prim", "use", "rule", "line"),
+    [
+        (same(jvp=_late), forward, _late, 1),
+        (same(jvp=_few), forward, _few, 0),
+        (same(jvp=_other), forward, _other, 0),
+        (same(jvp=_alone), forward, _alone, 0),
+        (same(jvp=_held), forward, _held, 0),
+        (same(batch=_flags), batched, _flags, 0),
+        (same(batch=_few), batched, _few, 0),
+        (same(batch=_late), lambda p: batched(p), _late, 0),
+    ],
+)
+def test_a_wrong_rule_is_told_with_its_line(prim: Any, use: Rule, rule: Rule, line: int) -> None:
+    code = rule.__code__
+    with pytest.raises(BadRule) as told:
+        use(prim)
+    where = f"{code.co_filename}:{code.co_firstlineno + line} ({code.co_qualname})"
+    assert told.value.source == where, told.value
+
+
+class Halves(extend.FunctionPrimitive):
+    """A base of wrong functions."""
+
+    __slots__ = ()
+    name: ClassVar[str] = "halves"
+
+
+def _none(self: Any, x: Any) -> Any:
+    return None
+
+
+def _dict(self: Any, x: Any) -> Any:
+    return {"a": x}
+
+
+def _closed(self: Any, x: Any) -> Any:
+    return x + HELD.sum()
+
+
+def _text(self: Any, x: Any) -> Any:
+    return [x, "a"]
+
+
+@pytest.mark.parametrize("function", [_none, _dict, _text, _closed])
+def test_a_wrong_function_is_told_with_its_line(function: Rule) -> None:
+    made: Any = type("Wrong", (Halves,), {"__slots__": (), "function": function})
+    with pytest.raises(BadRule) as told:
+        dataclass(frozen=True)(made)().bind(X)
+    code = function.__code__
+    assert str(told.value.source).startswith(f"{code.co_filename}:{code.co_firstlineno}")

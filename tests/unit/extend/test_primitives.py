@@ -292,7 +292,7 @@ def test_a_primitive_on_references_obeys_every_law() -> None:
     types = (extend.ref_type(F3), F3)
     checked = check_primitive(Bump(0.5), *types, linear=(True, True))
     assert {refused.reason for refused in checked.refused} == {
-        "bump cannot be batched here: lanes share a reference, or not all of them run"
+        "bump cannot be batched here: not all lanes run it"
     }
     assert {"transpose_is_adjoint", "jvp_is_the_derivative"} <= set(checked.held)
     (stacking,) = [r for r in checked.refused if r.law == "vmap_is_stacking"]
@@ -324,6 +324,38 @@ def test_a_primitive_on_references_runs_in_place_and_in_order() -> None:
 
     np.testing.assert_allclose(jax.grad(g)(jnp.arange(3.0)), 1 + 6 * np.arange(3.0))
     np.testing.assert_allclose(jax.vmap(jax.grad(g))(jnp.ones((2, 3))), 7 * np.ones((2, 3)))
+
+
+def test_a_batch_that_a_primitive_on_references_has_not_is_told_with_a_remedy() -> None:
+    shared, own = jax.new_ref(jnp.zeros(3)), jax.new_ref(jnp.zeros((2, 3)))
+    rows, which = jnp.ones((2, 3)), jnp.array([True, False])
+    with pytest.raises(
+        NotApplicable,
+        match=r"all lanes share a ref[\s\S]*argument 0, Ref\{f32\[3\]\}[\s\S]*in_axes",
+    ):
+        jax.vmap(lambda x: Bump(0.5).bind(shared, x)[0])(rows)
+
+    def step(p: Any, r: Any, x: Any) -> Any:
+        return jax.lax.cond(p, lambda: Bump(0.5).bind(r, x)[0], lambda: x)
+
+    with pytest.raises(
+        NotApplicable, match=r"not all lanes run it[\s\S]*remedy: +apply it in every"
+    ):
+        jax.vmap(step)(which, own, rows)
+    assert not shared[...].any() and not own[...].any()
+
+
+def test_a_view_is_no_argument_of_a_primitive_and_a_copy_of_it_is() -> None:
+    ref = jax.new_ref(jnp.zeros((2, 3)))
+    view = ref.at[0]
+    with pytest.raises(
+        IllTyped, match=r"argument 0 of bump is a view[\s\S]*new_ref\(view\[...\]\)"
+    ):
+        Bump(1.0).bind(view, X)
+    r = jax.new_ref(view[...])
+    Bump(1.0).bind(r, X)
+    view[...] = r[...]
+    assert ref[...].tolist() == [[1.0] * 3, [0.0] * 3]
 
 
 def test_the_wrong_number_of_entries_is_refused() -> None:
