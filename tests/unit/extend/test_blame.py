@@ -222,7 +222,7 @@ HELD = jnp.arange(5000.0)
         (same(jvp=_held), forward, _held, 0),
         (same(batch=_flags), batched, _flags, 0),
         (same(batch=_few), batched, _few, 0),
-        (same(batch=_late), lambda p: batched(p), _late, 0),
+        (same(batch=_late), batched, _late, 0),
     ],
 )
 def test_a_wrong_rule_is_told_with_its_line(prim: Any, use: Rule, rule: Rule, line: int) -> None:
