@@ -151,6 +151,16 @@ class Array:
     def __getitem__(self, index: object) -> Array:
         return ops.getitem(self, index)
 
+    if not TYPE_CHECKING:  # type checkers say by themselves that there is no such method
+
+        def __setitem__(self, index: object, value: object) -> None:
+            """Arrays are immutable. Raises IllTyped."""
+            raise _immutable("x[i] = v")
+
+        def __delitem__(self, index: object) -> None:
+            """Arrays are immutable. Raises IllTyped."""
+            raise _immutable("del x[i]")
+
     def __add__(self, other: ArrayLike) -> Array:
         return ops.add(self, other)
 
@@ -476,3 +486,13 @@ _OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
 
 def _ints(values: tuple[int | Sequence[int] | None, ...]) -> list[int]:
     return [operator.index(v) for v in values]  # type: ignore[arg-type]  # checked by `index`
+
+
+def _immutable(found: str) -> IllTyped:
+    return IllTyped(
+        "arrays are immutable, and an element is assigned to",
+        expected="`x.at[i].set(v)`, which gives a new array (`.add(v)` and others too)",
+        found=f"`{found}`",
+        remedy="`x = x.at[i].set(v)`; or keep the array in a reference, which is written in "
+        "place: `r = new_ref(x)`, `r[i] = v`",
+    )

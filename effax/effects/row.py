@@ -42,8 +42,15 @@ class Row(Generic[N]):
     host: tuple[Host, ...]
 
     def __init__(self, effects: Iterable[Effect[N]] = ()) -> None:
-        unique = dict.fromkeys(effects)
-        object.__setattr__(self, "effects", tuple(sorted(unique, key=_order)))
+        try:
+            unique = dict.fromkeys(effects)
+            ordered = tuple(sorted(unique, key=_order))
+        except (TypeError, AttributeError):
+            raise TypeError(
+                f"a row is made of effects, in a list: `Row([Read(i), Write(i)])`; "
+                f"found {effects!r:.80}"
+            ) from None
+        object.__setattr__(self, "effects", ordered)
         host = tuple([e for e in self.effects if isinstance(e, Host)]) if unique else ()
         object.__setattr__(self, "host", host)
         object.__setattr__(self, "_hash", hash(self.effects))

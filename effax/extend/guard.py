@@ -52,6 +52,16 @@ def blamed(label: str, rule: object = None) -> Iterator[None]:
         raise told.at(None, raised_at(error) or defined_at(rule)) from error
 
 
+@contextmanager
+def located(rule: object) -> Iterator[None]:
+    """What is found wrong in the block is told with the line of ``rule``, a function."""
+    try:
+        yield
+    except BadRule as error:
+        error.at(None, defined_at(rule))
+        raise
+
+
 def shown_error(error: Exception) -> str:
     """The error's class and message."""
     return f"{type(error).__name__}: {error}"
@@ -194,11 +204,8 @@ def typed(prim: Primitive, types: Sequence[Type]) -> Typing:
             found=shown(found),
             source=defined_at(prim.typing),
         )
-    try:
+    with located(prim.typing):
         check_typing(f"the typing of {prim.name}", found, types)
-    except BadRule as error:
-        error.at(None, defined_at(prim.typing))
-        raise
     return found
 
 

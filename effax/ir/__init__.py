@@ -62,7 +62,8 @@ from effax.ir.errors import (
     TransformError,
     UnboundAxis,
 )
-from effax.ir.evaluate import evaluate, literal_value
+from effax.ir.evaluate import literal_value
+from effax.ir.evaluation import evaluate
 from effax.ir.faults import Fault, FaultKind
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
 from effax.ir.interchange import from_json, to_json

@@ -21,7 +21,7 @@ from effax.ir.notation import MOST_VARIABLES, REFERENCE, VAR_NAMES, var_number
 from effax.ir.parse_params import UNFIT, named_object, read_index, read_params, unfit
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.prims.refs import AddUpdate, Get, Swap
-from effax.ir.registry import Registry, own_primitives, own_remedy
+from effax.ir.registry import NEAR, Registry, own_primitives, own_remedy
 from effax.ir.scan import IN, LITERAL, NAME, WORD, Scanner
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import RefType, Type
@@ -274,9 +274,9 @@ class _Parser:
         name = scan.match(_PRIMITIVE, "a primitive").group()
         cls = self.primitives.get(name)
         if cls is None:
-            close = get_close_matches(name, self.primitives, 1)
+            close = get_close_matches(name, self.primitives, 1, NEAR)
             scan.fail(
-                "no such primitive",
+                f"no primitive is called {name}",
                 expected=f"`{close[0]}`" if close else "a primitive of the registry",
                 found=f"`{name}`",
                 remedy=own_remedy("parse"),

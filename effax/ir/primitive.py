@@ -14,6 +14,7 @@ import numpy as np
 
 from effax.effects import NO_EFFECTS, ArgIndex, Row
 from effax.ir.axes import Axes, joined_axes
+from effax.ir.errors import IllTyped
 from effax.ir.types import Type
 
 if TYPE_CHECKING:
@@ -108,6 +109,20 @@ class Primitive(ABC):
         """The named axes that something around an application must bind."""
         held = self.subjaxprs()
         return joined_axes([j.free_axes for j in held]) if held else ()
+
+    if not TYPE_CHECKING:  # type checkers say by themselves that a primitive is not callable
+
+        def __call__(self, *args: object, **kwargs: object) -> object:
+            """A primitive is applied, not called. Raises IllTyped."""
+            bound = hasattr(self, "bind")
+            raise IllTyped(
+                f"{self.name} is a primitive, which is applied and not called",
+                expected="`prim.bind(x)`, which gives a list" if bound else "`builder(prim, x)`",
+                found="`prim(x)`",
+                remedy="a call promotes and broadcasts, which is for `Elementwise` ones alone"
+                if bound
+                else "functions of arrays are in `effax.numpy` and `effax.lax`",
+            )
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         """The programs among the parameters."""

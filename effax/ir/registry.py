@@ -6,6 +6,7 @@ from functools import cache
 from importlib import import_module
 from inspect import isabstract
 from pkgutil import iter_modules
+from typing import Final
 
 from pyrsistent import PMap, pmap
 
@@ -25,6 +26,10 @@ def own_primitives() -> Registry:
             if isinstance(value, type) and issubclass(value, Primitive) and is_concrete(value):
                 assert found.setdefault(value.name, value) is value, value.name
     return pmap(found)
+
+
+NEAR: Final = 0.65
+"""How alike two names are of which one may be meant by the other, from 0 to 1."""
 
 
 def is_concrete(prim: type[Primitive]) -> bool:

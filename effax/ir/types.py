@@ -134,9 +134,26 @@ def array_type(shape: Sequence[int], dtype: object, weak: bool = False) -> Array
     Raises:
         IllTyped: a size is negative or no integer, or arrays cannot have the dtype.
     """
-    key = (tuple(shape), as_dtype(dtype), weak)
+    try:
+        key = (tuple(shape), as_dtype(dtype), weak)
+    except TypeError as error:
+        raise _no_type(shape, dtype, str(error)) from None
     found = _arrays.get(key)
     return _new_array_type(key) if found is None else found
+
+
+def _no_type(shape: object, dtype: object, reason: str) -> IllTyped:
+    remedy = None
+    if isinstance(shape, int):
+        remedy = "of one axis: `(n,)`"
+    elif isinstance(dtype, tuple | list):
+        remedy = "the shape comes first"
+    return IllTyped(
+        f"an array type is made of a shape and a dtype: {reason}",
+        expected='integers that are at least 0, and a dtype: `array_type((3,), "float32")`',
+        found=f"{shape!r:.60} and {dtype!r:.60}",
+        remedy=remedy,
+    )
 
 
 def _new_array_type(key: tuple[Shape, DType, bool]) -> ArrayType:
@@ -174,6 +191,14 @@ def _plain_shape(shape: Shape) -> Shape:
 
 def ref_type(inner: ArrayType, kind: RefKind = RefKind.ARRAY) -> RefType:
     """The type of references to arrays of type ``inner`` (taken without its weakness)."""
+    given: object = inner
+    if not isinstance(given, ArrayType):
+        raise IllTyped(
+            "a reference is to an array",
+            expected="the type of an array",
+            found=f"{given!r:.60}",
+            remedy='`ref_type(array_type((3,), "float32"))`',
+        )
     key = (inner.strong(), kind)
     found = _refs.get(key)
     if found is not None:

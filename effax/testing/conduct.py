@@ -10,7 +10,7 @@ from itertools import product
 from effax.api.staging import typeof
 from effax.effects import Host
 from effax.extend import rules
-from effax.extend.guard import blamed, check_parameters, typed
+from effax.extend.guard import blamed, check_parameters, located, typed
 from effax.extend.parameters import check_written, normalised
 from effax.extend.primitive import ArrayPrimitive, RefPrimitive
 from effax.extend.rules import watching
@@ -105,11 +105,13 @@ def check_conduct(
     Raises:
         BadRule: what one of them does wrong.
     """
-    typing = _check_typing(prim, types)
+    with located(prim.typing):
+        typing = _check_typing(prim, types)
     check_effects(*[e for e in typing.effects.effects if isinstance(e, Host)])
-    check_evaluation(prim, types, typing)
-    if type(prim).commutes:
-        check_commuting(prim, types, typing)
+    with located(prim.evaluate):
+        check_evaluation(prim, types, typing)
+        if type(prim).commutes:
+            check_commuting(prim, types, typing)
     if isinstance(prim, ArrayPrimitive):
         _check_rules(prim, types, linear, book)
 
@@ -235,7 +237,7 @@ def _run_discharge(prim: RefPrimitive, types: Sequence[Type], book: RuleBook) ->
 def _run_lowering(prim: ArrayPrimitive, types: Sequence[Type]) -> None:
     b = Builder(types)
     jaxpr = b.finish(b.emit(prim, b.binders))
-    with blamed(f"the lowering of {prim.name}"):
+    with blamed(f"the lowering of {prim.name}", prim.lower):
         stablehlo_of(jaxpr)
 
 

@@ -7,11 +7,14 @@ import re
 from itertools import combinations_with_replacement
 from typing import Final
 
-from effax.effects import Host, Io, commutes
+from effax.effects import Accum, Alloc, Free, Host, Io, Read, Write, commutes
 from effax.extend.guard import blamed
 from effax.ir.errors import BadArgument, BadRule
 
 _WORD: Final = re.compile(r"[a-z][a-z_]*")
+
+_OWN: Final[dict[str, type]] = {k.word: k for k in (Read, Write, Accum, Alloc, Free, Io)}
+"""The words of the library's own kinds."""
 
 
 def check_effects(*kinds: Host) -> tuple[tuple[str, str], ...]:
@@ -56,6 +59,21 @@ def _check_value(kind: object) -> None:
             f"the kind {name} has no word",
             expected='lower case letters: `word: ClassVar[str] = "log"`',
             found=repr(word),
+        )
+    own = _OWN.get(word)
+    if own is not None and not isinstance(kind, own):
+        raise BadRule(
+            f"the kind {name} prints as an effect of the library's own",
+            expected="a word that nothing else has",
+            found=repr(word),
+            remedy=f'such as `word: ClassVar[str] = "{name.lower()}"`',
+        )
+    observed: object = kind.observed
+    if not isinstance(observed, bool):
+        raise BadRule(
+            f"`observed` of the kind {name} is no boolean",
+            expected="True, or False where nobody can tell that it happened",
+            found=repr(observed),
         )
     with blamed(f"the kind {name}"):
         again = pickle.loads(pickle.dumps(kind))
