@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from types import FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import Final
 
 from effax.array import Array
@@ -97,7 +97,7 @@ def _closed_over(fun: FunctionType) -> Iterator[tuple[str, object]]:
         except ValueError:
             # Not bound yet.
             continue
-    yield from ((n, fun.__globals__[n]) for n in fun.__code__.co_names if n in fun.__globals__)
+    yield from ((n, fun.__globals__[n]) for n in _named(fun.__code__) if n in fun.__globals__)
     yield from (fun.__kwdefaults__ or {}).items()
     defaults = fun.__defaults__ or ()
     last = fun.__code__.co_varnames[: fun.__code__.co_argcount]
@@ -105,6 +105,15 @@ def _closed_over(fun: FunctionType) -> Iterator[tuple[str, object]]:
     wrapped = getattr(fun, "__wrapped__", None)
     if wrapped is not None:
         yield "", wrapped
+
+
+def _named(code: CodeType) -> Iterator[str]:
+    """The names that a function may take from the globals, and the functions written in it."""
+    waiting = deque([code])
+    while waiting:
+        code = waiting.popleft()
+        yield from code.co_names
+        waiting.extend(x for x in code.co_consts if isinstance(x, CodeType))
 
 
 def _attributes(name: str, value: object) -> Iterator[tuple[str, object]]:

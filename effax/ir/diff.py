@@ -24,7 +24,7 @@ from typing import Final, Literal, NamedTuple
 
 from effax.ir.depth import deep
 from effax.ir.notation import VAR_NAMES, lit_text
-from effax.ir.pretty import eqn_str
+from effax.ir.pretty import eqn_str, stores
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type
 
@@ -280,12 +280,15 @@ def _level(found: Diff, depth: int) -> Iterator[str | Diff]:
     indent = " " * (6 * min(depth, INDENTED))
     yield from _both(*found.header, indent)
     deep = indent + "    "
+    before, after = iter(stores(found.old)), iter(stores(found.new))
     for kind, old, new, inside in found.changes:
-        if kind == "same" and new is not None:
-            yield f"  {deep}{eqn_str(new)}"
+        was = None if old is None else eqn_str(old, next(before))
+        now = None if new is None else eqn_str(new, next(after))
+        if kind == "same":
+            yield f"  {deep}{now}"
         elif inside and old is not None and new is not None and old.ins == new.ins:
-            yield f"~ {deep}{eqn_str(new)}"
+            yield f"~ {deep}{now}"
         else:
-            yield from (f"{mark} {deep}{eqn_str(e)}" for mark, e in (("-", old), ("+", new)) if e)
+            yield from (f"{mark} {deep}{text}" for mark, text in (("-", was), ("+", now)) if text)
         yield from (held for held in inside if held)
     yield from _both(*found.results, indent + "  ")

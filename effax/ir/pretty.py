@@ -99,11 +99,22 @@ def references(jaxpr: Jaxpr) -> dict[str, ByReference]:
     return {fresh(x.label): x for x in found}
 
 
-def eqn_str(eqn: Eqn) -> str:
-    """One equation, on one line; what does not fit of the programs in it is left out."""
-    text = _Printer(elide=True).flat_eqn(eqn, False, UNBOUNDED)
+def eqn_str(eqn: Eqn, store: bool = False) -> str:
+    """One equation, on one line; what does not fit of the programs in it is left out.
+
+    Args:
+        eqn: the equation.
+        store: whether it is a swap of which nobody uses what was there, as ``stores`` tells.
+    """
+    text = _Printer(elide=True).flat_eqn(eqn, store, UNBOUNDED)
     assert text is not None
     return text
+
+
+def stores(jaxpr: Jaxpr) -> list[bool]:
+    """For each equation, whether it prints as a store: nobody uses what its swap gives."""
+    dropped = _dropped(jaxpr)
+    return [_is_dropped(eqn, dropped) for eqn in jaxpr.eqns]
 
 
 def _held_apart(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:

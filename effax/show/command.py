@@ -134,7 +134,15 @@ def _shown(asked: Namespace) -> str:
     made = after(before, asked.passes, named)
     if asked.compare:
         return COMPARED[asked.to](before, made)
+    if asked.to == "html":
+        return html(made, title=_title(asked.target))
     return FORMS[asked.to](made)
+
+
+def _title(target: str) -> str:
+    """What a page is called: the function, or the file of the program."""
+    place, _, name = target.rpartition(":")
+    return name if place else Path(target).name
 
 
 def _write(shown: str, out: Path | None) -> None:

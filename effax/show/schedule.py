@@ -118,8 +118,9 @@ class Timeline:
         step = profile.steps[profile.at]
         x = self.x(profile.at + 0.5)
         told = f"peak {shown_bytes(profile.peak)} at {step.text}"
-        late = x > self.width / 2
-        room = int(((x if late else self.width - x) - 12) / SMALL)
+        late = x > (self.left + self.width) / 2
+        # Left of the chart are the numbers of the axis.
+        room = int(((x - self.left if late else self.width - x) - 12) / SMALL)
         if step.source is not None:
             place = place_of(step.source)
             # The function's name may be long; the line alone tells as much.

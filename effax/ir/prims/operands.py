@@ -6,6 +6,7 @@ Operands have one dtype and one shape; an operand without axes goes with any sha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -29,7 +30,15 @@ BITS = frozenset({"bool", "int", "uint"})
 ANY = frozenset({"bool", "int", "uint", "float", "complex", "void"})
 
 
-class Nullary(Primitive):
+class _Immutable(Primitive):
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a primitive is immutable: cannot set {name}")
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Nullary(_Immutable):
     """A primitive without parameters: one object, so that equality is identity."""
 
     __slots__ = ()
@@ -40,9 +49,6 @@ class Nullary(Primitive):
             cls._instance = super().__new__(cls)
         assert isinstance(cls._instance, cls)
         return cls._instance
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a primitive is immutable: cannot set {name}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), ())

@@ -126,3 +126,14 @@ def test_what_cannot_be_called_has_no_signature() -> None:
     for told in (jax.signature_of, jax.effects_of):
         with pytest.raises(BadArgument, match="callable"):
             told(3)  # type: ignore[arg-type]
+
+
+OFFSETS = jnp.ones(2)
+
+
+def test_a_global_of_a_function_inside_has_its_name() -> None:
+    def outer(x):  # type: ignore[no-untyped-def]
+        return jax.vmap(lambda y: y + OFFSETS)(x)
+
+    found = jax.signature_of(outer)(jnp.ones(3))
+    assert [slot.name for slot in found.captures] == ["OFFSETS"]

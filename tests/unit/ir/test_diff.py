@@ -125,3 +125,11 @@ def test_differences_at_great_depth_are_read_without_recursion() -> None:
     assert sum("cos" in line for line in lines if line[0] == "+") == 1
     assert repr(found) == str(found)
     assert len(str(found)) < 200 * len(lines)
+
+
+def test_a_store_is_told_as_programs_print_it() -> None:
+    text = "{ lambda ; a:Ref{f32[]} b:f32[]. let a[...] <- b; d:f32[] <- a[...] in (d,) }"
+    other = text.replace("a[...] <- b;", "a[...] <- 2.0:f32[];")
+    told = str(diff(parse(text), parse(other)))
+    assert "-     a[...] <- b\n+     a[...] <- 2.0:f32[]" in told
+    assert ", a[...]" not in told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from effax.effects import ArgIndex, Host, Read, Row
 from effax.ir import Builder, array_type, evaluate, lit, map_eqns, parse, ref_type
 from effax.ir.errors import BadArgument, BadRule, EffaxError, IllTyped, ParseError
 from effax.ir.prims import Neg, Sin
+from effax.ir.registry import own_primitives
 from effax.testing import check_effects
 
 jax: Any = effax
@@ -201,3 +202,10 @@ def test_words_of_the_library_are_its_own(word: str) -> None:
 def test_observed_is_a_boolean() -> None:
     with pytest.raises(BadRule, match=r"`observed` of the kind Kind is no boolean[\s\S]*'no'"):
         check_effects(kind_of("tell", "no"))
+
+
+def test_the_parameters_of_every_primitive_are_fields() -> None:
+    assert all(map(is_dataclass, own_primitives().values()))
+    assert fields(any_of(Sin())) == () and Sin() is Sin()
+    with pytest.raises(AttributeError, match="immutable"):
+        any_of(Sin()).depth = 1
