@@ -17,8 +17,11 @@ from typing import Final, NamedTuple
 
 import tests.conftest  # noqa: F401  the profiles of Hypothesis
 from effax.ir.analysis import walk
+from effax.ir.build import Builder
+from effax.ir.dtypes import as_dtype
 from effax.ir.primitive import Primitive
-from effax.ir.prims.elementwise import Clamp
+from effax.ir.prims.elementwise import Add, BitcastConvertType, Clamp, IntegerPow
+from effax.ir.prims.linalg import Cholesky
 from effax.ir.prims.refs import EmptyRef
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import array_type
@@ -26,6 +29,7 @@ from effax.testing import laws
 from effax.testing.laws import LawBroken, Passes
 from effax.testing.primitives import programs_of
 from effax.transforms.rulebook import RuleBook
+from effax.transforms.rules import matrices as m
 from effax.transforms.rules.book import DEFAULT_BOOK
 from tests.mutation.mutants import KINDS, Mutant, mutants_of
 from tests.planted.test_planted import BUGS, SUITES, TRIES, hold, is_caught
@@ -42,6 +46,7 @@ STEPS: Final = {"scan": "scan", "while": "while", "cond": "cond", "jit": "jit", 
 """The kind of step that random programs take for a primitive."""
 
 F3: Final = array_type((3,), "float64")
+I3: Final = array_type((3,), "int32")
 BETWEEN: Final = ((-2.0, -0.5), (-2.0, 2.0), (0.5, 2.0))
 """The least, the value and the greatest of a clamp that makes sense."""
 
@@ -81,12 +86,25 @@ def _of_case(case: Case) -> list[Specimen]:
     return [Specimen(among, None), Specimen(alone, None), *(Specimen(plain, m) for m in masks)]
 
 
+def _positive_factorised() -> Jaxpr:
+    """The factor of x·xᵀ + 1, which is positive definite."""
+    b = Builder([array_type((3, 3), "float64")])
+    (x,) = b.binders
+    square = m.matmul(b, x, m.adjoint(b, x))
+    one = m.diagonal_matrix(b, m.diagonal(b, b(IntegerPow(0), x)))
+    return b.finish([b(Cholesky(), b(Add(), square, one))])
+
+
 @cache
 def specimens() -> dict[type[Primitive], list[Specimen]]:
     """The programs by the primitives that are in them, those made for a primitive first."""
     found: dict[type[Primitive], list[Specimen]] = {}
     others = [Specimen(make(), None) for make in nested.PROGRAMS.values()]
     found[Clamp] = [Specimen(p, None) for p in programs_of(Clamp(), [F3] * 3, BETWEEN)]
+    found[Cholesky] = [Specimen(_positive_factorised(), None)]
+    # Of floats rounding decides the bits, and laws say nothing.
+    bits = BitcastConvertType(as_dtype("uint32"))
+    found[BitcastConvertType] = [Specimen(p, None) for p in programs_of(bits, [I3], [None])]
     for case in ALL:
         made = _of_case(case)
         found.setdefault(type(case.prim), []).extend(made)
