@@ -93,8 +93,8 @@ def _segments(
     if num_segments is None:
         num_segments = int(jnp.max(ids)) + 1 if ids.size else 0
     shape = (num_segments, *x.shape[ids.ndim :])
-    # A negative position would count from the end.
-    places = jnp.where(ids < 0, num_segments, ids)
+    # A negative position would count from the end; a narrow dtype may not have the length.
+    places = jnp.where(ids < 0, num_segments, ids.astype(int))
     match how:
         case "sum":
             return jnp.zeros(shape, x.dtype).at[places].add(x, mode="drop")

@@ -54,6 +54,13 @@ def test_integers_have_their_own_bounds() -> None:
     assert ops.segment_min(jnp.array([1, 2]), jnp.array([1, 1]), 2).tolist() == [2**31 - 1, 1]
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint32"])
+def test_there_may_be_more_segments_than_the_ids_can_count(dtype: str) -> None:
+    found = ops.segment_sum(jnp.ones(3), jnp.array([0, 1, 1], dtype), 300)
+    assert found.shape == (300,)
+    assert found[:3].tolist() == [1, 2, 0]
+
+
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(IllTyped, match="segment_sum takes one integer a row"):
         ops.segment_sum(jnp.ones(3), jnp.ones(3))
