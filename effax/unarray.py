@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
-
-Refusal = Callable[..., "np.ndarray"]
-"""An operator that raises. Its type is that of a result, so that checkers let programs be read."""
 
 
 class Unarray:

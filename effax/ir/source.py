@@ -71,11 +71,6 @@ class _Library(dict[str, bool]):
 _library = _Library()
 
 
-def is_library(file: str) -> bool:
-    """Whether a file is of this library."""
-    return _library[file]
-
-
 def caller(scopes: tuple[str, ...] = ()) -> Source | None:
     """The innermost frame outside of this library, or None where there is none."""
     frame = sys._getframe(1)

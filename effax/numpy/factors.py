@@ -107,10 +107,6 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     return _adjoint(low) if upper else low
 
 
-def _triangular(a: Array, b: Array, lower: bool, unit: bool = False) -> Array:
-    return _factors(prims.TriangularSolve(lower, prims.Op.PLAIN, unit), a, b)[0]
-
-
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The x with a·x = b.
 

@@ -14,6 +14,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import ArrayType
+from effax.transforms.patterns import instance_of
 from effax.transforms.rewrite import App, Hole, Number, Pattern, Rule
 
 x: Final = Hole("x")
@@ -95,16 +96,14 @@ def _check_parameters(pattern: Pattern) -> None:
 
 
 def _primitive(app: App) -> Primitive:
-    if not isinstance(app.prim, type):
-        return app.prim
-    try:
-        return app.prim()
-    except TypeError as error:
+    found = instance_of(app)
+    if found is None:
         raise BadArgument(
             f"programs cannot be full of {app.prim.name}, which has parameters, without them",
-            expected=f"an instance, `{app.prim.__name__}(...)`, or the name of a kind of step",
+            expected=f"an instance, `{app.kind.__name__}(...)`, or the name of a kind of step",
             found=str(app),
-        ) from error
+        )
+    return found
 
 
 def with_instances(

@@ -352,20 +352,28 @@ def check_right(rule: Rule, right: object) -> Pattern:
     return right
 
 
-def with_parameters(rule: Rule, app: App) -> Primitive:
-    """The primitive that an application means. Raises BadArgument for a class that has several."""
+def instance_of(app: App) -> Primitive | None:
+    """The primitive that an application means; None for a class whose parameters are not said."""
     if not isinstance(app.prim, type):
         return app.prim
     try:
         return app.prim()
-    except TypeError as error:
+    except TypeError:
+        return None
+
+
+def with_parameters(rule: Rule, app: App) -> Primitive:
+    """The primitive that an application means. Raises BadArgument for a class that has several."""
+    found = instance_of(app)
+    if found is None:
         raise BadArgument(
             f"the rule {rule.name} applies {app.prim.name}, which has parameters, without them",
-            expected=f"an instance, `{app.prim.__name__}(...)`",
+            expected=f"an instance, `{app.kind.__name__}(...)`",
             found=str(app),
             remedy="on the right: those of what was matched, by a function of the match; "
             "on the left: an instance among the samples, on which the law is tried",
-        ) from error
+        )
+    return found
 
 
 def _check_sample(rule: Rule, sample: object) -> None:

@@ -49,8 +49,6 @@ from effax.transforms.transpose import transpose_jaxpr
 from effax.transforms.wants import GradValue, NonLinear
 
 _new: Final = tuple.__new__
-_ONE: Final[Mask] = (True,)
-_NONE: Final[Mask] = (False,)
 
 
 class Reverse(NamedTuple):
