@@ -13,13 +13,13 @@ from measure import Case, Prepare, Thunk
 
 import effax
 import effax.numpy as enp
-from effax.ir.check import check
+from effax.ir.analysis.check import check
 from effax.ir.syntax import Jaxpr
-from effax.transforms.dce import dce
 from effax.transforms.discharge import discharge
+from effax.transforms.framework.runner import unwrap
 from effax.transforms.jvp import jvp
-from effax.transforms.run import unwrap
-from effax.transforms.vmap import vmap
+from effax.transforms.optimize.dce import dce
+from effax.transforms.vmap.engine import vmap
 
 LEVEL = 0.9
 """A budget of "level with JAX" leaves a tenth to noise."""

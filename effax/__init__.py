@@ -45,14 +45,14 @@ from effax.api.shard_map import shard_map
 from effax.api.signature import effects_of, signature_of
 from effax.api.staging import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from effax.api.vjp import VJP, vjp
-from effax.array import Array
+from effax.arrays.device_array import Array
+from effax.arrays.ref import Ref, empty_ref, free_ref, freeze, new_ref
 from effax.config import enable_x64
 from effax.ir.dtypes import FLOAT0
 from effax.ir.dtypes import DType as _DType
-from effax.ir.notebook import draw_with
+from effax.ir.text.notebook import draw_with
 from effax.ir.trace import named_scope
 from effax.lax import stop_gradient
-from effax.ref import Ref, empty_ref, free_ref, freeze, new_ref
 from effax.runtime import block_until_ready, devices, effects_barrier
 from effax.sharding import NamedSharding, make_mesh
 from effax.sharding import PartitionSpec as P

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from effax import tree
 from effax.api.saved import saved_residuals
-from effax.transforms.saved import SavedResidual
-from effax.transforms.transpose import DontWant, GradRef, GradValue
+from effax.transforms.partial_eval.saved import SavedResidual
+from effax.transforms.transpose.engine import DontWant, GradRef, GradValue
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import TypeVar
 from effax import checkpoint_policies, tree
 from effax.api.remat import checkpoint
 from effax.api.saved import print_saved_residuals, saved_residuals
-from effax.array import as_value
-from effax.bind import bind1
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import as_value
 from effax.ir.errors import BadArgument
 from effax.ir.prims.remat import Name
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 import effax.numpy as jnp
-from effax.array import Array, as_value
+from effax.arrays.array import ArrayLike
+from effax.arrays.device_array import Array, as_value
 from effax.ir.errors import IllTyped
 from effax.ir.prims.reduce import greatest, lowest
-from effax.ndarray import ArrayLike
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 

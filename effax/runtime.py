@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from effax import tree
-from effax.array import DeviceArray
+from effax.arrays.device_array import DeviceArray
 
 if TYPE_CHECKING:
     from effax.lowering.xla import Device

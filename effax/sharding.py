@@ -13,10 +13,10 @@ from math import prod
 
 import numpy as np
 
-from effax.checks import axis_names_of, integers
+from effax.arrays.argument_checks import axis_names_of, integers
 from effax.ir.axes import Axes, Axis
 from effax.ir.errors import BadArgument
-from effax.ir.shards import Spec, local_type, spec_text
+from effax.ir.partition import Spec, local_type, spec_text
 from effax.ir.types import Shape, array_type
 
 __all__ = ["Mesh", "NamedSharding", "P", "PartitionSpec", "make_mesh"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from effax.api.autodiff import LinearMap
 from effax.api.jit import Compiled, JitFunction, Lowered
 from effax.api.signature import NamedEffect, Signature, Slot
-from effax.array import Array, ArrayLike, DTypeLike
-from effax.ref import Ref
-from effax.refview import RefView
+from effax.arrays.device_array import Array, ArrayLike, DTypeLike
+from effax.arrays.ref import Ref
+from effax.arrays.ref_view import RefView
 from effax.tree import PyTree, PyTreeDef
 
 __all__ = [

@@ -51,7 +51,7 @@ MODULES: Final = (
     "effax.extend",
     "effax.testing",
     "effax.testing.laws",
-    "effax.testing.features",
+    "effax.testing.generate.features",
     "effax.testing.strategies",
     "effax.show",
 )

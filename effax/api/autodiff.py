@@ -14,7 +14,6 @@ from typing import (
     overload,
 )
 
-from effax import operators as ops
 from effax import tree
 from effax.ad import GradValue
 from effax.api.derivatives import (
@@ -31,16 +30,17 @@ from effax.api.derivatives import (
     zero_of,
 )
 from effax.api.vjp import only_outs
-from effax.array import Array
-from effax.bind import Operand, blaming, run
-from effax.checks import argument_positions, check_callable
+from effax.arrays import operators as ops
+from effax.arrays.argument_checks import argument_positions, check_callable
+from effax.arrays.binding import Operand, blaming, run
+from effax.arrays.device_array import Array
+from effax.arrays.ref import Ref
+from effax.arrays.tracing import like, shown_tree
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
-from effax.ref import Ref
-from effax.tracing import like, shown_tree
+from effax.transforms.framework.runner import unwrap
 from effax.transforms.jvp import jvp as jvp_pass
-from effax.transforms.run import unwrap
 from effax.tree import PyTree, PyTreeDef
 
 P = ParamSpec("P")

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from effax import tree
-from effax.array import Array
+from effax.arrays.device_array import Array
+from effax.arrays.ref import Ref
+from effax.arrays.tracing import label_of
 from effax.ir.errors import IllTyped
-from effax.ref import Ref
-from effax.tracing import label_of
 from effax.tree import PyTree, PyTreeDef
 
 

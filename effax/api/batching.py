@@ -6,14 +6,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
-from effax.bind import Operand, blaming, run
-from effax.checks import as_integer, axis_name_of, check_callable
-from effax.ir.axes import Axes, Axis
-from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.trace import differs_along
-from effax.ir.types import RefType, Type, ref_type
-from effax.ref import Ref
-from effax.tracing import (
+from effax.arrays.argument_checks import as_integer, axis_name_of, check_callable
+from effax.arrays.binding import Operand, blaming, run
+from effax.arrays.ref import Ref
+from effax.arrays.tracing import (
     FlatArgs,
     FlatFunction,
     flat_args,
@@ -23,9 +19,13 @@ from effax.tracing import (
     shown_tree,
     trace_flat,
 )
-from effax.transforms.batch_axes import NoAxis
-from effax.transforms.run import unwrap
-from effax.transforms.vmap import vmap as vmap_pass
+from effax.ir.axes import Axes, Axis
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.trace import differs_along
+from effax.ir.types import RefType, Type, ref_type
+from effax.transforms.framework.runner import unwrap
+from effax.transforms.vmap.batch_axes import NoAxis
+from effax.transforms.vmap.engine import vmap as vmap_pass
 from effax.tree import PyTreeDef
 
 P = ParamSpec("P")

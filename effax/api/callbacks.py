@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from effax import tree
 from effax.api.host_functions import TreeFunction, array_leaves
-from effax.bind import bind
-from effax.checks import check_callable
+from effax.arrays.argument_checks import check_callable
+from effax.arrays.binding import bind
+from effax.arrays.tracing import label_of
 from effax.config import allowed
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.host import IoCallback, PureCallback
 from effax.ir.types import ArrayType, array_type
-from effax.tracing import label_of
 from effax.transforms.rules.host import METHODS
 from effax.tree import PyTree, PyTreeDef
 

@@ -8,9 +8,9 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Final
 
-from effax.array import Array
-from effax.ref import Ref
-from effax.tracing import argument_names
+from effax.arrays.device_array import Array
+from effax.arrays.ref import Ref
+from effax.arrays.tracing import argument_names
 
 MOST: Final = 10_000
 """How many values are looked at: what a function closes over may hold all that there is."""

@@ -11,11 +11,11 @@ from typing import overload
 import numpy as np
 
 from effax.api.host_functions import TreeFunction, array_leaves
-from effax.bind import bind
-from effax.checks import check_callable
+from effax.arrays.argument_checks import check_callable
+from effax.arrays.binding import bind
+from effax.arrays.tracing import label_of
 from effax.ir.errors import BadArgument
 from effax.ir.prims.host import DebugCallback
-from effax.tracing import label_of
 from effax.tree import PyTree
 
 

@@ -9,9 +9,11 @@ import numpy as np
 
 from effax import tree
 from effax.api.auxiliary import WithAux
-from effax.array import Array, TracedArray, as_value, from_numpy
-from effax.bind import Operand, atom_in, blaming, run
-from effax.checks import check_callable
+from effax.arrays.argument_checks import check_callable
+from effax.arrays.binding import Operand, atom_in, blaming, run
+from effax.arrays.device_array import Array, TracedArray, as_value, from_numpy
+from effax.arrays.ref import Ref
+from effax.arrays.tracing import FlatArgs, FlatFunction, flat_args, label_of, shown_tree, trace_flat
 from effax.config import allowed, config
 from effax.ir.dtypes import FLOAT0, DType, is_complex, is_inexact_dtype, promote
 from effax.ir.errors import IllTyped, RefError
@@ -20,20 +22,18 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.trace import current_trace, differs_along, is_shared, shown_ref
 from effax.ir.types import ArrayType, RefType, Type, tangent_type
 from effax.numpy.promotion import converted
-from effax.ref import Ref
-from effax.tracing import FlatArgs, FlatFunction, flat_args, label_of, shown_tree, trace_flat
-from effax.transforms.explicit import explicit
+from effax.transforms.framework.rules import book_or_default
+from effax.transforms.framework.runner import as_result, unwrap, without_collector
 from effax.transforms.linearize import Linearized, linearize
-from effax.transforms.reverse import (
+from effax.transforms.reverse.engine import (
     ReversePlan,
     assembled,
     plan_reverse,
     run_backward,
     run_forward,
 )
-from effax.transforms.rulebook import book_or_default
-from effax.transforms.run import as_result, unwrap, without_collector
-from effax.transforms.transpose import GradValue, NonLinear, Want, transpose
+from effax.transforms.spmd.pvary_insertion import explicit
+from effax.transforms.transpose.engine import GradValue, NonLinear, Want, transpose
 from effax.tree import PyTree, PyTreeDef
 
 

@@ -8,15 +8,15 @@ from itertools import repeat
 from typing import Final, NamedTuple
 
 from effax import tree
-from effax.array import DeviceArray, TracedArray, as_value
-from effax.bind import Operand
+from effax.arrays.binding import Operand
+from effax.arrays.device_array import DeviceArray, TracedArray, as_value
+from effax.arrays.ref import EagerRef, TracedRef
+from effax.arrays.tracing import FlatFunction
 from effax.ir.errors import RefError
 from effax.ir.trace import alias_error, leak_error
 from effax.ir.types import ArrayType
 from effax.lowering.program import CompiledProgram
 from effax.lowering.xla import Buffer
-from effax.ref import EagerRef, TracedRef
-from effax.tracing import FlatFunction
 from effax.tree import PyTree, PyTreeDef
 
 Runner = Callable[[Sequence[PyTree]], PyTree]

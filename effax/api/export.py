@@ -17,7 +17,9 @@ from effax import tree
 from effax.api import export_trees
 from effax.api.dispatch import buffer_of
 from effax.api.jit import JitFunction, jit
-from effax.array import Array, DeviceArray, TracedArray
+from effax.arrays.device_array import Array, DeviceArray, TracedArray
+from effax.arrays.ref import Ref, TracedRef
+from effax.arrays.tracing import check_same_tree, input_type, label_of
 from effax.ir.errors import IllTyped, LoweringError, RefError
 from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, RefType, Type
@@ -33,8 +35,6 @@ from effax.lowering.artifact import (
 )
 from effax.lowering.numbers import Number, as_array
 from effax.lowering.program import stablehlo_of
-from effax.ref import Ref, TracedRef
-from effax.tracing import check_same_tree, input_type, label_of
 from effax.tree import PyTree, PyTreeDef
 
 KIND: Final = "exported function"

@@ -8,13 +8,13 @@ from typing import final
 import numpy as np
 
 from effax import tree
-from effax.array import Array, as_value, from_numpy, is_python_scalar
-from effax.bind import Operand
+from effax.arrays.binding import Operand
+from effax.arrays.device_array import Array, as_value, from_numpy, is_python_scalar
+from effax.arrays.ref import Ref
 from effax.config import allowed
 from effax.ir.primitive import Value
 from effax.ir.prims.host import HostFunction
 from effax.ir.trace import eager
-from effax.ref import Ref
 from effax.tree import PyTreeDef
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.array import Array, as_value
-from effax.bind import Operand, bind
+from effax.arrays.binding import Operand, bind
+from effax.arrays.device_array import Array, as_value
+from effax.arrays.ref import Ref
 from effax.effects import Rule
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.syntax import Atom, ClosedJaxpr, Eqn, Jaxpr, Lit
-from effax.ref import Ref
 
 
 def eval_eqn(eqn: Eqn, *args: object) -> list[Array | Ref]:

@@ -12,13 +12,22 @@ from returns.io import IOFailure
 from returns.unsafe import unsafe_perform_io
 
 from effax import tree
-from effax.api.custom.frames import knots
+from effax.api.custom.rule_tracing import knots
 from effax.api.dispatch import Runner, ready, run, runner
 from effax.api.staging import is_abstract, shapes_of, trace_abstractly
 from effax.api.static import StaticArgs, is_stale, watched
-from effax.array import Array, DeviceArray, TracedArray, as_value
-from effax.bind import atom_in, bind
-from effax.checks import check_callable
+from effax.arrays.argument_checks import check_callable
+from effax.arrays.binding import atom_in, bind
+from effax.arrays.device_array import Array, DeviceArray, TracedArray, as_value
+from effax.arrays.ref import EagerRef, Ref, TracedRef
+from effax.arrays.tracing import (
+    FlatFunction,
+    arg_names,
+    flat_args,
+    input_type,
+    shown_tree,
+    trace_flat,
+)
 from effax.config import config
 from effax.ir.errors import IllTyped
 from effax.ir.prims.control import Jit
@@ -28,11 +37,9 @@ from effax.ir.trace import alias_error, current_trace, differs_along, identity
 from effax.ir.types import Type
 from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
 from effax.lowering.xla import MemoryStats, backend
-from effax.passes.steps import Step, passes_of
+from effax.passes.pipeline import Step, passes_of
 from effax.passes.watch import run_verified
-from effax.ref import EagerRef, Ref, TracedRef
-from effax.tracing import FlatFunction, arg_names, flat_args, input_type, shown_tree, trace_flat
-from effax.transforms.run import unwrap
+from effax.transforms.framework.runner import unwrap
 from effax.tree import PyTree, PyTreeDef
 
 P = ParamSpec("P")

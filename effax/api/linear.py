@@ -11,16 +11,10 @@ from effax import tree
 from effax.api.derivatives import checked_cotangents, tangent_for
 from effax.api.staging import trace_abstractly
 from effax.api.static import StaticArgs
-from effax.array import Array, DeviceArray, as_value
-from effax.bind import Operand, bind, run
-from effax.checks import check_callable
-from effax.ir.errors import IllTyped
-from effax.ir.prims.custom import CustomLinear
-from effax.ir.syntax import Jaxpr
-from effax.ir.trace import current_trace
-from effax.ir.types import Type, is_inexact
-from effax.lax.leaves import leaves_of
-from effax.tracing import (
+from effax.arrays.argument_checks import check_callable
+from effax.arrays.binding import Operand, bind, run
+from effax.arrays.device_array import Array, DeviceArray, as_value
+from effax.arrays.tracing import (
     FlatFunction,
     arg_names,
     check_same_tree,
@@ -29,12 +23,18 @@ from effax.tracing import (
     shared_consts,
     trace_flat,
 )
+from effax.ir.errors import IllTyped
+from effax.ir.prims.custom import CustomLinear
+from effax.ir.syntax import Jaxpr
+from effax.ir.trace import current_trace
+from effax.ir.types import Type, is_inexact
+from effax.lax.leaves import leaves_of
 from effax.transforms.discharge import discharge
-from effax.transforms.rulebook import book_or_default
-from effax.transforms.run import unwrap
-from effax.transforms.spread import Mask
-from effax.transforms.transpose import GradValue, NonLinear, transpose
-from effax.transforms.vanishing import vanishing
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import book_or_default
+from effax.transforms.framework.runner import unwrap
+from effax.transforms.framework.zero_propagation import vanishing
+from effax.transforms.transpose.engine import GradValue, NonLinear, transpose
 from effax.tree import PyTree, PyTreeDef
 
 Res = TypeVar("Res")

@@ -7,12 +7,12 @@ from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
 from effax.api.static import StaticArgs
-from effax.bind import Operand, bind
-from effax.checks import check_callable
+from effax.arrays.argument_checks import check_callable
+from effax.arrays.binding import Operand, bind
+from effax.arrays.tracing import FlatFunction, flat_args, label_of, like, trace_flat
 from effax.ir.errors import BadArgument
 from effax.ir.prims.remat import Remat, SaveAs, SaveRule, impure_error
 from effax.ir.trace import shown_ref
-from effax.tracing import FlatFunction, flat_args, label_of, like, trace_flat
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from effax.api.staging import trace_abstractly
 from effax.api.static import StaticArgs
-from effax.checks import check_callable
+from effax.arrays.argument_checks import check_callable
+from effax.arrays.tracing import label_of
 from effax.ir.types import is_inexact
-from effax.tracing import label_of
-from effax.transforms.run import unwrap
-from effax.transforms.saved import SavedResidual, saved
+from effax.transforms.framework.runner import unwrap
+from effax.transforms.partial_eval.saved import SavedResidual, saved
 
 
 def saved_residuals(

@@ -6,17 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ParamSpec, TypeVar, cast, overload
 
 from effax import tree
-from effax.bind import Operand, bind
-from effax.checks import axis_names_of, check_callable
-from effax.effects import Write
-from effax.ir.errors import BadArgument, IllTyped, RefError
-from effax.ir.prims.shard import ShardMap, shared_write
-from effax.ir.scope import axes_in_scope
-from effax.ir.shards import Spec, check_spec, local_type, names_in
-from effax.ir.trace import differs_along, shown_ref
-from effax.ir.types import Type
-from effax.sharding import Mesh, PartitionSpec
-from effax.tracing import (
+from effax.arrays.argument_checks import axis_names_of, check_callable
+from effax.arrays.binding import Operand, bind
+from effax.arrays.tracing import (
     FlatArgs,
     FlatFunction,
     flat_args,
@@ -26,6 +18,14 @@ from effax.tracing import (
     shown_tree,
     trace_flat,
 )
+from effax.effects import Write
+from effax.ir.errors import BadArgument, IllTyped, RefError
+from effax.ir.partition import Spec, check_spec, local_type, names_in
+from effax.ir.prims.shard import ShardMap, shared_write
+from effax.ir.scope import axes_in_scope
+from effax.ir.trace import differs_along, shown_ref
+from effax.ir.types import Type
+from effax.sharding import Mesh, PartitionSpec
 from effax.tree import PyTreeDef
 
 P = ParamSpec("P")

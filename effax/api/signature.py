@@ -9,11 +9,11 @@ from typing import NamedTuple
 from effax.api.captures import capture_names
 from effax.api.staging import trace_abstractly
 from effax.api.static import StaticArgs
-from effax.checks import check_callable
+from effax.arrays.argument_checks import check_callable
+from effax.arrays.tracing import label_of, like
 from effax.effects import Alloc, Host
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
-from effax.tracing import label_of, like
 
 
 class NamedEffect(NamedTuple):

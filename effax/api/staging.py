@@ -8,14 +8,14 @@ from typing import Literal, overload
 
 from effax import tree
 from effax.api.static import StaticArgs
-from effax.checks import check_callable, integers
+from effax.arrays.argument_checks import check_callable, integers
+from effax.arrays.ref import Ref
+from effax.arrays.tracing import FlatFunction, arg_names, input_type, label_of, like, trace_flat
 from effax.config import allowed
 from effax.ir.dtypes import DType
 from effax.ir.errors import IllTyped
 from effax.ir.syntax import ClosedJaxpr
 from effax.ir.types import ArrayType, RefType, Shape, Type, array_type
-from effax.ref import Ref
-from effax.tracing import FlatFunction, arg_names, input_type, label_of, like, trace_flat
 from effax.tree import PyTree, PyTreeDef
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple, cast
 from weakref import ref
 
-from effax.array import Array
-from effax.checks import integers, strings
+from effax.arrays.argument_checks import integers, strings
+from effax.arrays.device_array import Array
+from effax.arrays.ref import Ref
+from effax.arrays.tracing import argument_names
 from effax.ir.errors import BadArgument
-from effax.ref import Ref
-from effax.tracing import argument_names
 
 
 class StaticArgs(NamedTuple):

@@ -15,16 +15,16 @@ from effax.api.derivatives import (
     tangent_for,
     traced_call,
 )
-from effax.array import Array
-from effax.bind import Operand
+from effax.arrays.binding import Operand
+from effax.arrays.device_array import Array
+from effax.arrays.ref import EagerRef, Ref
+from effax.arrays.tracing import result_names, shown_tree
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, RefType, Type, is_inexact, ref_type, tangent_type
-from effax.ref import EagerRef, Ref
-from effax.tracing import result_names, shown_tree
-from effax.transforms.transpose import Want
+from effax.transforms.transpose.engine import Want
 from effax.tree import PyTree, PyTreeDef
 
 R = TypeVar("R")

@@ -12,14 +12,14 @@ import numpy as np
 
 from effax import transforms as passes
 from effax.api.interpret import eval_jaxpr
-from effax.array import Array
+from effax.arrays.device_array import Array
 from effax.extend.guard import blamed, check_parameters, listed
 from effax.extend.primitive import ArrayPrimitive, Handle
 from effax.extend.rules import Linear, traced
 from effax.ir.build import lit
 from effax.ir.dtypes import family
 from effax.ir.errors import BadRule, IllTyped, NotApplicable
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Typing, Value
 from effax.ir.prims.operands import INEXACT, arrays, check_dtype, check_least, check_same_dtype
 from effax.ir.syntax import Jaxpr
@@ -27,8 +27,8 @@ from effax.ir.types import ArrayType, Type, array_type, is_inexact
 from effax.lowering.program import without_refs
 from effax.lowering.writer import Val, Writer
 from effax.numpy import creation, promotion
-from effax.transforms.run import unwrap
-from effax.transforms.wants import GradValue, NonLinear
+from effax.transforms.framework.runner import unwrap
+from effax.transforms.transpose.cotangent_spec import GradValue, NonLinear
 
 
 class FunctionPrimitive(ArrayPrimitive):

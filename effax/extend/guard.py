@@ -10,7 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from effax.array import Array
+from effax.arrays.device_array import Array
+from effax.arrays.ref import Ref
 from effax.config import config
 from effax.effects import Accum, Free, Read, Row, Write
 from effax.extend.parameters import KINDS, is_frozen
@@ -19,7 +20,6 @@ from effax.ir.errors import BadArgument, BadRule, EffaxError, IllTyped, Transfor
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.source import defined_at, raised_at
 from effax.ir.types import ArrayType, RefType, Type, array_type
-from effax.ref import Ref
 from effax.tree import PyTree
 
 NAME: Final = re.compile(r"[A-Za-z_]\w*")

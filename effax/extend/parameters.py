@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, TypeVar, Union, cast, get_args, get_ori
 import numpy as np
 
 from effax.ir.errors import BadArgument
-from effax.ir.fitting import declared, misfit
+from effax.ir.field_types import declared, misfit
 from effax.ir.indexing import Indexer
-from effax.ir.notation import fields_of
-from effax.ir.parse_params import classes_of
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.syntax import Jaxpr
+from effax.ir.text.format import fields_of
+from effax.ir.text.parameter_parser import classes_of
 from effax.ir.types import ArrayType, RefType
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import Final, NoReturn, TypeAlias, cast
 
 import numpy as np
 
-from effax.array import Array, as_value
-from effax.bind import Operand, bind, value_of, wrap
+from effax.arrays.binding import Operand, bind, value_of, wrap
+from effax.arrays.device_array import Array, as_value
+from effax.arrays.ref import Ref
 from effax.extend import rules
 from effax.extend.guard import check_parameters, results_of, typed
 from effax.extend.parameters import Exact, normalised
@@ -20,8 +21,7 @@ from effax.ir.source import caller, defined_at
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType
 from effax.lowering.writer import Lowered, Val, Writer
-from effax.ref import Ref
-from effax.transforms.rulebook import Ruled, Rules, WholeOnly
+from effax.transforms.framework.rules import Ruled, Rules, WholeOnly
 from effax.transforms.rules.common import no_refs
 from effax.transforms.rules.host import ACTS_OUTSIDE
 from effax.tree import PyTree

@@ -11,8 +11,9 @@ from weakref import ReferenceType
 import numpy as np
 
 from effax.api.custom.site import FEW, written_out
-from effax.array import Array, DeviceArray, as_value
-from effax.bind import atom_in, handle
+from effax.arrays.binding import atom_in, handle
+from effax.arrays.device_array import Array, DeviceArray, as_value
+from effax.arrays.ref import Ref
 from effax.extend.guard import blamed, listed, paired, shown, wide_remedy
 from effax.ir.build import Builder
 from effax.ir.errors import BadRule, LoweringError, NotApplicable
@@ -23,15 +24,14 @@ from effax.ir.trace import Trace, tracing
 from effax.ir.types import ArrayType, RefType, Shape, Type, ref_type, tangent_type
 from effax.lowering.program import without_refs
 from effax.lowering.writer import Val, Writer
-from effax.ref import Ref
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     BatchBuilder,
     BatchOut,
     DischargeOut,
     JvpOut,
     RuleBuilder,
 )
-from effax.transforms.rulebook import Linear as LinearAtom
+from effax.transforms.framework.rules import Linear as LinearAtom
 from effax.tree import PyTree
 
 if TYPE_CHECKING:

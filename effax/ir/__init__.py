@@ -11,7 +11,10 @@ is the function.
 
 from __future__ import annotations
 
-from effax.ir.analysis import (
+from effax.ir.analysis.check import check, checked
+from effax.ir.analysis.diff import Change, Diff, diff
+from effax.ir.analysis.faults import Fault, FaultKind
+from effax.ir.analysis.queries import (
     Definition,
     DefUse,
     EffectOrder,
@@ -28,10 +31,9 @@ from effax.ir.analysis import (
 )
 from effax.ir.axes import Axes, Axis
 from effax.ir.build import Builder, Step, Template, Where, lit, template, typing_of
-from effax.ir.check import check, checked
-from effax.ir.diff import Change, Diff, diff
 from effax.ir.dtypes import DType
-from effax.ir.edit import (
+from effax.ir.edit.mapping import EqnChange, map_eqns
+from effax.ir.edit.operations import (
     Edited,
     equation,
     everywhere,
@@ -62,14 +64,9 @@ from effax.ir.errors import (
     TransformError,
     UnboundAxis,
 )
-from effax.ir.evaluate import literal_value
-from effax.ir.evaluation import evaluate
-from effax.ir.faults import Fault, FaultKind
+from effax.ir.eval.checked import evaluate
+from effax.ir.eval.numpy import literal_value
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
-from effax.ir.interchange import from_json, to_json
-from effax.ir.mapping import EqnChange, map_eqns
-from effax.ir.parse import parse
-from effax.ir.pretty import eqn_str, pretty, references
 from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
 from effax.ir.registry import Registry, registry
 from effax.ir.source import SavedSource, Source
@@ -85,6 +82,9 @@ from effax.ir.syntax import (
     has_host_effects,
     renumbered,
 )
+from effax.ir.text.json import from_json, to_json
+from effax.ir.text.parser import parse
+from effax.ir.text.printer import eqn_str, pretty, references
 from effax.ir.types import (
     ArrayType,
     RefKind,

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple, cast
 import numpy as np
 
 from effax.effects import ArgIndex, Row
+from effax.ir.argument_checks import check_atoms, check_parts, check_type
 from effax.ir.dtypes import family, is_complex
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.parts import check_atoms, check_parts, check_type
 from effax.ir.primitive import Primitive, Typing
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var

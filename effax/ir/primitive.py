@@ -18,7 +18,7 @@ from effax.ir.errors import IllTyped
 from effax.ir.types import Type
 
 if TYPE_CHECKING:
-    from effax.ir.lockstep import Devices
+    from effax.ir.eval.spmd import Devices
     from effax.ir.syntax import Jaxpr
 
 Value = np.ndarray

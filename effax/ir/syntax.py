@@ -22,12 +22,12 @@ from effax.effects import (
     Row,
 )
 from effax.ir.axes import Axes, joined_axes
-from effax.ir.depth import held_in, inside_out
 from effax.ir.errors import IllTyped
-from effax.ir.notebook import drawn
+from effax.ir.memo import built
 from effax.ir.primitive import Primitive
-from effax.ir.remember import built
+from effax.ir.recursion import held_in, inside_out
 from effax.ir.source import SavedSource, Source
+from effax.ir.text.notebook import drawn
 from effax.ir.types import ArrayType, Type
 
 Scalar = bool | int | float | complex
@@ -44,7 +44,7 @@ class Var(NamedTuple):
     type: Type
 
     def __str__(self) -> str:
-        from effax.ir.notation import VAR_NAMES
+        from effax.ir.text.format import VAR_NAMES
 
         return VAR_NAMES[self.id]
 
@@ -80,7 +80,7 @@ class Lit:
         return (Lit, (self.value, self.type))
 
     def __str__(self) -> str:
-        from effax.ir.notation import lit_text
+        from effax.ir.text.format import lit_text
 
         return lit_text(self)
 
@@ -115,7 +115,7 @@ class Eqn(NamedTuple):
         return hash((self.prim, self.ins, self.outs))
 
     def __str__(self) -> str:
-        from effax.ir.pretty import eqn_str
+        from effax.ir.text.printer import eqn_str
 
         return eqn_str(self)
 
@@ -295,12 +295,12 @@ class Jaxpr:
         return self._hash
 
     def __reduce__(self) -> tuple[object, ...]:
-        from effax.ir.flat import flattened, restored
+        from effax.ir.pickling import flattened, restored
 
         return (restored, (flattened(self),))
 
     def __str__(self) -> str:
-        from effax.ir.pretty import pretty
+        from effax.ir.text.printer import pretty
 
         return pretty(self)
 

@@ -20,17 +20,17 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from effax.effects import Rule
+from effax.ir.analysis.variance import SAME, Following, Names
 from effax.ir.axes import Axes, Axis
 from effax.ir.build import Builder, typing_of
-from effax.ir.depth import carried
+from effax.ir.edit.without_io import silenced
 from effax.ir.errors import BadArgument, ConcretizationError, LeakedTracer, RefError
-from effax.ir.evaluate import literal_value
+from effax.ir.eval.numpy import literal_value
 from effax.ir.primitive import Primitive, Value
-from effax.ir.silent import silenced
+from effax.ir.recursion import carried
 from effax.ir.source import SavedSource, Source, caller
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
-from effax.ir.variance import SAME, Following, Names
 
 
 class Tracer(Protocol):

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from effax import tree
-from effax.array import Array
-from effax.checks import as_integer, check_callable
+from effax.arrays.argument_checks import as_integer, check_callable
+from effax.arrays.device_array import Array
+from effax.arrays.tracing import check_same_tree
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.control import fits
 from effax.lax import shape
 from effax.lax.carries import no_refs
 from effax.lax.leaves import Leaves, leaves_of
-from effax.tracing import check_same_tree
 
 T = TypeVar("T")
 

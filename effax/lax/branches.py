@@ -7,11 +7,13 @@ from typing import Final, TypeVar, TypeVarTuple, overload
 
 import numpy as np
 
-from effax import operators as ops
 from effax import tree
-from effax.array import Array, as_value
-from effax.bind import bind, bind1
-from effax.checks import check_callable
+from effax.arrays import operators as ops
+from effax.arrays.argument_checks import check_callable
+from effax.arrays.binding import bind, bind1
+from effax.arrays.device_array import Array, as_value
+from effax.arrays.ref import Ref
+from effax.arrays.tracing import FlatFunction, shared_consts, shown_tree, trace_flat
 from effax.ir.build import Builder
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped
@@ -22,8 +24,6 @@ from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, Type
 from effax.lax.leaves import leaves_of, rank
 from effax.numpy.promotion import literal
-from effax.ref import Ref
-from effax.tracing import FlatFunction, shared_consts, shown_tree, trace_flat
 from effax.tree import PyTree
 
 X = TypeVar("X")

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from effax import tree
-from effax.array import Array
-from effax.bind import Operand
+from effax.arrays.binding import Operand
+from effax.arrays.device_array import Array
+from effax.arrays.ref import Ref
+from effax.arrays.tracing import FlatFunction, shown_tree
 from effax.effects import Rule
+from effax.ir.analysis.variance import Names, variance
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.prims.control import fits
 from effax.ir.scope import checked_axes
 from effax.ir.trace import differs_along, is_shared, shown_ref
 from effax.ir.types import ArrayType, Type
-from effax.ir.variance import Names, variance
 from effax.lax.leaves import Leaves, rank
 from effax.numpy.promotion import converted
-from effax.ref import Ref
-from effax.tracing import FlatFunction, shown_tree
 from effax.tree import PyTreeDef
 
 

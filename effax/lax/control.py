@@ -10,19 +10,19 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar, cast, overload
 
 from effax import tree
-from effax.array import Array
-from effax.bind import bind
-from effax.checks import as_integer, check_callable
+from effax.arrays.argument_checks import as_integer, check_callable
+from effax.arrays.binding import bind
+from effax.arrays.device_array import Array
+from effax.arrays.ref import Ref
+from effax.arrays.tracing import FlatFunction, shown_tree, trace_flat
+from effax.ir.analysis.variance import Names
 from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.prims.control import Scan, element_type
 from effax.ir.trace import shown_ref
 from effax.ir.types import Type
-from effax.ir.variance import Names
 from effax.lax import shape
 from effax.lax.carries import call_tree, no_refs, stable_carry, stable_variance
 from effax.lax.leaves import Leaves, leaves_of
-from effax.ref import Ref
-from effax.tracing import FlatFunction, shown_tree, trace_flat
 from effax.tree import PyTree, PyTreeDef
 
 Carry = TypeVar("Carry")

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
 from effax import tree
-from effax.array import (
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import (
     Array,
     ArrayLike,
     DTypeLike,
@@ -18,7 +19,7 @@ from effax.array import (
     not_an_array,
     python_kind,
 )
-from effax.bind import bind1
+from effax.arrays.ref import Ref
 from effax.config import allowed
 from effax.ir.dtypes import DType, family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
@@ -27,7 +28,6 @@ from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Lit, Scalar
 from effax.ir.types import array_type
 from effax.numpy import promotion as pr
-from effax.ref import Ref
 
 __all__ = [
     "RoundingMethod", "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh",

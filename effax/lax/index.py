@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, as_value
-from effax.bind import Operand, bind1
+from effax.arrays.binding import Operand, bind1
+from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.indexing import ds
 from effax.ir.dtypes import INT32, family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import shape as prims
@@ -18,7 +19,6 @@ from effax.numpy import promotion as pr
 from effax.numpy import shapes as sh
 from effax.numpy.axes import plain_axis, plain_shape
 from effax.numpy.join import unstack
-from effax.selection import ds
 
 __all__ = [
     "ds", "dslice", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from effax import tree
-from effax.array import Array, as_value
-from effax.bind import Operand
+from effax.arrays.binding import Operand
+from effax.arrays.device_array import Array, as_value
+from effax.arrays.ref import Ref
 from effax.ir.dtypes import family
 from effax.ir.types import ArrayType, Type
-from effax.ref import Ref
 from effax.tree import PyTreeDef
 
 

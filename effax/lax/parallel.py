@@ -11,16 +11,16 @@ from functools import partial
 from math import prod
 from typing import TypeVar
 
-from effax import operators as ops
 from effax import tree
-from effax.array import Array, as_value, is_python_scalar
-from effax.bind import bind1
-from effax.checks import as_integer, axis_names_of, integers
+from effax.arrays import operators as ops
+from effax.arrays.argument_checks import as_integer, axis_names_of, integers
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import Array, as_value, is_python_scalar
 from effax.ir.axes import Axes, Axis
 from effax.ir.dtypes import INT32, family
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
-from effax.ir.prims import collectives as c
+from effax.ir.prims import collective as c
 from effax.ir.scope import named_axis
 from effax.numpy.axes import plain_axis
 

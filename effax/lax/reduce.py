@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from effax.array import Array, ArrayLike, DTypeLike, as_value
-from effax.bind import bind, bind1
+from effax.arrays.binding import bind, bind1
+from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
 from effax.config import allowed
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import reduce as prims

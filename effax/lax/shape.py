@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, DTypeLike, as_value
-from effax.bind import bind1
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
 from effax.config import allowed
 from effax.ir.errors import BadArgument
 from effax.ir.prims import shape as prims

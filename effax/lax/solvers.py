@@ -6,8 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from effax import tree
-from effax.bind import Operand, bind, run
-from effax.checks import check_callable
+from effax.arrays.argument_checks import check_callable
+from effax.arrays.binding import Operand, bind, run
+from effax.arrays.tracing import (
+    FlatFunction,
+    check_same_tree,
+    result_names,
+    shared_consts,
+    shown_tree,
+    trace_flat,
+)
 from effax.ir.build import Builder
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.control import fits
@@ -17,19 +25,11 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Type, is_inexact, tangent_type
 from effax.lax.carries import call_tree, no_refs
 from effax.lax.leaves import Leaves, leaves_of
-from effax.tracing import (
-    FlatFunction,
-    check_same_tree,
-    result_names,
-    shared_consts,
-    shown_tree,
-    trace_flat,
-)
-from effax.transforms.rulebook import book_or_default
+from effax.transforms.framework.rules import book_or_default
+from effax.transforms.framework.runner import as_result, unwrap
 from effax.transforms.rules.cotangents import instantiated
-from effax.transforms.run import as_result, unwrap
-from effax.transforms.transpose import transpose_jaxpr
-from effax.transforms.wants import GradValue, NonLinear, Want
+from effax.transforms.transpose.cotangent_spec import GradValue, NonLinear, Want
+from effax.transforms.transpose.engine import transpose_jaxpr
 from effax.tree import PyTreeDef
 
 X = TypeVar("X")

@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, as_value
-from effax.bind import bind1, program_of
+from effax.arrays.binding import bind1, program_of
+from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.dtypes import is_float
 from effax.ir.errors import IllTyped
 from effax.ir.prims.custom import CustomJvp

@@ -7,23 +7,29 @@ from typing import TypeVar, cast, overload
 
 import numpy as np
 
-from effax import operators as ops
 from effax import tree
-from effax.array import Array, DeviceArray, as_value
-from effax.bind import Operand, bind, run
-from effax.checks import as_integer, check_callable
+from effax.arrays import operators as ops
+from effax.arrays.argument_checks import as_integer, check_callable
+from effax.arrays.binding import Operand, bind, run
+from effax.arrays.device_array import Array, DeviceArray, as_value
+from effax.arrays.tracing import (
+    FlatFunction,
+    check_same_tree,
+    shared_consts,
+    shown_tree,
+    trace_flat,
+)
+from effax.ir.analysis.variance import Names
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.prims.control import While
 from effax.ir.trace import shown_ref
 from effax.ir.types import Type, array_type
-from effax.ir.variance import Names
 from effax.lax.carries import call_tree, no_refs, stable_carry, stable_variance
 from effax.lax.control import scanned
 from effax.lax.leaves import Leaves, leaves_of
 from effax.numpy.promotion import converted, literal
-from effax.tracing import FlatFunction, check_same_tree, shared_consts, shown_tree, trace_flat
-from effax.transforms.bounded import Checkpoints, bounded
+from effax.transforms.reverse.bounded_while import Checkpoints, bounded
 from effax.tree import PyTree, PyTreeDef
 
 Carry = TypeVar("Carry")

@@ -7,7 +7,7 @@ from itertools import product
 from typing import TypeVar, overload
 
 from effax import tree
-from effax.array import Array, ArrayLike, as_value
+from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.errors import BadArgument, IllTyped
 from effax.lax import elementwise as el
 from effax.lax.convolution import padtype_to_pads

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from effax.ir.errors import BadArgument, LoweringError, ParseError
-from effax.ir.scan import Scanner
+from effax.ir.text.lexer import Scanner
 from effax.ir.types import Type
 
 FORMAT: Final = 1

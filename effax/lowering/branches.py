@@ -28,11 +28,11 @@ from typing import NamedTuple
 
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import BOOL, family
+from effax.ir.memo import remembered
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.elementwise import Eq, Ge, Le, Not
 from effax.ir.prims.index import Scatter, ScatterAdd
 from effax.ir.prims.shape import BroadcastInDim, DynamicUpdateSlice
-from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, Type, array_type
 

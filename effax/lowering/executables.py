@@ -22,7 +22,7 @@ from typing import cast, final, get_args
 
 import numpy as np
 
-from effax.ir.check import checked
+from effax.ir.analysis.check import checked
 from effax.ir.dtypes import is_array_dtype
 from effax.ir.errors import BadArgument, IllTyped, LoweringError
 from effax.ir.syntax import ClosedJaxpr, Jaxpr
@@ -37,7 +37,7 @@ from effax.lowering.artifact import (
     types_of,
     unpack,
 )
-from effax.lowering.notation import type_of_tensor
+from effax.lowering.mlir_text import type_of_tensor
 from effax.lowering.numbers import as_array
 from effax.lowering.program import native_book, stablehlo_of
 

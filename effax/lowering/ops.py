@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from effax.ir.dtypes import BOOL, INT32, DType, as_dtype, family, is_complex, real_dtype
 from effax.ir.syntax import Scalar
 from effax.ir.types import ArrayType, Shape, array_type
-from effax.lowering.notation import tensor
+from effax.lowering.mlir_text import tensor
 from effax.lowering.writer import Val, Writer
 
 INT64: DType = as_dtype("int64")

@@ -17,14 +17,14 @@ from returns.io import IOFailure, IOResult, IOSuccess
 from effax.ir.errors import EffaxError, LoweringError
 from effax.ir.syntax import Jaxpr
 from effax.lowering import xla
-from effax.lowering.nesting import check_levels, shallow
-from effax.lowering.rules.book import DEFAULT, HOST_LIBRARIES
+from effax.lowering.call_depth import check_levels, shallow
+from effax.lowering.rules.default import DEFAULT, HOST_LIBRARIES
 from effax.lowering.stablehlo import Module, lower
 from effax.lowering.tokens import ordering_book, threaded
 from effax.lowering.writer import LoweringBook
-from effax.transforms.dce import dce
 from effax.transforms.discharge import Discharged, discharge
-from effax.transforms.run import unwrap
+from effax.transforms.framework.runner import unwrap
+from effax.transforms.optimize.dce import dce
 
 
 @dataclass(frozen=True)

@@ -28,13 +28,13 @@ from returns.result import Failure, Result, Success
 
 from effax.effects import ArgIndex, Row
 from effax.ir.errors import EffaxError, LoweringError
-from effax.ir.pretty import eqn_str
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, has_host_effects
+from effax.ir.text.printer import eqn_str
 from effax.ir.types import ArrayType, RefType, Type
 from effax.lowering.branches import in_place
-from effax.lowering.notation import constant, tensor
+from effax.lowering.mlir_text import constant, tensor
 from effax.lowering.ordering import ordered
-from effax.lowering.rules.book import DEFAULT
+from effax.lowering.rules.default import DEFAULT
 from effax.lowering.tokens import InOrder
 from effax.lowering.writer import HostCall, LoweringBook, Name, Splat, Template, Writer
 

@@ -28,17 +28,17 @@ from typing import ClassVar, Final
 from effax.effects import ArgIndex, Row, Write
 from effax.ir.build import Builder, lit, typing_of
 from effax.ir.errors import LoweringError
+from effax.ir.memo import remembered
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap
 from effax.ir.prims.refs import FreeRef, NewRef
 from effax.ir.prims.remat import Remat
 from effax.ir.prims.shard import ShardMap
-from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, Type, ref_type
 from effax.lowering.writer import EMPTY_BOOK, TOKEN, Val, Writer
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     DischargeOut,
     Never,
     RuleBook,
@@ -47,8 +47,8 @@ from effax.transforms.rulebook import (
     WholeOnly,
     book_or_default,
 )
+from effax.transforms.framework.runner import located
 from effax.transforms.rules.shard.expand import expanded
-from effax.transforms.run import located
 
 _REF: Final = ref_type(TOKEN)
 

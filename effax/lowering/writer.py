@@ -21,8 +21,8 @@ from effax.ir.primitive import Primitive, Value
 from effax.ir.syntax import Jaxpr, Lit, Scalar
 from effax.ir.types import ArrayType, Shape, array_type
 from effax.lowering import xla
-from effax.lowering.calls import custom_call
-from effax.lowering.notation import constant, tensor
+from effax.lowering.custom_calls import custom_call
+from effax.lowering.mlir_text import constant, tensor
 
 HostCall = Callable[..., Sequence[Value]]
 """A function of NumPy arrays."""

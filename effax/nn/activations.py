@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from effax.array import Array, ArrayLike, as_value
+from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.errors import IllTyped
 from effax.lax import elementwise as el
 from effax.numpy import arithmetic as ar

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from effax.array import Array, ArrayLike, DTypeLike
+from effax.arrays.device_array import Array, ArrayLike, DTypeLike
 from effax.ir.errors import BadArgument
 from effax.ir.types import Shape
 from effax.numpy import creation

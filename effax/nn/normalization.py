@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, overload
 
-from effax.array import Array, ArrayLike, Axis, DTypeLike, as_value
-from effax.bind import bind1
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
 from effax.ir.dtypes import family, is_complex
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.reduce import ReduceMax

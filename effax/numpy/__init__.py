@@ -11,7 +11,7 @@ from typing import Final as _Final
 
 import numpy as _np
 
-from effax.array import Array as _Array
+from effax.arrays.device_array import Array as _Array
 from effax.numpy import fft as fft
 from effax.numpy import linalg as linalg
 from effax.numpy.arithmetic import *

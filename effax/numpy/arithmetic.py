@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, DeviceArray, as_value
-from effax.bind import bind1
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import Array, ArrayLike, DeviceArray, as_value
 from effax.ir.dtypes import DType, family, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import elementwise as ew

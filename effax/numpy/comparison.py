@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from effax.array import Array, ArrayLike, as_value
+from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.errors import IllTyped
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import isnan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from effax.array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
 from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf

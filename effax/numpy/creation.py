@@ -8,7 +8,8 @@ from typing import Literal, cast, overload
 
 import numpy as np
 
-from effax.array import (
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import (
     Array,
     ArrayLike,
     DTypeLike,
@@ -18,7 +19,7 @@ from effax.array import (
     is_python_scalar,
     not_an_array,
 )
-from effax.bind import bind1
+from effax.arrays.ref import Ref
 from effax.config import config
 from effax.ir.dtypes import (
     DType,
@@ -40,7 +41,6 @@ from effax.numpy.axes import plain_axis, plain_shape, static_int
 from effax.numpy.dtypes import default_dtype, dtype_of
 from effax.numpy.join import concatenate, stack
 from effax.numpy.padding import pad
-from effax.ref import Ref
 
 __all__ = [
     "arange", "array", "asarray", "copy", "diag", "diagflat", "empty", "empty_like", "eye",

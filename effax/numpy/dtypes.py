@@ -7,7 +7,7 @@ from typing import Final
 import ml_dtypes
 import numpy as np
 
-from effax.array import Array, DTypeLike, is_python_scalar, python_kind
+from effax.arrays.device_array import Array, DTypeLike, is_python_scalar, python_kind
 from effax.config import allowed, config
 from effax.ir.dtypes import DType, as_dtype, family, promote
 from effax.ir.errors import BadArgument, IllTyped

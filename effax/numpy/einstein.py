@@ -10,7 +10,7 @@ import numpy as np
 import opt_einsum
 from opt_einsum.parser import parse_einsum_input
 
-from effax.array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape
 from effax.numpy import promotion as pr

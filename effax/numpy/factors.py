@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple, cast, overload
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, as_value
-from effax.bind import bind
+from effax.arrays.binding import bind
+from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.dtypes import is_complex
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive

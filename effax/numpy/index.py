@@ -7,8 +7,10 @@ from typing import overload
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, DeviceArray, as_value, from_numpy
-from effax.bind import bind1
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import Array, ArrayLike, DeviceArray, as_value, from_numpy
+from effax.arrays.indexing import Selection, integers, wrapped
+from effax.arrays.indexing import select as selection_of
 from effax.config import allowed
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
@@ -25,8 +27,6 @@ from effax.numpy.creation import arange, array, full
 from effax.numpy.join import concatenate
 from effax.numpy.reduce import sum
 from effax.numpy.shapes import broadcast_to, ravel, reshape
-from effax.selection import Selection, integers, wrapped
-from effax.selection import select as selection_of
 
 __all__ = [
     "argwhere", "bincount", "diag_indices", "extract", "flatnonzero", "indices", "ix_",

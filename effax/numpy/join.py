@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, DeviceArray, DTypeLike, as_value
-from effax.bind import bind1
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import Array, ArrayLike, DeviceArray, DTypeLike, as_value
 from effax.config import allowed
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.shape import Concatenate
@@ -268,8 +268,8 @@ def _rolled(x: Array, shift: ArrayLike, axis: int) -> Array:
     if size == 0:
         return x
     if isinstance(shift, Array) and not isinstance(shift, DeviceArray):
+        from effax.arrays.indexing import ds
         from effax.numpy.arithmetic import remainder
-        from effax.selection import ds
 
         twice = concatenate([x, x], axis)
         start = remainder(uf.negative(shift), size)

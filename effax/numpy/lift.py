@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import wraps
 from typing import ParamSpec, TypeVar, cast
 
-from effax.array import Array, ArrayLike, as_value
+from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.dtypes import is_complex
 from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import promotion as pr

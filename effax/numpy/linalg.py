@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, as_value
+from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf

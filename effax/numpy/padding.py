@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, as_value
-from effax.bind import bind1
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.shape import Pad
 from effax.ir.syntax import Lit

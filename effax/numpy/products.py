@@ -6,8 +6,8 @@ import operator
 from collections.abc import Sequence
 from enum import Enum
 
-from effax.array import Array, ArrayLike, DTypeLike, as_value
-from effax.bind import bind1
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
 from effax.config import allowed
 from effax.ir.dtypes import is_complex
 from effax.ir.errors import BadArgument, IllTyped

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from effax.array import (
+from effax.arrays.binding import Operand, bind1
+from effax.arrays.device_array import (
     Array,
     DeviceArray,
     TracedArray,
@@ -16,7 +17,6 @@ from effax.array import (
     not_an_array,
     python_kind,
 )
-from effax.bind import Operand, bind1
 from effax.config import allowed, config
 from effax.ir.build import lit
 from effax.ir.dtypes import DType, family, int_bounds, is_inexact_dtype, promote

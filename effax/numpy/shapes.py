@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, Axis, as_value
-from effax.bind import bind1
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import Array, ArrayLike, Axis, as_value
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
 from effax.ir.prims import shape as prims

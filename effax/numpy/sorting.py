@@ -8,8 +8,8 @@ from typing import cast
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, Axis, as_value, from_numpy
-from effax.bind import bind
+from effax.arrays.binding import bind
+from effax.arrays.device_array import Array, ArrayLike, Axis, as_value, from_numpy
 from effax.config import allowed
 from effax.ir.dtypes import family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, as_value
-from effax.bind import bind1
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.dtypes import family, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.prims import elementwise as ew

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import cast
 
-from effax.array import Array
-from effax.bind import bind, bind1, program_of
+from effax.arrays.binding import bind, bind1, program_of
+from effax.arrays.device_array import Array
 from effax.ir.build import Builder
 from effax.ir.dtypes import INT32, is_complex
 from effax.ir.indexing import Indexer, Pick, Span

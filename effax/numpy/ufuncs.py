@@ -7,8 +7,15 @@ from typing import Final
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, DeviceArray, DTypeLike, TracedArray, as_value
-from effax.bind import bind1
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import (
+    Array,
+    ArrayLike,
+    DeviceArray,
+    DTypeLike,
+    TracedArray,
+    as_value,
+)
 from effax.config import allowed
 from effax.ir.build import typing_of
 from effax.ir.dtypes import DType, family, is_complex, is_inexact_dtype

@@ -18,7 +18,7 @@
 
 from __future__ import annotations
 
-from effax.passes.claims import EXACT, SIMPLIFIES, Claim
+from effax.passes.guarantees import EXACT, SIMPLIFIES, Claim
 from effax.passes.library import (
     ALL,
     accumulate,
@@ -37,7 +37,7 @@ from effax.passes.library import (
     unroll_to,
 )
 from effax.passes.lift import Change, as_pass
-from effax.passes.steps import (
+from effax.passes.pipeline import (
     Fixpoint,
     Pass,
     Pipeline,
@@ -50,8 +50,8 @@ from effax.passes.steps import (
     when,
 )
 from effax.passes.watch import Broken, Culprit, Record, Run, bisect, dump, verified, watch
-from effax.transforms.rewriting import Transform
-from effax.transforms.run import unwrap
+from effax.transforms.framework.rewriter import Transform
+from effax.transforms.framework.runner import unwrap
 
 __all__ = [
     "ALL",

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Final
 
 from effax.ir.errors import BadArgument
-from effax.passes.claims import EXACT, SIMPLIFIES, Claim
-from effax.passes.steps import Fixpoint, Pass, fixpoint, pipeline
-from effax.transforms.accumulate import accumulate as _accumulate
-from effax.transforms.accumulate import fuse_accumulations as _fuse_accumulations
-from effax.transforms.cse import cse as _cse
-from effax.transforms.dce import dce as _dce
-from effax.transforms.dead_stores import dead_stores as _dead_stores
-from effax.transforms.fold import fold as _fold
-from effax.transforms.forward_stores import forward_stores as _forward_stores
-from effax.transforms.inline import inline as _inline
-from effax.transforms.loops import hoist as _hoist
-from effax.transforms.loops import loop_carries as _loop_carries
-from effax.transforms.simplify import simplify as _simplify
-from effax.transforms.unroll import unroll as _unroll
+from effax.passes.guarantees import EXACT, SIMPLIFIES, Claim
+from effax.passes.pipeline import Fixpoint, Pass, fixpoint, pipeline
+from effax.transforms.optimize.accumulate import accumulate as _accumulate
+from effax.transforms.optimize.accumulate import fuse_accumulations as _fuse_accumulations
+from effax.transforms.optimize.cse import cse as _cse
+from effax.transforms.optimize.dce import dce as _dce
+from effax.transforms.optimize.dead_stores import dead_stores as _dead_stores
+from effax.transforms.optimize.fold import fold as _fold
+from effax.transforms.optimize.forward_stores import forward_stores as _forward_stores
+from effax.transforms.optimize.inline import inline as _inline
+from effax.transforms.optimize.licm import hoist as _hoist
+from effax.transforms.optimize.licm import loop_carries as _loop_carries
+from effax.transforms.optimize.simplify import simplify as _simplify
+from effax.transforms.optimize.unroll import unroll as _unroll
 
 dce: Final = Pass("dce", lambda jaxpr: _dce(jaxpr).map(lambda made: made.jaxpr), EXACT)
 cse: Final = Pass("cse", _cse, EXACT)

@@ -10,8 +10,8 @@ from returns.result import Result, Success
 
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
-from effax.passes.claims import Claim
-from effax.passes.steps import Pass, Step, called
+from effax.passes.guarantees import Claim
+from effax.passes.pipeline import Pass, Step, called
 
 Change = Callable[[Jaxpr], Jaxpr | Result[Jaxpr, TransformError]]
 """What ``as_pass`` takes: a function that gives a program, or a ``Result`` of one."""

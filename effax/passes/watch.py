@@ -15,12 +15,12 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from returns.result import Failure, Result, Success
 
-from effax.ir.analysis import size
-from effax.ir.check import check
-from effax.ir.diff import Diff, diff
+from effax.ir.analysis.check import check
+from effax.ir.analysis.diff import Diff, diff
+from effax.ir.analysis.queries import size
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
-from effax.passes.steps import Pass, Path, Step, attempt, check_program, passes_of, perform
+from effax.passes.pipeline import Pass, Path, Step, attempt, check_program, passes_of, perform
 
 
 class Broken(TransformError):

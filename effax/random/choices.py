@@ -8,8 +8,8 @@ from typing import cast
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, as_value
-from effax.bind import bind
+from effax.arrays.binding import bind
+from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.reduce import Sort
 from effax.ir.types import Shape

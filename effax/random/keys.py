@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from effax.array import Array, ArrayLike, as_value, from_numpy, is_python_scalar
+from effax.arrays.device_array import Array, ArrayLike, as_value, from_numpy, is_python_scalar
 from effax.config import config
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped

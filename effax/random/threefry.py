@@ -15,8 +15,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from effax.array import Array, DeviceArray, from_numpy
-from effax.bind import bind1
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import Array, DeviceArray, from_numpy
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import UINT32, as_dtype
 from effax.ir.errors import BadArgument

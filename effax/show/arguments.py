@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from effax.ir.parse_params import QUOTED, read_string
-from effax.ir.scan import NUMBER, TYPE, Scanner
+from effax.ir.text.lexer import NUMBER, TYPE, Scanner
+from effax.ir.text.parameter_parser import QUOTED, read_string
 
 _KEYWORD: Final = re.compile(r"([^\W\d]\w*)\s*=")
 _WORD: Final = re.compile(r"[^\W\d]\w*(?![\w\[{])")

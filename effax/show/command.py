@@ -11,10 +11,10 @@ from typing import Final
 
 from effax.config import enable_x64
 from effax.ir.errors import BadArgument, EffaxError, ParseError
-from effax.ir.pretty import pretty
 from effax.ir.syntax import Jaxpr
+from effax.ir.text.printer import pretty
+from effax.show.passes_by_name import STEPS, after
 from effax.show.pictures import compare, compare_html, html, svg, timeline
-from effax.show.steps import STEPS, after
 from effax.show.target import named, program_of
 
 USAGE: Final = 2

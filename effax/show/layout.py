@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
-from effax.ir.notation import VAR_NAMES
+from effax.ir.text.format import VAR_NAMES
 from effax.show.layers import rows
 from effax.show.marks import CHAR, SMALL
 from effax.show.model import Box, Frame, Key, Program, Rail, Tap, bound
-from effax.show.spread import THROUGH, Item, connect, spread
+from effax.show.placement import THROUGH, Item, connect, spread
 
 Point = tuple[float, float]
 

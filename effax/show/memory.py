@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from effax.ir.depth import deep
-from effax.ir.pretty import eqn_str
 from effax.ir.primitive import Region
+from effax.ir.recursion import deep
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Eqn, Jaxpr, Var
+from effax.ir.text.printer import eqn_str
 from effax.ir.types import RefType, Type
 from effax.show.model import Key, bound, box_text, called, captions, taps
 

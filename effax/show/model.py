@@ -15,7 +15,13 @@ from typing import Final
 from effax.effects import Alloc, ArgIndex, Free, Host, Row
 from effax.effects.row import effect_text
 from effax.ir.dtypes import BOOL
-from effax.ir.notation import (
+from effax.ir.primitive import Primitive, Region
+from effax.ir.prims.reduce import DotGeneral
+from effax.ir.prims.refs import AddUpdate, Get, Swap
+from effax.ir.prims.shape import BroadcastInDim, ExpandDims, Reshape, Squeeze, Transpose
+from effax.ir.source import SavedSource, Source
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.text.format import (
     LABEL,
     VAR_NAMES,
     fields_of,
@@ -24,13 +30,7 @@ from effax.ir.notation import (
     params_of,
     value_text,
 )
-from effax.ir.pretty import eqn_str
-from effax.ir.primitive import Primitive, Region
-from effax.ir.prims.reduce import DotGeneral
-from effax.ir.prims.refs import AddUpdate, Get, Swap
-from effax.ir.prims.shape import BroadcastInDim, ExpandDims, Reshape, Squeeze, Transpose
-from effax.ir.source import SavedSource, Source
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.text.printer import eqn_str
 from effax.ir.types import ArrayType, RefType
 from effax.show.marks import shortened
 

@@ -8,9 +8,9 @@ from linecache import getline
 from typing import Final
 
 from effax.effects.row import effect_text
-from effax.ir.analysis import size
-from effax.ir.notation import VAR_NAMES
+from effax.ir.analysis.queries import size
 from effax.ir.syntax import Jaxpr
+from effax.ir.text.format import VAR_NAMES
 from effax.show.layout import PlacedBox
 from effax.show.marks import element, text
 from effax.show.memory import bytes_of, shown_bytes

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from effax.ir.errors import BadArgument
-from effax.ir.pretty import pretty
 from effax.ir.syntax import ClosedJaxpr, Jaxpr
+from effax.ir.text.printer import pretty
 from effax.show.drawing import draw, picture
 from effax.show.layout import Placed, place
 from effax.show.marks import element, group, label, number, text

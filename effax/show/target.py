@@ -13,14 +13,14 @@ from types import ModuleType
 
 from effax import tree
 from effax.api.static import StaticArgs
+from effax.arrays.tracing import arg_names, input_type, label_of, trace_flat
 from effax.config import allowed
-from effax.ir.check import checked
+from effax.ir.analysis.check import checked
 from effax.ir.errors import BadArgument
-from effax.ir.parse import parse
 from effax.ir.syntax import ClosedJaxpr, Jaxpr
+from effax.ir.text.parser import parse
 from effax.ir.types import ArrayType, RefType, Type
 from effax.show.arguments import Arguments, read_arguments
-from effax.tracing import arg_names, input_type, label_of, trace_flat
 
 
 def program_of(target: str, arguments: str | None, static: str = "") -> Jaxpr:

@@ -17,18 +17,18 @@
 from __future__ import annotations
 
 from effax.testing import laws
-from effax.testing.claims import PassReport, Unproved, check_pass
-from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
-from effax.testing.grads import check_grads
-from effax.testing.growth import step_names
-from effax.testing.kinds import check_effects
-from effax.testing.passes import Passes
-from effax.testing.primitives import Checked, Refused, check_primitive
-from effax.testing.report import LawBroken
-from effax.testing.search import check_law, check_laws
-from effax.testing.statement import About, Law, assume, law
-from effax.testing.trying import Tried
-from effax.testing.values import check_all, check_equal, random_inputs
+from effax.testing.check_effects import check_effects
+from effax.testing.check_grads import check_grads
+from effax.testing.check_laws import check_law, check_laws
+from effax.testing.check_pass import PassReport, Unproved, check_pass
+from effax.testing.check_primitive import Checked, Refused, check_primitive
+from effax.testing.generate.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
+from effax.testing.generate.steps import step_names
+from effax.testing.generate.values import check_all, check_equal, random_inputs
+from effax.testing.laws.law import About, Law, assume, law
+from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.runner import Tried
+from effax.testing.report.report import LawBroken
 
 __all__ = [
     "ANYTHING",

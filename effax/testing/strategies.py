@@ -24,14 +24,14 @@ from effax.ir.axes import Axes, Axis
 from effax.ir.dtypes import DType, as_dtype
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type, ref_type
-from effax.testing import drawn
-from effax.testing.choices import Choices
-from effax.testing.drawn import SEEDS, SHAPES
-from effax.testing.features import ANYTHING, COMPILED, NUMERIC, SHARDED, SMOOTH, Features
-from effax.testing.growth import check_features, step_names
-from effax.testing.planting import FORMS
-from effax.testing.statement import About
-from effax.transforms.rewrite import App
+from effax.testing.generate import random_programs
+from effax.testing.generate.features import ANYTHING, COMPILED, NUMERIC, SHARDED, SMOOTH, Features
+from effax.testing.generate.instances import FORMS
+from effax.testing.generate.random_programs import SEEDS, SHAPES
+from effax.testing.generate.random_source import Choices
+from effax.testing.generate.steps import check_features, step_names
+from effax.testing.laws.law import About
+from effax.transforms.optimize.rewrite import App
 from effax.tree import PyTree
 
 __all__ = [
@@ -125,7 +125,7 @@ def programs(
         in_types: the types of their inputs; drawn where it is None.
         steps: how many steps the outermost program grows by at most.
     """
-    return drawn.program(_choices(draw), features, in_types, steps)
+    return random_programs.program(_choices(draw), features, in_types, steps)
 
 
 @st.composite
@@ -140,7 +140,7 @@ def redundant_programs(
         steps: how many steps the outermost program grows by at most.
         patterns: of which they are to have instances.
     """
-    return drawn.redundant_program(_choices(draw), features, steps, patterns)
+    return random_programs.redundant_program(_choices(draw), features, steps, patterns)
 
 
 @st.composite
@@ -155,13 +155,13 @@ def programs_with(
         features: what else they may contain.
         steps: how many steps they grow by beside that.
     """
-    return drawn.program_with(_choices(draw), patterns, features, steps)
+    return random_programs.program_with(_choices(draw), patterns, features, steps)
 
 
 @st.composite
 def varied_programs(draw: DrawFn, features: Features = NUMERIC) -> Jaxpr:
     """Programs of which each is full of one kind of step or another; of ``focus``, if there is."""
-    return drawn.varied_program(_choices(draw), features)
+    return random_programs.varied_program(_choices(draw), features)
 
 
 @st.composite
@@ -174,7 +174,7 @@ def open_programs(draw: DrawFn, axis: Axis, features: Features = NUMERIC, steps:
         features: what they may contain.
         steps: how many steps the outermost program grows by at most.
     """
-    return drawn.program(_choices(draw), features, steps=steps, axes=(axis,))
+    return random_programs.program(_choices(draw), features, steps=steps, axes=(axis,))
 
 
 @st.composite
@@ -186,13 +186,13 @@ def linear_programs(
     All results are linear. References that are not linear are not written. ``axes`` are those
     along which there may be collectives.
     """
-    return drawn.linear_program(_choices(draw), features, steps, axes)
+    return random_programs.linear_program(_choices(draw), features, steps, axes)
 
 
 @st.composite
 def compositions(draw: DrawFn, features: Features = SMOOTH) -> tuple[Jaxpr, Jaxpr]:
     """Two programs of which the second takes the results of the first, then its references."""
-    return drawn.composition(_choices(draw), features)
+    return random_programs.composition(_choices(draw), features)
 
 
 @st.composite
@@ -208,4 +208,4 @@ def subjects(draw: DrawFn, about: About, features: Features = NUMERIC) -> tuple[
         BadArgument: there are no such features, or nothing of the kind is drawn.
     """
     check_features(features)
-    return drawn.subject(_choices(draw), about, features)
+    return random_programs.subject(_choices(draw), about, features)

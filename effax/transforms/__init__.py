@@ -12,47 +12,8 @@ function. Passes as values, which compose, are in :mod:`effax.passes`.
 
 from __future__ import annotations
 
-from effax.transforms.accumulate import accumulate, fuse_accumulations
-from effax.transforms.bounded import Checkpoints, bounded
-from effax.transforms.cse import cse
-from effax.transforms.dce import Dce, dce
-from effax.transforms.dead_stores import dead_stores
 from effax.transforms.discharge import Discharged, discharge
-from effax.transforms.fold import fold
-from effax.transforms.forward_stores import forward_stores
-from effax.transforms.inline import inline
-from effax.transforms.jvp import Jvp, jvp
-from effax.transforms.linearize import Linearized, linearize
-from effax.transforms.loops import hoist, loop_carries
-from effax.transforms.outline import outline
-from effax.transforms.partial_eval import (
-    FromInput,
-    FromOutput,
-    PartialEval,
-    Residual,
-    partial_eval,
-    recompose,
-)
-from effax.transforms.reverse import Reverse, reverse
-from effax.transforms.rewrite import (
-    ANY,
-    BOOL,
-    COMPLEX,
-    FLOATS,
-    INTEGERS,
-    NUMBERS,
-    REALS,
-    App,
-    Hole,
-    Match,
-    Number,
-    Pattern,
-    Right,
-    Rule,
-    Sample,
-    rewriting,
-)
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     EMPTY_BOOK,
     BatchBuilder,
     BatchOut,
@@ -73,13 +34,60 @@ from effax.transforms.rulebook import (
     TransposeRule,
     WholeOnly,
 )
-from effax.transforms.rules.book import DEFAULT_BOOK
-from effax.transforms.run import unwrap
-from effax.transforms.simplify import simplify
-from effax.transforms.transpose import Transposed, transpose
-from effax.transforms.unroll import unroll
-from effax.transforms.vmap import Vmapped, vmap
-from effax.transforms.wants import DontWant, GradRef, GradValue, NonLinear, Threaded, Want, Wants
+from effax.transforms.framework.runner import unwrap
+from effax.transforms.jvp import Jvp, jvp
+from effax.transforms.linearize import Linearized, linearize
+from effax.transforms.optimize.accumulate import accumulate, fuse_accumulations
+from effax.transforms.optimize.cse import cse
+from effax.transforms.optimize.dce import Dce, dce
+from effax.transforms.optimize.dead_stores import dead_stores
+from effax.transforms.optimize.fold import fold
+from effax.transforms.optimize.forward_stores import forward_stores
+from effax.transforms.optimize.inline import inline
+from effax.transforms.optimize.licm import hoist, loop_carries
+from effax.transforms.optimize.outline import outline
+from effax.transforms.optimize.rewrite import (
+    ANY,
+    BOOL,
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    REALS,
+    App,
+    Hole,
+    Match,
+    Number,
+    Pattern,
+    Right,
+    Rule,
+    Sample,
+    rewriting,
+)
+from effax.transforms.optimize.simplify import simplify
+from effax.transforms.optimize.unroll import unroll
+from effax.transforms.partial_eval.partial_eval import (
+    FromInput,
+    FromOutput,
+    PartialEval,
+    Residual,
+    partial_eval,
+    recompose,
+)
+from effax.transforms.reverse.bounded_while import Checkpoints, bounded
+from effax.transforms.reverse.engine import Reverse, reverse
+from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.transpose.cotangent_spec import (
+    DontWant,
+    GradRef,
+    GradValue,
+    NonLinear,
+    Threaded,
+    Want,
+    Wants,
+)
+from effax.transforms.transpose.engine import Transposed, transpose
+from effax.transforms.vmap.engine import Vmapped, vmap
 
 __all__ = [
     "ANY",

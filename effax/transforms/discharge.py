@@ -27,14 +27,14 @@ from returns.result import Result
 from effax.effects import Accum, Rule, Write
 from effax.ir.build import Builder, Template, template
 from effax.ir.errors import TransformError
+from effax.ir.memo import remembered
 from effax.ir.primitive import Primitive
-from effax.ir.remember import remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
-from effax.transforms.rulebook import Never, RuleBook, RuleBuilder, book_or_default
-from effax.transforms.run import as_result
-from effax.transforms.spread import Mask
-from effax.transforms.tidy import used_variables, without_dead
+from effax.transforms.framework.dead_code import used_variables, without_dead
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import Never, RuleBook, RuleBuilder, book_or_default
+from effax.transforms.framework.runner import as_result
 
 
 class Discharged(NamedTuple):

@@ -25,15 +25,12 @@ from returns.result import Result
 from effax.effects import NO_EFFECTS
 from effax.ir.build import Builder, Template, template
 from effax.ir.errors import EffaxError, TransformError
+from effax.ir.memo import Remembered, remembered
 from effax.ir.primitive import Primitive
 from effax.ir.prims.refs import NewRef
-from effax.ir.remember import Remembered, remembered
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, is_inexact, tangent_type
-from effax.transforms.rulebook import JvpOut, Never, RuleBook, RuleBuilder, book_or_default
-from effax.transforms.rules.common import zeros
-from effax.transforms.run import as_result, located
-from effax.transforms.spread import (
+from effax.transforms.framework.propagation import (
     REF_MAKERS,
     Flow,
     Mask,
@@ -41,6 +38,9 @@ from effax.transforms.spread import (
     spread,
     spread_call,
 )
+from effax.transforms.framework.rules import JvpOut, Never, RuleBook, RuleBuilder, book_or_default
+from effax.transforms.framework.runner import as_result, located
+from effax.transforms.rules.common import zeros
 
 
 class Jvp(NamedTuple):

@@ -26,16 +26,16 @@ from typing import Final, NamedTuple
 from returns.result import Result
 
 from effax.ir.errors import NotApplicable, TransformError
+from effax.ir.memo import Remembered, remembered
 from effax.ir.prims.control import While
-from effax.ir.remember import Remembered, remembered
 from effax.ir.syntax import Jaxpr
-from effax.transforms.dce import Sweep
-from effax.transforms.halves import Halves, divide
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import RuleBook, book_or_default
+from effax.transforms.framework.runner import as_result, located
 from effax.transforms.jvp import jvp_once
-from effax.transforms.partial_eval import FromInput, PartialEval, Residual, joined
-from effax.transforms.rulebook import RuleBook, book_or_default
-from effax.transforms.run import as_result, located
-from effax.transforms.spread import Mask
+from effax.transforms.optimize.dce import Sweep
+from effax.transforms.partial_eval.engine import Halves, divide
+from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, Residual, joined
 
 
 class Linearized(NamedTuple):

@@ -6,11 +6,11 @@ from hypothesis import given
 
 from effax.ir.syntax import Jaxpr
 from effax.testing import laws
-from effax.testing.features import MESHES, SMOOTH_MESHES
+from effax.testing.generate.features import MESHES, SMOOTH_MESHES
 from effax.testing.strategies import linear_programs, programs, seeds
-from effax.transforms.dce import dce
-from effax.transforms.inline import inline
-from effax.transforms.run import unwrap
+from effax.transforms.framework.runner import unwrap
+from effax.transforms.optimize.dce import dce
+from effax.transforms.optimize.inline import inline
 from tests.laws.trying import holds
 
 test_vmap_does_collectives = holds(laws.vmap_does_collectives)

@@ -5,13 +5,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effax.ir.analysis.check import check
 from effax.ir.build import Builder
-from effax.ir.check import check
 from effax.ir.prims.control import While
 from effax.ir.syntax import Atom, Jaxpr, Lit
+from effax.testing.generate.values import check_outcomes, random_inputs, run
 from effax.testing.strategies import NUMERIC, programs, seeds
-from effax.testing.values import check_outcomes, random_inputs, run
-from effax.transforms.bounded import Checkpoints, bounded
+from effax.transforms.reverse.bounded_while import Checkpoints, bounded
 
 LOOPS = replace(NUMERIC, focus="while")
 MOST = 6

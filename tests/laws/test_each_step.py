@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from effax.ir.syntax import Jaxpr
 from effax.testing import laws
-from effax.testing.growth import step_names
+from effax.testing.generate.steps import step_names
 from effax.testing.strategies import NUMERIC, SMOOTH, linear_programs, programs, seeds
 
 each_step = pytest.mark.parametrize("step", step_names())

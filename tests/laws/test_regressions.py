@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from effax.ir.parse import parse
+from effax.ir.text.parser import parse
 from effax.testing import laws
 
 

@@ -10,8 +10,8 @@ from effax.ir.syntax import Jaxpr
 from effax.passes import ALL, SIMPLIFIES, Claim, Pass, fuse_accumulations, optimize, unroll_to
 from effax.testing import laws
 from effax.testing.strategies import ANYTHING, NUMERIC, programs, redundant_programs, seeds
-from effax.transforms.rewrite import Rule
-from effax.transforms.simplify import RULES
+from effax.transforms.optimize.rewrite import Rule
+from effax.transforms.optimize.simplify import RULES
 
 
 @pytest.mark.parametrize("step", ALL, ids=str)

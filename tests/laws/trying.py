@@ -7,10 +7,10 @@ from typing import Any
 
 from hypothesis import given
 
-from effax.testing.features import Features
+from effax.testing.generate.features import Features
 from effax.testing.laws import Law
+from effax.testing.laws.runner import run
 from effax.testing.strategies import seeds, subjects
-from effax.testing.trying import run
 
 
 def holds(law: Law[...], features: Features | None = None) -> Callable[[], None]:

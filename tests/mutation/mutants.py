@@ -19,9 +19,9 @@ from effax.ir.prims import elementwise as ew
 from effax.ir.prims.shape import Rev
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType
-from effax.testing.values import Differs, check_outcomes, random_inputs, run
-from effax.transforms.rulebook import BatchOut, DischargeOut, JvpOut, Linear, RuleBook, Rules
-from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.testing.generate.values import Differs, check_outcomes, random_inputs, run
+from effax.transforms.framework.rules import BatchOut, DischargeOut, JvpOut, Linear, RuleBook, Rules
+from effax.transforms.rules.default import DEFAULT_BOOK
 
 Rule = Callable[..., Any]
 KINDS: Final = ("jvp", "transpose", "batch", "discharge")

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Final, NamedTuple
 
 import tests.conftest  # noqa: F401  the profiles of Hypothesis
-from effax.ir.analysis import walk
+from effax.ir.analysis.queries import walk
 from effax.ir.build import Builder
 from effax.ir.dtypes import as_dtype
 from effax.ir.primitive import Primitive
@@ -26,11 +26,11 @@ from effax.ir.prims.refs import EmptyRef
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import array_type
 from effax.testing import laws
+from effax.testing.check_primitive import programs_of
 from effax.testing.laws import LawBroken, Passes
-from effax.testing.primitives import programs_of
-from effax.transforms.rulebook import RuleBook
+from effax.transforms.framework.rules import RuleBook
 from effax.transforms.rules import matrices as m
-from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_BOOK
 from tests.mutation.mutants import KINDS, Mutant, mutants_of
 from tests.planted.test_planted import BUGS, SUITES, TRIES, hold, is_caught
 from tests.unit.transforms import programs as nested

@@ -12,7 +12,7 @@ from effax.ir.prims.refs import AddUpdate
 from effax.ir.types import array_type
 from effax.testing.laws import LawBroken, Passes
 from effax.testing.laws import jvp_is_the_derivative as derivative
-from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_BOOK
 from tests.mutation.mutants import Fault, Mutant, variants
 from tests.mutation.run import Tally, judge, main, tally_of_rules
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from effax.ir.prims import collectives as c
+from effax.ir.prims import collective as c
 from effax.ir.prims.shape import Rev
 from effax.ir.prims.shard import ShardMap
 from effax.ir.syntax import Atom, Var
-from effax.transforms.rulebook import BatchBuilder, BatchOut, Linear, RuleBuilder
-from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.transforms.framework.rules import BatchBuilder, BatchOut, Linear, RuleBuilder
+from effax.transforms.rules.default import DEFAULT_BOOK
 from effax.transforms.rules.linear import only
 from tests.planted.planting import Bug, edited, using, wrong_rule
 

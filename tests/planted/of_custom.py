@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap
 from effax.ir.prims.shape import Rev
 from effax.ir.syntax import Atom
-from effax.transforms.rulebook import BatchBuilder, BatchOut, JvpOut, Linear, RuleBuilder
-from effax.transforms.rules.custom.batch import custom_vmap_batch
+from effax.transforms.framework.rules import BatchBuilder, BatchOut, JvpOut, Linear, RuleBuilder
 from effax.transforms.rules.custom.jvp import custom_jvp_jvp, custom_vjp_jvp
 from effax.transforms.rules.custom.linear import custom_call_transpose
+from effax.transforms.rules.custom.vmap import custom_vmap_batch
 from tests.planted.planting import Bug, wrong_rule
 
 Tangents = Sequence[Atom | None]

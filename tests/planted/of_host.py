@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from effax.ir.prims.host import DebugCallback
 from effax.ir.syntax import Atom, Eqn, Jaxpr
-from effax.testing.passes import Passes
-from effax.transforms.dce import Dce
+from effax.testing.laws.pass_set import Passes
 from effax.transforms.discharge import Discharged
-from effax.transforms.partial_eval import PartialEval
-from effax.transforms.rulebook import BatchBuilder, BatchOut, JvpOut, RuleBook, RuleBuilder
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import BatchBuilder, BatchOut, JvpOut, RuleBook, RuleBuilder
+from effax.transforms.optimize.dce import Dce
+from effax.transforms.partial_eval.partial_eval import PartialEval
 from effax.transforms.rules.host import each_lane, of_primals
-from effax.transforms.spread import Mask
 from tests.planted.planting import Bug, wrong_rule
 
 RIGHT = Passes()

@@ -14,9 +14,9 @@ from effax.ir.prims import refs
 from effax.ir.prims.control import Cond, Scan
 from effax.ir.prims.solve import LinearSolve, Root
 from effax.ir.syntax import Atom
-from effax.transforms.rulebook import JvpOut, RuleBuilder
-from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.transforms.framework.rules import JvpOut, RuleBuilder
 from effax.transforms.rules.common import zeros
+from effax.transforms.rules.default import DEFAULT_BOOK
 from effax.transforms.rules.pointwise import (
     Derivative,
     Partial,

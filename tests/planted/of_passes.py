@@ -13,14 +13,14 @@ from effax.ir.prims import refs
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import Type
-from effax.testing.passes import Passes
-from effax.transforms.dce import Dce
+from effax.testing.laws.pass_set import Passes
 from effax.transforms.discharge import discharge_jaxpr
-from effax.transforms.partial_eval import PartialEval
-from effax.transforms.rulebook import DischargeOut, Policy, RuleBook, RuleBuilder, SplitOut
-from effax.transforms.rules.book import DEFAULT_BOOK
-from effax.transforms.rules.loop.split import COUNTER
-from effax.transforms.spread import Mask
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import DischargeOut, Policy, RuleBook, RuleBuilder, SplitOut
+from effax.transforms.optimize.dce import Dce
+from effax.transforms.partial_eval.partial_eval import PartialEval
+from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.while_.partial_eval import COUNTER
 from tests.planted.planting import Bug, edited, last_of, using, wrong_rule
 
 RIGHT = Passes()

@@ -14,8 +14,8 @@ from effax.ir.prims import refs
 from effax.ir.prims import shape as sh
 from effax.ir.prims.control import Cond, Scan, While
 from effax.ir.syntax import Atom, Eqn
-from effax.transforms.rulebook import BatchBuilder, BatchOut
-from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.transforms.framework.rules import BatchBuilder, BatchOut
+from effax.transforms.rules.default import DEFAULT_BOOK
 from tests.planted.planting import Bug, edited, using, wrong_rule
 
 Ins = Sequence[Atom]

@@ -8,9 +8,9 @@ from typing import NamedTuple, TypeVar
 
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Eqn
-from effax.testing.passes import Passes
-from effax.transforms.rulebook import RuleBook, RuleBuilder
-from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.testing.laws.pass_set import Passes
+from effax.transforms.framework.rules import RuleBook, RuleBuilder
+from effax.transforms.rules.default import DEFAULT_BOOK
 
 Out = TypeVar("Out")
 Edit = Callable[[Eqn], Eqn | None]

@@ -28,13 +28,22 @@ from effax.testing import laws
 from effax.testing.laws import LawBroken
 from effax.testing.laws.programs import caches
 from effax.testing.strategies import NUMERIC, redundant_programs, seeds
-from effax.transforms import loops
-from effax.transforms.rewrite import FLOATS, INTEGERS, NUMBERS, REALS, App, Hole, Number, Rule
-from effax.transforms.unroll import _trips as right_trips
+from effax.transforms.optimize import licm
+from effax.transforms.optimize.rewrite import (
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    REALS,
+    App,
+    Hole,
+    Number,
+    Rule,
+)
+from effax.transforms.optimize.unroll import _trips as right_trips
 
 TRIES: Final = 800
 
-right_movable = loops._movable_in
+right_movable = licm._movable_in
 
 
 def nothing(*_: object) -> None:
@@ -56,7 +65,7 @@ def carries_are_constants(region: object, types: object, fed: object, changed: o
 
 def all_carries(eqn: object, ins: object, used: object) -> list[int]:
     regions = eqn.prim.regions()  # type: ignore[attr-defined]
-    return [arg for _, arg in loops._results_of(regions) if ins[arg].type.dtype.kind == "f"][:1]  # type: ignore[index]
+    return [arg for _, arg in licm._results_of(regions) if ins[arg].type.dtype.kind == "f"][:1]  # type: ignore[index]
 
 
 def first_branch(eqn: object, ins: object) -> Jaxpr | None:

@@ -12,9 +12,9 @@ import pytest
 
 import effax.numpy as jnp
 from effax import random
-from effax.array import Array, from_numpy
+from effax.arrays.device_array import Array, from_numpy
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.random import threefry
 from tests.unit.numpy.agreement import assert_close
 

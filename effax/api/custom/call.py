@@ -17,21 +17,21 @@ from typing import (
 )
 
 from effax import tree
-from effax.api.custom.frames import is_fixed, knot, primals_are, traced_once, with_rules
 from effax.api.custom.jvp_rule import JvpOfZeros, JvpRule
+from effax.api.custom.rule_tracing import is_fixed, knot, primals_are, traced_once, with_rules
 from effax.api.custom.site import Site
 from effax.api.custom.vjp_rule import TracedVjp, VjpOfZeros, VjpRule, traced_vjp
 from effax.api.custom.vmap_rule import LanesOf
-from effax.array import Array, TracedArray
-from effax.bind import Operand, bind
-from effax.checks import check_callable, integers, strings
+from effax.arrays.argument_checks import check_callable, integers, strings
+from effax.arrays.binding import Operand, bind
+from effax.arrays.device_array import Array, TracedArray
+from effax.arrays.ref import Ref
+from effax.arrays.tracing import FlatFunction, flat_args, trace_flat
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
 from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap, LaneRule
 from effax.ir.trace import current_trace
 from effax.lax.elementwise import stop_gradient
-from effax.ref import Ref
-from effax.tracing import FlatFunction, flat_args, trace_flat
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -10,14 +10,14 @@ from effax import tree
 from effax.api.custom.decorators import custom_vjp
 from effax.api.custom.site import check_pair, fitted
 from effax.api.derivatives import tangent_for, zero_of
-from effax.array import Array, TracedArray, as_value
-from effax.bind import Operand, run
-from effax.checks import check_callable
+from effax.arrays.argument_checks import check_callable
+from effax.arrays.binding import Operand, run
+from effax.arrays.device_array import Array, TracedArray, as_value
+from effax.arrays.ref import Ref
+from effax.arrays.tracing import flat_args, label_of, like, shown_tree, trace_flat
 from effax.ir.errors import IllTyped
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
-from effax.ref import Ref
-from effax.tracing import flat_args, label_of, like, shown_tree, trace_flat
 from effax.tree import PyTree, PyTreeDef
 
 P = ParamSpec("P")

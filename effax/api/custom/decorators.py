@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
-from effax import operators as ops
 from effax import tree
 from effax.api.custom.call import Custom
 from effax.api.custom.jvp_rule import JvpRule
 from effax.api.custom.vjp_rule import VjpRule
-from effax.array import Array
-from effax.checks import check_callable
+from effax.arrays import operators as ops
+from effax.arrays.argument_checks import check_callable
+from effax.arrays.device_array import Array
 from effax.ir.errors import BadArgument
 from effax.lax.control import map as map_lanes
 from effax.tree import PyTree

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from effax import tree
-from effax.api.custom.frames import without_frames
+from effax.api.custom.rule_tracing import without_frames
 from effax.api.custom.site import Deferred, Site, check_pair, fitted
 from effax.api.custom.zeros import SymbolicZero, symbolic_zero
 from effax.api.derivatives import checked_cotangents, tangent_for
-from effax.array import Array
-from effax.bind import Operand
+from effax.arrays.binding import Operand
+from effax.arrays.device_array import Array
+from effax.arrays.tracing import FlatFunction, check_same_tree, result_names, trace_flat
 from effax.ir.errors import IllTyped
 from effax.ir.prims.custom import SparseJvp, ZerosJvp
 from effax.ir.types import Type, is_inexact, tangent_type
-from effax.tracing import FlatFunction, check_same_tree, result_names, trace_flat
 from effax.tree import PyTree, PyTreeDef
 
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from effax import operators as ops
 from effax import tree
 from effax.api.derivatives import promotes_to
-from effax.array import Array, DeviceArray, as_value
-from effax.bind import Operand
+from effax.arrays import operators as ops
+from effax.arrays.binding import Operand
+from effax.arrays.device_array import Array, DeviceArray, as_value
+from effax.arrays.tracing import FlatFunction, trace_flat
 from effax.ir.build import Builder, lit
 from effax.ir.errors import BadRule, EffaxError, IllTyped, TransformError
 from effax.ir.prims.shape import BroadcastInDim, Concatenate, Reshape
 from effax.ir.source import raised_at
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type
-from effax.tracing import FlatFunction, trace_flat
 from effax.tree import PyTree, PyTreeDef
 
 

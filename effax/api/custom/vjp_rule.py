@@ -6,20 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from effax import operators as ops
 from effax import tree
-from effax.api.custom.frames import without_frames
+from effax.api.custom.rule_tracing import without_frames
 from effax.api.custom.site import Deferred, Site, check_pair, fitted
 from effax.api.custom.zeros import CustomVJPPrimal, SymbolicZero, symbolic_zero
 from effax.api.derivatives import tangent_for, zero_of
-from effax.array import Array, as_value
-from effax.bind import Operand
-from effax.ir.errors import IllTyped, RefError
-from effax.ir.prims.custom import SparseBackward, SparseVjp, ZerosBackward, ZerosVjp
-from effax.ir.trace import shown_ref
-from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
-from effax.ref import Ref, TracedRef
-from effax.tracing import (
+from effax.arrays import operators as ops
+from effax.arrays.binding import Operand
+from effax.arrays.device_array import Array, as_value
+from effax.arrays.ref import Ref, TracedRef
+from effax.arrays.tracing import (
     FlatFunction,
     check_same_tree,
     result_names,
@@ -27,6 +23,10 @@ from effax.tracing import (
     shown_tree,
     trace_flat,
 )
+from effax.ir.errors import IllTyped, RefError
+from effax.ir.prims.custom import SparseBackward, SparseVjp, ZerosBackward, ZerosVjp
+from effax.ir.trace import shown_ref
+from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
 from effax.tree import PyTree, PyTreeDef
 
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from effax import tree
-from effax.api.custom.frames import without_frames
+from effax.api.custom.rule_tracing import without_frames
 from effax.api.custom.site import Deferred, check_pair
-from effax.array import Array, as_value
+from effax.arrays.device_array import Array, as_value
+from effax.arrays.tracing import check_same_tree, result_names, shown_tree
 from effax.ir.errors import IllTyped
 from effax.ir.prims.custom import LaneRule, Lanes
 from effax.ir.types import Type
 from effax.numpy.promotion import converted
-from effax.tracing import check_same_tree, result_names, shown_tree
-from effax.transforms.lanes import with_axis
+from effax.transforms.vmap.common import with_axis
 from effax.tree import PyTreeDef
 
 

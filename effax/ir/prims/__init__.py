@@ -42,7 +42,7 @@ from effax.ir.prims.arith import (
     Sub,
     Xor,
 )
-from effax.ir.prims.collectives import (
+from effax.ir.prims.collective import (
     AllGather,
     AllGatherInvariant,
     AllToAll,
@@ -84,7 +84,10 @@ from effax.ir.prims.custom import (
     ZerosVjp,
 )
 from effax.ir.prims.fft import Fft, FftType
-from effax.ir.prims.functions import (
+from effax.ir.prims.host import DebugCallback, HostFunction, IoCallback, PureCallback
+from effax.ir.prims.index import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
+from effax.ir.prims.linalg import Cholesky, Eigh, Lu, Op, Qr, Svd, TriangularSolve
+from effax.ir.prims.math import (
     Acos,
     Acosh,
     Asin,
@@ -110,9 +113,6 @@ from effax.ir.prims.functions import (
     Tan,
     Tanh,
 )
-from effax.ir.prims.host import DebugCallback, HostFunction, IoCallback, PureCallback
-from effax.ir.prims.index import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
-from effax.ir.prims.linalg import Cholesky, Eigh, Lu, Op, Qr, Svd, TriangularSolve
 from effax.ir.prims.operands import Binary, Elementwise, Nullary, Unary
 from effax.ir.prims.reduce import (
     Argmax,

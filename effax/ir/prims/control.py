@@ -12,11 +12,11 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from effax.effects import ArgIndex, Row, Rule
-from effax.ir.depth import deep
 from effax.ir.errors import IllTyped, RefError
-from effax.ir.lockstep import Devices, Each, evaluate_together
+from effax.ir.eval.spmd import Devices, Each, evaluate_together
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.operands import check_least
+from effax.ir.recursion import deep
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 
@@ -82,12 +82,12 @@ class Jit(Primitive):
 
     @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        from effax.ir.evaluate import evaluate
+        from effax.ir.eval.numpy import evaluate
 
         return evaluate(self.jaxpr, ins)
 
     def repeated(self) -> Callable[..., Sequence[Value]]:
-        from effax.ir.evaluate import repeated
+        from effax.ir.eval.numpy import repeated
 
         return repeated(self.jaxpr)
 
@@ -165,7 +165,7 @@ class Scan(Primitive):
             return self.repeated()(*ins)
 
     def repeated(self) -> Callable[..., Sequence[Value]]:
-        from effax.ir.evaluate import repeated
+        from effax.ir.eval.numpy import repeated
 
         step = repeated(self.jaxpr)
         return lambda *ins: self._looped([ins], lambda args: [step(*own) for own in args])[0]
@@ -255,12 +255,12 @@ class Cond(Primitive):
 
     @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        from effax.ir.evaluate import evaluate
+        from effax.ir.eval.numpy import evaluate
 
         return evaluate(self.branches[self._taken(ins)], ins[1:])
 
     def repeated(self) -> Callable[..., Sequence[Value]]:
-        from effax.ir.evaluate import repeated
+        from effax.ir.eval.numpy import repeated
 
         branches = [repeated(branch) for branch in self.branches]
         return lambda *ins: branches[self._taken(ins)](*ins[1:])
@@ -331,7 +331,7 @@ class While(Primitive):
             return self.repeated()(*ins)
 
     def repeated(self) -> Callable[..., Sequence[Value]]:
-        from effax.ir.evaluate import repeated
+        from effax.ir.eval.numpy import repeated
 
         goes_on, step = repeated(self.cond), repeated(self.body)
 

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, TypeVar
 
-from effax.ir.depth import deep
 from effax.ir.errors import EffaxError, TransformError
-from effax.ir.lockstep import Devices, Each, evaluate_together
+from effax.ir.eval.spmd import Devices, Each, evaluate_together
 from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
 from effax.ir.prims.control import check_call, check_no_ref_results
+from effax.ir.recursion import deep
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 
@@ -127,7 +127,7 @@ class _Called(Primitive):
 
     @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        from effax.ir.evaluate import evaluate
+        from effax.ir.eval.numpy import evaluate
 
         return evaluate(self.call, ins)
 
@@ -280,7 +280,7 @@ class CustomLinear(Primitive):
 
     @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        from effax.ir.evaluate import evaluate
+        from effax.ir.eval.numpy import evaluate
 
         if self.forward is None:
             raise no_forward(TransformError, self.label)

@@ -1,6 +1,6 @@
 """All elementwise primitives and what they are made of, in one namespace.
 
-They live by subject: :mod:`~effax.ir.prims.arith`, :mod:`~effax.ir.prims.functions`,
+They live by subject: :mod:`~effax.ir.prims.arith`, :mod:`~effax.ir.prims.math`,
 :mod:`~effax.ir.prims.convert`; their bases in :mod:`~effax.ir.prims.operands`.
 """
 
@@ -52,7 +52,7 @@ from effax.ir.prims.convert import (
     SelectN,
     StopGradient,
 )
-from effax.ir.prims.functions import (
+from effax.ir.prims.math import (
     Acos,
     Acosh,
     Asin,

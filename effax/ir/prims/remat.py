@@ -9,15 +9,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from effax.ir.depth import deep
 from effax.ir.errors import BadArgument, RefError
-from effax.ir.lockstep import Devices, Each, evaluate_together
-from effax.ir.notation import fields_of
+from effax.ir.eval.spmd import Devices, Each, evaluate_together
 from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
 from effax.ir.prims.control import check_call, check_no_ref_results
 from effax.ir.prims.operands import arrays
 from effax.ir.prims.reduce import DotGeneral
+from effax.ir.recursion import deep
 from effax.ir.syntax import Eqn, Jaxpr
+from effax.ir.text.format import fields_of
 from effax.ir.types import Type
 
 
@@ -132,7 +132,7 @@ class Remat(Primitive):
 
     @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        from effax.ir.evaluate import evaluate
+        from effax.ir.eval.numpy import evaluate
 
         return evaluate(self.jaxpr, ins)
 

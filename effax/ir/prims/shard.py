@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from effax.effects import Rule, Write
+from effax.ir.analysis.variance import variance
 from effax.ir.axes import Axes
 from effax.ir.errors import IllTyped, RefError
-from effax.ir.lockstep import Devices, Each, evaluate_together
+from effax.ir.eval.spmd import Devices, Each, evaluate_together
+from effax.ir.partition import Spec, global_type, joined, local_type, names_in, part, spec_text
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.control import check_call, check_no_ref_results
-from effax.ir.shards import Spec, global_type, joined, local_type, names_in, part, spec_text
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type
-from effax.ir.variance import variance
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from effax.ir.depth import deep
 from effax.ir.errors import RefError
-from effax.ir.lockstep import Devices, Each, evaluate_together
+from effax.ir.eval.spmd import Devices, Each, evaluate_together
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.control import check_call, check_results
+from effax.ir.recursion import deep
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 
@@ -58,7 +58,7 @@ class LinearSolve(Primitive):
 
     @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        from effax.ir.evaluate import evaluate
+        from effax.ir.eval.numpy import evaluate
 
         return evaluate(self.solve, ins)
 
@@ -115,7 +115,7 @@ class Root(Primitive):
 
     @deep
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        from effax.ir.evaluate import evaluate
+        from effax.ir.eval.numpy import evaluate
 
         return evaluate(self.solve, ins)
 

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Final
 
 from effax.ir.axes import open_program
-from effax.ir.prims import collectives as c
+from effax.ir.prims import collective as c
 from effax.lowering.writer import EMPTY_BOOK, LoweringBook, Val, Writer
 
 

@@ -20,7 +20,7 @@ from effax.ir.prims import elementwise as e
 from effax.ir.prims.reduce import greatest
 from effax.ir.types import Shape
 from effax.lowering import ops
-from effax.lowering.notation import tensor
+from effax.lowering.mlir_text import tensor
 from effax.lowering.writer import EMPTY_BOOK, LoweringBook, Rule, Val, Writer
 
 LOG_2: Final = 0.6931471805599453

@@ -24,7 +24,7 @@ from effax.ir.prims.shape import Reshape, Slice
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type
 from effax.lowering import ops, xla
-from effax.lowering.calls import custom_call
+from effax.lowering.custom_calls import custom_call
 from effax.lowering.rules import linalg
 from effax.lowering.rules.linalg import Expanded, nan_unless, types_of
 from effax.lowering.writer import EMPTY_BOOK, Expansion, Val, Writer

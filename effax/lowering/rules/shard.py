@@ -8,7 +8,7 @@ from effax.ir.prims.shard import ShardMap
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType
 from effax.lowering.writer import EMPTY_BOOK, Expansion, LoweringBook
-from effax.transforms.rulebook import book_or_default
+from effax.transforms.framework.rules import book_or_default
 from effax.transforms.rules.shard.expand import expanded
 
 

@@ -35,12 +35,14 @@ from effax.testing.laws.jvp import (
     jvp_is_the_derivative,
     jvp_keeps_values,
 )
+from effax.testing.laws.law import About, Law, assume, law
 from effax.testing.laws.linearize import linearize_is_jvp
 from effax.testing.laws.partial_eval import (
     partial_eval_of_all_or_nothing,
     partial_eval_recomposes,
     partial_eval_under_a_policy_recomposes,
 )
+from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.programs import (
     check_accepts,
     check_rejects,
@@ -74,9 +76,7 @@ from effax.testing.laws.vmap import (
     vmap_commutes_with_transpose,
     vmap_is_stacking,
 )
-from effax.testing.passes import Passes
-from effax.testing.report import LawBroken
-from effax.testing.statement import About, Law, assume, law
+from effax.testing.report.report import LawBroken
 
 __all__ = [
     "LAWS",

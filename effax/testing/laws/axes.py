@@ -10,21 +10,17 @@ import numpy as np
 from effax.ir.axes import Axis
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import as_dtype, is_float
-from effax.ir.lockstep import Devices, evaluate_together
+from effax.ir.eval.spmd import Devices, evaluate_together
+from effax.ir.partition import names_in
 from effax.ir.primitive import Value
-from effax.ir.prims.collectives import Psum
+from effax.ir.prims.collective import Psum
 from effax.ir.prims.elementwise import Add, ConvertElementType, Sin
 from effax.ir.prims.reduce import ReduceSum
 from effax.ir.prims.shard import ShardMap
-from effax.ir.shards import names_in
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, array_type
-from effax.testing.features import MESHES, NUMERIC, SMOOTH, SMOOTH_MESHES
-from effax.testing.laws.jvp import differentiated, random_tangents
-from effax.testing.laws.transpose import full_wants
-from effax.testing.passes import Passes
-from effax.testing.statement import About, law
-from effax.testing.values import (
+from effax.testing.generate.features import MESHES, NUMERIC, SMOOTH, SMOOTH_MESHES
+from effax.testing.generate.values import (
     Outcome,
     check_all,
     check_outcomes,
@@ -32,15 +28,19 @@ from effax.testing.values import (
     random_inputs,
     run,
 )
-from effax.transforms.explicit import explicit
-from effax.transforms.lanes import with_axis
-from effax.transforms.reverse import reverse
-from effax.transforms.rulebook import RuleBook
+from effax.testing.laws.jvp import differentiated, random_tangents
+from effax.testing.laws.law import About, law
+from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.transpose import full_wants
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import RuleBook
+from effax.transforms.framework.runner import unwrap
+from effax.transforms.reverse.engine import reverse
 from effax.transforms.rules.shard.expand import expanded
-from effax.transforms.run import unwrap
-from effax.transforms.spread import Mask
-from effax.transforms.vmap import Vmapped, vmap
-from effax.transforms.wants import GradValue
+from effax.transforms.spmd.pvary_insertion import explicit
+from effax.transforms.transpose.cotangent_spec import GradValue
+from effax.transforms.vmap.common import with_axis
+from effax.transforms.vmap.engine import Vmapped, vmap
 
 
 def bound(jaxpr: Jaxpr, axis: Axis, axes: tuple[int | None, ...], book: RuleBook) -> Vmapped:

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from effax.ir.dtypes import as_dtype, is_complex, is_float
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.reduce import Argmax, Argmin
@@ -25,9 +25,9 @@ from effax.ir.prims.refs import EmptyRef
 from effax.ir.prims.shape import Iota
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, ref_type
+from effax.testing.generate.values import Outcome, contents_of
 from effax.testing.laws.differences import by_differences, is_foreign
 from effax.testing.laws.retyped import retyped
-from effax.testing.values import Outcome, contents_of
 
 COMPLEX = as_dtype("complex128")
 STEP = 1e-40

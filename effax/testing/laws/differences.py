@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from effax.ir.dtypes import as_dtype, is_complex, is_float, is_inexact_dtype
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Primitive, Value
 from effax.ir.prims.convert import ConvertElementType
 from effax.ir.prims.elementwise import StopGradient
@@ -25,8 +25,8 @@ from effax.ir.prims.shape import Iota
 from effax.ir.registry import own_primitives
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, ref_type
+from effax.testing.generate.values import Outcome, contents_of, rounding, tolerance
 from effax.testing.laws.retyped import retyped
-from effax.testing.values import Outcome, contents_of, rounding, tolerance
 
 STEPS: Final = (1e-2, 3e-4, 1e-5)
 """Steps of differences in double precision, for values and tangents of a size near 1."""

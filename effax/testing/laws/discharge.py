@@ -5,9 +5,9 @@ from __future__ import annotations
 from effax.effects import Host
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType
-from effax.testing.passes import Passes
-from effax.testing.statement import law
-from effax.testing.values import check_all, random_inputs, run
+from effax.testing.generate.values import check_all, random_inputs, run
+from effax.testing.laws.law import law
+from effax.testing.laws.pass_set import Passes
 
 
 def mentions_refs(jaxpr: Jaxpr) -> bool:

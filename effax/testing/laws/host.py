@@ -1,6 +1,6 @@
 """Laws of effects on the world outside: no pass drops, doubles or reorders what is told.
 
-Programs tell what they do by recorders (``effax.testing.recording``), and logs are compared.
+Programs tell what they do by recorders (``effax.testing.laws.recording``), and logs are compared.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from effax.ir.evaluate import evaluate
-from effax.ir.parse import parse
-from effax.ir.pretty import references
+from effax.ir.eval.numpy import evaluate
 from effax.ir.syntax import Jaxpr, renumbered
+from effax.ir.text.parser import parse
+from effax.ir.text.printer import references
 from effax.passes.library import ALL
-from effax.passes.steps import Step
-from effax.testing.features import COMPILED, NUMERIC
+from effax.passes.pipeline import Step
+from effax.testing.generate.features import COMPILED, NUMERIC
+from effax.testing.generate.values import Outcome, check_outcomes, random_inputs, run
 from effax.testing.laws.jvp import differentiated, random_tangents
+from effax.testing.laws.law import About, law
 from effax.testing.laws.partial_eval import (
     POLICIES,
     check_halves,
@@ -27,11 +29,9 @@ from effax.testing.laws.partial_eval import (
     known_inputs,
     run_halves,
 )
+from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.programs import assert_valid, compiled_outcome
-from effax.testing.laws.simplify import used_results
-from effax.testing.laws.vmap import lane, random_batch
-from effax.testing.passes import Passes
-from effax.testing.recording import (
+from effax.testing.laws.recording import (
     Log,
     check_as_often,
     check_logs,
@@ -39,11 +39,11 @@ from effax.testing.recording import (
     recorded,
     with_callbacks,
 )
-from effax.testing.statement import About, law
-from effax.testing.values import Outcome, check_outcomes, random_inputs, run
+from effax.testing.laws.simplify import used_results
+from effax.testing.laws.vmap import lane, random_batch
+from effax.transforms.framework.runner import unwrap
 from effax.transforms.linearize import linearize
-from effax.transforms.partial_eval import partial_eval, recompose
-from effax.transforms.run import unwrap
+from effax.transforms.partial_eval.partial_eval import partial_eval, recompose
 
 
 @contextmanager

@@ -8,16 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from effax.ir.build import Builder
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
-from effax.testing.features import NUMERIC, SMOOTH
-from effax.testing.laws.derivative import directional
-from effax.testing.laws.differences import by_differences
-from effax.testing.passes import Passes
-from effax.testing.statement import About, law
-from effax.testing.values import (
+from effax.testing.generate.features import NUMERIC, SMOOTH
+from effax.testing.generate.values import (
     Differs,
     Outcome,
     check_all,
@@ -29,7 +25,11 @@ from effax.testing.values import (
     random_value,
     run,
 )
-from effax.transforms.spread import Mask
+from effax.testing.laws.derivative import directional
+from effax.testing.laws.differences import by_differences
+from effax.testing.laws.law import About, law
+from effax.testing.laws.pass_set import Passes
+from effax.transforms.framework.propagation import Mask
 
 
 class Pushed(NamedTuple):

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, is_inexact
-from effax.testing.features import NUMERIC
+from effax.testing.generate.features import NUMERIC
+from effax.testing.generate.values import Outcome, check_outcomes, contents_of, random_inputs
 from effax.testing.laws.jvp import Pushed, check_tangents, differentiated, push, random_tangents
-from effax.testing.passes import Passes
-from effax.testing.statement import law
-from effax.testing.values import Outcome, check_outcomes, contents_of, random_inputs
+from effax.testing.laws.law import law
+from effax.testing.laws.pass_set import Passes
+from effax.transforms.framework.runner import unwrap
 from effax.transforms.linearize import linearize
-from effax.transforms.run import unwrap
 
 
 def linearized_push(

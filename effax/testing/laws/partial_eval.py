@@ -8,19 +8,19 @@ from typing import Final
 import numpy as np
 
 from effax.effects import Host
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.prims.reduce import DotGeneral, ReduceSum
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.types import RefType
-from effax.testing.features import NUMERIC
-from effax.testing.passes import Passes
-from effax.testing.statement import law
-from effax.testing.values import Outcome, check_outcomes, contents_of, random_inputs, run
-from effax.transforms.partial_eval import PartialEval, partial_eval, recompose
-from effax.transforms.rulebook import Policy
-from effax.transforms.run import unwrap
-from effax.transforms.spread import Mask
+from effax.testing.generate.features import NUMERIC
+from effax.testing.generate.values import Outcome, check_outcomes, contents_of, random_inputs, run
+from effax.testing.laws.law import law
+from effax.testing.laws.pass_set import Passes
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import Policy
+from effax.transforms.framework.runner import unwrap
+from effax.transforms.partial_eval.partial_eval import PartialEval, partial_eval, recompose
 
 
 def known_inputs(jaxpr: Jaxpr, seed: int) -> Mask:

@@ -13,27 +13,27 @@ from returns.io import IOFailure, IOResult
 from returns.result import Success
 from returns.unsafe import unsafe_perform_io
 
-from effax.ir.check import check
-from effax.ir.diff import diff
+from effax.ir.analysis.check import check
+from effax.ir.analysis.diff import diff
 from effax.ir.errors import EffaxError
-from effax.ir.evaluate import evaluate
-from effax.ir.interchange import from_json, to_json
-from effax.ir.parse import parse
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.registry import Registry
 from effax.ir.syntax import Jaxpr, alpha_eq, renumbered
+from effax.ir.text.json import from_json, to_json
+from effax.ir.text.parser import parse
 from effax.ir.types import ArrayType, RefType, array_type
-from effax.passes.steps import Step
-from effax.testing.faults import MUTATIONS, mutated
-from effax.testing.features import COMPILED
+from effax.passes.pipeline import Step
+from effax.testing.generate.faults import MUTATIONS, mutated
+from effax.testing.generate.features import COMPILED
+from effax.testing.generate.values import Outcome, check_outcomes, contents_of, random_inputs, run
 from effax.testing.laws.jvp import differentiated
+from effax.testing.laws.law import law
 from effax.testing.laws.partial_eval import known_inputs
+from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.simplify import used_results
 from effax.testing.laws.vmap import random_batch
-from effax.testing.passes import Passes
-from effax.testing.statement import law
-from effax.testing.values import Outcome, check_outcomes, contents_of, random_inputs, run
-from effax.transforms.run import unwrap
+from effax.transforms.framework.runner import unwrap
 
 T = TypeVar("T")
 

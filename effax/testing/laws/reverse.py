@@ -7,28 +7,28 @@ from collections.abc import Sequence
 import numpy as np
 from returns.result import Failure, Result
 
-from effax.ir.analysis import walk
-from effax.ir.check import check
+from effax.ir.analysis.check import check
+from effax.ir.analysis.queries import walk
 from effax.ir.errors import TransformError
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.prims.refs import NewRef
 from effax.ir.syntax import Jaxpr, renumbered
 from effax.ir.types import RefType, is_inexact
-from effax.testing.features import SMOOTH
+from effax.testing.generate.features import SMOOTH
+from effax.testing.generate.values import check_all, contents_of, random_inputs
 from effax.testing.laws.jvp import differentiated
+from effax.testing.laws.law import law
+from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.simplify import count
 from effax.testing.laws.transpose import random_cotangents
-from effax.testing.passes import Passes
-from effax.testing.statement import law
-from effax.testing.values import check_all, contents_of, random_inputs
+from effax.transforms.framework.dead_code import without_dead
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.runner import unwrap
 from effax.transforms.linearize import Linearized, linearize
-from effax.transforms.reverse import Reverse, reverse
-from effax.transforms.run import unwrap
-from effax.transforms.spread import Mask
-from effax.transforms.tidy import without_dead
-from effax.transforms.transpose import Transposed, transpose
-from effax.transforms.wants import GradValue, NonLinear, Want
+from effax.transforms.reverse.engine import Reverse, reverse
+from effax.transforms.transpose.cotangent_spec import GradValue, NonLinear, Want
+from effax.transforms.transpose.engine import Transposed, transpose
 
 
 @law(features=SMOOTH, of_primitives=True)

@@ -9,19 +9,20 @@ from typing import Final, NamedTuple
 import numpy as np
 from returns.result import Success
 
+from effax.ir.analysis.check import check
+from effax.ir.analysis.diff import diff
 from effax.ir.build import Builder, typing_of
-from effax.ir.check import check
-from effax.ir.diff import diff
 from effax.ir.dtypes import DType, as_dtype, family
 from effax.ir.errors import EffaxError
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.ir.types import Shape, Type, array_type
-from effax.testing.specials import all_together, identical, special_values
-from effax.testing.statement import About, law
-from effax.testing.values import shown
-from effax.transforms.patterns import orders, parts, with_parameters
-from effax.transforms.rewrite import (
+from effax.testing.generate.special_values import all_together, identical, special_values
+from effax.testing.generate.values import shown
+from effax.testing.laws.law import About, law
+from effax.transforms.framework.runner import unwrap
+from effax.transforms.optimize.patterns import orders, parts, with_parameters
+from effax.transforms.optimize.rewrite import (
     App,
     Hole,
     Number,
@@ -31,7 +32,6 @@ from effax.transforms.rewrite import (
     number_as,
     rewriting,
 )
-from effax.transforms.run import unwrap
 
 
 @law(about=About.GIVEN)

@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from effax.effects import Accum, Write
-from effax.ir.diff import diff
+from effax.ir.analysis.diff import diff
 from effax.ir.syntax import Jaxpr
-from effax.passes.claims import Claim
+from effax.passes.guarantees import Claim
 from effax.passes.library import ALL
-from effax.passes.steps import Step, claims_of
+from effax.passes.pipeline import Step, claims_of
 from effax.passes.watch import verified
-from effax.testing.passes import Passes
-from effax.testing.sameness import check_same_meaning
-from effax.testing.statement import About, law
-from effax.testing.values import Outcome, check_outcomes, random_inputs, run
-from effax.transforms.run import unwrap
-from effax.transforms.spread import Mask
+from effax.testing.generate.values import Outcome, check_outcomes, random_inputs, run
+from effax.testing.laws.equivalence import check_same_meaning
+from effax.testing.laws.law import About, law
+from effax.testing.laws.pass_set import Passes
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.runner import unwrap
 
 
 def count(jaxpr: Jaxpr) -> int:

@@ -7,16 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type, is_inexact
-from effax.testing.features import NUMERIC, SMOOTH
-from effax.testing.laws.jvp import differentiated, push, random_tangents
-from effax.testing.laws.simplify import count
-from effax.testing.passes import Passes
-from effax.testing.statement import About, law
-from effax.testing.values import (
+from effax.testing.generate.features import NUMERIC, SMOOTH
+from effax.testing.generate.values import (
     Differs,
     Outcome,
     check_all,
@@ -24,8 +20,12 @@ from effax.testing.values import (
     random_value,
     tolerance,
 )
-from effax.transforms.spread import Mask
-from effax.transforms.wants import (
+from effax.testing.laws.jvp import differentiated, push, random_tangents
+from effax.testing.laws.law import About, law
+from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.simplify import count
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.transpose.cotangent_spec import (
     DontWant,
     GradRef,
     GradValue,

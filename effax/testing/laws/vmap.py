@@ -8,16 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from effax.effects import Accum, ArgIndex, Read
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type
-from effax.testing.features import NUMERIC, SMOOTH
-from effax.testing.laws.jvp import differentiated, random_tangents
-from effax.testing.laws.transpose import full_wants
-from effax.testing.passes import Passes
-from effax.testing.statement import About, law
-from effax.testing.values import (
+from effax.testing.generate.features import NUMERIC, SMOOTH
+from effax.testing.generate.values import (
     Outcome,
     check_all,
     check_outcomes,
@@ -25,9 +21,13 @@ from effax.testing.values import (
     random_inputs,
     run,
 )
-from effax.transforms.lanes import with_axis
-from effax.transforms.spread import Mask
-from effax.transforms.wants import GradValue
+from effax.testing.laws.jvp import differentiated, random_tangents
+from effax.testing.laws.law import About, law
+from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.transpose import full_wants
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.transpose.cotangent_spec import GradValue
+from effax.transforms.vmap.common import with_axis
 
 Axes = tuple[int | None, ...]
 

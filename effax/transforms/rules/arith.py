@@ -10,7 +10,7 @@ from effax.ir.dtypes import is_complex
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Atom
-from effax.transforms.rulebook import EMPTY_BOOK, JvpOut, Linear, RuleBook, RuleBuilder
+from effax.transforms.framework.rules import EMPTY_BOOK, JvpOut, Linear, RuleBook, RuleBuilder
 from effax.transforms.rules.common import linear_jvp, sum_to
 from effax.transforms.rules.linear import at, fixed, linear_operand, only
 from effax.transforms.rules.pointwise import (

@@ -19,7 +19,7 @@ from effax.ir.prims.reduce import Sort
 from effax.ir.prims.shape import BroadcastInDim, Concatenate, Iota, Reshape, Rev, Slice
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape, array_type
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     EMPTY_BOOK,
     JvpOut,
     Linear,

@@ -11,7 +11,7 @@ from effax.ir.prims.reduce import ReduceSum
 from effax.ir.prims.shape import BroadcastInDim, Transpose
 from effax.ir.syntax import Atom
 from effax.ir.types import ArrayType, Shape, Type
-from effax.transforms.rulebook import DischargeOut, JvpOut, Linear, RuleBuilder
+from effax.transforms.framework.rules import DischargeOut, JvpOut, Linear, RuleBuilder
 
 
 def array_of(atom: Atom | Linear) -> ArrayType:

@@ -13,7 +13,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Atom
 from effax.ir.types import ArrayType
-from effax.transforms.rulebook import EMPTY_BOOK, JvpOut, Linear, RuleBook, RuleBuilder
+from effax.transforms.framework.rules import EMPTY_BOOK, JvpOut, Linear, RuleBook, RuleBuilder
 from effax.transforms.rules.common import array_of, linear_jvp, sum_to
 from effax.transforms.rules.linear import fixed, only
 from effax.transforms.rules.pointwise import (

@@ -9,7 +9,7 @@ from typing import Final
 from effax.ir.prims.elementwise import ConvertElementType
 from effax.ir.prims.reduce import DotGeneral
 from effax.ir.syntax import Atom
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     EMPTY_BOOK,
     BatchOut,
     JvpOut,

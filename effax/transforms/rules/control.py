@@ -5,27 +5,27 @@ from __future__ import annotations
 from typing import Final
 
 from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.transforms.rulebook import EMPTY_BOOK, RuleBook, Rules
-from effax.transforms.rules.cond.batch import cond_batch
+from effax.transforms.framework.rules import EMPTY_BOOK, RuleBook, Rules
 from effax.transforms.rules.cond.discharge import cond_discharge
 from effax.transforms.rules.cond.jvp import cond_jvp
-from effax.transforms.rules.cond.split import cond_split
+from effax.transforms.rules.cond.partial_eval import cond_split
 from effax.transforms.rules.cond.transpose import cond_transpose
-from effax.transforms.rules.jit.batch import jit_batch
+from effax.transforms.rules.cond.vmap import cond_batch
 from effax.transforms.rules.jit.discharge import jit_discharge
 from effax.transforms.rules.jit.jvp import jit_jvp
-from effax.transforms.rules.jit.split import jit_split
+from effax.transforms.rules.jit.partial_eval import jit_split
 from effax.transforms.rules.jit.transpose import jit_transpose
-from effax.transforms.rules.loop.batch import loop_batch
-from effax.transforms.rules.loop.discharge import loop_discharge
-from effax.transforms.rules.loop.jvp import loop_jvp
-from effax.transforms.rules.loop.split import loop_split
-from effax.transforms.rules.loop.transpose import loop_transpose
-from effax.transforms.rules.scan.batch import scan_batch
+from effax.transforms.rules.jit.vmap import jit_batch
 from effax.transforms.rules.scan.discharge import scan_discharge
 from effax.transforms.rules.scan.jvp import scan_jvp
-from effax.transforms.rules.scan.split import scan_split
+from effax.transforms.rules.scan.partial_eval import scan_split
 from effax.transforms.rules.scan.transpose import scan_transpose
+from effax.transforms.rules.scan.vmap import scan_batch
+from effax.transforms.rules.while_.discharge import loop_discharge
+from effax.transforms.rules.while_.jvp import loop_jvp
+from effax.transforms.rules.while_.partial_eval import loop_split
+from effax.transforms.rules.while_.transpose import loop_transpose
+from effax.transforms.rules.while_.vmap import loop_batch
 
 CONTROL: Final[RuleBook] = (
     EMPTY_BOOK.extend(Jit, Rules(jit_jvp, jit_transpose, jit_batch, jit_split, jit_discharge))

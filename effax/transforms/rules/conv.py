@@ -11,7 +11,7 @@ from effax.ir.prims.elementwise import ConvertElementType
 from effax.ir.prims.shape import Reshape, Rev
 from effax.ir.syntax import Atom
 from effax.ir.types import ArrayType
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     EMPTY_BOOK,
     BatchOut,
     JvpOut,

@@ -8,11 +8,18 @@ from effax.ir.build import Builder
 from effax.ir.prims.refs import NewRef
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, tangent_type
-from effax.transforms.rulebook import Linear, RuleBuilder
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.common import zeros
-from effax.transforms.spread import Mask
-from effax.transforms.transpose import Transposed
-from effax.transforms.wants import DontWant, GradRef, GradValue, NonLinear, Threaded, Want
+from effax.transforms.transpose.cotangent_spec import (
+    DontWant,
+    GradRef,
+    GradValue,
+    NonLinear,
+    Threaded,
+    Want,
+)
+from effax.transforms.transpose.engine import Transposed
 
 
 def want_of(operand: Atom | Linear) -> Want:

@@ -11,7 +11,7 @@ from effax.ir.prims import elementwise as ew
 from effax.ir.prims.fft import Fft, FftType
 from effax.ir.prims.shape import Iota
 from effax.ir.syntax import Atom
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     EMPTY_BOOK,
     BatchOut,
     Linear,

@@ -19,8 +19,7 @@ from effax.ir.prims.host import DebugCallback, IoCallback, PureCallback
 from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type, array_type
-from effax.transforms.lanes import lane_type
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     EMPTY_BOOK,
     BatchBuilder,
     BatchOut,
@@ -32,6 +31,7 @@ from effax.transforms.rulebook import (
     WholeOnly,
 )
 from effax.transforms.rules.common import no_refs, zeros
+from effax.transforms.vmap.common import lane_type
 
 
 def of_primals(

@@ -22,7 +22,7 @@ from effax.ir.prims.shape import (
 )
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape, array_type
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     EMPTY_BOOK,
     BatchOut,
     JvpOut,

@@ -17,7 +17,7 @@ from effax.ir.prims.elementwise import Add, ConvertElementType, Max, Min
 from effax.ir.prims.shape import BroadcastInDim, Iota, Reshape
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape
-from effax.transforms.rulebook import RuleBuilder
+from effax.transforms.framework.rules import RuleBuilder
 from effax.transforms.rules.common import inverse, permuted
 from effax.transforms.rules.pointwise import scaled
 

@@ -16,7 +16,7 @@ from effax.ir.prims import elementwise as ew
 from effax.ir.prims import linalg as p
 from effax.ir.prims.shape import Reshape, Transpose
 from effax.ir.syntax import Atom
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     EMPTY_BOOK,
     BatchOut,
     JvpOut,

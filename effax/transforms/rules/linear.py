@@ -8,7 +8,7 @@ from typing import NamedTuple
 from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom
-from effax.transforms.rulebook import JvpOut, Linear, RuleBuilder
+from effax.transforms.framework.rules import JvpOut, Linear, RuleBuilder
 
 
 class LinearOperand(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Final
 
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Atom
-from effax.transforms.rulebook import EMPTY_BOOK, JvpOut, RuleBook, RuleBuilder
+from effax.transforms.framework.rules import EMPTY_BOOK, JvpOut, RuleBook, RuleBuilder
 from effax.transforms.rules.pointwise import (
     add,
     binary,

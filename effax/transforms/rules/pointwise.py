@@ -15,7 +15,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Lit, Scalar
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     BatchOut,
     JvpOut,
     JvpRule,

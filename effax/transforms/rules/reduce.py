@@ -28,7 +28,7 @@ from effax.ir.prims.index import Gather
 from effax.ir.prims.shape import BroadcastInDim, Concatenate, Iota, Pad, Reshape, Rev, Slice
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     EMPTY_BOOK,
     BatchOut,
     JvpOut,

@@ -14,7 +14,7 @@ from effax.ir.prims.reduce import ReduceSum
 from effax.ir.prims.refs import AddUpdate
 from effax.ir.syntax import Atom, Lit
 from effax.ir.types import Shape, array_type
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     EMPTY_BOOK,
     BatchOut,
     BatchRule,

@@ -12,9 +12,7 @@ from effax.ir.prims.solve import LinearSolve, Root
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import tangent_type
 from effax.transforms.discharge import discharge_jaxpr
-from effax.transforms.jvp import jvp_jaxpr
-from effax.transforms.lanes import at_arguments
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     EMPTY_BOOK,
     BatchBuilder,
     BatchOut,
@@ -27,8 +25,10 @@ from effax.transforms.rulebook import (
     Rules,
     WholeOnly,
 )
+from effax.transforms.jvp import jvp_jaxpr
 from effax.transforms.rules.common import to_front, zeros
-from effax.transforms.vmap import vmap_jaxpr
+from effax.transforms.vmap.common import at_arguments
+from effax.transforms.vmap.engine import vmap_jaxpr
 
 
 def linear_solve_jvp(

@@ -7,8 +7,8 @@ from effax import Array
 from effax.custom_batching import custom_vmap, sequential_vmap
 from effax.ir.prims.custom import Lanes
 from effax.ir.syntax import Jaxpr
-from effax.transforms.rulebook import RuleBook
-from effax.transforms.vanishing import vanishing
+from effax.transforms.framework.rules import RuleBook
+from effax.transforms.framework.zero_propagation import vanishing
 
 X = effax.numpy.ones(3)
 

@@ -9,7 +9,7 @@ from effax.extend import ArrayPrimitive, Elementwise, LinearPrimitive, Val, Writ
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.syntax import Atom
 from effax.ir.types import Type
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     JvpOut,
     Never,
     RuleBuilder,

@@ -14,7 +14,7 @@ import effax
 import effax.numpy as jnp
 from effax import lax
 from effax.experimental import io_callback
-from effax.ir.check import checked
+from effax.ir.analysis.check import checked
 from effax.ir.errors import (
     BadArgument,
     ConcretizationError,
@@ -22,8 +22,8 @@ from effax.ir.errors import (
     NotApplicable,
     TransformError,
 )
-from effax.ir.parse import parse
-from effax.ir.pretty import references
+from effax.ir.text.parser import parse
+from effax.ir.text.printer import references
 
 jax: Any = effax
 F32 = jax.ShapeDtypeStruct((), "float32")

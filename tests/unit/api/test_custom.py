@@ -12,10 +12,10 @@ import effax
 import effax.numpy as jnp
 from effax import lax
 from effax.ir.errors import TransformError
-from effax.ir.parse import parse
 from effax.ir.prims.custom import CustomJvp
 from effax.ir.syntax import Jaxpr
-from effax.transforms.rules.knots import has_knots, tied
+from effax.ir.text.parser import parse
+from effax.transforms.rules.custom.recursive_calls import has_knots, tied
 
 jax: Any = effax
 

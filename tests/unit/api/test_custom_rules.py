@@ -12,7 +12,7 @@ from returns.pipeline import is_successful
 import effax
 import effax.numpy as jnp
 from effax import lax
-from effax.ir.check import check
+from effax.ir.analysis.check import check
 from effax.ir.errors import BadArgument, BadRule, TransformError
 
 jax: Any = effax

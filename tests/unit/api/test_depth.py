@@ -11,8 +11,8 @@ import pytest
 import effax
 from effax import lax
 from effax import numpy as jnp
-from effax.array import Array
-from effax.ir import depth
+from effax.arrays.device_array import Array
+from effax.ir import recursion
 from effax.ir.errors import LoweringError, TooDeep
 from effax.lowering import xla
 from tests.unit.transforms.nests import equations
@@ -145,7 +145,7 @@ def test_a_gradient_of_ten_thousand_equations() -> None:
 
 
 def test_a_function_that_calls_itself_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(depth, "STACKS", 4)
+    monkeypatch.setattr(recursion, "STACKS", 4)
 
     @effax.jit
     def f(x: Array) -> Array:

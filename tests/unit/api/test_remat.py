@@ -13,15 +13,15 @@ import effax
 import effax.numpy as jnp
 from effax import checkpoint_policies as policies
 from effax.ad_checkpoint import checkpoint_name
-from effax.ir.check import checked
-from effax.ir.depth import inside_out
+from effax.ir.analysis.check import checked
 from effax.ir.errors import BadArgument, RefError, TransformError
-from effax.ir.parse import parse
-from effax.ir.pretty import references
 from effax.ir.prims.elementwise import Sin
 from effax.ir.prims.reduce import DotGeneral
 from effax.ir.prims.remat import Remat
+from effax.ir.recursion import inside_out
 from effax.ir.syntax import Jaxpr
+from effax.ir.text.parser import parse
+from effax.ir.text.printer import references
 from effax.transforms.linearize import linearize
 
 F = Callable[..., Any]

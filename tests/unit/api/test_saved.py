@@ -15,12 +15,12 @@ from effax import checkpoint_policies as policies
 from effax import lax
 from effax.ad import SavedResidual, saved_residuals
 from effax.ad_checkpoint import checkpoint_name, print_saved_residuals
-from effax.ir.depth import inside_out
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.control import Scan
+from effax.ir.recursion import inside_out
 from effax.ir.syntax import Jaxpr
 from effax.transforms.linearize import linearize
-from effax.transforms.saved import FromArgument, FromConstant, Named, OutputOf
+from effax.transforms.partial_eval.saved import FromArgument, FromConstant, Named, OutputOf
 
 W = jnp.ones((3, 3))
 X = jnp.arange(3.0)

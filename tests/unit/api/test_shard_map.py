@@ -91,7 +91,7 @@ def test_eager_and_compiled_agree() -> None:
 
 
 def test_it_is_one_equation_that_prints_and_parses() -> None:
-    from effax.ir.parse import parse
+    from effax.ir.text.parser import parse
 
     jaxpr = jax.make_jaxpr(on(LINE, P("x"), P())(lambda v: lax.psum(jnp.sum(v), "x")))(X).jaxpr
     (eqn,) = jaxpr.eqns

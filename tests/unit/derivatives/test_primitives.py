@@ -12,13 +12,13 @@ import effax
 import effax.numpy as jnp
 from effax import lax
 from effax.ad_checkpoint import checkpoint_name
-from effax.bind import bind
+from effax.arrays.binding import bind
 from effax.custom_batching import custom_vmap
 from effax.ir.prims.remat import OptimizationBarrier
 from effax.ir.registry import own_primitives
 from effax.ir.syntax import Jaxpr
 from effax.testing import check_grads
-from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_BOOK
 from tests.unit.derivatives.functions import rooted, solved
 from tests.unit.transforms.array_cases import ALL, DIFFERENTIABLE, Case
 

@@ -21,8 +21,8 @@ from effax.ir.errors import (
     IllTyped,
     ParseError,
 )
-from effax.ir.interchange import from_json, to_json
-from effax.ir.parse import parse
+from effax.ir.text.json import from_json, to_json
+from effax.ir.text.parser import parse
 
 jax: Any = effax
 X = jnp.ones(3)

@@ -32,10 +32,10 @@ from effax.ir import Builder, Jaxpr, lit
 from effax.ir.errors import BadArgument
 from effax.ir.prims.elementwise import Abs
 from effax.testing import check_effects, check_primitive, laws
-from effax.testing.conduct import check_conduct
 from effax.testing.laws import LawBroken
+from effax.testing.primitive_checks import check_conduct
 from effax.transforms import FLOATS, App, Hole, Number, Rule, rewriting, unwrap
-from effax.transforms.rulebook import book_or_default
+from effax.transforms.framework.rules import book_or_default
 
 jax: Any = effax
 F3, F23 = extend.array_type((3,), "float32"), extend.array_type((2, 3), "float32")
@@ -271,7 +271,7 @@ def test_a_program_held_is_found_by_passes_and_lives_under_every_transformation(
         lambda f: lambda x: jax.jvp(f, (x,), (jnp.ones(3),))[1],
     ):
         np.testing.assert_allclose(t(whole)(x), t(plain)(x), rtol=1e-5, atol=1e-5)
-    from effax.ir.analysis import walk
+    from effax.ir.analysis.queries import walk
 
     names = [place.eqn.prim.name for place in walk(jax.make_jaxpr(whole)(x).jaxpr)]
     assert "sin" in names and "repeated" in names

@@ -17,9 +17,9 @@ from effax.effects import Accum, ArgIndex, Read, Row, Write
 from effax.extend import BadRule, IllTyped, NotApplicable, Type, Typing, Val, Value, Writer
 from effax.ir import Jaxpr
 from effax.testing import assume, check_primitive, law
-from effax.testing.conduct import check_conduct
-from effax.testing.primitives import Checked, Refused, Unsaid, _found, programs_of
-from effax.transforms.rulebook import book_or_default
+from effax.testing.check_primitive import Checked, Refused, Unsaid, _found, programs_of
+from effax.testing.primitive_checks import check_conduct
+from effax.transforms.framework.rules import book_or_default
 
 F3 = extend.array_type((3,), "float32")
 R3 = extend.ref_type(F3)

@@ -20,7 +20,7 @@ from effax.extend.parameters import KINDS, check_written
 from effax.ir import Jaxpr, parse
 from effax.ir.errors import BadArgument
 from effax.testing import LawBroken, check_primitive, law
-from effax.testing.conduct import as_primitive
+from effax.testing.primitive_checks import as_primitive
 
 F3 = extend.array_type((3,), "float32")
 

@@ -87,7 +87,7 @@ def test_it_works_under_compositions() -> None:
         np.testing.assert_allclose(dy, 6 * np.cos(1.0) * np.ones(3), rtol=1e-6)
     np.testing.assert_allclose(jax.vmap(f, (0, None))(jnp.ones((2, 3)), y).shape, (2,))
     program = jax.make_jaxpr(f)(x, y).jaxpr
-    from effax.ir.parse import parse
+    from effax.ir.text.parser import parse
 
     assert parse(str(program), extend.registry(Right)) == program
 

@@ -11,10 +11,10 @@ import numpy as np
 from effax.ir.axes import Axis
 from effax.ir.build import typing_of
 from effax.ir.dtypes import as_dtype, family
+from effax.ir.eval.spmd import Devices
 from effax.ir.indexing import Indexer, Mode, Pick, Span, row, whole
-from effax.ir.lockstep import Devices
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims import collectives, custom, host, linalg, reduce, remat, shape, shard
+from effax.ir.prims import collective, custom, host, linalg, reduce, remat, shape, shard
 from effax.ir.prims import elementwise as e
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.conv import ConvGeneralDilated
@@ -26,8 +26,8 @@ from effax.ir.prims.solve import LinearSolve, Root
 from effax.ir.registry import own_primitives
 from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
-from effax.transforms.rules.book import DEFAULT_BOOK
-from effax.transforms.vmap import vmap_jaxpr
+from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.vmap.engine import vmap_jaxpr
 from tests.unit.ir.building import chain, nested, program
 
 INT32 = as_dtype("int32")
@@ -238,18 +238,18 @@ def control() -> list[Sample]:
 
 AXIS = Axis("i", 2)
 COLLECTIVES = [
-    Sample(collectives.Psum(AXIS), (arr("2,3", "int8"),)),
-    Sample(collectives.Psum(AXIS), (arr("", weak=True),)),
-    Sample(collectives.PsumInvariant(AXIS), (arr("3", "bfloat16"),)),
-    Sample(collectives.AllGatherInvariant(AXIS, 0), (arr("3"),)),
-    Sample(collectives.Pmax(AXIS), (arr("3"),)),
-    Sample(collectives.Pmin(AXIS), (arr("3", "bool"),)),
-    Sample(collectives.AllGather(AXIS, 1), (arr("3"),)),
-    Sample(collectives.ReduceScatter(AXIS, 1), (arr("3,2"),)),
-    Sample(collectives.AllToAll(AXIS, 0, 1), (arr("2,3", "bfloat16"),)),
-    Sample(collectives.PPermute(AXIS, ((0, 1),)), (arr("3"),)),
-    Sample(collectives.Pvary(AXIS), (arr("3", "complex64"),)),
-    Sample(collectives.AxisIndex(Axis("several words", 3)), ()),
+    Sample(collective.Psum(AXIS), (arr("2,3", "int8"),)),
+    Sample(collective.Psum(AXIS), (arr("", weak=True),)),
+    Sample(collective.PsumInvariant(AXIS), (arr("3", "bfloat16"),)),
+    Sample(collective.AllGatherInvariant(AXIS, 0), (arr("3"),)),
+    Sample(collective.Pmax(AXIS), (arr("3"),)),
+    Sample(collective.Pmin(AXIS), (arr("3", "bool"),)),
+    Sample(collective.AllGather(AXIS, 1), (arr("3"),)),
+    Sample(collective.ReduceScatter(AXIS, 1), (arr("3,2"),)),
+    Sample(collective.AllToAll(AXIS, 0, 1), (arr("2,3", "bfloat16"),)),
+    Sample(collective.PPermute(AXIS, ((0, 1),)), (arr("3"),)),
+    Sample(collective.Pvary(AXIS), (arr("3", "complex64"),)),
+    Sample(collective.AxisIndex(Axis("several words", 3)), ()),
 ]
 
 MESH = (AXIS, Axis("j", 2))
@@ -257,7 +257,7 @@ MESH = (AXIS, Axis("j", 2))
 
 def sharded() -> list[Sample]:
     """Programs on the devices of a mesh, with and without collectives."""
-    total = collectives.Psum(AXIS)
+    total = collective.Psum(AXIS)
     held = program([arr("3"), arr("2")], lambda b, x, y: [b(total, x), b(e.Neg(), y)])
     over_i, over_both = (("i",),), (("j", "i"),)
     divided = shard.ShardMap(held, MESH, (over_i, over_both), ((), over_both))
@@ -321,7 +321,7 @@ SAMPLES: list[Sample] = [
 def run(sample: Sample, args: Sequence[Value]) -> Sequence[Value]:
     """The results on these arguments."""
     with np.errstate(all="ignore"):
-        if isinstance(sample.prim, collectives.Collective):
+        if isinstance(sample.prim, collective.Collective):
             alike = [args] * sample.prim.axis.size
             return sample.prim.together(Devices((sample.prim.axis,)), alike)[-1]
         return sample.prim.evaluate(*args)

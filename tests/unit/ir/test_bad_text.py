@@ -11,13 +11,13 @@ from typing import Annotated, ClassVar, Literal, Protocol, TypeVar
 import pytest
 
 from effax.ir.errors import BadArgument, ParseError
-from effax.ir.fitting import misfit
-from effax.ir.interchange import from_json, to_json
-from effax.ir.parse import parse
-from effax.ir.pretty import eqn_str, pretty, references
+from effax.ir.field_types import misfit
 from effax.ir.prims.control import Jit
 from effax.ir.prims.host import IoCallback
 from effax.ir.source import SavedSource
+from effax.ir.text.json import from_json, to_json
+from effax.ir.text.parser import parse
+from effax.ir.text.printer import eqn_str, pretty, references
 from tests.unit.ir.building import F32, VEC, chain, nested, program, writer
 from tests.unit.ir.samples import SAMPLES, Doubled, arr
 

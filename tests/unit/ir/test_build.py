@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from effax.ir.analysis.check import checked
 from effax.ir.build import Builder, lit, template, typing_of
-from effax.ir.check import checked
 from effax.ir.errors import IllTyped
 from effax.ir.prims.control import Jit
 from effax.ir.prims.elementwise import Add, Neg

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from effax.ir.edit import substitute
+from effax.ir.edit.operations import substitute
 from effax.ir.errors import BadArgument, ParseError
-from effax.ir.parse import parse
 from effax.ir.syntax import Lit, Var
+from effax.ir.text.parser import parse
 from tests.unit.ir.building import F32, WEAK, chain, nested, writer
 from tests.unit.ir.samples import SAMPLES
 

@@ -9,7 +9,7 @@ import pytest
 
 from effax.effects import Accum, Write
 from effax.ir.errors import EffaxError, IllTyped
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Primitive
 from effax.ir.prims.custom import CustomLinear
 from effax.ir.prims.elementwise import Nullary

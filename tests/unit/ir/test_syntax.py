@@ -19,8 +19,6 @@ from effax.effects import Accum, ArgIndex, Io, Read, Row, Write
 from effax.ir.build import Builder
 from effax.ir.dtypes import as_dtype
 from effax.ir.errors import IllTyped
-from effax.ir.parse import parse
-from effax.ir.pretty import references
 from effax.ir.prims.elementwise import Add, Mul, Neg
 from effax.ir.prims.refs import Freeze, NewRef, Swap
 from effax.ir.source import SavedSource
@@ -34,6 +32,8 @@ from effax.ir.syntax import (
     has_host_effects,
     renumbered,
 )
+from effax.ir.text.parser import parse
+from effax.ir.text.printer import references
 from effax.ir.types import array_type
 from tests.unit.ir.building import ALL, F32, REF, VEC, WEAK, chain, nested, program, writer
 from tests.unit.ir.samples import SAMPLES
@@ -275,8 +275,8 @@ def test_symbols_among_constants_are_equal_where_they_are_the_same() -> None:
 
 AGAIN = """
 import pickle, sys
-from effax.ir.parse import parse
-from effax.ir.pretty import references
+from effax.ir.text.parser import parse
+from effax.ir.text.printer import references
 programs, texts = pickle.load(open(sys.argv[1], "rb"))
 for jaxpr, text in zip(programs, texts, strict=True):
     again = parse(text, references=references(jaxpr))

@@ -215,7 +215,7 @@ def test_an_open_program_is_neither_compiled_nor_run() -> None:
     (closed,) = found
     assert [str(axis) for axis in closed.jaxpr.free_axes] == ["i:3"]
     from effax.lowering.stablehlo import lower
-    from effax.transforms.vmap import vmap
+    from effax.transforms.vmap.engine import vmap
 
     assert "axis 'i'" in str(lower(closed.jaxpr).failure())
     assert "another size" in str(vmap(closed.jaxpr, 2, [0], axis_name="i").failure())

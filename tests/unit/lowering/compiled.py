@@ -10,12 +10,12 @@ import numpy as np
 
 from effax.ir.build import Builder
 from effax.ir.dtypes import as_dtype, family, is_inexact_dtype
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import Type, array_type, type_of_value
 from effax.lowering import xla
-from effax.lowering.rules.book import DEFAULT
+from effax.lowering.rules.default import DEFAULT
 from effax.lowering.stablehlo import Module, lower
 from effax.lowering.writer import LoweringBook
 

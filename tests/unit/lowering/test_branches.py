@@ -12,8 +12,8 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax import lax
-from effax.ir.check import check
-from effax.ir.evaluate import evaluate
+from effax.ir.analysis.check import check
+from effax.ir.eval.numpy import evaluate
 from effax.ir.prims.control import Cond, While
 from effax.ir.syntax import Jaxpr
 from effax.lowering.branches import in_place

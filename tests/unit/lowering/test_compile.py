@@ -20,7 +20,7 @@ from effax.experimental import io_callback
 from effax.ir.errors import BadArgument, EffaxError, IllTyped, LoweringError
 from effax.ir.types import array_type
 from effax.lowering import Compiled, artifact, compile, executables, load, xla
-from effax.lowering.notation import tensor, type_of_tensor
+from effax.lowering.mlir_text import tensor, type_of_tensor
 from effax.testing.strategies import DTYPES
 
 jax: Any = effax

@@ -18,7 +18,7 @@ from returns.unsafe import unsafe_perform_io
 from effax.effects import Host, Io, Row
 from effax.ir.build import Builder, lit
 from effax.ir.errors import EffaxError, IllTyped, LoweringError
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.indexing import whole
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims import elementwise as e

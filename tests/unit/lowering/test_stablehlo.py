@@ -29,9 +29,9 @@ from effax.ir.source import SavedSource
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, Type, array_type, ref_type
 from effax.lowering import xla
-from effax.lowering.notation import element
-from effax.lowering.notation import scalar as literal_text
-from effax.lowering.rules.book import DEFAULT
+from effax.lowering.mlir_text import element
+from effax.lowering.mlir_text import scalar as literal_text
+from effax.lowering.rules.default import DEFAULT
 from effax.lowering.stablehlo import lower
 from effax.lowering.writer import EMPTY_BOOK, Expansion, LoweringBook, Val, Writer
 from tests.unit.lowering.compiled import (

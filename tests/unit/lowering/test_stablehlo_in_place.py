@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from effax.ir.build import Builder, lit
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
 from effax.ir.prims import control as c
 from effax.ir.prims import elementwise as e

@@ -11,10 +11,10 @@ from typing import Final
 import numpy as np
 import pytest
 
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Primitive
 from effax.ir.prims import linalg
-from effax.lowering.rules.book import DEFAULT, HOST_LIBRARIES
+from effax.lowering.rules.default import DEFAULT, HOST_LIBRARIES
 from effax.lowering.writer import LoweringBook
 from tests.unit.lowering.compiled import Array, applied, module, run, samples
 

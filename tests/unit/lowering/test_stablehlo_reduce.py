@@ -9,7 +9,7 @@ from effax.ir.dtypes import as_dtype, family
 from effax.ir.errors import LoweringError
 from effax.ir.primitive import Primitive
 from effax.ir.prims import reduce as r
-from effax.lowering.rules.book import DEFAULT, HOST_LIBRARIES
+from effax.lowering.rules.default import DEFAULT, HOST_LIBRARIES
 from effax.lowering.stablehlo import lower
 from effax.lowering.writer import LoweringBook
 from tests.unit.lowering.compiled import (

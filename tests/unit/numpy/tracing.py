@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from effax.array import Array, as_value
-from effax.bind import atom_in, handle, value_of
-from effax.ir.evaluate import evaluate
+from effax.arrays.binding import atom_in, handle, value_of
+from effax.arrays.device_array import Array, as_value
+from effax.ir.eval.numpy import evaluate
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import Trace, Traced, tracing
 

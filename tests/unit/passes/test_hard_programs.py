@@ -12,10 +12,10 @@ import effax as jax
 import effax.numpy as jnp
 from effax import debug, lax
 from effax.experimental import io_callback
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.syntax import Jaxpr
 from effax.passes import ALL, Pass, optimize, unroll_to, unwrap
-from effax.passes.steps import Step
+from effax.passes.pipeline import Step
 from effax.testing import laws
 
 F32 = jax.ShapeDtypeStruct((), jnp.float32)

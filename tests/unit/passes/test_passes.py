@@ -10,11 +10,11 @@ from returns.result import Failure, Result, Success
 import effax as jax
 import effax.numpy as jnp
 from effax.ir.build import lit
-from effax.ir.edit import replace_eqn
+from effax.ir.edit.operations import replace_eqn
 from effax.ir.errors import BadArgument, TransformError
-from effax.ir.parse import parse
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Jaxpr
+from effax.ir.text.parser import parse
 from effax.passes import (
     SIMPLIFIES,
     Broken,

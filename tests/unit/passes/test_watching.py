@@ -12,7 +12,7 @@ from returns.result import Result, Success
 
 import effax as jax
 import effax.numpy as jnp
-from effax.ir.edit import insert, replace_eqn
+from effax.ir.edit.operations import insert, replace_eqn
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Jaxpr

@@ -13,7 +13,7 @@ import effax
 import effax.numpy as jnp
 from effax import lax
 from effax.ad import DidntWant, DontWant, GradRef, GradValue
-from effax.ir.check import checked
+from effax.ir.analysis.check import checked
 from effax.ir.errors import BadArgument, EffaxError, RefError
 
 jax: Any = effax

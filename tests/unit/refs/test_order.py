@@ -215,7 +215,7 @@ def test_dead_internal_references_go() -> None:
         unused[...] = jnp.sin(x)
         return x * 2
 
-    from effax.transforms.dce import dce
+    from effax.transforms.optimize.dce import dce
 
     program = dce(jax.make_jaxpr(f)(1.0).jaxpr).unwrap().jaxpr
     assert "ref" not in str(program).lower()

@@ -15,7 +15,7 @@ import effax
 import effax.numpy as jnp
 from effax import lax
 from effax.ir.errors import EffaxError, RefError, TransformError
-from effax.transforms.lanes import SharedWrite
+from effax.transforms.vmap.common import SharedWrite
 
 jax: Any = effax
 Case = Callable[[Any, Any], object]

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from effax.ir.errors import ParseError
-from effax.ir.parse import parse
+from effax.ir.text.parser import parse
 from effax.ir.types import array_type, ref_type
 from effax.show.arguments import Arguments, read_arguments
 from effax.show.command import FAILED, USAGE, main

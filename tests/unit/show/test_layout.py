@@ -6,12 +6,12 @@ from itertools import pairwise
 
 from hypothesis import given
 
-from effax.ir.parse import parse
 from effax.ir.syntax import Jaxpr
+from effax.ir.text.parser import parse
 from effax.show.layers import WIDE, rows
 from effax.show.layout import CROWD, NEAR, Placed, measure, place
 from effax.show.model import model
-from effax.show.spread import GAP, Item, connect, spread
+from effax.show.placement import GAP, Item, connect, spread
 from effax.testing.strategies import ANYTHING, programs
 from tests.unit.show.pages import chain, placed_programs, training_step
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from effax.ir.parse import parse
 from effax.ir.syntax import Jaxpr, renumbered
+from effax.ir.text.parser import parse
 from effax.show.matching import changes_told, compare_programs
 from effax.testing.strategies import ANYTHING, programs
-from effax.transforms.dce import dce
+from effax.transforms.optimize.dce import dce
 
 
 @given(programs(ANYTHING))

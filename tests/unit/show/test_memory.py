@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 
 from effax import show
-from effax.ir.parse import parse
 from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Jaxpr, Var
+from effax.ir.text.parser import parse
 from effax.show.marks import SMALL
 from effax.show.memory import bytes_of, profile, shown_bytes
 from effax.testing.strategies import ANYTHING, programs

@@ -16,13 +16,13 @@ import effax
 from effax import show
 from effax.experimental import io_callback
 from effax.ir.errors import BadArgument
-from effax.ir.pretty import eqn_str
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Eqn, Jaxpr, Var
+from effax.ir.text.printer import eqn_str
 from effax.ir.types import array_type
 from effax.testing.strategies import ANYTHING, programs
-from effax.transforms.dce import dce
 from effax.transforms.jvp import jvp
+from effax.transforms.optimize.dce import dce
 from tests.unit.show.pages import chain, elements, jax, titles, training_step
 
 SCALAR = array_type((), "float32")

@@ -10,10 +10,10 @@ from pyrsistent import PMap
 
 from effax import testing
 from effax.ir.errors import BadArgument
-from effax.ir.parse import parse
 from effax.ir.prims.elementwise import Add, Mul, Sin
 from effax.ir.prims.refs import Swap
 from effax.ir.syntax import Jaxpr
+from effax.ir.text.parser import parse
 from effax.passes import Step, cse, dce
 from effax.testing import (
     NUMERIC,
@@ -27,8 +27,8 @@ from effax.testing import (
     law,
     laws,
 )
-from effax.transforms.rewrite import FLOATS, App, Hole, Number, Rule
-from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.transforms.optimize.rewrite import FLOATS, App, Hole, Number, Rule
+from effax.transforms.rules.default import DEFAULT_BOOK
 
 SINE = parse("{ lambda ; a:f64[]. let b:f64[] = sin a in (b,) }")
 RULE = Rule("x + x", App(Add, Hole("x"), Hole("x")), App(Mul, Number(2), Hole("x")), FLOATS)

@@ -12,15 +12,15 @@ from returns.result import Result, Success
 
 from effax.effects import NO_EFFECTS
 from effax.ir.build import Builder
-from effax.ir.edit import everywhere, replace_eqn
+from effax.ir.edit.operations import everywhere, replace_eqn
 from effax.ir.errors import BadArgument, TransformError
-from effax.ir.parse import parse
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.control import Scan
 from effax.ir.prims.host import DebugCallback
 from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.prims.shape import Rev, Transpose
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var, renumbered
+from effax.ir.text.parser import parse
 from effax.ir.types import ArrayType
 from effax.passes import (
     ALL,
@@ -35,10 +35,10 @@ from effax.passes import (
     fold,
 )
 from effax.testing import Unproved, check_pass
-from effax.testing.features import NUMERIC
+from effax.testing.generate.features import NUMERIC
 from effax.testing.laws import LawBroken
-from effax.testing.narrowed import narrowed
-from effax.transforms.rewrite import FLOATS, App, Hole, Number, Pattern, Rule, rewriting
+from effax.testing.shrink.changed_parts import narrowed
+from effax.transforms.optimize.rewrite import FLOATS, App, Hole, Number, Pattern, Rule, rewriting
 
 
 def without_last_write(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:

@@ -14,9 +14,9 @@ from returns.result import Success
 
 from effax.ir.axes import Axis
 from effax.ir.errors import BadArgument, NotApplicable
-from effax.ir.parse import parse
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Jaxpr
+from effax.ir.text.parser import parse
 from effax.passes import Pass
 from effax.testing import (
     ANYTHING,
@@ -34,9 +34,9 @@ from effax.testing import (
     step_names,
     strategies,
 )
-from effax.testing.choices import Choices
-from effax.testing.drawn import subject
-from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.testing.generate.random_programs import subject
+from effax.testing.generate.random_source import Choices
+from effax.transforms.rules.default import DEFAULT_BOOK
 
 SINE = parse("{ lambda ; a:f64[]. let b:f64[] = sin a in (b,) }")
 

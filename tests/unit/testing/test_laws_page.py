@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from effax.testing import About, Features, laws, step_names
-from effax.testing import features as all_features
-from effax.testing.statement import GIVEN_BY_NAME
+from effax.testing.generate import features as all_features
+from effax.testing.laws.law import GIVEN_BY_NAME
 
 PAGE = (Path(__file__).parents[3] / "docs" / "laws.md").read_text("utf-8")
 

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from returns.result import Success
 
-from effax.ir.analysis import size
-from effax.ir.parse import parse
+from effax.ir.analysis.queries import size
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Jaxpr
+from effax.ir.text.parser import parse
 from effax.passes import Claim, Pass, cse, dce, fixpoint, unroll_to, when
 from effax.testing import (
     LawBroken,
@@ -32,10 +32,10 @@ from effax.testing import (
     law,
     laws,
 )
-from effax.testing.report import regression_test
-from effax.testing.written import Written
-from effax.transforms.rewrite import App, Hole, Number, Rule, rewriting
-from effax.transforms.rules.book import DEFAULT_BOOK
+from effax.testing.report.report import regression_test
+from effax.testing.report.source_text import Written
+from effax.transforms.optimize.rewrite import App, Hole, Number, Rule, rewriting
+from effax.transforms.rules.default import DEFAULT_BOOK
 
 MINE: Final = Path(__file__).with_name("faulty.py.txt").read_text("utf-8")
 """A user's module, with a fault in everything while ``FAULTY`` is true."""
@@ -254,7 +254,9 @@ def imported(folder: Path, **sources: str) -> dict[str, ModuleType]:
 
 
 def test_values_are_imported_from_where_they_are_defined(tmp_path: Path) -> None:
-    prelude = "from effax.passes import Pass, cse\nfrom effax.transforms.rewrite import *\n"
+    prelude = (
+        "from effax.passes import Pass, cse\nfrom effax.transforms.optimize.rewrite import *\n"
+    )
     prelude += "from effax.ir.prims.elementwise import *\nx = Hole('x')\n"
     found = imported(
         tmp_path,

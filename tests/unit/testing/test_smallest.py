@@ -13,7 +13,7 @@ from effax.ir.prims.host import DebugCallback
 from effax.ir.syntax import Jaxpr
 from effax.passes import as_pass
 from effax.testing import NUMERIC, LawBroken, check_law, law, laws, random_inputs
-from effax.transforms.tidy import used_variables
+from effax.transforms.framework.dead_code import used_variables
 
 
 @law(features=NUMERIC)

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from returns.result import Success
 
-from effax.ir.check import check
+from effax.ir.analysis.check import check
 from effax.ir.indexing import Indexer, Pick, Span
 from effax.ir.prims.control import Cond, Scan, While
 from effax.ir.prims.refs import AddUpdate, Swap
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.types import RefType, Type
-from effax.testing.features import Features
-from effax.testing.growth import step_names
+from effax.testing.generate.features import Features
+from effax.testing.generate.steps import step_names
 from effax.testing.strategies import (
     ANYTHING,
     COMPILED,
@@ -157,7 +157,7 @@ def test_linear_programs_say_what_is_linear() -> None:
     @given(linear_programs())
     def check_scaling(program: tuple[Jaxpr, tuple[bool, ...]]) -> None:
         """f(c·x) = c·f(x), fixed inputs as they are."""
-        from effax.testing.values import check_all, random_inputs, run
+        from effax.testing.generate.values import check_all, random_inputs, run
 
         jaxpr, linear = program
         inputs = random_inputs(jaxpr.in_types, 0)

@@ -16,7 +16,7 @@ from effax.ir.prims.reduce import DotGeneral
 from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType
-from effax.transforms.transpose import (
+from effax.transforms.transpose.engine import (
     DontWant,
     GradRef,
     GradValue,

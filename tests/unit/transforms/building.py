@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from effax.ir.build import Builder, lit
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.indexing import Dim, Indexer, Pick, Span, row, whole
 from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import refs

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Final
 
 from effax.ir.build import Builder, lit
-from effax.ir.depth import inside_out
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.custom import CustomJvp
 from effax.ir.prims.remat import Remat
+from effax.ir.recursion import inside_out
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import array_type
 from tests.unit.transforms.building import program

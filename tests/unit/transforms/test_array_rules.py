@@ -12,19 +12,19 @@ import pytest
 
 from effax.ir.build import Builder
 from effax.ir.errors import NotApplicable
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.indexing import Indexer, Pick
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims import collectives, control, host, index, reduce, refs, shape, shard
+from effax.ir.prims import collective, control, host, index, reduce, refs, shape, shard
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.refs import AddUpdate
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type, ref_type, tangent_type, type_of_value
+from effax.transforms.framework.rules import EMPTY_BOOK, BatchBuilder, Linear, Never, RuleBuilder
 from effax.transforms.jvp import jvp
-from effax.transforms.rulebook import EMPTY_BOOK, BatchBuilder, Linear, Never, RuleBuilder
-from effax.transforms.rules.book import DEFAULT_BOOK, FAMILIES
-from effax.transforms.transpose import transpose
-from effax.transforms.wants import GradRef, GradValue, NonLinear, Want
+from effax.transforms.rules.default import DEFAULT_BOOK, FAMILIES
+from effax.transforms.transpose.cotangent_spec import GradRef, GradValue, NonLinear, Want
+from effax.transforms.transpose.engine import transpose
 from tests.unit.transforms.array_cases import ALL, DIFFERENTIABLE, Case, ints, normal
 
 STEP = 1e-6
@@ -196,7 +196,7 @@ def test_no_family_claims_the_primitive_of_another() -> None:
 
 
 def test_every_primitive_of_the_library_has_rules() -> None:
-    modules = (ew, shape, reduce, index, refs, control, collectives, shard, host)
+    modules = (ew, shape, reduce, index, refs, control, collective, shard, host)
     classes = {c for module in modules for c in vars(module).values() if isinstance(c, type)}
     found = {c for c in classes if issubclass(c, Primitive) and hasattr(c, "name")}
     missing = {c.__name__ for c in found if not isabstract(c) and c not in DEFAULT_BOOK.rules}

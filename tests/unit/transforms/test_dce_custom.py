@@ -10,15 +10,15 @@ from returns.pipeline import is_successful
 
 import effax
 import effax.numpy as jnp
-from effax.ir.check import check
-from effax.ir.evaluate import evaluate
+from effax.ir.analysis.check import check
+from effax.ir.eval.numpy import evaluate
 from effax.ir.prims.custom import CustomJvp, CustomLinear, CustomVjp, CustomVmap
 from effax.ir.syntax import Jaxpr
-from effax.transforms.dce import dce
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import linearize
-from effax.transforms.reverse import reverse
-from effax.transforms.vmap import vmap
+from effax.transforms.optimize.dce import dce
+from effax.transforms.reverse.engine import reverse
+from effax.transforms.vmap.engine import vmap
 
 jax: Any = effax
 POINT: list[np.ndarray] = [np.asarray(x, np.float32) for x in (0.5, 2.0, 3.0)]

@@ -10,29 +10,29 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from effax.ir import depth
-from effax.ir.analysis import size
-from effax.ir.check import check, checked
-from effax.ir.depth import carried, deeper, inside_out
-from effax.ir.diff import diff
-from effax.ir.edit import everywhere
+from effax.ir import recursion
+from effax.ir.analysis.check import check, checked
+from effax.ir.analysis.diff import diff
+from effax.ir.analysis.queries import size
+from effax.ir.edit.operations import everywhere
 from effax.ir.errors import TooDeep
-from effax.ir.evaluate import evaluate
-from effax.ir.interchange import from_json, to_json
-from effax.ir.parse import parse
-from effax.ir.pretty import references
+from effax.ir.eval.numpy import evaluate
+from effax.ir.recursion import carried, deeper, inside_out
 from effax.ir.syntax import Jaxpr, alpha_eq
-from effax.transforms.dce import dce
+from effax.ir.text.json import from_json, to_json
+from effax.ir.text.parser import parse
+from effax.ir.text.printer import references
 from effax.transforms.discharge import discharge
-from effax.transforms.inline import inline
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import linearize
-from effax.transforms.packing import MANY
-from effax.transforms.partial_eval import partial_eval
-from effax.transforms.reverse import reverse
-from effax.transforms.transpose import transpose
-from effax.transforms.vmap import vmap
-from effax.transforms.wants import GradValue, NonLinear, Want
+from effax.transforms.optimize.dce import dce
+from effax.transforms.optimize.inline import inline
+from effax.transforms.partial_eval.packing import MANY
+from effax.transforms.partial_eval.partial_eval import partial_eval
+from effax.transforms.reverse.engine import reverse
+from effax.transforms.transpose.cotangent_spec import GradValue, NonLinear, Want
+from effax.transforms.transpose.engine import transpose
+from effax.transforms.vmap.engine import vmap
 from tests.unit.transforms.building import program
 from tests.unit.transforms.nests import HOLD, LEAF, F, equations, interfaces, nest
 
@@ -182,7 +182,7 @@ def test_stacks_go_on_with_the_state_of_the_thread() -> None:
         assert state.value == 2001
         assert len(threads) > 5
     finally:
-        depth._carried.remove(state)
+        recursion._carried.remove(state)
 
 
 def test_an_error_far_down_is_raised_here() -> None:
@@ -197,7 +197,7 @@ def test_an_error_far_down_is_raised_here() -> None:
 
 
 def test_what_has_no_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(depth, "STACKS", 3)
+    monkeypatch.setattr(recursion, "STACKS", 3)
 
     def down() -> None:
         deeper(down)

@@ -12,33 +12,33 @@ import pytest
 
 from effax.effects import Host, Row, commutes
 from effax.effects.row import effect_text
+from effax.ir.analysis.check import checked
 from effax.ir.build import Builder, lit
-from effax.ir.check import checked
+from effax.ir.edit.without_io import silent
 from effax.ir.errors import NotApplicable, TransformError
-from effax.ir.evaluate import evaluate
-from effax.ir.parse import parse
-from effax.ir.pretty import pretty
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.remat import Remat
 from effax.ir.registry import registry
-from effax.ir.silent import silent
 from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.text.parser import parse
+from effax.ir.text.printer import pretty
 from effax.ir.types import Type, array_type
-from effax.transforms.dce import dce
 from effax.transforms.discharge import discharge
-from effax.transforms.inline import inline
+from effax.transforms.framework.rules import Rules, WholeOnly, book_or_default
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import linearize
-from effax.transforms.partial_eval import partial_eval, recompose
-from effax.transforms.reverse import reverse
-from effax.transforms.rulebook import Rules, WholeOnly, book_or_default
+from effax.transforms.optimize.dce import dce
+from effax.transforms.optimize.inline import inline
+from effax.transforms.partial_eval.partial_eval import partial_eval, recompose
+from effax.transforms.reverse.engine import reverse
 from effax.transforms.rules.common import no_refs
 from effax.transforms.rules.host import ACTS_OUTSIDE, acts_jvp, each_lane, not_computed
-from effax.transforms.transpose import transpose
-from effax.transforms.vmap import vmap
-from effax.transforms.wants import GradValue
+from effax.transforms.transpose.cotangent_spec import GradValue
+from effax.transforms.transpose.engine import transpose
+from effax.transforms.vmap.engine import vmap
 from tests.unit.transforms.building import program
 
 F = array_type((), "float64")

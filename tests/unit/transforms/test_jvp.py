@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from returns.result import Failure
 
+from effax.ir.analysis.check import check
 from effax.ir.build import Builder, lit
-from effax.ir.check import check
 from effax.ir.errors import NotApplicable, TransformError
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.control import Jit, Scan, While
 from effax.ir.prims.refs import AddUpdate, FreeRef, NewRef
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, is_inexact
+from effax.transforms.framework.rules import EMPTY_BOOK
 from effax.transforms.jvp import Jvp, jvp
-from effax.transforms.rulebook import EMPTY_BOOK
 from tests.unit.transforms import programs as p
 from tests.unit.transforms.building import add, count, get, number, program, run, swap, values
 

@@ -5,24 +5,31 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from effax.ir.analysis.check import check
 from effax.ir.build import Builder, lit
-from effax.ir.check import check
 from effax.ir.errors import NotApplicable
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.control import Jit, Scan, While
 from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type
+from effax.transforms.framework.rules import (
+    JvpOut,
+    Never,
+    RuleBuilder,
+    Rules,
+    WholeOnly,
+    book_or_default,
+)
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import Linearized, linearize
-from effax.transforms.partial_eval import FromInput
-from effax.transforms.rulebook import JvpOut, Never, RuleBuilder, Rules, WholeOnly, book_or_default
+from effax.transforms.partial_eval.partial_eval import FromInput
 from tests.unit.transforms import programs as p
 from tests.unit.transforms.building import add, count, get, number, primitives, program, run, values
+from tests.unit.transforms.partial_eval.test_partial_eval import Log
 from tests.unit.transforms.test_jvp import differentiable, directions, equations
-from tests.unit.transforms.test_partial_eval import Log
 
 PROGRAMS = sorted(p.PROGRAMS)
 

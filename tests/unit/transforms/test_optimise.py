@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from returns.result import Success
 
+from effax.ir.analysis.check import check
 from effax.ir.build import Builder, lit
-from effax.ir.check import check
-from effax.ir.parse import parse
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.control import Jit
 from effax.ir.prims.refs import AddUpdate
 from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.text.parser import parse
 from effax.passes import (
     ALL,
     Step,
@@ -36,8 +36,8 @@ from effax.passes import (
     unroll,
     unroll_to,
 )
-from effax.transforms.outline import outline
-from effax.transforms.rewrite import REALS, App, Hole, Rule, rewriting
+from effax.transforms.optimize.outline import outline
+from effax.transforms.optimize.rewrite import REALS, App, Hole, Rule, rewriting
 from tests.counting import calls
 from tests.unit.ir.building import nested
 from tests.unit.transforms import programs as p

@@ -10,7 +10,7 @@ import pytest
 
 from effax.ir.build import Builder
 from effax.ir.errors import NotApplicable
-from effax.ir.evaluate import evaluate
+from effax.ir.eval.numpy import evaluate
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims import refs as p
 from effax.ir.prims.control import Cond, Jit, Scan, While
@@ -19,9 +19,9 @@ from effax.ir.prims.shape import BroadcastInDim, Slice
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Type, is_inexact
 from effax.transforms.discharge import discharge
+from effax.transforms.framework.rules import WholeOnly, book_or_default
 from effax.transforms.linearize import linearize
-from effax.transforms.rulebook import WholeOnly, book_or_default
-from effax.transforms.transpose import (
+from effax.transforms.transpose.engine import (
     Want,
     transpose,
 )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from effax.ir.prims.control import Cond
 from effax.ir.syntax import Atom, Jaxpr
 from effax.transforms.discharge import Discharged, discharge_jaxpr
-from effax.transforms.rulebook import DischargeOut, RuleBuilder
+from effax.transforms.framework.rules import DischargeOut, RuleBuilder
 from effax.transforms.rules.common import placed
 
 

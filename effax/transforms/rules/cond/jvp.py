@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from effax.ir.prims.control import Cond
 from effax.ir.syntax import Atom
+from effax.transforms.framework.propagation import spread_call
+from effax.transforms.framework.rules import JvpOut, RuleBuilder
 from effax.transforms.jvp import jvp_jaxpr, tangent_flow, with_tangents
-from effax.transforms.rulebook import JvpOut, RuleBuilder
-from effax.transforms.spread import spread_call
 
 
 def cond_jvp(

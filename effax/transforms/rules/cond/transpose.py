@@ -12,10 +12,10 @@ from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import Cond
 from effax.ir.syntax import Atom
 from effax.ir.types import tangent_type
-from effax.transforms.rulebook import Linear, RuleBuilder
+from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.cotangents import call_operands, instantiated, values_of, want_of
-from effax.transforms.transpose import transpose_jaxpr
-from effax.transforms.wants import GradValue
+from effax.transforms.transpose.cotangent_spec import GradValue
+from effax.transforms.transpose.engine import transpose_jaxpr
 
 
 def cond_transpose(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from effax.ir.prims.custom import CustomJvp, CustomLinear, CustomVjp, CustomVmap
-from effax.transforms.rulebook import EMPTY_BOOK, RuleBook, Rules, WholeOnly
-from effax.transforms.rules.custom import batch, jvp, linear
+from effax.transforms.framework.rules import EMPTY_BOOK, RuleBook, Rules, WholeOnly
+from effax.transforms.rules.custom import jvp, linear, vmap
 
 CUSTOM: Final[RuleBook] = (
     EMPTY_BOOK.extend(
@@ -14,7 +14,7 @@ CUSTOM: Final[RuleBook] = (
         Rules(
             jvp.custom_jvp_jvp,
             linear.custom_call_transpose,
-            batch.custom_jvp_batch,
+            vmap.custom_jvp_batch,
             WholeOnly(),
             linear.custom_call_discharge,
         ),
@@ -24,7 +24,7 @@ CUSTOM: Final[RuleBook] = (
         Rules(
             jvp.custom_vjp_jvp,
             linear.custom_call_transpose,
-            batch.custom_vjp_batch,
+            vmap.custom_vjp_batch,
             WholeOnly(),
             linear.custom_call_discharge,
         ),
@@ -34,7 +34,7 @@ CUSTOM: Final[RuleBook] = (
         Rules(
             jvp.custom_vmap_jvp,
             linear.custom_call_transpose,
-            batch.custom_vmap_batch,
+            vmap.custom_vmap_batch,
             linear.custom_vmap_split,
             linear.custom_call_discharge,
         ),
@@ -44,7 +44,7 @@ CUSTOM: Final[RuleBook] = (
         Rules(
             jvp.custom_linear_jvp,
             linear.custom_linear_transpose,
-            batch.custom_linear_batch,
+            vmap.custom_linear_batch,
             WholeOnly(),
             linear.custom_linear_discharge,
         ),

@@ -17,12 +17,12 @@ from effax.ir.prims.custom import (
 from effax.ir.prims.elementwise import Add
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
-from effax.transforms.dce import dce_jaxpr
+from effax.transforms.framework.rules import JvpOut, RuleBuilder
 from effax.transforms.jvp import jvp_jaxpr, with_tangents
-from effax.transforms.rulebook import JvpOut, RuleBuilder
+from effax.transforms.optimize.dce import dce_jaxpr
 from effax.transforms.rules.common import zeros
-from effax.transforms.rules.custom.lanes import JvpLanes
-from effax.transforms.rules.knots import tied, untied
+from effax.transforms.rules.custom.batched_rules import JvpLanes
+from effax.transforms.rules.custom.recursive_calls import tied, untied
 
 
 def _dense(b: RuleBuilder, atom: Atom, tangent: Atom | None) -> Atom:

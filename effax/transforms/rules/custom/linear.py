@@ -11,7 +11,8 @@ from effax.ir.prims.control import Jit
 from effax.ir.prims.custom import CustomJvp, CustomLinear, CustomVjp, CustomVmap
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type
-from effax.transforms.rulebook import (
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import (
     DischargeOut,
     Linear,
     Policy,
@@ -21,9 +22,8 @@ from effax.transforms.rulebook import (
 )
 from effax.transforms.rules.common import zeros
 from effax.transforms.rules.jit.discharge import jit_discharge
-from effax.transforms.rules.jit.split import jit_split
+from effax.transforms.rules.jit.partial_eval import jit_split
 from effax.transforms.rules.jit.transpose import jit_transpose
-from effax.transforms.spread import Mask
 
 
 def custom_linear_transpose(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Atom
 from effax.transforms.discharge import discharge_jaxpr
-from effax.transforms.rulebook import DischargeOut, RuleBuilder
+from effax.transforms.framework.rules import DischargeOut, RuleBuilder
 from effax.transforms.rules.common import placed
 
 

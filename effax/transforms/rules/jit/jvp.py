@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Atom
+from effax.transforms.framework.rules import JvpOut, RuleBuilder
 from effax.transforms.jvp import jvp_jaxpr, with_tangents
-from effax.transforms.rulebook import JvpOut, RuleBuilder
 
 
 def jit_jvp(

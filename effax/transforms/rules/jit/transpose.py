@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Atom
-from effax.transforms.rulebook import Linear, RuleBuilder
+from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.cotangents import call_operands, values_of, want_of
-from effax.transforms.transpose import transpose_jaxpr
+from effax.transforms.transpose.engine import transpose_jaxpr
 
 
 def jit_transpose(

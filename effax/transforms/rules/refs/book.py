@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from effax.ir.prims import refs as p
-from effax.transforms.rulebook import EMPTY_BOOK, RuleBook, Rules, WholeOnly
-from effax.transforms.rules.refs import batch, discharge, jvp, transpose
+from effax.transforms.framework.rules import EMPTY_BOOK, RuleBook, Rules, WholeOnly
+from effax.transforms.rules.refs import discharge, jvp, transpose, vmap
 
 REFS: Final[RuleBook] = (
     EMPTY_BOOK.extend(
@@ -14,7 +14,7 @@ REFS: Final[RuleBook] = (
         Rules(
             jvp.new_ref_jvp,
             transpose.new_ref_transpose,
-            batch.new_ref_batch,
+            vmap.new_ref_batch,
             WholeOnly(),
             discharge.new_ref_discharge,
         ),
@@ -24,7 +24,7 @@ REFS: Final[RuleBook] = (
         Rules(
             jvp.empty_ref_jvp,
             transpose.empty_ref_transpose,
-            batch.empty_ref_batch,
+            vmap.empty_ref_batch,
             WholeOnly(),
             discharge.empty_ref_discharge,
         ),
@@ -34,7 +34,7 @@ REFS: Final[RuleBook] = (
         Rules(
             jvp.get_jvp,
             transpose.get_transpose,
-            batch.get_batch,
+            vmap.get_batch,
             WholeOnly(),
             discharge.get_discharge,
         ),
@@ -44,7 +44,7 @@ REFS: Final[RuleBook] = (
         Rules(
             jvp.swap_jvp,
             transpose.swap_transpose,
-            batch.swap_batch,
+            vmap.swap_batch,
             WholeOnly(),
             discharge.swap_discharge,
         ),
@@ -54,7 +54,7 @@ REFS: Final[RuleBook] = (
         Rules(
             jvp.add_update_jvp,
             transpose.add_update_transpose,
-            batch.add_update_batch,
+            vmap.add_update_batch,
             WholeOnly(),
             discharge.add_update_discharge,
         ),
@@ -64,7 +64,7 @@ REFS: Final[RuleBook] = (
         Rules(
             jvp.freeze_jvp,
             transpose.freeze_transpose,
-            batch.freeze_batch,
+            vmap.freeze_batch,
             WholeOnly(),
             discharge.freeze_discharge,
         ),
@@ -74,7 +74,7 @@ REFS: Final[RuleBook] = (
         Rules(
             jvp.free_ref_jvp,
             transpose.free_ref_transpose,
-            batch.free_ref_batch,
+            vmap.free_ref_batch,
             WholeOnly(),
             discharge.free_ref_discharge,
         ),

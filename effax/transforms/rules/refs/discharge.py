@@ -12,7 +12,7 @@ from effax.ir.prims.elementwise import Add, ConvertElementType
 from effax.ir.prims.index import Gather, Scatter, ScatterAdd
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.syntax import Atom
-from effax.transforms.rulebook import DischargeOut, RuleBuilder
+from effax.transforms.framework.rules import DischargeOut, RuleBuilder
 from effax.transforms.rules.common import array_of, zeros
 
 

@@ -12,7 +12,7 @@ from effax.ir.errors import TransformError
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.syntax import Atom
 from effax.ir.types import tangent_type
-from effax.transforms.rulebook import JvpOut, RuleBuilder
+from effax.transforms.framework.rules import JvpOut, RuleBuilder
 from effax.transforms.rules.common import zeros
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from effax.ir.build import typing_of
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.syntax import Atom, Var
-from effax.transforms.rulebook import Linear, RuleBuilder
+from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.common import zeros
 from effax.transforms.rules.index import winners
 from effax.transforms.rules.linear import at, fixed

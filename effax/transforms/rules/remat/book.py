@@ -9,9 +9,7 @@ from typing import Final
 from effax.ir.prims.remat import Name, OptimizationBarrier, Remat
 from effax.ir.syntax import Atom
 from effax.transforms.discharge import discharge_jaxpr
-from effax.transforms.jvp import jvp_jaxpr, with_tangents
-from effax.transforms.lanes import at_arguments
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     EMPTY_BOOK,
     BatchBuilder,
     BatchOut,
@@ -23,11 +21,13 @@ from effax.transforms.rulebook import (
     Rules,
     WholeOnly,
 )
+from effax.transforms.jvp import jvp_jaxpr, with_tangents
 from effax.transforms.rules.common import no_refs, placed
 from effax.transforms.rules.cotangents import call_operands, values_of, want_of
-from effax.transforms.rules.remat.split import remat_split
-from effax.transforms.transpose import transpose_jaxpr
-from effax.transforms.vmap import vmap_jaxpr
+from effax.transforms.rules.remat.partial_eval import remat_split
+from effax.transforms.transpose.engine import transpose_jaxpr
+from effax.transforms.vmap.common import at_arguments
+from effax.transforms.vmap.engine import vmap_jaxpr
 
 
 def remat_jvp(

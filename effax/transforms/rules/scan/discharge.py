@@ -19,9 +19,9 @@ from effax.ir.prims.index import Gather, Scatter
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import array_type
 from effax.transforms.discharge import Discharged, discharge_jaxpr
-from effax.transforms.rulebook import DischargeOut, RuleBuilder
+from effax.transforms.framework.dead_code import without_dead
+from effax.transforms.framework.rules import DischargeOut, RuleBuilder
 from effax.transforms.rules.common import placed
-from effax.transforms.tidy import without_dead
 
 COUNTER = array_type((), "int32")
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from effax.ir.prims.control import Scan
 from effax.ir.syntax import Atom
+from effax.transforms.framework.renumber import rearranged
+from effax.transforms.framework.rules import JvpOut, RuleBuilder
 from effax.transforms.jvp import close_tangents, jvp_jaxpr, regrouped, with_tangents
-from effax.transforms.rearrange import rearranged
-from effax.transforms.rulebook import JvpOut, RuleBuilder
 
 
 def scan_jvp(

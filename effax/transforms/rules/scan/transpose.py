@@ -17,8 +17,9 @@ from effax.ir.prims.control import Scan
 from effax.ir.prims.refs import Freeze
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import tangent_type
-from effax.transforms.rearrange import rearranged
-from effax.transforms.rulebook import Linear, RuleBuilder
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.renumber import rearranged
+from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.common import zeros
 from effax.transforms.rules.cotangents import (
     among,
@@ -33,9 +34,8 @@ from effax.transforms.rules.cotangents import (
     values_of,
     want_of,
 )
-from effax.transforms.spread import Mask
-from effax.transforms.transpose import Transposed, transpose_jaxpr
-from effax.transforms.wants import DontWant, GradValue, Want
+from effax.transforms.transpose.cotangent_spec import DontWant, GradValue, Want
+from effax.transforms.transpose.engine import Transposed, transpose_jaxpr
 
 
 class Operands(NamedTuple):

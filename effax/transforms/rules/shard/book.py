@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from effax.ir.partition import Spec
 from effax.ir.prims.shard import ShardMap
-from effax.ir.shards import Spec
 from effax.ir.syntax import Atom
 from effax.ir.types import RefType, Type, array_type, ref_type
 from effax.transforms.discharge import discharge_jaxpr
-from effax.transforms.jvp import jvp_jaxpr, with_tangents
-from effax.transforms.lanes import at_arguments
-from effax.transforms.rulebook import (
+from effax.transforms.framework.rules import (
     EMPTY_BOOK,
     BatchBuilder,
     BatchOut,
@@ -23,11 +21,13 @@ from effax.transforms.rulebook import (
     RuleBuilder,
     Rules,
 )
+from effax.transforms.jvp import jvp_jaxpr, with_tangents
 from effax.transforms.rules.common import placed
 from effax.transforms.rules.shard.expand import expanded
-from effax.transforms.rules.shard.split import shard_map_split
+from effax.transforms.rules.shard.partial_eval import shard_map_split
 from effax.transforms.rules.shard.transpose import shard_map_transpose
-from effax.transforms.vmap import vmap_jaxpr
+from effax.transforms.vmap.common import at_arguments
+from effax.transforms.vmap.engine import vmap_jaxpr
 
 
 def _picked(specs: Sequence[Spec], mask: Sequence[bool]) -> tuple[Spec, ...]:

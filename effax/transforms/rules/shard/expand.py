@@ -12,18 +12,18 @@ from effax.effects import Accum, ArgIndex, Write
 from effax.ir.axes import Axes, Axis
 from effax.ir.build import Builder
 from effax.ir.indexing import row, whole
+from effax.ir.memo import remembered
+from effax.ir.partition import Spec, names_in, sizes_of
 from effax.ir.prims.index import Gather
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.prims.shape import Reshape
 from effax.ir.prims.shard import ShardMap
-from effax.ir.remember import remembered
-from effax.ir.shards import Spec, names_in, sizes_of
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Shape, Type
-from effax.transforms.rulebook import RuleBook
+from effax.transforms.framework.propagation import uses_axis
+from effax.transforms.framework.rules import RuleBook
 from effax.transforms.rules.common import inverse, permuted, zeros
-from effax.transforms.spread import uses_axis
-from effax.transforms.vmap import vmap_jaxpr
+from effax.transforms.vmap.engine import vmap_jaxpr
 
 
 @remembered(maxsize=256)

@@ -12,19 +12,19 @@ from collections.abc import Sequence
 from effax.ir.axes import Axes
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import INT32
-from effax.ir.prims.collectives import AxisIndex, Psum
+from effax.ir.partition import Spec
+from effax.ir.prims.collective import AxisIndex, Psum
 from effax.ir.prims.elementwise import And, Eq
 from effax.ir.prims.shard import ShardMap
-from effax.ir.shards import Spec
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, array_type
-from effax.transforms.explicit import implicit
-from effax.transforms.rulebook import Linear, RuleBuilder
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.cotangents import values_of
 from effax.transforms.rules.pointwise import const, where
-from effax.transforms.spread import Mask
-from effax.transforms.transpose import Transposed, transpose_jaxpr
-from effax.transforms.wants import DontWant, GradValue, NonLinear, Threaded, Want
+from effax.transforms.spmd.pvary_insertion import implicit
+from effax.transforms.transpose.cotangent_spec import DontWant, GradValue, NonLinear, Threaded, Want
+from effax.transforms.transpose.engine import Transposed, transpose_jaxpr
 
 
 def shard_map_transpose(

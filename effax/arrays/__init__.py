@@ -1,0 +1,1 @@
+"""The object model of the front door: arrays, references, indexing, operators, binding."""

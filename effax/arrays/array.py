@@ -1,0 +1,498 @@
+"""What every array can do, known or traced: shape, dtype, Python's view, operators, methods."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, SupportsIndex
+
+import numpy as np
+
+from effax.arrays import operators as ops
+from effax.ir.dtypes import DType, family
+from effax.ir.errors import IllTyped
+from effax.ir.types import ArrayType, Shape
+from effax.tree import PyTree
+
+if TYPE_CHECKING:
+    from effax.arrays.at import At
+
+Axis = int | Sequence[int] | None
+"""Axes that a function works along; None stands for all of them."""
+
+DTypeLike = DType | type | str
+"""What names a dtype: a NumPy dtype, a scalar type (of NumPy, Python or effax), a string."""
+
+
+class Array:
+    """An immutable array, as in NumPy: shape, dtype, operators, indexing, ``.at[...]``.
+
+    What a user holds is a ``DeviceArray`` (a value) or, inside of a traced function, a
+    ``TracedArray`` (a symbol); ``isinstance(x, Array)`` holds for both. A method is the function
+    of that name in ``effax.numpy``.
+    """
+
+    __slots__ = ("__weakref__",)
+    __array_priority__ = 100
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # equality is elementwise, as NumPy's
+
+    @property
+    def type(self) -> ArrayType:
+        """The array's type: shape, dtype, weakness."""
+        raise NotImplementedError
+
+    def numpy(self) -> np.ndarray:
+        """The value as a read-only NumPy array. Raises ConcretizationError for a symbol."""
+        raise NotImplementedError
+
+    @property
+    def aval(self) -> ArrayType:
+        """The array's type, under JAX's name."""
+        return self.type
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes of the axes."""
+        return self.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the elements."""
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.type.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.type.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the elements take."""
+        return self.type.size * self.type.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes that one element takes."""
+        return self.type.dtype.itemsize
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype yields in promotion."""
+        return self.type.weak
+
+    # Python's view of a value.
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        value = self.numpy()
+        if dtype is not None and value.dtype != dtype:
+            return value.astype(dtype)  # type: ignore[call-overload, no-any-return]  # NumPy checks it
+        return value.copy() if copy else value
+
+    def __len__(self) -> int:
+        if not self.type.shape:
+            raise IllTyped("len() of an array without axes", found=str(self.type))
+        return self.type.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        if not self.type.shape:
+            raise IllTyped("iteration over an array without axes", found=str(self.type))
+        return (self[i] for i in range(self.type.shape[0]))
+
+    def __contains__(self, value: ArrayLike) -> bool:
+        return bool(ops.any(ops.equal(self, value)))
+
+    def _scalar(self) -> np.ndarray:
+        if self.type.size != 1:
+            raise IllTyped(
+                "only an array of one element converts to a Python scalar", found=str(self.type)
+            )
+        return self.numpy().reshape(())
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar())
+
+    def __int__(self) -> int:
+        return int(self._scalar())
+
+    def __float__(self) -> float:
+        return float(self._scalar())
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        if self.type.shape or family(self.type.dtype) not in ("int", "uint"):
+            raise IllTyped("only an integer scalar is an index", found=str(self.type))
+        return operator.index(self.numpy()[()])
+
+    def __round__(self, ndigits: int | None = None) -> Array:
+        return ops.round(self, ndigits or 0)
+
+    def __format__(self, spec: str) -> str:
+        if spec and not self.type.shape:
+            return format(self.numpy()[()], spec)
+        return format(str(self), spec)
+
+    def item(self, *args: SupportsIndex) -> bool | int | float | complex:
+        """The element as a Python scalar."""
+        return self.numpy().item(*args)  # type: ignore[no-any-return]  # NumPy says PyTree
+
+    def tolist(self) -> PyTree:
+        """Nested lists of Python scalars; their depth is the number of axes."""
+        return self.numpy().tolist()
+
+    # Operators, as NumPy's.
+
+    def __getitem__(self, index: object) -> Array:
+        return ops.getitem(self, index)
+
+    if not TYPE_CHECKING:  # type checkers say by themselves that there is no such method
+
+        def __setitem__(self, index: object, value: object) -> None:
+            """Arrays are immutable. Raises IllTyped."""
+            raise _immutable("x[i] = v")
+
+        def __delitem__(self, index: object) -> None:
+            """Arrays are immutable. Raises IllTyped."""
+            raise _immutable("del x[i]")
+
+    def __add__(self, other: ArrayLike) -> Array:
+        return ops.add(self, other)
+
+    def __radd__(self, other: ArrayLike) -> Array:
+        return ops.add(other, self)
+
+    def __sub__(self, other: ArrayLike) -> Array:
+        return ops.subtract(self, other)
+
+    def __rsub__(self, other: ArrayLike) -> Array:
+        return ops.subtract(other, self)
+
+    def __mul__(self, other: ArrayLike) -> Array:
+        return ops.multiply(self, other)
+
+    def __rmul__(self, other: ArrayLike) -> Array:
+        return ops.multiply(other, self)
+
+    def __truediv__(self, other: ArrayLike) -> Array:
+        return ops.true_divide(self, other)
+
+    def __rtruediv__(self, other: ArrayLike) -> Array:
+        return ops.true_divide(other, self)
+
+    def __floordiv__(self, other: ArrayLike) -> Array:
+        return ops.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: ArrayLike) -> Array:
+        return ops.floor_divide(other, self)
+
+    def __mod__(self, other: ArrayLike) -> Array:
+        return ops.remainder(self, other)
+
+    def __rmod__(self, other: ArrayLike) -> Array:
+        return ops.remainder(other, self)
+
+    def __divmod__(self, other: ArrayLike) -> tuple[Array, Array]:
+        return ops.divmod(self, other)
+
+    def __rdivmod__(self, other: ArrayLike) -> tuple[Array, Array]:
+        return ops.divmod(other, self)
+
+    def __pow__(self, other: ArrayLike) -> Array:
+        return ops.power(self, other)
+
+    def __rpow__(self, other: ArrayLike) -> Array:
+        return ops.power(other, self)
+
+    def __matmul__(self, other: ArrayLike) -> Array:
+        return ops.matmul(self, other)
+
+    def __rmatmul__(self, other: ArrayLike) -> Array:
+        return ops.matmul(other, self)
+
+    def __and__(self, other: ArrayLike) -> Array:
+        return ops.bitwise_and(self, other)
+
+    def __rand__(self, other: ArrayLike) -> Array:
+        return ops.bitwise_and(other, self)
+
+    def __or__(self, other: ArrayLike) -> Array:
+        return ops.bitwise_or(self, other)
+
+    def __ror__(self, other: ArrayLike) -> Array:
+        return ops.bitwise_or(other, self)
+
+    def __xor__(self, other: ArrayLike) -> Array:
+        return ops.bitwise_xor(self, other)
+
+    def __rxor__(self, other: ArrayLike) -> Array:
+        return ops.bitwise_xor(other, self)
+
+    def __lshift__(self, other: ArrayLike) -> Array:
+        return ops.left_shift(self, other)
+
+    def __rlshift__(self, other: ArrayLike) -> Array:
+        return ops.left_shift(other, self)
+
+    def __rshift__(self, other: ArrayLike) -> Array:
+        return ops.right_shift(self, other)
+
+    def __rrshift__(self, other: ArrayLike) -> Array:
+        return ops.right_shift(other, self)
+
+    def __neg__(self) -> Array:
+        return ops.negative(self)
+
+    def __pos__(self) -> Array:
+        return self
+
+    def __abs__(self) -> Array:
+        return ops.absolute(self)
+
+    def __invert__(self) -> Array:
+        return ops.invert(self)
+
+    # What is no array or number is never equal to an array: Python then compares identities.
+
+    def __eq__(self, other: object) -> Array:  # type: ignore[override]  # elementwise, as NumPy's
+        if isinstance(other, _OPERANDS):
+            return ops.equal(self, other)
+        return NotImplemented
+
+    def __ne__(self, other: object) -> Array:  # type: ignore[override]  # elementwise, as NumPy's
+        if isinstance(other, _OPERANDS):
+            return ops.not_equal(self, other)
+        return NotImplemented
+
+    def __lt__(self, other: ArrayLike) -> Array:
+        return ops.less(self, other)
+
+    def __le__(self, other: ArrayLike) -> Array:
+        return ops.less_equal(self, other)
+
+    def __gt__(self, other: ArrayLike) -> Array:
+        return ops.greater(self, other)
+
+    def __ge__(self, other: ArrayLike) -> Array:
+        return ops.greater_equal(self, other)
+
+    @property
+    def at(self) -> At:
+        """Functional updates: ``x.at[index].set(value)`` and friends give a new array."""
+        from effax.arrays.at import At
+
+        return At(self)
+
+    @property
+    def T(self) -> Array:
+        """The array with its axes reversed."""
+        return ops.transpose(self)
+
+    @property
+    def mT(self) -> Array:
+        """The array with its last two axes exchanged."""
+        return ops.matrix_transpose(self)
+
+    @property
+    def real(self) -> Array:
+        """The real part."""
+        return ops.real(self)
+
+    @property
+    def imag(self) -> Array:
+        """The imaginary part."""
+        return ops.imag(self)
+
+    def astype(self, dtype: DTypeLike) -> Array:
+        """The array in another dtype."""
+        return ops.astype(self, dtype)
+
+    def view(self, dtype: DTypeLike) -> Array:
+        """The bits of the elements read as another dtype of the same width."""
+        return ops.bitcast_convert_type(self, dtype)
+
+    def reshape(self, *shape: int | Sequence[int], order: str = "C") -> Array:
+        """The array in another shape; one size may be -1."""
+        return ops.reshape(self, shape[0] if len(shape) == 1 else _ints(shape), order)
+
+    def transpose(self, *axes: int | Sequence[int] | None) -> Array:
+        """The array with its axes permuted, or reversed where none are given."""
+        if not axes or axes[0] is None:
+            return ops.transpose(self)
+        return ops.transpose(self, axes[0] if isinstance(axes[0], Sequence) else _ints(axes))
+
+    def ravel(self, order: str = "C") -> Array:
+        """The elements on one axis."""
+        return ops.ravel(self, order)
+
+    def flatten(self, order: str = "C") -> Array:
+        """The elements on one axis."""
+        return ops.ravel(self, order)
+
+    def squeeze(self, axis: Axis = None) -> Array:
+        """The array without axes of size 1."""
+        return ops.squeeze(self, axis)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Array:
+        """The array with two axes exchanged."""
+        return ops.swapaxes(self, axis1, axis2)
+
+    def repeat(self, repeats: ArrayLike, axis: int | None = None) -> Array:
+        """Each element so many times."""
+        return ops.repeat(self, repeats, axis)
+
+    def take(self, indices: ArrayLike, axis: int | None = None, mode: str | None = None) -> Array:
+        """The elements at these positions along an axis."""
+        return ops.take(self, indices, axis, mode=mode)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+        """The diagonal of two axes, as the last axis."""
+        return ops.diagonal(self, offset, axis1, axis2)
+
+    def dot(self, b: ArrayLike) -> Array:
+        """The dot product."""
+        return ops.dot(self, b)
+
+    def copy(self) -> Array:
+        """The array in memory of its own."""
+        return ops.copy(self)
+
+    def sum(
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        *,
+        keepdims: bool = False,
+    ) -> Array:
+        """The sum of elements along axes."""
+        return ops.sum(self, axis, dtype, out, keepdims=keepdims)
+
+    def prod(
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        *,
+        keepdims: bool = False,
+    ) -> Array:
+        """The product of elements along axes."""
+        return ops.prod(self, axis, dtype, out, keepdims=keepdims)
+
+    def mean(
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        *,
+        keepdims: bool = False,
+    ) -> Array:
+        """The mean of elements along axes."""
+        return ops.mean(self, axis, dtype, out, keepdims=keepdims)
+
+    def var(
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        ddof: int = 0,
+        *,
+        keepdims: bool = False,
+    ) -> Array:
+        """The variance of elements along axes."""
+        return ops.var(self, axis, dtype, out, ddof, keepdims=keepdims)
+
+    def std(
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        ddof: int = 0,
+        *,
+        keepdims: bool = False,
+    ) -> Array:
+        """The standard deviation of elements along axes."""
+        return ops.std(self, axis, dtype, out, ddof, keepdims=keepdims)
+
+    def max(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
+        """The greatest element along axes."""
+        return ops.max(self, axis, out, keepdims=keepdims)
+
+    def min(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
+        """The least element along axes."""
+        return ops.min(self, axis, out, keepdims=keepdims)
+
+    def ptp(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
+        """The greatest minus the least element along axes."""
+        return ops.ptp(self, axis, out, keepdims=keepdims)
+
+    def any(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
+        """Whether any element along axes is true."""
+        return ops.any(self, axis, out, keepdims=keepdims)
+
+    def all(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
+        """Whether all elements along axes are true."""
+        return ops.all(self, axis, out, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
+        """The index of the first greatest element."""
+        return ops.argmax(self, axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
+        """The index of the first least element."""
+        return ops.argmin(self, axis, keepdims=keepdims)
+
+    def sort(self, axis: int | None = -1, *, descending: bool = False) -> Array:
+        """The elements in order along an axis."""
+        return ops.sort(self, axis, descending=descending)
+
+    def argsort(self, axis: int | None = -1, *, descending: bool = False) -> Array:
+        """The positions that put the elements in order along an axis."""
+        return ops.argsort(self, axis, descending=descending)
+
+    def cumsum(self, axis: int | None = None, dtype: DTypeLike | None = None) -> Array:
+        """Running sums."""
+        return ops.cumsum(self, axis, dtype)
+
+    def cumprod(self, axis: int | None = None, dtype: DTypeLike | None = None) -> Array:
+        """Running products."""
+        return ops.cumprod(self, axis, dtype)
+
+    def round(self, decimals: int = 0) -> Array:
+        """Rounded to so many decimals, ties to even."""
+        return ops.round(self, decimals)
+
+    def clip(self, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
+        """Moved into the interval."""
+        return ops.clip(self, min, max)
+
+    def conj(self) -> Array:
+        """The complex conjugate."""
+        return ops.conj(self)
+
+    conjugate = conj
+
+
+ArrayLike = Array | np.ndarray | np.generic | bool | int | float | complex
+"""What functions take for an array: arrays of effax and NumPy, and numbers."""
+
+_OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
+
+
+def _ints(values: tuple[int | Sequence[int] | None, ...]) -> list[int]:
+    return [operator.index(v) for v in values]  # type: ignore[arg-type]  # checked by `index`
+
+
+def _immutable(found: str) -> IllTyped:
+    return IllTyped(
+        "arrays are immutable, and an element is assigned to",
+        expected="`x.at[i].set(v)`, which gives a new array (`.add(v)` and others too)",
+        found=f"`{found}`",
+        remedy="`x = x.at[i].set(v)`; or keep the array in a reference, which is written in "
+        "place: `r = new_ref(x)`, `r[i] = v`",
+    )

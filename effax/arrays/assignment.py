@@ -1,0 +1,92 @@
+"""Making values fit the part of an array or a reference that they are written to."""
+
+from __future__ import annotations
+
+from effax.arrays import operators as ops
+from effax.arrays.device_array import Array, as_value, is_python_scalar, python_kind
+from effax.arrays.indexing import Selection
+from effax.config import allowed
+from effax.ir.dtypes import DType, family, int_bounds
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.types import Shape, array_type
+
+_RANKS = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
+
+
+def fitted(at: Selection, dtype: DType, value: object, what: str) -> Array:
+    """The value in this dtype and in the shape of the part that is selected.
+
+    Args:
+        at: the part.
+        dtype: of what is written to.
+        value: what is written: an array, a number, nested lists of them.
+        what: what is written to, for messages.
+
+    Raises:
+        IllTyped: the kind would be lost, or the shape does not broadcast.
+        BadArgument: a Python number does not fit.
+    """
+    if is_python_scalar(value):
+        if _RANKS[family(allowed(python_kind(value)))] > _RANKS[family(dtype)]:
+            raise _loses_kind(f"{type(value).__name__}: {value}", dtype, what)
+        _check_range(value, dtype, what)
+        if not isinstance(value, complex):
+            return ops.filled(at.layout.shape, value, array_type((), dtype))
+    if isinstance(value, list | tuple):
+        value = ops.asarray(value)
+    array = as_value(value, f"the value written to {what}")
+    if not keeps_kind(array, dtype):
+        raise _loses_kind(str(array.type), dtype, what)
+    array = ops.astype(array, dtype)
+    if array.shape != at.shape:
+        array = _broadcast(array, at.shape, what)
+    return at.inward(array)
+
+
+def _loses_kind(found: str, dtype: DType, what: str) -> IllTyped:
+    return IllTyped(
+        f"a value of this dtype does not fit into {what}",
+        expected=str(dtype),
+        found=found,
+        remedy=f"convert it first: `value.astype('{dtype}')`",
+    )
+
+
+def _broadcast(array: Array, shape: Shape, what: str) -> Array:
+    sizes = array.shape
+    while len(sizes) > len(shape) and sizes[0] == 1:
+        sizes = sizes[1:]
+    fits = len(sizes) <= len(shape) and all(
+        n in (1, m) for n, m in zip(reversed(sizes), reversed(shape), strict=False)
+    )
+    if not fits:
+        raise IllTyped(
+            f"a value does not broadcast to the part of {what} that is written",
+            expected=f"shape {shape}, or one that broadcasts to it",
+            found=f"shape {array.shape}",
+        )
+    return ops.broadcast_to(ops.reshape(array, sizes), shape)
+
+
+def keeps_kind(array: Array, dtype: DType) -> bool:
+    """Whether writing the array into ``dtype`` keeps kind and, for integers, range."""
+    have, want = family(array.dtype), family(dtype)
+    if array.dtype == dtype or (array.weak_type and _RANKS[have] <= _RANKS[want]):
+        return True
+    if _RANKS[have] != _RANKS[want]:
+        return _RANKS[have] < _RANKS[want]
+    if have in ("float", "complex"):
+        return True
+    (low, high), (least, greatest) = int_bounds(dtype), int_bounds(array.dtype)
+    return low <= least and greatest <= high
+
+
+def _check_range(value: bool | int | float | complex, dtype: DType, what: str) -> None:
+    if isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
+        low, high = int_bounds(dtype)
+        if not low <= value <= high:
+            raise BadArgument(
+                f"the Python integer {value} does not fit into {what}",
+                expected=f"{low} to {high}, for {dtype}",
+                found=str(value),
+            )

@@ -1,0 +1,310 @@
+"""Functional updates: ``x.at[index].set(value)`` and friends, as JAX's.
+
+Each gives a new array; in compiled code the update happens in place where nothing else needs
+the old array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from effax.arrays import operators as ops
+from effax.arrays.assignment import fitted
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import Array, ArrayLike, DeviceArray, TracedArray
+from effax.arrays.indexing import Selection, select
+from effax.ir.dtypes import family, is_inexact_dtype
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.indexing import Indexer, Mode, Pick, Span
+from effax.ir.prims.index import (
+    Combining,
+    Gather,
+    Scatter,
+    ScatterAdd,
+    ScatterMax,
+    ScatterMin,
+    ScatterMul,
+)
+
+Combine = Callable[[Array, Array], Array]
+
+_MODES = {
+    None: Mode.DROP,
+    "drop": Mode.DROP,
+    "fill": Mode.DROP,
+    "clip": Mode.CLIP,
+    "promise_in_bounds": Mode.CLIP,
+}
+
+
+class At:
+    """``x.at``: takes an index, then says what is done there."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __getitem__(self, index: object) -> AtIndex:
+        return AtIndex(self._array, index)
+
+    def __repr__(self) -> str:
+        return f"At({self._array!r})"
+
+
+class AtIndex:
+    """``x.at[index]``. The updates give a new array, ``get`` gives the part.
+
+    ``mode`` says what happens at positions outside of the bounds: "drop" (the default of updates)
+    leaves them out, "clip" moves them inside; ``get`` fills with "fill". The value is converted to
+    the array's dtype, and must not lose its kind in it. ``unique_indices`` promises that no
+    position occurs twice.
+    """
+
+    __slots__ = ("_array", "_index")
+
+    def __init__(self, array: Array, index: object) -> None:
+        self._array = array
+        self._index = index
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | None = None,
+        fill_value: ArrayLike | None = None,
+    ) -> Array:
+        """``x[index]``, and what is outside of the bounds is as ``mode`` says."""
+        from effax.numpy.index import read
+
+        if mode not in _MODES:
+            raise _no_mode(mode)
+        fills = mode in ("fill", "drop") or (mode is None and fill_value is not None)
+        at = self._select(Mode.DROP if fills else Mode.CLIP)
+        return at.outward(read(self._array, at, "fill" if fills else "clip", fill_value))
+
+    def set(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | None = None,
+    ) -> Array:
+        """The array with ``values`` there."""
+        mask = self._traced_mask()
+        if mask is not None:
+            return self._where(mask, values, lambda old, new: new)
+        at = self._update(mode)
+        value = fitted(at, self._array.dtype, values, "the array")
+        return bind1(Scatter(at.indexer), self._array, value, *at.operands)
+
+    def add(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | None = None,
+    ) -> Array:
+        """The array with ``values`` added there; where positions repeat, all count."""
+        if family(self._array.dtype) == "bool":
+            return self._combine(values, ops.bitwise_or, unique_indices, mode)
+        mask = self._traced_mask()
+        if mask is not None:
+            return self._where(mask, values, ops.add)
+        at = self._update(mode)
+        value = fitted(at, self._array.dtype, values, "the array")
+        return bind1(ScatterAdd(at.indexer), self._array, value, *at.operands)
+
+    def subtract(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | None = None,
+    ) -> Array:
+        """The array with ``values`` subtracted there; where positions repeat, all count."""
+        mask = self._traced_mask()
+        if mask is not None:
+            return self._where(mask, values, ops.subtract)
+        at = self._update(mode)
+        value = ops.negative(fitted(at, self._array.dtype, values, "the array"))
+        return bind1(ScatterAdd(at.indexer), self._array, value, *at.operands)
+
+    def multiply(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | None = None,
+    ) -> Array:
+        """The array multiplied by ``values`` there; where positions repeat, all count."""
+        return self._combine(values, ops.multiply, unique_indices, mode, ScatterMul)
+
+    mul = multiply
+
+    def divide(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | None = None,
+    ) -> Array:
+        """The array divided by ``values`` there; where positions repeat, all count."""
+        if not is_inexact_dtype(self._array.dtype):
+            raise IllTyped(
+                "quotients of integers do not fit into an array of integers",
+                expected="a floating dtype",
+                found=str(self._array.type),
+                remedy="convert the array first",
+            )
+        return self._combine(values, ops.true_divide, unique_indices, mode)
+
+    def power(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | None = None,
+    ) -> Array:
+        """The array to the power of ``values`` there; where positions repeat, all count."""
+        return self._combine(values, ops.power, unique_indices, mode)
+
+    def min(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | None = None,
+    ) -> Array:
+        """The array with the lesser of old elements and ``values`` there."""
+        return self._combine(values, ops.minimum, unique_indices, mode, ScatterMin)
+
+    def max(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | None = None,
+    ) -> Array:
+        """The array with the greater of old elements and ``values`` there."""
+        return self._combine(values, ops.maximum, unique_indices, mode, ScatterMax)
+
+    def apply(
+        self,
+        func: Callable[[Array], Array],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | None = None,
+    ) -> Array:
+        """The array with an elementwise function applied there, as often as a position occurs."""
+        return self._combine(0, lambda old, _: func(old), unique_indices, mode)
+
+    def _select(self, mode: Mode) -> Selection:
+        return select(self._array.shape, self._index, mode, False, "an array")
+
+    def _update(self, mode: str | None) -> Selection:
+        if mode not in _MODES:
+            raise _no_mode(mode)
+        return self._select(_MODES[mode])
+
+    def _traced_mask(self) -> Array | None:
+        """The index, where it is a mask whose value, and so its positions, are not known."""
+        index = self._index
+        if not isinstance(index, TracedArray) or family(index.dtype) != "bool":
+            return None
+        fits = index.ndim and index.shape == self._array.shape[: index.ndim]
+        return index if fits else None
+
+    def _where(self, mask: Array, values: ArrayLike, combine: Combine) -> Array:
+        """The update under a mask, for values that do not depend on how many positions it has."""
+        x = self._array
+        rest = x.ndim - mask.ndim
+        part = Selection.of(Indexer(tuple(Span(0, n) for n in x.shape[mask.ndim :])), ())
+        value = fitted(part, x.dtype, values, "the array")
+        value = ops.broadcast_to(value, x.shape)
+        wide = ops.broadcast_to(ops.reshape(mask, (*mask.shape, *(1,) * rest)), x.shape)
+        return ops.where(wide, ops.astype(combine(x, value), x.dtype), x)
+
+    def _combine(
+        self,
+        values: ArrayLike,
+        combine: Combine,
+        unique_indices: bool,
+        mode: str | None,
+        prim: type[Combining] | None = None,
+    ) -> Array:
+        """The update by an elementwise function, or where positions repeat, by a primitive."""
+        x = self._array
+        mask = self._traced_mask()
+        if mask is not None:
+            return self._where(mask, values, combine)
+        at = self._update(mode)
+        value = fitted(at, x.dtype, values, "the array")
+        if not unique_indices and _may_repeat(at):
+            if prim is not None and family(x.dtype) in prim.accepts:
+                return bind1(prim(at.indexer), x, value, *at.operands)
+            return _one_by_one(x, at, value, combine)
+        clipped = Gather(at.indexer._replace(mode=Mode.CLIP))
+        new = ops.astype(combine(bind1(clipped, x, *at.operands), value), x.dtype)
+        return bind1(Scatter(at.indexer), x, new, *at.operands)
+
+
+def _no_mode(mode: object) -> BadArgument:
+    return BadArgument("there is no such mode of indexing", "drop, fill or clip", repr(mode))
+
+
+def _picks(at: Selection) -> list[Array]:
+    """The operands that are positions, in order."""
+    return [o for d, o in zip(_dynamic(at), at.operands, strict=True) if isinstance(d, Pick)]
+
+
+def _may_repeat(at: Selection) -> bool:
+    """Whether a position may occur twice among the picks."""
+    picks = _picks(at)
+    if np.prod(at.layout.pick_shape, dtype=int) <= 1:
+        return False
+    if not all(isinstance(p, DeviceArray) for p in picks):
+        return True
+    rows = np.stack([np.ravel(p) for p in np.broadcast_arrays(*(p.numpy() for p in picks))], 1)
+    return len(np.unique(rows, axis=0)) < len(rows)
+
+
+def _one_by_one(x: Array, at: Selection, value: Array, combine: Combine) -> Array:
+    """The updates in order, one pick after the other, so that each sees the ones before."""
+    from effax.lax.control import scan
+
+    pick_shape, position, _ = at.layout
+    count = int(np.prod(pick_shape))
+    n = len(pick_shape)
+    rows = ops.moveaxis(value, tuple(range(position, position + n)), tuple(range(n)))
+    rows = ops.reshape(rows, (count, *rows.shape[n:]))
+    picks = [ops.reshape(ops.broadcast_to(p, pick_shape), (count,)) for p in _picks(at)]
+    spans = [o for d, o in zip(_dynamic(at), at.operands, strict=True) if isinstance(d, Span)]
+
+    def step(array: Array, one: tuple[Array, ...]) -> tuple[Array, None]:
+        row, *here = one
+        feed, starts = iter(here), iter(spans)
+        operands = [next(feed) if isinstance(d, Pick) else next(starts) for d in _dynamic(at)]
+        old = bind1(Gather(at.indexer._replace(mode=Mode.CLIP)), array, *operands)
+        new = ops.astype(combine(old, row), array.dtype)
+        return bind1(Scatter(at.indexer), array, new, *operands), None
+
+    start = x if not x.weak_type else ops.astype(x, x.dtype)
+    result: Array = scan(step, start, (rows, *picks))[0]
+    return result
+
+
+def _dynamic(at: Selection) -> list[Pick | Span]:
+    return [d for d in at.indexer.dims if d[0] is None]

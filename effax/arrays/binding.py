@@ -1,0 +1,154 @@
+"""Applying primitives to what users hold: evaluated now, or put into the trace that is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import cast
+
+import numpy as np
+
+from effax.arrays.device_array import Array, DeviceArray, TracedArray
+from effax.arrays.ref import EagerRef, Ref, TracedRef, consumed_error, eager_ref
+from effax.ir.build import typing_of
+from effax.ir.errors import EffaxError, TransformError
+from effax.ir.eval.numpy import evaluate, literal_value
+from effax.ir.primitive import Primitive, Value
+from effax.ir.source import caller
+from effax.ir.syntax import Atom, Jaxpr, Lit, Var
+from effax.ir.trace import Trace, current_trace, leak_error, shown_ref, tracing
+from effax.ir.types import ArrayType, RefType, Type
+
+Operand = Array | Ref | Lit
+"""What a primitive applies to: an array, a reference, or a typed scalar constant."""
+
+
+def handle(trace: Trace, atom: Atom) -> object:
+    """What user code holds for an atom of a trace."""
+    if isinstance(atom.type, RefType):
+        return TracedRef(trace, atom)
+    return TracedArray(trace, atom)
+
+
+def atom_in(trace: Trace, x: Operand) -> Atom:
+    """The atom that stands for an operand in a trace; from outside, it is captured."""
+    kind = type(x)
+    if kind is TracedArray or kind is TracedRef:
+        traced = cast(TracedArray, x)
+        if kind is TracedRef and traced.trace.consumed:
+            _check_not_consumed(cast(TracedRef, x))
+        if traced.trace is trace and trace.alive:
+            return traced.atom
+        return trace.lift(traced)
+    if isinstance(x, Lit):
+        return x
+    if isinstance(x, EagerRef):
+        x.check_usable()
+        return trace.capture(x, x.type, x.read_now)
+    assert isinstance(x, DeviceArray)
+    return trace.capture(x, x.type, x.numpy)
+
+
+def _check_not_consumed(ref: TracedRef) -> None:
+    how = ref.trace.consumed.get(cast(Var, ref.atom).id)
+    if how is not None:
+        raise consumed_error(ref, how)
+
+
+@contextmanager
+def blaming(operands: Sequence[Operand]) -> Iterator[None]:
+    """Errors of a pass about an argument that is a reference say where that was made."""
+    try:
+        yield
+    except TransformError as error:
+        if error.position is not None and isinstance(operands[error.position], Ref):
+            shown = shown_ref(operands[error.position])
+            found = error.found
+            error.found = (
+                shown if found is None or shown.startswith(found) else f"{found} ({shown})"
+            )
+        raise
+
+
+def bind(prim: Primitive, *args: Operand) -> list[Array | Ref]:
+    """Apply a primitive; gives the handles of its results."""
+    trace = current_trace()
+    try:
+        if trace is None:
+            return _apply(prim, args)
+        ins = tuple([atom_in(trace, a) for a in args])
+        return [cast("Array | Ref", handle(trace, v)) for v in trace.emit(prim, ins)]
+    except EffaxError as error:
+        raise error.at(None, _user_line()) from None
+
+
+def bind1(prim: Primitive, *args: Operand) -> Array:
+    """Apply a primitive of one result, an array."""
+    trace = current_trace()
+    if trace is not None:
+        try:
+            (out,) = trace.emit(prim, tuple([atom_in(trace, a) for a in args]))
+        except EffaxError as error:
+            raise error.at(None, _user_line()) from None
+        return TracedArray(trace, out)
+    return cast(Array, bind(prim, *args)[0])
+
+
+def _user_line() -> str | None:
+    where = caller()
+    return None if where is None else str(where)
+
+
+def type_of(x: Operand) -> Type:
+    """The type of an operand."""
+    return x.type
+
+
+def value_of(x: Operand) -> Value:
+    """The NumPy value of an operand; for a reference, its writable buffer."""
+    if isinstance(x, DeviceArray):
+        return x.numpy()
+    if isinstance(x, Lit):
+        return literal_value(x)
+    if isinstance(x, EagerRef):
+        return x.memory()
+    assert isinstance(x, TracedArray | TracedRef)
+    raise leak_error(x)
+
+
+def _apply(prim: Primitive, args: Sequence[Operand]) -> list[Array | Ref]:
+    types = typing_of(prim, tuple([a.type for a in args])).outs
+    values = [value_of(a) for a in args]
+    with np.errstate(all="ignore"):
+        results = prim.evaluate(*values)
+    return [wrap(np.asarray(r), t) for r, t in zip(results, types, strict=True)]
+
+
+def wrap(value: Value, type_: Type) -> Array | Ref:
+    """The handle of a computed value: an array, or a new reference that owns the buffer."""
+    if isinstance(type_, ArrayType):
+        return DeviceArray(value.view(), type_)
+    return eager_ref(value)
+
+
+def run(jaxpr: Jaxpr, args: Sequence[Operand]) -> list[Array]:
+    """Run a program on operands: evaluated now, or inlined into the trace that is built."""
+    trace = current_trace()
+    if trace is None:
+        values = [value_of(a) for a in args]
+        results = evaluate(jaxpr, values)
+        return [
+            cast(Array, wrap(np.asarray(r), t))
+            for r, t in zip(results, jaxpr.out_types, strict=True)
+        ]
+    atoms = [atom_in(trace, a) for a in args]
+    outs = trace.builder.inline_jaxpr(jaxpr, atoms)
+    return [TracedArray(trace, a) for a in outs]
+
+
+def program_of(function: Callable[..., list[Array]], what: str, *types: Type) -> Jaxpr:
+    """The program of a function of arrays of these types, which closes over none."""
+    trace = Trace(handle, what, None)
+    with tracing(trace):
+        results = function(*[trace.bind(t) for t in types])
+        return trace.finish([atom_in(trace, x) for x in results]).jaxpr

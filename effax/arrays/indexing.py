@@ -1,0 +1,416 @@
+"""From what users write between brackets to indexers: NumPy's rules, for arrays and references."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from enum import Enum
+from functools import lru_cache
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from effax.arrays import operators as ops
+from effax.arrays.device_array import (
+    Array,
+    ArrayLike,
+    DeviceArray,
+    TracedArray,
+    as_value,
+    from_numpy,
+)
+from effax.ir.dtypes import INT32, family
+from effax.ir.errors import BadIndex, IllTyped
+from effax.ir.indexing import Dim, Indexer, Layout, Mode, Pick, Span, layout
+from effax.ir.types import Shape
+
+
+class DynamicSlice(NamedTuple):
+    """A slice whose start may be traced; its size is static. Made by :func:`ds`."""
+
+    start: object
+    size: int
+
+
+def ds(start: ArrayLike, size: int) -> DynamicSlice:
+    """An index for ``size`` positions from ``start``, which may be traced.
+
+    A start from which the slice would leave the array moves inward, as ``lax.dynamic_slice``'s.
+    """
+    return DynamicSlice(start, operator.index(size))
+
+
+class Selection(NamedTuple):
+    """What an index means for an array of a certain shape.
+
+    Attributes:
+        indexer: one entry an axis.
+        operands: its dynamic parts, in order.
+        order: how the axes of what the indexer gives are permuted, where they are.
+        shape: the shape of the result, with the new axes that ``None`` asks for.
+    """
+
+    indexer: Indexer
+    operands: tuple[Array, ...]
+    order: tuple[int, ...] | None
+    shape: Shape
+
+    @classmethod
+    def of(cls, indexer: Indexer, operands: tuple[Array, ...]) -> Selection:
+        """What an indexer means by itself."""
+        place = layout(indexer, [o.shape for o in operands])
+        return cls(indexer, operands, None, place.shape)
+
+    @property
+    def layout(self) -> Layout:
+        """What the indexer gives, before axes are permuted and added."""
+        return layout(self.indexer, [o.shape for o in self.operands])
+
+    def outward(self, part: Array) -> Array:
+        """What the indexer gives, as the result that the user asked for."""
+        if self.order is not None:
+            part = ops.transpose(part, self.order)
+        return part if part.shape == self.shape else ops.reshape(part, self.shape)
+
+    def inward(self, value: Array) -> Array:
+        """A value in the shape of the result, as the indexer takes it."""
+        inner = self.layout.shape
+        if self.order is None:
+            return value if value.shape == inner else ops.reshape(value, inner)
+        permuted = ops.reshape(value, tuple(inner[i] for i in self.order))
+        return ops.transpose(permuted, sorted(range(len(inner)), key=self.order.__getitem__))
+
+
+def select(shape: Shape, index: object, mode: Mode, strict: bool, name: str) -> Selection:
+    """The meaning of ``index`` for an array of this shape.
+
+    Args:
+        shape: of what is indexed.
+        index: what the user wrote between the brackets.
+        mode: what happens to picked positions that are out of bounds.
+        strict: whether positions whose values are known must be inside the bounds.
+        name: what is indexed, for messages.
+
+    Raises:
+        BadIndex: a known position is out of bounds, or there are too many entries.
+        IllTyped: an entry is of a type that is no index (a float, a bool, a string, ...).
+    """
+    entries = index if type(index) is tuple else (index,)
+    key, scalars = _key(entries)
+    if key is None:
+        return _select(shape, entries, mode, strict, name)
+    found = _select_keyed(shape, key, mode, strict, name)
+    return _with_scalars(found, shape, scalars) if scalars else found
+
+
+Key = tuple[object, ...]
+
+
+class _Scalar(Enum):
+    """Stands in a key for an integer scalar that is traced."""
+
+    TRACED = "traced"
+
+
+_ANY_SCALAR = from_numpy(np.zeros((), np.int32))
+
+
+def _key(entries: tuple[object, ...]) -> tuple[Key | None, list[TracedArray]]:
+    """The entries in a form that can be hashed, and the traced integers that are left out of it.
+
+    There is none where an entry is something else than an int, a slice of ints, an ellipsis, None
+    or a traced integer.
+    """
+    key: list[object] = []
+    scalars: list[TracedArray] = []
+    for e in entries:
+        kind = type(e)
+        if kind is int or e is None or e is Ellipsis:
+            key.append(e)
+        elif isinstance(e, slice) and _has_plain_bounds(e):
+            key.append((e.start, e.stop, e.step))
+        elif isinstance(e, TracedArray) and not e.shape and e.dtype.kind in "iu":
+            key.append(_Scalar.TRACED)
+            scalars.append(e)
+        else:
+            return None, scalars
+    return tuple(key), scalars
+
+
+def _has_plain_bounds(e: slice) -> bool:
+    return all(bound is None or type(bound) is int for bound in (e.start, e.stop, e.step))
+
+
+@lru_cache(maxsize=1 << 12)
+def _select_keyed(shape: Shape, key: Key, mode: Mode, strict: bool, name: str) -> Selection:
+    entries = tuple(slice(*e) if isinstance(e, tuple) else e for e in key)
+    return _select(shape, entries, mode, strict, name)
+
+
+def _with_scalars(found: Selection, shape: Shape, scalars: Sequence[TracedArray]) -> Selection:
+    """The selection with traced integers where its operands stand for any."""
+    feed = iter(scalars)
+    sizes = [n for d, n in zip(found.indexer.dims, shape, strict=True) if d[0] is None]
+    operands = [
+        wrapped(integers(next(feed), "an index"), n) if o is _ANY_SCALAR else o
+        for o, n in zip(found.operands, sizes, strict=True)
+    ]
+    return found._replace(operands=tuple(operands))
+
+
+def _select(
+    shape: Shape, entries: tuple[object, ...], mode: Mode, strict: bool, name: str
+) -> Selection:
+    place = _Place(shape, mode, strict, name)
+    full = _expanded(entries, place)
+    dims: list[Dim] = []
+    operands: list[Array] = []
+    for entry in full:
+        if entry is None or entry is Ellipsis:
+            continue
+        dim, operand = _entry(entry, len(dims), place)
+        dims.append(dim)
+        if operand is not None:
+            operands.append(operand)
+    # Where all positions are static they are inside, and one mode keeps equal programs equal.
+    indexer = Indexer(tuple(dims), mode if Pick(None) in dims else Mode.CLIP)
+    if any(e is None or e is Ellipsis for e in full):
+        return _rearranged(indexer, tuple(operands), full)
+    return Selection.of(indexer, tuple(operands))
+
+
+class _Place(NamedTuple):
+    """What is indexed, and how."""
+
+    shape: Shape
+    mode: Mode
+    strict: bool
+    name: str
+
+
+def _expanded(entries: Sequence[object], place: _Place) -> list[object]:
+    """The entries with masks turned into positions and slices for the axes that are left.
+
+    An ellipsis that stands for no axes stays: it keeps its neighbours apart.
+    """
+    full: list[object] = []
+    for entry in entries:
+        full.extend(_mask_positions(entry))
+    used = sum(e is not None and e is not Ellipsis for e in full)
+    ndim = len(place.shape)
+    if used > ndim:
+        raise BadIndex(
+            f"too many indices for {place.name}",
+            expected=f"at most {ndim}, for shape {place.shape}",
+            found=str(used),
+        )
+    dots = [i for i, e in enumerate(full) if e is Ellipsis]
+    if len(dots) > 1:
+        raise BadIndex(f"more than one ellipsis in an index of {place.name}", "at most one `...`")
+    at = dots[0] if dots else len(full)
+    missing: list[object] = [slice(None)] * (ndim - used)
+    rest = full[at + 1 :]
+    full = [*full[:at], *(missing or ([Ellipsis] if dots else [])), *rest]
+    _check_masks(entries, full, place)
+    return full
+
+
+class _MaskPositions(NamedTuple):
+    """Where a mask is true, along one of its axes; ``size`` is the mask's there."""
+
+    positions: np.ndarray
+    size: int
+
+
+def _mask_positions(entry: object) -> list[object]:
+    """A boolean mask as the positions of its true elements, an entry an axis."""
+    if isinstance(entry, list):
+        entry = _from_list(entry)
+    if not isinstance(entry, np.ndarray | Array) or entry.dtype != np.bool_ or not entry.shape:
+        return [entry]
+    mask = entry.numpy() if isinstance(entry, Array) else np.asarray(entry)
+    found = np.nonzero(mask)
+    return [_MaskPositions(p.astype(np.int32), n) for p, n in zip(found, mask.shape, strict=True)]
+
+
+def _from_list(entry: list[object]) -> object:
+    return ops.asarray(entry) if entry else np.zeros(0, np.int32)
+
+
+def _check_masks(entries: Sequence[object], full: Sequence[object], place: _Place) -> None:
+    axes = [e for e in full if e is not None and e is not Ellipsis]
+    for axis, (entry, size) in enumerate(zip(axes, place.shape, strict=True)):
+        if isinstance(entry, _MaskPositions) and entry.size != size:
+            raise BadIndex(
+                f"a mask does not fit {place.name}",
+                expected=f"{size} elements for axis {axis}, of shape {place.shape}",
+                found=str(entry.size),
+            )
+
+
+def _spans(entry: object) -> bool:
+    return isinstance(entry, slice | DynamicSlice)
+
+
+def _entry(entry: object, axis: int, place: _Place) -> tuple[Dim, Array | None]:
+    size = place.shape[axis]
+    if isinstance(entry, slice):
+        return _slice(entry, size, place.name), None
+    if isinstance(entry, DynamicSlice):
+        return _dynamic_slice(entry, size, axis, place)
+    if isinstance(entry, _MaskPositions):
+        return Pick(None), from_numpy(entry.positions)
+    if entry is _Scalar.TRACED:
+        if size == 0:
+            raise _outside("an index", axis, place)
+        return Pick(None), _ANY_SCALAR
+    if isinstance(entry, bool | np.bool_ | float | complex | str):
+        raise _no_index(entry, place.name)
+    if isinstance(entry, int | np.integer):
+        return _static_pick(int(entry), axis, place)
+    if not isinstance(entry, Array | np.ndarray):
+        if not isinstance(entry, SupportsIndex):
+            raise _no_index(entry, place.name)
+        return _static_pick(operator.index(entry), axis, place)
+    index = as_value(entry, "an index")
+    if family(index.dtype) not in ("int", "uint"):
+        raise _no_index(entry, place.name)
+    if size == 0 and index.size:
+        raise _outside("an index", axis, place)
+    if isinstance(index, DeviceArray):
+        return _known_pick(index, axis, place)
+    return Pick(None), wrapped(integers(index, "an index"), size)
+
+
+def _no_index(entry: object, name: str) -> IllTyped:
+    return IllTyped(
+        f"{name} is indexed with something that is no index",
+        expected="an int, a slice, `...`, None, an integer array or a boolean mask",
+        found=f"{type(entry).__name__}: {entry!r:.60}",
+        remedy="convert it to an int first" if isinstance(entry, float) else None,
+    )
+
+
+def _outside(what: object, axis: int, place: _Place) -> BadIndex:
+    size = place.shape[axis]
+    return BadIndex(
+        f"index {what} is out of bounds for axis {axis} of {place.name}",
+        expected=f"at least {-size} and less than {size}"
+        if size
+        else "no index: the axis is empty",
+        found=f"{what}, for shape {place.shape}",
+    )
+
+
+def _static_pick(index: int, axis: int, place: _Place) -> tuple[Pick, Array | None]:
+    size = place.shape[axis]
+    if -size <= index < size:
+        return Pick(index % size), None
+    if place.strict or not size:
+        raise _outside(index, axis, place)
+    if place.mode is Mode.CLIP:
+        return Pick(0 if index < 0 else size - 1), None
+    # No static position is outside, but an operand may be.
+    return Pick(None), from_numpy(np.asarray(size, np.int32))
+
+
+def _slice(entry: slice, size: int, name: str) -> Span:
+    if any(isinstance(e, TracedArray) for e in (entry.start, entry.stop, entry.step)):
+        raise IllTyped(
+            f"a slice of {name} has bounds that are traced, so its size is not known",
+            expected="static bounds",
+            found=str(entry),
+            remedy="use `ds(start, size)` or `lax.dynamic_slice`, with a static size",
+        )
+    try:
+        start, stop, step = entry.indices(size)
+    except TypeError:
+        raise IllTyped(
+            f"a slice of {name} has bounds that are no integers", "integers or None", str(entry)
+        ) from None
+    except ValueError:
+        raise BadIndex(
+            f"a slice of {name} makes no steps", "a step that is not 0", str(entry)
+        ) from None
+    count = len(range(start, stop, step))
+    return Span(start if count else 0, count, step if count else 1)
+
+
+def _dynamic_slice(
+    entry: DynamicSlice, size: int, axis: int, place: _Place
+) -> tuple[Span, Array | None]:
+    if not 0 <= entry.size <= size:
+        raise BadIndex(
+            f"a slice of {place.name} does not fit axis {axis}",
+            expected=f"at most {size}",
+            found=str(entry.size),
+        )
+    start = entry.start
+    if isinstance(start, int | np.integer) and not isinstance(start, bool):
+        return Span(max(0, min(int(start), size - entry.size)), entry.size), None
+    array = integers(start, "the start of a slice")
+    if isinstance(array, DeviceArray) and not array.shape:
+        return _dynamic_slice(entry._replace(start=int(array)), size, axis, place)
+    return Span(None, entry.size), array
+
+
+def _known_pick(index: DeviceArray, axis: int, place: _Place) -> tuple[Pick, Array | None]:
+    """A pick whose positions are known: negative ones are counted from the end here."""
+    size = place.shape[axis]
+    values = index.numpy()
+    if not values.shape:
+        return _static_pick(int(values), axis, place)
+    if not values.size:
+        return Pick(None), index
+    low, high = int(values.min()), int(values.max())
+    if place.strict and not (-size <= low and high < size):
+        raise _outside(low if low < -size else high, axis, place)
+    if low >= 0:
+        return Pick(None), index
+    wide = values.astype(np.int64)
+    kept = np.where(wide < 0, wide + size, wide)
+    return Pick(None), from_numpy(kept.astype(INT32 if values.itemsize <= 4 else np.int64))
+
+
+def integers(x: object, what: str) -> Array:
+    """Positions as an array of integers that can hold any size. Raises IllTyped."""
+    index = as_value(np.asarray(x) if isinstance(x, list | tuple) else x, what)
+    if family(index.dtype) not in ("int", "uint"):
+        raise IllTyped(f"{what} are no integers", expected="integers", found=str(index.type))
+    # A sum of a narrow position and the size of an axis would overflow.
+    return ops.astype(index, INT32) if index.dtype.itemsize < 4 else index
+
+
+def wrapped(index: Array, size: int) -> Array:
+    """Positions with negative ones counted from the end."""
+    if family(index.dtype) == "uint":
+        return index
+    if isinstance(index, DeviceArray) and not (index.numpy() < 0).any():
+        return index
+    return ops.where(ops.less(index, 0), ops.add(index, size), index)
+
+
+def _rearranged(indexer: Indexer, operands: tuple[Array, ...], full: Sequence[object]) -> Selection:
+    """The result's axes where ``None`` or an ellipsis stands among the entries.
+
+    Both keep picks apart, which then come first, and ``None`` is an axis of size 1.
+    """
+    place = layout(indexer, [o.shape for o in operands])
+    n_picked = len(place.pick_shape)
+    picked = list(range(place.position, place.position + n_picked))
+    spans = iter([i for i in range(len(place.shape)) if i not in picked])
+    picks = [i for i, e in enumerate(full) if not (e is None or e is Ellipsis or _spans(e))]
+    apart = bool(picks) and picks[-1] - picks[0] != len(picks) - 1
+    # Axes of the result in order: an axis of what the indexer gives, or None for a new one.
+    axes: list[int | None] = list(picked) if apart else []
+    for i, entry in enumerate(full):
+        if entry is None:
+            axes.append(None)
+        elif _spans(entry):
+            axes.append(next(spans))
+        elif not apart and picks and i == picks[0]:
+            axes.extend(picked)
+    order = tuple(a for a in axes if a is not None)
+    shape = tuple(1 if a is None else place.shape[a] for a in axes)
+    kept = order == tuple(range(len(order)))
+    return Selection(indexer, operands, None if kept else order, shape)

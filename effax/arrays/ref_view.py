@@ -1,0 +1,245 @@
+"""``ref.at[index]``: a part of a reference, which is read and written as a reference is.
+
+A view holds no memory. Its indices are put together when it is used: ints and slices become one
+index of the reference, so that a use touches what it names and no more. An index array in a view
+of a view works on a copy of that view, which is written back.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn, TypeGuard, cast
+
+import numpy as np
+
+from effax.arrays import operators as ops
+from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.indexing import DynamicSlice, ds, select
+from effax.arrays.not_array import Unarray
+from effax.arrays.ref import Ref, addupdate, get
+from effax.effects import Rule
+from effax.ir.dtypes import DType
+from effax.ir.errors import IllTyped, RefError
+from effax.ir.indexing import Mode
+from effax.ir.trace import shown_ref
+from effax.ir.types import Shape
+
+Chain = tuple[object, ...]
+"""Indices, each of what the one before it gives."""
+
+
+class RefAt:
+    """``ref.at``: takes an index and gives a view."""
+
+    __slots__ = ("_chain", "_ref")
+
+    def __init__(self, ref: Ref, chain: Chain = ()) -> None:
+        self._ref = ref
+        self._chain = chain
+
+    def __getitem__(self, index: object) -> RefView:
+        return RefView(self._ref, (*self._chain, index))
+
+
+class RefView(Unarray):
+    """A part of a reference: ``view[...]``, ``view[i] = x``, ``view.at[i]``."""
+
+    __slots__ = ("_chain", "ref", "shape")
+
+    def __init__(self, ref: Ref, chain: Chain) -> None:
+        shape = ref.shape
+        for index in chain:
+            shape = select(shape, index, Mode.CLIP, True, "a reference").shape
+        self.ref: Ref = ref
+        self.shape: Shape = shape
+        self._chain = chain
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the elements."""
+        return self.ref.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def at(self) -> RefAt:
+        """Views of this view."""
+        return RefAt(self.ref, self._chain)
+
+    def __getitem__(self, index: object) -> Array:
+        return _read(self.ref, (*self._chain, index))
+
+    def __setitem__(self, index: object, value: object) -> None:
+        _write(self.ref, (*self._chain, index), value)
+
+    def get(self) -> Array:
+        """The contents."""
+        return self[...]
+
+    def set(self, value: object) -> None:
+        """Replace the contents."""
+        self[...] = value
+
+    def swap(self, value: object, index: object = ...) -> Array:
+        """Replace ``self[index]``; gives what was there."""
+        old = self[index]
+        self[index] = value
+        return old
+
+    def addupdate(self, value: object, index: object = ...) -> None:
+        """Add ``value`` to ``self[index]`` in place; duplicate positions all count."""
+        _add(self.ref, (*self._chain, index), value)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise IllTyped("len() of a view without axes", found=repr(self))
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"RefView(shape={self.shape}, of {self.ref!r})"
+
+    def _as_array(self, *args: object, **kwargs: object) -> NoReturn:
+        raise RefError.against(
+            Rule.REF_AS_ARRAY,
+            "a view of a reference is used as an array",
+            "an array",
+            shown_ref(self.ref),
+            "read it first: `view[...]`",
+        )
+
+
+def _read(ref: Ref, chain: Chain) -> Array:
+    found = joined(ref.shape, chain, Mode.CLIP)
+    return _read(ref, chain[:-1])[chain[-1]] if found is None else get(ref, found)
+
+
+def _write(ref: Ref, chain: Chain, value: object) -> None:
+    found = joined(ref.shape, chain, Mode.DROP)
+    if found is None:
+        _write(ref, chain[:-1], _read(ref, chain[:-1]).at[chain[-1]].set(cast(ArrayLike, value)))
+    else:
+        ref[found] = value
+
+
+def _add(ref: Ref, chain: Chain, value: object) -> None:
+    found = joined(ref.shape, chain, Mode.DROP)
+    if found is None:
+        zeros = ops.zeros_like(_read(ref, chain[:-1]))
+        _add(ref, chain[:-1], zeros.at[chain[-1]].add(cast(ArrayLike, value)))
+    else:
+        addupdate(ref, found, value)
+
+
+Place = int | Array
+"""A position; an array of one where it is traced."""
+
+
+class _Axis(NamedTuple):
+    """What is left of an axis of the reference: positions from a start, or one alone.
+
+    ``start`` may be traced, if ``step`` is 1; ``size`` is None where the axis is gone.
+    """
+
+    start: Place
+    size: int | None
+    step: int = 1
+
+
+def joined(shape: Shape, chain: Chain, mode: Mode) -> object | None:
+    """One index that means the same as a chain of them; None where there is no such index.
+
+    ``mode`` says what becomes of traced positions outside of a view: they are clamped to it, or
+    moved out of the reference, where writes are dropped.
+    """
+    parts = [i for i in chain if i is not Ellipsis and not (type(i) is tuple and not i)]
+    if len(parts) <= 1:
+        return parts[0] if parts else ...
+    axes = [_Axis(0, n) for n in shape]
+    part = shape
+    for index in parts:
+        part = select(part, index, Mode.CLIP, True, "a view of a reference").shape
+        narrowed = _narrowed(axes, index if type(index) is tuple else (index,), shape, mode)
+        if narrowed is None:
+            return None
+        axes = narrowed
+    return tuple(map(_entry, axes))
+
+
+def _narrowed(
+    axes: Sequence[_Axis], entries: Chain, shape: Shape, mode: Mode
+) -> list[_Axis] | None:
+    """What another index leaves of the axes, if it is of ints and slices."""
+    open_axes = [i for i, a in enumerate(axes) if a.size is not None]
+    at = next((i for i, e in enumerate(entries) if e is Ellipsis), None)
+    if at is not None:
+        entries = (
+            *entries[:at],
+            *[slice(None)] * (len(open_axes) - len(entries) + 1),
+            *entries[at + 1 :],
+        )
+    result = list(axes)
+    for i, entry in zip(open_axes, entries, strict=False):
+        found = _step(axes[i], entry, shape[i], mode)
+        if found is None:
+            return None
+        result[i] = found
+    return result
+
+
+def _step(axis: _Axis, entry: object, full: int, mode: Mode) -> _Axis | None:
+    start, size, step = axis
+    assert size is not None
+    if isinstance(entry, slice):
+        begin, stop, stride = entry.indices(size)
+        n = len(range(begin, stop, stride))
+        if isinstance(start, Array) and stride != 1:
+            return None
+        return _Axis(_moved(start, begin, step), n, step * stride)
+    if isinstance(entry, DynamicSlice):
+        if step != 1 or not 0 <= entry.size <= size:
+            return None
+        first = operator.index(entry.start) if _is_int(entry.start) else as_value(entry.start)
+        return _Axis(_moved(start, _clamped(first, size - entry.size), 1), entry.size)
+    if isinstance(entry, Array) and not entry.shape and entry.dtype.kind in "iu":
+        place = ops.where(ops.less(entry, 0), ops.add(entry, size), entry)
+        moved = _moved(start, _clamped(place, size - 1), step)
+        if mode is Mode.CLIP:
+            return _Axis(moved, None)
+        inside = (place >= 0) & (place < size)
+        return _Axis(ops.where(inside, moved, full), None)
+    if _is_int(entry):
+        return _Axis(_moved(start, operator.index(entry) % size, step), None)
+    return None
+
+
+def _is_int(x: object) -> TypeGuard[int]:
+    return isinstance(x, int | np.integer) and not isinstance(x, bool)
+
+
+def _moved(start: Place, by: Place, step: int) -> Place:
+    """``start + by · step``."""
+    if isinstance(start, int) and isinstance(by, int):
+        return start + by * step
+    return ops.add(start, by * step if isinstance(by, int) else ops.multiply(by, step))
+
+
+def _clamped(place: Place, most: int) -> Place:
+    if isinstance(place, int):
+        return min(max(place, 0), most)
+    return ops.clip(place, 0, most)
+
+
+def _entry(axis: _Axis) -> object:
+    start, size, step = axis
+    if size is None:
+        return start
+    if not isinstance(start, int):
+        return ds(start, size)
+    if not size:
+        return slice(0, 0)
+    stop = start + size * step
+    return slice(start, stop if stop >= 0 else None, step)

@@ -1,0 +1,361 @@
+"""From Python callables on trees to programs on lists of arrays and references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial, wraps
+from inspect import CO_VARARGS
+from types import CodeType, MethodType
+from typing import NamedTuple, TypeVar, cast
+
+import numpy as np
+
+from effax import tree
+from effax.arrays.binding import Operand, atom_in, handle
+from effax.arrays.device_array import (
+    NOT_NUMBERS,
+    Array,
+    DeviceArray,
+    TracedArray,
+    as_value,
+    is_python_scalar,
+    python_kind,
+)
+from effax.arrays.ref import EagerRef, Ref, TracedRef
+from effax.config import allowed
+from effax.effects import Rule
+from effax.ir.analysis.variance import Names
+from effax.ir.axes import Axes
+from effax.ir.build import Builder
+from effax.ir.edit.without_io import silent
+from effax.ir.errors import ConcretizationError, IllTyped, RefError
+from effax.ir.eval.numpy import evaluate
+from effax.ir.recursion import deeper
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.trace import Trace, current_trace, identity, shown_ref, tracing
+from effax.ir.types import ArrayType, Type, array_type
+from effax.numpy.promotion import literal
+from effax.tree import PyTree, PyTreeDef
+
+F = TypeVar("F")
+T = TypeVar("T")
+
+
+class FlatArgs(NamedTuple):
+    """Arguments of a call as a list: operands, their structure, and how the user names them.
+
+    ``fixed`` holds the leaves that are passed on as they are, by their position in the structure.
+    """
+
+    leaves: list[Operand]
+    treedef: PyTreeDef
+    names: list[str]
+    fixed: dict[int, object]
+
+    def of_operands(self, of_leaves: Sequence[T]) -> list[T]:
+        """What belongs to the operands, from what belongs to all leaves of the structure."""
+        if not self.fixed:
+            return list(of_leaves)
+        return [x for i, x in enumerate(of_leaves) if i not in self.fixed]
+
+
+class FlatFunction(NamedTuple):
+    """A traced callable: the program, what its constants stand for, the results' structure."""
+
+    jaxpr: Jaxpr
+    consts: tuple[Operand, ...]
+    out_tree: PyTreeDef
+
+
+def flat_args(
+    fun: Callable[..., object],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    untouched: Callable[[PyTreeDef], Sequence[bool]] | None = None,
+) -> FlatArgs:
+    """Flatten the arguments of a call.
+
+    Args:
+        fun: what is called, for the names of its arguments.
+        args: positional arguments.
+        kwargs: keyword arguments.
+        untouched: says for the structure of ``(args, kwargs)`` which leaves are not transformed:
+            those of them that are no arrays, Python's numbers among them, are fixed.
+
+    Raises:
+        IllTyped: a leaf is not an array; it says which argument it is.
+    """
+    leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
+    names = arg_names(fun, args, kwargs, len(leaves))
+    fixed: dict[int, object] = {}
+    if untouched is not None:
+        flags = untouched(treedef)
+        fixed = {i: x for i, x in enumerate(leaves) if flags[i] and not isinstance(x, _ARRAYS)}
+    operands: list[Operand] = [
+        x if isinstance(x, Array | Ref) else as_value(x, names[i])
+        for i, x in enumerate(leaves)
+        if i not in fixed
+    ]
+    return FlatArgs(operands, treedef, [n for i, n in enumerate(names) if i not in fixed], fixed)
+
+
+_ARRAYS = (Array, Ref, np.ndarray, np.generic)
+_LEAVES = (*_ARRAYS, int, float, complex)
+
+
+def arg_names(
+    fun: Callable[..., object],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    n_leaves: int,
+) -> list[str]:
+    """What the user calls each leaf: ``x``, ``params['w'][0]``, ``rest[1]``, ..."""
+    heads = argument_names(fun, len(args))
+    if n_leaves == len(args) and not kwargs and not any(map(_is_container, args)):
+        return heads
+    names: list[str] = []
+    by_name = sorted(kwargs)
+    for head, arg in zip([*heads, *by_name], [*args, *(kwargs[k] for k in by_name)], strict=True):
+        names.extend(head + path for path in tree.paths(arg))
+    return names
+
+
+def argument_names(fun: Callable[..., object], n_args: int) -> list[str]:
+    """What the user calls each argument by position."""
+    given, rest = _parameters(fun)
+    n = len(given)
+    return [given[i] if i < n else f"{rest}[{i - n}]" for i in range(n_args)]
+
+
+def _parameters(fun: PyTree) -> tuple[Sequence[str], str]:
+    """The names of positional parameters, and of what takes the others."""
+    fun = _innermost(fun)
+    own = getattr(fun, "parameters_left", None)
+    if own is not None:
+        return own(*_parameters(fun.fun)), "args"
+    if isinstance(fun, MethodType):
+        names, rest = _parameters(fun.__func__)
+        return names[1:], rest
+    if isinstance(fun, partial):
+        names, rest = _parameters(fun.func)
+        return names[len(fun.args) :], rest
+    code = getattr(fun, "__code__", None)
+    if code is not None:
+        return code.co_varnames[: code.co_argcount], _variadic(code)
+    code = getattr(getattr(fun, "__call__", None), "__code__", None)  # noqa: B004  it is callable
+    if code is None:
+        return (), "args"
+    return code.co_varnames[1 : code.co_argcount], _variadic(code)
+
+
+def _innermost(fun: PyTree) -> PyTree:
+    """What is wrapped, at however many levels, with the same parameters."""
+    while not isinstance(fun, MethodType | partial) and not hasattr(fun, "parameters_left"):
+        wrapped = getattr(fun, "__wrapped__", None)
+        if wrapped is None:
+            break
+        fun = wrapped
+    return fun
+
+
+def _variadic(code: CodeType) -> str:
+    if not code.co_flags & CO_VARARGS:
+        return "args"
+    return code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+
+
+def label_of(fun: object) -> str:
+    """What a callable is called, for messages; what a ``partial`` is of."""
+    while isinstance(fun, partial):
+        fun = fun.func
+    return getattr(fun, "__name__", type(fun).__name__)
+
+
+def like(fun: Callable[..., object]) -> Callable[[F], F]:
+    """Decorator: name, documentation and signature of ``fun``, but not its attributes.
+
+    ``functools.wraps`` copies the attributes too, and those of a compiled or custom function are
+    its state.
+    """
+    return cast("Callable[[F], F]", wraps(fun, updated=()))
+
+
+def _is_container(x: object) -> bool:
+    return not isinstance(x, _LEAVES)
+
+
+def input_type(x: object, what: str = "an argument") -> Type:
+    """The type with which a value enters a program. Raises IllTyped for what is no array."""
+    if isinstance(x, Array | Ref):
+        return x.type
+    if is_python_scalar(x):
+        return array_type((), allowed(python_kind(x)), not isinstance(x, bool))
+    if isinstance(x, np.ndarray | np.generic) and x.dtype.kind not in NOT_NUMBERS:
+        return array_type(x.shape, allowed(x.dtype))
+    return as_value(x, what).type
+
+
+def trace_flat(
+    fun: Callable[..., object],
+    treedef: PyTreeDef,
+    types: Sequence[Type],
+    names: Sequence[str],
+    label: str,
+    outers: Sequence[object] | None = None,
+    on_values: bool | Sequence[bool] = False,
+    result_names: str = "the result",
+    fixed: Mapping[int, object] | None = None,
+    binds: Axes = (),
+    captured: Sequence[Operand] = (),
+    differs: Sequence[Names] | None = None,
+    checked: bool = False,
+) -> FlatFunction:
+    """Trace ``fun``, called with a tree of inputs of these types.
+
+    Args:
+        fun: the callable.
+        treedef: the structure of ``(args, kwargs)``.
+        types: the inputs' types.
+        names: what the user calls the inputs.
+        label: what is traced, for messages.
+        outers: what is passed for the inputs, where it is known.
+        on_values: whether Python may ask for values (no compilation is under way), for all
+            inputs or for each.
+        result_names: what the result is called in messages.
+        fixed: leaves of the structure that are no inputs, by position.
+        binds: the named axes that collectives in the function can use.
+        captured: values that are constants of the program, the first ones, even if their trace
+            has ended or nothing uses them.
+        differs: along which checked axes each input may differ.
+        checked: whether that is known for the axes that are bound here.
+
+    Raises:
+        RefError: a reference is passed twice, passed and closed over, or returned.
+        IllTyped: a result is not an array.
+    """
+    known = [on_values] * len(types) if isinstance(on_values, bool) else on_values
+    trace = Trace(handle, label, current_trace(), on_values is not False, binds, checked)
+    with tracing(trace):
+        for x in captured:
+            trace.capture(x, x.type, _value_getter(x))
+        inputs = []
+        for i, type_ in enumerate(types):
+            outer = None if outers is None else outers[i]
+            value = _value_getter(outer) if known[i] and outer is not None else None
+            own = None if differs is None else differs[i]
+            inputs.append(trace.bind(type_, outer, names[i], value, own))
+        args, kwargs = tree.unflatten(treedef, _filled(inputs, fixed) if fixed else inputs)
+        # A program in a program in a program may take more of Python's stack than there is.
+        result = fun(*args, **kwargs) if trace.parent is None else deeper(fun, *args, **kwargs)
+        leaves, out_tree = tree.flatten(result)
+        outs = [_result_atom(trace, x, i, result, result_names) for i, x in enumerate(leaves)]
+    traced = trace.finish(outs)
+    return FlatFunction(traced.jaxpr, cast("tuple[Operand, ...]", traced.consts), out_tree)
+
+
+def _filled(inputs: Sequence[object], fixed: Mapping[int, object]) -> list[object]:
+    rest = iter(inputs)
+    return [fixed[i] if i in fixed else next(rest) for i in range(len(inputs) + len(fixed))]
+
+
+def _value_getter(outer: object) -> Callable[[], np.ndarray]:
+    if isinstance(outer, DeviceArray):
+        return outer.numpy
+    if isinstance(outer, EagerRef):
+        return outer.read_now
+    if isinstance(outer, TracedArray | TracedRef):
+        return lambda: outer.trace.value_of(outer.atom)
+    return lambda: np.asarray(outer)
+
+
+class _Result:
+    """A result of a program whose arguments may be known; it is computed when it is asked for."""
+
+    __slots__ = ("_all", "_index")
+
+    def __init__(self, all_: Callable[[], Sequence[np.ndarray]], index: int) -> None:
+        self._all = all_
+        self._index = index
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self._all()[self._index])
+
+
+def results_of(flat: FlatFunction, leaves: Sequence[Operand]) -> list[_Result]:
+    """The results of a program on arguments, as what is passed for inputs of another trace.
+
+    Asked for, one raises ConcretizationError where an argument is not known. References stay as
+    they are.
+    """
+
+    @cache
+    def run() -> Sequence[np.ndarray]:
+        # What is done to the world outside is done when the program runs, and not before.
+        quiet = silent(flat.jaxpr)
+        if quiet is None or any(eqn.prim.free_axes() for eqn in quiet.eqns):
+            raise ConcretizationError(
+                "the value depends on the world outside, or on other lanes",
+                remedy="use `lax.cond` or `numpy.where` instead of Python control flow",
+            )
+        values = [_value_getter(x)() for x in (*flat.consts, *leaves)]
+        with np.errstate(all="ignore"):
+            return evaluate(quiet, [np.array(x) for x in values])
+
+    return [_Result(run, i) for i in range(len(flat.jaxpr.outs))]
+
+
+def _result_atom(trace: Trace, x: object, index: int, result: object, name: str) -> Atom:
+    if isinstance(x, TracedArray) and x.trace is trace:
+        return x.atom
+    if isinstance(x, Ref):
+        path = tree.paths(result)[index]
+        what = f"{trace.label}: {name}{path} is a reference"
+        raise RefError.against(Rule.ESCAPE, what, "an array", shown_ref(x))
+    if is_python_scalar(x):
+        return literal(x, cast(ArrayType, input_type(x)))
+    return atom_in(trace, as_value(x, f"{name}{tree.paths(result)[index]} of {trace.label}"))
+
+
+def result_names(what: str, treedef: PyTreeDef) -> list[str]:
+    """What each leaf of a result is called: ``the result['loss']``."""
+    return [what + path for path in tree.paths(tree.unflatten(treedef, range(treedef.num_leaves)))]
+
+
+def shown_tree(treedef: PyTreeDef) -> str:
+    """A structure as users know it, for messages."""
+    return str(tree.unflatten(treedef, ["*"] * treedef.num_leaves)).replace("'*'", "*")
+
+
+def check_same_tree(found: PyTreeDef, expected: PyTreeDef, what: str) -> None:
+    """Raises IllTyped unless the structures are equal."""
+    if found != expected:
+        raise IllTyped(
+            f"{what} has another structure",
+            expected=shown_tree(expected),
+            found=shown_tree(found),
+        )
+
+
+def shared_consts(
+    flats: Sequence[FlatFunction], first: Sequence[Operand] = ()
+) -> tuple[list[Operand], list[Jaxpr]]:
+    """The programs over one list of constants: ``first``, then theirs in order of appearance."""
+    union: dict[int, Operand] = {identity(c): c for c in first}
+    for flat in flats:
+        for c in flat.consts:
+            union.setdefault(identity(c), c)
+    keys = list(union)
+    jaxprs = [_over_consts(flat, keys, [union[k].type for k in keys]) for flat in flats]
+    return list(union.values()), jaxprs
+
+
+def _over_consts(flat: FlatFunction, keys: Sequence[int], types: Sequence[Type]) -> Jaxpr:
+    if [identity(c) for c in flat.consts] == list(keys):
+        return flat.jaxpr
+    n = len(flat.consts)
+    b = Builder([*types, *flat.jaxpr.in_types[n:]])
+    place = dict(zip(keys, b.binders, strict=False))
+    args = [*(place[identity(c)] for c in flat.consts), *b.binders[len(keys) :]]
+    outs = b.inline_jaxpr(flat.jaxpr, args)
+    names = [*[""] * len(keys), *flat.jaxpr.names[n:]]
+    return b.finish(outs, len(keys), names)

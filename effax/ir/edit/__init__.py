@@ -1,0 +1,1 @@
+"""Edits: functions from a program to a program that shares what did not change."""

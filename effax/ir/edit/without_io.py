@@ -1,0 +1,43 @@
+"""Programs without what they only tell the world outside: for computing values once more.
+
+What a program *hears* from outside cannot be left out, so a program that does has no silent form.
+"""
+
+from __future__ import annotations
+
+from effax.ir.build import typing_of
+from effax.ir.memo import remembered
+from effax.ir.syntax import Eqn, Jaxpr
+
+
+@remembered(maxsize=1024)
+def silent(jaxpr: Jaxpr) -> Jaxpr | None:
+    """The program without its effects on the world outside, or None where it has no such form.
+
+    Results and what is done to references are the same.
+    """
+    if not jaxpr.effects.host:
+        return jaxpr
+    kept: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        if not eqn.effects.host or eqn.prim.subjaxprs():
+            made = silenced(eqn)
+            if made is None:
+                return None
+            kept.append(made)
+        elif eqn.outs or eqn.effects.refs:
+            return None
+    return jaxpr.replace(eqns=kept)
+
+
+def silenced(eqn: Eqn) -> Eqn | None:
+    """The equation without effects on the world outside, or None where it has no such form."""
+    if not eqn.effects.host:
+        return eqn
+    held = [silent(jaxpr) for jaxpr in eqn.prim.subjaxprs()]
+    quiet = [jaxpr for jaxpr in held if jaxpr is not None]
+    if not held or len(quiet) < len(held):
+        return None
+    prim = eqn.prim.with_subjaxprs(quiet)
+    effects = typing_of(prim, tuple([a.type for a in eqn.ins])).effects
+    return eqn._replace(prim=prim, effects=effects)

@@ -1,0 +1,1 @@
+"""The reference evaluator on NumPy: one device, several devices, checked arguments."""

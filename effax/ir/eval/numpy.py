@@ -1,0 +1,104 @@
+"""The reference evaluator: what programs mean, on NumPy values.
+
+A reference is a writable array, updated in place. Everything else is never written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import cast
+
+import numpy as np
+
+from effax.ir.axes import open_program
+from effax.ir.primitive import Value
+from effax.ir.recursion import deep, holds
+from effax.ir.syntax import Atom, Jaxpr, Lit
+
+
+@lru_cache(maxsize=1 << 12)
+def literal_value(lit: Lit) -> Value:
+    """The NumPy value of a literal."""
+    value = np.asarray(lit.value, lit.type.dtype)
+    value.setflags(write=False)
+    return value
+
+
+def evaluate(jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
+    """Run a program on NumPy values.
+
+    Args:
+        jaxpr: the program; its constants are among its binders.
+        args: one array for each binder; for a reference, its buffer, which is written in place.
+
+    Returns:
+        One array for each result.
+
+    Raises:
+        UnboundAxis: the program has free axes; nothing is run.
+    """
+    if jaxpr.free_axes:
+        raise open_program(jaxpr.free_axes, "evaluated")
+    if len(args) != len(jaxpr.binders):
+        raise ValueError(f"the program takes {len(jaxpr.binders)} arguments, not {len(args)}")
+    env: list[Value | None] = [None] * jaxpr.size
+    for v, value in zip(jaxpr.binders, args, strict=True):
+        env[v.id] = value
+    with np.errstate(all="ignore"):
+        for prim, ins, outs, _, _ in jaxpr.eqns:
+            values = [literal_value(a) if type(a) is Lit else env[a.id] for a in ins]
+            results = prim.evaluate(*values)  # type: ignore[arg-type]  # bound before use
+            for v, result in zip(outs, results, strict=True):
+                env[v.id] = result
+    return [literal_value(a) if isinstance(a, Lit) else env[a.id] for a in jaxpr.outs]  # type: ignore[misc]  # bound before use
+
+
+def repeated(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
+    """A function of the arguments that runs a program, for one that runs many times.
+
+    It is :func:`evaluate` with what is the same each time done once, at the first call. NumPy's
+    warnings are its caller's to turn off.
+    """
+    kept: list[Callable[..., list[Value]]] = []
+
+    def run(*args: Value) -> list[Value]:
+        if not kept:
+            kept.append(_prepared(jaxpr))
+        return kept[0](*args)
+
+    return run
+
+
+def _prepared(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
+    if jaxpr.free_axes:
+        raise open_program(jaxpr.free_axes, "evaluated")
+    # An environment has the variables by number, and then the literals.
+    start = cast("list[Value]", [None] * jaxpr.size)  # None is never read: bound before use
+    places: dict[Lit, int] = {}
+
+    def place(atom: Atom) -> int:
+        if not isinstance(atom, Lit):
+            return atom.id
+        if atom not in places:
+            places[atom] = len(start)
+            start.append(literal_value(atom))
+        return places[atom]
+
+    steps = [
+        (eqn.prim.repeated(), [place(a) for a in eqn.ins], [v.id for v in eqn.outs])
+        for eqn in jaxpr.eqns
+    ]
+    binders, results = [v.id for v in jaxpr.binders], [place(a) for a in jaxpr.outs]
+
+    def run(*args: Value) -> list[Value]:
+        env = start.copy()
+        for k, value in zip(binders, args, strict=True):
+            env[k] = value
+        for apply, ins, outs in steps:
+            given = apply(*[env[k] for k in ins])
+            for k, value in zip(outs, given, strict=True):
+                env[k] = value
+        return [env[k] for k in results]
+
+    return deep(run) if any(holds(eqn.prim) for eqn in jaxpr.eqns) else run

@@ -1,0 +1,74 @@
+"""Whether values that were read are of the kinds that a class declares for its fields."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hints
+
+from effax.ir.text.format import fields_of
+
+
+def misfit(owner: type, field: str, value: object) -> str | None:
+    """The kind that a field is declared to have, as text, where a value is of another one.
+
+    None where it is of that kind, and where the declaration says nothing that can be looked at:
+    a type variable, a protocol, a name that exists for type checkers only.
+    """
+    hint = declared(owner).get(field)
+    if hint is None or _fits(value, hint):
+        return None
+    written = {f.name: f.type for f in fields_of(owner)}.get(field)
+    if isinstance(written, str):
+        return written
+    return hint.__name__ if isinstance(hint, type) else str(hint)
+
+
+@cache
+def declared(owner: type) -> Mapping[str, object]:
+    """The annotations of a class; none where one of them exists for type checkers only."""
+    try:
+        return get_type_hints(owner)
+    except NameError:
+        return {}
+
+
+def _fits(value: object, hint: object) -> bool:
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is None or hint is type(None):
+        return value is None
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, arg) for arg in args)
+    if origin is Literal:
+        return any(value == arg and type(value) is type(arg) for arg in args)
+    if origin is Annotated:
+        return _fits(value, args[0])
+    if origin is tuple:
+        return isinstance(value, tuple) and _fits_each(value, args)
+    if origin is frozenset:
+        return isinstance(value, frozenset) and all(_fits(v, args[0]) for v in value)
+    return _is_instance(value, hint if origin is None else origin)
+
+
+def _fits_each(value: tuple[object, ...], args: tuple[object, ...]) -> bool:
+    if len(args) == 2 and args[1] is Ellipsis:
+        return all(_fits(v, args[0]) for v in value)
+    return len(value) == len(args) and all(map(_fits, value, args))
+
+
+def _is_instance(value: object, kind: object) -> bool:
+    if not isinstance(kind, type):
+        return True
+    if isinstance(value, bool) and kind in (int, float, complex):
+        return False
+    # As for type checkers, an integer will do for a float, and both for a complex number.
+    if kind is float and isinstance(value, int):
+        return True
+    if kind is complex and isinstance(value, int | float):
+        return True
+    try:
+        return isinstance(value, kind)
+    except TypeError:
+        # A protocol, which instances are not asked about.
+        return True

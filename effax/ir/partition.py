@@ -1,0 +1,126 @@
+"""Specifications of how an array is divided over a mesh of named axes, and what follows of them.
+
+A specification has, for each dimension, the axes over which it is divided, the first one slowest.
+Dimensions that it leaves out at its end are not divided. Along axes that it does not name at all,
+every device has the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from effax.ir.axes import Axes
+from effax.ir.errors import IllTyped
+from effax.ir.eval.spmd import Devices
+from effax.ir.primitive import Value
+from effax.ir.types import RefType, Shape, Type, ref_type
+
+Spec = tuple[tuple[str, ...], ...]
+"""For each dimension, the names of the axes over which it is divided."""
+
+
+def names_in(spec: Spec) -> tuple[str, ...]:
+    """The axes that a specification names, in its order."""
+    return tuple([name for names in spec for name in names])
+
+
+def sizes_of(mesh: Axes) -> dict[str, int]:
+    """The sizes of the axes, by name."""
+    return {axis.name: axis.size for axis in mesh}
+
+
+def blocks(spec: Spec, mesh: Axes, ndim: int) -> list[int]:
+    """In how many parts each dimension is divided."""
+    sizes = sizes_of(mesh)
+    counts = [prod([sizes[name] for name in names]) for names in spec]
+    return counts + [1] * (ndim - len(counts))
+
+
+def check_spec(spec: Spec, mesh: Axes, ndim: int, what: str) -> None:
+    """Raises IllTyped unless the specification fits an array of so many dimensions."""
+    names = names_in(spec)
+    unknown = set(names) - {axis.name for axis in mesh}
+    if unknown:
+        raise IllTyped(
+            f"shard_map: the spec of {what} names an axis that the mesh does not have",
+            expected=", ".join([repr(axis.name) for axis in mesh]) or "no axes",
+            found=repr(spec_text(spec)),
+        )
+    if len(set(names)) < len(names):
+        raise IllTyped(
+            f"shard_map: the spec of {what} names an axis twice",
+            expected="each axis at most once",
+            found=spec_text(spec),
+        )
+    if len(spec) > ndim:
+        raise IllTyped(
+            f"shard_map: the spec of {what} has more entries than that has dimensions",
+            expected=f"at most {ndim} entries",
+            found=spec_text(spec),
+        )
+
+
+def spec_text(spec: Spec) -> str:
+    """A specification as users write it: ``P('x', None, ('y', 'z'))``."""
+    entries = [repr(n[0]) if len(n) == 1 else repr(n) if n else "None" for n in spec]
+    return f"P({', '.join(entries)})"
+
+
+def local_type(type_: Type, spec: Spec, mesh: Axes, what: str) -> Type:
+    """The type of one device's part. Raises IllTyped where the dimensions do not divide."""
+    check_spec(spec, mesh, len(type_.shape), what)
+    counts = blocks(spec, mesh, len(type_.shape))
+    if any(n % k for n, k in zip(type_.shape, counts, strict=True)):
+        raise IllTyped(
+            f"shard_map: {what} does not divide evenly over the mesh",
+            expected="dimensions that are multiples of " + ", ".join(map(str, counts)),
+            found=f"{type_}, by {spec_text(spec)}",
+        )
+    return _with_shape(type_, tuple([n // k for n, k in zip(type_.shape, counts, strict=True)]))
+
+
+def global_type(type_: Type, spec: Spec, mesh: Axes, what: str) -> Type:
+    """The type of what parts of this type are joined to. Raises IllTyped."""
+    check_spec(spec, mesh, len(type_.shape), what)
+    counts = blocks(spec, mesh, len(type_.shape))
+    return _with_shape(type_, tuple([n * k for n, k in zip(type_.shape, counts, strict=True)]))
+
+
+def _with_shape(type_: Type, shape: Shape) -> Type:
+    if isinstance(type_, RefType):
+        return ref_type(type_.inner.update(shape=shape), type_.kind)
+    return type_.update(shape=shape)
+
+
+def part(x: Value, spec: Spec, mesh: Axes, device: int) -> Value:
+    """A view of one device's part."""
+    return x[_place(x.shape, spec, mesh, device)] if x.ndim else x
+
+
+def joined(parts: Sequence[Value], spec: Spec, mesh: Axes) -> Value:
+    """The array that devices have in parts; what each has alike is taken from the first."""
+    counts = blocks(spec, mesh, parts[0].ndim)
+    shape = tuple([n * k for n, k in zip(parts[0].shape, counts, strict=True)])
+    whole = np.empty(shape, parts[0].dtype)
+    devices = Devices(mesh)
+    rest = [axis.name for axis in mesh if axis.name not in names_in(spec)]
+    for d, own in enumerate(parts):
+        if all(devices.coordinate(d, name) == 0 for name in rest):
+            whole[_place(shape, spec, mesh, d)] = own
+    return whole
+
+
+def _place(shape: Shape, spec: Spec, mesh: Axes, device: int) -> tuple[slice, ...]:
+    """Where a device's part is."""
+    devices, sizes = Devices(mesh), sizes_of(mesh)
+    spans = []
+    for names, n in zip((*spec, *[()] * (len(shape) - len(spec))), shape, strict=True):
+        block, count = 0, 1
+        for name in names:
+            block = block * sizes[name] + devices.coordinate(device, name)
+            count *= sizes[name]
+        spans.append(slice(block * n // count, (block + 1) * n // count))
+    return tuple(spans)

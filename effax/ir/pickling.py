@@ -1,0 +1,47 @@
+"""Programs in a list, for pickling: what nests deeply is pickled without recursion."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from effax.ir.recursion import inside_out
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
+
+_HOLE: Final = Jaxpr((), (), ())
+
+
+class Flat(NamedTuple):
+    """A program for pickling: ``held`` are the positions of what equations hold, in a list."""
+
+    binders: tuple[Var, ...]
+    eqns: list[tuple[Eqn, tuple[int, ...]]]
+    outs: tuple[Atom, ...]
+    n_consts: int
+    names: tuple[str, ...]
+
+
+def flattened(jaxpr: Jaxpr) -> list[Flat]:
+    """The program and all that it holds, in a list: what nests deeply is pickled flat."""
+    places: dict[int, int] = {}
+    flat: list[Flat] = []
+    for program in inside_out(jaxpr):
+        eqns = []
+        for eqn in program.eqns:
+            held = eqn.prim.subjaxprs()
+            prim = eqn.prim.with_subjaxprs([_HOLE] * len(held)) if held else eqn.prim
+            eqns.append((eqn._replace(prim=prim), tuple([places[id(x)] for x in held])))
+        places[id(program)] = len(flat)
+        flat.append(Flat(program.binders, eqns, program.outs, program.n_consts, program.names))
+    return flat
+
+
+def restored(flat: list[Flat]) -> Jaxpr:
+    """The program that was flattened."""
+    made: list[Jaxpr] = []
+    for binders, eqns, outs, n_consts, names in flat:
+        whole = [
+            eqn._replace(prim=eqn.prim.with_subjaxprs([made[i] for i in inside])) if inside else eqn
+            for eqn, inside in eqns
+        ]
+        made.append(Jaxpr(binders, whole, outs, n_consts, names))
+    return made[-1]

@@ -1,0 +1,260 @@
+"""Collectives: what is exchanged along a named axis.
+
+Each is of one array and one axis. What several axes mean is said by several of them, one after the
+other. Around an application something must bind the axis, ``vmap`` or ``shard_map``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import ClassVar
+
+import numpy as np
+
+from effax.ir.axes import Axes, Axis, open_program
+from effax.ir.dtypes import INT32
+from effax.ir.errors import IllTyped
+from effax.ir.eval.spmd import Devices, Each
+from effax.ir.memo import remembered
+from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.operands import ANY, NUMBERS, ORDERED, arrays, check_dtype
+from effax.ir.prims.shape import check_axes
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import ArrayType, Shape, Type, array_type
+
+
+@dataclass(frozen=True, slots=True)
+class Collective(Primitive):
+    """An exchange along ``axis``. ``unites`` says that every device gets the same result."""
+
+    axis: Axis
+    unites: ClassVar[bool] = False
+    accepts: ClassVar[frozenset[str]] = ANY
+
+    def free_axes(self) -> Axes:
+        return (self.axis,)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        raise open_program((self.axis,), "evaluated")
+
+    def together(self, devices: Devices, ins: Each) -> Each:
+        outs: dict[int, Value] = {}
+        for group in devices.groups(self.axis.name):
+            outs.update(zip(group, self.exchange([ins[i][0] for i in group]), strict=True))
+        return [(outs[i],) for i in range(len(ins))]
+
+    def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
+        """What each device of a group gets, from what each has, in the order of the axis."""
+        raise NotImplementedError
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        check_dtype(self, x, self.accepts)
+        return Typing((x.update(shape=self.shape(x)),))
+
+    def shape(self, x: ArrayType) -> Shape:
+        """The shape of the result. Raises IllTyped."""
+        return x.shape
+
+    def check_divided(self, x: ArrayType, dimension: int) -> None:
+        """Raises IllTyped unless the operand has one element a device along ``dimension``."""
+        check_axes(self, (dimension,), x.ndim)
+        if x.shape[dimension] != self.axis.size:
+            raise IllTyped(
+                f"{self.name} takes one element for each of the axis '{self.axis.name}'",
+                expected=f"size {self.axis.size} along dimension {dimension}",
+                found=str(x),
+            )
+
+
+@remembered(maxsize=4096)
+def exchanges(jaxpr: Jaxpr, name: str) -> bool:
+    """Whether a program, or one that it holds, exchanges anything along the axis of this name."""
+    return any(
+        eqn.prim.axis.name == name and not isinstance(eqn.prim, Pvary | AxisIndex)
+        if isinstance(eqn.prim, Collective)
+        else any(exchanges(held, name) for held in eqn.prim.subjaxprs())
+        for eqn in jaxpr.eqns
+    )
+
+
+def _alike(value: Value, count: int) -> list[Value]:
+    return [value] * count
+
+
+@dataclass(frozen=True, slots=True)
+class AllReduce(Collective):
+    """One combination of what all devices have."""
+
+    unites: ClassVar[bool] = True
+    combine: ClassVar[Callable[[Value, Value], Value]]
+
+    def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
+        dtype = values[0].dtype
+        combine = type(self).combine
+        total = reduce(lambda x, y: np.asarray(combine(x, y)).astype(dtype, copy=False), values)
+        return _alike(total, len(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Psum(AllReduce):
+    """The sum along the axis."""
+
+    name: ClassVar[str] = "psum"
+    accepts: ClassVar[frozenset[str]] = NUMBERS
+    combine: ClassVar[Callable[[Value, Value], Value]] = np.add
+
+
+@dataclass(frozen=True, slots=True)
+class PsumInvariant(AllReduce):
+    """The sum along the axis, as one value that all devices share.
+
+    It means what ``psum`` means, but has another transpose: the cotangent is one for all too.
+    """
+
+    name: ClassVar[str] = "psum_invariant"
+    accepts: ClassVar[frozenset[str]] = NUMBERS
+    combine: ClassVar[Callable[[Value, Value], Value]] = np.add
+
+
+@dataclass(frozen=True, slots=True)
+class Pmax(AllReduce):
+    """The greatest along the axis, nan where there is one."""
+
+    name: ClassVar[str] = "pmax"
+    accepts: ClassVar[frozenset[str]] = ORDERED
+    combine: ClassVar[Callable[[Value, Value], Value]] = np.maximum
+
+
+@dataclass(frozen=True, slots=True)
+class Pmin(AllReduce):
+    """The least along the axis, nan where there is one."""
+
+    name: ClassVar[str] = "pmin"
+    accepts: ClassVar[frozenset[str]] = ORDERED
+    combine: ClassVar[Callable[[Value, Value], Value]] = np.minimum
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering(Collective):
+    """What all devices have, stacked along a new ``dimension`` of the result."""
+
+    dimension: int
+    unites: ClassVar[bool] = True
+
+    def shape(self, x: ArrayType) -> Shape:
+        check_axes(self, (self.dimension,), x.ndim + 1)
+        return (*x.shape[: self.dimension], self.axis.size, *x.shape[self.dimension :])
+
+    def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
+        return _alike(np.stack(values, self.dimension), len(values))
+
+
+@dataclass(frozen=True, slots=True)
+class AllGather(Gathering):
+    """What all devices have, stacked along a new ``dimension`` of the result."""
+
+    name: ClassVar[str] = "all_gather"
+
+
+@dataclass(frozen=True, slots=True)
+class AllGatherInvariant(Gathering):
+    """``all_gather`` as one value that all devices share, as is its cotangent."""
+
+    name: ClassVar[str] = "all_gather_invariant"
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceScatter(Collective):
+    """The sum along the axis, of which device ``i`` gets element ``i`` along ``dimension``."""
+
+    dimension: int
+    name: ClassVar[str] = "reduce_scatter"
+    accepts: ClassVar[frozenset[str]] = NUMBERS
+
+    def shape(self, x: ArrayType) -> Shape:
+        self.check_divided(x, self.dimension)
+        return (*x.shape[: self.dimension], *x.shape[self.dimension + 1 :])
+
+    def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
+        total = Psum(self.axis).exchange(values)[0]
+        return [np.take(total, i, self.dimension) for i in range(len(values))]
+
+
+@dataclass(frozen=True, slots=True)
+class AllToAll(Collective):
+    """Device ``i`` gets element ``i`` along ``split`` of each device, stacked along ``concat``.
+
+    ``split`` is a dimension of the operand, which goes; ``concat`` is one of the result.
+    """
+
+    split: int
+    concat: int
+    name: ClassVar[str] = "all_to_all"
+
+    def shape(self, x: ArrayType) -> Shape:
+        self.check_divided(x, self.split)
+        check_axes(self, (self.concat,), x.ndim)
+        rest = (*x.shape[: self.split], *x.shape[self.split + 1 :])
+        return (*rest[: self.concat], self.axis.size, *rest[self.concat :])
+
+    def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
+        return [
+            np.stack([np.take(x, i, self.split) for x in values], self.concat)
+            for i in range(len(values))
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class PPermute(Collective):
+    """What device ``s`` has goes to device ``d``, for each ``(s, d)``; the others get zeros."""
+
+    perm: tuple[tuple[int, int], ...]
+    name: ClassVar[str] = "ppermute"
+
+    def shape(self, x: ArrayType) -> Shape:
+        sources, targets = [s for s, _ in self.perm], [d for _, d in self.perm]
+        inside = all(0 <= i < self.axis.size for i in (*sources, *targets))
+        once = len(set(sources)) == len(sources) and len(set(targets)) == len(targets)
+        if not inside or not once:
+            raise IllTyped(
+                "ppermute takes pairs (from, to), with each place at most once on each side",
+                expected=f"places from 0 to {self.axis.size - 1}",
+                found=str(self.perm),
+            )
+        return x.shape
+
+    def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
+        source = {d: s for s, d in self.perm}
+        zero = np.zeros_like(values[0])
+        return [values[source[d]] if d in source else zero for d in range(len(values))]
+
+
+@dataclass(frozen=True, slots=True)
+class Pvary(Collective):
+    """The identity. The result counts as one that differs along the axis.
+
+    Its operand is one value for all devices, so their cotangents are summed.
+    """
+
+    name: ClassVar[str] = "pvary"
+
+    def together(self, devices: Devices, ins: Each) -> Each:
+        return ins
+
+
+@dataclass(frozen=True, slots=True)
+class AxisIndex(Collective):
+    """Where the device is along the axis."""
+
+    name: ClassVar[str] = "axis_index"
+
+    def typing(self, *ins: Type) -> Typing:
+        arrays(self, ins, 0)
+        return Typing((array_type((), INT32),))
+
+    def together(self, devices: Devices, ins: Each) -> Each:
+        name = self.axis.name
+        return [(np.asarray(devices.coordinate(d, name), INT32),) for d in devices.numbers]

@@ -1,0 +1,343 @@
+"""Reading the parameters of primitives, whatever their fields are, and index brackets."""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Final, NoReturn, cast, get_args
+
+from effax.ir.dtypes import FLOAT0, DType, as_dtype, dtype_of_short_name, dtype_words
+from effax.ir.errors import EffaxError
+from effax.ir.field_types import declared, misfit
+from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
+from effax.ir.primitive import ByReference, Primitive
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.text.format import DYNAMIC, LABEL, REFERENCE, fields_of
+from effax.ir.text.lexer import LITERAL, NAME, NUMBER, TYPE, WORD, Scanner
+from effax.ir.types import Shape
+
+_LABEL: Final = re.compile(r"<?[\w.]+>?")
+QUOTED: Final = re.compile("b?['\"]")
+"""What begins a string."""
+
+_ESCAPE: Final = r"\\(?:[\\'\"abfnrtv0]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
+_STRING: Final = re.compile(rf"""b?(?:'(?:[^'\\\n\0]|{_ESCAPE})*'|"(?:[^"\\\n\0]|{_ESCAPE})*")""")
+_INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
+_REACH: Final = re.compile(r"([-+])(\d+)", re.ASCII)
+SHOWN: Final = 40
+"""How many letters of a value of the wrong kind an error shows."""
+
+_CONSTANTS: Final[Mapping[str, object]] = {"True": True, "False": False, "None": None}
+
+ReadAtom = Callable[[], Atom]
+ReadHeld = Callable[[], Jaxpr | ByReference | None]
+
+
+def read_params(scan: Scanner, prim: type[Primitive], held: ReadHeld, start: int) -> Primitive:
+    """Read ``[a=1 b=2]``, or nothing, and make the primitive.
+
+    Args:
+        scan: the text; the position is where the brackets may be.
+        prim: the primitive's class, of which the fields are the parameters.
+        held: reads a program if one is next, written out or by name, or an object's name.
+        start: the position of the primitive's name, for errors.
+    """
+    known = {f.name: f for f in fields_of(prim)}
+    values: dict[str, object] = {}
+    if scan.take("["):
+        while not scan.take("]"):
+            here = scan.pos
+            shown = scan.match(WORD, "a parameter").group()
+            field = LABEL if shown == "name" and LABEL in known else shown
+            if field not in known or field in values:
+                twice = "twice" if field in values else "among its parameters"
+                scan.fail(
+                    f"{prim.name} does not have {shown} {twice}",
+                    expected=", ".join(sorted(known)) or "no parameters",
+                    pos=here,
+                )
+            scan.expect("=", "a parameter")
+            values[field] = _field(scan, prim, field, shown, held)
+    missing = [
+        name
+        for name, f in known.items()
+        if name not in values and f.default is MISSING and f.default_factory is MISSING
+    ]
+    if missing:
+        scan.fail(f"{prim.name} lacks parameters", expected=", ".join(missing), pos=start)
+    try:
+        return prim(**values)
+    except EffaxError as error:
+        scan.failed(error, start)
+    except UNFIT as error:
+        unfit(scan, prim, error, start)
+
+
+UNFIT: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
+"""What Python raises where a parameter is of another kind than a primitive expects."""
+
+
+def unfit(scan: Scanner, prim: Primitive | type[Primitive], error: Exception, pos: int) -> NoReturn:
+    """Raise the ParseError for parameters that are not of the kinds that the primitive has."""
+    known = ", ".join(f.name for f in fields_of(prim)) or "none"
+    scan.fail(
+        f"the parameters of {prim.name} are not what they should be",
+        expected=f"{known}, as they print",
+        found=f"{type(error).__name__}: {error}",
+        pos=pos,
+    )
+
+
+def named_object(scan: Scanner, objects: Mapping[str, ByReference]) -> ByReference:
+    """Read the name of an object, such as ``@log``; gives the object."""
+    start = scan.pos
+    scan.expect(REFERENCE, "the name of an object")
+    name = scan.match(WORD, "the name of an object").group()
+    if name not in objects:
+        scan.fail(
+            "the text names an object of Python, and none was given under this name",
+            expected=", ".join(objects) or "the objects, by name",
+            found=f"`{REFERENCE}{name}`",
+            remedy="pass it: `references=references(jaxpr)`",
+            pos=start,
+        )
+    return objects[name]
+
+
+def _field(scan: Scanner, owner: type, field: str, shown: str, held: ReadHeld) -> object:
+    """The value of one field, which is of the kind that the class declares."""
+    start = scan.pos
+    try:
+        value = _label(scan) if field == LABEL else read_value(scan, owner, held)
+        wanted = misfit(owner, field, value)
+        if wanted is not None:
+            text = " ".join(scan.text[start : scan.pos].split())
+            found = f"`{text if len(text) <= SHOWN else text[:SHOWN] + '...'}`"
+            scan.fail(f"{shown} is of another kind", expected=wanted, found=found, pos=start)
+    except EffaxError:
+        raise
+    except RecursionError:
+        scan.fail("values are inside of each other without end", pos=start)
+    return value
+
+
+def _label(scan: Scanner) -> object:
+    return read_string(scan) if scan.looking(QUOTED) else scan.match(_LABEL, "a label").group()
+
+
+def read_string(scan: Scanner) -> object:
+    """A string, or bytes, as ``repr`` writes them."""
+    start = scan.pos
+    found = scan.looking(_STRING)
+    if found is None:
+        _no_string(scan, start)
+    try:
+        value: object = literal_eval(found.group())
+    except (ValueError, SyntaxError):
+        _no_string(scan, start)
+    scan.advance(found)
+    return value
+
+
+def _no_string(scan: Scanner, pos: int) -> NoReturn:
+    scan.fail("a string is not one", expected="quotes, and escapes as `repr` writes", pos=pos)
+
+
+def read_value(scan: Scanner, owner: type, held: ReadHeld) -> object:
+    """Read one value; ``owner`` is the class whose annotations tell enums and records."""
+    known = held()
+    if known is not None:
+        return known
+    number = scan.looking(NUMBER)
+    if number is not None:
+        return scan.number(number)
+    if scan.looking(QUOTED):
+        return read_string(scan)
+    if scan.at("["):
+        return read_index(scan, None, None)[0]
+    if scan.take("("):
+        return _tuple(scan, owner, held)
+    if scan.looking(TYPE):
+        return scan.type()
+    return _word(scan, owner, held)
+
+
+def _tuple(scan: Scanner, owner: type, held: ReadHeld) -> object:
+    items: list[object] = []
+    while not scan.take(")"):
+        items.append(read_value(scan, owner, held))
+        # Programs stand side by side, as JAX prints them; everything else has commas.
+        comma = scan.take(",") or isinstance(items[-1], Jaxpr)
+        if not comma and not scan.at(")"):
+            scan.fail("a tuple goes on in another way", expected="`,` or `)`")
+    return tuple(items)
+
+
+def _word(scan: Scanner, owner: type, held: ReadHeld) -> object:
+    start = scan.pos
+    word = scan.match(WORD, "a value").group()
+    if word in _CONSTANTS:
+        return _CONSTANTS[word]
+    if word == "frozenset" and scan.take("("):
+        return _frozenset(scan, owner, held)
+    if word in dtype_words():
+        return _dtype(scan, word, start)
+    cls = classes_of(owner).get(word)
+    if cls is None:
+        scan.fail(
+            "a value has no meaning here",
+            expected="a number, a string, a tuple, a dtype, a type, a program or a record",
+            found=f"`{word}`",
+            pos=start,
+        )
+    if issubclass(cls, Enum):
+        scan.expect(".", f"a member of {word}")
+        member = scan.match(WORD, f"a member of {word}").group()
+        if member not in cls.__members__:
+            scan.fail(f"no such {word}", expected=", ".join(cls.__members__), pos=start)
+        return cls[member]
+    return _record(scan, cls, held)
+
+
+def _dtype(scan: Scanner, word: str, start: int) -> DType:
+    """The dtype of a parameter, which is written in full."""
+    if word == "float0":
+        return FLOAT0
+    try:
+        return as_dtype(word)
+    except TypeError:
+        full = dtype_of_short_name(word).name
+        scan.fail("the dtype of a parameter is written in full", expected=f"`{full}`", pos=start)
+
+
+def _frozenset(scan: Scanner, owner: type, held: ReadHeld) -> frozenset[object]:
+    scan.expect("{", "a set")
+    items: list[object] = []
+    while not scan.take("}"):
+        items.append(read_value(scan, owner, held))
+        scan.take(",")
+    scan.expect(")", "a set")
+    return frozenset(items)
+
+
+def _record(scan: Scanner, cls: type, held: ReadHeld) -> object:
+    start = scan.pos
+    scan.expect("(", cls.__name__)
+    values: dict[str, object] = {}
+    while not scan.take(")"):
+        name = scan.match(WORD, f"a field of {cls.__name__}").group()
+        scan.expect("=", f"a field of {cls.__name__}")
+        values[name] = _field(scan, cls, name, name, held)
+        scan.take(",")
+    try:
+        made: object = cls(**values)
+    except TypeError as error:
+        scan.fail(str(error), pos=start)
+    return made
+
+
+@cache
+def classes_of(owner: type) -> Mapping[str, type]:
+    """The enums and records among the annotations of a class, by name."""
+    found: dict[str, type] = {}
+    todo: list[object] = list(declared(owner).values())
+    while todo:
+        hint = todo.pop()
+        todo.extend(get_args(hint))
+        if isinstance(hint, type) and (
+            issubclass(hint, Enum) or hasattr(hint, "_fields") or is_dataclass(hint)
+        ):
+            found[hint.__name__] = hint
+    return found
+
+
+def read_index(
+    scan: Scanner, shape: Shape | None, operand: ReadAtom | None
+) -> tuple[Indexer, list[Atom]]:
+    """Read ``[i,2,:3,j:j+4]`` or ``[...]``, with ``;drop`` where it drops.
+
+    Args:
+        scan: the text; the position is that of the bracket.
+        shape: the shape of what is indexed, or None where it is not known: then no end is left out.
+        operand: reads an operand; where it is None, ``*`` stands for each.
+    """
+    scan.expect("[", "an index")
+    operands: list[Atom] = []
+    dims: list[Dim] = []
+    if shape is not None and scan.take("..."):
+        dims.extend(whole(shape).dims)
+    while not scan.at("]") and not scan.at(";"):
+        size = shape[len(dims)] if shape is not None and len(dims) < len(shape) else None
+        dims.append(_dim(scan, size, operand, operands))
+        if not scan.take(",") and not scan.at("]") and not scan.at(";"):
+            scan.fail("an index goes on in another way", expected="`,` or `]`")
+    mode = _mode(scan) if scan.take(";") else Mode.CLIP
+    scan.expect("]", "an index")
+    return Indexer(tuple(dims), mode), operands
+
+
+def _mode(scan: Scanner) -> Mode:
+    start = scan.pos
+    word = scan.match(WORD, "a mode").group()
+    if word not in [mode.value for mode in Mode]:
+        scan.fail("no such mode", expected=", ".join(m.value for m in Mode), pos=start)
+    return Mode(word)
+
+
+def _dim(scan: Scanner, size: int | None, operand: ReadAtom | None, operands: list[Atom]) -> Dim:
+    start = scan.pos
+    if operand is None and scan.take(DYNAMIC):
+        return _dynamic(scan, DYNAMIC)
+    if operand is not None and (scan.looking(LITERAL) or scan.looking(NAME)):
+        operands.append(operand())
+        return _dynamic(scan, scan.text[start : scan.pos].rstrip())
+    first = _integer(scan)
+    if not scan.take(":"):
+        if first is None:
+            scan.fail("an index is missing", expected="a variable, an integer or a slice")
+        return Pick(first)
+    return _static_span(scan, first or 0, size)
+
+
+def _dynamic(scan: Scanner, start: str) -> Dim:
+    """The rest of ``i`` or of ``i:i+6:2``, after ``i``."""
+    if not scan.take(":"):
+        return Pick(None)
+    scan.expect(start, "a slice from a variable")
+    sign, digits = scan.match(_REACH, "the size of a slice").groups()
+    reach = int(sign + digits)
+    step = _step(scan)
+    if reach % step or reach // step < 0:
+        scan.fail("a slice does not end on a step", expected=f"a multiple of {step}")
+    return Span(None, reach // step, step)
+
+
+def _static_span(scan: Scanner, first: int, size: int | None) -> Span:
+    """The rest of ``first:stop:step``, after the colon."""
+    here = scan.pos
+    stop = _integer(scan)
+    step = _step(scan)
+    if stop is None:
+        if step > 0 and size is None:
+            scan.fail("the end of a slice is missing", expected="an integer", pos=here)
+        stop = size if step > 0 else -1
+    return Span(first, len(range(first, cast(int, stop), step)), step)
+
+
+def _step(scan: Scanner) -> int:
+    if not scan.take(":"):
+        return 1
+    here = scan.pos
+    step = _integer(scan)
+    if step == 0:
+        scan.fail("a slice has no step", expected="a step that is not 0", pos=here)
+    return 1 if step is None else step
+
+
+def _integer(scan: Scanner) -> int | None:
+    found = scan.looking(_INTEGER)
+    return None if found is None else cast(int, scan.number(found))

@@ -1,0 +1,340 @@
+"""Text to programs: the inverse of :mod:`effax.ir.text.printer`, for tests, tools and users.
+
+``parse(str(p)) == p``. A statement ends at ``;``, or where a line begins that is not indented
+deeper than it. A variable's name is its number in letters. Effects follow from the primitives and
+are not written; where a signature has them (``!{read a}``), they must be right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Final, NamedTuple
+
+from effax.effects.row import effect_text
+from effax.ir.build import typing_of
+from effax.ir.errors import BadArgument, EffaxError, TooDeep
+from effax.ir.indexing import Indexer
+from effax.ir.primitive import ByReference, Primitive
+from effax.ir.prims.refs import AddUpdate, Get, Swap
+from effax.ir.recursion import deeper
+from effax.ir.registry import NEAR, Registry, own_primitives, own_remedy
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
+from effax.ir.text.format import MOST_VARIABLES, REFERENCE, VAR_NAMES, var_number
+from effax.ir.text.lexer import IN, LITERAL, NAME, WORD, Scanner
+from effax.ir.text.parameter_parser import UNFIT, named_object, read_index, read_params, unfit
+from effax.ir.types import RefType, Type
+
+_BINDER: Final = re.compile(r"([a-z]+):")
+_PLACE: Final = re.compile(r"[a-z]+\[(?!\s*\w+=)")
+_PRIMITIVE: Final = re.compile(r"[^\s\[\](){},;]+")
+_EFFECT: Final = re.compile(r"([a-z]+(?: [^\s,}]+)?)")
+_NAMED: Final = re.compile(r"[^\W\d]\w*(?![\w.(\[{])")
+
+
+def parse(
+    text: str,
+    primitives: Registry | None = None,
+    references: Mapping[str, ByReference] | None = None,
+) -> Jaxpr:
+    """The program that ``text`` is.
+
+    Args:
+        text: what ``str`` gives for a program.
+        primitives: primitives by name; the library's own by default, ``registry(Mine)`` for more.
+        references: objects by the names (``@log``) that stand for them in the text, as
+            ``effax.ir.pretty.references`` gives them.
+
+    Raises:
+        ParseError: the text is not a program, or an equation does not type check. It tells the
+            line and the column. What no single equation tells, such as a reference that is used
+            after it was freed, is for ``effax.ir.check`` to find.
+        BadArgument: ``text`` is no string.
+    """
+    if not isinstance(text, str):
+        raise BadArgument("parse reads text", expected="a string", found=type(text).__name__)
+    known = own_primitives() if primitives is None else primitives
+    return _Parser(text, known, references or {}).whole()
+
+
+class _Scope:
+    """The variables and equations of the program that is being read."""
+
+    __slots__ = ("eqns", "top", "vars")
+
+    def __init__(self) -> None:
+        self.eqns: list[Eqn] = []
+        self.vars: dict[str, Var] = {}
+        self.top = -1
+
+
+class _Result(NamedTuple):
+    name: str
+    type: Type
+    pos: int
+
+
+class _Place(NamedTuple):
+    ref: Var
+    indexer: Indexer
+    operands: Sequence[Atom]
+
+
+class _Parser:
+    """One run: the text, the primitives, and the programs that have a name so far."""
+
+    __slots__ = ("named", "objects", "primitives", "scan")
+
+    def __init__(self, text: str, primitives: Registry, objects: Mapping[str, ByReference]) -> None:
+        self.scan = Scanner(text)
+        self.primitives = primitives
+        self.objects = objects
+        self.named: dict[str, Jaxpr] = {}
+
+    def whole(self) -> Jaxpr:
+        """``let f = { ... } in`` for each named program, then the program itself."""
+        scan = self.scan
+        while scan.at("let") and scan.take("let"):
+            start = scan.pos
+            name = scan.match(WORD, "the name of a program").group()
+            if name in self.named:
+                scan.fail("two programs have one name", pos=start)
+            scan.expect("=", "a named program")
+            self.named[name] = self.program()
+            scan.expect("in", "a named program")
+        jaxpr = self.program()
+        if scan.pos < len(scan.text):
+            scan.fail("text follows the program", expected="the end of the text")
+        return jaxpr
+
+    def program(self) -> Jaxpr:
+        """``{ lambda consts; inputs. let equations in (results) }``."""
+        scan, scope = self.scan, _Scope()
+        scan.expect("{", "a program")
+        scan.expect("lambda", "a program")
+        consts = self.bind(scope, self.binders())
+        scan.expect(";", "the list of constants")
+        inputs = self.bind(scope, self.binders())
+        scan.expect(".", "the list of inputs")
+        start = scan.pos
+        row = self.effects() if scan.take("!") else None
+        scan.expect("let", "a program")
+        while not scan.looking(IN):
+            if scan.pos == len(scan.text):
+                scan.fail("a program has no results", expected="`in (...)`")
+            self.statement(scope)
+            scan.take(";")
+        scan.match(IN, "`in`")
+        outs = self.results(scope)
+        scan.expect("}", "a program")
+        jaxpr = Jaxpr([*consts, *inputs], scope.eqns, outs, len(consts))
+        if row is not None:
+            self.check_effects(jaxpr, row, start)
+        return jaxpr
+
+    def binders(self) -> list[_Result]:
+        """``a:f32[3] b:Ref{f32[]}``, as many as there are."""
+        found: list[_Result] = []
+        while binder := self.scan.looking(_BINDER):
+            start = self.scan.pos
+            self.scan.advance(binder)
+            found.append(_Result(binder.group(1), self.scan.type(), start))
+        return found
+
+    def bind(self, scope: _Scope, binders: Sequence[_Result]) -> list[Var]:
+        """Bring names into scope."""
+        made: list[Var] = []
+        for name, type_, pos in binders:
+            number = var_number(name)
+            if number is None:
+                self.scan.fail(
+                    "no variable is called so", expected="a, b, ..., z, ba, bb, ...", pos=pos
+                )
+            if number >= MOST_VARIABLES:
+                self.scan.fail(
+                    "a variable's name is its number in letters, and this number is too large",
+                    expected=f"at most {len(VAR_NAMES[MOST_VARIABLES - 1])} letters",
+                    pos=pos,
+                )
+            if name in scope.vars:
+                self.scan.fail("a variable is bound a second time", expected="a new name", pos=pos)
+            v = scope.vars[name] = Var(number, type_)
+            scope.top = max(scope.top, number)
+            made.append(v)
+        return made
+
+    def effects(self) -> list[str]:
+        """``{read a, accum b}``."""
+        scan, found = self.scan, list[str]()
+        scan.expect("{", "an effect row")
+        while not scan.take("}"):
+            found.append(scan.match(_EFFECT, "an effect").group())
+            scan.take(",")
+        return found
+
+    def check_effects(self, jaxpr: Jaxpr, row: list[str], pos: int) -> None:
+        """Raises ParseError unless the row is what the equations do."""
+        real = [effect_text(e, lambda i: VAR_NAMES[jaxpr.binders[i].id]) for e in jaxpr.effects]
+        if sorted(real) != sorted(row):
+            self.scan.fail(
+                "the signature does not have the effects of the program",
+                expected=f"!{{{', '.join(real)}}}",
+                pos=pos,
+            )
+
+    def results(self, scope: _Scope) -> list[Atom]:
+        """The results, after ``in (``."""
+        outs: list[Atom] = []
+        while not self.scan.take(")"):
+            outs.append(self.atom(scope))
+            if not self.scan.take(",") and not self.scan.at(")"):
+                self.scan.fail("results go on in another way", expected="`,` or `)`")
+        return outs
+
+    def atom(self, scope: _Scope) -> Atom:
+        """A literal, or a variable in scope."""
+        found = self.scan.looking(LITERAL)
+        return self.variable(scope) if found is None else self.scan.literal(found)
+
+    def variable(self, scope: _Scope) -> Var:
+        """A variable in scope."""
+        start = self.scan.pos
+        name = self.scan.match(NAME, "a variable or a literal").group()
+        v = scope.vars.get(name)
+        if v is None:
+            self.scan.fail(
+                f"{name} is not in scope",
+                expected="a variable that is bound before",
+                found=f"`{name}`",
+                pos=start,
+            )
+        return v
+
+    def statement(self, scope: _Scope) -> None:
+        """One equation, in the notation of references or of applications."""
+        scan, start = self.scan, self.scan.pos
+        if scan.looking(_PLACE):
+            self.write(scope, start)
+            return
+        line, column = scan.line_start, scan.column
+        results = self.binders()
+        if not results or scan.take("="):
+            self.application(scope, results, start, (line, column))
+        elif scan.take("<-"):
+            ref, indexer, operands = self.place(scope)
+            self.emit(scope, Get(indexer), [ref, *operands], results, start)
+        else:
+            scan.expect(",", "an equation")
+            self.swap(scope, results, start)
+
+    def write(self, scope: _Scope, start: int) -> None:
+        """``b[i] <- v`` or ``b[i] += v``."""
+        ref, indexer, operands = self.place(scope)
+        if self.scan.take("+="):
+            prim: AddUpdate | Swap = AddUpdate(indexer)
+            results: list[_Result] | None = []
+        else:
+            self.scan.expect("<-", "a write")
+            prim, results = Swap(indexer), None
+        value = self.atom(scope)
+        self.emit(scope, prim, [ref, value, *operands], results, start)
+
+    def swap(self, scope: _Scope, results: list[_Result], start: int) -> None:
+        """``b[i] <- b[i], v``, after ``x:f32[], ``."""
+        target = self.place(scope)
+        self.scan.expect("<-", "a swap")
+        here = self.scan.pos
+        if self.place(scope) != target:
+            self.scan.fail("a swap reads and writes two places", expected="one place", pos=here)
+        self.scan.expect(",", "a swap")
+        ins = [target.ref, self.atom(scope), *target.operands]
+        self.emit(scope, Swap(target.indexer), ins, results, start)
+
+    def place(self, scope: _Scope) -> _Place:
+        """A reference and an index."""
+        start = self.scan.pos
+        ref = self.variable(scope)
+        if not isinstance(ref.type, RefType):
+            self.scan.fail(
+                "only references are read and written in place",
+                expected="a reference",
+                found=str(ref.type),
+                pos=start,
+            )
+        indexer, operands = read_index(self.scan, ref.type.shape, lambda: self.atom(scope))
+        return _Place(ref, indexer, operands)
+
+    def application(
+        self, scope: _Scope, results: list[_Result], start: int, begun: tuple[int, int]
+    ) -> None:
+        """``mul a b``, or with parameters; ends where the statement that began there does."""
+        scan = self.scan
+        here = scan.pos
+        name = scan.match(_PRIMITIVE, "a primitive").group()
+        cls = self.primitives.get(name)
+        if cls is None:
+            close = get_close_matches(name, self.primitives, 1, NEAR)
+            scan.fail(
+                f"no primitive is called {name}",
+                expected=f"`{close[0]}`" if close else "a primitive of the registry",
+                found=f"`{name}`",
+                remedy=own_remedy("parse"),
+                pos=here,
+            )
+        prim = read_params(scan, cls, self.held, here)
+        ins: list[Atom] = []
+        line, column = begun
+        while not (
+            scan.at(";")
+            or scan.pos == len(scan.text)
+            or (scan.line_start > line and scan.column <= column)
+            or scan.looking(IN)
+        ):
+            ins.append(self.atom(scope))
+        self.emit(scope, prim, ins, results, start)
+
+    def held(self) -> Jaxpr | ByReference | None:
+        """A program, if one is next, written out or by its name; or an object by reference."""
+        if self.scan.at(REFERENCE):
+            return named_object(self.scan, self.objects)
+        if self.scan.at("{"):
+            start = self.scan.pos
+            try:
+                return deeper(self.program)
+            except TooDeep as error:
+                self.scan.failed(error, start)
+        named = self.scan.looking(_NAMED)
+        jaxpr = self.named.get(named.group()) if named else None
+        if named and jaxpr is not None:
+            self.scan.advance(named)
+        return jaxpr
+
+    def emit(
+        self,
+        scope: _Scope,
+        prim: Primitive,
+        ins: Sequence[Atom],
+        results: list[_Result] | None,
+        start: int,
+    ) -> None:
+        """Append an equation; ``results`` is None where one is bound that is not written."""
+        try:
+            typing = typing_of(prim, tuple([a.type for a in ins]))
+        except EffaxError as error:
+            self.scan.failed(error, start)
+        except UNFIT as error:
+            unfit(self.scan, prim, error, start)
+        if results is None:
+            (type_,) = typing.outs
+            results = [_Result(VAR_NAMES[scope.top + 1], type_, start)]
+        written = tuple(r.type for r in results)
+        if written != typing.outs:
+            self.scan.fail(
+                f"{prim.name} does not give results of these types",
+                expected=", ".join(map(str, typing.outs)) or "no results",
+                found=", ".join(map(str, written)) or "no results",
+                pos=start,
+            )
+        outs = tuple(self.bind(scope, results))
+        scope.eqns.append(Eqn(prim, tuple(ins), outs, typing.effects))

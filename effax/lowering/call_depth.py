@@ -1,0 +1,56 @@
+"""Calls in calls in calls: fewer levels for XLA, whose compiler recurs on a stack that is not ours.
+
+A program that nests deeply has the calls that occur once replaced by what they call. It has as
+many equations as before, and as many levels as it has loops, branches, and functions that are
+called more than once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from effax.ir.errors import LoweringError
+from effax.ir.prims.control import Jit
+from effax.ir.recursion import held_in, inside_out
+from effax.ir.syntax import Eqn, Jaxpr
+from effax.transforms.framework.runner import unwrap
+from effax.transforms.optimize.inline import inline
+
+SHALLOW: Final = 32
+"""Programs with no more levels than this are lowered as they are, one function a program held."""
+
+
+def levels(jaxpr: Jaxpr) -> int:
+    """How many programs are inside of each other at most; 0: none are held."""
+    found: dict[int, int] = {}
+    for program in inside_out(jaxpr):
+        inner = [found[id(held)] + 1 for held in held_in(program)]
+        found[id(program)] = max(inner, default=0)
+    return found[id(jaxpr)]
+
+
+def shallow(jaxpr: Jaxpr) -> Jaxpr:
+    """The program, with calls that occur once inlined where it has many levels."""
+    if levels(jaxpr) <= SHALLOW:
+        return jaxpr
+    uses = Counter(
+        held for program in dict.fromkeys(inside_out(jaxpr)) for held in held_in(program)
+    )
+
+    def once(eqn: Eqn) -> bool:
+        return isinstance(eqn.prim, Jit) and uses[eqn.prim.jaxpr] == 1
+
+    return unwrap(inline(jaxpr, once))
+
+
+def check_levels(jaxpr: Jaxpr, most: int) -> None:
+    """Raises LoweringError where a program has more levels than XLA's compiler survives."""
+    found = levels(jaxpr)
+    if found > most:
+        raise LoweringError(
+            "programs are held in programs too deeply for XLA's compiler",
+            expected=f"at most {most} loops, branches and repeated calls inside of each other",
+            found=str(found),
+            remedy="run it without `jit`, or compute one level at a time",
+        )

@@ -1,0 +1,186 @@
+"""Try laws, passes and rules on random programs with one call; what breaks is made small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+
+from effax.ir.errors import BadArgument
+from effax.ir.registry import own_primitives
+from effax.passes import Step
+from effax.passes.pipeline import passes_of
+from effax.testing import laws
+from effax.testing.generate.features import Features
+from effax.testing.generate.focus import Focus, focus_of
+from effax.testing.generate.random_programs import PLANTED
+from effax.testing.generate.steps import step_names
+from effax.testing.laws.law import GIVEN_BY_NAME, Law, tried_law
+from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.runner import Tried, told, try_all
+from effax.transforms.framework.rules import RuleBook
+
+AnyLaw = str | Callable[..., None]
+"""A law, or the name of one of the library."""
+
+
+def check_law(
+    law: AnyLaw,
+    passes: Passes | None = None,
+    *,
+    step: Step | None = None,
+    features: Features | None = None,
+    focus: Focus | Sequence[Focus] = "",
+    examples: int = 100,
+    seed: int = 0,
+) -> Tried:
+    """Try a law on random programs.
+
+    ::
+
+        print(check_law(mine, focus="scan"))
+
+    Args:
+        law: the law, or the name of one of the library.
+        passes: the passes that it is about, where it takes them; the library's own by default.
+        step: the pass that it is about, where it takes ``step``.
+        features: what the programs have; what the law says by default.
+        focus: what programs are full of: the name of a kind of step
+            (``effax.testing.step_names``), a primitive, a pattern, a rule, or a list of these.
+        examples: how many programs are drawn; equal ones count once, and most that are drawn twice
+            are empty. Equal arguments try equal programs.
+        seed: another one tries other programs.
+
+    Returns:
+        What it was tried on.
+
+    Raises:
+        LawBroken: it does not hold; the message has a small program, as a test to paste.
+        BadArgument: it is no law, it takes what nobody gives or does not take what is given, it
+            gives a result, it says nothing about any program that was tried, or there is no such
+            kind of step.
+    """
+    __tracebackhide__ = True  # of pytest, whose reports end where the user's test does
+    (found,) = found_laws(law)
+    given = _given(passes)
+    if step is not None:
+        given["step"] = passes_of(step)
+    for name, value in (("passes", passes), ("step", step)):
+        if value is not None and not found.takes(name):
+            raise _untaken(found, name)
+    _check_step(found, given)
+    _, patterns = focus_of(focus)
+    if patterns and found.about not in PLANTED:
+        raise BadArgument(
+            f"the law {found.name} is about linear programs, which have no such patterns",
+            expected="the name of a kind of step",
+            found=f"focus={focus!r:.60}",
+            remedy=f"one of {', '.join(step_names(linear=True))}",
+        )
+    trials = try_all([found], given, examples, features, focus, seed)
+    return told(trials, strict=True)[0]
+
+
+def check_laws(
+    passes: Passes | None = None,
+    *,
+    only: AnyLaw | Sequence[AnyLaw] = (),
+    focus: Focus | Sequence[Focus] = "",
+    examples: int = 25,
+    seed: int = 0,
+) -> tuple[Tried, ...]:
+    """Hold passes, or the rules of a book, to the laws on random programs.
+
+    ::
+
+        check_laws(Passes(book=DEFAULT_BOOK.extend(Mine, rules)), focus="elementwise.mul")
+        check_laws(dataclasses.replace(Passes(), dce=my_dce), only=["dce_keeps_what_is_observed"])
+
+    Args:
+        passes: the passes; the library's own where it is None.
+        only: laws, or names of laws of the library; all that take passes where none is given.
+        focus: what programs are full of, as for ``check_law``. Linear programs have no patterns.
+        examples: how many programs a law is tried on. Equal arguments try equal programs.
+        seed: another one tries other programs.
+
+    Returns:
+        What each law was tried on, the simplest law first.
+
+    Raises:
+        LawBroken: laws do not hold; the message has a small program for the simplest of them, as a
+            test to paste, and names the others.
+        BadArgument: ``passes`` are none, there is no such law, or no such kind of step; or one of
+            ``only`` says nothing about any program that was tried.
+    """
+    __tracebackhide__ = True
+    given = _given(passes)
+    found = found_laws(only) or [law for law in laws.LAWS if law.takes("passes")]
+    for law in found:
+        _check_step(law, given)
+    if passes is not None and not any(law.takes("passes") for law in found):
+        raise _untaken(found[0], "passes")
+    return told(try_all(found, given, examples, focus=focus, seed=seed), strict=bool(only))
+
+
+def _given(passes: object) -> dict[str, object]:
+    """What laws get by name, but for the seed and the step. Raises BadArgument for no passes."""
+    if passes is not None and not isinstance(passes, Passes):
+        raise BadArgument(
+            "the transformations that laws are about come as one value",
+            expected="a `Passes`, or None for the library's own",
+            found=f"{passes!r:.80}",
+            remedy=_of_no_passes(passes),
+        )
+    return {"passes": passes or Passes(), "primitives": own_primitives()}
+
+
+def _of_no_passes(found: object) -> str:
+    several = found if isinstance(found, (list, tuple)) else [found]
+    if any(isinstance(one, Law | str) for one in several):
+        return "one law: `check_law(law)`; several: `check_laws(only=[...])`"
+    if isinstance(found, Step):
+        return (
+            "hold a pass to what it claims: `check_pass(...)`; to a law: `check_law(law, step=...)`"
+        )
+    if isinstance(found, RuleBook):
+        return "`Passes(book=...)`"
+    return "put your function in its place: `dataclasses.replace(Passes(), dce=my_dce)`"
+
+
+def _untaken(law: Law[...], name: str) -> BadArgument:
+    """The error for what a law is given and does not take: nothing would be known of it."""
+    return BadArgument(
+        f"the law {law.name} does not take `{name}`",
+        expected=f"a law with a parameter `{name}`: {GIVEN_BY_NAME[name]}",
+        found=f"{law.name}{law.signature}",
+        remedy=f"leave `{name}` out, or make it a parameter of the law",
+    )
+
+
+def found_laws(given: AnyLaw | Sequence[AnyLaw]) -> list[Law[...]]:
+    """Laws, from themselves or their names, in the order of the table, others first.
+
+    Raises BadArgument for what is neither.
+    """
+    given = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    known = {law.name: law for law in laws.LAWS}
+    unknown = [name for name in given if isinstance(name, str) and name not in known]
+    if unknown:
+        like = get_close_matches(unknown[0], known)
+        raise BadArgument(
+            "there is no such law",
+            expected=", ".join(known),
+            found=", ".join(unknown),
+            remedy=f"did you mean {' or '.join(like)}?" if like else None,
+        )
+    found = [tried_law(known[law] if isinstance(law, str) else law) for law in given]
+    places = {law: i for i, law in enumerate(laws.LAWS)}
+    return sorted(found, key=lambda law: places.get(law, -1))
+
+
+def _check_step(law: Law[...], given: dict[str, object]) -> None:
+    if "step" in law.required and "step" not in given:
+        raise BadArgument(
+            f"the law {law.name} is about a pass",
+            expected="`step`, a `Pass` or a composition of passes",
+            remedy=f"`check_law({law.name}, step=...)`, or `check_pass(...)`",
+        )

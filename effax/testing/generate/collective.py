@@ -1,0 +1,91 @@
+"""Steps that append collectives, along the axes that the program may use."""
+
+from __future__ import annotations
+
+from math import prod
+
+from effax.ir.axes import Axis
+from effax.ir.dtypes import is_inexact_dtype
+from effax.ir.prims import collective as p
+from effax.ir.prims.elementwise import ConvertElementType
+from effax.ir.syntax import Var
+from effax.testing.generate.program_builder import MAX_ELEMENTS, Grower
+
+
+def _axis(g: Grower) -> Axis:
+    return g.choose.pick(g.axes)
+
+
+def _divided(g: Grower, axis: Axis) -> tuple[Var, int]:
+    """An array with a dimension of the axis's size; a gathered one where there is none."""
+    found = g.maybe(lambda v: is_inexact_dtype(v.type.dtype) and axis.size in v.type.shape)
+    if found is not None:
+        return found, found.type.shape.index(axis.size)
+    return gather(g, axis), 0
+
+
+def _tells(g: Grower) -> bool:
+    """Whether programs may say what devices share: inside of ``shard_map``, which forgets it."""
+    return "shard_map" in g.features.control
+
+
+def psum(g: Grower) -> None:
+    """A sum along an axis."""
+    axis, x = _axis(g), g.operand()
+    kind = p.PsumInvariant if _tells(g) and g.choose.chance(25) else p.Psum
+    g.squashed(g.one(kind(axis), x, magnitude=g.magnitude(x) * axis.size))
+
+
+def gather(g: Grower, axis: Axis | None = None) -> Var:
+    """What all have; of few elements, a sum of more."""
+    axis = axis or _axis(g)
+    x = g.operand()
+    if prod(x.type.shape) * axis.size > MAX_ELEMENTS:
+        return x
+    return g.one(p.AllGather(axis, g.choose.below(len(x.type.shape) + 1)), x)
+
+
+def scatter(g: Grower) -> None:
+    """A sum, of which each gets a part."""
+    axis = _axis(g)
+    x, at = _divided(g, axis)
+    if x.type.shape[at : at + 1] == (axis.size,):
+        magnitude = g.magnitude(x) * axis.size
+        g.squashed(g.one(p.ReduceScatter(axis, at), x, magnitude=magnitude))
+
+
+def to_all(g: Grower) -> None:
+    """An exchange of parts."""
+    axis = _axis(g)
+    x, at = _divided(g, axis)
+    if x.type.shape[at : at + 1] == (axis.size,):
+        g.one(p.AllToAll(axis, at, g.choose.below(len(x.type.shape))), x)
+
+
+def permute(g: Grower) -> None:
+    """A shift, a swap, or nothing from some."""
+    axis, x = _axis(g), g.operand()
+    n = axis.size
+    shift = g.choose.below(n)
+    perm = [(i, (i + shift) % n) for i in range(n)]
+    g.one(p.PPermute(axis, tuple(g.choose.subset(perm, 75))), x)
+
+
+def vary(g: Grower) -> None:
+    """The identity."""
+    if _tells(g):
+        g.one(p.Pvary(_axis(g)), g.operand())
+    else:
+        permute(g)
+
+
+def index(g: Grower) -> None:
+    """Where it is, as a float."""
+    place = g.one(p.AxisIndex(_axis(g)))
+    g.one(ConvertElementType(g.features.floats[0]), place, magnitude=3.0)
+
+
+def extremum(g: Grower) -> None:
+    """The greatest or the least."""
+    axis = _axis(g)
+    g.one(g.choose.pick((p.Pmax(axis), p.Pmin(axis))), g.fixed())

@@ -1,0 +1,92 @@
+"""Steps that append calls with rules of their own, which say what is true of the function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from effax.ir.build import Builder
+from effax.ir.errors import TransformError
+from effax.ir.primitive import Primitive
+from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap, LaneRule, Lanes
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import is_inexact, tangent_type
+from effax.testing.generate import refs
+from effax.testing.generate.control import Grow, arguments, call, inside, results
+from effax.testing.generate.program_builder import Grower
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import book_or_default
+from effax.transforms.jvp import jvp_jaxpr
+from effax.transforms.linearize import linearize_jaxpr
+from effax.transforms.rules.common import zeros
+from effax.transforms.transpose.engine import GradValue, NonLinear, transpose_jaxpr
+from effax.transforms.vmap.engine import vmap_jaxpr
+
+
+@dataclass(frozen=True)
+class LanesOfProgram(LaneRule):
+    """The batching rule that batches the program."""
+
+    program: Jaxpr
+    label: str = "f"
+
+    def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
+        made = vmap_jaxpr(self.program, batched, size, book_or_default(None))
+        return Lanes(made.jaxpr, made.out_batched)
+
+
+def custom(g: Grower, grow: Grow) -> None:
+    """A call of a function on arrays that brings its derivatives, or its lanes, or all of them."""
+    ins = arguments(g, 3)
+    inner = inside(g, [v.type for v in ins], ins)
+    grow(inner, 3)
+    refs.consume_rest(inner)
+    outs = results(inner, 3)
+    if any(g.is_linear(v) for v in ins):
+        # Rules are for all results together: what is linear in something is not among others.
+        outs = [v for v in outs if inner.is_linear(v)]
+        if not outs:
+            return
+    flags = [inner.is_linear(v) for v in outs]
+    call(g, ruled(inner.finish(outs), g.choose.below(5)), ins, flags)
+
+
+def ruled(jaxpr: Jaxpr, kind: int) -> Primitive:
+    """The call of a program: with a forward rule, a reverse one, lanes, or several of those."""
+    lanes = LanesOfProgram(jaxpr)
+    if kind == 0:
+        return CustomVmap(jaxpr, lanes, 0, "f")
+    mask = tuple(map(is_inexact, jaxpr.in_types))
+    forward = jvp_jaxpr(jaxpr, mask, True, book_or_default(None)).jaxpr
+    own = lanes if kind in (2, 4) else None
+    if kind <= 2:
+        return CustomJvp(jaxpr, forward, 0, "f", own)
+    try:
+        fwd, bwd = _reverse(jaxpr, mask)
+    except TransformError:
+        # A loop without a bound has no reverse derivative.
+        return CustomJvp(jaxpr, forward, 0, "f", own)
+    return CustomVjp(jaxpr, fwd, bwd, 0, (), mask, "f", forward, own)
+
+
+def _reverse(jaxpr: Jaxpr, mask: Mask) -> tuple[Jaxpr, Jaxpr]:
+    """The rules that linearisation and transposition give."""
+    book = book_or_default(None)
+    done = linearize_jaxpr(jaxpr, mask, False, book)
+    n = len(jaxpr.outs)
+    b = Builder(jaxpr.in_types)
+    found = b.inline_jaxpr(done.primal, b.binders)
+    residuals = [r.pick(list[Atom](b.binders), found) for r in done.residuals]
+    fwd = b.finish([*found[:n], *residuals])
+
+    wants = (NonLinear(),) * len(residuals) + (GradValue(),) * sum(mask)
+    pulled = transpose_jaxpr(done.linear, wants, (True,) * sum(done.out_tangents), book)
+    back = Builder([x.type for x in residuals])
+    cts = [back.bind(tangent_type(t)) if is_inexact(t) else None for t in jaxpr.out_types]
+    given = [ct for ct, has in zip(cts, done.out_tangents, strict=True) if has and ct is not None]
+    own = iter(back.inline_jaxpr(pulled.jaxpr, [*back.binders[: len(residuals)], *given]))
+    types = [tangent_type(t) for t, has in zip(jaxpr.in_types, mask, strict=True) if has]
+    entries: Sequence[Atom] = [
+        next(own) if has else zeros(back, t) for has, t in zip(pulled.nonzero, types, strict=True)
+    ]
+    return fwd, back.finish(entries)

@@ -1,0 +1,125 @@
+"""Indexers at random, and the steps that read and update arrays through them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from effax.ir.dtypes import is_float, is_integer
+from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, indexed_shape
+from effax.ir.prims import elementwise as ew
+from effax.ir.prims import index as p
+from effax.ir.prims.shape import Iota
+from effax.ir.syntax import Atom, Var
+from effax.ir.types import ArrayType, Shape
+from effax.testing.generate.program_builder import MAX_ELEMENTS, Grower
+from effax.testing.generate.shape import part_like
+
+
+def indexer(g: Grower, shape: Shape) -> tuple[Indexer, list[Atom]]:
+    """An indexer for an array of that shape, and its operands; all of it is the simplest."""
+    dims: list[Dim] = []
+    operands: list[Atom] = []
+    picked: list[Shape] = []
+    for n in shape:
+        dim, operand = _dim(g, n, picked)
+        dims.append(dim)
+        if operand is not None:
+            operands.append(operand)
+            if isinstance(dim, Pick):
+                picked.append(operand.type.shape)
+    mode = Mode.DROP if picked and g.choose.chance(40) else Mode.CLIP
+    return Indexer(tuple(dims), mode), operands
+
+
+def _dim(g: Grower, n: int, picked: list[Shape]) -> tuple[Dim, Atom | None]:
+    kind = g.choose.below(10) if n else 0
+    match kind:
+        case 3 | 4:
+            return Pick(g.choose.below(n)), None
+        case 5:
+            return _static_span(g, n), None
+        case 6:
+            size = 1 + g.choose.below(min(n, 2))
+            step = g.choose.pick((1, 1, -1))
+            return Span(None, size, step), g.integer()
+        case 7 | 8 | 9:
+            return Pick(None), _positions(g, picked)
+        case 2:
+            return Pick(None), g.integer()
+        case _:
+            return Span(0, n), None
+
+
+def _static_span(g: Grower, n: int) -> Span:
+    step = g.choose.pick((1, 2, -1, -2))
+    start = g.choose.below(n)
+    room = n - 1 - start if step > 0 else start
+    most = 1 + room // abs(step)
+    return Span(start, g.choose.below(most + 1), step)
+
+
+def _positions(g: Grower, picked: list[Shape]) -> Atom:
+    """An array of positions that goes with what is picked already: in order, repeated, or out."""
+
+    def fits(v: Var) -> bool:
+        if not is_integer(v.type.dtype) or not 1 <= len(v.type.shape) <= 2:
+            return False
+        try:
+            whole = np.broadcast_shapes(v.type.shape, *picked)
+        except ValueError:
+            return False
+        return int(np.prod(whole)) <= 6
+
+    found = g.maybe(fits)
+    if found is not None:
+        return found
+    if any(len(shape) > 0 for shape in picked):
+        return g.integer()
+    if g.choose.chance(50):
+        x = g.maybe(lambda v: is_float(v.type.dtype) and v.type.shape in ((2,), (3,), (1,)))
+        if x is not None and not g.is_linear(x):
+            return g.one(ew.ConvertElementType(g.features.ints[0]), g.squashed(x))
+    counted = g.one(Iota(g.features.ints[0], (2 + g.choose.below(2),), 0))
+    match g.choose.below(4):
+        case 2:
+            return g.one(ew.ShiftRightLogical(), counted, g.literal(counted.type.dtype, 1))
+        case 3:
+            return g.one(ew.Sub(), counted, g.literal(counted.type.dtype, 1))
+        case _:
+            return counted
+
+
+def gather(g: Grower) -> None:
+    """An indexed read."""
+    x = g.any_array(1)
+    made, operands = indexer(g, x.type.shape)
+    if fits(made, x.type.shape, operands):
+        g.one(p.Gather(made), x, *operands)
+
+
+def scatter(g: Grower) -> None:
+    """An indexed update."""
+    x = g.operand(1)
+    made, operands = indexer(g, x.type.shape)
+    if not fits(made, x.type.shape, operands):
+        return
+    part = indexed_shape(made, x.type.shape, [o.type for o in operands])
+    add = g.choose.chance(50) or (g.features.lowerable and any(o.type.shape for o in operands))
+    value = part_like(g, x, part)
+    magnitude = g.magnitude(x) + 4 * g.magnitude(value)
+    prim = p.ScatterAdd(made) if add else p.Scatter(made)
+    g.squashed(g.one(prim, x, value, *operands, magnitude=magnitude))
+
+
+def fits(made: Indexer, shape: Shape, operands: list[Atom]) -> bool:
+    """Whether the indexed part is small enough."""
+    part = indexed_shape(made, shape, [o.type for o in operands])
+    return int(np.prod(part)) <= MAX_ELEMENTS
+
+
+def part_type(ref: Var, made: Indexer, operands: list[Atom]) -> ArrayType:
+    """The type of the indexed part of a reference."""
+    inner = ref.type
+    part = indexed_shape(made, inner.shape, [o.type for o in operands])
+    cell = inner if isinstance(inner, ArrayType) else inner.inner
+    return cell.update(shape=part)

@@ -1,0 +1,190 @@
+"""Instances of patterns put into programs that grow: what a pass or a rule looks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from effax.ir.build import Builder, lit
+from effax.ir.dtypes import family
+from effax.ir.errors import BadArgument, EffaxError
+from effax.ir.primitive import Primitive
+from effax.ir.prims import elementwise as ew
+from effax.ir.syntax import Atom, Jaxpr, Var
+from effax.ir.types import ArrayType
+from effax.transforms.optimize.patterns import instance_of
+from effax.transforms.optimize.rewrite import App, Hole, Number, Pattern, Rule
+
+x: Final = Hole("x")
+y: Final = Hole("y")
+_SQUARE: Final = App(ew.Mul, x, x)
+
+FORMS: Final = (
+    App(ew.Neg, App(ew.Neg, x)),
+    App(ew.Mul, x, Number(1)),
+    App(ew.Add, x, App(ew.Neg, x)),
+    App(ew.Sub, x, App(ew.Neg, y)),
+    App(ew.Sub, x, x),
+    App(ew.Add, x, Number(0)),
+    App(ew.Sub, Number(0), x),
+    App(ew.Mul, Number(0), x),
+    App(ew.Mul, App(ew.Neg, x), y),
+    App(ew.Add, App(ew.Mul, x, y), App(ew.Mul, x, y)),
+    App(ew.Sub, App(ew.Add, x, y), y),
+    App(ew.Mul, x, Number(2)),
+    App(ew.Div, x, Number(2)),
+    App(ew.Div, x, x),
+    App(ew.Div, App(ew.Mul, x, y), y),
+    App(ew.Max, x, x),
+    App(ew.Max, x, App(ew.Min, x, y)),
+    App(ew.Abs, App(ew.Abs, x)),
+    App(ew.Sqrt, _SQUARE),
+    App(ew.IntegerPow(2), x),
+    App(ew.Log, App(ew.Exp, x)),
+    App(ew.Tanh, App(ew.Sin, x)),
+    App(ew.Add, App(ew.Mul, App(ew.Sin, x), App(ew.Sin, x)), App(ew.Cos, x)),
+    App(ew.Not, App(ew.Not, x)),
+    App(ew.And, x, x),
+    App(ew.Or, App(ew.And, x, y), y),
+    App(ew.Xor, x, x),
+    App(ew.Eq, x, x),
+    App(ew.Ne, x, x),
+    App(ew.Lt, x, x),
+    App(ew.Not, App(ew.Lt, x, y)),
+    App(ew.SelectN, App(ew.Lt, x, y), x, y),
+    App(ew.SelectN, App(ew.Gt, x, y), y, x),
+    App(ew.SelectN, App(ew.Ge, x, y), y, x),
+    App(ew.SelectN, App(ew.Ge, x, Number(0)), y, y),
+)
+"""What passes look for: some of it is as good as something simpler, and some only nearly so."""
+
+Wanted = Primitive | type[Primitive] | App | Rule
+"""What programs may be asked to be full of: a primitive, a pattern, the left side of a rule."""
+
+
+def patterns_of(wanted: Wanted) -> tuple[App, ...]:
+    """The patterns of which there are to be instances. Raises BadArgument for what has none."""
+    match wanted:
+        case App():
+            found = [wanted]
+        case Rule():
+            found = [s.left for s in wanted.samples] or [wanted.left]
+        case _:
+            found = [*_applications(wanted)]
+    for pattern in found:
+        _check_parameters(pattern)
+    return tuple(found)
+
+
+def _applications(prim: Primitive | type[Primitive]) -> Iterator[App]:
+    holes = [Hole(f"x{i}") for i in range(3)]
+    for n in (1, 2, 3):
+        try:
+            yield App(prim, *holes[:n])
+        except BadArgument:
+            # It never has so many arguments.
+            continue
+
+
+def _check_parameters(pattern: Pattern) -> None:
+    if isinstance(pattern, App):
+        _primitive(pattern)
+        for arg in pattern.args:
+            _check_parameters(arg)
+
+
+def _primitive(app: App) -> Primitive:
+    found = instance_of(app)
+    if found is None:
+        raise BadArgument(
+            f"programs cannot be full of {app.prim.name}, which has parameters, without them",
+            expected=f"an instance, `{app.kind.__name__}(...)`, or the name of a kind of step",
+            found=str(app),
+        )
+    return found
+
+
+def with_instances(
+    jaxpr: Jaxpr, seed: int, patterns: Sequence[App] = FORMS, count: int = 8
+) -> Jaxpr:
+    """The program with instances of patterns at its end, which are results of it.
+
+    Args:
+        jaxpr: the program.
+        seed: decides of which patterns, on what; programs of successive seeds have all patterns.
+        patterns: the patterns.
+        count: how many instances there are, where so many fit.
+    """
+    rng = np.random.default_rng([seed, 3])
+    b = Builder(jaxpr.in_types)
+    outs = b.inline_jaxpr(jaxpr, b.binders)
+    bound = [*b.binders, *(v for eqn in b.eqns for v in eqn.outs)]
+    arrays = [v for v in bound if family(v.type.dtype) != "void" and isinstance(v.type, ArrayType)]
+    for i in range(count):
+        made = plant(b, patterns[(seed * count + i) % len(patterns)], arrays, rng)
+        if made is not None:
+            arrays.append(made)
+            outs.append(made)
+    return b.finish(outs, jaxpr.n_consts, jaxpr.names)
+
+
+def plant(b: Builder, pattern: App, arrays: Sequence[Var], rng: np.random.Generator) -> Var | None:
+    """Append an instance of a pattern on some of the arrays; None where none of a few fits."""
+    for _ in range(8):
+        holes: dict[str, Atom] = {}
+        begun = len(b.eqns), b.next_id
+        try:
+            return _instance(b, pattern, _picker(arrays, rng), holes)
+        except EffaxError:
+            # What is begun does not fit, and goes.
+            del b.eqns[begun[0] :]
+            b.next_id = begun[1]
+    return None
+
+
+Pick = Callable[[], Var]
+
+
+def _picker(arrays: Sequence[Var], rng: np.random.Generator) -> Pick:
+    """Picks arrays: the first at random, then most often others of its type."""
+    first = arrays[int(rng.integers(len(arrays)))] if arrays else None
+    same = [v for v in arrays if first is not None and v.type is first.type]
+    picked: list[Var] = []
+
+    def pick() -> Var:
+        if first is None:
+            raise BadArgument("there is no array in scope")
+        others = same if rng.random() < 0.8 else arrays
+        v = others[int(rng.integers(len(others)))] if picked else first
+        picked.append(v)
+        return v
+
+    return pick
+
+
+def _instance(b: Builder, app: App, pick: Pick, holes: dict[str, Atom]) -> Var:
+    args: list[Atom | None] = []
+    for arg in app.args:
+        match arg:
+            case Hole(name):
+                if name not in holes:
+                    holes[name] = pick()
+                args.append(holes[name])
+            case App():
+                args.append(_instance(b, arg, pick, holes))
+            case Number():
+                args.append(None)
+    like = next((a.type for a in reversed(args) if a is not None), None)
+    if like is None:
+        like = pick().type
+    ins = [
+        lit(arg.value, like) if isinstance(arg, Number) else a
+        for arg, a in zip(app.args, args, strict=True)
+    ]
+    outs = b.emit(_primitive(app), [a for a in ins if a is not None])
+    found = [v for v in outs if isinstance(v.type, ArrayType)]
+    if not found:
+        raise BadArgument(f"{app} gives no array")
+    return found[0]

@@ -1,0 +1,290 @@
+"""A program while it grows: its builder, what is in scope, and where choices come from.
+
+Everything that a step of growth takes from here fits by type, so that programs are well typed by
+construction. Magnitudes are tracked roughly, so that numbers stay comparable in loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from effax.ir.axes import Axes
+from effax.ir.build import Builder, lit
+from effax.ir.dtypes import DType, family, is_float, is_inexact_dtype, is_integer
+from effax.ir.primitive import Primitive
+from effax.ir.prims import elementwise as ew
+from effax.ir.prims.reduce import ReduceSum
+from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.syntax import Atom, Jaxpr, Lit, Var
+from effax.ir.types import ArrayType, RefType, Shape, Type, array_type
+from effax.testing.generate.features import Features
+from effax.testing.generate.random_source import Choices
+
+MAX_ELEMENTS: Final = 48
+"""No array gets more elements than this."""
+
+LARGE: Final = 30.0
+"""What may be greater than this in magnitude is squashed before it grows on."""
+
+Accept = Callable[[Var], bool]
+
+
+class Grower:
+    """One program while it grows.
+
+    Attributes:
+        b: the builder.
+        choose: where choices come from.
+        features: what the program may contain.
+        depth: how deep this program may hold programs.
+        budget: how many steps are left, shared with the programs that are held (one entry).
+        is_held: whether this is a program inside of another one.
+        theme: which kinds of steps are taken more often.
+        arrays: the arrays in scope, in order of binding.
+        refs: the references in scope that are not consumed.
+        made: the numbers of the references that this program made.
+        linear: the numbers of what depends linearly on the linear inputs.
+        magnitudes: roughly how large the elements may be, by number; 2 where nothing is known.
+        used: the numbers of variables that some equation takes.
+        sums: the numbers of references that are only added to.
+        axes: the named axes along which there may be collectives.
+    """
+
+    def __init__(
+        self,
+        choose: Choices,
+        features: Features,
+        types: Sequence[Type],
+        linear: Sequence[bool] = (),
+        outer: Grower | None = None,
+        theme: int = 0,
+    ) -> None:
+        self.b: Builder = Builder(types)
+        self.choose = choose
+        self.features = features
+        # What is deep inside is seldom seen outside: shallow programs show other things.
+        shallow = min(1, features.depth)
+        self.depth: int = (
+            choose.between(shallow, features.depth) if outer is None else outer.depth - 1
+        )
+        self.budget: list[int] = [features.steps] if outer is None else outer.budget
+        self.is_held: bool = outer is not None
+        self.theme: int = theme if outer is None else outer.theme
+        self.arrays: list[Var] = [v for v in self.b.binders if isinstance(v.type, ArrayType)]
+        self.refs: list[Var] = [v for v in self.b.binders if isinstance(v.type, RefType)]
+        self.made: set[int] = set()
+        self.linear: set[int] = {
+            v.id for v, flag in zip(self.b.binders, linear, strict=False) if flag
+        }
+        self.magnitudes: dict[int, float] = {}
+        self.used: set[int] = set()
+        self.axes: Axes = ()
+        self.sums: set[int] = set()
+        if outer is None:
+            numbers = [r for r in self.refs if r.type.dtype.kind != "b"]
+            self.sums = {r.id for r in numbers if choose.chance(40)}
+
+    def emit(self, prim: Primitive, *ins: Atom, magnitude: float | None = None) -> tuple[Var, ...]:
+        """Append an equation; its results are in scope."""
+        outs = self.b.emit(prim, ins)
+        largest = 1.0
+        is_linear = False
+        for a in ins:
+            largest = max(largest, self.magnitude(a))
+            if isinstance(a, Var):
+                self.used.add(a.id)
+                is_linear = is_linear or a.id in self.linear
+        for v in outs:
+            self.magnitudes[v.id] = largest if magnitude is None else magnitude
+            if is_linear:
+                self.linear.add(v.id)
+            if isinstance(v.type, RefType):
+                self.refs.append(v)
+                self.made.add(v.id)
+            else:
+                self.arrays.append(v)
+        return outs
+
+    def one(self, prim: Primitive, *ins: Atom, magnitude: float | None = None) -> Var:
+        """Append an equation of one result."""
+        (out,) = self.emit(prim, *ins, magnitude=magnitude)
+        return out
+
+    def consume(self, ref: Var, prim: Primitive) -> None:
+        """Append a ``freeze`` or ``free_ref``; the reference leaves the scope."""
+        self.emit(prim, ref)
+        self.refs.remove(ref)
+
+    def magnitude(self, atom: Atom) -> float:
+        """Roughly how large the elements may be."""
+        if isinstance(atom, Lit):
+            return abs(atom.value)
+        return self.magnitudes.get(atom.id, 2.0)
+
+    def is_linear(self, atom: Atom) -> bool:
+        """Whether the value depends linearly on the linear inputs."""
+        return isinstance(atom, Var) and atom.id in self.linear
+
+    def maybe(self, accept: Accept) -> Var | None:
+        """An array in scope that is accepted, if there is one."""
+        found = [v for v in self.arrays if accept(v)]
+        return self.choose.pick(found) if found else None
+
+    def operand(self, min_ndim: int = 0) -> Var:
+        """An array of floats in scope, linear or not."""
+        found = self.maybe(lambda v: is_float(v.type.dtype) and len(v.type.shape) >= min_ndim)
+        if found is not None:
+            return found
+        return self.wider(self.operand()) if min_ndim else self.fixed()
+
+    def any_array(self, min_ndim: int = 0) -> Var:
+        """An array in scope: of floats mostly, else of any dtype."""
+        if self.choose.chance(60):
+            return self.operand(min_ndim)
+        found = self.maybe(lambda v: len(v.type.shape) >= min_ndim)
+        return self.operand(min_ndim) if found is None else found
+
+    def fixed(self, min_ndim: int = 0) -> Var:
+        """An array of floats in scope that is not linear."""
+        found = self.maybe(
+            lambda v: (
+                is_float(v.type.dtype) and v.id not in self.linear and len(v.type.shape) >= min_ndim
+            )
+        )
+        if found is not None:
+            return found
+        if min_ndim:
+            return self.wider(self.fixed())
+        return self.one(ew.Sin(), self.literal(self.features.floats[0]))
+
+    def wider(self, x: Var) -> Var:
+        """The array with a new leading axis."""
+        shape = x.type.shape
+        n = self.size_of_axis(MAX_ELEMENTS // max(_count(shape), 1))
+        return self.one(BroadcastInDim((n, *shape), tuple(range(1, 1 + len(shape)))), x)
+
+    def size_of_axis(self, most: int = 4) -> int:
+        """The size of an axis: 2 or 3 mostly, sometimes 1, 4 or 0."""
+        return min(self.choose.pick((2, 3, 2, 3, 2, 3, 1, 4, 0)), most)
+
+    def literal(self, dtype: DType, value: float | None = None) -> Lit:
+        """A scalar of that dtype."""
+        type_ = array_type((), dtype)
+        if value is not None:
+            return lit(value, type_)
+        match family(dtype):
+            case "bool":
+                return lit(self.choose.pick((True, False)), type_)
+            case "uint":
+                return lit(self.choose.pick((0, 1, 2, 3)), type_)
+            case "int":
+                return lit(self.choose.pick((0, 1, 2, 3, -1)), type_)
+            case _:
+                return lit(self.choose.pick((0.5, 1.0, 2.0, -1.0, -0.25, 0.0)), type_)
+
+    def threshold(self, dtype: DType) -> Lit:
+        """A float to compare with: none that sums and differences hit, but for rounding."""
+        return lit(
+            self.choose.pick((0.3127, 0.9173, -0.5371, 1.7219, -1.1387)), array_type((), dtype)
+        )
+
+    def companion(self, x: Var, linear: bool | None = None) -> Atom:
+        """Something that goes elementwise with ``x``: of its shape, or a scalar.
+
+        Args:
+            x: the other operand.
+            linear: whether it is linear; as ``x`` is where it is None.
+        """
+        want = self.is_linear(x) if linear is None else linear
+        type_ = x.type
+        found = self.maybe(
+            lambda v: (
+                v.type.dtype == type_.dtype
+                and (v.type.shape == type_.shape or not v.type.shape or not type_.shape)
+                and (v.id in self.linear) == want
+                and v is not x
+            )
+        )
+        if want:
+            return x if found is None else found
+        if found is None or self.choose.chance(20):
+            return self.literal(type_.dtype)
+        return found
+
+    def value(self, type_: ArrayType, linear: bool = False) -> Atom:
+        """A value of exactly this type; of the class ``linear`` where it is no zero."""
+        found = self.maybe(lambda v: v.type is type_ and (v.id in self.linear) == linear)
+        if found is not None:
+            return found
+        scalar = self._scalar(type_.dtype, linear)
+        if type_.weak != _is_weak(scalar):
+            scalar = self.one(ew.ConvertElementType(type_.dtype, type_.weak), scalar)
+        return self.one(BroadcastInDim(type_.shape, ()), scalar) if type_.shape else scalar
+
+    def _scalar(self, dtype: DType, linear: bool) -> Atom:
+        """A scalar of that dtype: a literal, or computed from what is in scope."""
+        zero = 0.0 if linear else None
+        if dtype.kind == "b" or not (linear or self.choose.chance(60)):
+            return self.literal(dtype, zero)
+        x = self.maybe(lambda v: (v.id in self.linear) == linear and v.type.dtype == dtype)
+        if x is None:
+            return self.literal(dtype, zero)
+        if not x.type.shape:
+            return x
+        count = max(_count(x.type.shape), 1)
+        axes = tuple(range(len(x.type.shape)))
+        return self.one(ReduceSum(axes), x, magnitude=count * self.magnitude(x))
+
+    def integer(self) -> Atom:
+        """A scalar to index with."""
+        found = self.maybe(lambda v: is_integer(v.type.dtype) and not v.type.shape)
+        if found is not None and not self.choose.chance(30):
+            return found
+        if self.choose.chance(60):
+            x = self.maybe(
+                lambda v: is_float(v.type.dtype) and not v.type.shape and v.id not in self.linear
+            )
+            if x is not None:
+                x = self.squashed(x)
+                return self.one(ew.ConvertElementType(self.features.ints[0]), x)
+        return self.literal(self.features.ints[0])
+
+    def predicate(self) -> Atom:
+        """A boolean scalar."""
+        found = self.maybe(lambda v: v.type.dtype.kind == "b" and not v.type.shape)
+        if found is not None:
+            return found
+        x = self.fixed()
+        if x.type.shape:
+            x = self.one(ReduceSum(tuple(range(len(x.type.shape)))), x)
+        return self.one(ew.Gt(), x, self.threshold(x.type.dtype))
+
+    def squashed(self, x: Var) -> Var:
+        """The array, brought to a moderate magnitude where it may be large."""
+        if self.magnitude(x) <= LARGE or not is_inexact_dtype(x.type.dtype):
+            return x
+        if self.is_linear(x) or not is_float(x.type.dtype):
+            factor = self.literal(x.type.dtype, 1 / self.magnitude(x))
+            return self.one(ew.Mul(), x, factor, magnitude=1.0)
+        return self.one(ew.Sin(), x, magnitude=1.0)
+
+    def leaves(self) -> list[Var]:
+        """The arrays that no equation takes, inputs aside."""
+        binders = {v.id for v in self.b.binders}
+        return [v for v in self.arrays if v.id not in self.used and v.id not in binders]
+
+    def finish(self, outs: Sequence[Atom]) -> Jaxpr:
+        """The program, with these results."""
+        return self.b.finish(outs)
+
+
+def _is_weak(atom: Atom) -> bool:
+    return isinstance(atom.type, ArrayType) and atom.type.weak
+
+
+def _count(shape: Shape) -> int:
+    count = 1
+    for n in shape:
+        count *= n
+    return count

@@ -1,0 +1,220 @@
+"""Programs with much that is redundant in them: what optimisation passes are tried on.
+
+Random programs seldom compute a thing twice, or overwrite what they have just stored. Here they do:
+to a program, equations are added that repeat others, undo themselves, store and load the same part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from effax.effects import Alloc, changes_state
+from effax.ir.build import Builder, lit
+from effax.ir.dtypes import family, is_float, is_inexact_dtype
+from effax.ir.errors import EffaxError
+from effax.ir.indexing import Indexer, Mode, Pick, Span, whole
+from effax.ir.prims import elementwise as ew
+from effax.ir.prims.control import Jit
+from effax.ir.prims.refs import AddUpdate, FreeRef, Freeze, Get, Swap
+from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import ArrayType, RefType, array_type
+from effax.testing.generate.instances import FORMS, plant
+from effax.transforms.optimize.rewrite import App
+
+
+def with_redundancy(jaxpr: Jaxpr, seed: int, patterns: Sequence[App] = ()) -> Jaxpr:
+    """The program with redundant equations in it, and in the programs that it holds; well typed.
+
+    Args:
+        jaxpr: the program.
+        seed: decides what is added where.
+        patterns: of which there are to be instances before all.
+    """
+    rng = np.random.default_rng(seed)
+    return _Padder(jaxpr, rng, patterns, is_whole=True).run()
+
+
+class _Padder:
+    """One program: the builder of the new one, and what is in scope."""
+
+    def __init__(
+        self,
+        jaxpr: Jaxpr,
+        rng: np.random.Generator,
+        patterns: Sequence[App],
+        is_whole: bool = False,
+    ) -> None:
+        self.jaxpr = jaxpr
+        self.rng = rng
+        self.patterns = patterns
+        # What nothing uses is a result, if nothing around this program says what its results are.
+        self.more: list[Atom] | None = [] if is_whole else None
+        self.b = Builder(jaxpr.in_types)
+        self.env: list[Atom | None] = [None] * jaxpr.size
+        self.refs: list[Var] = []
+        self.arrays: list[Var] = []
+        self.touched: set[int] = set()
+        for v, w in zip(jaxpr.binders, self.b.binders, strict=True):
+            self.bind(v, w)
+
+    def bind(self, v: Var, w: Var) -> None:
+        self.env[v.id] = w
+        (self.refs if isinstance(w.type, RefType) else self.arrays).append(w)
+
+    def value(self, a: Atom) -> Atom:
+        found = a if isinstance(a, Lit) else self.env[a.id]
+        assert found is not None, "a variable is used before it is bound"
+        return found
+
+    def run(self) -> Jaxpr:
+        for eqn in self.jaxpr.eqns:
+            self.equation(eqn)
+            if self.rng.random() < (0.7 if self.patterns else 0.4):
+                self.pad()
+        if self.more is not None:
+            self.pad()
+            for ref in [*self.refs, *self.refs]:
+                self.about_references(ref)
+        outs = [self.value(a) for a in self.jaxpr.outs] + (self.more or [])
+        return self.b.finish(outs, self.jaxpr.n_consts, self.jaxpr.names)
+
+    def equation(self, eqn: Eqn) -> None:
+        ins = [self.value(a) for a in eqn.ins]
+        for v, w in zip(eqn.outs, self.held(eqn, ins), strict=True):
+            self.bind(v, w)
+        for place in eqn.effects.refs:
+            ref = ins[place]
+            assert isinstance(ref, Var), "a reference is a variable"
+            self.touched.add(ref.id)
+            if isinstance(eqn.prim, Freeze | FreeRef):
+                self.refs.remove(ref)
+        repeatable = not any(isinstance(e, Alloc) or changes_state(e) for e in eqn.effects)
+        if repeatable and self.rng.random() < 0.3:
+            # What follows uses the second results.
+            for v, w in zip(eqn.outs, self.b.emit(eqn.prim, ins, eqn.source), strict=True):
+                self.bind(v, w)
+
+    def held(self, eqn: Eqn, ins: Sequence[Atom]) -> tuple[Var, ...]:
+        """Append the equation, with redundant equations in its programs where these still fit."""
+        programs = eqn.prim.subjaxprs()
+        if programs:
+            made = [_Padder(program, self.rng, self.patterns).run() for program in programs]
+            try:
+                return self.b.emit(eqn.prim.with_subjaxprs(made), ins, eqn.source)
+            except EffaxError:
+                # Some hold more of their programs than types: along which axes results differ.
+                pass
+        return self.b.emit(eqn.prim, ins, eqn.source)
+
+    def pad(self) -> None:
+        """Add something that could be simpler, and let something else use it."""
+        # References that this program may touch: it does so anyway.
+        refs = [r for r in self.refs if r.id in self.touched]
+        if refs and self.rng.random() < 0.7:
+            self.about_references(refs[self.rng.integers(len(refs))])
+        self.about_arrays()
+
+    def about_arrays(self) -> None:
+        """Add an instance of a pattern: of those that are asked for, if there are some."""
+        arrays = [v for v in self.arrays if family(v.type.dtype) != "void"]
+        floats = [v for v in arrays if is_float(v.type.dtype)]
+        forms: Sequence[App] = FORMS
+        if self.patterns and self.rng.random() < 0.8:
+            forms = self.patterns
+        elif floats and self.rng.random() < 0.7:
+            arrays = floats
+        made = plant(self.b, forms[int(self.rng.integers(len(forms)))], arrays, self.rng)
+        if made is not None:
+            self.use(made)
+
+    def use(self, value: Var) -> None:
+        """Let the program go on with the value in the place of one of its type, if it has one."""
+        # An integer of a held program may count the steps of a loop, which is to end.
+        fits = self.more is not None or is_inexact_dtype(value.type.dtype)
+        olds = [a for a in self.env if fits and isinstance(a, Var) and a.type is value.type]
+        if olds:
+            old = olds[self.rng.integers(len(olds))]
+            self.env = [value if a is old else a for a in self.env]
+        elif self.more is not None:
+            self.more.append(value)
+        self.arrays.append(value)
+
+    def about_references(self, ref: Var) -> None:
+        assert isinstance(ref.type, RefType)
+        indexer, operands = self.part(ref)
+        get, swap = Get(indexer), Swap(indexer)
+        modes = (indexer.mode, Mode.CLIP, Mode.DROP) if operands else (indexer.mode,)
+        load = Get(indexer._replace(mode=modes[self.rng.integers(len(modes))]))
+        old = self.b(load, ref, *operands)
+        value = self.stored(old)
+        place = [ref, value, *operands]
+        choice = self.rng.integers(6)
+        if family(ref.type.dtype) in ("bool", "void") or choice == 0:
+            self.b.emit(swap, place)
+            self.between(ref)
+            self.use(self.b(get, ref, *operands))
+        elif choice == 1:
+            self.between(ref)
+            total = self.b(ew.Add(), old, lit(0.5, ref.type))
+            if total.type is old.type:
+                self.b.emit(swap, [ref, total, *operands])
+        elif choice == 5:
+            self.overlapping(ref, swap, place)
+        else:
+            self.b.emit(AddUpdate(indexer), place)
+            self.between(ref)
+            self.b.emit((AddUpdate(indexer), swap, swap)[choice - 2], place)
+        if self.rng.random() < 0.5:
+            # What was there before is seen after it has changed.
+            if self.more is None:
+                self.use(old)
+            else:
+                self.more.append(old)
+
+    def overlapping(self, ref: Var, first: Swap, place: Sequence[Atom]) -> None:
+        """Write, and write to another part of the reference, which may be the same one."""
+        indexer, operands = self.part(ref)
+        value = self.stored(self.b(Get(indexer), ref, *operands))
+        self.b.emit(first, place)
+        self.b.emit(Swap(indexer), [ref, value, *operands])
+
+    def between(self, ref: Var) -> None:
+        """Sometimes do something to the reference between two other things."""
+        everything = whole(ref.type.shape)
+        match self.rng.integers(6):
+            case 0:
+                self.b.emit(Swap(everything), [ref, self.stored(self.b(Get(everything), ref))])
+            case 1:
+                inner = Builder([ref.type])
+                read = inner.finish([inner(Get(everything), *inner.binders)])
+                self.use(self.b(Jit(read, "read"), ref))
+            case 2:
+                self.use(self.b(Get(everything), ref))
+            case _:
+                pass
+
+    def stored(self, old: Var) -> Atom:
+        """A value for a part of which this is the old one: moderate, and of its type."""
+        assert isinstance(old.type, ArrayType)
+        if self.rng.random() < 0.3:
+            return old
+        number: Atom = lit(int(self.rng.integers(1, 4)), old.type)
+        return self.b(BroadcastInDim(old.type.shape, ()), number) if old.type.shape else number
+
+    def part(self, ref: Var) -> tuple[Indexer, list[Atom]]:
+        """A part of a reference: one position or several, known or not, or everything."""
+        shape = ref.type.shape
+        if not shape or not shape[0] or self.rng.random() < 0.3:
+            return whole(shape), []
+        rest = [Span(0, n) for n in shape[1:]]
+        mode = Mode.DROP if self.rng.random() < 0.4 else Mode.CLIP
+        numbers = [v for v in self.arrays if v.type.dtype.name == "int32" and not v.type.shape]
+        if self.rng.random() < 0.35:
+            # There is no such position.
+            return Indexer((Pick(None), *rest), mode), [lit(shape[0], array_type((), "int32"))]
+        if numbers and self.rng.random() < 0.5:
+            return Indexer((Pick(None), *rest), mode), [numbers[self.rng.integers(len(numbers))]]
+        return Indexer((Pick(int(self.rng.integers(shape[0]))), *rest)), []

@@ -1,0 +1,101 @@
+"""Steps over references: making, reading, writing, accumulating, consuming."""
+
+from __future__ import annotations
+
+from effax.ir.dtypes import is_inexact_dtype
+from effax.ir.indexing import whole
+from effax.ir.prims import refs as p
+from effax.ir.syntax import Atom, Var
+from effax.ir.types import ArrayType
+from effax.testing.generate.index import fits, indexer, part_type
+from effax.testing.generate.program_builder import LARGE, Grower
+
+
+def _ref(g: Grower, only_added: bool = False) -> Var:
+    """A reference in scope; a new one where there is none."""
+    found = [r for r in g.refs if only_added or r.id not in g.sums]
+    return g.choose.pick(found) if found else new(g)
+
+
+def new(g: Grower) -> Var:
+    """A reference that holds a value."""
+    x: Atom = g.any_array()
+    if g.choose.chance(20) and not g.is_linear(x):
+        x = g.companion(x) if isinstance(x, Var) else x
+    return g.one(p.NewRef(), x)
+
+
+def empty(g: Grower) -> None:
+    """A reference that holds nothing until it is written, which it is at once."""
+    x = g.any_array()
+    assert isinstance(x.type, ArrayType)
+    ref = g.one(p.EmptyRef(x.type.strong()))
+    if g.is_linear(x):
+        g.linear.add(ref.id)
+    g.emit(p.Swap(whole(x.type.shape)), ref, x)
+    # What the reference held is not defined, so nothing may use it.
+    undefined = g.arrays.pop()
+    g.used.add(undefined.id)
+
+
+def get(g: Grower) -> None:
+    """A read."""
+    ref = _ref(g)
+    made, operands = indexer(g, ref.type.shape)
+    if fits(made, ref.type.shape, operands):
+        g.one(p.Get(made), ref, *operands, magnitude=max(g.magnitude(ref), 4.0))
+
+
+def swap(g: Grower) -> None:
+    """A write; what was there comes back."""
+    ref = _ref(g)
+    made, operands = indexer(g, ref.type.shape)
+    # Which of several writes to one position remains, differs between machines.
+    if g.features.lowerable and any(o.type.shape for o in operands):
+        made, operands = whole(ref.type.shape), []
+    if not fits(made, ref.type.shape, operands):
+        return
+    value = g.value(part_type(ref, made, operands), g.is_linear(ref))
+    g.one(p.Swap(made), ref, _moderate(g, value), *operands, magnitude=4.0)
+
+
+def addupdate(g: Grower) -> None:
+    """An accumulation."""
+    ref = _ref(g, only_added=True)
+    if ref.type.dtype.kind == "b":
+        get(g)
+        return
+    made, operands = indexer(g, ref.type.shape)
+    if not fits(made, ref.type.shape, operands):
+        return
+    value = g.value(part_type(ref, made, operands), g.is_linear(ref))
+    g.emit(p.AddUpdate(made), ref, _moderate(g, value), *operands)
+    g.magnitudes[ref.id] = min(g.magnitude(ref) + 4.0, LARGE)
+
+
+def consume(g: Grower) -> None:
+    """A reference that this program made, frozen or freed."""
+    own = [r for r in g.refs if r.id in g.made]
+    if not own:
+        get(g)
+        return
+    ref = g.choose.pick(own)
+    g.consume(ref, p.FreeRef() if g.choose.chance(20) else p.Freeze())
+
+
+def consume_rest(g: Grower) -> None:
+    """At the end of a program: freeze what it made, or free it, or leave it."""
+    for ref in [r for r in g.refs if r.id in g.made]:
+        match g.choose.below(4):
+            case 0 | 1:
+                g.consume(ref, p.Freeze())
+            case 2:
+                g.consume(ref, p.FreeRef())
+            case _:
+                pass
+
+
+def _moderate(g: Grower, value: Atom) -> Atom:
+    if not isinstance(value, Var) or not is_inexact_dtype(value.type.dtype):
+        return value
+    return g.squashed(value) if g.magnitude(value) > 8 else value

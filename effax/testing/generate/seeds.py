@@ -1,0 +1,51 @@
+"""Seeds by which laws, that draw what is batched and differentiated, draw all that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from effax.ir.syntax import Jaxpr
+from effax.testing.laws.jvp import differentiated
+from effax.testing.laws.vmap import random_batch
+from effax.transforms.framework.propagation import Mask
+
+FEW: Final = 3
+"""Up to how many arguments each combination of some is drawn; of more, each argument alone."""
+
+MOST_SEEDS: Final = 60
+
+
+def seeds_for(law: str, jaxpr: Jaxpr, seeds: Sequence[int]) -> list[int]:
+    """The seeds, and more where the law has not been tried with each argument by itself."""
+    drawn = _DRAWS.get(law)
+    if drawn is None or not seeds or len(jaxpr.binders) < 2:
+        return list(seeds)
+    found = list(seeds)
+    seen = {mask for seed in found if (mask := drawn(jaxpr, seed)) is not None}
+    for seed in range(1, MOST_SEEDS):
+        if len(seen) >= 2 ** len(jaxpr.binders) - 1 or len(jaxpr.binders) > FEW:
+            break
+        mask = drawn(jaxpr, seed)
+        if mask is not None and mask not in seen:
+            seen.add(mask)
+            found.append(seed)
+    return found
+
+
+def _batched(jaxpr: Jaxpr, seed: int) -> Mask | None:
+    batch = random_batch(jaxpr, seed)
+    mask = tuple([axis is not None for axis in batch.axes])
+    return mask if batch.size > 1 and any(mask) else None
+
+
+def _moved(jaxpr: Jaxpr, seed: int) -> Mask | None:
+    mask = differentiated(jaxpr.in_types, seed)
+    return mask if any(mask) else None
+
+
+_DRAWS: Final[dict[str, Callable[[Jaxpr, int], Mask | None]]] = {
+    "vmap_is_stacking": _batched,
+    "jvp_is_the_derivative": _moved,
+    "vjp_is_adjoint_to_jvp": _moved,
+}

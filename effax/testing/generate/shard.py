@@ -1,0 +1,71 @@
+"""A step that appends a program on the devices of a mesh."""
+
+from __future__ import annotations
+
+from effax.ir.analysis.variance import Names, variance
+from effax.ir.axes import Axes, Axis
+from effax.ir.partition import Spec, local_type, names_in
+from effax.ir.prims.shape import Reshape
+from effax.ir.prims.shard import ShardMap
+from effax.ir.syntax import Var
+from effax.ir.types import RefType
+from effax.testing.generate import control
+from effax.testing.generate.program_builder import Grower
+from effax.testing.generate.refs import consume_rest
+
+
+def shard_map(g: Grower, grow: control.Grow) -> None:
+    """A program on each device, which may add to references, with parts of arrays."""
+    mesh = _mesh(g)
+    ins = [*control.references(g, lambda r: r.type.dtype.kind != "b"), *control.arguments(g, 3)]
+    specs = [() if isinstance(v.type, RefType) else _divided(g, v, mesh) for v in ins]
+    types = [local_type(v.type, s, mesh, "an input") for v, s in zip(ins, specs, strict=True)]
+    inner = control.inside(g, types, ins)
+    inner.axes = mesh
+    # What devices share they may read and add to; reads would show the sum so far.
+    inner.sums |= {r.id for r in inner.refs}
+    grow(inner, 4)
+    consume_rest(inner)
+    found = control.results(inner, 3)
+    given = variance(
+        inner.finish(found),
+        tuple([frozenset(names_in(spec)) for spec in specs]),
+        frozenset([i for i, v in enumerate(ins) if isinstance(v.type, RefType)]),
+    ).outs
+    pairs = [_joined(g, inner, v, own, mesh) for v, own in zip(found, given, strict=True)]
+    outs = [v for v, _ in pairs]
+    prim = ShardMap(inner.finish(outs), mesh, tuple(specs), tuple([s for _, s in pairs]))
+    control.call(g, prim, ins, [inner.is_linear(v) for v in outs])
+
+
+def _mesh(g: Grower) -> Axes:
+    x, y = f"x{g.depth}", f"y{g.depth}"
+    meshes = ((Axis(x, 2),), (Axis(x, 2), Axis(y, 2)), (Axis(x, 3),), (Axis(x, 1), Axis(y, 2)))
+    return g.choose.pick(meshes)
+
+
+def _divided(g: Grower, v: Var, mesh: Axes) -> Spec:
+    """A spec that divides the array over some axes, where dimensions can be."""
+    left = list(mesh)
+    spec: list[tuple[str, ...]] = []
+    for n in v.type.shape:
+        names: list[str] = []
+        for axis in g.choose.subset(left, 60):
+            if n % axis.size == 0:
+                names.append(axis.name)
+                left.remove(axis)
+                n //= axis.size  # noqa: PLW2901  # what is left of the dimension
+        spec.append(tuple(names))
+    return tuple(spec)
+
+
+def _joined(g: Grower, inner: Grower, v: Var, differs: Names, mesh: Axes) -> tuple[Var, Spec]:
+    """A result and its spec, which names all axes along which it differs, and maybe others."""
+    names = [a.name for a in mesh if a.name in differs or g.choose.chance(15)]
+    if names and not v.type.shape:
+        v = inner.one(Reshape((1,)), v)
+    spec: list[tuple[str, ...]] = [() for _ in v.type.shape]
+    for name in names:
+        at = g.choose.below(len(spec))
+        spec[at] = (*spec[at], name)
+    return v, tuple(spec)

@@ -1,0 +1,196 @@
+"""Values for programs: random inputs, running them, and comparing what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from effax.ir.dtypes import DType, family, is_inexact_dtype
+from effax.ir.eval.numpy import evaluate
+from effax.ir.primitive import Value
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import RefType, Type
+
+
+class Outcome(NamedTuple):
+    """All that can be observed of a run: results, and final contents of references.
+
+    Attributes:
+        outs: one array a result.
+        contents: one array an input that is a reference, in order.
+    """
+
+    outs: list[Value]
+    contents: list[Value]
+
+
+class Differs(AssertionError):
+    """Two values that should be equal are not."""
+
+
+def random_value(rng: np.random.Generator, type_: Type) -> Value:
+    """A value of moderate size. Floats have enough digits that no two are equal."""
+    shape, dtype = type_.shape, type_.dtype
+    match family(dtype):
+        case "bool":
+            return rng.integers(0, 2, shape).astype(bool) | np.zeros(shape, bool)
+        case "int":
+            return np.asarray(rng.integers(-2, 5, shape), dtype)
+        case "uint":
+            return np.asarray(rng.integers(0, 5, shape), dtype)
+        case "complex":
+            parts = rng.uniform(-2, 2, (2, *shape)).round(8)
+            return np.asarray(parts[0] + 1j * parts[1], dtype)
+        case "float":
+            return np.asarray(rng.uniform(-2, 2, shape).round(8), dtype)
+        case _:
+            return np.zeros(shape, dtype)
+
+
+def random_inputs(types: Sequence[Type], seed: int) -> list[Value]:
+    """One value an input; for a reference, a buffer of its own."""
+    rng = np.random.default_rng(seed)
+    return [np.array(random_value(rng, type_)) for type_ in types]
+
+
+def run(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:
+    """Run a program; the inputs stay as they are."""
+    held = [np.array(x) for x in inputs]
+    outs = [np.array(x) for x in evaluate(jaxpr, held)]
+    return Outcome(outs, contents_of(jaxpr.in_types, held))
+
+
+def contents_of(types: Sequence[Type], values: Sequence[Value]) -> list[Value]:
+    """Those of the values that are of references."""
+    return [x for x, t in zip(values, types, strict=True) if isinstance(t, RefType)]
+
+
+def is_chaotic(jaxpr: Jaxpr, seed: int) -> bool:
+    """Whether inputs that are changed in their last digits give something else altogether.
+
+    Of an open program, which is not run by itself, that is not asked.
+    """
+    if jaxpr.free_axes:
+        return False
+    return is_chaotic_on(jaxpr, random_inputs(jaxpr.in_types, seed), np.random.default_rng(seed))
+
+
+def is_chaotic_on(jaxpr: Jaxpr, inputs: Sequence[Value], rng: np.random.Generator) -> bool:
+    """:func:`is_chaotic`, on these inputs."""
+    expected = run(jaxpr, inputs)
+    for _ in range(4):
+        near = [_nudged(rng, x) if is_inexact_dtype(x.dtype) else x for x in inputs]
+        try:
+            check_outcomes(expected, run(jaxpr, near))
+        except Differs:
+            return True
+    return False
+
+
+def _nudged(rng: np.random.Generator, x: Value) -> Value:
+    """The numbers, changed in their last digits."""
+    last = max(1e-13, rounding(x.dtype) / 2)
+    return np.asarray(x * (1 + last * rng.standard_normal(x.shape)).astype(x.dtype), x.dtype)
+
+
+def check_equal(what: str, expected: Value, found: Value, scale: float = 0.0) -> None:
+    """Raise Differs unless the values have one type and are equal up to rounding.
+
+    Args:
+        what: what they are, for the message.
+        expected: what should have been.
+        found: what is.
+        scale: a magnitude of which rounding may be a part, beside that of what is expected.
+    """
+    expected, found = np.asarray(expected), np.asarray(found)
+    if (expected.shape, expected.dtype) != (found.shape, found.dtype):
+        raise Differs(f"{what} has another type: expected {_type(expected)}, found {_type(found)}")
+    if not is_inexact_dtype(expected.dtype):
+        same = bool(np.array_equal(expected, found))
+    else:
+        same = _close(expected, found, scale)
+    if not same:
+        raise Differs(f"{what} differs:\n  expected {shown(expected)}\n  found    {shown(found)}")
+
+
+def check_outcomes(expected: Outcome, found: Outcome) -> None:
+    """Raise Differs unless the same was observed."""
+    check_all("result", expected.outs, found.outs)
+    check_all("final content of reference", expected.contents, found.contents)
+
+
+def check_all(what: str, expected: Sequence[Value], found: Sequence[Value]) -> None:
+    """Raise Differs unless the values are equal in pairs."""
+    if len(expected) != len(found):
+        raise Differs(f"expected {len(expected)} of {what}, found {len(found)}")
+    for i, (x, y) in enumerate(zip(expected, found, strict=True)):
+        check_equal(f"{what} {i}", x, y)
+
+
+def tolerance(dtype: DType) -> float:
+    """How much of its magnitude a value may be off after a program has run.
+
+    ``1e-7`` in double precision, ``2e-3`` in single, and eight roundings in narrower dtypes.
+    """
+    if dtype.name in ("float64", "complex128"):
+        return 1e-7
+    return max(2e-3, 8 * rounding(dtype)) if is_inexact_dtype(dtype) else 0.0
+
+
+def rounding(dtype: DType) -> float:
+    """How far 1 is from the next number of an inexact dtype."""
+    return float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]  # it has no types
+
+
+def greatest(dtype: DType) -> float:
+    """The greatest number of an inexact dtype."""
+    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]  # it has no types
+
+
+def largest(x: Value) -> float:
+    """The magnitude of the greatest finite element; 0 where there is none."""
+    with np.errstate(all="ignore"):
+        size = np.abs(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64))
+        return float(size[np.isfinite(size)].max(initial=0.0))
+
+
+def _close(expected: Value, found: Value, scale: float) -> bool:
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        x, y = expected.astype(wide), found.astype(wide)
+        finite = np.isfinite(x) & np.isfinite(y)
+        limit = tolerance(expected.dtype) * max(1.0, largest(x[finite]), scale)
+        near = np.abs(x - y) <= limit
+        same = (x == y) | (np.isnan(x) & np.isnan(y))
+    return bool(np.all(np.where(finite, near, same)))
+
+
+def _type(x: Value) -> str:
+    return f"{x.dtype}{list(x.shape)}"
+
+
+def shown(x: Value) -> str:
+    """A value, as an expression that makes it again."""
+    with np.printoptions(precision=17, floatmode="unique", threshold=10_000):
+        text = np.array2string(x, separator=", ").replace("\n", " ")
+    return (
+        f"np.array({text}, {x.dtype.name!r})"
+        if x.size
+        else f"np.zeros({x.shape}, {x.dtype.name!r})"
+    )
+
+
+def scaled_outcome(x: Outcome, y: Outcome, held: Sequence[bool]) -> Outcome:
+    """-2·x + y/2, of results and of those contents that are held; the others are those of x."""
+
+    def mixed(a: Value, b: Value) -> Value:
+        return np.asarray(-2.0 * a + 0.5 * b, a.dtype)
+
+    outs = [mixed(a, b) for a, b in zip(x.outs, y.outs, strict=True)]
+    contents = [
+        mixed(a, b) if has else a for a, b, has in zip(x.contents, y.contents, held, strict=True)
+    ]
+    return Outcome(outs, contents)

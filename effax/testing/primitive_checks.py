@@ -1,0 +1,255 @@
+"""Whether a primitive and its rules behave, before any law is tried: each fault by its name."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import product
+
+from effax.api.staging import typeof
+from effax.effects import Host
+from effax.extend import rules
+from effax.extend.guard import blamed, check_parameters, located, typed
+from effax.extend.parameters import check_written, normalised
+from effax.extend.primitive import ArrayPrimitive, RefPrimitive
+from effax.extend.rules import watching
+from effax.ir.build import Builder
+from effax.ir.errors import BadArgument, BadRule, EffaxError, IllTyped, NotApplicable
+from effax.ir.primitive import Primitive, Typing
+from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
+from effax.lowering.program import stablehlo_of
+from effax.testing.check_effects import check_effects
+from effax.testing.evaluate_checks import check_commuting, check_evaluation, shown_types
+from effax.transforms.framework.rules import BatchBuilder, Linear, RuleBook, RuleBuilder
+from effax.transforms.vmap.common import with_axis
+
+LANES = 2
+
+
+def as_primitive(prim: object) -> Primitive:
+    """What is to be checked.
+
+    Raises:
+        BadArgument: it is no primitive, or has a field that cannot be hashed, or not be written.
+        BadRule: a copy of it is not equal to it, or cannot be made.
+    """
+    if isinstance(prim, Primitive):
+        check_parameters(prim)
+        prim = normalised(prim)
+        check_written(prim)
+        try:
+            again = pickle.loads(pickle.dumps(prim))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise BadRule(
+                f"{prim.name} cannot be pickled, as programs are",
+                expected="a class at the top of a module, with fields that can be pickled",
+                found=str(error),
+            ) from error
+        if again != prim:
+            raise BadRule(
+                f"{prim.name} is not equal to a copy of itself",
+                expected="primitives that are equal where their fields are",
+                remedy="declare the class with `@dataclass(frozen=True, slots=True)`",
+            )
+        return prim
+    remedy = "of a function, `check_grads` compares the derivatives with differences"
+    found = f"{prim!r:.80}"
+    if isinstance(prim, type) and issubclass(prim, Primitive):
+        found, remedy = f"the class {prim.__name__}", f"make one: `{prim.__name__}(...)`"
+    raise BadArgument(
+        "what is checked is a primitive",
+        expected="an instance of a class that is derived from a base of `effax.extend`",
+        found=found,
+        remedy=remedy,
+    )
+
+
+def as_types(prim: Primitive, types: Sequence[object]) -> tuple[Type, ...]:
+    """The types of a primitive's arguments; arrays stand for their types.
+
+    Raises:
+        BadArgument: something is no type, and no array.
+        IllTyped: the primitive does not take these.
+    """
+    found = []
+    for i, x in enumerate(types):
+        try:
+            found.append(x if isinstance(x, ArrayType | RefType) else typeof(x))
+        except EffaxError:
+            raise BadArgument(
+                f"argument {i} of {prim.name} has no type",
+                expected="a type, an array or a `ShapeDtypeStruct`",
+                found=f"{type(x).__name__}: {x!r:.60}",
+                remedy='`effax.extend.array_type((3,), "float32")`',
+            ) from None
+    try:
+        typed(prim, found)
+    except IllTyped as error:
+        if not found:
+            error.remedy = (
+                f"say the types of its arguments: `check_primitive({prim.name}, "
+                'effax.extend.array_type((3,), "float32"))`'
+            )
+        raise
+    return tuple(found)
+
+
+def check_conduct(
+    prim: Primitive, types: tuple[Type, ...], linear: Sequence[bool] | None, book: RuleBook
+) -> None:
+    """Raise unless typing, evaluation and each rule give what the library takes from them.
+
+    Rules are run for all tangents, for all batch axes and for each combination of some.
+
+    Raises:
+        BadRule: what one of them does wrong.
+    """
+    with located(prim.typing):
+        typing = _check_typing(prim, types)
+    check_effects(*[e for e in typing.effects.effects if isinstance(e, Host)])
+    with located(prim.evaluate):
+        check_evaluation(prim, types, typing)
+        if type(prim).commutes:
+            check_commuting(prim, types, typing)
+    if isinstance(prim, ArrayPrimitive):
+        _check_rules(prim, types, linear, book)
+
+
+def _check_typing(prim: Primitive, types: tuple[Type, ...]) -> Typing:
+    label = f"the typing of {prim.name}"
+    found = typed(prim, types)
+    if prim.typing(*types) != found:
+        raise BadRule(
+            f"{label} is no function of the types",
+            expected=f"the same for the same: {shown_types(found.outs)}",
+            found=shown_types(prim.typing(*types).outs),
+        )
+    _check_weakness(prim, label, types, found)
+    return found
+
+
+def _check_weakness(prim: Primitive, label: str, types: Sequence[Type], strong: Typing) -> None:
+    """A weak type is that of a Python number: it changes what results are weak, and nothing else.
+
+    ``evaluate`` cannot see it.
+    """
+    arrays = [t for t in types if isinstance(t, ArrayType)]
+    if arrays and not any(t.weak for t in arrays):
+        weak = [t for t in strong.outs if isinstance(t, ArrayType) and t.weak]
+        if weak:
+            raise BadRule(
+                f"{label} gives a weak result of arguments that are not",
+                expected="a result that is weak only where arguments are (`x.strong()`)",
+                found=f"{shown_types(types)} -> {shown_types(strong.outs)}",
+            )
+    others = [t.update(weak=not t.weak) if isinstance(t, ArrayType) else t for t in types]
+    try:
+        found = prim.typing(*others)
+    except IllTyped:
+        return
+    if [(t.shape, t.dtype) for t in found.outs] != [(t.shape, t.dtype) for t in strong.outs]:
+        raise BadRule(
+            f"{label} gives other shapes or dtypes where only the weakness is another",
+            expected=f"{shown_types(others)} -> {shown_types(strong.outs)}, weak or not",
+            found=shown_types(found.outs),
+        )
+
+
+def _check_rules(
+    prim: ArrayPrimitive, types: tuple[Type, ...], linear: Sequence[bool] | None, book: RuleBook
+) -> None:
+    with _no_leaks(prim):
+        for moved in _masks([is_inexact(t) for t in types]):
+            with suppress(NotApplicable):
+                _run_jvp(prim, types, moved, book)
+        for batched in _masks([True for _ in types]):
+            with suppress(NotApplicable):
+                _run_batch(prim, types, batched, book)
+        with suppress(NotApplicable):
+            if linear is not None and any(linear):
+                _run_transpose(prim, types, linear, book)
+        with suppress(NotApplicable):
+            if isinstance(prim, RefPrimitive):
+                _run_discharge(prim, types, book)
+            else:
+                _run_lowering(prim, types)
+
+
+def _masks(may: Sequence[bool]) -> Iterator[tuple[bool, ...]]:
+    """All; then, of few, each combination of some."""
+    whole = tuple(may)
+    if any(whole):
+        yield whole
+    if sum(whole) > 3:
+        return
+    for mask in product(*[(False, True) if has else (False,) for has in whole]):
+        if any(mask) and mask != whole:
+            yield mask
+
+
+def _run_jvp(
+    prim: ArrayPrimitive,
+    types: Sequence[Type],
+    moved: Sequence[bool],
+    book: RuleBook,
+) -> None:
+    b = RuleBuilder(book, types)
+    tangents = [
+        b.bind(tangent_type(t)) if has else None for t, has in zip(types, moved, strict=True)
+    ]
+    rules.jvp(b, prim, b.binders[: len(types)], tangents)
+
+
+def _run_batch(
+    prim: ArrayPrimitive,
+    types: Sequence[Type],
+    batched: Sequence[bool],
+    book: RuleBook,
+) -> None:
+    b = BatchBuilder(book)
+    ins = [b.bind(with_axis(t, LANES) if has else t) for t, has in zip(types, batched, strict=True)]
+    rules.batch(b, prim, ins, tuple(batched), LANES)
+
+
+def _run_transpose(
+    prim: ArrayPrimitive,
+    types: Sequence[Type],
+    linear: Sequence[bool],
+    book: RuleBook,
+) -> None:
+    b = RuleBuilder(book)
+    ins = [
+        Linear(t, b.bind(t) if isinstance(t, RefType) else None) if has else b.bind(t)
+        for t, has in zip(types, linear, strict=True)
+    ]
+    cts = [b.bind(tangent_type(t)) if is_inexact(t) else None for t in prim.typing(*types).outs]
+    rules.transpose(b, prim, ins, cts)
+
+
+def _run_discharge(prim: RefPrimitive, types: Sequence[Type], book: RuleBook) -> None:
+    b = RuleBuilder(book)
+    is_ref = [isinstance(t, RefType) for t in types]
+    ins = [b.bind(t.inner if isinstance(t, RefType) else t) for t in types]
+    rules.discharge(b, prim, ins, is_ref)
+
+
+def _run_lowering(prim: ArrayPrimitive, types: Sequence[Type]) -> None:
+    b = Builder(types)
+    jaxpr = b.finish(b.emit(prim, b.binders))
+    with blamed(f"the lowering of {prim.name}", prim.lower):
+        stablehlo_of(jaxpr)
+
+
+@contextmanager
+def _no_leaks(prim: Primitive) -> Iterator[None]:
+    """Raises BadRule where a rule that ran in the block keeps a symbol."""
+    with watching() as seen:
+        yield
+    kept = [label for label, trace in seen if trace() is not None]
+    if kept:
+        raise BadRule(
+            f"{kept[0]} keeps an array of its trace, which has ended",
+            expected=f"rules that keep nothing: {prim.name} is equal to its fields",
+            remedy="return the value, or compute it again",
+        )

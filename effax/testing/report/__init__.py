@@ -1,0 +1,1 @@
+"""Reports of broken laws, with a test to paste."""

@@ -1,0 +1,1 @@
+"""Shrinking: smaller programs that break the same law."""

@@ -1,1 +1,0 @@
-"""Steps of growth, by family of primitives."""

@@ -1,0 +1,1 @@
+"""What every pass is built from: rules, templates, propagation, the boundary of a pass."""

@@ -1,0 +1,19 @@
+"""What passes need to leave nothing dead behind in the programs that they build."""
+
+from __future__ import annotations
+
+from effax.ir.syntax import Jaxpr, Var
+from effax.transforms.optimize.dce import dce_once
+
+
+def used_variables(jaxpr: Jaxpr) -> frozenset[int]:
+    """The numbers of the variables that an equation or a result uses."""
+    used = {a.id for eqn in jaxpr.eqns for a in eqn.ins if isinstance(a, Var)}
+    used.update(a.id for a in jaxpr.outs if isinstance(a, Var))
+    return frozenset(used)
+
+
+def without_dead(jaxpr: Jaxpr) -> Jaxpr:
+    """The program without what no result needs and nobody can observe; inputs stay."""
+    every_in, every_out = (True,) * len(jaxpr.binders), (True,) * len(jaxpr.outs)
+    return dce_once(jaxpr, every_out, every_in, every_in).jaxpr

@@ -1,0 +1,1 @@
+"""Passes that preserve meaning and make programs smaller or cheaper."""

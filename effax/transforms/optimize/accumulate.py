@@ -1,0 +1,211 @@
+"""Accumulations: ``r[i] = r[i] + v`` is an add-update, and several of one position are one.
+
+Before::
+
+    { lambda ; a:Ref{f32[3]} b:f32[] c:i32[]. let
+        d:f32[] <- a[c]
+        e:f32[] = add d b
+        a[c] <- e
+        a[0] += b
+        a[c] += 2.0:f32[]
+      in () }
+
+After ``accumulate``::
+
+    { lambda ; a:Ref{f32[3]} b:f32[] c:i32[]. let
+        a[c] += b
+        a[0] += b
+        a[c] += 2.0:f32[]
+      in () }
+
+After ``fuse_accumulations``, since accumulations commute::
+
+    { lambda ; a:Ref{f32[3]} b:f32[] c:i32[]. let
+        a[0] += b
+        d:f32[] = add b 2.0:f32[]
+        a[c] += d
+      in () }
+
+An accumulation does not read the reference: it commutes with others, in a loop over all iterations,
+and a gradient flows back through it as a read. What is fused is summed before it is added, that is
+rounded in another order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+from effax.effects import Accum, Host, Read, VarId, commutes
+from effax.ir.analysis.queries import effects_on_variables
+from effax.ir.indexing import Mode
+from effax.ir.prims import elementwise as ew
+from effax.ir.prims.refs import AddUpdate, Get, Swap
+from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
+from effax.transforms.framework.rewriter import Rewrite, Transform, at_every_depth
+from effax.transforms.optimize.forward_stores import Position, position_of
+
+
+class _Found(NamedTuple):
+    """A store that is an accumulation: the load and the sum that go, and what is added."""
+
+    load: int
+    sum: int
+    value: Atom
+    negated: bool
+
+
+def _accumulate(jaxpr: Jaxpr) -> Jaxpr:
+    """Make add-updates of loads, sums and stores at one position, in every program.
+
+    Type:     a -> b  =>  a -> b
+    Effects:  {read r, write r}  =>  {accum r}
+    Laws:     tests/laws/test_simplify.py
+    """
+    found = _accumulations(jaxpr)
+    if not found:
+        return jaxpr
+    gone = {i for f in found.values() for i in (f.load, f.sum)}
+    made = Rewrite(jaxpr)
+    for i, eqn in enumerate(jaxpr.eqns):
+        if i in gone:
+            continue
+        if i not in found:
+            made.keep(eqn, made.ins(eqn))
+            continue
+        ref, stored, *operands = made.ins(eqn._replace(ins=_without_value(eqn, found[i])))
+        value = _fitting(made, eqn, stored, found[i].negated)
+        assert isinstance(eqn.prim, Swap)
+        made.put(eqn, AddUpdate(eqn.prim.indexer), [ref, value, *operands])
+    return made.finish()
+
+
+accumulate: Final[Transform] = at_every_depth(_accumulate)
+
+
+def _without_value(eqn: Eqn, found: _Found) -> tuple[Atom, ...]:
+    """The arguments of the store, with what is added in the place of the sum."""
+    return (eqn.ins[0], found.value, *eqn.ins[2:])
+
+
+def _fitting(made: Rewrite, eqn: Eqn, value: Atom, negated: bool) -> Atom:
+    """What is added, in the shape of the part."""
+    if negated:
+        (value,) = made.put(eqn, ew.Neg(), [value])
+    shape = eqn.outs[0].type.shape
+    if value.type.shape != shape:
+        (value,) = made.put(eqn, BroadcastInDim(shape, ()), [value])
+    return value
+
+
+def _accumulations(jaxpr: Jaxpr) -> dict[int, _Found]:
+    """The stores that are accumulations, by their place."""
+    uses = Counter(a.id for eqn in jaxpr.eqns for a in eqn.ins if isinstance(a, Var))
+    uses.update(a.id for a in jaxpr.outs if isinstance(a, Var))
+    born = {v.id: i for i, eqn in enumerate(jaxpr.eqns) for v in eqn.outs}
+    last_change: dict[int, int] = {}
+    found: dict[int, _Found] = {}
+    for i, eqn in enumerate(jaxpr.eqns):
+        if not eqn.effects:
+            continue
+        if isinstance(eqn.prim, Swap) and not uses[eqn.outs[0].id]:
+            match = _match(jaxpr, eqn, uses, born)
+            ref = eqn.ins[0]
+            # What is between the load and the store must leave what was loaded as it is.
+            if match and isinstance(ref, Var) and last_change.get(ref.id, -1) < match.load:
+                found[i] = match
+        last_change.update(dict.fromkeys(_not_commuting(Read, eqn), i))
+    return found
+
+
+def _not_commuting(kind: type[Read[VarId]] | type[Accum[VarId]], eqn: Eqn) -> list[VarId]:
+    """The references on which the equation does what does not commute with this kind of effect."""
+    return [
+        effect.ref
+        for effect in effects_on_variables(eqn)
+        if not isinstance(effect, Host) and not commutes(effect, kind(effect.ref))
+    ]
+
+
+def _match(jaxpr: Jaxpr, store: Eqn, uses: Counter[int], born: dict[int, int]) -> _Found | None:
+    """``x = r[i]; y = x + v; r[i] = y``, where nobody else uses ``x`` and ``y``."""
+    place = position_of(store, store.ins)
+    total = store.ins[1]
+    if place is None or any(a.type.shape for a in place.operands) or not _once(total, uses):
+        return None
+    at = born.get(total.id) if isinstance(total, Var) else None
+    if at is None or not isinstance(jaxpr.eqns[at].prim, ew.Add | ew.Sub):
+        return None
+    first, second = jaxpr.eqns[at].ins
+    negated = isinstance(jaxpr.eqns[at].prim, ew.Sub)
+    for x, v in ((first, second),) if negated else ((first, second), (second, first)):
+        if not isinstance(x, Var) or not _once(x, uses) or x.id not in born:
+            continue
+        load = jaxpr.eqns[born[x.id]]
+        found = position_of(load, load.ins) if isinstance(load.prim, Get) else None
+        if found is not None and load.ins[0] == store.ins[0] and _is_stored(found, place):
+            return _Found(born[x.id], at, v, negated)
+    return None
+
+
+def _is_stored(load: Position, store: Position) -> bool:
+    """Whether what is stored there is what was loaded, changed.
+
+    Where the store drops, it does not matter what was loaded, and an add-update drops too.
+    """
+    if store.indexer.mode is Mode.DROP:
+        load = Position(store.indexer._replace(dims=load.indexer.dims), load.operands)
+    return load == store
+
+
+def _once(atom: Atom, uses: Counter[int]) -> bool:
+    return isinstance(atom, Var) and uses[atom.id] == 1
+
+
+def _fuse_accumulations(jaxpr: Jaxpr) -> Jaxpr:
+    """Add up what is accumulated at one position before it is added, in every program.
+
+    Type:     a -> b  =>  a -> b
+    Effects:  the same.
+    Laws:     tests/laws/test_simplify.py; equal up to rounding.
+    """
+    later = _fused(jaxpr)
+    if not later:
+        return jaxpr
+    made = Rewrite(jaxpr)
+    sums: dict[int, Atom] = {}
+    for i, eqn in enumerate(jaxpr.eqns):
+        ins = made.ins(eqn)
+        if i in sums:
+            (total,) = made.put(eqn, ew.Add(), [sums[i], ins[1]])
+            ins = (ins[0], total, *ins[2:])
+        if i in later:
+            sums[later[i]] = ins[1]
+        else:
+            made.keep(eqn, ins)
+    return made.finish()
+
+
+fuse_accumulations: Final[Transform] = at_every_depth(_fuse_accumulations)
+
+
+def _fused(jaxpr: Jaxpr) -> dict[int, int]:
+    """The accumulations that can wait for a later one at the same position: which to which."""
+    waiting: dict[int, dict[Position, int]] = {}
+    later: dict[int, int] = {}
+    for i, eqn in enumerate(jaxpr.eqns):
+        if not eqn.effects:
+            continue
+        for ref_id in _not_commuting(Accum, eqn):
+            waiting.pop(ref_id, None)
+        ref = eqn.ins[0] if eqn.ins else None
+        if isinstance(eqn.prim, AddUpdate) and isinstance(ref, Var):
+            place = position_of(eqn, eqn.ins)
+            assert place is not None
+            here = waiting.setdefault(ref.id, {})
+            before = here.get(place)
+            if before is not None and jaxpr.eqns[before].ins[1].type is eqn.ins[1].type:
+                later[before] = i
+            here[place] = i
+    return later

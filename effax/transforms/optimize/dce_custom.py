@@ -1,0 +1,230 @@
+"""What dead code elimination leaves of calls that bring rules of their own.
+
+Results that nobody uses go, from the function and from its rules: their cotangents are zero.
+Arguments go that none of the programs needs. One whose cotangent a rule gives is needed for that,
+even where the function does not use it. Calls inside of their own rules stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from effax.ir.build import Builder
+from effax.ir.primitive import Primitive
+from effax.ir.prims.custom import (
+    CustomJvp,
+    CustomLinear,
+    CustomVjp,
+    CustomVmap,
+    LaneRule,
+    Lanes,
+)
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import Type, is_inexact, tangent_type
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.rules.common import zeros
+from effax.transforms.rules.custom.recursive_calls import is_knotted
+
+if TYPE_CHECKING:
+    from effax.transforms.optimize.dce import Dce
+
+Shrink = Callable[[Jaxpr, Mask, Mask, Mask], "Dce"]
+"""``dce_jaxpr``: of a program, the used results, the observed references, the inputs to keep."""
+
+Kept = tuple[Primitive, Mask, Mask]
+"""A call with less inside, and which arguments and results of the old one it has."""
+
+
+def _whole(prim: Primitive, observed: Mask, used: Mask) -> Kept:
+    return prim, (True,) * len(observed), (True,) * len(used)
+
+
+def _none(jaxpr: Jaxpr) -> Mask:
+    return (False,) * len(jaxpr.binders)
+
+
+def _picked(items: Sequence[bool], mask: Mask) -> Mask:
+    return tuple([x for x, has in zip(items, mask, strict=True) if has])
+
+
+def _either(*masks: Sequence[bool]) -> Mask:
+    return tuple(map(any, zip(*masks, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class LanesOfSome(LaneRule):
+    """A batching rule of which only some results are used."""
+
+    rule: LaneRule
+    used: Mask
+    shrink: Shrink
+    label: str
+
+    def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
+        inner = self.rule(size, batched)
+        every = (True,) * len(inner.jaxpr.binders)
+        return Lanes(
+            self.shrink(inner.jaxpr, self.used, every, every).jaxpr,
+            _picked(inner.batched, self.used),
+        )
+
+
+def narrow_jvp(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
+    """A call with a forward derivative."""
+    assert isinstance(prim, CustomJvp)
+    if not isinstance(prim.rule, Jaxpr) or prim.lanes is not None or is_knotted(prim):
+        return _whole(prim, observed, used)
+    pushed = _Pushed(prim.call, prim.rule, prim.n_consts, used, observed, shrink)
+    call = shrink(prim.call, used, observed, _none(prim.call))
+    kept = _either(call.used_ins, pushed.needs())
+    made = replace(
+        prim,
+        call=shrink(prim.call, used, observed, kept).jaxpr,
+        rule=pushed.keeping(kept),
+        n_consts=sum(kept[: prim.n_consts]),
+    )
+    return made, kept, used
+
+
+class _Pushed:
+    """A forward rule, of which some results are used; it takes arguments, then their tangents."""
+
+    def __init__(
+        self,
+        call: Jaxpr,
+        rule: Jaxpr,
+        n_consts: int,
+        used: Mask,
+        observed: Mask,
+        shrink: Shrink,
+    ) -> None:
+        self.rule = rule
+        self.n = len(call.binders)
+        self.dotted = [
+            i for i, v in enumerate(call.binders) if i >= n_consts and is_inexact(v.type)
+        ]
+        dots = [u for u, a in zip(used, call.outs, strict=True) if is_inexact(a.type)]
+        self.used = (*used, *dots)
+        self.observed = (*observed, *[True] * len(self.dotted))
+        self.shrink = shrink
+
+    def needs(self) -> Mask:
+        """Which arguments are used, themselves or their tangents."""
+        found = self.shrink(self.rule, self.used, self.observed, _none(self.rule)).used_ins
+        needs = list(found[: self.n])
+        for i, has in zip(self.dotted, found[self.n :], strict=True):
+            needs[i] = needs[i] or has
+        return tuple(needs)
+
+    def keeping(self, kept: Mask) -> Jaxpr:
+        """The rule on these arguments, and the tangents of those."""
+        keep = (*kept, *[kept[i] for i in self.dotted])
+        return self.shrink(self.rule, self.used, self.observed, keep).jaxpr
+
+
+def narrow_vjp(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
+    """A call with a reverse derivative."""
+    assert isinstance(prim, CustomVjp)
+    if not isinstance(prim.fwd, Jaxpr) or not isinstance(prim.bwd, Jaxpr):
+        return _whole(prim, observed, used)
+    if prim.lanes is not None or is_knotted(prim):
+        return _whole(prim, observed, used)
+    # What the backward rule finds in a reference was left there by the forward one.
+    observed = tuple([seen or i in prim.refs for i, seen in enumerate(observed)])
+    c, n_ins = prim.n_consts, len(prim.call.binders)
+    n_residuals = len(prim.fwd.outs) - len(prim.call.outs)
+    ct_types = [tangent_type(a.type) for a in prim.call.outs if is_inexact(a.type)]
+    has_ct = [u for u, a in zip(used, prim.call.outs, strict=True) if is_inexact(a.type)]
+    bwd = _with_zeros(prim.bwd, ct_types, has_ct)
+    every_out = (True,) * len(bwd.outs)
+    seen = (True,) * len(bwd.binders)
+    taken = shrink(bwd, every_out, seen, _none(bwd)).used_ins
+    residuals = taken[c : c + n_residuals]
+    wants = (*used, *residuals)
+
+    call = shrink(prim.call, used, observed, _none(prim.call)).used_ins
+    fwd = shrink(prim.fwd, wants, observed, _none(prim.fwd)).used_ins
+    fixed = [False] * c + [want or c + i in prim.refs for i, want in enumerate(prim.wanted)]
+    by_bwd = [*taken[:c], *[False] * (n_ins - c)]
+    masks = [call, fwd, tuple(fixed), tuple(by_bwd)]
+    pushed = None
+    if prim.forward is not None:
+        pushed = _Pushed(prim.call, prim.forward, c, used, observed, shrink)
+        masks.append(pushed.needs())
+    kept = _either(*masks)
+    rest = (True,) * (len(bwd.binders) - c - n_residuals)
+    place = {i: j for j, i in enumerate(i for i, has in enumerate(kept) if has)}
+    made = replace(
+        prim,
+        call=shrink(prim.call, used, observed, kept).jaxpr,
+        fwd=shrink(prim.fwd, wants, observed, kept).jaxpr,
+        bwd=shrink(bwd, every_out, seen, (*kept[:c], *residuals, *rest)).jaxpr,
+        n_consts=sum(kept[:c]),
+        refs=tuple([place[i] for i in prim.refs]),
+        wanted=_picked(prim.wanted, kept[c:]),
+        forward=None if pushed is None else pushed.keeping(kept),
+    )
+    return made, kept, used
+
+
+def _with_zeros(bwd: Jaxpr, types: Sequence[Type], given: Sequence[bool]) -> Jaxpr:
+    """A backward rule, whose last inputs are cotangents of these types, of those given alone."""
+    if all(given):
+        return bwd
+    n = len(bwd.binders) - len(types)
+    b = Builder(bwd.in_types[:n])
+    cts = [b.bind(t) if has else None for t, has in zip(types, given, strict=True)]
+    dense = [zeros(b, t) if ct is None else ct for ct, t in zip(cts, types, strict=True)]
+    outs = b.inline_jaxpr(bwd, [*b.binders[:n], *dense])
+    return b.finish(outs, bwd.n_consts, bwd.names[:n])
+
+
+def narrow_vmap(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
+    """A call with a batching rule: it takes all arguments, whoever uses them."""
+    assert isinstance(prim, CustomVmap)
+    every = (True,) * len(observed)
+    if all(used):
+        return _whole(prim, observed, used)
+    call = shrink(prim.call, used, observed, every).jaxpr
+    return (
+        replace(prim, call=call, lanes=LanesOfSome(prim.lanes, used, shrink, prim.label)),
+        every,
+        used,
+    )
+
+
+def narrow_linear(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
+    """A linear call: all linear arguments stay, they get cotangents."""
+    assert isinstance(prim, CustomLinear)
+    if not isinstance(prim.bwd, Jaxpr):
+        return _whole(prim, observed, used)
+    n, n_linear = prim.n_fixed, len(observed) - prim.n_fixed
+    bwd = _with_zeros(prim.bwd, prim.out_types, used)
+    every_out, seen = (True,) * len(bwd.outs), (True,) * len(bwd.binders)
+    fixed = shrink(bwd, every_out, seen, _none(bwd)).used_ins[:n]
+    linear = (True,) * n_linear
+    if prim.forward is not None:
+        pushed = shrink(prim.forward, used, observed, _none(prim.forward)).used_ins
+        fixed = _either(fixed, pushed[:n])
+    cts = (True,) * (len(bwd.binders) - n)
+    made = replace(
+        prim,
+        bwd=shrink(bwd, every_out, seen, (*fixed, *cts)).jaxpr,
+        n_fixed=sum(fixed),
+        out_types=tuple([t for t, has in zip(prim.out_types, used, strict=True) if has]),
+        forward=None
+        if prim.forward is None
+        else shrink(prim.forward, used, observed, (*fixed, *linear)).jaxpr,
+    )
+    return made, (*fixed, *linear), used
+
+
+NARROW_CUSTOM: Final[dict[type[Primitive], Callable[[Primitive, Mask, Mask, Shrink], Kept]]] = {
+    CustomJvp: narrow_jvp,
+    CustomVjp: narrow_vjp,
+    CustomVmap: narrow_vmap,
+    CustomLinear: narrow_linear,
+}
+"""Narrowing by primitive."""

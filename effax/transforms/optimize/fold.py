@@ -1,0 +1,121 @@
+"""Constant folding: what depends on constants alone is computed once, here.
+
+Before::
+
+    { lambda ; a:f32[]. let
+        b:f32[2] = broadcast_in_dim[broadcast_dimensions=() shape=(2,)] 3.0:f32[]
+        c:f32[] = reduce_sum[axes=(0,)] b
+        d:f32[] = mul a c
+      in (d,) }
+
+After; the array that nothing uses any more is left to ``dce``::
+
+    { lambda ; a:f32[]. let
+        b:f32[2] = broadcast_in_dim[broadcast_dimensions=() shape=(2,)] 3.0:f32[]
+        c:f32[] = mul a 6.0:f32[]
+      in (c,) }
+
+Only scalars are written into a program; arrays of few elements are followed on the way to them. A
+choice between branches of which the index is known is the branch.
+"""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import Final
+
+import numpy as np
+
+from effax.ir.build import lit
+from effax.ir.dtypes import family
+from effax.ir.errors import EffaxError
+from effax.ir.eval.numpy import literal_value
+from effax.ir.primitive import Value
+from effax.ir.prims.control import Cond
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
+from effax.ir.types import ArrayType
+from effax.transforms.framework.rewriter import Rewrite, Transform, at_every_depth
+
+SMALL: Final = 64
+"""Arrays of more elements than this are not followed."""
+
+
+def _fold(jaxpr: Jaxpr) -> Jaxpr:
+    """Compute scalars of constants alone, in every program.
+
+    Type:     a -> b  =>  a -> b
+    Effects:  the same, those of branches that are not taken aside.
+    Laws:     tests/laws/test_simplify.py
+    """
+    made = Rewrite(jaxpr)
+    _equations(made, jaxpr, {})
+    return made.finish()
+
+
+fold: Final[Transform] = at_every_depth(_fold)
+
+
+def _equations(made: Rewrite, jaxpr: Jaxpr, known: dict[Atom, Value]) -> None:
+    """Go over the equations of a program whose inputs have a value in ``made``."""
+    for eqn in jaxpr.eqns:
+        ins = made.ins(eqn)
+        branch = _branch_taken(eqn, ins)
+        if branch is not None:
+            inner = made.inside(branch, ins[1:])
+            _equations(inner, branch, known)
+            made.drop(eqn, [inner.value(a) for a in branch.outs])
+            continue
+        values = _results(eqn, ins, known)
+        if values is None:
+            made.keep(eqn, ins)
+            continue
+        scalars = [_literal(x, v.type) for x, v in zip(values, eqn.outs, strict=True)]
+        if all(s is not None for s in scalars):
+            made.drop(eqn, [s for s in scalars if s is not None])
+        else:
+            known.update(zip(made.keep(eqn, ins), values, strict=True))
+
+
+def _branch_taken(eqn: Eqn, ins: tuple[Atom, ...]) -> Jaxpr | None:
+    """The branch that a choice with a known index takes, if its types are those of the choice."""
+    if not isinstance(eqn.prim, Cond) or not isinstance(ins[0], Lit):
+        return None
+    branches = eqn.prim.branches
+    branch = branches[min(max(int(ins[0].value.real), 0), len(branches) - 1)]
+    given = tuple([a.type for a in ins[1:]]), tuple([v.type for v in eqn.outs])
+    return branch if given == (branch.in_types, branch.out_types) else None
+
+
+def _results(eqn: Eqn, ins: tuple[Atom, ...], known: dict[Atom, Value]) -> list[Value] | None:
+    """What an equation on known values gives; None where it is not computed here."""
+    prim = eqn.prim
+    if eqn.effects or not eqn.outs or prim.subjaxprs():
+        return None
+    # What an axis or a function of Python gives is known where the program runs.
+    if prim.by_reference or prim.free_axes():
+        return None
+    if any(not isinstance(v.type, ArrayType) or v.type.size > SMALL for v in eqn.outs):
+        return None
+    values = [literal_value(a) if isinstance(a, Lit) else known.get(a) for a in ins]
+    given = [x for x in values if x is not None]
+    if len(given) < len(values):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            return [np.asarray(x) for x in prim.evaluate(*given)]
+    except EffaxError:
+        return None
+
+
+def _literal(value: Value, type_: object) -> Lit | None:
+    """A scalar as a literal. None for arrays, and for nan, of which a literal forgets the bits."""
+    assert isinstance(type_, ArrayType)
+    if type_.shape or family(type_.dtype) == "void":
+        return None
+    number = value.astype(complex if type_.dtype.kind == "c" else value.dtype).item()
+    scalar = complex(number) if isinstance(number, complex) else number
+    if not isinstance(scalar, bool | int | float | complex):
+        scalar = float(scalar)
+    if isinstance(scalar, complex):
+        return None if isnan(scalar.real) or isnan(scalar.imag) else lit(scalar, type_)
+    return None if isnan(scalar) else lit(scalar, type_)

@@ -1,0 +1,138 @@
+"""Inlining: the equations of a call in the place of the call.
+
+Before::
+
+    let f = { lambda ; a:f32[]. let b:f32[] = sin a in (b,) } in
+    { lambda ; a:f32[]. let b:f32[] = jit[jaxpr=f] a in (b,) }
+
+After::
+
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from returns.result import Result
+
+from effax.ir.build import Builder
+from effax.ir.errors import TransformError
+from effax.ir.memo import Remembered, remembered
+from effax.ir.primitive import Primitive
+from effax.ir.prims.control import Jit
+from effax.ir.prims.elementwise import ConvertElementType
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
+from effax.ir.types import ArrayType, Type
+from effax.transforms.framework.runner import as_result
+
+Which = Callable[[Eqn], bool]
+"""Says of an equation that is a call whether it is inlined. A pure function."""
+
+
+def inline(jaxpr: Jaxpr, which: Which | None = None) -> Result[Jaxpr, TransformError]:
+    """Replace calls (``jit``) by what they call, at every depth and in every program held.
+
+    Type:     a -> b  =>  a -> b
+    Effects:  the same; a reference that a call makes is made by its caller.
+    Laws:     tests/laws/test_inline.py
+
+    Args:
+        jaxpr: the program.
+        which: the calls that are inlined; all of them where it is None.
+    """
+    return as_result(inline_once)(jaxpr, which)
+
+
+def inline_once(jaxpr: Jaxpr, which: Which | None) -> Jaxpr:
+    """:func:`inline_jaxpr` without a cache, as in ``jvp``."""
+    if not any(eqn.prim.subjaxprs() for eqn in jaxpr.eqns):
+        return jaxpr
+    b = Builder(jaxpr.in_types)
+    calls = _Calls(b, which)
+    outs = calls.run(jaxpr)
+    return b.finish(outs, jaxpr.n_consts, jaxpr.names) if calls.changed else jaxpr
+
+
+inline_jaxpr: Final[Remembered[Jaxpr]] = remembered(maxsize=1024)(inline_once)
+""":func:`inline` for use inside of passes and rules."""
+
+
+class _Frame(NamedTuple):
+    """A program that is being inlined: what is left of it, its values, and who called it."""
+
+    jaxpr: Jaxpr
+    eqns: Iterator[Eqn]
+    env: list[Atom | None]
+    call: Eqn | None
+
+    def value(self, atom: Atom) -> Atom:
+        if isinstance(atom, Lit):
+            return atom
+        found = self.env[atom.id]
+        assert found is not None, "a variable is used before it is bound"
+        return found
+
+
+class _Calls:
+    """One run, with a stack of its own: calls may nest deeper than Python's do."""
+
+    def __init__(self, b: Builder, which: Which | None) -> None:
+        self.b = b
+        self.which = which
+        self.stack: list[_Frame] = []
+        self.changed = False
+
+    def run(self, jaxpr: Jaxpr) -> list[Atom]:
+        self.enter(jaxpr, list(self.b.binders), None)
+        while True:
+            frame = self.stack[-1]
+            if self.advance(frame):
+                continue
+            self.stack.pop()
+            outs = [frame.value(a) for a in frame.jaxpr.outs]
+            if frame.call is None:
+                return outs
+            caller = self.stack[-1]
+            for v, out in zip(frame.call.outs, outs, strict=True):
+                caller.env[v.id] = fitted(self.b, out, v.type)
+
+    def enter(self, jaxpr: Jaxpr, args: list[Atom], call: Eqn | None) -> None:
+        frame = _Frame(jaxpr, iter(jaxpr.eqns), [None] * jaxpr.size, call)
+        for v, a in zip(jaxpr.binders, args, strict=True):
+            frame.env[v.id] = fitted(self.b, a, v.type)
+        self.stack.append(frame)
+
+    def advance(self, frame: _Frame) -> bool:
+        """Emit equations up to the next call, and enter it. False at the program's end."""
+        for eqn in frame.eqns:
+            ins = [frame.value(a) for a in eqn.ins]
+            if isinstance(eqn.prim, Jit) and (self.which is None or self.which(eqn)):
+                self.changed = True
+                self.enter(eqn.prim.jaxpr, ins, eqn)
+                return True
+            types = tuple([v.type for v in eqn.outs])
+            prim = self.held_inlined(eqn.prim)
+            made = self.b.emit_typed(prim, tuple(ins), types, eqn.effects, eqn.source)
+            for v, w in zip(eqn.outs, made, strict=True):
+                frame.env[v.id] = w
+        return False
+
+    def held_inlined(self, prim: Primitive) -> Primitive:
+        """The primitive with calls inlined in the programs that it holds."""
+        before = prim.subjaxprs()
+        after = [inline_jaxpr(held, self.which) for held in before]
+        if all(old == new for old, new in zip(before, after, strict=True)):
+            return prim
+        self.changed = True
+        return prim.with_subjaxprs(after)
+
+
+def fitted(b: Builder, atom: Atom, type_: Type) -> Atom:
+    """The value at the type that a binder declares: a call may change whether it is weak."""
+    if atom.type is type_ or not isinstance(type_, ArrayType):
+        return atom
+    if isinstance(atom, Lit):
+        return Lit(atom.value, type_)
+    return b(ConvertElementType(type_.dtype, type_.weak), atom)

@@ -1,0 +1,86 @@
+"""Outlining, the inverse of inlining: a stretch of equations becomes a call.
+
+Before::
+
+    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = cos b; d:f32[] = neg c in (d,) }
+
+After ``outline(program, 0, 2, "f")``::
+
+    { lambda ; a:f32[]. let
+        b:f32[] = jit[
+          name=f
+          jaxpr={ lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = cos b in (c,) }
+        ] a
+        c:f32[] = neg b
+      in (c,) }
+"""
+
+from __future__ import annotations
+
+from returns.result import Result
+
+from effax.effects import Free
+from effax.ir.analysis.queries import effects_on_variables, free_variables
+from effax.ir.edit.operations import equation
+from effax.ir.errors import BadArgument, NotApplicable, TransformError
+from effax.ir.prims.control import Jit
+from effax.ir.syntax import Jaxpr, Var
+from effax.ir.text.printer import eqn_str
+from effax.ir.types import RefType
+from effax.transforms.framework.renumber import numbered
+from effax.transforms.framework.runner import as_result
+
+
+def outline(jaxpr: Jaxpr, start: int, stop: int, label: str = "f") -> Result[Jaxpr, TransformError]:
+    """Make a call of ``jaxpr.eqns[start:stop]``: what they use goes in, what is used of them out.
+
+    Type:     a -> b  =>  a -> b
+    Effects:  the same.
+    Laws:     inline(outline(f)) = f
+
+    Raises:
+        TransformError: there are no such equations, or a reference that they make is used after
+            them, or they consume one that is made before.
+    """
+    return as_result(_outlined)(jaxpr, start, stop, label)
+
+
+def _outlined(jaxpr: Jaxpr, start: int, stop: int, label: str) -> Jaxpr:
+    if not 0 <= start < stop <= len(jaxpr.eqns):
+        raise BadArgument(
+            "there is no such stretch of equations",
+            expected=f"0 <= start < stop <= {len(jaxpr.eqns)}",
+            found=f"{start}, {stop}",
+        )
+    before, inside, after = jaxpr.eqns[:start], jaxpr.eqns[start:stop], jaxpr.eqns[stop:]
+    ins = free_variables(inside)
+    made = {v.id for eqn in inside for v in eqn.outs}
+    used = [a for eqn in after for a in eqn.ins] + list(jaxpr.outs)
+    outs = [*dict.fromkeys(a for a in used if isinstance(a, Var) and a.id in made)]
+    for v in outs:
+        if isinstance(v.type, RefType):
+            raise NotApplicable(
+                "a reference that is made in the stretch is used after it, and no call gives one",
+                expected="references that are used inside only",
+                found=str(v.type),
+                remedy="begin after it is made, or end after its last use",
+            )
+    for eqn in inside:
+        for effect in effects_on_variables(eqn):
+            if isinstance(effect, Free) and effect.ref not in made:
+                raise NotApplicable(
+                    "the stretch consumes a reference that is made before it",
+                    expected="references that are consumed where they are made",
+                    found=eqn_str(eqn),
+                    remedy="begin before it is made, or end before it is consumed",
+                )
+    body = numbered(ins, inside, outs, jaxpr.size)
+    call = equation(Jit(body, label), ins, outs)
+    return numbered(
+        jaxpr.binders,
+        [*before, call, *after],
+        jaxpr.outs,
+        jaxpr.size,
+        jaxpr.n_consts,
+        jaxpr.names,
+    )

@@ -1,0 +1,276 @@
+"""Algebraic simplification: rules that hold bit by bit, in the language of :mod:`rewrite`.
+
+Before::
+
+    { lambda ; a:f32[2,3]. let
+        b:f32[3,2] = transpose[permutation=(1, 0)] a
+        c:f32[3,2] = mul b 1.0:f32[]
+        d:f32[2,3] = transpose[permutation=(1, 0)] c
+        e:f32[2,3] = neg d
+        f:f32[2,3] = add a e
+      in (f,) }
+
+After, and after ``dce``::
+
+    { lambda ; a:f32[2,3]. let b:f32[2,3] = sub a a in (b,) }
+
+No rule changes a rounding, the sign of a zero, or what becomes of infinities and nan: ``x + 0`` is
+``x`` for integers only (-0.0 + 0.0 is 0.0), and ``x - x`` is 0 for integers only.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from effax.ir.dtypes import as_dtype, family
+from effax.ir.prims import elementwise as ew
+from effax.ir.prims.reduce import ReduceMax, ReduceMin, ReduceProd, ReduceSum
+from effax.ir.prims.shape import BroadcastInDim, ExpandDims, Reshape, Rev, Squeeze, Transpose
+from effax.ir.types import ArrayType
+from effax.transforms.framework.rewriter import Transform
+from effax.transforms.optimize.rewrite import (
+    ANY,
+    BOOL,
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    REALS,
+    App,
+    Hole,
+    Match,
+    Number,
+    Pattern,
+    Rule,
+    Sample,
+    rewriting,
+)
+
+x: Final = Hole("x")
+y: Final = Hole("y")
+
+
+def _type(match: Match, name: str = "x") -> ArrayType:
+    found = match.atoms[name].type
+    assert isinstance(found, ArrayType)
+    return found
+
+
+def _composed(match: Match) -> Pattern:
+    # y[i] = x[p[i]], z[i] = y[q[i]]  =>  z[i] = x[p[q[i]]]
+    inner, outer = match.prims["inner"], match.prims["outer"]
+    assert isinstance(inner, Transpose) and isinstance(outer, Transpose)
+    return App(Transpose(tuple(inner.permutation[i] for i in outer.permutation)), x)
+
+
+def _is_identity(match: Match) -> bool:
+    prim = match.prims["outer"]
+    return isinstance(prim, Transpose) and list(prim.permutation) == sorted(prim.permutation)
+
+
+def _outer(match: Match) -> Pattern:
+    return App(match.prims["outer"], x)
+
+
+def _placed_twice(match: Match) -> Pattern:
+    inner, outer = match.prims["inner"], match.prims["outer"]
+    assert isinstance(inner, BroadcastInDim) and isinstance(outer, BroadcastInDim)
+    places = tuple(outer.broadcast_dimensions[d] for d in inner.broadcast_dimensions)
+    return App(BroadcastInDim(outer.shape, places), x)
+
+
+def _same_axes(match: Match) -> bool:
+    inner, outer = match.prims["inner"], match.prims["outer"]
+    return getattr(inner, "dimensions", None) == getattr(outer, "dimensions", ())
+
+
+def _widened(match: Match) -> bool:
+    """Whether the conversion in the middle loses nothing."""
+    inner = match.prims["inner"]
+    assert isinstance(inner, ew.ConvertElementType)
+    have, middle = _type(match).dtype, inner.new_dtype
+    wide = ("float32", "float64")
+    return family(middle) == "float" and (
+        middle.name == "float64" or (have.name in ("bfloat16", "float16") and middle.name in wide)
+    )
+
+
+def _nested(kind: type, *, inner: object, outer: object) -> App:
+    return App(kind(outer), App(kind(inner), x))
+
+
+ARITHMETIC: Final = (
+    Rule("-(-x) = x", App(ew.Neg, App(ew.Neg, x)), x, NUMBERS),
+    Rule("x + 0 = x", App(ew.Add, x, Number(0)), x, INTEGERS),
+    Rule("x + -0.0 = x", App(ew.Add, x, Number(-0.0)), x, FLOATS),
+    Rule("x - 0 = x", App(ew.Sub, x, Number(0)), x, REALS),
+    Rule("0 - x = -x", App(ew.Sub, Number(0), x), App(ew.Neg, x), INTEGERS),
+    Rule("-0.0 - x = -x", App(ew.Sub, Number(-0.0), x), App(ew.Neg, x), FLOATS),
+    Rule("x - x = 0", App(ew.Sub, x, x), Number(0), INTEGERS),
+    Rule("x + (-y) = x - y", App(ew.Add, x, App(ew.Neg, y)), App(ew.Sub, x, y), REALS),
+    Rule("x - (-y) = x + y", App(ew.Sub, x, App(ew.Neg, y)), App(ew.Add, x, y), REALS),
+    Rule("x · 1 = x", App(ew.Mul, x, Number(1)), x, REALS),
+    Rule("x · 0 = 0", App(ew.Mul, x, Number(0)), Number(0), INTEGERS),
+    Rule("x · -1 = -x", App(ew.Mul, x, Number(-1)), App(ew.Neg, x), FLOATS),
+    Rule(
+        "(-x) · (-y) = x · y",
+        App(ew.Mul, App(ew.Neg, x), App(ew.Neg, y)),
+        App(ew.Mul, x, y),
+        REALS,
+    ),
+    Rule("x / 1 = x", App(ew.Div, x, Number(1)), x, REALS),
+    Rule("x¹ = x", App(ew.IntegerPow(1), x), x, REALS),
+    Rule("max(x, x) = x", App(ew.Max, x, x), x, REALS),
+    Rule("min(x, x) = x", App(ew.Min, x, x), x, REALS),
+)
+
+LOGIC: Final = (
+    Rule("¬¬x = x", App(ew.Not, App(ew.Not, x)), x, INTEGERS | BOOL),
+    Rule("x ∧ x = x", App(ew.And, x, x), x, INTEGERS | BOOL),
+    Rule("x ∨ x = x", App(ew.Or, x, x), x, INTEGERS | BOOL),
+    Rule("x ∧ true = x", App(ew.And, x, Number(True)), x, BOOL),
+    Rule("x ∧ false = false", App(ew.And, x, Number(False)), Number(False), BOOL),
+    Rule("x ∨ 0 = x", App(ew.Or, x, Number(0)), x, INTEGERS | BOOL),
+    Rule("x ⊕ 0 = x", App(ew.Xor, x, Number(0)), x, INTEGERS | BOOL),
+    Rule("x ⊕ x = 0", App(ew.Xor, x, x), Number(0), INTEGERS | BOOL),
+    Rule("p ? x : x = x", App(ew.SelectN, Hole("p"), x, x), x, BOOL),
+)
+
+PARTS: Final = (
+    Rule("conj(conj(x)) = x", App(ew.Conj, App(ew.Conj, x)), x, COMPLEX),
+    Rule(
+        "re(x + iy) = x",
+        App(ew.Real, App(ew.Complex, x, y)),
+        x,
+        COMPLEX,
+        samples=(Sample(App(ew.Real(), App(ew.Complex(), x, y)), (3,), "float64"),),
+    ),
+    Rule(
+        "im(x + iy) = y",
+        App(ew.Imag, App(ew.Complex, x, y)),
+        y,
+        COMPLEX,
+        samples=(Sample(App(ew.Imag(), App(ew.Complex(), x, y)), (3,), "float32"),),
+    ),
+    Rule(
+        "stop(stop(x)) = stop(x)",
+        App(ew.StopGradient, App(ew.StopGradient, x)),
+        App(ew.StopGradient, x),
+        ANY,
+    ),
+)
+
+_F64 = as_dtype("float64")
+_F32 = as_dtype("float32")
+
+CONVERSIONS: Final = (
+    Rule(
+        "convert(x) = x, where x has the type",
+        App(ew.ConvertElementType, x, name="outer"),
+        x,
+        ANY,
+        samples=(Sample(App(ew.ConvertElementType(_F32), x), (2, 3), "float32"),),
+    ),
+    Rule(
+        "convert(wider(x)) = x",
+        App(ew.ConvertElementType, App(ew.ConvertElementType, x, name="inner")),
+        x,
+        FLOATS,
+        _widened,
+        (
+            Sample(
+                App(ew.ConvertElementType(_F32), App(ew.ConvertElementType(_F64), x)),
+                (2, 3),
+                "float32",
+            ),
+        ),
+    ),
+)
+
+SHAPES: Final = (
+    Rule(
+        "transpose(x) = x, for the identity",
+        App(Transpose, x, name="outer"),
+        x,
+        ANY,
+        _is_identity,
+        (Sample(App(Transpose((0, 1)), x), (2, 3)),),
+    ),
+    Rule(
+        "transpose_q(transpose_p(x)) = transpose_qp(x)",
+        App(Transpose, App(Transpose, x, name="inner"), name="outer"),
+        _composed,
+        ANY,
+        None,
+        (Sample(_nested(Transpose, inner=(1, 2, 0), outer=(0, 2, 1)), (2, 3, 4)),),
+    ),
+    Rule(
+        "reshape(x) = x, for the same shape",
+        App(Reshape, x),
+        x,
+        ANY,
+        None,
+        (Sample(App(Reshape((2, 3)), x), (2, 3)),),
+    ),
+    Rule(
+        "reshape(reshape(x)) = reshape(x)",
+        App(Reshape, App(Reshape, x), name="outer"),
+        _outer,
+        ANY,
+        None,
+        (Sample(_nested(Reshape, inner=(6,), outer=(3, 2)), (2, 3)),),
+    ),
+    Rule(
+        "broadcast(x) = x, for the same shape",
+        App(BroadcastInDim, x),
+        x,
+        ANY,
+        None,
+        (Sample(App(BroadcastInDim((2, 3), (0, 1)), x), (2, 3)),),
+    ),
+    Rule(
+        "broadcast_b(broadcast_a(x)) = broadcast_ba(x)",
+        App(BroadcastInDim, App(BroadcastInDim, x, name="inner"), name="outer"),
+        _placed_twice,
+        ANY,
+        None,
+        (
+            Sample(
+                App(BroadcastInDim((4, 1, 2, 3), (1, 3)), App(BroadcastInDim((1, 3), (1,)), x)),
+                (3,),
+            ),
+        ),
+    ),
+    Rule(
+        "reverse(reverse(x)) = x",
+        App(Rev, App(Rev, x, name="inner"), name="outer"),
+        x,
+        ANY,
+        _same_axes,
+        (Sample(_nested(Rev, inner=(0,), outer=(0,)), (3, 2)),),
+    ),
+    Rule(
+        "squeeze(expand(x)) = x",
+        App(Squeeze, App(ExpandDims, x, name="inner"), name="outer"),
+        x,
+        ANY,
+        _same_axes,
+        (Sample(App(Squeeze((1,)), App(ExpandDims((1,)), x)), (3, 2)),),
+    ),
+    *(
+        Rule(
+            f"{kind.name} over no axes = x",
+            App(kind(()), x),
+            x,
+            # A sum begins with 0.0, and 0.0 + -0.0 is 0.0.
+            INTEGERS if kind is ReduceSum else REALS,
+            samples=(Sample(App(kind(()), x), (3,)),),
+        )
+        for kind in (ReduceSum, ReduceProd, ReduceMax, ReduceMin)
+    ),
+)
+
+RULES: Final = (*ARITHMETIC, *LOGIC, *PARTS, *CONVERSIONS, *SHAPES)
+"""All rules of the library."""
+
+simplify: Final[Transform] = rewriting(RULES)

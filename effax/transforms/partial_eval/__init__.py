@@ -1,0 +1,1 @@
+"""Partial evaluation: a program as a known jaxpr and an unknown jaxpr."""

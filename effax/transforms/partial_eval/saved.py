@@ -1,0 +1,202 @@
+"""What a program keeps for its derivative, and where each of these values comes from.
+
+Of::
+
+    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = name[label=s] b; d:f32[] = sin c in (d,) }
+
+the derivative needs ``cos a`` and ``cos c``, outputs of equations. Under a policy of ``remat`` that
+keeps the value called ``s`` it needs ``c``, which is named, and ``a``, an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from returns.result import Result
+
+from effax.ir.errors import TransformError
+from effax.ir.prims.control import Jit, Scan, stacked_type
+from effax.ir.prims.convert import ConvertElementType
+from effax.ir.prims.remat import Name, Remat
+from effax.ir.prims.shape import Concatenate, Reshape
+from effax.ir.source import SavedSource, Source
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import Type
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import RuleBook, book_or_default
+from effax.transforms.framework.runner import as_result
+from effax.transforms.linearize import linearize_once
+from effax.transforms.partial_eval.partial_eval import FromInput
+
+
+@dataclass(frozen=True, slots=True)
+class FromArgument:
+    """A value that is an input: it is kept anyway. ``index`` counts inputs after constants."""
+
+    name: str
+    index: int
+
+    def __str__(self) -> str:
+        if not self.name:
+            return f"from the argument at flattened index {self.index}"
+        return f"from the argument {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class FromConstant:
+    """A value that the function closes over."""
+
+    def __str__(self) -> str:
+        return "from a constant"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A value with a name (``checkpoint_name``)."""
+
+    name: str
+    source: Source | SavedSource | None
+
+    def __str__(self) -> str:
+        return f"named '{self.name}' from {_place(self.source)}"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOf:
+    """A result of an equation of this primitive."""
+
+    primitive: str
+    source: Source | SavedSource | None
+
+    def __str__(self) -> str:
+        return f"output of {self.primitive} from {_place(self.source)}"
+
+
+Origin = FromArgument | FromConstant | Named | OutputOf
+
+
+def _place(source: Source | SavedSource | None) -> str:
+    return "an unknown place" if source is None else str(source)
+
+
+class SavedResidual(NamedTuple):
+    """A value that is kept: its type, and where it comes from; ``str`` of that is a phrase."""
+
+    type: Type
+    origin: Origin
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.origin}"
+
+
+def saved(
+    jaxpr: Jaxpr, tangents: Sequence[bool], book: RuleBook | None = None
+) -> Result[tuple[SavedResidual, ...], TransformError]:
+    """What ``linearize`` of ``jaxpr`` keeps for the linear program, each value once.
+
+    What is in one array with others, handed over by a call, counts by itself.
+
+    Raises:   TransformError: as for ``linearize``.
+
+    Args:
+        jaxpr: the program.
+        tangents: one entry an input: whether it has a tangent.
+        book: the rules; the library's own where it is None.
+    """
+    return as_result(_saved)(jaxpr, tuple(tangents), book_or_default(book))
+
+
+def _saved(jaxpr: Jaxpr, tangents: Mask, book: RuleBook) -> tuple[SavedResidual, ...]:
+    done = linearize_once(jaxpr, tangents, False, book)
+    outer = _Scope(done.primal, None, None)
+    found: list[SavedResidual] = []
+    for residual in done.residuals:
+        if isinstance(residual, FromInput):
+            found.append(outer.input(residual.index))
+        else:
+            found += outer.traced(done.primal.outs[residual.index])
+    return tuple(found)
+
+
+_SAME_VALUE: Final = (Reshape, ConvertElementType)
+"""What calls do to values that they hand over; such equations have no line."""
+
+
+class _Scope:
+    """A program whose values are followed: the outermost, or one that an equation runs.
+
+    Attributes:
+        stack: the lengths of the loops around it, each of which stacks what leaves it.
+    """
+
+    def __init__(
+        self, jaxpr: Jaxpr, outer: _Scope | None, call: Eqn | None, stack: tuple[int, ...] = ()
+    ) -> None:
+        self.jaxpr = jaxpr
+        self.outer = outer
+        self.call = call
+        self.stack = stack
+        self.made: dict[int, Eqn] = {}
+        self.named: dict[int, Eqn] = {}
+        for eqn in jaxpr.eqns:
+            self.made.update((v.id, eqn) for v in eqn.outs)
+            if isinstance(eqn.prim, Name):
+                self.named.update((a.id, eqn) for a in eqn.ins if isinstance(a, Var))
+
+    def input(self, index: int) -> SavedResidual:
+        """An input of the outermost program."""
+        jaxpr = self.jaxpr
+        type_ = jaxpr.binders[index].type
+        if index < jaxpr.n_consts:
+            return SavedResidual(type_, FromConstant())
+        name = jaxpr.names[index] if index < len(jaxpr.names) else ""
+        return SavedResidual(type_, FromArgument(name, index - jaxpr.n_consts))
+
+    def traced(self, atom: Atom) -> list[SavedResidual]:
+        """What a value consists of: itself, or the values that were put together in it."""
+        found: list[SavedResidual] = []
+        waiting: list[tuple[_Scope, Atom]] = [(self, atom)]
+        while waiting:
+            scope, at = waiting.pop()
+            if not isinstance(at, Lit):
+                residual = scope._step(at, waiting)
+                found += [] if residual is None else [residual]
+        return found
+
+    def _step(self, v: Var, waiting: list[tuple[_Scope, Atom]]) -> SavedResidual | None:
+        """Where a variable comes from, or None with what it comes from in ``waiting``."""
+        eqn = self.made.get(v.id)
+        if eqn is None:
+            index = [w.id for w in self.jaxpr.binders].index(v.id)
+            if self.outer is None or self.call is None:
+                return self.input(index)
+            loop = self.call.prim
+            if isinstance(loop, Scan) and loop.n_consts <= index < loop.n_consts + loop.n_carry:
+                return self._residual(v, OutputOf(loop.name, self.call.source))
+            waiting.append((self.outer, self.call.ins[index]))
+            return None
+        prim = eqn.prim
+        position = eqn.outs.index(v)
+        if isinstance(prim, Jit | Remat):
+            inside = _Scope(prim.jaxpr, self, eqn, self.stack)
+            waiting.append((inside, prim.jaxpr.outs[position]))
+            return None
+        if isinstance(prim, Scan) and position >= prim.n_carry:
+            inside = _Scope(prim.jaxpr, self, eqn, (*self.stack, prim.length))
+            waiting.append((inside, prim.jaxpr.outs[position]))
+            return None
+        if eqn.source is None and isinstance(prim, (*_SAME_VALUE, Concatenate)):
+            waiting += [(self, a) for a in reversed(eqn.ins)]
+            return None
+        named = eqn if isinstance(prim, Name) else self.named.get(v.id)
+        if named is not None and isinstance(named.prim, Name):
+            return self._residual(v, Named(named.prim.label, named.source))
+        return self._residual(v, OutputOf(prim.name, eqn.source))
+
+    def _residual(self, v: Var, origin: Origin) -> SavedResidual:
+        type_ = v.type
+        for length in reversed(self.stack):
+            type_ = stacked_type(type_, length)
+        return SavedResidual(type_, origin)

@@ -1,0 +1,78 @@
+"""Partial evaluation of ``remat``: what the policy does not keep is computed again, late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from effax.ir.build import Builder
+from effax.ir.prims.remat import NOTHING, Remat
+from effax.ir.syntax import Eqn, Jaxpr
+from effax.ir.types import RefType, Type
+from effax.transforms.discharge import discharge_jaxpr, has_refs
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import Policy, RuleBook, SplitOut
+from effax.transforms.optimize.dce import dce_jaxpr
+from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, partial_eval_jaxpr
+from effax.transforms.rules.jit.partial_eval import split_call
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """The policy that keeps what two policies keep."""
+
+    outer: Policy
+    inner: Policy
+
+    def __call__(self, eqn: Eqn) -> bool:
+        return self.outer(eqn) and self.inner(eqn)
+
+
+def remat_split(
+    book: RuleBook, prim: Remat, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
+) -> SplitOut | None:
+    """The known half as it is; the unknown half with what it needs of the known one once more.
+
+    A policy from outside, that of an enclosing ``remat``, keeps no more than it says either.
+    """
+    own = prim.policy or NOTHING
+    keeps = own if policy is None else Both(policy, own)
+    none = (False,) * len(prim.jaxpr.outs)
+    if prim.jaxpr.effects:
+        # Somebody sees what it does, so that is done once, and what it reads is kept.
+        pe = partial_eval_jaxpr(prim.jaxpr, known, keeps, none, book)
+    elif own == NOTHING:
+        pe = _all_again(prim.jaxpr, known, book)
+    else:
+        pure = _without_local_refs(prim.jaxpr, book)
+        pe = partial_eval_jaxpr(pure, known, keeps, none, book)
+    return split_call(prim, replace(prim, differentiated=True), pe, in_types)
+
+
+def _without_local_refs(jaxpr: Jaxpr, book: RuleBook) -> Jaxpr:
+    """The program on contents in the place of references that it makes, if it takes none.
+
+    Reads of references are never done again, those of contents are.
+    """
+    if any(isinstance(v.type, RefType) for v in jaxpr.binders) or not has_refs(jaxpr):
+        return jaxpr
+    return discharge_jaxpr(jaxpr, book).jaxpr
+
+
+def _all_again(jaxpr: Jaxpr, known: Mask, book: RuleBook) -> PartialEval:
+    """The known results early, and for the others the whole program late."""
+    pe = partial_eval_jaxpr(jaxpr, known, None, (False,) * len(jaxpr.outs), book)
+    n_early = sum(pe.known_outs)
+    results = tuple([j < n_early for j in range(len(pe.known.outs))])
+    every = (True,) * len(pe.known.binders)
+    early = dce_jaxpr(pe.known, results, every, every).jaxpr
+
+    unknown = tuple([not has for has in known])
+    late_outs = tuple([not has for has in pe.known_outs])
+    late = dce_jaxpr(jaxpr, late_outs, (True,) * len(known), unknown)
+    taken = [i for i, used in enumerate(late.used_ins) if used or unknown[i]]
+    order = sorted(taken, key=unknown.__getitem__)
+    b = Builder([jaxpr.binders[i].type for i in order])
+    place = dict(zip(order, b.binders, strict=True))
+    outs = b.inline_jaxpr(late.jaxpr, [place[i] for i in taken])
+    residuals = tuple([FromInput(i) for i in order if known[i]])
+    return PartialEval(early, b.finish(outs), known, pe.known_outs, residuals)

@@ -1,0 +1,53 @@
+"""Batching of ``scan``: one loop for all lanes.
+
+A carried value that is batched in any iteration is so from the start. Scanned inputs have the
+loop's axis in front and the batch axis behind it; a batched reference that is scanned is copied
+to one with its axes in that order, and copied back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from effax.effects import ArgIndex
+from effax.ir.prims.control import Scan
+from effax.ir.syntax import Atom
+from effax.ir.types import RefType
+from effax.transforms.framework.rules import BatchBuilder, BatchOut
+from effax.transforms.rules.common import permuted, to_front
+from effax.transforms.vmap.common import Borrowed, at_arguments, borrow
+from effax.transforms.vmap.engine import closed_batch, vmap_jaxpr
+
+
+def scan_batch(
+    b: BatchBuilder, prim: Scan, ins: Sequence[Atom], batched: Sequence[bool], size: int
+) -> BatchOut:
+    closed, given = closed_batch(b, prim, ins, batched, size)
+    with at_arguments(range(len(ins))):
+        masked = b.active is not None
+        inner = vmap_jaxpr(prim.jaxpr, closed, size, b.book, b.shared, masked, given, b.axis)
+    args: list[Atom] = []
+    borrowed: list[Borrowed] = []
+    for i, (x, has, now) in enumerate(zip(ins, batched, closed, strict=True)):
+        if i < prim.n_consts + prim.n_carry:
+            args.append(to_front(b, x, has, size) if now else x)
+        elif has and isinstance(x.type, RefType):
+            effects = prim.jaxpr.effects.on(ArgIndex(i))
+            borrowed.append(borrow(b, x, _swapped(x), effects))
+            args.append(borrowed[-1].local)
+        else:
+            args.append(permuted(b, x, _swapped(x)) if has else x)
+    made = replace(prim, jaxpr=inner.jaxpr, n_consts=prim.n_consts + len(b.mask()))
+    outs: list[Atom] = list(b.emit(made, [*b.mask(), *args]))
+    for j in range(prim.n_carry, len(outs)):
+        if given[j]:
+            outs[j] = permuted(b, outs[j], _swapped(outs[j]))
+    for ref in borrowed:
+        ref.give_back(b)
+    return BatchOut(outs, given)
+
+
+def _swapped(x: Atom) -> list[int]:
+    """The permutation that swaps the first two axes."""
+    return [1, 0, *range(2, len(x.type.shape))]

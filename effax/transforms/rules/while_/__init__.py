@@ -1,0 +1,1 @@
+"""Rules of ``while``, one module a transformation."""

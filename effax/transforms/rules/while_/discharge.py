@@ -1,0 +1,88 @@
+"""Discharge of ``while``.
+
+What the condition or the body changes is carried, so that both see one state. A condition that
+changes a reference is evaluated at the end of the body (and once before the loop), and its
+answer is carried: its writes then take effect as often as it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from effax.ir.prims.control import Jit, While
+from effax.ir.syntax import Atom, Jaxpr, Var
+from effax.transforms.discharge import discharge_jaxpr
+from effax.transforms.framework.rules import DischargeOut, RuleBook, RuleBuilder
+from effax.transforms.rules.common import placed
+
+
+def loop_discharge(
+    b: RuleBuilder, prim: While, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    loop = _Loop(b.book, prim)
+    n, changed = loop.n_consts, loop.changed
+    args = [ins[i] for i in loop.order]
+    if not loop.cond.changed:
+        results = b.emit(While(loop.condition(), loop.body(), n), args)
+    else:
+        first = loop.test(b, dict(zip(loop.order, args, strict=True)))
+        carry = [*first, *args[n + len(changed) :]]
+        results = b.emit(While(loop.answer(), loop.body(), n), [*args[:n], *carry])[1:]
+    new = results[: len(changed)]
+    return DischargeOut(results[len(changed) :], placed(changed, new, len(ins)))
+
+
+class _Loop:
+    """The programs of the loop over ``(consts, [answer], changed contents, carry)``."""
+
+    def __init__(self, book: RuleBook, prim: While) -> None:
+        self.book = book
+        self.cond = discharge_jaxpr(prim.cond, book)
+        self.discharged_body = discharge_jaxpr(prim.body, book)
+        self.changed = tuple(sorted({*self.cond.changed, *self.discharged_body.changed}))
+        consts = [i for i in range(prim.n_consts) if i not in self.changed]
+        self.n_consts = len(consts)
+        carry = range(prim.n_consts, len(prim.body.binders))
+        self.order = (*consts, *self.changed, *carry)
+
+    def _begin(self) -> tuple[RuleBuilder, Var | None, dict[int, Atom]]:
+        """A builder with the loop's binders: the answer, and the others by old position."""
+        types = self.discharged_body.jaxpr.in_types
+        b = RuleBuilder(self.book)
+        args: dict[int, Atom] = {i: b.bind(types[i]) for i in self.order[: self.n_consts]}
+        answer = b.bind(self.cond.jaxpr.out_types[0]) if self.cond.changed else None
+        args.update((i, b.bind(types[i])) for i in self.order[self.n_consts :])
+        return b, answer, args
+
+    def condition(self) -> Jaxpr:
+        """A condition that changes nothing, on the present contents."""
+        b, _, args = self._begin()
+        return b.finish(b.inline_jaxpr(self.cond.jaxpr, _in_order(args)))
+
+    def answer(self) -> Jaxpr:
+        """The condition of a loop that carries its answer."""
+        b, answer, _ = self._begin()
+        assert answer is not None
+        return b.finish([answer])
+
+    def body(self) -> Jaxpr:
+        b, answer, args = self._begin()
+        n = self.discharged_body.n_outs
+        outs = b.inline_jaxpr(self.discharged_body.jaxpr, _in_order(args))
+        args.update(zip(self.discharged_body.changed, outs[n:], strict=True))
+        args.update(zip(self.order[len(self.order) - n :], outs[:n], strict=True))
+        tested = [] if answer is None else self.test(b, args)[:1]
+        return b.finish([*tested, *[args[i] for i in self.order[self.n_consts :]]])
+
+    def test(self, b: RuleBuilder, args: dict[int, Atom]) -> list[Atom]:
+        """Evaluate the condition: its answer, and all changed contents, also in ``args``.
+
+        It is called in two places, and is one program: nested conditions do not double.
+        """
+        results = b.emit(Jit(self.cond.jaxpr, "cond"), _in_order(args))
+        args.update(zip(self.cond.changed, results[1:], strict=True))
+        return [results[0], *[args[i] for i in self.changed]]
+
+
+def _in_order(args: dict[int, Atom]) -> list[Atom]:
+    return [args[i] for i in range(len(args))]

@@ -1,0 +1,49 @@
+"""Forward mode of ``while``: one loop over primals and tangents, decided by the primals.
+
+The layout is ``(consts, d consts) (carry, d carry) -> (carry, d carry)``. The condition gives no
+tangent; it is differentiated only where it changes a reference, whose tangent then changes too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from effax.effects import Accum, Write
+from effax.ir.build import Builder
+from effax.ir.prims.control import While
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import tangent_type
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.renumber import rearranged
+from effax.transforms.framework.rules import JvpOut, RuleBook, RuleBuilder
+from effax.transforms.jvp import close_tangents, jvp_jaxpr, regrouped, with_tangents
+
+
+def loop_jvp(
+    b: RuleBuilder, prim: While, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    closed = close_tangents(b, prim, primals, tangents)
+    mask = tuple([t is not None for t in closed])
+    d_carry = mask[prim.n_consts :]
+    body = jvp_jaxpr(prim.body, mask, d_carry, b.book)
+
+    ins = regrouped(mask, (0, prim.n_consts, len(mask)))
+    both = While(
+        rearranged(_condition(prim.cond, mask, b.book), ins, (0,)),
+        rearranged(body.jaxpr, ins, range(len(body.jaxpr.outs))),
+        prim.n_consts + sum(mask[: prim.n_consts]),
+    )
+    args = [*primals, *[t for t in closed if t is not None]]
+    return with_tangents(b.emit(both, [args[i] for i in ins]), d_carry)
+
+
+def _condition(cond: Jaxpr, mask: Mask, book: RuleBook) -> Jaxpr:
+    """The condition over ``(*primals, *tangents present)``."""
+    if any(isinstance(e, Write | Accum) and mask[e.ref] for e in cond.effects):
+        return jvp_jaxpr(cond, mask, False, book).jaxpr
+    b = Builder(cond.in_types)
+    primals = tuple(b.binders)
+    for type_, has in zip(cond.in_types, mask, strict=True):
+        if has:
+            b.bind(tangent_type(type_))
+    return b.finish(b.inline_jaxpr(cond, primals))

@@ -1,0 +1,242 @@
+"""Partial evaluation of ``while``: what the condition needs may be known, the rest runs again.
+
+How often a loop runs is not known before, so its iterations cannot hand over residuals. The known
+half is the loop over the known carries alone, which also counts its iterations. The unknown half
+runs as often, without the condition, on the same initial values: it computes the known carries
+again, and ``transpose`` runs it backward::
+
+    while cond(w, c): c = f(w, c)    with w known, and c not
+
+    n = 0;  while cond(w, c0): c0 = f0(w, c0); n += 1        known
+    i = 0;  while i < n:       c = f(w, c); i += 1           unknown
+
+A reference on which the known half acts was left changed by it. So the unknown half takes what it
+held before, and carries that: no effect happens twice. What the loop tells the world outside, the
+known half tells; a loop that hears something from there is not split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from effax.effects import Accum, ArgIndex, Host, Read, Row, Write
+from effax.ir.build import Builder, lit
+from effax.ir.edit.without_io import silent
+from effax.ir.indexing import whole
+from effax.ir.prims.control import Jit, While
+from effax.ir.prims.elementwise import Add, Lt
+from effax.ir.prims.refs import EmptyRef, FreeRef, Freeze, Get, NewRef
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import RefType, Type, array_type
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import Policy, RuleBook, SplitOut
+from effax.transforms.optimize.dce import dce_jaxpr
+from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, partial_eval_jaxpr
+
+COUNTER: Final = array_type((), "int32")
+
+
+def loop_split(
+    book: RuleBook, prim: While, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
+) -> SplitOut | None:
+    quiet = _quiet(prim)
+    if quiet is None:
+        return None
+    mask, cond, body = _closed(book, prim, known)
+    known_outs = mask[prim.n_consts :]
+    if cond.unknown.effects.host or body.unknown.effects.host:
+        return None
+    if not cond.known_outs[0] or not (any(known_outs) or cond.known.effects or body.known.effects):
+        return None
+    copies = _Copies.of(in_types, mask, prim.cond.effects.join(prim.body.effects))
+    b = Builder([t for t, has in zip(in_types, known, strict=True) if has])
+    args = dict(zip([i for i, has in enumerate(known) if has], b.binders, strict=True))
+    before = [b(Get(whole(in_types[i].shape)), args[i]) for i in copies.read]
+    n = sum(known_outs)
+    first = counted(_first(cond, 1), _first(body, n), sum(mask[: prim.n_consts]))
+    count, *outs = b.emit(first, _with_count([args[i] for i, h in enumerate(mask) if h], n))
+
+    unknown_args = tuple([i for i in range(len(in_types)) if i not in copies.all])
+    residuals = [count, *before]
+    late = Builder([*[x.type for x in residuals], *[in_types[i] for i in unknown_args]])
+    values = dict(zip(copies.read, late.binders[1:], strict=False))
+    rest = dict(zip(unknown_args, late.binders[len(residuals) :], strict=True))
+    late_outs = _Again(quiet, copies).emit(late, late.binders[0], values, rest)
+    return SplitOut(
+        b.finish([*outs, *residuals]),
+        late.finish([y for y, has in zip(late_outs, known_outs, strict=True) if not has]),
+        known_outs,
+        len(residuals),
+        unknown_args,
+    )
+
+
+def _quiet(prim: While) -> While | None:
+    """The loop as it runs again: what it tells the world outside, it has told by then."""
+    cond, body = silent(prim.cond), silent(prim.body)
+    return None if cond is None or body is None else While(cond, body, prim.n_consts)
+
+
+def counted(cond: Jaxpr, body: Jaxpr, n_consts: int) -> While:
+    """The loop with the number of its iterations so far as a first carry."""
+    types = body.in_types
+    with_count = (*types[:n_consts], COUNTER, *types[n_consts:])
+    test, step = Builder(with_count), Builder(with_count)
+    args = [v for i, v in enumerate(test.binders) if i != n_consts]
+    again = test.inline_jaxpr(cond, args)
+    args = [v for i, v in enumerate(step.binders) if i != n_consts]
+    outs = step.inline_jaxpr(body, args)
+    count = step(Add(), step.binders[n_consts], lit(1, COUNTER))
+    return While(test.finish(again), step.finish([count, *outs]), n_consts)
+
+
+def _with_count(args: Sequence[Atom], n_carry: int) -> list[Atom]:
+    """Arguments of a loop, with a count of zero before what it carries."""
+    first = len(args) - n_carry
+    return [*args[:first], lit(0, COUNTER), *args[first:]]
+
+
+def _closed(book: RuleBook, prim: While, known: Mask) -> tuple[Mask, PartialEval, PartialEval]:
+    """Which inputs are known in every iteration; the condition and the body split.
+
+    A reference stays known if all that is done to it, reads aside, is in the known half.
+    """
+    c = prim.n_consts
+    while True:
+        forced = tuple([not has for has in known[c:]])
+        body = partial_eval_jaxpr(prim.body, known, None, forced, book)
+        cond = partial_eval_jaxpr(prim.cond, known, None, (False,), book)
+        lost = {c + j for j, has in enumerate(body.known_outs) if known[c + j] and not has}
+        lost |= _changed_late(body) | _changed_late(cond)
+        if not lost:
+            return known, cond, body
+        known = tuple([has and i not in lost for i, has in enumerate(known)])
+
+
+def _changed_late(pe: PartialEval) -> set[int]:
+    """Known references that the unknown half changes."""
+    found = set()
+    for effect in pe.unknown.effects:
+        if isinstance(effect, Host) or effect.ref >= len(pe.residuals):
+            continue
+        source = pe.residuals[effect.ref]
+        assert isinstance(source, FromInput), "a reference is never a result"
+        if isinstance(effect, Write | Accum):
+            found.add(source.index)
+    return found
+
+
+def _first(pe: PartialEval, n: int) -> Jaxpr:
+    """The known half with its first results alone, which are no residuals."""
+    used = tuple([j < n for j in range(len(pe.known.outs))])
+    every = (True,) * len(pe.known.binders)
+    return dce_jaxpr(pe.known, used, every, every).jaxpr
+
+
+class _Copies(NamedTuple):
+    """References of the known half, of which the unknown one has copies.
+
+    Attributes:
+        all: their positions among the arguments of the loop.
+        read: those of which the loop reads something; what is not read may hold anything.
+        changed: those that the loop changes.
+    """
+
+    all: tuple[int, ...]
+    read: tuple[int, ...]
+    changed: frozenset[int]
+
+    @staticmethod
+    def of(types: Sequence[Type], known: Mask, effects: Row[ArgIndex]) -> _Copies:
+        refs = [i for i, t in enumerate(types) if known[i] and isinstance(t, RefType)]
+        read = tuple([i for i in refs if Read(ArgIndex(i)) in effects])
+        return _Copies(tuple(refs), read, _changed(effects) & frozenset(refs))
+
+    @property
+    def carried(self) -> tuple[int, ...]:
+        """Those whose contents go from one iteration to the next."""
+        return tuple([i for i in self.read if i in self.changed])
+
+
+def _changed(effects: Row[ArgIndex]) -> frozenset[int]:
+    return frozenset(e.ref for e in effects if isinstance(e, Write | Accum))
+
+
+class _Again:
+    """The whole loop, a given number of times, on copies of references."""
+
+    def __init__(self, prim: While, copies: _Copies) -> None:
+        self.prim = prim
+        self.copies = copies
+        # A condition that changes something is run as often as before, for that alone.
+        self.tests = bool(_changed(prim.cond.effects))
+        self.types = prim.body.in_types
+        self.n_consts = prim.n_consts
+        kept = set(range(prim.n_consts)) - set(copies.all)
+        self.consts = [i for i in range(prim.n_consts) if i in kept or i in self.fixed]
+
+    @property
+    def fixed(self) -> list[int]:
+        """Copies that the loop only reads: one serves all iterations."""
+        return [i for i in self.copies.read if i not in self.copies.changed]
+
+    def emit(
+        self, b: Builder, count: Atom, held: Mapping[int, Atom], rest: Mapping[int, Atom]
+    ) -> Sequence[Atom]:
+        """Append the loop; gives its results.
+
+        Args:
+            b: the program to append to.
+            count: how often the loop runs.
+            held: what references held before the loop, by position.
+            rest: the other arguments.
+        """
+        consts = [self._ref(b, i, held) if i in self.fixed else rest[i] for i in self.consts]
+        contents = [held[i] for i in self.copies.carried]
+        carry = [rest[i] for i in range(self.n_consts, len(self.types))]
+        args = [count, *consts, lit(0, COUNTER), *contents, *carry]
+        held_types = [x.type for x in contents]
+        given = [self.types[i] for i in self.consts]
+        body = self._body([COUNTER, *given, COUNTER, *held_types, *self.types[self.n_consts :]])
+        results = b.emit(While(self._cond(body), body, 1 + len(consts)), args)[1:]
+        if _changed(self.prim.cond.effects) - set(self.copies.all):
+            held = dict(zip(self.copies.carried, results, strict=False))
+            values = dict(zip(self.consts, consts, strict=True))
+            values.update(self._made(b, held))
+            outs = results[len(contents) :]
+            last = [values[i] for i in range(self.n_consts)]
+            # A call, so that transposition splits what is in it, as it does what is in the body.
+            b.emit(Jit(self.prim.cond.replace(outs=()), "cond"), [*last, *outs])
+        return results[len(contents) :]
+
+    def _ref(self, b: Builder, i: int, held: Mapping[int, Atom]) -> Atom:
+        ref = self.types[i]
+        assert isinstance(ref, RefType)
+        return b(NewRef(ref.kind), held[i]) if i in held else b(EmptyRef(ref.inner))
+
+    def _made(self, b: Builder, held: Mapping[int, Atom]) -> dict[int, Atom]:
+        """References for one iteration."""
+        return {i: self._ref(b, i, held) for i in self.copies.all if i not in self.fixed}
+
+    def _cond(self, body: Jaxpr) -> Jaxpr:
+        b = Builder(body.in_types)
+        return b.finish([b(Lt(), b.binders[1 + len(self.consts)], b.binders[0])])
+
+    def _body(self, types: Sequence[Type]) -> Jaxpr:
+        """``(count, consts, i, contents, carry) -> (i + 1, contents, carry)``."""
+        b = Builder(types)
+        ins = iter(b.binders[1:])
+        values: dict[int, Atom] = {i: next(ins) for i in self.consts}
+        index = next(ins)
+        made = self._made(b, {i: next(ins) for i in self.copies.carried})
+        values.update(made)
+        args = [*[values[i] for i in range(self.n_consts)], *ins]
+        if self.tests:
+            b.inline_jaxpr(self.prim.cond, args)
+        outs = b.inline_jaxpr(self.prim.body, args)
+        contents = [b(Freeze(), made[i]) for i in self.copies.carried]
+        for i, ref in made.items():
+            if i not in self.copies.carried:
+                b.emit(FreeRef(), [ref])
+        return b.finish([b(Add(), index, lit(1, COUNTER)), *contents, *outs])

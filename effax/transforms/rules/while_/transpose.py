@@ -1,0 +1,284 @@
+"""Transposition of ``while``: count the iterations, and go back over them one at a time.
+
+What a loop computes on the way is not kept. Its fixed values, those that do not depend on linear
+inputs, are computed again, from checkpoints. Going back to iteration ``k``, the loop goes forward
+from the last checkpoint at or before it, and leaves a new one each time that half of the way is
+behind it::
+
+    while cond(x): c, x = f(x)·c, g(x)                   c is linear, x fixed
+
+    n = 0;  while cond(y): y = g(y); n += 1              y = x at first
+    stack = [(0, x)]
+    for k in n - 1, ..., 0:
+        j, y = stack.top
+        while j < k: y = g(y); j += 1; push (j, y) where half of the way to k is behind
+        ct = f(y)ᵀ·ct
+        stack.pop()
+
+So there are never more than ``1 + log2 n`` checkpoints. Arrays do not grow, so there is room for
+32, which serve all loops that an ``int32`` counts. The fixed part of n iterations is computed
+about ``n/2·log2 n`` times to get there, and once an iteration for ``f(y)``. Counting does only
+what the condition needs, and what ``f`` does not need of the fixed values is not computed again:
+where it needs nothing, there are no checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from effax.effects import Accum, Host, Write
+from effax.ir.build import Builder, lit
+from effax.ir.errors import NotApplicable
+from effax.ir.prims.control import While
+from effax.ir.prims.elementwise import Lt, Sub
+from effax.ir.prims.refs import Freeze
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import ArrayType, Type, tangent_type
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import Linear, RuleBuilder
+from effax.transforms.optimize.dce import dce_jaxpr
+from effax.transforms.rules.common import zeros
+from effax.transforms.rules.cotangents import (
+    among,
+    carried_want,
+    fixed_of,
+    instantiated,
+    present,
+    sum_of,
+    summed_want,
+)
+from effax.transforms.rules.while_.partial_eval import COUNTER
+from effax.transforms.rules.while_.replay import Part, Replay, Stack
+from effax.transforms.rules.while_.trip_count import trip_count
+from effax.transforms.transpose.cotangent_spec import DontWant, GradValue, NonLinear, Want
+from effax.transforms.transpose.engine import Transposed, transpose_jaxpr
+
+
+def loop_transpose(
+    b: RuleBuilder, prim: While, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    passed = _passed_through(prim, ins, cts)
+    if passed is not None:
+        return passed
+    _check_pure(prim, ins)
+    return _Backward(b, prim, ins, cts).run()
+
+
+def _passed_through(
+    prim: While, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> list[Atom | None] | None:
+    """The cotangents where the loop does nothing to its linear values."""
+    given: list[Atom | None] = [None] * len(ins)
+    effects = (prim.cond.effects, prim.body.effects)
+    for i, x in enumerate(ins):
+        if not isinstance(x, Linear) or not x.wanted:
+            continue
+        if any(not isinstance(e, Host) and e.ref == i for row in effects for e in row):
+            return None
+        if i >= prim.n_consts:
+            if prim.body.outs[i - prim.n_consts] != prim.body.binders[i]:
+                return None
+            given[i] = cts[i - prim.n_consts]
+        elif prim.body.binders[i] in {a for eqn in prim.body.eqns for a in eqn.ins}:
+            return None
+    return given
+
+
+def _check_pure(prim: While, ins: Sequence[Atom | Linear]) -> None:
+    """Raises NotApplicable where going forward once more would be seen by somebody.
+
+    A condition that changes a linear reference is part of the body after partial evaluation.
+    """
+    for row, is_cond in ((prim.cond.effects, True), (prim.body.effects, False)):
+        for effect in row:
+            if isinstance(effect, Write | Accum):
+                if isinstance(ins[effect.ref], Linear) and not is_cond:
+                    continue
+                found = f"{effect.word} of {prim.body.name_of(effect.ref)}"
+            elif effect in row.host:
+                found = str(row)
+            else:
+                continue
+            raise NotApplicable(
+                "a while loop runs backward by computing again what it does, and its effects "
+                "would happen twice",
+                expected="a body whose effects are on references that are differentiated",
+                found=found,
+                remedy="split off what does not depend on the linear inputs (`partial_eval`), or "
+                "give the `while_loop` a bound (`max_steps`): it then keeps what it computes",
+            )
+
+
+class _Backward:
+    """One run of the rule. Positions of carries count from the first carry."""
+
+    def __init__(
+        self,
+        b: RuleBuilder,
+        prim: While,
+        ins: Sequence[Atom | Linear],
+        cts: Sequence[Atom | None],
+    ) -> None:
+        self.b = b
+        self.prim = prim
+        n = prim.n_consts
+        self.consts, self.carry = ins[:n], ins[n:]
+        self.fixed_consts = fixed_of(self.consts)
+        self.fixed = [j for j, x in enumerate(self.carry) if not isinstance(x, Linear)]
+        self.linear = [j for j, x in enumerate(self.carry) if isinstance(x, Linear)]
+        self.cts = cts
+        self.const_wants = list(map(summed_want, self.consts))
+        self.carry_wants: list[Want] = [
+            carried_want(x) if isinstance(x, Linear) else NonLinear() for x in self.carry
+        ]
+
+    def run(self) -> list[Atom | None]:
+        carried, inner = self._closed()
+        untouched = self._untouched(inner)
+        if untouched:
+            self.const_wants = [
+                DontWant() if i in untouched else w for i, w in enumerate(self.const_wants)
+            ]
+            carried, inner = self._closed()
+        given = tuple(among([self.carry_wants[j] for j in self.linear], carried))
+        wanted = [j for j in self.linear if isinstance(self.carry_wants[j], GradValue)]
+        types = [tangent_type(self.prim.body.in_types[self.prim.n_consts + j]) for j in wanted]
+        sums = [sum_of(self.b, x, w) for x, w in zip(self.consts, self.const_wants, strict=True)]
+        results = iter(self._emit(instantiated(inner, given, types), carried, present(sums)))
+        summed = [
+            self.b(Freeze(), ref)
+            if isinstance(x, Linear) and x.ref is None and ref is not None
+            else None
+            for x, ref in zip(self.consts, sums, strict=True)
+        ]
+        made: list[Atom | None] = [None] * len(self.carry)
+        for j, has in zip(wanted, given, strict=True):
+            made[j] = next(results) if has else None
+        return [*summed, *made]
+
+    def _closed(self) -> tuple[Mask, Transposed]:
+        """Which carried cotangents may be nonzero in some iteration, and the transposed body."""
+        wants = (*self.const_wants, *self.carry_wants)
+        wanted = [isinstance(self.carry_wants[j], GradValue) for j in self.linear]
+        mask = [self.cts[j] is not None and w for j, w in zip(self.linear, wanted, strict=True)]
+        while True:
+            has = dict(zip(self.linear, mask, strict=True))
+            outs = tuple([has.get(j, False) for j in range(len(self.carry))])
+            inner = transpose_jaxpr(self.prim.body, wants, outs, self.b.book)
+            made = iter(inner.nonzero)
+            grown = [w and (next(made) or old) for w, old in zip(wanted, mask, strict=True)]
+            if grown == mask:
+                return tuple(mask), inner
+            mask = grown
+
+    def _untouched(self, inner: Transposed) -> set[int]:
+        """The constants to whose cotangent no iteration adds anything."""
+        linear = [i for i, x in enumerate(self.consts) if isinstance(x, Linear) and x.wanted]
+        first = len(self.fixed_consts) + len(self.fixed)
+        touched = set(map(int, inner.jaxpr.effects.refs))
+        return {i for n, i in enumerate(linear) if first + n not in touched}
+
+    def _emit(self, body: Jaxpr, carried: Mask, sums: Sequence[Atom]) -> Sequence[Atom]:
+        """The backward loop; gives the carried cotangents.
+
+        ``body`` takes what is fixed, then ``sums``, then the carried cotangents.
+        """
+        b, n_fixed = self.b, len(self.fixed_consts)
+        every, some = (True,) * len(body.outs), [True] * len(body.binders)
+        some[n_fixed : n_fixed + len(self.fixed)] = [False] * len(self.fixed)
+        made = dce_jaxpr(body, every, (True,) * len(some), tuple(some))
+        used = [u or s for u, s in zip(made.used_ins, some, strict=True)]
+        step = Part(made.jaxpr, tuple(used))
+        replay = self._replay([j for j, u in zip(self.fixed, used[n_fixed:], strict=False) if u])
+        stack = Stack(b, replay) if replay.kept else None
+        stacks = [] if stack is None else [*stack.refs, stack.places]
+        kept = dict(zip(self.linear, carried, strict=True))
+        cts = [
+            zeros(b, tangent_type(x.type)) if ct is None else ct
+            for j, (x, ct) in enumerate(zip(self.carry, self.cts, strict=True))
+            if kept.get(j)
+        ]
+        consts = [*self.fixed_consts, *stacks, *sums]
+        args = [*consts, self._count(), lit(0, COUNTER), *cts]
+        types = [*[a.type for a in args[: len(consts) + 2]], *[_carried_type(ct) for ct in cts]]
+        loop = While(
+            _while_positive(types, len(consts)),
+            self._step(types, len(consts), step, replay, stack is not None),
+            len(consts),
+        )
+        return b.emit(loop, args)[2:]
+
+    def _step(
+        self, types: Sequence[Type], n_consts: int, step: Part, replay: Replay, again: bool
+    ) -> Jaxpr:
+        """``(consts, left, top, cts) -> (left - 1, top - 1, cts)``."""
+        b = Builder(types)
+        consts, (left, top, *cts) = b.binders[:n_consts], b.binders[n_consts:]
+        n = len(self.fixed_consts)
+        at = b(Sub(), left, lit(1, COUNTER))
+        values: dict[int, Atom] = {}
+        sums = consts[n:]
+        last: Atom = top
+        if again:
+            stacks = consts[n : n + len(replay.kept) + 1]
+            sums = consts[n + len(stacks) :]
+            last, found = replay.emit(b, consts[:n], stacks, at, top)
+            values.update(zip(replay.kept, found, strict=True))
+        # An input that is not used has no value, and is not passed.
+        fixed = [values.get(j, at) for j in self.fixed]
+        new = step.call(b, [*consts[:n], *fixed, *sums, *cts])
+        return b.finish([at, b(Sub(), last, lit(1, COUNTER)), *new])
+
+    def _count(self) -> Atom:
+        """How often the loop runs. Only what its condition needs is computed."""
+        cond = self._fixed_part(self.prim.cond, (True,))
+        replay = self._replay([j for j in self.fixed if cond.used[self._fixed_position(j)]])
+        n = len(self.fixed_consts)
+        types = [*[x.type for x in self.fixed_consts], *replay.types]
+        test = Builder(types)
+        again = cond.call(test, replay.arguments(test.binders[:n], test.binders[n:]))
+        loop = While(test.finish(again), replay.program(types, n), n)
+        return trip_count(self.b, loop, [*self.fixed_consts, *replay.first])
+
+    def _init(self, j: int) -> Atom:
+        x = self.carry[j]
+        assert not isinstance(x, Linear)
+        return x
+
+    def _fixed_position(self, j: int) -> int:
+        """Where a fixed carry comes among what is fixed."""
+        return len(self.fixed_consts) + self.fixed.index(j)
+
+    def _fixed_part(self, program: Jaxpr, used_outs: Mask) -> Part:
+        """Results of the condition or the body that depend on what is fixed alone."""
+        none = (False,) * len(program.binders)
+        made = dce_jaxpr(program, used_outs, none, none)
+        is_fixed = [not isinstance(x, Linear) for x in (*self.consts, *self.carry)]
+        if any(u and not f for u, f in zip(made.used_ins, is_fixed, strict=True)):
+            raise NotApplicable("a while loop is not linear in what decides how often it runs")
+        used = tuple([u for u, f in zip(made.used_ins, is_fixed, strict=True) if f])
+        return Part(made.jaxpr, used)
+
+    def _replay(self, wanted: Sequence[int]) -> Replay:
+        """The part of the body that computes these fixed carries, and what they need."""
+        needed = set(wanted)
+        while True:
+            outs = tuple([j in needed for j in range(len(self.carry))])
+            part = self._fixed_part(self.prim.body, outs)
+            grown = needed | {j for j in self.fixed if part.used[self._fixed_position(j)]}
+            if grown == needed:
+                break
+            needed = grown
+        kept = sorted(needed)
+        types = [self.prim.body.in_types[self.prim.n_consts + j] for j in kept]
+        return Replay(kept, types, [self._init(j) for j in kept], part, self.fixed)
+
+
+def _carried_type(ct: Atom) -> Type:
+    assert isinstance(ct.type, ArrayType)
+    return ct.type.strong()
+
+
+def _while_positive(types: Sequence[Type], n_consts: int) -> Jaxpr:
+    b = Builder(types)
+    return b.finish([b(Lt(), lit(0, COUNTER), b.binders[n_consts])])

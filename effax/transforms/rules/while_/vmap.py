@@ -1,0 +1,107 @@
+"""Batching of ``while``.
+
+Where all lanes go on equally often it stays the same loop, with batched carries. Where each has
+its own condition, the loop carries which lanes still run; a lane whose condition is false keeps
+its values, and has no effects any more::
+
+    running = cond(x)  # of the lanes that are here
+    while any(running):
+        x = select(running, x, body(x))
+        running = running and cond(x)
+
+Under a mask a loop ends when no lane is there, whatever its condition says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from effax.ir.build import Builder
+from effax.ir.dtypes import BOOL
+from effax.ir.prims.control import While
+from effax.ir.prims.elementwise import And
+from effax.ir.prims.reduce import ReduceOr
+from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.syntax import Atom, Jaxpr, Lit
+from effax.ir.types import Type, array_type
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import BatchBuilder, BatchOut
+from effax.transforms.rules.common import to_front
+from effax.transforms.rules.pointwise import where
+from effax.transforms.vmap.common import at_arguments, check_acts_together
+from effax.transforms.vmap.engine import Vmapped, closed_batch, vmap_jaxpr
+
+
+def loop_batch(
+    b: BatchBuilder, prim: While, ins: Sequence[Atom], batched: Sequence[bool], size: int
+) -> BatchOut:
+    closed, given = closed_batch(b, prim, ins, batched, size)
+    args = [
+        to_front(b, x, has, size) if now else x
+        for x, has, now in zip(ins, batched, closed, strict=True)
+    ]
+    cond = _batched(b, prim.cond, closed, size, (False,))
+    body = _batched(b, prim.body, closed, size, given)
+    if cond.out_batched[0]:
+        return _own_conditions(b, prim, args, closed, size)
+    test = cond.jaxpr if b.active is None else _while_any(cond.jaxpr)
+    made = While(test, body.jaxpr, prim.n_consts + len(b.mask()))
+    return BatchOut(b.emit(made, [*b.mask(), *args]), given)
+
+
+def _batched(
+    b: BatchBuilder, program: Jaxpr, closed: Mask, size: int, wanted: Mask, masked: bool = False
+) -> Vmapped:
+    with at_arguments(range(len(closed))):
+        masked = masked or b.active is not None
+        return vmap_jaxpr(program, closed, size, b.book, b.shared, masked, wanted, b.axis)
+
+
+def _while_any(cond: Jaxpr) -> Jaxpr:
+    """The condition of a loop under a mask, which is its first input."""
+    b = Builder(cond.in_types)
+    (again,) = b.inline_jaxpr(cond, b.binders)
+    return b.finish([b(And(), again, b(ReduceOr((0,)), b.binders[0]))], cond.n_consts, cond.names)
+
+
+def _own_conditions(
+    b: BatchBuilder, prim: While, args: Sequence[Atom], closed: Mask, size: int
+) -> BatchOut:
+    """The loop over ``(consts, running, carry)``."""
+    check_acts_together(b, prim, "a loop that each lane leaves by itself")
+    n = prim.n_consts
+    every = (True,) * (len(args) - n)
+    cond = _batched(b, prim.cond, closed, size, (True,), masked=True).jaxpr
+    body = _batched(b, prim.body, closed, size, every, masked=True).jaxpr
+    here = b.active or b(BroadcastInDim((size,), ()), Lit(True, array_type((), BOOL)))
+    (start,) = b.inline_jaxpr(cond, [here, *args])
+    start = b(And(), here, start)
+    types = [*[x.type for x in args[:n]], start.type, *[x.type for x in args[n:]]]
+    made = While(_any_runs(types, n), _step(types, n, cond, body), n)
+    outs = b.emit(made, [*args[:n], start, *args[n:]])
+    return BatchOut(outs[1:], every)
+
+
+def _any_runs(types: Sequence[Type], n_consts: int) -> Jaxpr:
+    b = Builder(types)
+    return b.finish([b(ReduceOr((0,)), b.binders[n_consts])])
+
+
+def _step(types: Sequence[Type], n_consts: int, cond: Jaxpr, body: Jaxpr) -> Jaxpr:
+    """One iteration of the lanes that run; the others keep what they have."""
+    b = Builder(types)
+    consts, running, carry = (
+        b.binders[:n_consts],
+        b.binders[n_consts],
+        b.binders[n_consts + 1 :],
+    )
+    new = b.inline_jaxpr(body, [running, *consts, *carry])
+    kept = [_kept(b, running, x, old) for x, old in zip(new, carry, strict=True)]
+    (again,) = b.inline_jaxpr(cond, [running, *consts, *kept])
+    return b.finish([b(And(), running, again), *kept])
+
+
+def _kept(b: Builder, running: Atom, new: Atom, old: Atom) -> Atom:
+    shape = new.type.shape
+    mask = running if len(shape) == 1 else b(BroadcastInDim(shape, (0,)), running)
+    return where(b, mask, new, old)

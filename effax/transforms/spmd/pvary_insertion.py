@@ -1,0 +1,256 @@
+"""Variance made explicit: where a value that all devices share meets one that differs.
+
+Before, in a ``shard_map`` over ``x``; ``a`` is the same on all devices, ``b`` is not::
+
+    { lambda ; a:f32[] b:f32[]. let c:f32[] = mul a b; d:f32[] = psum[axis=x:4] c in (d,) }
+
+After::
+
+    { lambda ; a:f32[] b:f32[]. let
+        c:f32[] = pvary[axis=x:4] a
+        d:f32[] = mul c b
+        e:f32[] = psum_invariant[axis=x:4] d
+      in (e,) }
+
+It means the same. But now every value is either one for all devices or one on each, and so is its
+cotangent: transposed, ``pvary`` sums the cotangents of what all share, and a shared sum hands its
+one cotangent on. A derivative inside of a ``shard_map`` is that of the values that there are:
+a result that devices share counts once, and the gradient of what they share is one for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from effax.ir.analysis.variance import SAME, Names, Positions, of_application, of_call, variance
+from effax.ir.axes import Axes
+from effax.ir.build import Builder
+from effax.ir.memo import remembered
+from effax.ir.primitive import Primitive
+from effax.ir.prims import collective as c
+from effax.ir.prims.custom import CustomJvp, CustomVjp
+from effax.ir.prims.reduce import ReduceMax, ReduceMin
+from effax.ir.prims.shard import ShardMap
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import RefType, is_inexact
+
+Each = tuple[Names, ...]
+
+
+@remembered(maxsize=1024)
+def explicit(
+    jaxpr: Jaxpr, ins: Each, axes: Axes, fixed: Positions = frozenset(), outs: Each | None = None
+) -> Jaxpr:
+    """The program with every change from shared to different values written out.
+
+    Type:     a -> b  =>  a -> b
+    Effects:  the same.
+
+    Args:
+        jaxpr: the program.
+        ins: along which axes each input may differ.
+        axes: the axes that count.
+        fixed: positions of references that devices share.
+        outs: along which axes each result counts as different, if not where it may be.
+    """
+    return _Engine(jaxpr, ins, axes, fixed).run(outs)
+
+
+class _Engine:
+    """One run: what stands for each variable of the program, and where that differs."""
+
+    def __init__(self, jaxpr: Jaxpr, ins: Each, axes: Axes, fixed: Positions) -> None:
+        self.jaxpr = jaxpr
+        self.names = frozenset([axis.name for axis in axes])
+        self.axes = axes
+        self.ins = tuple([own & self.names for own in ins])
+        self.found = variance(jaxpr, self.ins, fixed).variables
+        self.held = frozenset([jaxpr.binders[i].id for i in fixed])
+        self.b = Builder(jaxpr.in_types)
+        self.env: list[Atom | None] = [None] * jaxpr.size
+        for v, w in zip(jaxpr.binders, list(self.b.binders), strict=True):
+            self.env[v.id] = w
+
+    def run(self, wanted: Each | None) -> Jaxpr:
+        for eqn in self.jaxpr.eqns:
+            self.step(eqn)
+        outs = [self.value(a) for a in self.jaxpr.outs]
+        if wanted is not None:
+            outs = [
+                self.raised(x, self.differs(a), want)
+                for x, a, want in zip(outs, self.jaxpr.outs, wanted, strict=True)
+            ]
+        return self.b.finish(outs, self.jaxpr.n_consts, self.jaxpr.names)
+
+    def value(self, atom: Atom) -> Atom:
+        found = atom if isinstance(atom, Lit) else self.env[atom.id]
+        assert found is not None, "a variable is used before it is bound"
+        return found
+
+    def differs(self, atom: Atom) -> Names:
+        if isinstance(atom, Lit):
+            return SAME
+        return self.found.get(atom.id, SAME) & self.names
+
+    def raised(self, x: Atom, have: Names, want: Names) -> Atom:
+        """The value as one that differs along more axes; only what has tangents is written out."""
+        if isinstance(x, Lit) or isinstance(x.type, RefType) or not is_inexact(x.type):
+            return x
+        for axis in self.axes:
+            if axis.name in want and axis.name not in have:
+                x = self.b(c.Pvary(axis), x)
+        return x
+
+    def step(self, eqn: Eqn) -> None:
+        ins = tuple([self.differs(a) for a in eqn.ins])
+        args = [self.value(a) for a in eqn.ins]
+        fixed = frozenset(
+            [i for i, a in enumerate(eqn.ins) if isinstance(a, Var) and a.id in self.held]
+        )
+        prim = eqn.prim
+        if isinstance(prim, c.Collective) and prim.axis.name in self.names:
+            made: Sequence[Atom] = self.collective(prim, args, ins)
+        elif prim.subjaxprs() and prim.regions():
+            closed, given = of_call(prim, ins, fixed)
+            if isinstance(prim, CustomVjp):
+                closed = _as_cotangents(prim, closed, given)
+            # Where devices part no cotangents can be summed: they are, outside.
+            parted = _parted(prim, closed)
+            closed = tuple([own if i in fixed else own | parted for i, own in enumerate(closed)])
+            args = [self.raised(x, a, z) for x, a, z in zip(args, ins, closed, strict=True)]
+            made = self.b.emit(_held(prim, closed, given, self.axes, fixed), args, eqn.source)
+        else:
+            closed, _ = of_application(eqn, ins, fixed)
+            most = SAME.union(*[own for i, own in enumerate(closed) if i not in fixed])
+            most = most.union(*map(self.differs, eqn.outs))
+            args = [self.raised(x, a, most) for x, a in zip(args, ins, strict=True)]
+            types = tuple([v.type for v in eqn.outs])
+            made = self.b.emit_typed(prim, tuple(args), types, eqn.effects, eqn.source)
+        for v, x in zip(eqn.outs, made, strict=True):
+            self.env[v.id] = x
+
+    def collective(self, prim: c.Collective, args: Sequence[Atom], ins: Each) -> Sequence[Atom]:
+        if not args:
+            return self.b.emit(prim, args)
+        (x,), (own,) = args, ins
+        x = self.raised(x, own, own | {prim.axis.name})
+        if isinstance(prim, c.Pvary):
+            return [x]
+        if not is_inexact(x.type):
+            return self.b.emit(prim, [x])
+        match prim:
+            case c.Psum():
+                return self.b.emit(c.PsumInvariant(prim.axis), [x])
+            case c.AllGather():
+                return self.b.emit(c.AllGatherInvariant(prim.axis, prim.dimension), [x])
+            case c.Pmax() | c.Pmin():
+                every = self.b(c.AllGatherInvariant(prim.axis, 0), x)
+                reduction = ReduceMax if isinstance(prim, c.Pmax) else ReduceMin
+                return self.b.emit(reduction((0,)), [every])
+            case _:
+                return self.b.emit(prim, [x])
+
+
+def _held(prim: Primitive, ins: Each, outs: Each, axes: Axes, fixed: Positions) -> Primitive:
+    """The primitive with explicit programs, on arguments that differ so."""
+    jaxprs = list(prim.subjaxprs())
+    for i, region in enumerate(prim.regions()):
+        wanted = []
+        for result, feed in zip(region.results, region.feeds, strict=True):
+            given = SAME if result is None else outs[result]
+            wanted.append(given | (SAME if feed is None else ins[feed]))
+        own = frozenset([k for k, a in enumerate(region.args) if a in fixed])
+        inside = tuple([ins[a] for a in region.args])
+        jaxprs[i] = explicit(region.jaxpr, inside, axes, own, tuple(wanted))
+    if isinstance(prim, CustomJvp) and len(jaxprs) > 1:
+        # A tangent differs where its value does.
+        rest = prim.call.binders[prim.n_consts :]
+        dots = [
+            own for v, own in zip(rest, ins[prim.n_consts :], strict=True) if is_inexact(v.type)
+        ]
+        out_dots = [own for a, own in zip(prim.call.outs, outs, strict=True) if is_inexact(a.type)]
+        jaxprs[1] = explicit(jaxprs[1], (*ins, *dots), axes, fixed, (*outs, *out_dots))
+    return prim.with_subjaxprs(jaxprs)
+
+
+def _parted(prim: Primitive, ins: Each) -> Names:
+    """Along which axes devices differ in which programs they run, or how often."""
+    selector = prim.selector()
+    parted = SAME if selector is None else ins[selector]
+    for region in prim.regions():
+        if region.decides:
+            parted |= variance(region.jaxpr, tuple([ins[a] for a in region.args])).outs[0]
+    return parted
+
+
+def _as_cotangents(prim: CustomVjp, ins: Each, outs: Each) -> Each:
+    """The arguments as ones that differ at least where their cotangents by the rule do."""
+    if not isinstance(prim.fwd, Jaxpr) or not isinstance(prim.bwd, Jaxpr):
+        return (SAME.union(*ins),) * len(ins)
+    n = prim.n_consts
+    residuals = variance(prim.fwd, ins).outs[len(outs) :]
+    cts = [own for a, own in zip(prim.call.outs, outs, strict=True) if is_inexact(a.type)]
+    given = (*ins[:n], *residuals, *[ins[i] for i in prim.refs], *cts)
+    found = iter(variance(prim.bwd, given).outs)
+    closed = [
+        own | next(found) if wanted else own
+        for own, wanted in zip(ins[n:], prim.wanted, strict=True)
+    ]
+    return (*ins[:n], *closed)
+
+
+_INVARIANT = (c.PsumInvariant, c.AllGatherInvariant, c.Pvary)
+
+
+@remembered(maxsize=1024)
+def mentions(jaxpr: Jaxpr, names: Names) -> bool:
+    """Whether the program, or one that it holds, says what devices share along these axes."""
+    return any(
+        (isinstance(eqn.prim, _INVARIANT) and eqn.prim.axis.name in names)
+        or any(mentions(held, names) for held in eqn.prim.subjaxprs())
+        for eqn in jaxpr.eqns
+    )
+
+
+@remembered(maxsize=1024)
+def implicit(jaxpr: Jaxpr, names: Names) -> Jaxpr:
+    """The program without any word about what devices share along these axes.
+
+    It means the same; transposed, each device has cotangents of its own for everything.
+    """
+    if not mentions(jaxpr, names):
+        return jaxpr
+    b = Builder(jaxpr.in_types)
+    env: list[Atom | None] = [None] * jaxpr.size
+    for v, w in zip(jaxpr.binders, list(b.binders), strict=True):
+        env[v.id] = w
+
+    def value(atom: Atom) -> Atom:
+        found = atom if isinstance(atom, Lit) else env[atom.id]
+        assert found is not None, "a variable is used before it is bound"
+        return found
+
+    for eqn in jaxpr.eqns:
+        prim, args = eqn.prim, tuple([value(a) for a in eqn.ins])
+        if isinstance(prim, c.Pvary) and prim.axis.name in names:
+            env[eqn.outs[0].id] = args[0]
+            continue
+        types = tuple([v.type for v in eqn.outs])
+        made = b.emit_typed(_implicit_prim(prim, names), args, types, eqn.effects, eqn.source)
+        for v, x in zip(eqn.outs, made, strict=True):
+            env[v.id] = x
+    return b.finish([value(a) for a in jaxpr.outs], jaxpr.n_consts, jaxpr.names)
+
+
+def _implicit_prim(prim: Primitive, names: Names) -> Primitive:
+    match prim:
+        case c.PsumInvariant() if prim.axis.name in names:
+            return c.Psum(prim.axis)
+        case c.AllGatherInvariant() if prim.axis.name in names:
+            return c.AllGather(prim.axis, prim.dimension)
+        case ShardMap():
+            names = names - {axis.name for axis in prim.mesh}
+        case _:
+            pass
+    held = prim.subjaxprs()
+    return prim.with_subjaxprs([implicit(j, names) for j in held]) if held else prim

@@ -1,0 +1,1 @@
+"""Transposition of linear programs."""

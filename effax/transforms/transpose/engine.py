@@ -1,0 +1,358 @@
+"""Transposition: from a linear program to the one that takes cotangents backward.
+
+Before, linear in ``b``::
+
+    { lambda ; a:f32[] b:f32[3]. let
+        c:f32[] = gather[0] b
+        d:f32[] = mul a c
+      in (d,) }
+
+After, with ``GradRef()`` for ``b``; the cotangent of ``d`` is added where it belongs::
+
+    { lambda ; a:f32[] b:Ref{f32[3]} c:f32[]. let
+        d:f32[] = mul a c
+        b[0] += d
+      in () }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from returns.result import Result
+
+from effax.effects import NO_EFFECTS
+from effax.ir.build import Builder, Where
+from effax.ir.errors import EffaxError, TransformError
+from effax.ir.indexing import whole
+from effax.ir.memo import remembered
+from effax.ir.prims.elementwise import Add, ConvertElementType
+from effax.ir.prims.refs import AddUpdate, EmptyRef, Freeze, Get, NewRef
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import RefType, Type, is_inexact, tangent_type
+from effax.transforms.discharge import changed_refs
+from effax.transforms.framework.dead_code import without_dead
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import RuleBook, book_or_default
+from effax.transforms.framework.runner import as_result, located
+from effax.transforms.rules.common import zeros
+from effax.transforms.transpose.cotangent_spec import (
+    DontWant,
+    GradRef,
+    GradValue,
+    NonLinear,
+    Threaded,
+    Want,
+    Wants,
+    check_wants,
+)
+from effax.transforms.transpose.linearity import FIXED, UNWANTED, WANTED, Kind, Kinds
+from effax.transforms.transpose.plan import Plan, plan, sparse_operands
+from effax.transforms.transpose.template import (
+    IN_REF,
+    TransposeTemplate,
+    cotangent_ref_type,
+    transpose_template,
+)
+
+__all__ = [
+    "DontWant",
+    "GradRef",
+    "GradValue",
+    "NonLinear",
+    "Threaded",
+    "Transposed",
+    "Want",
+    "transpose",
+    "transpose_jaxpr",
+]
+
+ADD: Final = Add()
+ONE: Final[Mask] = (True,)
+
+
+class Transposed(NamedTuple):
+    """The result of :func:`transpose`.
+
+    Attributes:
+        jaxpr: ``(*nonlinear inputs, *gradient references, *cotangents of results)
+            -> cotangents of the GradValue inputs that are not zero``.
+        nonzero: one entry a ``GradValue`` input, in order: whether its cotangent is a result.
+    """
+
+    jaxpr: Jaxpr
+    nonzero: Mask
+
+
+def transpose(
+    jaxpr: Jaxpr,
+    wants: Sequence[Want],
+    cts: Sequence[bool] | None = None,
+    book: RuleBook | None = None,
+) -> Result[Transposed, TransformError]:
+    """Transpose ``jaxpr``, which is linear in the inputs that are not ``NonLinear``.
+
+    Cotangents are summed with ``add``, or in place with ``+=`` where there is a reference: that
+    of a ``GradRef`` input, that of a linear reference, and one made here for an array that is
+    used more than once and at least once in a part only. No zero is ever materialised for an
+    input that nothing reaches.
+
+    Type:     (a, b, c) -> d  =>  (a, Ref b, d) -> c     b: GradRef, c: GradValue
+    Effects:  a ``GradRef`` is only accumulated into. What does not depend on linear inputs runs
+              first, in its order; effects of linear equations run in reverse.
+    Laws:     tests/laws/test_transpose.py
+    Raises:   TransformError: the program is not linear; a rule is missing; a reference is
+              ``GradValue``; a linear value is written to a reference that is not linear.
+    Source:   Dex, section 5.3.3; "You only linearize once".
+
+    Args:
+        jaxpr: the program.
+        wants: one entry an input.
+        cts: which results have a cotangent, each of the result's tangent type; all floating and
+            complex ones where it is None.
+        book: the rules; the library's own where it is None.
+    """
+    given = tuple(map(is_inexact, jaxpr.out_types)) if cts is None else tuple(cts)
+    return as_result(transpose_jaxpr)(jaxpr, tuple(wants), given, book_or_default(book))
+
+
+@remembered(maxsize=512)
+def transpose_jaxpr(jaxpr: Jaxpr, wants: Wants, cts: Mask, book: RuleBook) -> Transposed:
+    """:func:`transpose` for use inside of passes and rules: raises TransformError."""
+    check_wants(jaxpr, wants, cts)
+    threaded = tuple([isinstance(w, Threaded) for w in wants])
+    kinds = tuple(map(_kind, wants))
+    return _Engine(plan(jaxpr, kinds, cts, threaded, book), wants, book).run(cts)
+
+
+def _kind(want: Want) -> Kind:
+    if isinstance(want, NonLinear):
+        return FIXED
+    return UNWANTED if isinstance(want, DontWant) else WANTED
+
+
+class _Engine:
+    """One run of the pass: fixed values, cotangents and their references by variable number."""
+
+    def __init__(self, todo: Plan, wants: Wants, book: RuleBook) -> None:
+        self.todo = todo
+        self.wants = wants
+        self.book = book
+        self.b = Builder()
+        size = todo.jaxpr.size
+        self.fixed: list[Atom | None] = [None] * size
+        self.ct: list[Atom | None] = [None] * size
+        # Where a cotangent accumulates: for every linear reference, and for some arrays.
+        self.ref: list[Var | None] = [None] * size
+        self.in_place = (
+            bool(todo.accumulated) or todo.refs or any(isinstance(w, GradRef) for w in wants)
+        )
+
+    def run(self, cts: Mask) -> Transposed:
+        jaxpr, b = self.todo.jaxpr, self.b
+        bound = self._bind()
+        given = [
+            b.bind(tangent_type(a.type)) if has else None
+            for a, has in zip(jaxpr.outs, cts, strict=True)
+        ]
+        for eqn in self.todo.forward:
+            self._forward(eqn)
+        for atom, ct in zip(jaxpr.outs, given, strict=True):
+            if ct is not None and isinstance(atom, Var) and self.todo.kinds[atom.id] == WANTED:
+                self.add(atom, ct, None)
+        for eqn, kinds, acts in self.todo.backward:
+            if self.in_place or len(eqn.outs) != 1 or acts:
+                self._backward(eqn, kinds, acts)
+            else:
+                self._backward_plainly(eqn, kinds)
+        for v, ref in bound:
+            local = self.ref[v.id]
+            if local is not None:
+                self._accumulate(ref, b(Freeze(), local), None)
+        values = [
+            self._take(v, None)
+            for v, want in zip(jaxpr.binders, self.wants, strict=True)
+            if isinstance(want, GradValue)
+        ]
+        made = b.finish([ct for ct in values if ct is not None])
+        if any(isinstance(eqn.prim, NewRef | EmptyRef) for eqn in self.todo.forward):
+            # Writes to a reference made here run forward; nobody may read what they write.
+            made = without_dead(made)
+        return Transposed(made, tuple([ct is not None for ct in values]))
+
+    def _bind(self) -> list[tuple[Var, Var]]:
+        """Bind nonlinear inputs, then gradient references.
+
+        Gives references that the program changes, and where their gradient goes in the end:
+        their cotangent is overwritten on the way, and what is bound may hold something already.
+        """
+        jaxpr, b = self.todo.jaxpr, self.b
+        for v, want in zip(jaxpr.binders, self.wants, strict=True):
+            if isinstance(want, NonLinear):
+                self.fixed[v.id] = b.bind(v.type)
+        changed = changed_refs(jaxpr)
+        later = []
+        for i, (v, want) in enumerate(zip(jaxpr.binders, self.wants, strict=True)):
+            if not isinstance(want, GradRef | Threaded):
+                continue
+            dtype = want.dtype if isinstance(want, GradRef) else None
+            ref = b.bind(cotangent_ref_type(v.type, dtype))
+            if isinstance(v.type, RefType) and isinstance(want, GradRef) and i in changed:
+                later.append((v, ref))
+            else:
+                self.ref[v.id] = ref
+        return later
+
+    def _value(self, atom: Atom) -> Atom:
+        found = atom if isinstance(atom, Lit) else self.fixed[atom.id]
+        assert found is not None, "a fixed value is used before it is computed"
+        return found
+
+    def _forward(self, eqn: Eqn) -> None:
+        prim, ins, outs, effects, source = eqn
+        args = tuple([self._value(a) for a in ins])
+        types = tuple([v.type for v in outs])
+        made = self.b.emit_typed(prim, args, types, effects, source)
+        for v, w in zip(outs, made, strict=True):
+            self.fixed[v.id] = w
+
+    def _backward(self, eqn: Eqn, kinds: Kinds, acts: bool) -> None:
+        prim, ins, outs, effects, source = eqn
+        cts = [self._take(v, source) for v in outs]
+        if effects and isinstance(prim, Freeze | Get) and _reads_all(prim, ins[0]):
+            # The whole cotangent is summed up as that of an array: a first one is not added.
+            if cts[0] is not None and isinstance(ins[0], Var):
+                self.add(ins[0], cts[0], source)
+            return
+        present = [ct for ct in cts if ct is not None]
+        if not (present or acts or (effects and self._is_met(ins, kinds))):
+            return
+        args: list[Atom] = [
+            a if type(a) is Lit else self.fixed[a.id]  # type: ignore[misc]  # computed before
+            for a, kind in zip(ins, kinds, strict=True)
+            if kind == FIXED
+        ]
+        how = kinds
+        ref_types: tuple[Type, ...] = ()
+        if self.in_place:
+            how, refs = self._places(eqn, kinds)
+            args += refs
+            ref_types = tuple([ref.type for ref in refs])
+        has = ONE if len(outs) == 1 and present else tuple([ct is not None for ct in cts])
+        rule = self._template(eqn, how, has, ref_types)
+        args += present
+        own = self.todo.kinds
+        for i, ct in zip(rule.given, self.b.inline(rule.body, args, source), strict=True):
+            a = ins[i]
+            if type(a) is Var and own[a.id] == WANTED:
+                self.add(a, ct, source)
+
+    def _backward_plainly(self, eqn: Eqn, kinds: Kinds) -> None:
+        """:meth:`_backward` where nothing is a reference, for an equation of one result."""
+        _, ins, outs, _, source = eqn
+        sums, fixed, own = self.ct, self.fixed, self.todo.kinds
+        ct = sums[outs[0][0]]
+        if ct is None:
+            return
+        args: list[Atom] = [
+            a if type(a) is Lit else fixed[a.id]  # type: ignore[misc]  # computed before
+            for a, kind in zip(ins, kinds, strict=True)
+            if kind == FIXED
+        ]
+        args.append(ct)
+        rule = self._template(eqn, kinds, ONE, ())
+        for i, part in zip(rule.given, self.b.inline(rule.body, args, source), strict=True):
+            a = ins[i]
+            if type(a) is Var and own[a[0]] == WANTED:
+                old = sums[a[0]]
+                sums[a[0]] = part if old is None else self._sum(old, part, source)
+
+    def _template(
+        self, eqn: Eqn, how: Kinds, has: Mask, ref_types: tuple[Type, ...]
+    ) -> TransposeTemplate:
+        types = tuple([a.type for a in eqn.ins])
+        try:
+            return transpose_template(self.book, eqn.prim, types, how, has, ref_types)
+        except EffaxError as error:
+            located(error, eqn)
+            raise
+
+    def _sum(self, first: Atom, second: Atom, source: Where) -> Atom:
+        type_ = first.type
+        if type_ is second.type:
+            return self.b.emit_typed(ADD, (first, second), (type_,), NO_EFFECTS, source)[0]
+        return self.b.emit(ADD, (first, second), source)[0]
+
+    def _places(self, eqn: Eqn, kinds: Kinds) -> tuple[Kinds, list[Atom]]:
+        """Which arguments have their cotangent added in place, and where."""
+        how = list(kinds)
+        refs: list[Atom] = []
+        for i, (a, kind) in enumerate(zip(eqn.ins, kinds, strict=True)):
+            if kind == WANTED and isinstance(a, Var):
+                ref = self._place(i, a, eqn)
+                # One reference is not passed twice.
+                if ref is not None and ref not in refs:
+                    refs.append(ref)
+                    how[i] = IN_REF
+        return tuple(how), refs
+
+    def _is_met(self, ins: Sequence[Atom], kinds: Kinds) -> bool:
+        """Whether a linear reference among the arguments has a cotangent that is not zero."""
+        return any(
+            kind == WANTED
+            and isinstance(a, Var)
+            and isinstance(a.type, RefType)
+            and self.ref[a.id] is not None
+            for a, kind in zip(ins, kinds, strict=True)
+        )
+
+    def _place(self, i: int, a: Var, eqn: Eqn) -> Var | None:
+        """Where the equation can add the cotangent of its operand ``i`` in place, if anywhere."""
+        found = self.ref[a.id]
+        if type(a.type) is not RefType:
+            if found is None and a.id not in self.todo.accumulated:
+                return None
+            operands = sparse_operands(self.book, eqn.prim)
+            if i not in (operands.in_part if found is None else operands.in_place):
+                return None
+        if found is None:
+            first = zeros(self.b, cotangent_ref_type(a.type).inner)
+            found = self.ref[a.id] = self._new_ref(a.type, first, eqn.source)
+        return found
+
+    def _take(self, v: Var, source: Where) -> Atom | None:
+        """The whole cotangent of a value that is not used before this point.
+
+        For a reference: the reference that holds it.
+        """
+        ref = self.ref[v.id]
+        if ref is None:
+            return self.ct[v.id]
+        if type(v.type) is RefType:
+            return ref
+        return self.b.emit(Freeze(), (ref,), source)[0]
+
+    def add(self, v: Var, ct: Atom, source: Where) -> None:
+        """Add to the cotangent of a value, in place where it has a reference."""
+        ref = self.ref[v.id]
+        if ref is not None:
+            self._accumulate(ref, ct, source)
+        elif self.in_place and (type(v.type) is RefType or v.id in self.todo.accumulated):
+            self.ref[v.id] = self._new_ref(v.type, ct, source)
+        else:
+            old = self.ct[v.id]
+            self.ct[v.id] = ct if old is None else self._sum(old, ct, source)
+
+    def _accumulate(self, ref: Var, ct: Atom, source: Where) -> None:
+        if ct.type.dtype != ref.type.dtype:
+            ct = self.b.emit(ConvertElementType(ref.type.dtype), (ct,), source)[0]
+        self.b.emit(AddUpdate(whole(ref.type.shape)), (ref, ct), source)
+
+    def _new_ref(self, type_: Type, first: Atom, source: Where) -> Var:
+        kind = cotangent_ref_type(type_).kind
+        return self.b.emit(NewRef(kind), (first,), source)[0]
+
+
+def _reads_all(prim: Freeze | Get, ref: Atom) -> bool:
+    return isinstance(prim, Freeze) or prim.indexer.is_whole(ref.type.shape)

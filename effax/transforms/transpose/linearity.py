@@ -1,0 +1,268 @@
+"""Which values of a linear program depend on its linear inputs.
+
+Three kinds: those that depend on no linear input, those that depend on one, and those that depend
+on one whose cotangent is wanted. A call that computes values of the first kind beside others is
+split in two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from effax.effects import Accum, Alloc, ArgIndex, Free, Host, Row, Write
+from effax.ir.build import Builder, typing_of
+from effax.ir.errors import TransformError
+from effax.ir.primitive import Primitive
+from effax.ir.prims.control import While
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import Type, is_inexact
+from effax.transforms.framework.propagation import Flow, Mask, mentions_refs, spread, spread_call
+from effax.transforms.framework.rules import RuleBook, SplitOut, WholeOnly
+from effax.transforms.optimize.dce import dce_once
+
+Kind = int
+"""How a value depends on the linear inputs; the greatest of several wins."""
+
+FIXED: Final[Kind] = 0
+UNWANTED: Final[Kind] = 1
+WANTED: Final[Kind] = 2
+
+Kinds = tuple[Kind, ...]
+
+
+def _all_results(prim: Primitive, types: tuple[Type, ...], mask: Mask) -> Mask:
+    return (True in mask,) * len(typing_of(prim, types).outs)
+
+
+LINEAR = Flow(_all_results, is_inexact, control=False, by_rules=False)
+"""How linearity spreads: every result of an equation with a linear argument is linear."""
+
+
+class Call(NamedTuple):
+    """A call that is linear in part: the equation, and what of it is linear.
+
+    Attributes:
+        eqn: the equation.
+        types: of its arguments.
+        kinds: of its arguments; what a loop feeds back joins what it is fed back to.
+        linear_outs: which results depend on a linear argument.
+        disturbed: whether a reference that it uses, and that is fixed, is changed later.
+    """
+
+    eqn: Eqn
+    types: tuple[Type, ...]
+    kinds: Kinds
+    linear_outs: Mask
+    disturbed: bool
+
+
+Splitter = Callable[[RuleBook, Call], SplitOut | None]
+
+
+class Linearity:
+    """The kind of every value, in one sweep forward.
+
+    A call that is linear in part is ``mixed``, and split where ``split`` can.
+    """
+
+    plumbing: bool
+    mixed: bool
+
+    def __init__(self, jaxpr: Jaxpr, ins: Kinds, book: RuleBook, split: Splitter | None) -> None:
+        self.jaxpr = jaxpr
+        self.book = book
+        self.split = split
+        self.mixed = False
+        self.changed: dict[int, int] | None = None
+        self.refs: bool = mentions_refs(jaxpr)
+        self.kinds: list[Kind] = _first_kinds(jaxpr, ins, self.refs)
+        # One entry an equation; None: it is fixed.
+        self.steps: list[Kinds | None] = []
+        self.splits: dict[int, tuple[SplitOut, Kinds]] = {}
+        # Whether a linear equation also has effects that do not depend on linear inputs.
+        self.plumbing = False
+        kinds, push = self.kinds, self.steps.append
+        for eqn in jaxpr.eqns:
+            prim, args, outs, effects, _ = eqn
+            given = tuple([FIXED if type(a) is Lit else kinds[a[0]] for a in args])
+            top = WANTED if WANTED in given else UNWANTED if UNWANTED in given else FIXED
+            if top and prim.subjaxprs() and prim.regions():
+                push(self._call(eqn, given))
+                continue
+            made = False
+            for v in outs:
+                if kinds[v[0]] < top:
+                    kinds[v[0]] = top
+                # A reference that is made of fixed contents may take linear values.
+                elif effects and kinds[v[0]]:
+                    made = True
+            if top and effects and effects.host:
+                # An effect that a linear value decides: its rule for transposition tells.
+                self.plumbing = True
+            push(given if top or made else None)
+
+    def _call(self, eqn: Eqn, given: Kinds) -> Kinds:
+        types = tuple([a.type for a in eqn.ins])
+        linear, outs = spread_call(eqn.prim, types, tuple([k > 0 for k in given]), LINEAR)
+        wanted, wanted_outs = linear, outs
+        if UNWANTED in given:
+            mask = tuple([k == WANTED for k in given])
+            wanted, wanted_outs = spread_call(eqn.prim, types, mask, LINEAR)
+        closed = _joined(linear, wanted)
+        for v, kind in zip(eqn.outs, _joined(outs, wanted_outs), strict=True):
+            self.kinds[v.id] = kind
+        self.plumbing = self.plumbing or bool(fixed_effects(eqn, closed))
+        if self.split is not None and is_mixed(eqn, closed, outs):
+            self.mixed = True
+            call = Call(eqn, types, closed, outs, self._is_disturbed(eqn, closed))
+            halves = self.split(self.book, call)
+            if halves is not None:
+                self.splits[len(self.steps)] = (halves, closed)
+        return closed
+
+    def _is_disturbed(self, eqn: Eqn, kinds: Kinds) -> bool:
+        """Whether a later equation changes a fixed reference that this one uses."""
+        used = [e.ref for e in fixed_effects(eqn, kinds) if not isinstance(e, Host)]
+        if not used:
+            return False
+        if self.changed is None:
+            self.changed = _last_changes(self.jaxpr)
+        return any(
+            self.changed.get(ref.id, -1) > len(self.steps)
+            for i in used
+            if isinstance(ref := eqn.ins[i], Var)
+        )
+
+
+def _last_changes(jaxpr: Jaxpr) -> dict[int, int]:
+    """For each reference by number the position of the last equation that changes it."""
+    return {
+        ref.id: at
+        for at, eqn in enumerate(jaxpr.eqns)
+        for e in eqn.effects
+        if isinstance(e, Write | Accum | Free) and isinstance(ref := eqn.ins[e.ref], Var)
+    }
+
+
+def by_rule(book: RuleBook, call: Call) -> SplitOut | None:
+    """The halves that the primitive's rule for partial evaluation gives."""
+    if _is_pure_loop(call):
+        return None
+    rule = book.of(call.eqn.prim).split
+    if isinstance(rule, WholeOnly):
+        return None
+    known = tuple([kind == FIXED for kind in call.kinds])
+    return rule(book, call.eqn.prim, call.types, known, None)
+
+
+def _is_pure_loop(call: Call) -> bool:
+    """Whether it is a ``while`` whose unknown half would be all of it, and need no copies."""
+    prim = call.eqn.prim
+    if not isinstance(prim, While) or call.disturbed or prim.cond.effects.changes_state:
+        return False
+    return not fixed_effects(call.eqn, call.kinds).changes_state
+
+
+def by_copy(book: RuleBook, call: Call) -> SplitOut | None:
+    """The call for its fixed results alone, without what only linear ones need; and the call.
+
+    What both need is computed twice, so nobody may see it.
+    """
+    eqn, types, kinds, linear_outs, _ = call
+    if all(linear_outs) or fixed_effects(eqn, kinds).changes_state:
+        return None
+    b = Builder(types)
+    outs = b.emit(eqn.prim, b.binders, eqn.source)
+    fixed_outs = tuple([not has for has in linear_outs])
+    fixed = tuple([kind == FIXED for kind in kinds])
+    early = dce_once(b.finish(outs), fixed_outs, (False,) * len(types), fixed)
+    if any(used and not has for used, has in zip(early.used_ins, fixed, strict=True)):
+        return None
+    late = b.finish([v for v, has in zip(outs, linear_outs, strict=True) if has])
+    return SplitOut(early.jaxpr, late, fixed_outs, 0, tuple(range(len(types))))
+
+
+def _joined(linear: Mask, wanted: Mask) -> Kinds:
+    return tuple([WANTED if w else int(has) for has, w in zip(linear, wanted, strict=True)])
+
+
+def _first_kinds(jaxpr: Jaxpr, ins: Kinds, refs: bool) -> list[Kind]:
+    """Kinds by variable number: of the inputs, and where there are references, of everything.
+
+    Raises TransformError where a linear value is written to a reference that is fixed.
+    """
+    kinds = [FIXED] * jaxpr.size
+    for v, kind in zip(jaxpr.binders, ins, strict=True):
+        kinds[v.id] = kind
+    if not refs:
+        return kinds
+    linear = spread(jaxpr, tuple([k > 0 for k in ins]), LINEAR)
+    for i, (kind, now) in enumerate(zip(ins, linear.ins, strict=True)):
+        if now and not kind:
+            raise TransformError(
+                f"a linear value is written to {jaxpr.name_of(i)}, which is not linear",
+                found=str(jaxpr.binders[i].type),
+                remedy="mark it as linear too: GradRef() to have its gradient, or DontWant()",
+            )
+    wanted = linear
+    if UNWANTED in ins:
+        wanted = spread(jaxpr, tuple([k == WANTED for k in ins]), LINEAR)
+    for i in linear.variables:
+        kinds[i] = WANTED if i in wanted.variables else UNWANTED
+    return kinds
+
+
+def fixed_effects(eqn: Eqn, kinds: Kinds) -> Row[ArgIndex]:
+    """The effects of an equation on what is not linear, allocations aside."""
+    return Row(
+        e for e in eqn.effects if isinstance(e, Host) or not (isinstance(e, Alloc) or kinds[e.ref])
+    )
+
+
+def is_mixed(eqn: Eqn, kinds: Kinds, linear_outs: Mask) -> bool:
+    """Whether a call does something that does not depend on its linear arguments.
+
+    It gives a fixed result, feeds a fixed value back, or has an effect on a fixed reference.
+    """
+    fed = (feed for region in eqn.prim.regions() for feed in region.feeds)
+    return (
+        not all(linear_outs)
+        or any(feed is not None and not kinds[feed] for feed in fed)
+        or bool(fixed_effects(eqn, kinds))
+    )
+
+
+def separated(jaxpr: Jaxpr, found: Linearity) -> Jaxpr:
+    """The program with calls that do two things replaced by two, inlined."""
+    b = Builder(jaxpr.in_types)
+    env: list[Atom | None] = [None] * jaxpr.size
+    for v, w in zip(jaxpr.binders, b.binders, strict=True):
+        env[v.id] = w
+
+    def value(atom: Atom) -> Atom:
+        bound = atom if isinstance(atom, Lit) else env[atom.id]
+        assert bound is not None, "a variable is used before it is bound"
+        return bound
+
+    for i, eqn in enumerate(jaxpr.eqns):
+        args = [value(a) for a in eqn.ins]
+        results: Sequence[Atom]
+        if i in found.splits:
+            results = _halves(b, *found.splits[i], args)
+        else:
+            types = tuple([v.type for v in eqn.outs])
+            results = b.emit_typed(eqn.prim, tuple(args), types, eqn.effects, eqn.source)
+        for v, result in zip(eqn.outs, results, strict=True):
+            env[v.id] = result
+    return b.finish([value(a) for a in jaxpr.outs], jaxpr.n_consts, jaxpr.names)
+
+
+def _halves(b: Builder, split: SplitOut, kinds: Kinds, args: Sequence[Atom]) -> list[Atom]:
+    """Both halves of a split call, the known one first; the results of the call."""
+    given = [a for a, kind in zip(args, kinds, strict=True) if not kind]
+    first = b.inline_jaxpr(split.known, given)
+    n = len(first) - split.n_residuals
+    rest = b.inline_jaxpr(split.unknown, [*first[n:], *[args[i] for i in split.unknown_args]])
+    known, unknown = iter(first[:n]), iter(rest)
+    return [next(known) if has else next(unknown) for has in split.known_outs]

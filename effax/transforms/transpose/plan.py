@@ -1,0 +1,272 @@
+"""What transposition does with each equation of a linear program: the plan of the pass.
+
+Equations that do not depend on linear inputs run first, as they are; those through which a
+cotangent that is wanted may flow run backward, transposed; the rest is not run at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from effax.effects import Accum, Alloc, ArgIndex, Effect, Host, Read, Row, VarId, Write, commutes
+from effax.ir.errors import TransformError
+from effax.ir.memo import remembered
+from effax.ir.primitive import Primitive
+from effax.ir.syntax import Eqn, Jaxpr, Lit, Var
+from effax.ir.types import ArrayType, RefType
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import RuleBook
+from effax.transforms.framework.runner import located
+from effax.transforms.transpose.linearity import (
+    UNWANTED,
+    WANTED,
+    Kind,
+    Kinds,
+    Linearity,
+    by_copy,
+    by_rule,
+    fixed_effects,
+    separated,
+)
+
+_new = tuple.__new__
+
+
+class Backward(NamedTuple):
+    """An equation to transpose.
+
+    Attributes:
+        eqn: the equation.
+        kinds: of its arguments; what a loop feeds back joins what it is fed back to.
+        acts: whether it has effects that are due even where every cotangent is zero.
+    """
+
+    eqn: Eqn
+    kinds: Kinds
+    acts: bool
+
+
+class Plan(NamedTuple):
+    """What the engine does.
+
+    Attributes:
+        jaxpr: the program; calls that are linear only in part have been split.
+        forward: the equations that run as they are, in order.
+        backward: the equations that are transposed, the last one first.
+        kinds: by variable number.
+        accumulated: the numbers of the arrays whose cotangent gets a reference: those that are
+            used more than once, and at least once in a part only.
+        refs: whether the program has references.
+    """
+
+    jaxpr: Jaxpr
+    forward: Sequence[Eqn]
+    backward: Sequence[Backward]
+    kinds: Sequence[Kind]
+    accumulated: frozenset[int]
+    refs: bool
+
+
+def plan(jaxpr: Jaxpr, ins: Kinds, cts: Mask, threaded: Mask, book: RuleBook) -> Plan:
+    """Decide what is run forward, what backward, and what not at all.
+
+    Args:
+        jaxpr: a program that is linear in the inputs that are not fixed.
+        ins: the kinds of the inputs.
+        cts: which results have a cotangent.
+        threaded: which inputs are references whose final contents have one.
+        book: the rules.
+    """
+    found = Linearity(jaxpr, ins, book, by_rule)
+    if found.mixed:
+        # What a rule cannot split, or leaves whole in one of the halves, is copied.
+        jaxpr = separated(jaxpr, found)
+        jaxpr = separated(jaxpr, Linearity(jaxpr, ins, book, by_copy))
+        found = Linearity(jaxpr, ins, book, None)
+    return _Liveness(jaxpr, found, book).plan(cts, threaded)
+
+
+class _Liveness:
+    """Which equations matter, in one sweep backward."""
+
+    def __init__(self, jaxpr: Jaxpr, found: Linearity, book: RuleBook) -> None:
+        self.jaxpr = jaxpr
+        self.found = found
+        self.book = book
+        # By variable number: whether a fixed value is used, or a cotangent may be nonzero.
+        self.live = [False] * jaxpr.size
+        self.uses = [0] * jaxpr.size
+        self.in_part: set[int] = set()
+        self.sparse: dict[type[Primitive], bool] = {}
+
+    def plan(self, cts: Mask, threaded: Mask) -> Plan:
+        jaxpr, found, live = self.jaxpr, self.found, self.live
+        self._begin(cts, threaded)
+        forward: list[Eqn] = []
+        backward: list[Backward] = []
+        # A persistent vector is slow to read from its end.
+        for eqn, kinds in zip(reversed(list(jaxpr.eqns)), reversed(found.steps), strict=True):
+            prim, ins, outs, effects, _ = eqn
+            if kinds is None:
+                if effects.changes_state or any([live[v[0]] for v in outs]):  # noqa: C419  # a list is faster
+                    forward.append(eqn)
+                    for a in ins:
+                        if type(a) is not Lit:
+                            live[a[0]] = True
+            elif effects or len(outs) != 1 or prim.subjaxprs():
+                if any(live[v.id] and not found.kinds[v.id] for v in outs):
+                    raise located(_half_linear(eqn), eqn)
+                acts = found.plumbing and fixed_effects(eqn, kinds).changes_state
+                if acts or self._matters(eqn, kinds):
+                    backward.append(Backward(eqn, kinds, acts))
+                    self._use(eqn, kinds)
+            elif live[outs[0][0]] and WANTED in kinds:
+                backward.append(_new(Backward, (eqn, kinds, False)))
+                self._use_plainly(eqn, kinds)
+        forward.reverse()
+        if found.plumbing:
+            _check_order(forward, backward, jaxpr)
+        accumulated = frozenset(i for i in self.in_part if self.uses[i] > 1)
+        return Plan(jaxpr, forward, backward, found.kinds, accumulated, found.refs)
+
+    def _begin(self, cts: Mask, threaded: Mask) -> None:
+        """Mark the results that have a cotangent, and the references whose contents have one."""
+        for atom, has in zip(self.jaxpr.outs, cts, strict=True):
+            if has and isinstance(atom, Var) and self.found.kinds[atom.id] == WANTED:
+                self.live[atom.id] = True
+                self.uses[atom.id] += 1
+        for v, has in zip(self.jaxpr.binders, threaded, strict=True):
+            if has:
+                self.live[v.id] = True
+
+    def _use_plainly(self, eqn: Eqn, kinds: Kinds) -> None:
+        """:meth:`_use` for an equation on arrays that holds no programs: most are."""
+        live, uses = self.live, self.uses
+        prim, ins, _, _, _ = eqn
+        for a, kind in zip(ins, kinds, strict=True):
+            if kind != UNWANTED and type(a) is not Lit:
+                live[a[0]] = True
+                if kind:
+                    uses[a[0]] += 1
+        sparse = self.sparse.get(type(prim))
+        if sparse is None:
+            sparse = self.sparse[type(prim)] = bool(sparse_operands(self.book, prim).in_part)
+        if sparse and isinstance(ins[0], Var) and kinds[0] == WANTED:
+            self.in_part.add(ins[0].id)
+
+    def _matters(self, eqn: Eqn, kinds: Kinds) -> bool:
+        live = self.live
+        if WANTED not in kinds:
+            return False
+        if any(live[v.id] for v in eqn.outs):
+            return True
+        return bool(eqn.effects) and any(
+            isinstance(a, Var) and type(a.type) is RefType and kind == WANTED and live[a.id]
+            for a, kind in zip(eqn.ins, kinds, strict=True)
+        )
+
+    def _use(self, eqn: Eqn, kinds: Kinds) -> None:
+        live, uses = self.live, self.uses
+        sparse: Sparse | None = None
+        for i, (a, kind) in enumerate(zip(eqn.ins, kinds, strict=True)):
+            if type(a) is Lit:
+                continue
+            own = self.found.kinds[a.id]
+            if not kind or own == WANTED:
+                live[a.id] = True
+            if own == WANTED and type(a.type) is ArrayType:
+                uses[a.id] += 1
+                if sparse is None:
+                    sparse = sparse_operands(self.book, eqn.prim)
+                if i in sparse.in_part:
+                    self.in_part.add(a.id)
+
+
+def _check_order(forward: Sequence[Eqn], backward: Sequence[Backward], jaxpr: Jaxpr) -> None:
+    """Raises TransformError where an effect of a linear equation would move over a later one."""
+    place = {id(eqn): i for i, eqn in enumerate(jaxpr.eqns)}
+    last: dict[Effect[VarId], int] = {}
+    for eqn in forward:
+        last.update(dict.fromkeys(on_variables(eqn.effects, eqn), place[id(eqn)]))
+    for eqn, kinds, _ in backward:
+        for effect in on_variables(fixed_effects(eqn, kinds), eqn):
+            on_same: list[Effect[VarId]] = [e for e in last if isinstance(e, Host)]
+            if not isinstance(effect, Host):
+                on_same = [kind(effect.ref) for kind in (Read, Write, Accum)]
+            if any(
+                last.get(other, -1) > place[id(eqn)] and not commutes(effect, other)
+                for other in on_same
+            ):
+                raise located(_out_of_order(eqn), eqn)
+
+
+def on_variables(row: Row[ArgIndex], eqn: Eqn) -> Row[VarId]:
+    """The effects of an equation, allocations aside, by the variables that it applies to."""
+
+    def name(i: ArgIndex) -> VarId | None:
+        atom = eqn.ins[i]
+        return VarId(atom.id) if isinstance(atom, Var) else None
+
+    return row.mask((Alloc,)).rename(name)
+
+
+def _out_of_order(eqn: Eqn) -> TransformError:
+    return TransformError(
+        f"{eqn.prim.name} uses a reference that is not linear, and a later equation that does "
+        "not depend on linear inputs changes or observes it: transposed, that one would run first",
+        remedy="split off what does not depend on the linear inputs (`partial_eval`)",
+    )
+
+
+def _half_linear(eqn: Eqn) -> TransformError:
+    return TransformError(
+        f"{eqn.prim.name} gives a result that does not depend on the linear inputs, beside one "
+        "that does, and its rules cannot split it",
+        remedy="split off what does not depend on the linear inputs (`partial_eval`)",
+    )
+
+
+class Sparse(NamedTuple):
+    """Operands of a primitive by how their cotangent is best summed up.
+
+    Attributes:
+        in_part: the primitive uses a part only, also inside of what it calls: a reference pays.
+        in_place: a reference is used where there is one already.
+    """
+
+    in_part: frozenset[int]
+    in_place: frozenset[int]
+
+
+@remembered(maxsize=1 << 12)
+def sparse_operands(book: RuleBook, prim: Primitive) -> Sparse:
+    """Which operands of a primitive are used in part, or can add into a reference."""
+    regions = prim.regions()
+    sparse = book.of(prim).sparse
+    if not regions:
+        first = frozenset({0} if sparse else ())
+        return Sparse(first, first)
+    # What a loop feeds back is carried, whole.
+    fed = {feed for region in regions for feed in region.feeds}
+    all_of_them = frozenset(arg for region in regions for arg in region.args if arg not in fed)
+    if sparse:
+        return Sparse(all_of_them, all_of_them)
+    found = {
+        arg
+        for region in regions
+        for v, arg in zip(region.jaxpr.binders, region.args, strict=True)
+        if v.id in used_in_part(region.jaxpr, book)
+    }
+    return Sparse(frozenset(found), all_of_them)
+
+
+@remembered(maxsize=1 << 12)
+def used_in_part(jaxpr: Jaxpr, book: RuleBook) -> frozenset[int]:
+    """The numbers of the variables of which an equation uses a part only."""
+    return frozenset(
+        a.id
+        for eqn in jaxpr.eqns
+        for i in sparse_operands(book, eqn.prim).in_part
+        if isinstance(a := eqn.ins[i], Var)
+    )

@@ -1,0 +1,1 @@
+"""Batching: one program over a batch of arguments."""

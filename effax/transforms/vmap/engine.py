@@ -1,0 +1,408 @@
+"""Batching: one program that does for all lanes what the given one does for one.
+
+Before::
+
+    { lambda ; a:f32[] b:f32[3]. let c:f32[3] = mul a b in (c,) }
+
+After, with 5 lanes of ``a`` and one ``b`` for all of them::
+
+    { lambda ; a:f32[5] b:f32[3]. let
+        c:f32[5,3] = broadcast_in_dim[shape=(5, 3) broadcast_dimensions=(0,)] a
+        d:f32[5,3] = broadcast_in_dim[shape=(5, 3) broadcast_dimensions=(1,)] b
+        e:f32[5,3] = mul c d
+      in (e,) }
+
+Inside of the pass every batched value has the batch axis in front; axes are moved where a program
+begins and ends. Lanes run in step. Where they part, at a batched predicate, both ways are run
+and each has a mask of the lanes that are there: effects of the others do not happen.
+
+A reference is batched (a cell a lane) or shared by all lanes. A local one is batched where a
+fixpoint over the program finds that it takes batched values. An input that is not batched is
+shared: it may be read; what is added to it is added by every lane, so its sum over the lanes is;
+a write is refused where lanes could differ.
+
+What a lane does to the world outside happens for every lane, also where all do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from returns.result import Result
+
+from effax.effects import NO_EFFECTS, Accum, Alloc, ArgIndex, Host, Write
+from effax.ir.build import Builder, Template, template, typing_of
+from effax.ir.dtypes import BOOL
+from effax.ir.errors import EffaxError, TransformError
+from effax.ir.memo import remembered
+from effax.ir.primitive import Primitive
+from effax.ir.prims.control import While
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import RefType, Type, array_type
+from effax.transforms.framework.propagation import (
+    NONE,
+    Flow,
+    Mask,
+    positions_of,
+    spread,
+    spread_call,
+    uses_axis,
+)
+from effax.transforms.framework.rules import BatchBuilder, Never, RuleBook, book_or_default
+from effax.transforms.framework.runner import as_result, located
+from effax.transforms.rules.common import inverse, permuted, to_front
+from effax.transforms.rules.custom.recursive_calls import is_knotted
+from effax.transforms.vmap.batch_axes import Axes, checked_axes, checked_name, no_axis
+from effax.transforms.vmap.common import Borrowed, SharedWrite, borrow, lane_type, with_axis
+
+
+class Vmapped(NamedTuple):
+    """The result of :func:`vmap`.
+
+    Attributes:
+        jaxpr: the program for all lanes.
+        out_batched: which results have a batch axis.
+    """
+
+    jaxpr: Jaxpr
+    out_batched: Mask
+
+
+class BatchTemplate(NamedTuple):
+    """One application batched: arguments are the mask of lanes, if there is one, then its own."""
+
+    body: Template
+    out_batched: Mask
+
+
+def vmap(
+    jaxpr: Jaxpr,
+    size: int,
+    in_axes: Sequence[int | None],
+    out_axes: Axes = 0,
+    book: RuleBook | None = None,
+    axis_name: str | None = None,
+) -> Result[Vmapped, TransformError]:
+    """Batch ``jaxpr`` over lanes: along an axis of length ``size`` of some of its inputs.
+
+    Type:     (a, b) -> c  =>  (n·a, b) -> n·c      n = size, a batched
+    Effects:  kinds are kept; a batched ref's cell gains an axis of length n.
+    Axes:     ``axis_name`` is bound: collectives along it are done, others are kept.
+    Laws:     tests/laws/test_vmap.py
+    Raises:   TransformError: a wrong axis; a result that is batched where no axis is given for
+              it; a write to a reference that all lanes share (SharedWrite); a missing rule; the
+              program uses ``axis_name`` at another size, or where lanes part.
+    Source:   autodidax, part 1.
+
+    Args:
+        jaxpr: the program of one lane.
+        size: the number of lanes.
+        in_axes: for each input, where in its type the batch axis is; None: it has none. An axis
+            may be negative. The inputs' types in ``jaxpr`` are those of one lane.
+        out_axes: for each result, or for all of them, where the batch axis shall be; a result
+            that is the same in all lanes is broadcast. None: the result must be that, and has no
+            batch axis.
+        book: the rules; the library's own where it is None.
+        axis_name: what collectives call the axis.
+    """
+    return as_result(_vmap)(jaxpr, size, in_axes, out_axes, book_or_default(book), axis_name)
+
+
+def _vmap(
+    jaxpr: Jaxpr,
+    size: int,
+    in_axes: Sequence[int | None],
+    out_axes: Axes,
+    book: RuleBook,
+    axis_name: str | None,
+) -> Vmapped:
+    sources, targets = checked_axes(jaxpr, size, in_axes, out_axes)
+    name = checked_name(jaxpr, int(size), axis_name)
+    return _vmap_cached(jaxpr, int(size), sources, targets, book, name)
+
+
+@remembered(maxsize=1024)
+def _vmap_cached(
+    jaxpr: Jaxpr,
+    size: int,
+    sources: tuple[int | None, ...],
+    targets: tuple[int | None, ...],
+    book: RuleBook,
+    name: str | None,
+) -> Vmapped:
+    b = Builder()
+    given = [
+        b.bind(v.type if axis is None else with_axis(v.type, size, axis))
+        for v, axis in zip(jaxpr.binders, sources, strict=True)
+    ]
+    args: list[Atom] = []
+    borrowed: list[Borrowed] = []
+    for i, (v, axis) in enumerate(zip(given, sources, strict=True)):
+        order = _front(axis or 0, len(v.type.shape))
+        if axis and isinstance(v.type, RefType):
+            borrowed.append(borrow(b, v, order, jaxpr.effects.on(ArgIndex(i))))
+            args.append(borrowed[-1].local)
+        else:
+            args.append(permuted(b, v, order))
+    batched = tuple([axis is not None for axis in sources])
+    engine = _Engine(jaxpr, batched, size, book, _shared(jaxpr, batched), None, name)
+    outs, flags = engine.run(b, args)
+    for i, (has, axis) in enumerate(zip(flags, targets, strict=True)):
+        if has and axis is None:
+            raise no_axis(i)
+    results = [
+        _at_axis(b, out, flag, size, axis)
+        for out, flag, axis in zip(outs, flags, targets, strict=True)
+    ]
+    for ref in borrowed:
+        ref.give_back(b)
+    made = b.finish(results, jaxpr.n_consts, jaxpr.names)
+    return Vmapped(made, tuple([axis is not None for axis in targets]))
+
+
+def _front(axis: int, ndim: int) -> tuple[int, ...]:
+    """The permutation that brings an axis to the front."""
+    return (axis, *range(axis), *range(axis + 1, ndim)) if ndim else ()
+
+
+def _shared(jaxpr: Jaxpr, batched: Mask) -> frozenset[int]:
+    pairs = enumerate(zip(jaxpr.binders, batched, strict=True))
+    return frozenset(i for i, (v, has) in pairs if isinstance(v.type, RefType) and not has)
+
+
+@remembered(maxsize=1024)
+def vmap_jaxpr(
+    jaxpr: Jaxpr,
+    batched: Mask,
+    size: int,
+    book: RuleBook,
+    shared: frozenset[int] = NONE,
+    masked: bool = False,
+    wanted: Mask | None = None,
+    axis: str | None = None,
+) -> Vmapped:
+    """Batching for rules: all axes in front. Raises TransformError.
+
+    Args:
+        jaxpr: the program of one lane.
+        batched: which inputs are batched, closed under what the program writes into references.
+        size: the number of lanes.
+        book: the rules.
+        shared: positions of inputs that are references of the whole batch.
+        masked: whether the result takes a mask of lanes in front of its inputs.
+        wanted: which results are broadcast where they are not batched; None: none.
+        axis: the name of the lanes, if the program uses it.
+    """
+    b = Builder()
+    active = b.bind(array_type((size,), BOOL)) if masked else None
+    args = [
+        b.bind(with_axis(v.type, size) if has else v.type)
+        for v, has in zip(jaxpr.binders, batched, strict=True)
+    ]
+    outs, flags = _Engine(jaxpr, batched, size, book, shared, active, axis).run(b, args)
+    for i, want in enumerate(wanted or ()):
+        if want and not flags[i]:
+            outs[i], flags[i] = to_front(b, outs[i], False, size), True
+    names = ("", *jaxpr.names) if masked and jaxpr.names else jaxpr.names
+    return Vmapped(b.finish(outs, jaxpr.n_consts + masked, names), tuple(flags))
+
+
+class _Engine:
+    """One run of the pass: an environment of values, and which of them are batched."""
+
+    def __init__(
+        self,
+        jaxpr: Jaxpr,
+        batched: Mask,
+        size: int,
+        book: RuleBook,
+        shared: frozenset[int],
+        active: Var | None,
+        axis: str | None,
+    ) -> None:
+        self.jaxpr = jaxpr
+        self.batched = batched
+        self.size = size
+        self.book = book
+        self.active = active
+        self.axis = axis
+        self.shared = frozenset(jaxpr.binders[i].id for i in shared)
+        self.atoms: list[Atom | None] = [None] * jaxpr.size
+        self.flags = [False] * jaxpr.size
+        # References that are made here, and those of them that are batched.
+        self.made: set[int] = set()
+        self.marked: frozenset[int] = frozenset()
+        if any(eqn.effects is not NO_EFFECTS and _has_alloc(eqn) for eqn in jaxpr.eqns):
+            self.marked = spread(jaxpr, batched, batch_flow(book, size, axis), shared).variables
+
+    def run(self, b: Builder, args: Sequence[Atom]) -> tuple[list[Atom], list[bool]]:
+        """Append the batched program; gives its results, and which of them are batched."""
+        for v, atom, has in zip(self.jaxpr.binders, args, self.batched, strict=True):
+            self.atoms[v.id], self.flags[v.id] = atom, has
+        for eqn in self.jaxpr.eqns:
+            self.step(b, eqn)
+        outs: list[Atom] = [
+            a if isinstance(a, Lit) else self.atoms[a.id]  # type: ignore[misc]  # bound before use
+            for a in self.jaxpr.outs
+        ]
+        return outs, [isinstance(a, Var) and self.flags[a.id] for a in self.jaxpr.outs]
+
+    def step(self, b: Builder, eqn: Eqn) -> None:
+        prim, ins, outs, effects, source = eqn
+        atoms, flags = self.atoms, self.flags
+        args: list[Atom] = [a if type(a) is Lit else atoms[a[0]] for a in ins]  # type: ignore[misc]  # bound before use
+        mask = tuple([type(a) is not Lit and flags[a[0]] for a in ins])
+        shared, masked, rule, axis = NONE, False, True in mask, None
+        if self.axis is not None and uses_axis(prim, self.axis):
+            axis, rule = self.axis, True
+        if effects is not NO_EFFECTS or self.active is not None:
+            shared, masked = self._surroundings(eqn)
+            # Every lane does what is done to the world outside, be it the same for all of them.
+            rule = rule or masked or bool(effects.host) or self._changes_shared(eqn, shared)
+            if effects and _has_alloc(eqn):
+                rule = self._allocate(b, eqn, args)
+                mask = (True,) * len(args) if rule else mask
+        if not rule:
+            out_types = tuple([v[1] for v in outs])
+            made = b.emit_typed(prim, tuple(args), out_types, effects, source)
+            for v, w in zip(outs, made, strict=True):
+                atoms[v[0]] = w
+            return
+        types = tuple([a[1] if type(a) is Var else a.type for a in ins])
+        try:
+            body, out_batched = batch_template(
+                self.book, prim, types, mask, self.size, shared, masked, axis
+            )
+        except EffaxError as error:
+            self._told(error, eqn)
+            raise
+        if masked and self.active is not None:
+            args.insert(0, self.active)
+        results = b.inline(body, args, source)
+        for v, result, has in zip(outs, results, out_batched, strict=True):
+            atoms[v[0]], flags[v[0]] = result, has
+
+    def _surroundings(self, eqn: Eqn) -> tuple[frozenset[int], bool]:
+        """Which arguments are shared references, and whether the mask of lanes matters."""
+        shared = positions_of(self.shared, eqn) if self.shared and eqn.effects else NONE
+        if self.active is None:
+            return shared, False
+        if eqn.prim.subjaxprs():
+            return shared, needs_mask(eqn.prim)
+        if eqn.effects.host:
+            return shared, True
+        # A reference that is made here is seen by the lanes that are here only.
+        changed = {e.ref for e in eqn.effects if isinstance(e, Write | Accum)}
+        outside = [
+            i in shared or self.flags[a.id]
+            for i, a in enumerate(eqn.ins)
+            if i in changed and isinstance(a, Var) and a.id not in self.made
+        ]
+        return shared, True in outside
+
+    def _changes_shared(self, eqn: Eqn, shared: frozenset[int]) -> bool:
+        return bool(shared) and any(
+            isinstance(e, Write | Accum) and e.ref in shared for e in eqn.effects
+        )
+
+    def _allocate(self, b: Builder, eqn: Eqn, args: list[Atom]) -> bool:
+        """Note a reference that is made; whether it is batched (its operand then is, too)."""
+        self.made.update(v.id for v in eqn.outs)
+        if not any(v.id in self.marked for v in eqn.outs):
+            return False
+        flags = [isinstance(a, Var) and self.flags[a.id] for a in eqn.ins]
+        args[:] = [to_front(b, x, has, self.size) for x, has in zip(args, flags, strict=True)]
+        return True
+
+    def _told(self, error: EffaxError, eqn: Eqn) -> None:
+        """Tell an error at which equation it happened, and what its reference is called here."""
+        at = error.position if isinstance(error, SharedWrite) else None
+        if isinstance(error, SharedWrite) and at is not None and at < len(eqn.ins):
+            ref = eqn.ins[at]
+            for i, v in enumerate(self.jaxpr.binders):
+                if v == ref:
+                    error.name(self.jaxpr.name_of(i), i)
+        located(error, eqn)
+
+
+def _has_alloc(eqn: Eqn) -> bool:
+    return any(isinstance(e, Alloc) for e in eqn.effects)
+
+
+def needs_mask(prim: Primitive) -> bool:
+    """Whether a primitive that holds programs must know which lanes are there.
+
+    A loop must, to end when no lane is there. So must a call of a function that is called in its
+    own rules, so that the calls inside are on the same types.
+    """
+    if isinstance(prim, While) or is_knotted(prim):
+        return True
+    return any(map(runs_under_mask, prim.subjaxprs()))
+
+
+@remembered(maxsize=4096)
+def runs_under_mask(jaxpr: Jaxpr) -> bool:
+    """Whether a program must know which lanes are there: its effects are seen, or it loops."""
+    return any(isinstance(e, Write | Accum | Host) for e in jaxpr.effects) or any(
+        needs_mask(eqn.prim) for eqn in jaxpr.eqns
+    )
+
+
+@remembered(maxsize=1 << 14)
+def batch_template(
+    book: RuleBook,
+    prim: Primitive,
+    types: tuple[Type, ...],
+    batched: Mask,
+    size: int,
+    shared: frozenset[int] = NONE,
+    masked: bool = False,
+    axis: str | None = None,
+) -> BatchTemplate:
+    """The template of one application; kept for each primitive, types (of a lane) and mask."""
+    rule = book.of(prim).batch
+    if isinstance(rule, Never):
+        raise rule.error(prim, "batch")
+    b = BatchBuilder(book, shared, axis)
+    if masked:
+        b.active = b.bind(array_type((size,), BOOL))
+    args = [b.bind(with_axis(t, size) if has else t) for t, has in zip(types, batched, strict=True)]
+    outs, out_batched = rule(b, prim, args, batched, size)
+    return BatchTemplate(template(b.finish(outs)), tuple(out_batched))
+
+
+def closed_batch(
+    b: BatchBuilder, prim: Primitive, ins: Sequence[Atom], batched: Sequence[bool], size: int
+) -> tuple[Mask, Mask]:
+    """Which arguments and results of a primitive that holds programs are batched.
+
+    What a loop feeds back joins its arguments.
+    """
+    types = tuple(
+        [lane_type(x.type) if has else x.type for x, has in zip(ins, batched, strict=True)]
+    )
+    return spread_call(prim, types, tuple(batched), batch_flow(b.book, size, b.axis), b.shared)
+
+
+@lru_cache(maxsize=64)
+def batch_flow(book: RuleBook, size: int, axis: str | None = None) -> Flow:
+    """How being batched spreads, under the rules of a book, over lanes of that name."""
+
+    def outs(prim: Primitive, types: tuple[Type, ...], mask: Mask) -> Mask:
+        made, effects = typing_of(prim, types)
+        if effects:
+            return (True in mask or bool(effects.host),) * len(made)
+        used = axis if axis is not None and uses_axis(prim, axis) else None
+        return batch_template(book, prim, types, mask, size, axis=used).out_batched
+
+    return Flow(outs, lambda type_: True, control=True, axis=axis, from_outside=True)
+
+
+def _at_axis(b: Builder, out: Atom, batched: bool, size: int, axis: int | None) -> Atom:
+    """A result with its batch axis where it is wanted."""
+    if axis is None:
+        return out
+    front = to_front(b, out, batched, size)
+    return permuted(b, front, inverse(_front(axis, len(front.type.shape))))

@@ -1,0 +1,70 @@
+"""Laws tried on random programs with one call."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from returns.result import Success
+
+from effax.ir.errors import BadArgument
+from effax.ir.prims import elementwise as ew
+from effax.ir.syntax import Jaxpr
+from effax.ir.text.parser import parse
+from effax.testing import check_laws, laws
+from effax.testing.laws import LawBroken, Passes
+from effax.transforms.framework.propagation import Mask
+from effax.transforms.optimize.dce import Dce, dce
+from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.pointwise import mul, unary_jvp
+
+
+def test_the_library_keeps_every_law() -> None:
+    tried = check_laws(examples=3)
+    assert [one.law for one in tried] == [law.name for law in laws.LAWS if law.takes("passes")]
+    assert not [one for one in tried if one.refused]
+
+
+def test_the_table_has_every_law() -> None:
+    declared = [value for value in vars(laws).values() if isinstance(value, laws.Law)]
+    assert {law.name for law in declared} == {law.name for law in laws.LAWS} < set(laws.__all__)
+    assert len(laws.LAWS) == len({law.name for law in laws.LAWS})
+
+
+def test_a_wrong_rule_is_found_and_made_small() -> None:
+    # d sin(x) = x·dx
+    wrong = replace(
+        DEFAULT_BOOK.rules[ew.Sin], jvp=partial(unary_jvp, lambda b, d, x, y: mul(b, d, x))
+    )
+    book = DEFAULT_BOOK.extend(ew.Sin, wrong)
+    with pytest.raises(LawBroken) as broken:
+        check_laws(
+            Passes(book), only=["jvp_is_the_derivative"], focus="elementwise.smooth", examples=200
+        )
+    text = str(broken.value)
+    found = re.search(r"parse\('''\n(.*?)'''\)", text, re.DOTALL)
+    assert found is not None and "As a test:" in text
+    program = parse(found[1])
+    assert len(program.eqns) <= 3
+    assert any(isinstance(eqn.prim, ew.Sin) for eqn in program.eqns)
+
+
+def test_a_wrong_pass_is_found() -> None:
+    def lazy(jaxpr: Jaxpr, used: Mask) -> Dce:
+        made = dce(jaxpr, used)
+        assert isinstance(made, Success)
+        right: Dce = made.unwrap()
+        # It forgets what is done to references.
+        kept = [eqn for eqn in right.jaxpr.eqns if eqn.outs or not eqn.effects.effects]
+        return Dce(right.jaxpr.replace(eqns=kept), right.used_ins)
+
+    passes = replace(Passes(), dce=lazy)
+    with pytest.raises(LawBroken, match="dce_keeps_what_is_observed"):
+        check_laws(passes, only=["dce_keeps_what_is_observed"], examples=100)
+
+
+def test_an_unknown_law_is_refused() -> None:
+    with pytest.raises(BadArgument, match=r"no such law(.|\n)*found: +nonsense"):
+        check_laws(only=["nonsense"])

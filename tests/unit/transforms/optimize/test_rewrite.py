@@ -1,0 +1,347 @@
+"""The language of rewrite rules: what matches, what is refused, and what it costs."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from returns.result import Failure
+
+from effax.ir.build import Builder, lit, typing_of
+from effax.ir.errors import BadArgument, EffaxError, TransformError
+from effax.ir.primitive import Primitive
+from effax.ir.prims import elementwise as ew
+from effax.ir.prims.shape import Reshape, Transpose
+from effax.ir.syntax import Jaxpr, Lit
+from effax.ir.text.parser import parse
+from effax.ir.types import array_type
+from effax.testing import laws
+from effax.testing.generate.special_values import all_together, identical
+from effax.testing.laws import LawBroken
+from effax.testing.laws import rules as laws_of_rules
+from effax.transforms.optimize.rewrite import (
+    ANY,
+    BOOL,
+    FLOATS,
+    INTEGERS,
+    REALS,
+    App,
+    Hole,
+    Match,
+    Number,
+    Pattern,
+    Rule,
+    Sample,
+    rewriting,
+)
+from effax.transforms.optimize.simplify import RULES, simplify
+from tests.counting import calls
+
+x, y, z = Hole("x"), Hole("y"), Hole("z")
+F3 = array_type((3,), "float32")
+
+
+def after(rule: Rule, text: str) -> str:
+    """The text of the program, after the rule."""
+    return str(rewriting([rule])(parse(text)).unwrap())
+
+
+def one(prim: str, operands: str, type_: str = "f32[]") -> str:
+    return f"{{ lambda ; a:{type_} b:{type_}. let c:{type_} = {prim} {operands} in (c,) }}"
+
+
+COMMUTING = [
+    kind
+    for kind in vars(ew).values()
+    if isinstance(kind, type) and issubclass(kind, Primitive) and kind.commutes
+]
+
+
+def test_what_commutes() -> None:
+    assert {kind.name for kind in COMMUTING} == {
+        *("add", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
+    }
+
+
+@pytest.mark.parametrize("kind", COMMUTING, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "bfloat16", "float32", "float64"])
+def test_what_commutes_gives_the_same_bit_by_bit(kind: type[Primitive], dtype: str) -> None:
+    type_ = array_type((), dtype)
+    try:
+        typing_of(kind(), (type_, type_))
+    except EffaxError:
+        return
+    u, v = all_together([type_.dtype] * 2)
+    with np.errstate(all="ignore"):
+        first, second = kind().evaluate(u, v)[0], kind().evaluate(v, u)[0]
+    assert identical(np.asarray(first), np.asarray(second))
+
+
+@pytest.mark.parametrize("operands", ["a 0:i32[]", "0:i32[] a"])
+def test_operands_match_in_both_orders_where_they_commute(operands: str) -> None:
+    zero = Rule("x + 0 = x", App(ew.Add, x, Number(0)), x, INTEGERS)
+    made = rewriting([zero])(parse(one("add", operands, "i32[]"))).unwrap()
+    assert not made.eqns and made.outs == made.binders[:1]
+
+
+def test_operands_of_what_does_not_commute_match_as_they_are_written() -> None:
+    zero = Rule("x - 0 = x", App(ew.Sub, x, Number(0)), x, INTEGERS)
+    program = parse(one("sub", "0:i32[] a", "i32[]"))
+    assert rewriting([zero])(program).unwrap() is program
+
+
+def test_orders_inside_of_orders() -> None:
+    # x·y + x·z = x·(y + z), however the products are written; here only where it is found.
+    found: list[tuple[str, str, str]] = []
+
+    def note(match: Match) -> bool:
+        found.append(tuple(str(match.atoms[n]) for n in "xyz"))  # type: ignore[arg-type]
+        return False
+
+    rule = Rule("found", App(ew.Add, App(ew.Mul, x, y), App(ew.Mul, x, z)), x, FLOATS, note)
+    text = """{ lambda ; a:f32[] b:f32[] c:f32[]. let
+        d:f32[] = mul b a; e:f32[] = mul a c; f:f32[] = add d e in (f,) }"""
+    rewriting([rule])(parse(text)).unwrap()
+    assert set(found) == {("a", "b", "c"), ("a", "c", "b")}
+
+
+def test_a_rule_that_only_turns_operands_ends() -> None:
+    last = Rule("2 + x = x + 2", App(ew.Add, Number(2), x), App(ew.Add, x, Number(2)), FLOATS)
+    assert "add a 2.0:f32[]" in after(last, one("add", "2.0:f32[] a"))
+    program = parse(one("add", "a 2.0:f32[]"))
+    assert rewriting([last])(program).unwrap() is program
+    turned = Rule("x + y = y + x", App(ew.Add, x, y), App(ew.Add, y, x), FLOATS)
+    made = rewriting([turned])(parse(one("add", "a b"))).unwrap()
+    assert len(made.eqns) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "literal", "matches"),
+    [
+        (0, "0:i32[]", True),
+        (0.0, "0:i32[]", True),
+        (0.5, "0:i32[]", False),
+        (2, "1:i32[]", False),
+        (300, "44:i8[]", False),
+        (1, "True:bool[]", True),
+        (2, "True:bool[]", False),
+        (0.0, "-0.0:f32[]", False),
+        (-0.0, "-0.0:f32[]", True),
+        (1j, "0.0:f32[]", False),
+    ],
+)
+def test_a_number_matches_where_its_dtype_has_it(number: Any, literal: str, matches: bool) -> None:
+    type_ = literal.split(":")[1]
+    name = "or" if type_ == "bool[]" else "add"
+    prim = ew.Or if name == "or" else ew.Add
+    rule = Rule("found", App(prim, x, Number(number)), x, ANY)
+    program = parse(one(name, f"a {literal}", type_))
+    assert (rewriting([rule])(program).unwrap() != program) == matches
+
+
+def test_a_number_that_a_dtype_lacks_is_not_written() -> None:
+    halved = Rule("x / 2 = x · 0.5", App(ew.Div, x, Number(2)), App(ew.Mul, x, Number(0.5)), REALS)
+    assert "mul a 0.5:f32[]" in after(halved, one("div", "a 2.0:f32[]"))
+    assert "div a 2:i32[]" in after(halved, one("div", "a 2:i32[]", "i32[]"))
+
+
+def test_a_number_comes_in_the_place_of_arrays_too() -> None:
+    zero = Rule("x - x = 0", App(ew.Sub, x, x), Number(0), INTEGERS)
+    assert "broadcast_in_dim" in after(zero, one("sub", "a a", "i32[3]"))
+    laws.rule_is_true(zero)
+
+
+def rule(**changes: Any) -> Callable[[], Rule]:
+    given: dict[str, Any] = {"left": App(ew.Neg, App(ew.Neg, x)), "right": x, "families": FLOATS}
+    return lambda: Rule("mine", **{**given, **changes})
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (rule(left=x), r"left side of the rule mine is no application"),
+        (rule(right=Hole("y")), r"has a hole that the left side lacks(.|\n)*x(.|\n)*found: +y"),
+        (
+            rule(left=App(ew.Neg, App(ew.Neg, Hole("value"))), right=Hole("valu")),
+            r"did you mean `value`\?",
+        ),
+        (rule(right=0.0), r"right side of the rule mine is no pattern(.|\n)*`Number\(0\.0\)`"),
+        (rule(right=App(ew.Neg, App(ew.Neg, x))), "more than one equation"),
+        (rule(right=App(Transpose, x)), r"which has parameters(.|\n)*`Transpose\(\.\.\.\)`"),
+        (rule(families=frozenset()), "holds for no family"),
+        (rule(families="float"), r"holds for no family(.|\n)*frozenset\(\{'float'\}\)"),
+        (rule(families=None), "holds for no family"),
+        (rule(families={"flaot"}), r"does not exist(.|\n)*found: +flaot(.|\n)*`float`"),
+        (rule(where=True), "condition of the rule mine is no function"),
+        (
+            rule(left=App(ew.Neg, App(ew.Neg, x, name="inner"), name="inner")),
+            r"one name to two things(.|\n)*inner",
+        ),
+        (rule(left=App(ew.Neg, x, name="x")), "one name to two things"),
+        (rule(samples=(3,)), "sample that is none"),
+        (rule(samples=(Sample(App(Transpose, x), (2, 2)),)), "has parameters"),
+        (rule(samples=(Sample(App(ew.Neg, x), (2,), "flaot32"),)), "dtype that does not exist"),
+        (lambda: App(ew.Add, x), r"arguments that it never has(.|\n)*expected: 2(.|\n)*found: +1"),
+        (lambda: App(ew.Neg, x, y), "arguments that it never has"),
+        (lambda: App(ew.Add, x, 0), r"no pattern(.|\n)*`Number\(0\)`"),  # type: ignore[arg-type]
+        (lambda: App("add", x, y), "applies a primitive"),  # type: ignore[arg-type]
+        (lambda: Hole(""), "a hole has a name"),
+        (lambda: Number(np.zeros(2)), "numbers of Python only"),  # type: ignore[arg-type]
+        (lambda: Number(float("nan")), "nan matches nothing"),
+        (lambda: rewriting(rule()()), r"made of rules(.|\n)*\[rule\]"),  # type: ignore[arg-type]
+        (lambda: rewriting([3]), "made of rules"),  # type: ignore[list-item]
+    ],
+)
+def test_what_is_no_rule_is_refused_where_it_is_made(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(BadArgument, match=says):
+        make()
+
+
+def test_a_left_side_of_too_many_orders_is_refused() -> None:
+    left: Pattern = x
+    for i in range(9):
+        left = App(ew.Add, left, Hole(f"h{i}"))
+    with pytest.raises(BadArgument, match=r"too many orders(.|\n)*at most 8"):
+        Rule("long", left, x, FLOATS)  # type: ignore[arg-type]
+
+
+def failing(right: Any, where: Any = None) -> TransformError:
+    left = App(Reshape, App(Reshape, x, name="inner"), name="outer")
+    program = parse("""{ lambda ; a:f32[6]. let
+        b:f32[2,3] = reshape[new_sizes=(2, 3)] a; c:f32[3,2] = reshape[new_sizes=(3, 2)] b
+        in (c,) }""")
+    result = rewriting([Rule("mine", left, right, FLOATS, where)])(program)
+    assert isinstance(result, Failure)
+    error: TransformError = result.failure()
+    return error
+
+
+def test_functions_of_rules_that_fail_are_named() -> None:
+    error = failing(x, lambda match: match.prims["iner"])
+    assert "condition of the rule mine raises BadArgument" in error.what
+    assert "did you mean `inner`?" in str(error.__cause__)
+    error = failing(lambda match: 1 / 0)
+    assert "right side of the rule mine raises ZeroDivisionError" in error.what
+    assert isinstance(error.__cause__, ZeroDivisionError)
+    assert "gives no pattern" in failing(lambda match: None).what
+    assert "more than one equation" in failing(lambda m: App(ew.Neg, App(ew.Neg, x))).what
+    assert "has a hole that the left side lacks" in failing(lambda m: App(ew.Neg, y)).what
+
+
+WRONG = [
+    Rule("x · y = max(x, y)", App(ew.Mul, x, y), App(ew.Max, x, y), FLOATS),
+    Rule("x + y = y + x + 0", App(ew.Add, x, Number(0)), x, FLOATS),
+    Rule("max(x, y) = x", App(ew.Max, x, y), x, FLOATS),
+    Rule("x ∨ y = y", App(ew.Or, x, y), y, BOOL),
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_a_wrong_rule_is_told_of_at_one_place(wrong: Rule) -> None:
+    with pytest.raises(LawBroken, match=r"on np\.array(.|\n)*the left side gives"):
+        laws.rule_is_true(wrong)
+
+
+@pytest.mark.parametrize(
+    ("untried", "says"),
+    [
+        (
+            Rule("never", App(ew.Neg, App(ew.Neg, x)), x, FLOATS, lambda m: False),
+            "does not apply",
+        ),
+        (Rule("no sample", App(Transpose, x), x, FLOATS), "has parameters(.|\n)*among the samples"),
+        (Rule("of floats", App(ew.And, x, x), x, FLOATS), "does not apply"),
+        (Rule("half", App(ew.Mul, x, Number(0.5)), x, INTEGERS), "does not apply"),
+        (Rule("not here", App(ew.Mul, x, Number(2)), Number(0.5), INTEGERS), "does not apply"),
+    ],
+    ids=str,
+)
+def test_a_rule_that_was_not_tried_is_not_true(untried: Rule, says: str) -> None:
+    with pytest.raises(LawBroken, match=says):
+        laws.rule_is_true(untried)
+
+
+FALSE = [
+    Rule("¬(x < y) = x ≥ y", App(ew.Not, App(ew.Lt, x, y)), App(ew.Ge, x, y), BOOL),
+    Rule("x is not finite = false", App(ew.Not, App(ew.IsFinite, x)), Number(False), BOOL),
+    Rule("p ? y : x = x", App(ew.SelectN, Hole("p"), x, y), x, BOOL),
+    Rule("|x·x| = x·x", App(ew.Abs, App(ew.Mul, x, x)), App(ew.Mul, x, x), INTEGERS),
+    Rule("x·x ≥ 0", App(ew.Ge, App(ew.Mul, x, x), Number(0)), Number(True), INTEGERS),
+    Rule("x·x > 0", App(ew.Gt, App(ew.Mul, x, x), Number(0)), App(ew.Ne, x, Number(0)), FLOATS),
+    Rule("√(x·x) = |x|", App(ew.Sqrt, App(ew.Mul, x, x)), App(ew.Abs, x), FLOATS),
+]
+
+
+@pytest.mark.parametrize("false", FALSE, ids=str)
+def test_rules_are_tried_in_every_dtype_and_where_squares_overflow(false: Rule) -> None:
+    with pytest.raises(LawBroken, match=r"on np\.array(.|\n)*the left side gives"):
+        laws.rule_is_true(false)
+
+
+def test_what_types_in_some_dtypes_is_true_in_these() -> None:
+    def of_integers(match: Match) -> bool:
+        return match.atoms["x"].type.dtype.kind == "i"
+
+    unequal = App(ew.Not, App(ew.Ne, x, y))
+    laws.rule_is_true(Rule("¬(x ≠ y) = (x = y)", unequal, App(ew.Eq, x, y), BOOL))
+    less = App(ew.Not, App(ew.Lt, x, y))
+    laws.rule_is_true(Rule("¬(x < y) = x ≥ y", less, App(ew.Ge, x, y), BOOL, of_integers))
+    dtypes = [
+        tuple(dtype.name for dtype in one.dtypes.values())
+        for one in laws_of_rules.instances(Rule("p", App(ew.SelectN, x, y, y), y, BOOL))
+    ]
+    assert {first for first, _ in dtypes} == {"bool"} and len({*dtypes}) == 8
+
+
+def test_passes_of_equal_rules_are_equal() -> None:
+    first, second = (rewriting([FALSE[0]]) for _ in range(2))
+    assert first == second and hash(first) == hash(second)
+    assert pickle.loads(pickle.dumps(first)) == first
+
+
+def chain(n: int) -> Jaxpr:
+    """A program whose equations many rules look at, along and across."""
+    b = Builder([F3, F3])
+    u, v = b.binders
+    for _ in range(n):
+        u, v = b(ew.Add(), u, b(ew.Neg(), v)), u
+        u = b(ew.Mul(), b(ew.Max(), u, v), lit(1, F3))
+    return b.finish([u, v])
+
+
+def test_the_work_of_rules_is_linear_in_the_program() -> None:
+    small, large = chain(50), chain(400)
+    simplify(small)
+    assert calls(lambda: simplify(large)) < 8.8 * calls(lambda: simplify(small))
+    assert len(simplify(large).unwrap().eqns) < len(large.eqns)
+
+
+def test_each_rule_of_the_library_is_needed() -> None:
+    names = [rule.name for rule in RULES]
+    assert len(set(names)) == len(names)
+    for each in RULES:
+        others = [rule for rule in RULES if rule is not each]
+        with pytest.raises(AssertionError, match="does not apply"):
+            needed(each, others)
+
+
+def needed(each: Rule, others: list[Rule]) -> None:
+    """Raises AssertionError unless the other rules do what this one does."""
+    for instance in laws_of_rules.instances(each):
+        jaxpr = laws_of_rules.program_of(each, instance)
+        made = rewriting(others)(jaxpr).unwrap()
+        assert made != jaxpr, "does not apply"
+
+
+def test_literals_are_atoms_of_a_match() -> None:
+    seen: list[object] = []
+
+    def square(match: Match) -> Pattern:
+        seen.append(match.atoms["y"])
+        return App(ew.Neg, x)
+
+    after(Rule("mine", App(ew.Mul, x, y), square, FLOATS), one("mul", "a 3.0:f32[]"))
+    assert isinstance(seen[0], Lit) and seen[0].value == 3.0

@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import effax
+import effax.numpy as enp
+from effax import lax
+from effax.api import autodiff
+from effax.ir.analysis.check import check
+from effax.ir.build import Builder, lit
+from effax.ir.errors import TransformError
+from effax.ir.eval.numpy import evaluate
+from effax.ir.prims import elementwise as ew
+from effax.ir.syntax import Jaxpr, renumbered
+from effax.ir.types import is_inexact
+from effax.testing.laws.reverse import reverse_is_linearize_then_transpose
+from effax.transforms.framework.dead_code import without_dead
+from effax.transforms.framework.rules import Never, book_or_default
+from effax.transforms.linearize import linearize
+from effax.transforms.reverse.engine import Reverse, plan_reverse, reverse
+from effax.transforms.transpose.engine import GradValue, NonLinear, Want, transpose
+from tests.unit.transforms import programs as p
+
+BOOK = book_or_default(None)
+x = enp.arange(1.0, 4.0) / 4
+
+
+def made(f: Callable[..., Any], *args: Any) -> Jaxpr:
+    return effax.make_jaxpr(f)(*args).jaxpr
+
+
+def pulled(jaxpr: Jaxpr, *mask: bool) -> Reverse:
+    found = reverse(jaxpr, mask or (True,) * len(jaxpr.binders)).unwrap()
+    check(found.jaxpr).unwrap()
+    assert found.jaxpr == renumbered(found.jaxpr)
+    assert without_dead(found.jaxpr) == found.jaxpr
+    return found
+
+
+def is_at_once(jaxpr: Jaxpr, *mask: bool) -> bool:
+    cts = [is_inexact(t) for t in jaxpr.out_types]
+    return plan_reverse(jaxpr, mask or (True,) * len(jaxpr.binders), cts, BOOK) is not None
+
+
+def composed_size(jaxpr: Jaxpr) -> int:
+    done = linearize(jaxpr, [True] * len(jaxpr.binders)).unwrap()
+    wants: list[Want] = [*[NonLinear()] * len(done.residuals), *[GradValue()] * len(jaxpr.binders)]
+    return len(done.primal.eqns) + len(transpose(done.linear, wants).unwrap().jaxpr.eqns)
+
+
+@pytest.mark.parametrize("name", sorted(p.PROGRAMS))
+def test_is_linearize_then_transpose(name: str) -> None:
+    reverse_is_linearize_then_transpose(p.PROGRAMS[name]())
+
+
+def primitives(jaxpr: Jaxpr) -> list[str]:
+    return [eqn.prim.name for eqn in jaxpr.eqns]
+
+
+def loss(n: int) -> Callable[[Any], Any]:
+    def f(x: Any) -> Any:
+        y = x
+        for i in range(n):
+            y = [enp.sin(y), y * x, y + 0.5, enp.tanh(y), y - x, enp.exp(y), y / x, 1.5 - y][i % 8]
+        return enp.sum(y)
+
+    return f
+
+
+def test_has_the_equations_of_both_programs() -> None:
+    jaxpr = made(loss(40), x)
+    assert is_at_once(jaxpr)
+    assert len(pulled(jaxpr).jaxpr.eqns) == composed_size(jaxpr)
+
+
+def test_sources_are_those_of_the_equations() -> None:
+    jaxpr = made(loss(8), x)
+    wanted = {str(eqn.source) for eqn in jaxpr.eqns}
+    assert {str(eqn.source) for eqn in pulled(jaxpr).jaxpr.eqns} == wanted
+
+
+def test_control_flow_and_custom_rules_go_at_once() -> None:
+    @effax.custom_vjp
+    def triple(x: Any) -> Any:
+        return 3 * x
+
+    triple.defvjp(lambda x: (3 * x, None), lambda _, ct: (5 * ct,))
+
+    def f(x: Any) -> Any:
+        y = effax.jit(enp.sin)(x)
+        y = lax.cond(y[0] > 0, enp.cos, enp.tanh, y)
+        y, _ = lax.scan(lambda c, _: (enp.sin(c) * 2, None), triple(y), None, length=3)
+        return enp.sum(y * y)
+
+    jaxpr = made(f, x)
+    assert is_at_once(jaxpr)
+    reverse_is_linearize_then_transpose(jaxpr)
+    assert "custom" not in str(pulled(jaxpr).jaxpr)
+
+
+def test_a_value_that_only_the_derivative_needs_stays_alone() -> None:
+    """The sine is dead, its cosine is not."""
+    b = Builder([p.F3])
+    (v,) = b.binders
+    s = b(ew.Sin(), v)
+    jaxpr = b.finish([b(ew.Add(), s, lit(1.0, p.F3))])
+    grads = pulled(jaxpr).jaxpr
+    assert primitives(grads) == ["sin", "cos", "add", "mul"]
+    ends = without_dead(grads.replace(outs=grads.outs[1:]))
+    assert primitives(ends) == ["cos", "mul"]
+
+
+def test_what_is_dead_before_is_dead_after() -> None:
+    def f(x: Any) -> Any:
+        enp.sin(x)
+        effax.jit(lambda a: (enp.exp(a), enp.cos(a)))(x)
+        return enp.sum(effax.jit(lambda a: (enp.exp(a), enp.tanh(a)))(x)[1])
+
+    grads = pulled(made(f, x)).jaxpr
+    assert not any(name in str(grads) for name in ("sin", "cos", "exp"))
+
+
+def test_a_result_without_a_cotangent_is_only_computed() -> None:
+    jaxpr = made(lambda x: (enp.sum(x * 2), enp.sin(x)), x)
+    found = reverse(jaxpr, [True], [True, False]).unwrap()
+    assert len(found.jaxpr.binders) == 2
+    assert "cos" not in str(found.jaxpr)
+
+
+def test_zeros_are_not_made() -> None:
+    b = Builder([p.F3, p.F3])
+    first, second = b.binders
+    jaxpr = b.finish([b(ew.Floor(), first), b(ew.Sin(), second)])
+    found = pulled(jaxpr)
+    assert found.nonzero == (False, True)
+    assert primitives(found.jaxpr) == ["floor", "sin", "cos", "mul"]
+
+
+def test_results_may_be_inputs_literals_and_the_same_twice() -> None:
+    b = Builder([p.F3])
+    (v,) = b.binders
+    y = b(ew.Sin(), v)
+    jaxpr = b.finish([y, v, y, lit(2.0, p.F3)])
+    reverse_is_linearize_then_transpose(jaxpr)
+    found = pulled(jaxpr).jaxpr
+    assert len(found.binders) == 5
+    out = evaluate(found, [np.ones(3), *[np.ones(3)] * 3, np.ones(())])[-1]
+    np.testing.assert_allclose(out, 1 + 2 * np.cos(1.0))
+
+
+def parts(n: int) -> Jaxpr:
+    return made(lambda x: [x[i : i + 1] for i in range(n)], x)
+
+
+def test_one_use_in_part_is_a_value_and_two_add_in_place() -> None:
+    assert "new_ref" not in primitives(pulled(parts(1)).jaxpr)
+    assert is_at_once(parts(2))
+    found = primitives(pulled(parts(2)).jaxpr)
+    assert [found.count(name) for name in ("new_ref", "addupdate", "freeze")] == [1, 2, 1]
+
+
+def _rows(x: Any) -> Any:
+    """A loop that picks elements of an array of which it is also the initial state."""
+    pick = lambda c, i: (c * x[i], x[i] + c)  # noqa: E731
+    return lax.scan(pick, x[0], enp.arange(3))
+
+
+def _branch(x: Any) -> Any:
+    return lax.cond(x[0] > 0, lambda x: x[1] * x[2], lambda x: x[0], x) + x[1]
+
+
+def _middle(x: Any) -> Any:
+    y = enp.exp(x)
+    return y[0] * y[1] * enp.sum(y)
+
+
+def _squares(x: Any) -> Any:
+    y = x * x
+    return y[0] * y[0] + enp.dot(y, y)
+
+
+def _sorted_with_itself(x: Any) -> Any:
+    return lax.sort((x, x), num_keys=1)
+
+
+def _loop_over_itself(x: Any) -> Any:
+    return lax.scan(lambda c, i: (c * x[i] + x[0], None), x[1], enp.arange(3))[0] * x[2]
+
+
+IN_PLACE: dict[str, Callable[[Any], Any]] = {
+    "products of elements": lambda x: x[0] * x[1] + x[2] * x[0],
+    "whole uses before": lambda x: enp.sum(enp.sin(x)) * x[0] * x[1],
+    "whole uses after": lambda x: enp.sum(enp.sin(x) * x[1]) * enp.sum(x),
+    "a middle value": _middle,
+    "one twice in an equation": _squares,
+    "slices": lambda x: enp.sum(x[:2] * x[1:]) + x[-1],
+    "positions": lambda x: enp.sum(x[enp.array([0, 0, 2])]) * x[1],
+    "a call": lambda x: effax.jit(lambda x: x[0] * x[1])(x) * effax.jit(lambda x: x[2])(x),
+    "a loop": _rows,
+    "a branch": _branch,
+    "twice in one equation": _sorted_with_itself,
+    "a loop in which it is used twice": _loop_over_itself,
+    "one that is also a result": lambda x: (x[0] * x[1], x),
+    "an unused one": lambda x: (x[0] * x[1], lax.stop_gradient(x)[2]),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_cotangents_of_parts_are_summed_in_place(name: str) -> None:
+    jaxpr = made(IN_PLACE[name], x)
+    reverse_is_linearize_then_transpose(jaxpr)
+    mask = [is_inexact(type_) for type_ in jaxpr.in_types]
+    assert is_at_once(jaxpr, *mask)
+    pulled(jaxpr, *mask)
+
+
+def test_parts_cost_no_more_than_the_parts() -> None:
+    """The equations of n picks grow with n, and none of them makes an array of zeros."""
+    sizes = [len(pulled(parts(n)).jaxpr.eqns) for n in (2, 3)]
+    assert sizes[1] - sizes[0] <= 3
+    zeros = [eqn for eqn in pulled(parts(3)).jaxpr.eqns if eqn.prim.name in ("scatter_add", "pad")]
+    assert not zeros
+
+
+def test_references_are_the_matter_of_both_passes() -> None:
+    jaxpr = made(lambda x: effax.freeze(effax.new_ref(enp.sin(x))), x)
+    assert not is_at_once(jaxpr)
+    assert "cos" in primitives(pulled(jaxpr).jaxpr)
+
+
+@pytest.mark.parametrize(
+    ("mask", "cts", "what"),
+    [
+        ((True, True), (True,), "entry an input"),
+        ((True,), (True, True), "cts"),
+    ],
+)
+def test_masks_that_do_not_fit(mask: Any, cts: Any, what: str) -> None:
+    error = reverse(made(enp.sin, x), mask, cts).failure()
+    assert isinstance(error, TransformError)
+    assert what in str(error)
+
+
+def test_integers_have_neither_tangents_nor_cotangents() -> None:
+    jaxpr = made(lambda n: n + 1, enp.arange(3))
+    assert "has no tangents" in str(reverse(jaxpr, [True]).failure())
+    assert "has no cotangent" in str(reverse(jaxpr, [False], [True]).failure())
+
+
+def test_errors_are_those_of_both_passes() -> None:
+    jaxpr = made(lambda x: -enp.sin(x), x)
+    book = BOOK.extend(ew.Neg, replace(BOOK.of(ew.Neg()), transpose=Never("this is a test")))
+    done = linearize(jaxpr, [True], book=book).unwrap()
+    wants: list[Want] = [*[NonLinear()] * len(done.residuals), GradValue()]
+    alone = transpose(done.linear, wants, book=book).failure()
+    assert "this is a test" in str(alone)
+    assert str(reverse(jaxpr, [True], book=book).failure()) == str(alone)
+
+
+def nested_sizes() -> list[int]:
+    def f(x: Any) -> Any:
+        return enp.sin(x * 1.5) * enp.tanh(x) * x
+
+    sizes = []
+    for _ in range(6):
+        f = effax.grad(f)
+        sizes.append(len(made(f, 1.0).eqns))
+    return sizes
+
+
+def test_nested_gradients_are_no_larger_than_by_both_passes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = nested_sizes()
+    monkeypatch.setattr(autodiff, "reversed_call", lambda *_: None)
+    assert all(n <= before for n, before in zip(sizes, nested_sizes(), strict=True))
+    growth = [larger / n for n, larger in pairwise(sizes)]
+    assert max(growth) < 3
+
+
+def test_grad_puts_it_where_it_is_traced() -> None:
+    """No equation is traced twice, and none is dead but the result that grad does not give."""
+    jaxpr = made(effax.value_and_grad(loss(16)), x)
+    assert len(jaxpr.eqns) == composed_size(made(loss(16), x))
+    assert without_dead(jaxpr) == jaxpr
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, effax.jit])
+def test_grad_evaluates_and_compiles_the_same(
+    wrap: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value, gradient = wrap(effax.value_and_grad(loss(12)))(x)
+    monkeypatch.setattr(autodiff, "reversed_call", lambda *_: None)
+    wanted, slope = effax.value_and_grad(loss(12))(x)
+    np.testing.assert_allclose(np.asarray(value), np.asarray(wanted), rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(gradient), np.asarray(slope), rtol=1e-5)
+
+
+def test_grad_of_what_does_not_depend_on_its_argument() -> None:
+    value, gradient = effax.value_and_grad(lambda x: enp.sum(enp.floor(x)))(x)
+    assert (float(value), np.asarray(gradient).tolist()) == (0.0, [0.0, 0.0, 0.0])
