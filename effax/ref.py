@@ -1,4 +1,4 @@
-"""Mutable arrays: ``new_ref``, ``freeze``, and the functions behind ``ref[i]`` and ``ref[i] = v``."""
+"""Mutable array references: creation, reads, writes, accumulation, ``freeze``."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from effax.api.derivatives import (
 from effax.api.vjp import only_outs
 from effax.arrays import operators as ops
 from effax.arrays.argument_checks import argument_positions, check_callable
-from effax.arrays.binding import Operand, blaming, run
+from effax.arrays.binding import Operand, annotate_errors, run
 from effax.arrays.device_array import Array
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import like, shown_tree
@@ -367,7 +367,7 @@ def jvp(
     in_tree = call.args.treedef.children()[0]
     dots = checked_tangents(tuple(tangents), in_tree, types, call.args.names)
     mask = [is_inexact(t) for t in types]
-    with blaming(call.operands):
+    with annotate_errors(call.operands):
         done = unwrap(jvp_pass(call.flat.jaxpr, (*[False] * call.n_consts, *mask)))
     given = [d for d, m in zip(dots, mask, strict=True) if m]
     results = run(done.jaxpr, [*call.operands, *given])

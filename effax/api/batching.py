@@ -7,7 +7,7 @@ from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
 from effax.arrays.argument_checks import as_integer, axis_name_of, check_callable
-from effax.arrays.binding import Operand, blaming, run
+from effax.arrays.binding import Operand, annotate_errors, run
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import (
     FlatArgs,
@@ -193,7 +193,7 @@ def _mapped(
     targets = _out_axes(out_axes, flat)
     in_axes = [*[None] * len(flat.consts), *axes]
     try:
-        with blaming([*flat.consts, *flat_in.leaves]):
+        with annotate_errors([*flat.consts, *flat_in.leaves]):
             done = unwrap(vmap_pass(flat.jaxpr, size, in_axes, targets, axis_name=axis_name))
     except NoAxis as error:
         name = result_names("the result", flat.out_tree)[error.result]

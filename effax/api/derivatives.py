@@ -10,7 +10,7 @@ import numpy as np
 from effax import tree
 from effax.api.auxiliary import WithAux
 from effax.arrays.argument_checks import check_callable
-from effax.arrays.binding import Operand, atom_in, blaming, run
+from effax.arrays.binding import Operand, annotate_errors, atom_in, run
 from effax.arrays.device_array import Array, TracedArray, as_value, from_numpy
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import FlatArgs, FlatFunction, flat_args, label_of, shown_tree, trace_flat
@@ -22,7 +22,7 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.trace import current_trace, differs_along, is_shared, shown_ref
 from effax.ir.types import ArrayType, RefType, Type, tangent_type
 from effax.numpy.promotion import converted
-from effax.transforms.framework.rules import book_or_default
+from effax.transforms.framework.rules import rules_or_default
 from effax.transforms.framework.runner import as_result, unwrap, without_collector
 from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.reverse.engine import (
@@ -33,7 +33,7 @@ from effax.transforms.reverse.engine import (
     run_forward,
 )
 from effax.transforms.spmd.pvary_insertion import explicit
-from effax.transforms.transpose.engine import GradValue, NonLinear, Want, transpose
+from effax.transforms.transpose.engine import CotangentSpec, GradValue, NonLinear, transpose
 from effax.tree import PyTree, PyTreeDef
 
 
@@ -132,7 +132,7 @@ def linearized(call: TracedCall, mask: Sequence[bool]) -> Residuals:
     """
     full = (*[False] * call.n_consts, *mask)
     operands = call.operands
-    with blaming(operands):
+    with annotate_errors(operands):
         done: Linearized = unwrap(linearize(call.flat.jaxpr, full))
     results = run(done.primal, operands)
     n = len(call.flat.jaxpr.outs)
@@ -161,7 +161,7 @@ def reversed_call(
     full = (*[False] * call.n_consts, *mask)
     wanted = [i == 0 for i in range(len(jaxpr.outs))]
     with without_collector():
-        plan = unwrap(_plan(jaxpr, full, wanted, book_or_default(None)))
+        plan = unwrap(_plan(jaxpr, full, wanted, rules_or_default(None)))
         if plan is None:
             return None
         trace = current_trace()
@@ -190,13 +190,16 @@ def _run_now(
 
 
 def pulled_back(
-    res: Residuals, wants: Sequence[Want], refs: Sequence[Operand], cts: Sequence[Array | None]
+    res: Residuals,
+    ct_specs: Sequence[CotangentSpec],
+    refs: Sequence[Operand],
+    cts: Sequence[Array | None],
 ) -> list[Array | None]:
     """Cotangents of the differentiated leaves from those of the results that have tangents.
 
     Args:
         res: the linearised call.
-        wants: one entry a differentiated leaf.
+        ct_specs: one entry a differentiated leaf.
         refs: the references of the entries that are ``GradRef``, in order.
         cts: one cotangent a result with a tangent; None is zero.
 
@@ -205,11 +208,11 @@ def pulled_back(
     """
     n = len(res.values)
     present = [c for c in cts if c is not None]
-    full = [*[NonLinear()] * n, *wants]
+    full = [*[NonLinear()] * n, *ct_specs]
     done = unwrap(transpose(res.linear, full, [c is not None for c in cts]))
     results = iter(run(done.jaxpr, [*res.values, *refs, *present]))
     nonzero = iter(done.nonzero)
-    return [next(results) if next(nonzero) else None for w in wants if isinstance(w, GradValue)]
+    return [next(results) if next(nonzero) else None for w in ct_specs if isinstance(w, GradValue)]
 
 
 def zero_of(type_: Type) -> Array:
@@ -260,21 +263,21 @@ def checked_cotangents(
 
 
 def _checked_leaf(leaf: object, type_: Type, what: str) -> Array:
-    want = tangent_type(type_)
+    ct_spec = tangent_type(type_)
     x = as_value(leaf, what)
-    if not is_inexact_dtype(want.dtype):
-        if x.shape != want.shape or x.dtype != FLOAT0:
+    if not is_inexact_dtype(ct_spec.dtype):
+        if x.shape != ct_spec.shape or x.dtype != FLOAT0:
             raise IllTyped(
                 f"{what} must be zero, since {type_} has no tangents",
-                expected=f"float0[{','.join(map(str, want.shape))}]",
+                expected=f"float0[{','.join(map(str, ct_spec.shape))}]",
                 found=str(x.type),
-                remedy=f"pass `numpy.zeros({want.shape}, effax.float0)`",
+                remedy=f"pass `numpy.zeros({ct_spec.shape}, effax.float0)`",
             )
         return x
-    weak = x.weak_type and x.shape == want.shape and promotes_to(x.dtype, want.dtype)
-    if x.shape != want.shape or (x.dtype != want.dtype and not weak):
-        raise IllTyped(f"{what} has the wrong type", expected=str(want), found=str(x.type))
-    return converted(x, want.dtype, False)
+    weak = x.weak_type and x.shape == ct_spec.shape and promotes_to(x.dtype, ct_spec.dtype)
+    if x.shape != ct_spec.shape or (x.dtype != ct_spec.dtype and not weak):
+        raise IllTyped(f"{what} has the wrong type", expected=str(ct_spec), found=str(x.type))
+    return converted(x, ct_spec.dtype, False)
 
 
 def promotes_to(weak: DType, dtype: DType) -> bool:

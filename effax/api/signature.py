@@ -11,7 +11,7 @@ from effax.api.staging import trace_abstractly
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.tracing import label_of, like
-from effax.effects import Alloc, Host
+from effax.effects import Alloc, SideEffect
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 
@@ -135,7 +135,7 @@ def _signature(jaxpr: Jaxpr, name: str, names: Sequence[str]) -> Signature:
     kinds: list[list[str]] = [[] for _ in names]
     effects: list[NamedEffect] = []
     for effect in jaxpr.effects:
-        if isinstance(effect, Host):
+        if isinstance(effect, SideEffect):
             effects.append(NamedEffect(effect.word, effect.detail))
         elif not isinstance(effect, Alloc):
             kinds[effect.ref].append(effect.word)

@@ -24,7 +24,7 @@ from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, RefType, Type, is_inexact, ref_type, tangent_type
-from effax.transforms.transpose.engine import Want
+from effax.transforms.transpose.engine import CotangentSpec
 from effax.tree import PyTree, PyTreeDef
 
 R = TypeVar("R")
@@ -109,11 +109,11 @@ class VJP(Generic[*Ts]):
         _check_refs_bound(shape, self._entries)
         entries = [e for e, has in zip(self._entries, shape.in_tangents, strict=True) if has]
         types = [t for t, has in zip(shape.in_types, shape.in_tangents, strict=True) if has]
-        wants = [_want(e, t) for e, t in zip(entries, types, strict=True)]
+        ct_specs = [_want(e, t) for e, t in zip(entries, types, strict=True)]
         refs = [e for e in entries if isinstance(e, Ref)]
         res = Residuals([], self._residuals, shape.linear, shape.in_tangents, shape.out_tangents)
         present = [c for c, has in zip(cts, shape.out_tangents, strict=True) if has]
-        values = iter(pulled_back(res, wants, refs, present))
+        values = iter(pulled_back(res, ct_specs, refs, present))
         leaves = [
             _leaf(entry, has, type_, values)
             for entry, has, type_ in zip(
@@ -124,7 +124,7 @@ class VJP(Generic[*Ts]):
         return args
 
 
-def _want(entry: Entry, type_: Type) -> Want:
+def _want(entry: Entry, type_: Type) -> CotangentSpec:
     if not isinstance(entry, Ref):
         return entry
     return GradRef() if entry.dtype == type_.dtype else GradRef(entry.dtype)
@@ -190,17 +190,17 @@ def _check_ref_entries(shape: _Shape, entries: Sequence[object]) -> None:
             continue
         if isinstance(entry, EagerRef):
             entry.check_usable()
-        want = type_ if isinstance(type_, RefType) else ref_type(tangent_type(type_))  # type: ignore[arg-type]  # an array's type
+        ct_spec = type_ if isinstance(type_, RefType) else ref_type(tangent_type(type_))  # type: ignore[arg-type]  # an array's type
         if not is_inexact(type_):
             raise IllTyped(
                 f"with_refs binds a reference for {name}, which has no gradient",
                 expected="ad.GradValue() or ad.DontWant()",
                 found=str(type_),
             )
-        if entry.type is not want and not _is_wider(entry.type, type_):
+        if entry.type is not ct_spec and not _is_wider(entry.type, type_):
             raise IllTyped(
                 f"the gradient reference for {name} has the wrong type",
-                expected=str(want),
+                expected=str(ct_spec),
                 found=str(entry.type),
                 remedy=f"make it with `new_ref(zeros_like({name}))`",
             )

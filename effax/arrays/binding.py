@@ -56,7 +56,7 @@ def _check_not_consumed(ref: TracedRef) -> None:
 
 
 @contextmanager
-def blaming(operands: Sequence[Operand]) -> Iterator[None]:
+def annotate_errors(operands: Sequence[Operand]) -> Iterator[None]:
     """Errors of a pass about an argument that is a reference say where that was made."""
     try:
         yield

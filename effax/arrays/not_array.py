@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-class Unarray:
+class NotAnArray:
     """The base of references and of views of them."""
 
     __slots__ = ()

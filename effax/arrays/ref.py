@@ -15,7 +15,7 @@ from effax.arrays import operators as ops
 from effax.arrays.assignment import fitted
 from effax.arrays.device_array import Array, DeviceArray, DTypeLike, as_value
 from effax.arrays.indexing import select
-from effax.arrays.not_array import Unarray
+from effax.arrays.not_array import NotAnArray
 from effax.effects import Rule
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import ConcretizationError, IllTyped, RefError
@@ -62,7 +62,7 @@ def consumed_error(ref: Ref, how: str) -> RefError:
     )
 
 
-class Ref(Unarray):
+class Ref(NotAnArray):
     """A mutable array. ``Ref(init)`` makes one; ``isinstance`` holds for traced ones too."""
 
     __slots__ = ("__weakref__",)

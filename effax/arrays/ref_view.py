@@ -16,7 +16,7 @@ import numpy as np
 from effax.arrays import operators as ops
 from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.arrays.indexing import DynamicSlice, ds, select
-from effax.arrays.not_array import Unarray
+from effax.arrays.not_array import NotAnArray
 from effax.arrays.ref import Ref, addupdate, get
 from effax.effects import Rule
 from effax.ir.dtypes import DType
@@ -42,7 +42,7 @@ class RefAt:
         return RefView(self._ref, (*self._chain, index))
 
 
-class RefView(Unarray):
+class RefView(NotAnArray):
     """A part of a reference: ``view[...]``, ``view[i] = x``, ``view.at[i]``."""
 
     __slots__ = ("_chain", "ref", "shape")

@@ -30,7 +30,7 @@ from effax.ir.build import Builder
 from effax.ir.edit.without_io import silent
 from effax.ir.errors import ConcretizationError, IllTyped, RefError
 from effax.ir.eval.numpy import evaluate
-from effax.ir.recursion import deeper
+from effax.ir.recursion import fresh_stack
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.trace import Trace, current_trace, identity, shown_ref, tracing
 from effax.ir.types import ArrayType, Type, array_type
@@ -246,7 +246,7 @@ def trace_flat(
             inputs.append(trace.bind(type_, outer, names[i], value, own))
         args, kwargs = tree.unflatten(treedef, _filled(inputs, fixed) if fixed else inputs)
         # A program in a program in a program may take more of Python's stack than there is.
-        result = fun(*args, **kwargs) if trace.parent is None else deeper(fun, *args, **kwargs)
+        result = fun(*args, **kwargs) if trace.parent is None else fresh_stack(fun, *args, **kwargs)
         leaves, out_tree = tree.flatten(result)
         outs = [_result_atom(trace, x, i, result, result_names) for i, x in enumerate(leaves)]
     traced = trace.finish(outs)

@@ -1,6 +1,17 @@
 """What a program may do to references: kinds, rows, order, and the rules of use."""
 
-from effax.effects.kinds import Accum, Alloc, ArgIndex, Effect, Free, Host, Io, Read, VarId, Write
+from effax.effects.kinds import (
+    Accum,
+    Alloc,
+    ArgIndex,
+    Effect,
+    Free,
+    Io,
+    Read,
+    SideEffect,
+    VarId,
+    Write,
+)
 from effax.effects.order import changes_state, commutes
 from effax.effects.row import Row
 from effax.effects.rules import RefRule, Rule
@@ -15,12 +26,12 @@ __all__ = [
     "ArgIndex",
     "Effect",
     "Free",
-    "Host",
     "Io",
     "Read",
     "RefRule",
     "Row",
     "Rule",
+    "SideEffect",
     "VarId",
     "Write",
     "changes_state",

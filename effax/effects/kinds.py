@@ -4,8 +4,8 @@ An equation names references by argument position (``ArgIndex``), a program's an
 variable (``VarId``). Both are integers when the program runs and never mix when it is type
 checked: ``Read[ArgIndex]`` is not ``Read[VarId]``.
 
-Effects on the world outside (``Host``) are an open family: who declares a kind says in it what it
-commutes with. No list anywhere has their names.
+Side effects (``SideEffect``) are an open family: each kind declares what it commutes with, and no
+list names them all.
 """
 
 from __future__ import annotations
@@ -71,18 +71,18 @@ class Free(Generic[N]):
 _UNPRINTED: Final = re.compile(r"[\s,{}]+")
 
 
-class Host:
+class SideEffect:
     """The world outside of the program is touched: the base of all kinds of such effects.
 
     A kind is a subclass, a frozen dataclass with ``slots=True``, whose fields say what is touched.
     It brings its part of the commutation table::
 
         @dataclass(frozen=True, slots=True)
-        class Log(Host):
+        class Log(SideEffect):
             file: str
             word: ClassVar[str] = "log"
 
-            def commutes_with(self, other: Host) -> bool:
+            def commutes_with(self, other: SideEffect) -> bool:
                 return not isinstance(other, Log) or other.file != self.file
 
     Attributes:
@@ -97,7 +97,7 @@ class Host:
     rank: ClassVar[int] = 5
     observed: ClassVar[bool] = True
 
-    def commutes_with(self, other: Host) -> bool:
+    def commutes_with(self, other: SideEffect) -> bool:
         """Whether this effect and ``other`` may change places; it takes the consent of both.
 
         By default kinds commute with each other, and no kind with itself.
@@ -115,7 +115,7 @@ def _values(kind: object) -> list[object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Io(Host):
+class Io(SideEffect):
     """Input and output through the channel of that name.
 
     What is ordered on one channel keeps its order. What is not may change places with anything,
@@ -126,7 +126,7 @@ class Io(Host):
     ordered: bool = True
     word: ClassVar[str] = "io"
 
-    def commutes_with(self, other: Host) -> bool:
+    def commutes_with(self, other: SideEffect) -> bool:
         """All but two ordered ones on one channel do."""
         same = isinstance(other, Io) and other.channel == self.channel
         return not (same and isinstance(other, Io) and self.ordered and other.ordered)
@@ -137,4 +137,4 @@ class Io(Host):
         return self.channel if self.ordered else f"{self.channel}?"
 
 
-Effect = Read[N] | Write[N] | Accum[N] | Alloc[N] | Free[N] | Host
+Effect = Read[N] | Write[N] | Accum[N] | Alloc[N] | Free[N] | SideEffect

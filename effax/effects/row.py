@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from effax.effects.kinds import Accum, Alloc, Effect, Free, Host, Read, Write
+from effax.effects.kinds import Accum, Alloc, Effect, Free, Read, SideEffect, Write
 from effax.effects.order import changes_state, commutes
 
 N = TypeVar("N", bound=int)
@@ -13,13 +13,13 @@ M = TypeVar("M", bound=int)
 
 
 def _order(effect: Effect[N]) -> tuple[int, int, str]:
-    if isinstance(effect, Host):
+    if isinstance(effect, SideEffect):
         return (1 << 60, effect.rank, f"{effect_text(effect, None)} {effect!r}")
     return (effect.ref, effect.rank, "")
 
 
 def _renamed(effect: Effect[N], name: Callable[[N], M | None]) -> Effect[M] | None:
-    if isinstance(effect, Host):
+    if isinstance(effect, SideEffect):
         return effect
     ref = name(effect.ref)
     if ref is None:
@@ -39,7 +39,7 @@ class Row(Generic[N]):
     __slots__ = ("_hash", "effects", "host")
 
     effects: tuple[Effect[N], ...]
-    host: tuple[Host, ...]
+    host: tuple[SideEffect, ...]
 
     def __init__(self, effects: Iterable[Effect[N]] = ()) -> None:
         try:
@@ -51,7 +51,7 @@ class Row(Generic[N]):
                 f"found {effects!r:.80}"
             ) from None
         object.__setattr__(self, "effects", ordered)
-        host = tuple([e for e in self.effects if isinstance(e, Host)]) if unique else ()
+        host = tuple([e for e in self.effects if isinstance(e, SideEffect)]) if unique else ()
         object.__setattr__(self, "host", host)
         object.__setattr__(self, "_hash", hash(self.effects))
 
@@ -96,12 +96,14 @@ class Row(Generic[N]):
 
     def on(self, ref: N) -> tuple[Effect[N], ...]:
         """The effects on one reference."""
-        return tuple(e for e in self.effects if not isinstance(e, Host | Alloc) and e.ref == ref)
+        return tuple(
+            e for e in self.effects if not isinstance(e, SideEffect | Alloc) and e.ref == ref
+        )
 
     @property
     def refs(self) -> tuple[N, ...]:
         """The references named by the row, allocations aside, in order and once each."""
-        named = (e.ref for e in self.effects if not isinstance(e, Host | Alloc))
+        named = (e.ref for e in self.effects if not isinstance(e, SideEffect | Alloc))
         return tuple(dict.fromkeys(named))
 
     def commutes(self, other: Row[N]) -> bool:
@@ -122,6 +124,6 @@ class Row(Generic[N]):
 
 def effect_text(effect: Effect[N], name: Callable[[N], str] | None) -> str:
     """An effect as text: ``read a``, ``io stdout``; references by ``name``, or by number."""
-    if isinstance(effect, Host):
+    if isinstance(effect, SideEffect):
         return f"{effect.word} {effect.detail}".rstrip()
     return f"{effect.word} {effect.ref if name is None else name(effect.ref)}"

@@ -31,7 +31,7 @@ Source: docs/primitives.md; examples/softmax_cross_entropy.py.
 from __future__ import annotations
 
 from effax.api.interpret import eval_eqn, eval_jaxpr
-from effax.effects import Accum, Alloc, ArgIndex, Free, Host, Io, Read, Row, Write
+from effax.effects import Accum, Alloc, ArgIndex, Free, Io, Read, Row, SideEffect, Write
 from effax.extend.bases import Elementwise, FunctionPrimitive, LinearPrimitive, in_lanes
 from effax.extend.primitive import ArrayPrimitive, Handle, HostPrimitive, RefPrimitive
 from effax.extend.rules import Linear, program
@@ -53,7 +53,6 @@ __all__ = [
     "Free",
     "FunctionPrimitive",
     "Handle",
-    "Host",
     "HostPrimitive",
     "IllTyped",
     "Io",
@@ -65,6 +64,7 @@ __all__ = [
     "RefPrimitive",
     "RefType",
     "Row",
+    "SideEffect",
     "Type",
     "Typing",
     "Val",

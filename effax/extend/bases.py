@@ -75,8 +75,8 @@ class FunctionPrimitive(ArrayPrimitive):
     ) -> Sequence[Array | None]:
         """The function's transpose. Raises TransformError where it is not linear."""
         jaxpr = self._program(ins)
-        wants = [GradValue() if isinstance(x, Linear) else NonLinear() for x in ins]
-        made = unwrap(passes.transpose(jaxpr, wants))
+        ct_specs = [GradValue() if isinstance(x, Linear) else NonLinear() for x in ins]
+        made = unwrap(passes.transpose(jaxpr, ct_specs))
         given = [
             ct
             for ct, t in zip(filled(cts, jaxpr.out_types), jaxpr.out_types, strict=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, Union, cast, get_args, get_ori
 import numpy as np
 
 from effax.ir.errors import BadArgument
-from effax.ir.field_types import declared, misfit
+from effax.ir.field_types import declared, type_mismatch
 from effax.ir.indexing import Indexer
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.syntax import Jaxpr
@@ -158,7 +158,7 @@ def check_written(prim: Primitive) -> None:
                 found=f"`{field.name}` is {found}",
                 remedy=remedy,
             )
-        wanted = misfit(type(prim), field.name, value)
+        wanted = type_mismatch(type(prim), field.name, value)
         if wanted is not None:
             raise BadArgument(
                 f"{what} is of another kind than its class declares",

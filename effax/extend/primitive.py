@@ -20,8 +20,8 @@ from effax.ir.primitive import Primitive
 from effax.ir.source import caller, defined_at
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType
-from effax.lowering.writer import Lowered, Val, Writer
-from effax.transforms.framework.rules import Ruled, Rules, WholeOnly
+from effax.lowering.writer import HasLowering, Val, Writer
+from effax.transforms.framework.rules import HasRules, Indivisible, Rules
 from effax.transforms.rules.common import no_refs
 from effax.transforms.rules.host import ACTS_OUTSIDE
 from effax.tree import PyTree
@@ -30,7 +30,7 @@ Handle: TypeAlias = PyTree
 """An array, or a reference where the primitive takes one: its author knows which it is."""
 
 
-class ArrayPrimitive(Exact, Ruled, Lowered):
+class ArrayPrimitive(Exact, HasRules, HasLowering):
     """A primitive on arrays. Subclasses are frozen dataclasses with ``slots=True``.
 
     ``typing`` and ``evaluate`` are those of every primitive; ``lower`` writes StableHLO, or calls
@@ -97,7 +97,7 @@ def _bound(prim: Primitive, args: Sequence[object]) -> list[Array]:
     return [cast(Array, wrap(x, t)) for x, t in zip(outs, typing.outs, strict=True)]
 
 
-class HostPrimitive(Exact, Ruled, Lowered):
+class HostPrimitive(Exact, HasRules, HasLowering):
     """A primitive on arrays that acts on the world outside. Subclasses are frozen dataclasses.
 
     ``typing`` says by its effects, of kinds of your own or the library's, what it does; what may
@@ -153,13 +153,13 @@ _OF_ARRAYS: Final[Rules[ArrayPrimitive]] = Rules(
     jvp=rules.jvp,
     transpose=rules.transpose,
     batch=rules.batch,
-    split=WholeOnly(),
+    split=Indivisible(),
     discharge=no_refs,
 )
 _OF_REFS: Final[Rules[RefPrimitive]] = Rules(
     jvp=rules.jvp,
     transpose=rules.transpose,
     batch=rules.batch,
-    split=WholeOnly(),
+    split=Indivisible(),
     discharge=rules.discharge,
 )

@@ -79,7 +79,7 @@ from effax.ir.syntax import (
     Scalar,
     Var,
     alpha_eq,
-    has_host_effects,
+    has_side_effects,
     renumbered,
 )
 from effax.ir.text.json import from_json, to_json
@@ -172,7 +172,7 @@ __all__ = [
     "everywhere",
     "free_variables",
     "from_json",
-    "has_host_effects",
+    "has_side_effects",
     "insert",
     "is_inexact",
     "lit",

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hin
 from effax.ir.text.format import fields_of
 
 
-def misfit(owner: type, field: str, value: object) -> str | None:
+def type_mismatch(owner: type, field: str, value: object) -> str | None:
     """The kind that a field is declared to have, as text, where a value is of another one.
 
     None where it is of that kind, and where the declaration says nothing that can be looked at:

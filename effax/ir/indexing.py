@@ -110,8 +110,8 @@ def layout(indexer: Indexer, operands: Sequence[Shape]) -> Layout:
             expected="shapes that broadcast",
             found=", ".join(map(str, pick_shapes)),
         ) from None
-    together = not at or at[-1] - at[0] == len(at) - 1
-    position = at[0] if at and together else 0
+    evaluate_spmd = not at or at[-1] - at[0] == len(at) - 1
+    position = at[0] if at and evaluate_spmd else 0
     return Layout(broadcast, position, (*spans[:position], *broadcast, *spans[position:]))
 
 

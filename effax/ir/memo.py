@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, TypeVar
 
-from effax.ir.recursion import deep
+from effax.ir.recursion import with_fresh_stack
 
 if TYPE_CHECKING:
     from functools import _lru_cache_wrapper
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Remembered: TypeAlias = "_lru_cache_wrapper[R]"
+Memoized: TypeAlias = "_lru_cache_wrapper[R]"
 """A function whose results are remembered."""
 
 EQUATIONS: Final = 1 << 18
@@ -41,7 +41,7 @@ built: Final = _Built()
 _memories: Final[list[_lru_cache_wrapper[object]]] = []
 
 
-def remembered(maxsize: int) -> Callable[[Callable[P, R]], Remembered[R]]:
+def memoize(maxsize: int) -> Callable[[Callable[P, R]], Memoized[R]]:
     """Decorator: remember the results of a pure function of hashable arguments.
 
     Args:
@@ -49,14 +49,14 @@ def remembered(maxsize: int) -> Callable[[Callable[P, R]], Remembered[R]]:
     """
 
     def decorate(function: Callable[P, R]) -> _lru_cache_wrapper[R]:
-        kept = lru_cache(maxsize)(deep(function))
+        kept = lru_cache(maxsize)(with_fresh_stack(function))
         _memories.append(kept)
         return kept
 
     return decorate
 
 
-def forget_if_much() -> None:
+def clear_if_large() -> None:
     """Forget all results where many equations were built since this was last done."""
     if built.equations > EQUATIONS:
         built.equations = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from effax.ir.recursion import inside_out
+from effax.ir.recursion import postorder
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 
 _HOLE: Final = Jaxpr((), (), ())
@@ -24,7 +24,7 @@ def flattened(jaxpr: Jaxpr) -> list[Flat]:
     """The program and all that it holds, in a list: what nests deeply is pickled flat."""
     places: dict[int, int] = {}
     flat: list[Flat] = []
-    for program in inside_out(jaxpr):
+    for program in postorder(jaxpr):
         eqns = []
         for eqn in program.eqns:
             held = eqn.prim.subjaxprs()

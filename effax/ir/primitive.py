@@ -39,15 +39,15 @@ class Region(NamedTuple):
         jaxpr: the program.
         args: binder ``i`` is bound to argument ``args[i]`` of the primitive (or a part of it).
         results: result ``j`` becomes (a part of) result ``results[j]`` of the primitive.
-        feeds: result ``j`` is bound to argument ``feeds[j]`` when the program runs again.
-        decides: whether the first result decides if the other regions run again.
+        carry_to: result ``j`` is bound to argument ``feeds[j]`` when the program runs again.
+        is_predicate: whether the first result decides if the other regions run again.
     """
 
     jaxpr: Jaxpr
     args: tuple[int, ...]
     results: tuple[int | None, ...]
-    feeds: tuple[int | None, ...]
-    decides: bool = False
+    carry_to: tuple[int | None, ...]
+    is_predicate: bool = False
 
 
 class ByReference:
@@ -92,11 +92,11 @@ class Primitive(ABC):
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         """What the primitive means, on NumPy."""
 
-    def repeated(self) -> Callable[..., Sequence[Value]]:
+    def prepare(self) -> Callable[..., Sequence[Value]]:
         """What evaluates it many times: :meth:`evaluate`, with what can be prepared done."""
         return self.evaluate
 
-    def together(
+    def evaluate_spmd(
         self, devices: Devices, ins: Sequence[Sequence[Value]]
     ) -> Sequence[Sequence[Value]]:
         """What it means on all devices at once: from each one's arguments to each one's results.

@@ -1,10 +1,10 @@
 """Programs in programs in programs: walks that do not recur, and stacks that go on.
 
 What is asked of a program by its value (hash, equality, text) is found from the inside out, with
-:func:`inside_out`: each distinct program that is held once, the innermost first.
+:func:`postorder`: each distinct program that is held once, the innermost first.
 
 What runs through rules and users' functions (passes, evaluation, tracing) recurs, a few of
-Python's frames a level. Where a good part of a thread's stack is used, :func:`deeper` goes on
+Python's frames a level. Where a good part of a thread's stack is used, :func:`fresh_stack` goes on
 with a fresh one, that of another thread, and waits for it. So neither Python's limit of frames
 nor C's stack is met, and none of both is changed: they are the process's, and the user's.
 """
@@ -60,7 +60,7 @@ def _set_state(state: list[dict[str, object]]) -> None:
         vars(local).update(attributes)
 
 
-def deeper(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+def fresh_stack(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """``run(*args, **kwargs)``, on a fresh stack where much of this one is used.
 
     Raises:
@@ -76,8 +76,8 @@ def deeper(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     return run(*args, **kwargs)
 
 
-def deep(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator: each call is :func:`deeper`."""
+def with_fresh_stack(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: each call is :func:`fresh_stack`."""
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -141,7 +141,7 @@ class _Kinds(dict[type["Primitive"], bool]):
 _kinds: Final = _Kinds()
 
 
-def held_in(jaxpr: Jaxpr) -> tuple[Jaxpr, ...]:
+def subjaxprs_of(jaxpr: Jaxpr) -> tuple[Jaxpr, ...]:
     """The programs that the equations hold, in order; looked for once in each program."""
     found = jaxpr._held
     if found is None:
@@ -153,7 +153,7 @@ def held_in(jaxpr: Jaxpr) -> tuple[Jaxpr, ...]:
     return found
 
 
-def inside_out(jaxpr: Jaxpr, enter: Callable[[Jaxpr], bool] | None = None) -> list[Jaxpr]:
+def postorder(jaxpr: Jaxpr, enter: Callable[[Jaxpr], bool] | None = None) -> list[Jaxpr]:
     """The program and all that it holds, each once, each after those that it holds itself.
 
     Args:
@@ -162,13 +162,13 @@ def inside_out(jaxpr: Jaxpr, enter: Callable[[Jaxpr], bool] | None = None) -> li
     """
     found: list[Jaxpr] = []
     seen = {id(jaxpr)}
-    waiting = [(jaxpr, iter(held_in(jaxpr)))]
+    waiting = [(jaxpr, iter(subjaxprs_of(jaxpr)))]
     while waiting:
         program, rest = waiting[-1]
         for held in rest:
             if id(held) not in seen and (enter is None or enter(held)):
                 seen.add(id(held))
-                waiting.append((held, iter(held_in(held))))
+                waiting.append((held, iter(subjaxprs_of(held))))
                 break
         else:
             waiting.pop()

@@ -18,14 +18,14 @@ from effax.effects import (
     Alloc,
     ArgIndex,
     Effect,
-    Host,
     Row,
+    SideEffect,
 )
 from effax.ir.axes import Axes, joined_axes
 from effax.ir.errors import IllTyped
 from effax.ir.memo import built
 from effax.ir.primitive import Primitive
-from effax.ir.recursion import held_in, inside_out
+from effax.ir.recursion import postorder, subjaxprs_of
 from effax.ir.source import SavedSource, Source
 from effax.ir.text.notebook import drawn
 from effax.ir.types import ArrayType, Type
@@ -248,7 +248,7 @@ class Jaxpr:
     def free_axes(self) -> Axes:
         """The named axes that something around the program must bind, by name."""
         if self._axes is None:
-            for jaxpr in inside_out(self, _lacks_axes):
+            for jaxpr in postorder(self, _lacks_axes):
                 found = [axes for eqn in jaxpr.eqns if (axes := eqn[0].free_axes())]
                 object.__setattr__(jaxpr, "_axes", joined_axes(found))
         assert self._axes is not None
@@ -280,7 +280,7 @@ class Jaxpr:
             return False
         if _known_same(self, other):
             return True
-        if not held_in(self):
+        if not subjaxprs_of(self):
             return _same(self, other)
         # The innermost first: where those that hold them are compared, they are known to be equal.
         return all(map(_same, *_pairs(self, other)))
@@ -288,7 +288,7 @@ class Jaxpr:
     def __hash__(self) -> int:
         if self._hash is None:
             # The innermost first: a hash is then found without recursion.
-            for jaxpr in inside_out(self, _lacks_hash) if held_in(self) else (self,):
+            for jaxpr in postorder(self, _lacks_hash) if subjaxprs_of(self) else (self,):
                 parts = (jaxpr.binders, tuple(jaxpr.eqns), jaxpr.outs, jaxpr.n_consts)
                 object.__setattr__(jaxpr, "_hash", hash(parts))
         assert self._hash is not None
@@ -327,13 +327,13 @@ def _pairs(first: Jaxpr, second: Jaxpr) -> tuple[list[Jaxpr], list[Jaxpr]]:
     """Programs held at the same places of both, each pair before those that hold it."""
     found: tuple[list[Jaxpr], list[Jaxpr]] = ([], [])
     seen = {(id(first), id(second))}
-    waiting = [(first, second, zip(held_in(first), held_in(second), strict=False))]
+    waiting = [(first, second, zip(subjaxprs_of(first), subjaxprs_of(second), strict=False))]
     while waiting:
         a, b, rest = waiting[-1]
         for x, y in rest:
             if (id(x), id(y)) not in seen and not _known_same(x, y):
                 seen.add((id(x), id(y)))
-                waiting.append((x, y, zip(held_in(x), held_in(y), strict=False)))
+                waiting.append((x, y, zip(subjaxprs_of(x), subjaxprs_of(y), strict=False)))
                 break
         else:
             waiting.pop()
@@ -373,7 +373,7 @@ def _effects_of(jaxpr: Jaxpr) -> Row[ArgIndex]:
         for effect in row.effects:
             if isinstance(effect, Alloc):
                 continue
-            if isinstance(effect, Host):
+            if isinstance(effect, SideEffect):
                 found[effect] = None
                 continue
             ref = ins[effect.ref]
@@ -383,9 +383,9 @@ def _effects_of(jaxpr: Jaxpr) -> Row[ArgIndex]:
     return Row(found) if found else NO_EFFECTS
 
 
-def has_host_effects(row: Row[ArgIndex]) -> bool:
+def has_side_effects(row: Row[ArgIndex]) -> bool:
     """Whether a row touches the outside world."""
-    return any(isinstance(effect, Host) for effect in row)
+    return any(isinstance(effect, SideEffect) for effect in row)
 
 
 class _Closed(NamedTuple):
@@ -468,7 +468,7 @@ def renumbered(jaxpr: Jaxpr) -> Jaxpr:
         IllTyped: a variable is used that is not in scope.
     """
     done: dict[int, Jaxpr] = {}
-    for program in inside_out(jaxpr):
+    for program in postorder(jaxpr):
         done[id(program)] = _renumbered(program, done)
     return done[id(jaxpr)]
 

@@ -23,7 +23,7 @@ from effax.effects import Rule
 from effax.ir.analysis.variance import SAME, Following, Names
 from effax.ir.axes import Axes, Axis
 from effax.ir.build import Builder, typing_of
-from effax.ir.edit.without_io import silenced
+from effax.ir.edit.without_io import without_io
 from effax.ir.errors import BadArgument, ConcretizationError, LeakedTracer, RefError
 from effax.ir.eval.numpy import literal_value
 from effax.ir.primitive import Primitive, Value
@@ -359,7 +359,7 @@ class Trace:
     def _evaluate_one(self, eqn: Eqn) -> None:
         values = self._values
         # What is done to the world outside is done when the program runs, and not before.
-        quiet = silenced(eqn)
+        quiet = without_io(eqn)
         args = [literal_value(a) if isinstance(a, Lit) else values.get(a.id) for a in eqn.ins]
         if quiet is None or any(a is None for a in args) or eqn.prim.free_axes():
             # What is not known may be written to a reference: its contents are not known then.

@@ -83,11 +83,11 @@ def _combining(fn: Callable[[T, T], T], given: Leaves) -> Combine:
         found = leaves_of(result, "the result of fn")
         check_same_tree(found.treedef, given.treedef, "associative_scan: the result of fn")
         outs = [x for x in found.leaves if isinstance(x, Array)]
-        for x, want, name in zip(outs, first, given.names, strict=True):
-            if not fits(x.type, want.type):
+        for x, ct_spec, name in zip(outs, first, given.names, strict=True):
+            if not fits(x.type, ct_spec.type):
                 raise IllTyped(
                     f"associative_scan: fn gives another type for {name} than it takes",
-                    expected=str(want.type),
+                    expected=str(ct_spec.type),
                     found=str(x.type),
                 )
         return outs

@@ -1,4 +1,4 @@
-"""Choices on traced values: cond and switch."""
+"""RandomSource on traced values: cond and switch."""
 
 from __future__ import annotations
 
@@ -197,13 +197,13 @@ def _check_branches(flats: Sequence[FlatFunction], names: Sequence[str], what: s
                 found=shown_tree(flat.out_tree),
             )
         paths = tree.paths(tree.unflatten(first.out_tree, range(first.out_tree.num_leaves)))
-        for have, want, path in zip(
+        for have, ct_spec, path in zip(
             flat.jaxpr.out_types, first.jaxpr.out_types, paths, strict=True
         ):
-            if not fits(have, want) and not _weakly_fits(have, want):
+            if not fits(have, ct_spec) and not _weakly_fits(have, ct_spec):
                 raise IllTyped(
                     f"{what}: result{path} of {name} has another type than that of {names[0]}",
-                    expected=str(want),
+                    expected=str(ct_spec),
                     found=str(have),
                 )
 

@@ -62,7 +62,7 @@ def stable_carry(
                 found=shown_tree(found_tree),
             )
         outs = flat.jaxpr.out_types[: len(leaves)]
-        if all(have is want for have, want in zip(outs, types, strict=True)):
+        if all(have is ct_spec for have, ct_spec in zip(outs, types, strict=True)):
             return flat, leaves
         promoted = [_promoted(x, out) for x, out in zip(leaves, outs, strict=True)]
         kept = [x for x in promoted if x is not None]

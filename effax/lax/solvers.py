@@ -25,10 +25,10 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Type, is_inexact, tangent_type
 from effax.lax.carries import call_tree, no_refs
 from effax.lax.leaves import Leaves, leaves_of
-from effax.transforms.framework.rules import book_or_default
+from effax.transforms.framework.rules import rules_or_default
 from effax.transforms.framework.runner import as_result, unwrap
 from effax.transforms.rules.cotangents import instantiated
-from effax.transforms.transpose.cotangent_spec import GradValue, NonLinear, Want
+from effax.transforms.transpose.cotangent_spec import CotangentSpec, GradValue, NonLinear
 from effax.transforms.transpose.engine import transpose_jaxpr
 from effax.tree import PyTreeDef
 
@@ -101,9 +101,9 @@ def _transposed(flat: FlatFunction) -> FlatFunction:
     """The transpose of a linear function with constants. Raises TransformError."""
     jaxpr, n = flat.jaxpr, len(flat.consts)
     types = jaxpr.in_types[n:]
-    wants: tuple[Want, ...] = (*[NonLinear()] * n, *[GradValue()] * len(types))
+    ct_specs: tuple[CotangentSpec, ...] = (*[NonLinear()] * n, *[GradValue()] * len(types))
     made = unwrap(
-        as_result(transpose_jaxpr)(jaxpr, wants, (True,) * len(types), book_or_default(None))
+        as_result(transpose_jaxpr)(jaxpr, ct_specs, (True,) * len(types), rules_or_default(None))
     )
     tangents = [tangent_type(t) for t in types]
     program = instantiated(made, (True,) * len(types), tangents)
@@ -206,11 +206,11 @@ class _Unknown(NamedTuple):
     def _fitted(self, jaxpr: Jaxpr, names: Sequence[str]) -> Jaxpr:
         """The program, whose first results have these types. Raises IllTyped."""
         k = len(self.types)
-        for have, want, name in zip(jaxpr.out_types, self.types, names, strict=False):
-            if not fits(have, want):
+        for have, ct_spec, name in zip(jaxpr.out_types, self.types, names, strict=False):
+            if not fits(have, ct_spec):
                 raise IllTyped(
                     f"{self.what}: {name} has another type than {self.names[0]}",
-                    expected=str(want),
+                    expected=str(ct_spec),
                     found=str(have),
                 )
         if all(a is t for a, t in zip(jaxpr.out_types[:k], self.types, strict=True)):

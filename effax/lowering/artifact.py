@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from effax.ir.errors import BadArgument, LoweringError, ParseError
-from effax.ir.text.lexer import Scanner
+from effax.ir.text.lexer import Lexer
 from effax.ir.types import Type
 
 FORMAT: Final = 1
@@ -92,7 +92,7 @@ def types_of(header: Mapping[str, object], name: str) -> tuple[Type, ...]:
     texts = header.get(name)
     if not isinstance(texts, list):
         raise LoweringError("this file is damaged", expected=f"types as `{name}`")
-    return tuple([Scanner(str(text)).type() for text in texts])
+    return tuple([Lexer(str(text)).type() for text in texts])
 
 
 def numbers_of(header: Mapping[str, object], name: str) -> tuple[int, ...]:

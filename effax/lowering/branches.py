@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import BOOL, family
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.elementwise import Eq, Ge, Le, Not
 from effax.ir.prims.index import Scatter, ScatterAdd
@@ -79,7 +79,7 @@ class Updates(NamedTuple):
     changed: tuple[tuple[bool, ...], ...]
 
 
-@remembered(maxsize=1024)
+@memoize(maxsize=1024)
 def updates_of(prim: Cond) -> Updates:
     """Find out which results are operands that were updated."""
     found: list[int | None] = []
@@ -95,7 +95,7 @@ def updates_of(prim: Cond) -> Updates:
     return Updates(operand, tuple(changed))
 
 
-@remembered(maxsize=1024)
+@memoize(maxsize=1024)
 def _roots(jaxpr: Jaxpr) -> tuple[int | None, ...]:
     """For each result the input that it is, after updates of parts of it."""
     root: dict[int, int] = {v.id: i for i, v in enumerate(jaxpr.binders)}

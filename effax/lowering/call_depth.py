@@ -12,7 +12,7 @@ from typing import Final
 
 from effax.ir.errors import LoweringError
 from effax.ir.prims.control import Jit
-from effax.ir.recursion import held_in, inside_out
+from effax.ir.recursion import postorder, subjaxprs_of
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.optimize.inline import inline
@@ -24,8 +24,8 @@ SHALLOW: Final = 32
 def levels(jaxpr: Jaxpr) -> int:
     """How many programs are inside of each other at most; 0: none are held."""
     found: dict[int, int] = {}
-    for program in inside_out(jaxpr):
-        inner = [found[id(held)] + 1 for held in held_in(program)]
+    for program in postorder(jaxpr):
+        inner = [found[id(held)] + 1 for held in subjaxprs_of(program)]
         found[id(program)] = max(inner, default=0)
     return found[id(jaxpr)]
 
@@ -35,7 +35,7 @@ def shallow(jaxpr: Jaxpr) -> Jaxpr:
     if levels(jaxpr) <= SHALLOW:
         return jaxpr
     uses = Counter(
-        held for program in dict.fromkeys(inside_out(jaxpr)) for held in held_in(program)
+        held for program in dict.fromkeys(postorder(jaxpr)) for held in subjaxprs_of(program)
     )
 
     def once(eqn: Eqn) -> bool:

@@ -39,7 +39,7 @@ from effax.lowering.artifact import (
 )
 from effax.lowering.mlir_text import type_of_tensor
 from effax.lowering.numbers import as_array
-from effax.lowering.program import native_book, stablehlo_of
+from effax.lowering.program import native_rules, stablehlo_of
 
 KIND = "compiled module"
 
@@ -224,7 +224,7 @@ def _loaded(header: Mapping[str, object], parts: Mapping[str, bytes]) -> Compile
 
 
 def _compiled_program(jaxpr: Jaxpr, optimization: xla.Optimization) -> Compiled:
-    done, module = stablehlo_of(jaxpr, book=native_book())
+    done, module = stablehlo_of(jaxpr, rules=native_rules())
     executable = xla.compile_module(
         module.text, len(module.in_types), module.out_types, optimization, module.host_calls
     )

@@ -47,7 +47,7 @@ from effax.ir.prims.shape import DynamicSlice, DynamicUpdateSlice, Slice
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import Type, array_type
 from effax.lowering import ops
-from effax.lowering.writer import EMPTY_BOOK, Val, Writer
+from effax.lowering.writer import NO_RULES, Val, Writer
 
 WORTH: Final = 1 << 16
 """The size in bytes from which a copy costs more than a conditional (about 4 microseconds)."""
@@ -71,7 +71,7 @@ HELD: Final[frozenset[type[Primitive]]] = frozenset(
 PREDICATE: Final = array_type((), BOOL)
 
 
-class Hold(Nullary):
+class BarrierRead(Nullary):
     """``hold(x) -> (x, true)``: x is computed once, and what uses the truth comes later."""
 
     name = "hold"
@@ -85,7 +85,7 @@ class Hold(Nullary):
         return (ins[0], np.asarray(True))
 
 
-class Done(Nullary):
+class BarrierDone(Nullary):
     """``done(x) -> true``: what uses the truth comes after x."""
 
     name = "done"
@@ -100,7 +100,7 @@ class Done(Nullary):
         return (np.asarray(True),)
 
 
-class Gate(Nullary):
+class BarrierGate(Nullary):
     """``gate(x, ready) -> x``: what uses the result comes after ``ready``, which is true."""
 
     name = "gate"
@@ -114,18 +114,18 @@ class Gate(Nullary):
         return (ins[0],)
 
 
-def hold(w: Writer, prim: Hold, ins: Sequence[Val]) -> Sequence[Val]:
+def hold(w: Writer, prim: BarrierRead, ins: Sequence[Val]) -> Sequence[Val]:
     """The operand, and a truth that is there after it."""
     (x,) = ins
     return _first_of_two(w, x, lambda: (x,), lambda: (ops.full(w, 0, x),))
 
 
-def done(w: Writer, prim: Done, ins: Sequence[Val]) -> Sequence[Val]:
+def done(w: Writer, prim: BarrierDone, ins: Sequence[Val]) -> Sequence[Val]:
     """A truth that is there after the operand."""
     return _first_of_two(w, ins[0], lambda: (), lambda: ())
 
 
-def gate(w: Writer, prim: Gate, ins: Sequence[Val]) -> Sequence[Val]:
+def gate(w: Writer, prim: BarrierGate, ins: Sequence[Val]) -> Sequence[Val]:
     """The array with its first element written over by itself, in place, once it is ready."""
     x, ready = ins
     zero = w.constant(0, array_type((), INT32))
@@ -175,7 +175,9 @@ def _bits(w: Writer, x: Val) -> Val:
     return ops.convert(w, x, as_dtype("uint8")) if family(dtype) in ("bool", "void") else x
 
 
-ORDERING: Final = EMPTY_BOOK.extend(Hold, hold).extend(Done, done).extend(Gate, gate)
+ORDERING: Final = (
+    NO_RULES.extend(BarrierRead, hold).extend(BarrierDone, done).extend(BarrierGate, gate)
+)
 
 MANY: Final = -1
 """The label of a value that flows to more than one place."""
@@ -294,15 +296,15 @@ def _with_order(jaxpr: Jaxpr, waits: dict[int, dict[int, list[Read]]]) -> Jaxpr:
             for r in reads[1:]:
                 ready = b(And(), ready, signals[r.part.id])
             position = [_id(a) for a in eqn.ins].index(x)
-            renamed[x] = b(Gate(), new(eqn.ins[position]), ready)
+            renamed[x] = b(BarrierGate(), new(eqn.ins[position]), ready)
         b.eqns.append(eqn._replace(ins=tuple([new(a) for a in eqn.ins])))
         for part in eqn.outs if k in starts else ():
             if part.id not in held:
                 continue
             if type(eqn.prim) in LOOPS:
-                signals[part.id] = b(Done(), part)
+                signals[part.id] = b(BarrierDone(), part)
             else:
-                renamed[part.id], signals[part.id] = b.emit(Hold(), (part,))
+                renamed[part.id], signals[part.id] = b.emit(BarrierRead(), (part,))
     return jaxpr.replace(eqns=b.eqns, outs=[new(a) for a in jaxpr.outs])
 
 

@@ -20,8 +20,8 @@ from effax.lowering import xla
 from effax.lowering.call_depth import check_levels, shallow
 from effax.lowering.rules.default import DEFAULT, HOST_LIBRARIES
 from effax.lowering.stablehlo import Module, lower
-from effax.lowering.tokens import ordering_book, threaded
-from effax.lowering.writer import LoweringBook
+from effax.lowering.tokens import ordering_rules, threaded
+from effax.lowering.writer import LoweringRules
 from effax.transforms.discharge import Discharged, discharge
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.optimize.dce import dce
@@ -81,10 +81,10 @@ def without_refs(jaxpr: Jaxpr) -> Discharged:
     live = unwrap(dce(jaxpr, (True,) * len(jaxpr.outs))).jaxpr
     if not live.effects.host:
         return unwrap(discharge(live))
-    return unwrap(discharge(threaded(live), ordering_book()))
+    return unwrap(discharge(threaded(live), ordering_rules()))
 
 
-def native_book() -> LoweringBook:
+def native_rules() -> LoweringRules:
     """The rules for modules that run in this process: with what the platform's libraries do best.
 
     Raises:
@@ -95,7 +95,7 @@ def native_book() -> LoweringBook:
 
 
 def stablehlo_of(
-    jaxpr: Jaxpr, name: str = "main", book: LoweringBook = DEFAULT
+    jaxpr: Jaxpr, name: str = "main", rules: LoweringRules = DEFAULT
 ) -> tuple[Discharged, Module]:
     """The discharged program and its module, references aliased to their new contents.
 
@@ -104,7 +104,7 @@ def stablehlo_of(
     Args:
         jaxpr: the program.
         name: the name of the module.
-        book: the rules; by default those of modules that run anywhere.
+        rules: the rules; by default those of modules that run anywhere.
 
     Raises:
         EffaxError: a pass or the lowering of a primitive does not apply.
@@ -112,9 +112,9 @@ def stablehlo_of(
     done = without_refs(jaxpr)
     done = done._replace(jaxpr=shallow(done.jaxpr))
     aliases = [(i, done.n_outs + k) for k, i in enumerate(done.changed)]
-    module = unwrap(lower(done.jaxpr, name=name, aliases=aliases, book=book))
+    module = unwrap(lower(done.jaxpr, name=name, aliases=aliases, rules=rules))
     if module.host_calls and aliases:
-        module = unwrap(lower(done.jaxpr, name=name, book=book))
+        module = unwrap(lower(done.jaxpr, name=name, rules=rules))
     return done, module
 
 
@@ -124,7 +124,7 @@ def compile_program(jaxpr: Jaxpr) -> IOResult[CompiledProgram, EffaxError]:
     if found is not None:
         return IOSuccess(found)
     try:
-        done, module = stablehlo_of(jaxpr, book=native_book())
+        done, module = stablehlo_of(jaxpr, rules=native_rules())
         check_levels(done.jaxpr, xla.levels())
         executable = xla.compile_module(
             module.text, len(done.jaxpr.binders), module.out_types, host_calls=module.host_calls

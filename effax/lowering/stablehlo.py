@@ -28,15 +28,15 @@ from returns.result import Failure, Result, Success
 
 from effax.effects import ArgIndex, Row
 from effax.ir.errors import EffaxError, LoweringError
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, has_host_effects
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, has_side_effects
 from effax.ir.text.printer import eqn_str
 from effax.ir.types import ArrayType, RefType, Type
 from effax.lowering.branches import in_place
 from effax.lowering.mlir_text import constant, tensor
 from effax.lowering.ordering import ordered
 from effax.lowering.rules.default import DEFAULT
-from effax.lowering.tokens import InOrder
-from effax.lowering.writer import HostCall, LoweringBook, Name, Splat, Template, Writer
+from effax.lowering.tokens import TokenCall
+from effax.lowering.writer import HostCall, LoweringRules, Name, Splat, Template, Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def lower(
     *,
     name: str = "main",
     aliases: Sequence[tuple[int, int]] = (),
-    book: LoweringBook = DEFAULT,
+    rules: LoweringRules = DEFAULT,
 ) -> Result[Module, LoweringError]:
     """Write an effect-free program as a StableHLO module. Equal inputs give equal text.
 
@@ -78,10 +78,10 @@ def lower(
         jaxpr: the program; its constants are arguments too.
         name: the name of the module, which profiles and dumps show.
         aliases: (argument, result) pairs of one type: the result takes the argument's memory.
-        book: the rules.
+        rules: the rules.
     """
     try:
-        return Success(_Lowering(book).module(jaxpr, name, tuple(aliases)))
+        return Success(_Lowering(rules).module(jaxpr, name, tuple(aliases)))
     except LoweringError as error:
         return Failure(error)
     except EffaxError as error:
@@ -103,8 +103,8 @@ def _symbol(name: str) -> str:
 class _Lowering:
     """One run of :func:`lower`: the functions found so far, and templates by kind of equation."""
 
-    def __init__(self, book: LoweringBook) -> None:
-        self.book = book
+    def __init__(self, rules: LoweringRules) -> None:
+        self.rules = rules
         self.templates: dict[tuple[object, ...], Template] = {}
         self.symbols: dict[Jaxpr, str] = {}
         self.waiting: list[Jaxpr] = []
@@ -164,7 +164,7 @@ class _Lowering:
         try:
             operands = [(a.type, isinstance(a, Lit)) for a in eqn.ins]
             types = cast("list[tuple[ArrayType, bool]]", operands)
-            w = Writer(self.book, self.symbol, types, self.host_call)
+            w = Writer(self.rules, self.symbol, types, self.host_call)
             outs = w.apply(eqn.prim, *w.ins)
         except EffaxError as error:
             source = None if eqn.source is None else str(eqn.source)
@@ -269,14 +269,14 @@ def _arrays(jaxpr: Jaxpr, types: Sequence[Type]) -> tuple[ArrayType, ...]:
 def _check_effects(eqn: Eqn) -> None:
     """Raises LoweringError unless all effects are on the world outside, and ordered by tokens."""
     row: Row[ArgIndex] = eqn.effects
-    told = type(eqn.prim) is InOrder or (eqn.prim.subjaxprs() and eqn.outs)
+    told = type(eqn.prim) is TokenCall or (eqn.prim.subjaxprs() and eqn.outs)
     if len(row.host) == len(row) and told:
         return
     error = LoweringError(
         f"a program with effects is lowered, and {eqn.prim.name} has some",
         expected="no effects",
         found=str(row),
-        remedy=THREAD if has_host_effects(row) else DISCHARGE,
+        remedy=THREAD if has_side_effects(row) else DISCHARGE,
     )
     raise error.at(eqn_str(eqn), None if eqn.source is None else str(eqn.source))
 

@@ -28,7 +28,7 @@ from typing import ClassVar, Final
 from effax.effects import ArgIndex, Row, Write
 from effax.ir.build import Builder, lit, typing_of
 from effax.ir.errors import LoweringError
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap
@@ -37,15 +37,15 @@ from effax.ir.prims.remat import Remat
 from effax.ir.prims.shard import ShardMap
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, Type, ref_type
-from effax.lowering.writer import EMPTY_BOOK, TOKEN, Val, Writer
+from effax.lowering.writer import NO_RULES, TOKEN, Val, Writer
 from effax.transforms.framework.rules import (
     DischargeOut,
-    Never,
-    RuleBook,
+    Indivisible,
     RuleBuilder,
     Rules,
-    WholeOnly,
-    book_or_default,
+    RuleSet,
+    Unsupported,
+    rules_or_default,
 )
 from effax.transforms.framework.runner import located
 from effax.transforms.rules.shard.expand import expanded
@@ -54,7 +54,7 @@ _REF: Final = ref_type(TOKEN)
 
 
 @dataclass(frozen=True, slots=True)
-class Told(Primitive):
+class WithToken(Primitive):
     """``told(token, *args) -> prim(*args)``: the token, a reference, is changed."""
 
     prim: Primitive
@@ -70,7 +70,7 @@ class Told(Primitive):
 
 
 @dataclass(frozen=True, slots=True)
-class InOrder(Primitive):
+class TokenCall(Primitive):
     """``in_order(token, *args) -> (token, *prim(*args))``: comes after what gave the token."""
 
     prim: Primitive
@@ -84,8 +84,8 @@ class InOrder(Primitive):
         return (ins[0], *self.prim.evaluate(*ins[1:]))
 
 
-def told_discharge(
-    b: RuleBuilder, prim: Told, ins: Sequence[Atom], is_ref: Sequence[bool]
+def with_token_discharge(
+    b: RuleBuilder, prim: WithToken, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
     """The token's contents in and out. Raises LoweringError where other references are acted on."""
     if True in is_ref[1:]:
@@ -94,25 +94,25 @@ def told_discharge(
             expected="two primitives, one for each",
             found=f"argument {is_ref.index(True, 1) - 1} is a reference",
         )
-    token, *outs = b.emit(InOrder(prim.prim), ins)
+    token, *outs = b.emit(TokenCall(prim.prim), ins)
     return DischargeOut(outs, [token, *[None] * (len(ins) - 1)])
 
 
-_LATE: Final = Never("it is made when a program is lowered, after all other transformations")
+_LATE: Final = Unsupported("it is made when a program is lowered, after all other transformations")
 
 
-def ordering_book() -> RuleBook:
+def ordering_rules() -> RuleSet:
     """The library's rules, and how tokens are discharged."""
-    rules = Rules(_LATE, _LATE, _LATE, WholeOnly(), told_discharge)
-    return book_or_default(None).extend(Told, rules)
+    rules = Rules(_LATE, _LATE, _LATE, Indivisible(), with_token_discharge)
+    return rules_or_default(None).extend(WithToken, rules)
 
 
-def in_order(w: Writer, prim: InOrder, ins: Sequence[Val]) -> Sequence[Val]:
+def in_order(w: Writer, prim: TokenCall, ins: Sequence[Val]) -> Sequence[Val]:
     """The application, by the rule of its own, after the token."""
     return w.in_order(prim.prim, ins[0], ins[1:])
 
 
-TOKENS: Final = EMPTY_BOOK.extend(InOrder, in_order)
+TOKENS: Final = NO_RULES.extend(TokenCall, in_order)
 
 
 def threaded(jaxpr: Jaxpr) -> Jaxpr:
@@ -132,7 +132,7 @@ def threaded(jaxpr: Jaxpr) -> Jaxpr:
     return b.finish(outs, jaxpr.n_consts, jaxpr.names)
 
 
-@remembered(maxsize=1024)
+@memoize(maxsize=1024)
 def _with_token(jaxpr: Jaxpr) -> Jaxpr:
     """The program with the token as its first input."""
     b = Builder([_REF, *jaxpr.in_types])
@@ -175,7 +175,7 @@ def _given(eqn: Eqn, ins: list[Atom], token: Var) -> tuple[Primitive, list[Atom]
             return While(_with_token(cond), _with_token(body), n + 1), [token, *ins]
         case ShardMap() as mapped if all(isinstance(a.type, ArrayType) for a in ins):
             types = tuple([a.type for a in ins if isinstance(a.type, ArrayType)])
-            every = expanded(mapped, types, book_or_default(None))
+            every = expanded(mapped, types, rules_or_default(None))
             return Jit(_with_token(every), "shard_map"), [token, *ins]
         case prim if prim.subjaxprs():
             error = LoweringError(
@@ -187,4 +187,4 @@ def _given(eqn: Eqn, ins: list[Atom], token: Var) -> tuple[Primitive, list[Atom]
             )
             raise located(error, eqn)
         case prim:
-            return Told(prim), [token, *ins]
+            return WithToken(prim), [token, *ins]

@@ -89,7 +89,7 @@ class Expansion(Generic[P]):
     jaxpr: Callable[[P, tuple[ArrayType, ...]], Jaxpr]
 
 
-class Lowered(Primitive):
+class HasLowering(Primitive):
     """A primitive that brings its own lowering, wherever it is declared."""
 
     __slots__ = ()
@@ -100,11 +100,11 @@ class Lowered(Primitive):
 
 
 def _own(w: Writer, prim: Primitive, ins: Sequence[Val]) -> Sequence[Val]:
-    return cast(Lowered, prim).lower(w, ins)
+    return cast(HasLowering, prim).lower(w, ins)
 
 
 @dataclass(frozen=True, eq=False)
-class LoweringBook:
+class LoweringRules:
     """Lowering rules by primitive; a value that ``lower`` takes as an argument."""
 
     rules: PMap[type[Primitive], Rule[Primitive] | Expansion[Primitive]]
@@ -113,7 +113,7 @@ class LoweringBook:
         """The rule of a primitive: the book's, else its own. Raises LoweringError for neither."""
         found = self.rules.get(type(prim))
         if found is None:
-            if isinstance(prim, Lowered):
+            if isinstance(prim, HasLowering):
                 return _own
             raise LoweringError(
                 f"the lowering book has no rule for {prim.name}",
@@ -121,17 +121,17 @@ class LoweringBook:
             )
         return found
 
-    def extend(self, prim: type[P], rule: Rule[P] | Expansion[P]) -> LoweringBook:
+    def extend(self, prim: type[P], rule: Rule[P] | Expansion[P]) -> LoweringRules:
         """A book with the rule of one more primitive, in the place of one that it has."""
         found = cast("Rule[Primitive]", rule)  # looked up by type(prim)
-        return LoweringBook(self.rules.set(prim, found))
+        return LoweringRules(self.rules.set(prim, found))
 
-    def union(self, other: LoweringBook) -> LoweringBook:
+    def union(self, other: LoweringRules) -> LoweringRules:
         """A book with the rules of both; those of ``other`` win."""
-        return LoweringBook(self.rules.update(other.rules))
+        return LoweringRules(self.rules.update(other.rules))
 
 
-EMPTY_BOOK: Final = LoweringBook(pmap())
+NO_RULES: Final = LoweringRules(pmap())
 
 
 class Splat(NamedTuple):
@@ -166,11 +166,11 @@ class Writer:
     """Writes one application of a primitive. It lives inside the function that began it."""
 
     __slots__ = (
-        "_book",
         "_closed",
         "_function",
         "_lines",
         "_n_locals",
+        "_rules",
         "_splats",
         "_symbol",
         "_token",
@@ -179,12 +179,12 @@ class Writer:
 
     def __init__(
         self,
-        book: LoweringBook,
+        rules: LoweringRules,
         symbol: Callable[[Jaxpr, str], str],
         operands: Sequence[tuple[ArrayType, bool]],
         function: Callable[[HostCall], int] | None = None,
     ) -> None:
-        self._book = book
+        self._rules = rules
         self._symbol = symbol
         self._function = function
         self._token: Val | None = None
@@ -295,7 +295,7 @@ class Writer:
         the evaluator runs it.
         """
         before, self._token = self._token, token
-        if type(prim) in self._book.rules or isinstance(prim, Lowered):
+        if type(prim) in self._rules.rules or isinstance(prim, HasLowering):
             outs = self.apply(prim, *ins)
         else:
             types = typing_of(prim, tuple([x.type for x in ins])).outs
@@ -306,7 +306,7 @@ class Writer:
 
     def apply(self, prim: Primitive, *ins: Val) -> Sequence[Val]:
         """Write an application of a primitive, by the rule of the book."""
-        rule = self._book.of(prim)
+        rule = self._rules.of(prim)
         if isinstance(rule, Expansion):
             jaxpr = rule.jaxpr(prim, tuple([v.type for v in ins]))
             return self.call(jaxpr, ins, prim.name)
@@ -365,11 +365,13 @@ def _marked(mark: str, type_: ArrayType, literal: bool = False) -> Val:
     return Val(f"%{_MARK}{mark}{_MARK}", type_, literal)
 
 
-def _host_call(number: int, ins: Sequence[Val], types: Sequence[ArrayType], acts: bool) -> str:
+def _host_call(
+    number: int, ins: Sequence[Val], types: Sequence[ArrayType], has_effects: bool
+) -> str:
     """A call of the module's function of that number, on arrays in row-major order."""
     operands = [(x.name, x.type) for x in ins]
     options = [f"index = {number} : ui64"]
-    return custom_call(xla.HOST_TARGET, operands, types, options, acts=acts)
+    return custom_call(xla.HOST_TARGET, operands, types, options, has_effects=has_effects)
 
 
 def _picker(order: Sequence[int]) -> Pick:

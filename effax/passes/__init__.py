@@ -18,7 +18,7 @@
 
 from __future__ import annotations
 
-from effax.passes.guarantees import EXACT, SIMPLIFIES, Claim
+from effax.passes.guarantees import EXACT, SIMPLIFIES, Guarantee
 from effax.passes.library import (
     ALL,
     accumulate,
@@ -43,8 +43,8 @@ from effax.passes.pipeline import (
     Pipeline,
     Step,
     When,
-    claims_of,
     fixpoint,
+    guarantees_of,
     passes_of,
     pipeline,
     when,
@@ -59,9 +59,9 @@ __all__ = [
     "SIMPLIFIES",
     "Broken",
     "Change",
-    "Claim",
     "Culprit",
     "Fixpoint",
+    "Guarantee",
     "Pass",
     "Pipeline",
     "Record",
@@ -72,7 +72,6 @@ __all__ = [
     "accumulate",
     "as_pass",
     "bisect",
-    "claims_of",
     "cse",
     "dce",
     "dead_stores",
@@ -81,6 +80,7 @@ __all__ = [
     "fold",
     "forward_stores",
     "fuse_accumulations",
+    "guarantees_of",
     "hoist",
     "inline",
     "loop_carries",

@@ -9,7 +9,7 @@ from enum import Enum
 from effax.ir.errors import BadArgument
 
 
-class Claim(Enum):
+class Guarantee(Enum):
     """A law that a pass says it keeps; ``effax.testing.check_pass`` tries it.
 
     Attributes:
@@ -28,37 +28,37 @@ class Claim(Enum):
     NEVER_LARGER = "|p(f)| <= |f|"
 
 
-SIMPLIFIES = (Claim.SAME_MEANING, Claim.IDEMPOTENT, Claim.NEVER_LARGER)
+SIMPLIFIES = (Guarantee.SAME_MEANING, Guarantee.IDEMPOTENT, Guarantee.NEVER_LARGER)
 """What a pass claims that makes programs smaller and keeps what they mean."""
 
-EXACT = (*SIMPLIFIES, Claim.SAME_BITS)
+EXACT = (*SIMPLIFIES, Guarantee.SAME_BITS)
 """What a pass claims that does so, and changes no rounding."""
 
 
-def checked_claims(name: str, given: object) -> tuple[Claim, ...]:
+def checked_guarantees(name: str, given: object) -> tuple[Guarantee, ...]:
     """What a pass claims; what bits claim, meaning does. Raises BadArgument for other claims."""
     claims: tuple[object, ...] = (
         tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
     )
     # What is not known here would never be tried, and nobody would notice.
-    others = [claim for claim in claims if not isinstance(claim, Claim)]
-    if others or isinstance(given, Claim):
+    others = [claim for claim in claims if not isinstance(claim, Guarantee)]
+    if others or isinstance(given, Guarantee):
         raise BadArgument(
             f"{name} claims what is no claim",
-            expected="a tuple of some of " + ", ".join(map(str, Claim)),
+            expected="a tuple of some of " + ", ".join(map(str, Guarantee)),
             found=f"{others[0] if others else given!r:.80}",
-            remedy=f"`({given},)`" if isinstance(given, Claim) else _meant(others[0]),
+            remedy=f"`({given},)`" if isinstance(given, Guarantee) else _meant(others[0]),
         )
-    known = tuple(claim for claim in claims if isinstance(claim, Claim))
-    implied = Claim.SAME_BITS in known and Claim.SAME_MEANING not in known
-    return (Claim.SAME_MEANING, *known) if implied else known
+    known = tuple(claim for claim in claims if isinstance(claim, Guarantee))
+    implied = Guarantee.SAME_BITS in known and Guarantee.SAME_MEANING not in known
+    return (Guarantee.SAME_MEANING, *known) if implied else known
 
 
 def _meant(found: object) -> str:
     """What to do about something that is no claim."""
     if isinstance(found, str):
         last = found.rpartition(".")[2].strip().upper().replace(" ", "_").replace("-", "_")
-        like = get_close_matches(last, [claim.name for claim in Claim], 1)
+        like = get_close_matches(last, [claim.name for claim in Guarantee], 1)
         if like:
-            return f"`Claim.{like[0]}`, which is no string"
+            return f"`Guarantee.{like[0]}`, which is no string"
     return "a law of your own is a test: run it on `self(jaxpr)`"

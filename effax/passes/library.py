@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from effax.ir.errors import BadArgument
-from effax.passes.guarantees import EXACT, SIMPLIFIES, Claim
+from effax.passes.guarantees import EXACT, SIMPLIFIES, Guarantee
 from effax.passes.pipeline import Fixpoint, Pass, fixpoint, pipeline
 from effax.transforms.optimize.accumulate import accumulate as _accumulate
 from effax.transforms.optimize.accumulate import fuse_accumulations as _fuse_accumulations
@@ -61,7 +61,7 @@ def unroll_to(growth: int) -> Pass:
     return Pass(
         f"unroll_to({growth})",
         lambda jaxpr: _unroll(jaxpr, growth),
-        (Claim.SAME_BITS,),
+        (Guarantee.SAME_BITS,),
     )
 
 

@@ -10,7 +10,7 @@ from returns.result import Result, Success
 
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
-from effax.passes.guarantees import Claim
+from effax.passes.guarantees import Guarantee
 from effax.passes.pipeline import Pass, Step, called
 
 Change = Callable[[Jaxpr], Jaxpr | Result[Jaxpr, TransformError]]
@@ -18,12 +18,12 @@ Change = Callable[[Jaxpr], Jaxpr | Result[Jaxpr, TransformError]]
 
 
 @overload
-def as_pass(function: Change, *, name: str = ..., laws: tuple[Claim, ...] = ...) -> Pass: ...
+def as_pass(function: Change, *, name: str = ..., laws: tuple[Guarantee, ...] = ...) -> Pass: ...
 
 
 @overload
 def as_pass(
-    function: None = ..., *, name: str = ..., laws: tuple[Claim, ...] = ...
+    function: None = ..., *, name: str = ..., laws: tuple[Guarantee, ...] = ...
 ) -> Callable[[Change], Pass]: ...
 
 
@@ -31,7 +31,7 @@ def as_pass(
     function: Change | None = None,
     *,
     name: str = "",
-    laws: tuple[Claim, ...] = (Claim.SAME_MEANING,),
+    laws: tuple[Guarantee, ...] = (Guarantee.SAME_MEANING,),
 ) -> Pass | Callable[[Change], Pass]:
     """A pass of a function from programs to programs; a decorator, with arguments or without.
 
@@ -52,7 +52,7 @@ def as_pass(
         laws: what it claims.
 
     Raises:
-        BadArgument: ``function`` is none, or what it claims is no ``Claim``.
+        BadArgument: ``function`` is none, or what it claims is no ``Guarantee``.
     """
     if function is None:
         return lambda late: as_pass(late, name=name, laws=laws)

@@ -23,7 +23,7 @@ from returns.result import Failure, Result, Success
 from effax.ir.analysis.queries import size
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
-from effax.passes.guarantees import Claim, checked_claims
+from effax.passes.guarantees import Guarantee, checked_guarantees
 from effax.transforms.framework.rewriter import Transform
 from effax.transforms.framework.runner import as_result, telling
 
@@ -56,12 +56,12 @@ class Pass(_Composes):
 
     Raises:
         BadArgument: the name is none, ``transform`` is no function, or what it claims is no
-            ``Claim``.
+            ``Guarantee``.
     """
 
     name: str
     transform: Transform
-    laws: tuple[Claim, ...] = (Claim.SAME_MEANING,)
+    laws: tuple[Guarantee, ...] = (Guarantee.SAME_MEANING,)
 
     def __post_init__(self) -> None:
         name: object = self.name
@@ -74,7 +74,7 @@ class Pass(_Composes):
                 expected="a function from a program to a Result of one",
                 found=f"{transform!r:.60}",
             )
-        object.__setattr__(self, "laws", checked_claims(name, self.laws))
+        object.__setattr__(self, "laws", checked_guarantees(name, self.laws))
 
     def renamed(self, name: str) -> Pass:
         """The same pass under another name."""
@@ -169,7 +169,7 @@ def passes_of(given: Step | Sequence[Step]) -> Step:
     return given if isinstance(given, Step) else pipeline(*_several(given))
 
 
-def claims_of(step: Step) -> tuple[Claim, ...]:
+def guarantees_of(step: Step) -> tuple[Guarantee, ...]:
     """What a step claims: a pass what it says; a composition what follows from its parts.
 
     Steps that each mean the same do so one after the other; those that are idempotent need not be,
@@ -179,15 +179,15 @@ def claims_of(step: Step) -> tuple[Claim, ...]:
         case Pass():
             held = set(step.laws)
         case Pipeline():
-            parts = [{*claims_of(part)} for part in step.steps]
-            held = set(Claim).intersection(*parts) if len(parts) != 1 else parts[0]
+            parts = [{*guarantees_of(part)} for part in step.steps]
+            held = set(Guarantee).intersection(*parts) if len(parts) != 1 else parts[0]
             if len(parts) > 1:
-                held.discard(Claim.IDEMPOTENT)
+                held.discard(Guarantee.IDEMPOTENT)
         case When():
-            held = {*claims_of(step.step)} - {Claim.IDEMPOTENT}
+            held = {*guarantees_of(step.step)} - {Guarantee.IDEMPOTENT}
         case _:
-            held = {*claims_of(step.step), Claim.IDEMPOTENT}
-    return tuple(claim for claim in Claim if claim in held)
+            held = {*guarantees_of(step.step), Guarantee.IDEMPOTENT}
+    return tuple(claim for claim in Guarantee if claim in held)
 
 
 def as_step(given: object) -> Step:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from effax.ir.text.lexer import NUMBER, TYPE, Scanner
+from effax.ir.text.lexer import NUMBER, TYPE, Lexer
 from effax.ir.text.parameter_parser import QUOTED, read_string
 
 _KEYWORD: Final = re.compile(r"([^\W\d]\w*)\s*=")
@@ -35,14 +35,14 @@ def read_arguments(text: str) -> Arguments:
     Raises:
         ParseError: the text is something else; it shows where.
     """
-    scan = Scanner(text)
+    scan = Lexer(text)
     try:
         return _arguments(scan)
     except RecursionError:
         scan.fail("values are inside of each other without end", pos=0)
 
 
-def _arguments(scan: Scanner) -> Arguments:
+def _arguments(scan: Lexer) -> Arguments:
     args: list[object] = []
     kwargs: dict[str, object] = {}
     while scan.pos < len(scan.text):
@@ -63,7 +63,7 @@ def _arguments(scan: Scanner) -> Arguments:
     return Arguments(tuple(args), kwargs)
 
 
-def _value(scan: Scanner) -> object:
+def _value(scan: Lexer) -> object:
     """One value."""
     for opening, closing in _CLOSING.items():
         if scan.take(opening):
@@ -82,7 +82,7 @@ def _value(scan: Scanner) -> object:
     return _WORDS[word.group()]
 
 
-def _items(scan: Scanner, closing: str) -> object:
+def _items(scan: Lexer, closing: str) -> object:
     """The rest of a tuple or a list; parentheses around one value without a comma mean nothing."""
     items: list[object] = []
     comma = True
@@ -96,7 +96,7 @@ def _items(scan: Scanner, closing: str) -> object:
     return items[0] if len(items) == 1 and not comma else tuple(items)
 
 
-def _dict(scan: Scanner) -> dict[object, object]:
+def _dict(scan: Lexer) -> dict[object, object]:
     """The rest of a dict."""
     items: dict[object, object] = {}
     comma = True

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from effax.ir.primitive import Region
-from effax.ir.recursion import deep
+from effax.ir.recursion import with_fresh_stack
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.ir.text.printer import eqn_str
@@ -170,7 +170,7 @@ class _Walk:
         self.last.append(first)
         return len(self.names) - 1
 
-    @deep
+    @with_fresh_stack
     def walk(
         self,
         jaxpr: Jaxpr,

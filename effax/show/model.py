@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from effax.effects import Alloc, ArgIndex, Free, Host, Row
+from effax.effects import Alloc, ArgIndex, Free, Row, SideEffect
 from effax.effects.row import effect_text
 from effax.ir.dtypes import BOOL
 from effax.ir.primitive import Primitive, Region
@@ -221,7 +221,7 @@ class _Modeller:
             for effect in eqn.effects:
                 if isinstance(effect, Free):
                     ended.add(_ref(eqn, effect.ref).id)
-                elif isinstance(effect, Host):
+                elif isinstance(effect, SideEffect):
                     channels[effect_text(effect, None)] = None
         hues: dict[Key, int] = {}
         rails: list[Rail] = []
@@ -278,9 +278,9 @@ class _Modeller:
                 for i, at in enumerate(region.args)
                 if isinstance(ref := eqn.ins[at], Var) and ref.id in hues
             }
-            feeding = frozenset([j for j, at in enumerate(region.feeds) if at is not None])
+            feeding = frozenset([j for j, at in enumerate(region.carry_to) if at is not None])
             fed = frozenset(
-                [i for i, at in enumerate(region.args) if at in region.feeds and at is not None]
+                [i for i, at in enumerate(region.args) if at in region.carry_to and at is not None]
             )
             inner = self.program(region.jaxpr, given, depth - 1, {}, fed, feeding)
             made.append(Frame(caption, inner))
@@ -302,12 +302,12 @@ def _binder_text(jaxpr: Jaxpr, i: int) -> str:
     return _name(jaxpr, i) or VAR_NAMES[jaxpr.binders[i].id]
 
 
-def _result(atom: Atom, i: int, n: int, feeds: bool) -> Box:
+def _result(atom: Atom, i: int, n: int, carry_to: bool) -> Box:
     shown = "result" if n == 1 else f"result {i}"
     told = lit_text(atom) if isinstance(atom, Lit) else VAR_NAMES[atom.id]
     return Box(
         "out",
-        f"{shown} ↻" if feeds else shown,
+        f"{shown} ↻" if carry_to else shown,
         told if isinstance(atom, Lit) else "",
         ins=() if isinstance(atom, Lit) else (atom.id,),
         full=f"{shown}: {told}",
@@ -319,7 +319,7 @@ def taps(eqn: Eqn) -> tuple[Tap, ...]:
     words: dict[Key, list[str]] = {}
     row: Row[ArgIndex] = eqn.effects
     for effect in row:
-        if isinstance(effect, Host):
+        if isinstance(effect, SideEffect):
             key: Key = effect_text(effect, None)
         elif isinstance(effect, Alloc):
             key = eqn.outs[effect.ref].id

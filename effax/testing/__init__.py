@@ -20,7 +20,7 @@ from effax.testing import laws
 from effax.testing.check_effects import check_effects
 from effax.testing.check_grads import check_grads
 from effax.testing.check_laws import check_law, check_laws
-from effax.testing.check_pass import PassReport, Unproved, check_pass
+from effax.testing.check_pass import Inconclusive, PassReport, check_pass
 from effax.testing.check_primitive import Checked, Refused, check_primitive
 from effax.testing.generate.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
 from effax.testing.generate.steps import step_names
@@ -38,13 +38,13 @@ __all__ = [
     "About",
     "Checked",
     "Features",
+    "Inconclusive",
     "Law",
     "LawBroken",
     "PassReport",
     "Passes",
     "Refused",
     "Tried",
-    "Unproved",
     "assume",
     "check_all",
     "check_effects",

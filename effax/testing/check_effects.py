@@ -7,7 +7,7 @@ import re
 from itertools import combinations_with_replacement
 from typing import Final
 
-from effax.effects import Accum, Alloc, Free, Host, Io, Read, Write, commutes
+from effax.effects import Accum, Alloc, Free, Io, Read, SideEffect, Write, commutes
 from effax.extend.guard import blamed
 from effax.ir.errors import BadArgument, BadRule
 
@@ -17,7 +17,7 @@ _OWN: Final[dict[str, type]] = {k.word: k for k in (Read, Write, Accum, Alloc, F
 """The words of the library's own kinds."""
 
 
-def check_effects(*kinds: Host) -> tuple[tuple[str, str], ...]:
+def check_effects(*kinds: SideEffect) -> tuple[tuple[str, str], ...]:
     """Hold effects of kinds of your own to what passes take from them.
 
     Each is equal to a copy and hashes so, has a ``word`` that prints, and says whether it commutes
@@ -41,12 +41,12 @@ def check_effects(*kinds: Host) -> tuple[tuple[str, str], ...]:
     return tuple([(_shown(a), _shown(b)) for a, b in pairs if not commutes(a, b)])
 
 
-def _shown(kind: Host) -> str:
+def _shown(kind: SideEffect) -> str:
     return f"{kind.word} {kind.detail}".strip()
 
 
 def _check_value(kind: object) -> None:
-    if not isinstance(kind, Host):
+    if not isinstance(kind, SideEffect):
         raise BadArgument(
             "this is no effect on the world outside",
             expected="an instance of a class that is derived from `effax.extend.Host`",
@@ -86,7 +86,7 @@ def _check_value(kind: object) -> None:
         _shown(kind)
 
 
-def _check_pair(first: Host, second: Host) -> None:
+def _check_pair(first: SideEffect, second: SideEffect) -> None:
     told = []
     for one, other in ((first, second), (second, first)):
         with blamed(f"`commutes_with` of the kind {type(one).__name__}"):

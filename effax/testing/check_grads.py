@@ -166,14 +166,14 @@ def _inner_product(xs: object, ys: object) -> float:
 def _compare(name: str, expected: object, found: object, limits: tuple[float, float]) -> None:
     atol, rtol = limits
     for x, y in zip(tree.leaves(expected), tree.leaves(found), strict=True):
-        want, have = np.asarray(x), np.asarray(y)
+        ct_spec, have = np.asarray(x), np.asarray(y)
         if not is_inexact_dtype(have.dtype):
             continue
-        allowed = atol + rtol * float(np.abs(want).max(initial=0.0))
-        error = float(np.abs(want - have).max(initial=0.0))
+        allowed = atol + rtol * float(np.abs(ct_spec).max(initial=0.0))
+        error = float(np.abs(ct_spec - have).max(initial=0.0))
         if not error <= allowed:
             raise AssertionError(
                 f"{name} is not that of the differences\n"
-                f"  expected: {want}\n  found:    {have}\n"
+                f"  expected: {ct_spec}\n  found:    {have}\n"
                 f"  error:    {error:.3g}, allowed: {allowed:.3g}"
             )

@@ -17,7 +17,7 @@ from effax.testing.generate.steps import step_names
 from effax.testing.laws.law import GIVEN_BY_NAME, Law, tried_law
 from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.runner import Tried, told, try_all
-from effax.transforms.framework.rules import RuleBook
+from effax.transforms.framework.rules import RuleSet
 
 AnyLaw = str | Callable[..., None]
 """A law, or the name of one of the library."""
@@ -92,7 +92,7 @@ def check_laws(
 
     ::
 
-        check_laws(Passes(book=DEFAULT_BOOK.extend(Mine, rules)), focus="elementwise.mul")
+        check_laws(Passes(book=DEFAULT_RULES.extend(Mine, rules)), focus="elementwise.mul")
         check_laws(dataclasses.replace(Passes(), dce=my_dce), only=["dce_keeps_what_is_observed"])
 
     Args:
@@ -141,7 +141,7 @@ def _of_no_passes(found: object) -> str:
         return (
             "hold a pass to what it claims: `check_pass(...)`; to a law: `check_law(law, step=...)`"
         )
-    if isinstance(found, RuleBook):
+    if isinstance(found, RuleSet):
         return "`Passes(book=...)`"
     return "put your function in its place: `dataclasses.replace(Passes(), dce=my_dce)`"
 

@@ -9,14 +9,14 @@ from typing import Final, NamedTuple
 from effax.ir.analysis.queries import size
 from effax.ir.errors import BadArgument, EffaxError
 from effax.ir.syntax import Jaxpr
-from effax.passes.guarantees import Claim, checked_claims
-from effax.passes.pipeline import Step, check_program, claims_of, passes_of
+from effax.passes.guarantees import Guarantee, checked_guarantees
+from effax.passes.pipeline import Step, check_program, guarantees_of, passes_of
 from effax.testing import laws
 from effax.testing.generate.features import ANYTHING, COMPILED, Features, as_features
 from effax.testing.generate.focus import Focus, focus_of
 from effax.testing.generate.instances import FORMS
 from effax.testing.generate.random_programs import program_with, redundant_program, varied_program
-from effax.testing.generate.random_source import Choices
+from effax.testing.generate.random_source import RandomSource
 from effax.testing.generate.steps import check_features
 from effax.testing.laws.law import Law
 from effax.testing.laws.runner import Draw, Drawn, Given, Trial, attempt_on, told
@@ -27,7 +27,7 @@ Plan = tuple[Draw, int, bool]
 """What is drawn, how many tenths of the examples, and whether for what is done to the host."""
 
 
-class Unproved(EffaxError, AssertionError):
+class Inconclusive(EffaxError, AssertionError):
     """A pass changed no program of those that it was tried on, so that nothing is known of it."""
 
 
@@ -46,7 +46,7 @@ class PassReport:
     """
 
     step: str
-    claims: tuple[Claim, ...]
+    claims: tuple[Guarantee, ...]
     programs: int
     changed: int
     before: int
@@ -103,7 +103,7 @@ def check_pass(
     *,
     programs: Jaxpr | Sequence[Jaxpr] = (),
     focus: Focus | Sequence[Focus] = (),
-    claims: Sequence[Claim] = (),
+    claims: Sequence[Guarantee] = (),
     features: Features = ANYTHING,
     compiled: bool = False,
     may_rest: bool = False,
@@ -129,7 +129,7 @@ def check_pass(
         focus: what random programs are full of: primitives, patterns, rules (their left sides), or
             kinds of steps (``effax.testing.step_names()``). By default that changes from
             program to program, and there is something of all that passes commonly look for.
-        claims: what it is held to; what it claims itself where none is given (``claims_of``).
+        claims: what it is held to; what it claims itself where none is given (``guarantees_of``).
         features: what random programs have.
         compiled: whether what it gives is compiled too, and compared with what was given.
         may_rest: whether it may leave all programs as they are.
@@ -141,14 +141,14 @@ def check_pass(
 
     Raises:
         LawBroken: it does not do what it claims; the message has a small program.
-        Unproved: it changed no program. Say with ``focus``, ``programs`` or ``features`` on what it
-            does something.
+        Inconclusive: it changed no program. Pass ``focus``, ``programs`` or ``features`` on which
+            it changes something.
         BadArgument: ``step`` is no pass, or one of the others is not what it is to be.
     """
     __tracebackhide__ = True
     held = passes_of(step)
     features = as_features(features)
-    wanted = checked_claims("check_pass", claims) if claims else claims_of(held)
+    wanted = checked_guarantees("check_pass", claims) if claims else guarantees_of(held)
     if examples < 1:
         raise BadArgument("a pass is tried on something", "examples of at least 1", str(examples))
     given: Given = {"step": held, "claims": wanted}
@@ -157,7 +157,7 @@ def check_pass(
     if compiled:
         trials.append(Trial(laws.compiled_passes_mean_the_same, given))
     tells = Trial(laws.pass_keeps_what_is_told, given)
-    tried = _Tried(trials, tells, Claim.SAME_MEANING in wanted)
+    tried = _Tried(trials, tells, Guarantee.SAME_MEANING in wanted)
     for jaxpr in _own_programs(programs):
         tried.on_inputs(jaxpr, range(OWN))
     names, patterns = focus_of(focus)
@@ -241,14 +241,16 @@ class _Tried(NamedTuple):
                 trial.try_on((jaxpr,), seed)
 
 
-def _report(step: Step, claims: tuple[Claim, ...], changes: _Changes, may_rest: bool) -> PassReport:
+def _report(
+    step: Step, claims: tuple[Guarantee, ...], changes: _Changes, may_rest: bool
+) -> PassReport:
     pairs = changes.pairs
     before, after = (sum(size(pair[i]) for pair in pairs) for i in (0, 1))
     kinds = narrowed(pairs).kinds
     programs = len(changes.made)
     report = PassReport(str(step), claims, programs, len(pairs), before, after, kinds)
     if not pairs and not may_rest:
-        raise Unproved(
+        raise Inconclusive(
             f"the pass {step} changed no program",
             expected="a pass that does something to some of them",
             found=f"{report.programs} programs, all as they were",
@@ -273,13 +275,13 @@ def _plans(
         check_features(one)
     bare = replace(features, depth=0, focus="")
 
-    def small(choose: Choices) -> Drawn:
+    def small(choose: RandomSource) -> Drawn:
         return (program_with(choose, patterns or FORMS, bare),)
 
-    def plain(choose: Choices) -> Drawn:
+    def plain(choose: RandomSource) -> Drawn:
         return (varied_program(choose, choose.pick(each)),)
 
-    def redundant(choose: Choices) -> Drawn:
+    def redundant(choose: RandomSource) -> Drawn:
         return (redundant_program(choose, choose.pick(each), patterns=patterns),)
 
     if compiled:

@@ -27,9 +27,9 @@ from effax.testing.laws.jvp import has_slopes
 from effax.testing.laws.law import About, Law
 from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.runner import Drawn, Given, run
-from effax.testing.primitive_checks import as_primitive, as_types, check_conduct
+from effax.testing.primitive_checks import as_primitive, as_types, check_behaviour
 from effax.testing.report.report import LawBroken
-from effax.transforms.framework.rules import RuleBook, book_or_default
+from effax.transforms.framework.rules import RuleSet, rules_or_default
 from effax.transforms.rules.common import zeros
 
 
@@ -84,7 +84,7 @@ def _wrapped(text: str) -> str:
     return fill(text, 98, initial_indent="  ", subsequent_indent="  ")
 
 
-class Unsaid(NamedTuple):
+class Skipped(NamedTuple):
     """A law that says nothing about any program."""
 
     law: str
@@ -106,7 +106,7 @@ def check_primitive(
     linear: Sequence[bool] | None = None,
     domain: Sequence[Interval | None] = (),
     seeds: Sequence[int] = (0, 1, 2),
-    book: RuleBook | None = None,
+    rules: RuleSet | None = None,
 ) -> Checked:
     """Hold a primitive to every law, on arguments of these types.
 
@@ -128,7 +128,7 @@ def check_primitive(
             all values. Those of floats are tried near both ends too, and nowhere are infinities.
         seeds: seeds of values; with 0 all is differentiated and batched. Of few arguments, each
             combination is batched and differentiated whatever the seeds.
-        book: the rules, where the primitive does not bring its own.
+        rules: the rules, where the primitive does not bring its own.
 
     Raises:
         BadRule: a rule, the typing or the evaluation does not give what it should; it says which.
@@ -149,11 +149,11 @@ def check_primitive(
     ]
     if linear is not None:
         _one_an_argument("linear", linear, ins)
-    used = book_or_default(book)
-    check_conduct(prim, ins, linear, used)
+    used = rules_or_default(rules)
+    check_behaviour(prim, ins, linear, used)
     own, known = type(prim), registry()
     primitives = known if known.get(own.name) is own else registry(own)
-    given = {"passes": Passes(book=used), "primitives": primitives}
+    given = {"passes": Passes(rules=used), "primitives": primitives}
     tried = [law for law in laws.LAWS if law.of_primitives]
     programs = programs_of(prim, ins, intervals)
     at = list(places(prim, ins, intervals))
@@ -184,11 +184,11 @@ def check_primitive(
     return Checked(
         tuple([one for one in found if isinstance(one, str)]),
         tuple([one for one in found if isinstance(one, Refused)]),
-        tuple([one.law for one in found if isinstance(one, Unsaid)]),
+        tuple([one.law for one in found if isinstance(one, Skipped)]),
     )
 
 
-Found = str | Refused | Unsaid | LawBroken
+Found = str | Refused | Skipped | LawBroken
 """What became of a law: it holds (its name), a rule refuses programs, it says nothing, or it is
 broken."""
 
@@ -196,7 +196,7 @@ broken."""
 def _at(law: Law[...], at: Sequence[At]) -> list[At]:
     """The values at which a law is tried."""
     if law.name in AT_ANYTHING:
-        return [one for one in at if one.together or not law.costly]
+        return [one for one in at if one.evaluate_spmd or not law.costly]
     return [one for one in at if one.finite] if law.name in AT_NUMBERS else []
 
 
@@ -233,7 +233,7 @@ def _found(
             tuple(refused),
             tuple(held) if said else (),
         )
-    return law.name if said else Unsaid(law.name)
+    return law.name if said else Skipped(law.name)
 
 
 def _arguments(jaxpr: Jaxpr, seed: int) -> str:
@@ -252,7 +252,7 @@ def _of_linear(law: Law[...], alone: Drawn, seeds: Sequence[int], given: Given) 
         if isinstance(found, str):
             return Refused(law.name, found, PROGRAMS[:1], ())
         said |= found
-    return law.name if said else Unsaid(law.name)
+    return law.name if said else Skipped(law.name)
 
 
 def _tried(law: Law[...], drawn: Drawn, seed: int, given: Given) -> LawBroken | str | bool:

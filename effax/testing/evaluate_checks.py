@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from effax.effects import Accum, Host, Read, Write
+from effax.effects import Accum, Read, SideEffect, Write
 from effax.extend.guard import blamed, results_of, typed
 from effax.ir.errors import BadRule
 from effax.ir.primitive import Primitive, Typing, Value
@@ -58,7 +58,7 @@ def check_evaluation(prim: Primitive, types: Sequence[Type], typing: Typing) -> 
                 expected="a new array each time",
             )
     # What is outside may be another the next time, and gives another.
-    if not any(isinstance(e, Host) for e in typing.effects):
+    if not any(isinstance(e, SideEffect) for e in typing.effects):
         for seed in range(3):
             inputs = _inputs(types, seed)
             _check_repeatable(prim, label, inputs, typing)

@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from itertools import product
 
 from effax.api.staging import typeof
-from effax.effects import Host
-from effax.extend import rules
+from effax.effects import SideEffect
+from effax.extend import rules as traced_rules
 from effax.extend.guard import blamed, check_parameters, located, typed
 from effax.extend.parameters import check_written, normalised
 from effax.extend.primitive import ArrayPrimitive, RefPrimitive
@@ -21,7 +21,7 @@ from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
 from effax.lowering.program import stablehlo_of
 from effax.testing.check_effects import check_effects
 from effax.testing.evaluate_checks import check_commuting, check_evaluation, shown_types
-from effax.transforms.framework.rules import BatchBuilder, Linear, RuleBook, RuleBuilder
+from effax.transforms.framework.rules import BatchBuilder, Linear, RuleBuilder, RuleSet
 from effax.transforms.vmap.common import with_axis
 
 LANES = 2
@@ -95,8 +95,8 @@ def as_types(prim: Primitive, types: Sequence[object]) -> tuple[Type, ...]:
     return tuple(found)
 
 
-def check_conduct(
-    prim: Primitive, types: tuple[Type, ...], linear: Sequence[bool] | None, book: RuleBook
+def check_behaviour(
+    prim: Primitive, types: tuple[Type, ...], linear: Sequence[bool] | None, rules: RuleSet
 ) -> None:
     """Raise unless typing, evaluation and each rule give what the library takes from them.
 
@@ -107,13 +107,13 @@ def check_conduct(
     """
     with located(prim.typing):
         typing = _check_typing(prim, types)
-    check_effects(*[e for e in typing.effects.effects if isinstance(e, Host)])
+    check_effects(*[e for e in typing.effects.effects if isinstance(e, SideEffect)])
     with located(prim.evaluate):
         check_evaluation(prim, types, typing)
         if type(prim).commutes:
             check_commuting(prim, types, typing)
     if isinstance(prim, ArrayPrimitive):
-        _check_rules(prim, types, linear, book)
+        _check_rules(prim, types, linear, rules)
 
 
 def _check_typing(prim: Primitive, types: tuple[Type, ...]) -> Typing:
@@ -157,21 +157,21 @@ def _check_weakness(prim: Primitive, label: str, types: Sequence[Type], strong: 
 
 
 def _check_rules(
-    prim: ArrayPrimitive, types: tuple[Type, ...], linear: Sequence[bool] | None, book: RuleBook
+    prim: ArrayPrimitive, types: tuple[Type, ...], linear: Sequence[bool] | None, rules: RuleSet
 ) -> None:
     with _no_leaks(prim):
         for moved in _masks([is_inexact(t) for t in types]):
             with suppress(NotApplicable):
-                _run_jvp(prim, types, moved, book)
+                _run_jvp(prim, types, moved, rules)
         for batched in _masks([True for _ in types]):
             with suppress(NotApplicable):
-                _run_batch(prim, types, batched, book)
+                _run_batch(prim, types, batched, rules)
         with suppress(NotApplicable):
             if linear is not None and any(linear):
-                _run_transpose(prim, types, linear, book)
+                _run_transpose(prim, types, linear, rules)
         with suppress(NotApplicable):
             if isinstance(prim, RefPrimitive):
-                _run_discharge(prim, types, book)
+                _run_discharge(prim, types, rules)
             else:
                 _run_lowering(prim, types)
 
@@ -192,46 +192,46 @@ def _run_jvp(
     prim: ArrayPrimitive,
     types: Sequence[Type],
     moved: Sequence[bool],
-    book: RuleBook,
+    rules: RuleSet,
 ) -> None:
-    b = RuleBuilder(book, types)
+    b = RuleBuilder(rules, types)
     tangents = [
         b.bind(tangent_type(t)) if has else None for t, has in zip(types, moved, strict=True)
     ]
-    rules.jvp(b, prim, b.binders[: len(types)], tangents)
+    traced_rules.jvp(b, prim, b.binders[: len(types)], tangents)
 
 
 def _run_batch(
     prim: ArrayPrimitive,
     types: Sequence[Type],
     batched: Sequence[bool],
-    book: RuleBook,
+    rules: RuleSet,
 ) -> None:
-    b = BatchBuilder(book)
+    b = BatchBuilder(rules)
     ins = [b.bind(with_axis(t, LANES) if has else t) for t, has in zip(types, batched, strict=True)]
-    rules.batch(b, prim, ins, tuple(batched), LANES)
+    traced_rules.batch(b, prim, ins, tuple(batched), LANES)
 
 
 def _run_transpose(
     prim: ArrayPrimitive,
     types: Sequence[Type],
     linear: Sequence[bool],
-    book: RuleBook,
+    rules: RuleSet,
 ) -> None:
-    b = RuleBuilder(book)
+    b = RuleBuilder(rules)
     ins = [
         Linear(t, b.bind(t) if isinstance(t, RefType) else None) if has else b.bind(t)
         for t, has in zip(types, linear, strict=True)
     ]
     cts = [b.bind(tangent_type(t)) if is_inexact(t) else None for t in prim.typing(*types).outs]
-    rules.transpose(b, prim, ins, cts)
+    traced_rules.transpose(b, prim, ins, cts)
 
 
-def _run_discharge(prim: RefPrimitive, types: Sequence[Type], book: RuleBook) -> None:
-    b = RuleBuilder(book)
+def _run_discharge(prim: RefPrimitive, types: Sequence[Type], rules: RuleSet) -> None:
+    b = RuleBuilder(rules)
     is_ref = [isinstance(t, RefType) for t in types]
     ins = [b.bind(t.inner if isinstance(t, RefType) else t) for t in types]
-    rules.discharge(b, prim, ins, is_ref)
+    traced_rules.discharge(b, prim, ins, is_ref)
 
 
 def _run_lowering(prim: ArrayPrimitive, types: Sequence[Type]) -> None:

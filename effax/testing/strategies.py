@@ -28,7 +28,7 @@ from effax.testing.generate import random_programs
 from effax.testing.generate.features import ANYTHING, COMPILED, NUMERIC, SHARDED, SMOOTH, Features
 from effax.testing.generate.instances import FORMS
 from effax.testing.generate.random_programs import SEEDS, SHAPES
-from effax.testing.generate.random_source import Choices
+from effax.testing.generate.random_source import RandomSource
 from effax.testing.generate.steps import check_features, step_names
 from effax.testing.laws.law import About
 from effax.transforms.optimize.rewrite import App
@@ -100,14 +100,14 @@ def types(dtypes: Sequence[DType] = DTYPES) -> SearchStrategy[Type]:
 _RANDOMS: Final = st.randoms(use_true_random=False)
 
 
-def _choices(draw: DrawFn) -> Choices:
-    """Choices of Hypothesis's.
+def _choices(draw: DrawFn) -> RandomSource:
+    """RandomSource of Hypothesis's.
 
     They come from a random generator that is made of its choices, and not from strategies:
     Hypothesis would copy what strategies drew from one place of a program to others, and most
     programs that it tries would be variants of few.
     """
-    return Choices(draw(_RANDOMS))
+    return RandomSource(draw(_RANDOMS))
 
 
 @st.composite

@@ -27,13 +27,13 @@ from returns.result import Result
 from effax.effects import Accum, Rule, Write
 from effax.ir.build import Builder, Template, template
 from effax.ir.errors import TransformError
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.dead_code import used_variables, without_dead
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import Never, RuleBook, RuleBuilder, book_or_default
+from effax.transforms.framework.rules import RuleBuilder, RuleSet, Unsupported, rules_or_default
 from effax.transforms.framework.runner import as_result
 
 
@@ -64,7 +64,7 @@ class DischargeTemplate(NamedTuple):
     changed: tuple[int, ...]
 
 
-def discharge(jaxpr: Jaxpr, book: RuleBook | None = None) -> Result[Discharged, TransformError]:
+def discharge(jaxpr: Jaxpr, rules: RuleSet | None = None) -> Result[Discharged, TransformError]:
     """Make ``jaxpr`` free of effects on references.
 
     A program without references, its own and those of programs that it holds included, is given
@@ -77,22 +77,22 @@ def discharge(jaxpr: Jaxpr, book: RuleBook | None = None) -> Result[Discharged, 
 
     Args:
         jaxpr: the program; the checker accepts it (no aliases, no use after free).
-        book: the rules; the library's own where it is None.
+        rules: the rules; the library's own where it is None.
     """
-    return as_result(discharge_jaxpr)(jaxpr, book_or_default(book))
+    return as_result(discharge_jaxpr)(jaxpr, rules_or_default(rules))
 
 
-def discharge_jaxpr(jaxpr: Jaxpr, book: RuleBook) -> Discharged:
+def discharge_jaxpr(jaxpr: Jaxpr, rules: RuleSet) -> Discharged:
     """:func:`discharge` for use inside of passes and rules: raises TransformError."""
     # The very same program, and not an equal one that was kept.
-    return _without_refs(jaxpr, book) if has_refs(jaxpr) else Discharged(jaxpr, (), ())
+    return _without_refs(jaxpr, rules) if has_refs(jaxpr) else Discharged(jaxpr, (), ())
 
 
-@remembered(maxsize=1024)
-def _without_refs(jaxpr: Jaxpr, book: RuleBook) -> Discharged:
+@memoize(maxsize=1024)
+def _without_refs(jaxpr: Jaxpr, rules: RuleSet) -> Discharged:
     refs = tuple(i for i, v in enumerate(jaxpr.binders) if isinstance(v.type, RefType))
     changed = changed_refs(jaxpr)
-    return Discharged(_Engine(jaxpr, book).run(changed), refs, changed)
+    return Discharged(_Engine(jaxpr, rules).run(changed), refs, changed)
 
 
 def changed_refs(jaxpr: Jaxpr) -> tuple[int, ...]:
@@ -101,7 +101,7 @@ def changed_refs(jaxpr: Jaxpr) -> tuple[int, ...]:
     return tuple(sorted(dict.fromkeys(map(int, positions))))
 
 
-@remembered(maxsize=4096)
+@memoize(maxsize=4096)
 def has_refs(jaxpr: Jaxpr) -> bool:
     """Whether a reference occurs in the program, or in one that it holds."""
     if any(isinstance(v.type, RefType) for v in jaxpr.binders):
@@ -116,9 +116,9 @@ def has_refs(jaxpr: Jaxpr) -> bool:
 class _Engine:
     """One run of the pass: by variable number, a value or the present contents of a reference."""
 
-    def __init__(self, jaxpr: Jaxpr, book: RuleBook) -> None:
+    def __init__(self, jaxpr: Jaxpr, rules: RuleSet) -> None:
         self.jaxpr = jaxpr
-        self.book = book
+        self.rules = rules
         self.b = Builder(map(contents_type, jaxpr.in_types))
         self.env: list[Atom | None] = [None] * jaxpr.size
         self.used = used_variables(jaxpr)
@@ -165,7 +165,7 @@ class _Engine:
                 env[v.id] = w
             return
         used = tuple([v.id in self.used for v in outs])
-        rule = discharge_template(self.book, prim, tuple([a.type for a in args]), refs, used)
+        rule = discharge_template(self.rules, prim, tuple([a.type for a in args]), refs, used)
         results = iter(self.b.inline(rule.body, args, source))
         for v, flag in zip(outs, used, strict=True):
             if flag:
@@ -176,15 +176,15 @@ class _Engine:
             env[ref.id] = next(results)
 
 
-@remembered(maxsize=1 << 14)
+@memoize(maxsize=1 << 14)
 def discharge_template(
-    book: RuleBook, prim: Primitive, types: tuple[Type, ...], is_ref: Mask, used: Mask
+    rules: RuleSet, prim: Primitive, types: tuple[Type, ...], is_ref: Mask, used: Mask
 ) -> DischargeTemplate:
     """The template of one application, without what computes results that nobody uses."""
-    rule = book.of(prim).discharge
-    if isinstance(rule, Never):
+    rule = rules.of(prim).discharge
+    if isinstance(rule, Unsupported):
         raise rule.error(prim, "discharge")
-    b = RuleBuilder(book, types)
+    b = RuleBuilder(rules, types)
     outs, contents = rule(b, prim, tuple(b.binders), is_ref)
     kept = [a for a, flag in zip(outs, used, strict=True) if flag]
     new = [a for a in contents if a is not None]

@@ -25,20 +25,26 @@ from returns.result import Result
 from effax.effects import NO_EFFECTS
 from effax.ir.build import Builder, Template, template
 from effax.ir.errors import EffaxError, TransformError
-from effax.ir.memo import Remembered, remembered
+from effax.ir.memo import Memoized, memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims.refs import NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.framework.propagation import (
     REF_MAKERS,
-    Flow,
     Mask,
+    Property,
     mentions_refs,
-    spread,
-    spread_call,
+    propagate,
+    propagate_call,
 )
-from effax.transforms.framework.rules import JvpOut, Never, RuleBook, RuleBuilder, book_or_default
+from effax.transforms.framework.rules import (
+    JvpOut,
+    RuleBuilder,
+    RuleSet,
+    Unsupported,
+    rules_or_default,
+)
 from effax.transforms.framework.runner import as_result, located
 from effax.transforms.rules.common import zeros
 
@@ -69,7 +75,7 @@ def jvp(
     jaxpr: Jaxpr,
     tangents: Sequence[bool],
     instantiate: bool | Sequence[bool] = False,
-    book: RuleBook | None = None,
+    rules: RuleSet | None = None,
 ) -> Result[Jvp, TransformError]:
     """Differentiate ``jaxpr`` forward, with respect to the inputs that have tangents.
 
@@ -84,13 +90,13 @@ def jvp(
         jaxpr: the program.
         tangents: one entry an input: whether it has a tangent (its type: the input's, strong).
         instantiate: for which results a tangent of zero is given as an array of zeros.
-        book: the rules; the library's own where it is None.
+        rules: the rules; the library's own where it is None.
     """
     wanted = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
-    return as_result(jvp_once)(jaxpr, tuple(tangents), wanted, book_or_default(book))
+    return as_result(jvp_once)(jaxpr, tuple(tangents), wanted, rules_or_default(rules))
 
 
-def jvp_once(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, book: RuleBook) -> Jvp:
+def jvp_once(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, rules: RuleSet) -> Jvp:
     """:func:`jvp_jaxpr` without a cache.
 
     Equal programs share what is kept in caches. One that a user gave may come from other lines,
@@ -109,25 +115,25 @@ def jvp_once(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, book: RuleB
                 f"{jaxpr.name_of(i)} has no tangents: only floats and complex numbers do",
                 found=str(v.type),
             )
-    return _Engine(jaxpr, tangents, book).run(wanted)
+    return _Engine(jaxpr, tangents, rules).run(wanted)
 
 
-jvp_jaxpr: Final[Remembered[Jvp]] = remembered(maxsize=1024)(jvp_once)
+jvp_jaxpr: Final[Memoized[Jvp]] = memoize(maxsize=1024)(jvp_once)
 """:func:`jvp` for use inside of passes and rules: raises TransformError."""
 
 
 class _Engine:
     """One run of the pass: an environment of primals and tangents by variable number."""
 
-    def __init__(self, jaxpr: Jaxpr, tangents: Mask, book: RuleBook) -> None:
+    def __init__(self, jaxpr: Jaxpr, tangents: Mask, rules: RuleSet) -> None:
         self.jaxpr = jaxpr
         self.mask = tangents
-        self.book = book
+        self.rules = rules
         self.b = Builder(jaxpr.in_types)
         self.primal: list[Atom | None] = [None] * jaxpr.size
         self.tangent: list[Atom | None] = [None] * jaxpr.size
         # References made here that take differentiated values, by variable number.
-        self.active = active_refs(jaxpr, tangents, book)
+        self.active = active_refs(jaxpr, tangents, rules)
 
     def run(self, wanted: Mask) -> Jvp:
         jaxpr, b = self.jaxpr, self.b
@@ -140,8 +146,8 @@ class _Engine:
             self.step(eqn)
         outs: list[Atom] = [a if isinstance(a, Lit) else self._primal(a) for a in jaxpr.outs]
         tangents = [None if isinstance(a, Lit) else self.tangent[a.id] for a in jaxpr.outs]
-        for i, (type_, want) in enumerate(zip(jaxpr.out_types, wanted, strict=True)):
-            if want and tangents[i] is None and is_inexact(type_):
+        for i, (type_, ct_spec) in enumerate(zip(jaxpr.out_types, wanted, strict=True)):
+            if ct_spec and tangents[i] is None and is_inexact(type_):
                 tangents[i] = zeros(b, tangent_type(type_))
         present = [t for t in tangents if t is not None]
         made = b.finish([*outs, *present], jaxpr.n_consts, jaxpr.names)
@@ -170,7 +176,7 @@ class _Engine:
             return
         types, mask = tuple([a.type for a in args]), tuple([t is not None for t in given])
         try:
-            body, n_outs, out_tangents = jvp_template(self.book, prim, types, mask)
+            body, n_outs, out_tangents = jvp_template(self.rules, prim, types, mask)
         except EffaxError as error:
             located(error, eqn)
             raise
@@ -200,15 +206,15 @@ class _Engine:
             self.tangent[out.id] = self.b.emit(eqn.prim, args, eqn.source)[0]
 
 
-@remembered(maxsize=1 << 14)
+@memoize(maxsize=1 << 14)
 def jvp_template(
-    book: RuleBook, prim: Primitive, types: tuple[Type, ...], mask: Mask
+    rules: RuleSet, prim: Primitive, types: tuple[Type, ...], mask: Mask
 ) -> JvpTemplate:
     """The template of one application; kept for each primitive, types and mask."""
-    rule = book.of(prim).jvp
-    if isinstance(rule, Never):
+    rule = rules.of(prim).jvp
+    if isinstance(rule, Unsupported):
         raise rule.error(prim, "jvp")
-    b = RuleBuilder(book, types)
+    b = RuleBuilder(rules, types)
     primals = tuple(b.binders)
     tangents = [
         b.bind(tangent_type(t)) if has else None for t, has in zip(types, mask, strict=True)
@@ -228,7 +234,7 @@ def close_tangents(
     """
     types = tuple([p.type for p in primals])
     mask = tuple([t is not None for t in tangents])
-    grown, _ = spread_call(prim, types, mask, tangent_flow(b.book))
+    grown, _ = propagate_call(prim, types, mask, tangent_property(b.rules))
     return [
         zeros(b, tangent_type(type_)) if now and not before else t
         for t, type_, before, now in zip(tangents, types, mask, grown, strict=True)
@@ -257,23 +263,23 @@ def regrouped(mask: Mask, cuts: Sequence[int]) -> list[int]:
 
 
 @lru_cache(maxsize=16)
-def tangent_flow(book: RuleBook) -> Flow:
+def tangent_property(rules: RuleSet) -> Property:
     """How having a tangent spreads, under the rules of a book."""
 
     def outs(prim: Primitive, types: tuple[Type, ...], mask: Mask) -> Mask:
-        return jvp_template(book, prim, types, mask).out_tangents
+        return jvp_template(rules, prim, types, mask).out_tangents
 
-    return Flow(outs, is_inexact, control=False)
+    return Property(outs, is_inexact, control=False)
 
 
-def active_refs(jaxpr: Jaxpr, tangents: Mask, book: RuleBook) -> frozenset[int]:
+def active_refs(jaxpr: Jaxpr, tangents: Mask, rules: RuleSet) -> frozenset[int]:
     """The numbers of references made in the program that take differentiated values.
 
     Raises TransformError where an input without a tangent would have to take one.
     """
     if not mentions_refs(jaxpr):
         return frozenset()
-    found = spread(jaxpr, tangents, tangent_flow(book))
+    found = propagate(jaxpr, tangents, tangent_property(rules))
     for i, (before, after) in enumerate(zip(tangents, found.ins, strict=True)):
         if after and not before:
             error = TransformError(

@@ -26,15 +26,15 @@ from typing import Final, NamedTuple
 from returns.result import Result
 
 from effax.ir.errors import NotApplicable, TransformError
-from effax.ir.memo import Remembered, remembered
+from effax.ir.memo import Memoized, memoize
 from effax.ir.prims.control import While
 from effax.ir.syntax import Jaxpr
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleBook, book_or_default
+from effax.transforms.framework.rules import RuleSet, rules_or_default
 from effax.transforms.framework.runner import as_result, located
 from effax.transforms.jvp import jvp_once
 from effax.transforms.optimize.dce import Sweep
-from effax.transforms.partial_eval.engine import Halves, divide
+from effax.transforms.partial_eval.engine import PartialEvalJaxprs, divide
 from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, Residual, joined
 
 
@@ -60,7 +60,7 @@ def linearize(
     jaxpr: Jaxpr,
     tangents: Sequence[bool],
     instantiate: bool | Sequence[bool] = False,
-    book: RuleBook | None = None,
+    rules: RuleSet | None = None,
 ) -> Result[Linearized, TransformError]:
     """Split the derivative of ``jaxpr`` in what its inputs decide, and a linear program.
 
@@ -75,32 +75,32 @@ def linearize(
         jaxpr: the program.
         tangents: one entry an input: whether it has a tangent.
         instantiate: for which results a tangent of zero is given as an array of zeros.
-        book: the rules; the library's own where it is None.
+        rules: the rules; the library's own where it is None.
     """
     wanted = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
-    return as_result(linearize_once)(jaxpr, tuple(tangents), wanted, book_or_default(book))
+    return as_result(linearize_once)(jaxpr, tuple(tangents), wanted, rules_or_default(rules))
 
 
 def linearize_once(
-    jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, book: RuleBook
+    jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, rules: RuleSet
 ) -> Linearized:
     """:func:`linearize_jaxpr` without a cache, as in ``jvp``."""
-    pushed = jvp_once(jaxpr, tangents, instantiate, book)
+    pushed = jvp_once(jaxpr, tangents, instantiate, rules)
     n_ins, n_outs = len(jaxpr.binders), len(jaxpr.outs)
     known = (True,) * n_ins + (False,) * sum(tangents)
     late = (False,) * n_outs + (True,) * sum(pushed.out_tangents)
-    halves = divide(pushed.jaxpr, known, None, late, book)
+    halves = divide(pushed.jaxpr, known, None, late, rules)
     _check_early(halves, n_outs)
     pe = joined(trimmed(halves))
     _check_references(pe)
     return Linearized(pe.known, pe.unknown, tangents, pushed.out_tangents, pe.residuals)
 
 
-linearize_jaxpr: Final[Remembered[Linearized]] = remembered(maxsize=256)(linearize_once)
+linearize_jaxpr: Final[Memoized[Linearized]] = memoize(maxsize=256)(linearize_once)
 """:func:`linearize` for use inside of passes and rules: raises TransformError."""
 
 
-def trimmed(halves: Halves) -> Halves:
+def trimmed(halves: PartialEvalJaxprs) -> PartialEvalJaxprs:
     """The halves without what the late one computes for nothing, and its residuals."""
     jaxpr, known = halves.jaxpr, halves.known_ins
     early_ins = [v for v, has in zip(jaxpr.binders, known, strict=True) if has]
@@ -115,7 +115,7 @@ def trimmed(halves: Halves) -> Halves:
     return halves._replace(early=early_eqns, late=late_eqns, residuals=residuals)
 
 
-def _check_early(halves: Halves, n_outs: int) -> None:
+def _check_early(halves: PartialEvalJaxprs, n_outs: int) -> None:
     """Raises NotApplicable where a result, or an effect of a loop, would wait for tangents."""
     for eqn in halves.late:
         if isinstance(eqn.prim, While) and eqn.effects.host:

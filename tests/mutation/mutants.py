@@ -20,8 +20,8 @@ from effax.ir.prims.shape import Rev
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType
 from effax.testing.generate.values import Differs, check_outcomes, random_inputs, run
-from effax.transforms.framework.rules import BatchOut, DischargeOut, JvpOut, Linear, RuleBook, Rules
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.framework.rules import BatchOut, DischargeOut, JvpOut, Linear, Rules, RuleSet
+from effax.transforms.rules.default import DEFAULT_RULES
 
 Rule = Callable[..., Any]
 KINDS: Final = ("jvp", "transpose", "batch", "discharge")
@@ -132,10 +132,10 @@ class Mutant:
             f"variant {self.fault.variant}"
         )
 
-    def book(self) -> RuleBook:
+    def rules(self) -> RuleSet:
         """The library's book with the fault."""
-        rules = DEFAULT_BOOK.rules[self.prim]
-        return DEFAULT_BOOK.extend(self.prim, _with(rules, self.kind, self._wrong))
+        rules = DEFAULT_RULES.rules[self.prim]
+        return DEFAULT_RULES.extend(self.prim, _with(rules, self.kind, self._wrong))
 
     def _wrong(self, right: Rule) -> Rule:
         def rule(b: Any, prim: Primitive, *args: Any) -> Any:
@@ -266,7 +266,7 @@ def _differ(first: tuple[Jaxpr, list[bool]], second: tuple[Jaxpr, list[bool]]) -
     return False
 
 
-def mutants_of(prim: type[Primitive], kind: str, probe: Callable[[RuleBook], None]) -> list[Mutant]:
+def mutants_of(prim: type[Primitive], kind: str, probe: Callable[[RuleSet], None]) -> list[Mutant]:
     """All mutants of a rule that is used where ``probe`` runs the laws."""
     sizes: list[tuple[list[int], int]] = []
 
@@ -279,10 +279,10 @@ def mutants_of(prim: type[Primitive], kind: str, probe: Callable[[RuleBook], Non
 
         return rule
 
-    rules = DEFAULT_BOOK.rules[prim]
+    rules = DEFAULT_RULES.rules[prim]
     if not callable(getattr(rules, kind)):
         return []
-    probe(DEFAULT_BOOK.extend(prim, _with(rules, kind, recorded)))
+    probe(DEFAULT_RULES.extend(prim, _with(rules, kind, recorded)))
     found: dict[Fault, None] = {}
     for numbers, n_results in sizes:
         for i, n in enumerate(numbers):

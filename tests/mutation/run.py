@@ -28,9 +28,9 @@ from effax.ir.types import array_type
 from effax.testing import laws
 from effax.testing.check_primitive import programs_of
 from effax.testing.laws import LawBroken, Passes
-from effax.transforms.framework.rules import RuleBook
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.rules import matrices as m
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_RULES
 from tests.mutation.mutants import KINDS, Mutant, mutants_of
 from tests.planted.test_planted import BUGS, SUITES, TRIES, hold, is_caught
 from tests.unit.transforms import programs as nested
@@ -124,7 +124,7 @@ def trials(kind: str, specimen: Specimen) -> list[Callable[[Passes], None]]:
     if kind == "transpose" and linear is not None:
         checks.append(partial(_adjoint, linear))
     runs = [partial(check, jaxpr, seed) for seed in SEEDS for check in checks]
-    return [run for run in runs if _holds(run, DEFAULT_BOOK)]
+    return [run for run in runs if _holds(run, DEFAULT_RULES)]
 
 
 class Endless(BaseException):
@@ -139,11 +139,11 @@ def _adjoint(linear: tuple[bool, ...], jaxpr: Jaxpr, seed: int, passes: Passes) 
     laws.transpose_is_adjoint(jaxpr, linear, seed, passes)
 
 
-def _holds(run: Callable[[Passes], None], book: RuleBook) -> bool:
+def _holds(run: Callable[[Passes], None], rules: RuleSet) -> bool:
     before = signal.signal(signal.SIGVTALRM, _give_up)
     signal.setitimer(signal.ITIMER_VIRTUAL, MOST_SECONDS)
     try:
-        run(Passes(book))
+        run(Passes(rules))
     except (LawBroken, Endless):
         return False
     finally:
@@ -157,23 +157,23 @@ def judge(prim: type[Primitive], kind: str) -> list[tuple[Mutant, bool]]:
     mine = specimens().get(prim, [])
     runs = [run for s in mine[:FEW] for run in trials(kind, s)]
 
-    def probe(book: RuleBook) -> None:
+    def probe(rules: RuleSet) -> None:
         for run in runs:
-            _holds(run, book)
+            _holds(run, rules)
 
     judged = []
     for mutant in mutants_of(prim, kind, probe):
-        book = mutant.book()
-        caught = not all(_holds(run, book) for run in runs)
+        rules = mutant.rules()
+        caught = not all(_holds(run, rules) for run in runs)
         if mutant.changed and not caught:
             others = (run for s in mine[FEW:MANY] for run in trials(kind, s))
-            caught = not all(_holds(run, book) for run in others) or noticed(mutant, book)
+            caught = not all(_holds(run, rules) for run in others) or noticed(mutant, rules)
         if mutant.changed or caught:
             judged.append((mutant, caught))
     return judged
 
 
-def noticed(mutant: Mutant, book: RuleBook) -> bool:
+def noticed(mutant: Mutant, rules: RuleSet) -> bool:
     """Whether a law notices a mutant on random programs that are full of its primitive."""
     step = STEPS.get(mutant.prim.name)
     if step is None:
@@ -181,7 +181,7 @@ def noticed(mutant: Mutant, book: RuleBook) -> bool:
     suite = {"batch": "vmap"}.get(mutant.kind, mutant.kind)
     for law, shape in (*SUITES[suite], *((REVERSE,) if mutant.kind == "transpose" else ())):
         try:
-            hold(law, shape, step, Passes(book), TRIES)
+            hold(law, shape, step, Passes(rules), TRIES)
         except LawBroken:
             return True
     return False
@@ -203,7 +203,7 @@ class Tally(NamedTuple):
 def tally_of_rules(only: Sequence[str] = ()) -> list[Tally]:
     """All mutants of the rules of these primitives; of all where none is named."""
     made, escaped = Counter[str](), {kind: list[str]() for kind in KINDS}
-    for prim in sorted(DEFAULT_BOOK.rules, key=lambda prim: prim.name):
+    for prim in sorted(DEFAULT_RULES.rules, key=lambda prim: prim.name):
         if prim in UNSAID or (only and prim.name not in only):
             continue
         for kind in KINDS:

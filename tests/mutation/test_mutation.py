@@ -12,7 +12,7 @@ from effax.ir.prims.refs import AddUpdate
 from effax.ir.types import array_type
 from effax.testing.laws import LawBroken, Passes
 from effax.testing.laws import jvp_is_the_derivative as derivative
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_RULES
 from tests.mutation.mutants import Fault, Mutant, variants
 from tests.mutation.run import Tally, judge, main, tally_of_rules
 
@@ -34,9 +34,9 @@ def test_a_mutant_is_caught_and_the_right_rule_is_not() -> None:
     jaxpr = b.finish([b(ew.Sin(), *b.binders)])
     mutant = Mutant(ew.Sin, "jvp", Fault(1, 0, False))
     with pytest.raises(LawBroken):
-        derivative(jaxpr, 0, Passes(mutant.book()))
+        derivative(jaxpr, 0, Passes(mutant.rules()))
     assert mutant.changed
-    derivative(jaxpr, 0, Passes(DEFAULT_BOOK))
+    derivative(jaxpr, 0, Passes(DEFAULT_RULES))
 
 
 def test_a_mutant_that_means_the_same_does_not_count() -> None:

@@ -11,7 +11,7 @@ from effax.ir.prims.shape import Rev
 from effax.ir.prims.shard import ShardMap
 from effax.ir.syntax import Atom, Var
 from effax.transforms.framework.rules import BatchBuilder, BatchOut, Linear, RuleBuilder
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.rules.linear import only
 from tests.planted.planting import Bug, edited, using, wrong_rule
 
@@ -21,7 +21,7 @@ Rule = Callable[..., Any]
 
 
 def right(prim: type[c.Collective | ShardMap], which: str) -> Rule:
-    found: Rule = getattr(DEFAULT_BOOK.rules[prim], which)
+    found: Rule = getattr(DEFAULT_RULES.rules[prim], which)
     assert callable(found)
     return found
 

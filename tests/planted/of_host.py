@@ -10,7 +10,7 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.testing.laws.pass_set import Passes
 from effax.transforms.discharge import Discharged
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import BatchBuilder, BatchOut, JvpOut, RuleBook, RuleBuilder
+from effax.transforms.framework.rules import BatchBuilder, BatchOut, JvpOut, RuleBuilder, RuleSet
 from effax.transforms.optimize.dce import Dce
 from effax.transforms.partial_eval.partial_eval import PartialEval
 from effax.transforms.rules.host import each_lane, of_primals
@@ -39,15 +39,15 @@ def hoisted(jaxpr: Jaxpr) -> Jaxpr:
     return made.replace(eqns=[*reversed(early), *rest])
 
 
-def told_twice(jaxpr: Jaxpr, book: RuleBook) -> Discharged:
-    done = RIGHT.discharge_with(jaxpr, book)
+def told_twice(jaxpr: Jaxpr, rules: RuleSet) -> Discharged:
+    done = RIGHT.discharge_with(jaxpr, rules)
     eqns = [e for eqn in done.jaxpr.eqns for e in ([eqn, eqn] if tells(eqn) else [eqn])]
     return done._replace(jaxpr=done.jaxpr.replace(eqns=eqns))
 
 
-def told_late(jaxpr: Jaxpr, known: Mask, forced: Mask, book: RuleBook) -> PartialEval:
+def told_late(jaxpr: Jaxpr, known: Mask, forced: Mask, rules: RuleSet) -> PartialEval:
     """The known half tells at its end, the last call first."""
-    made = RIGHT.partial_eval_with(jaxpr, known, forced, book)
+    made = RIGHT.partial_eval_with(jaxpr, known, forced, rules)
     eqns = [*made.known.eqns]
     told = [e for e in eqns if tells(e)]
     return made._replace(

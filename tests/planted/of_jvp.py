@@ -16,7 +16,7 @@ from effax.ir.prims.solve import LinearSolve, Root
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import JvpOut, RuleBuilder
 from effax.transforms.rules.common import zeros
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.rules.pointwise import (
     Derivative,
     Partial,
@@ -43,7 +43,7 @@ def binary(
 
 
 def right(prim: type[Primitive]) -> Callable[..., JvpOut]:
-    found = DEFAULT_BOOK.rules[prim].jvp
+    found = DEFAULT_RULES.rules[prim].jvp
     assert callable(found)
     return found
 

@@ -16,10 +16,16 @@ from effax.ir.types import Type
 from effax.testing.laws.pass_set import Passes
 from effax.transforms.discharge import discharge_jaxpr
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import DischargeOut, Policy, RuleBook, RuleBuilder, SplitOut
+from effax.transforms.framework.rules import (
+    DischargeOut,
+    PartialEvalOut,
+    Policy,
+    RuleBuilder,
+    RuleSet,
+)
 from effax.transforms.optimize.dce import Dce
 from effax.transforms.partial_eval.partial_eval import PartialEval
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.rules.while_.partial_eval import COUNTER
 from tests.planted.planting import Bug, edited, last_of, using, wrong_rule
 
@@ -28,7 +34,7 @@ Ins = Sequence[Atom]
 
 
 def right(prim: type[Primitive]) -> Callable[..., DischargeOut]:
-    found = DEFAULT_BOOK.rules[prim].discharge
+    found = DEFAULT_RULES.rules[prim].discharge
     assert callable(found)
     return found
 
@@ -46,24 +52,24 @@ def in_split(
     name: str,
     focus: str | tuple[str, ...],
     prim: type[Primitive],
-    edit: Callable[[SplitOut], SplitOut],
+    edit: Callable[[PartialEvalOut], PartialEvalOut],
 ) -> Bug:
     """A split rule of which the result is changed."""
-    rule = DEFAULT_BOOK.rules[prim].split
+    rule = DEFAULT_RULES.rules[prim].split
     assert callable(rule)
 
     def tampered(
-        book: RuleBook, prim: Primitive, types: tuple[Type, ...], known: Mask, policy: Policy | None
-    ) -> SplitOut | None:
-        found = rule(book, prim, types, known, policy)
+        rules: RuleSet, prim: Primitive, types: tuple[Type, ...], known: Mask, policy: Policy | None
+    ) -> PartialEvalOut | None:
+        found = rule(rules, prim, types, known, policy)
         return None if found is None else edit(found)
 
     return wrong_rule(name, "partial_eval", focus, prim, split=tampered)
 
 
-def effect_twice(jaxpr: Jaxpr, known: Mask, forced: Mask, book: RuleBook) -> PartialEval:
+def effect_twice(jaxpr: Jaxpr, known: Mask, forced: Mask, rules: RuleSet) -> PartialEval:
     """The last accumulation of the known half happens twice."""
-    made = RIGHT.partial_eval_with(jaxpr, known, forced, book)
+    made = RIGHT.partial_eval_with(jaxpr, known, forced, rules)
     at = last_of(made.known.eqns, refs.AddUpdate)
     if at is None:
         return made
@@ -71,9 +77,9 @@ def effect_twice(jaxpr: Jaxpr, known: Mask, forced: Mask, book: RuleBook) -> Par
     return made._replace(known=made.known.replace(eqns=[*eqns[: at + 1], *eqns[at:]]))
 
 
-def effects_reordered(jaxpr: Jaxpr, known: Mask, forced: Mask, book: RuleBook) -> PartialEval:
+def effects_reordered(jaxpr: Jaxpr, known: Mask, forced: Mask, rules: RuleSet) -> PartialEval:
     """The unknown half reads before what the known one writes: two effects change places."""
-    made = RIGHT.partial_eval_with(jaxpr, known, forced, book)
+    made = RIGHT.partial_eval_with(jaxpr, known, forced, rules)
     eqns = [*made.unknown.eqns]
     for i in range(len(eqns) - 1):
         first, second = eqns[i], eqns[i + 1]
@@ -83,7 +89,7 @@ def effects_reordered(jaxpr: Jaxpr, known: Mask, forced: Mask, book: RuleBook) -
     return made._replace(unknown=made.unknown.replace(eqns=eqns))
 
 
-def residuals_run_backward(split: SplitOut) -> SplitOut:
+def residuals_run_backward(split: PartialEvalOut) -> PartialEvalOut:
     eqns = [
         e._replace(prim=replace(e.prim, reverse=not e.prim.reverse))
         if isinstance(e.prim, Scan)
@@ -93,7 +99,7 @@ def residuals_run_backward(split: SplitOut) -> SplitOut:
     return split._replace(unknown=split.unknown.replace(eqns=eqns))
 
 
-def runs_once_less(split: SplitOut) -> SplitOut:
+def runs_once_less(split: PartialEvalOut) -> PartialEvalOut:
     """The unknown half of a while begins with its second iteration."""
     first = lit(0, COUNTER)
     eqns = []
@@ -105,7 +111,7 @@ def runs_once_less(split: SplitOut) -> SplitOut:
     return split._replace(unknown=split.unknown.replace(eqns=eqns))
 
 
-def branches_rotated(split: SplitOut) -> SplitOut:
+def branches_rotated(split: PartialEvalOut) -> PartialEvalOut:
     eqns = [
         e._replace(prim=Cond((*e.prim.branches[1:], e.prim.branches[0])))
         if isinstance(e.prim, Cond)
@@ -119,7 +125,7 @@ def stale_condition(b: RuleBuilder, prim: While, ins: Ins, is_ref: Sequence[bool
     """The condition sees what references held before the loop."""
     given = right(While)(b, prim, ins, is_ref)
     loop = b.eqns[-1]
-    cond, body = discharge_jaxpr(prim.cond, b.book), discharge_jaxpr(prim.body, b.book)
+    cond, body = discharge_jaxpr(prim.cond, b.rules), discharge_jaxpr(prim.body, b.rules)
     if not isinstance(loop.prim, While) or cond.changed or not body.changed:
         return given
     # The contents come as constants for the condition, and are carried for the body.

@@ -20,7 +20,7 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.ir.types import array_type
 from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.common import sum_to, zeros
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.rules.linear import at, fixed, linear_operand, only
 from effax.transforms.rules.while_.partial_eval import COUNTER
 from tests.planted.planting import Bug, edited, using, wrong_rule
@@ -30,7 +30,7 @@ Maybe = Sequence[Atom | None]
 
 
 def right(prim: type[Primitive]) -> Callable[..., Maybe]:
-    found = DEFAULT_BOOK.rules[prim].transpose
+    found = DEFAULT_RULES.rules[prim].transpose
     assert callable(found)
     return found
 

@@ -15,7 +15,7 @@ from effax.ir.prims import shape as sh
 from effax.ir.prims.control import Cond, Scan, While
 from effax.ir.syntax import Atom, Eqn
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_RULES
 from tests.planted.planting import Bug, edited, using, wrong_rule
 
 Ins = Sequence[Atom]
@@ -23,7 +23,7 @@ Flags = Sequence[bool]
 
 
 def right(prim: type[Primitive]) -> Callable[..., BatchOut]:
-    found = DEFAULT_BOOK.rules[prim].batch
+    found = DEFAULT_RULES.rules[prim].batch
     assert callable(found)
     return found
 

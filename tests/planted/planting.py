@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeVar
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Eqn
 from effax.testing.laws.pass_set import Passes
-from effax.transforms.framework.rules import RuleBook, RuleBuilder
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.framework.rules import RuleBuilder, RuleSet
+from effax.transforms.rules.default import DEFAULT_RULES
 
 Out = TypeVar("Out")
 Edit = Callable[[Eqn], Eqn | None]
@@ -33,10 +33,10 @@ class Bug(NamedTuple):
     passes: Passes
 
 
-def planted(prim: type[Primitive], **rules: object) -> RuleBook:
+def planted(prim: type[Primitive], **rules: object) -> RuleSet:
     """The library's book with some rules of a primitive replaced."""
-    right = DEFAULT_BOOK.rules[prim]
-    return DEFAULT_BOOK.extend(prim, replace(right, **rules))  # type: ignore[arg-type]  # dataclasses.replace checks the names
+    right = DEFAULT_RULES.rules[prim]
+    return DEFAULT_RULES.extend(prim, replace(right, **rules))  # type: ignore[arg-type]  # dataclasses.replace checks the names
 
 
 def wrong_rule(

@@ -189,7 +189,7 @@ def test_reports_are_tests() -> None:
         hold(law, shape, bug.focus[0], bug.passes)
     _, source = str(broken.value).split("As a test:\n\n")
     assert "# Define sin_jvp here: the lambda of of_jvp.py, line" in source
-    rule = bug.passes.book.rules[Sin].jvp
+    rule = bug.passes.rules.rules[Sin].jvp
     assert isinstance(rule, partial)
     names: dict[str, object] = {"sin_jvp": rule.args[0]}
     exec(compile(source, "<report>", "exec"), names)

@@ -96,7 +96,7 @@ BUGS: Final[tuple[tuple[str, Pass, str, str, object], ...]] = (
         dead_stores,
         "dead_stores",
         "Read",
-        type("Never", (), {}),
+        type("Unsupported", (), {}),
     ),
     (
         "a sum may be stored after another store",

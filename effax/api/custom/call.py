@@ -272,7 +272,7 @@ class _NamedLike:
         self.nondiff = nondiff
 
     def __call__(self) -> None:
-        """Never called: it only has names."""
+        """Unsupported called: it only has names."""
 
     def parameters_left(self, names: Sequence[str], rest: str) -> list[str]:
         """The names of the positional parameters that are not filled in."""

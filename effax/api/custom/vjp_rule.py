@@ -350,14 +350,14 @@ def _leaf_cotangents(
 def _leaf(label: str, x: object, type_: Type, name: str) -> Array | None:
     if x is None or isinstance(type_, RefType) or not is_inexact(type_):
         return None
-    want = tangent_type(type_)
-    assert isinstance(want, ArrayType)
+    ct_spec = tangent_type(type_)
+    assert isinstance(ct_spec, ArrayType)
     wrong = f"the backward rule of {label} gives a cotangent of the wrong type for {name}"
     if isinstance(x, SymbolicZero):
-        if x.type.strong() is not want:
-            raise IllTyped(wrong, str(want), str(x.type), "return None for a cotangent of zero")
+        if x.type.strong() is not ct_spec:
+            raise IllTyped(wrong, str(ct_spec), str(x.type), "return None for a cotangent of zero")
         return None
     value = as_value(x, f"the cotangent for {name} given by the backward rule of {label}")
-    if value.shape != want.shape or (value.dtype != want.dtype and not value.type.weak):
-        raise IllTyped(wrong, expected=str(want), found=str(value.type))
-    return ops.astype(value, want.dtype)
+    if value.shape != ct_spec.shape or (value.dtype != ct_spec.dtype and not value.type.weak):
+        raise IllTyped(wrong, expected=str(ct_spec), found=str(value.type))
+    return ops.astype(value, ct_spec.dtype)

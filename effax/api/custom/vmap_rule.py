@@ -70,12 +70,12 @@ def _flags(given: object, out_tree: PyTreeDef, what: str) -> Sequence[bool]:
 def _fitted(value: object, type_: Type, batched: bool, size: int, name: str) -> Array:
     """A result, in the type of the function's, with an axis in front if batched."""
     x = as_value(value, name)
-    want = with_axis(type_, size) if batched else type_
-    if x.shape != want.shape or (x.dtype != want.dtype and not x.weak_type):
+    ct_spec = with_axis(type_, size) if batched else type_
+    if x.shape != ct_spec.shape or (x.dtype != ct_spec.dtype and not x.weak_type):
         raise IllTyped(
             f"{name} has the wrong type",
-            expected=f"{want}, {'with' if batched else 'without'} an axis for {size} lanes",
+            expected=f"{ct_spec}, {'with' if batched else 'without'} an axis for {size} lanes",
             found=str(x.type),
             remedy="say in the second part of what the rule gives whether it has the axis",
         )
-    return converted(x, want.dtype, want.weak)  # type: ignore[union-attr]  # results are arrays
+    return converted(x, ct_spec.dtype, ct_spec.weak)  # type: ignore[union-attr]  # results are arrays

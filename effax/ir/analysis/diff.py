@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final, Literal, NamedTuple
 
-from effax.ir.recursion import deep
+from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.text.format import VAR_NAMES, lit_text
 from effax.ir.text.printer import eqn_str, stores
@@ -107,7 +107,7 @@ class Diff:
     __repr__ = __str__
 
 
-@deep
+@with_fresh_stack
 def diff(old: Jaxpr, new: Jaxpr) -> Diff:
     """What must be changed in ``old``, variables' names aside, for it to be ``new``."""
     pairs = _pairs(old, new)

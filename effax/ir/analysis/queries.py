@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from effax.effects import Alloc, Effect, Host, Row, VarId, commutes
+from effax.effects import Alloc, Effect, Row, SideEffect, VarId, commutes
 from effax.effects.row import effect_text
-from effax.ir.recursion import held_in, inside_out
+from effax.ir.recursion import postorder, subjaxprs_of
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 
 
@@ -190,7 +190,7 @@ def effect_order(jaxpr: Jaxpr) -> EffectOrder:
             continue
         on: dict[Thread, list[Effect[VarId]]] = {}
         for effect in effects_on_variables(eqn):
-            for thread in threads[effect] if isinstance(effect, Host) else (effect.ref,):
+            for thread in threads[effect] if isinstance(effect, SideEffect) else (effect.ref,):
                 on.setdefault(thread, []).append(effect)
         for thread, effects in on.items():
             before = present.setdefault(thread, set())
@@ -204,11 +204,11 @@ def effect_order(jaxpr: Jaxpr) -> EffectOrder:
     return EffectOrder({thread: tuple(map(tuple, found)) for thread, found in runs.items()}, places)
 
 
-def _host_threads(jaxpr: Jaxpr) -> dict[Host, list[str]]:
+def _host_threads(jaxpr: Jaxpr) -> dict[SideEffect, list[str]]:
     """The threads that effects on the outside world are on: one for each pair that is ordered."""
     found = list(dict.fromkeys(e for eqn in jaxpr.eqns for e in eqn.effects.host))
     texts = {e: effect_text(e, None) for e in found}
-    threads: dict[Host, list[str]] = {e: [texts[e]] for e in found}
+    threads: dict[SideEffect, list[str]] = {e: [texts[e]] for e in found}
     for i, first in enumerate(found):
         for second in found[i + 1 :]:
             if not commutes(first, second):
@@ -231,7 +231,7 @@ def effects_on_variables(eqn: Eqn) -> Row[VarId]:
 def size(jaxpr: Jaxpr) -> int:
     """The number of equations, those of held programs included as often as they are held."""
     known: dict[int, int] = {}
-    for program in inside_out(jaxpr):
-        held = [known[id(inner)] for inner in held_in(program)]
+    for program in postorder(jaxpr):
+        held = [known[id(inner)] for inner in subjaxprs_of(program)]
         known[id(program)] = len(program.eqns) + sum(held)
     return known[id(jaxpr)]

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from effax.effects import Accum, Write
 from effax.ir.axes import joined_axes
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Region
 from effax.ir.prims.collective import Collective
 from effax.ir.syntax import Eqn, Jaxpr, Lit, Var
@@ -42,7 +42,7 @@ class Variance(NamedTuple):
     variables: dict[int, Names]
 
 
-@remembered(maxsize=1024)
+@memoize(maxsize=1024)
 def variance(jaxpr: Jaxpr, ins: tuple[Names, ...], fixed: Positions = _NONE) -> Variance:
     """Follow differences through ``jaxpr``, to the least fixpoint.
 
@@ -164,13 +164,13 @@ def _enter(region: Region, ins: list[Names], outs: list[Names], fixed: Positions
     for v, a, names in zip(region.jaxpr.binders, region.args, inside.ins, strict=True):
         if isinstance(v.type, RefType):
             ins[a] |= names
-    for names, result, feed in zip(inside.outs, region.results, region.feeds, strict=True):
+    for names, result, feed in zip(inside.outs, region.results, region.carry_to, strict=True):
         if feed is not None:
             ins[feed] |= names
         if result is not None:
             # A loop without iterations gives back what it was given.
             outs[result] |= names | (SAME if feed is None else ins[feed])
-    return inside.outs[0] if region.decides else SAME
+    return inside.outs[0] if region.is_predicate else SAME
 
 
 def _decide(
@@ -182,7 +182,7 @@ def _decide(
 ) -> None:
     """Everything that a predicate decides differs where it does."""
     for region in regions:
-        for result, feed in zip(region.results, region.feeds, strict=True):
+        for result, feed in zip(region.results, region.carry_to, strict=True):
             if result is not None:
                 outs[result] |= decided
             if feed is not None:

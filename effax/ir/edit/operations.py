@@ -23,7 +23,7 @@ from effax.ir.argument_checks import check_atoms, check_parts
 from effax.ir.build import typing_of
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive
-from effax.ir.recursion import deep
+from effax.ir.recursion import with_fresh_stack
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.text.format import MOST_VARIABLES
@@ -296,7 +296,7 @@ def everywhere(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
     check_change("everywhere", change, jaxpr)
     done: dict[Jaxpr, Jaxpr] = {}
 
-    @deep
+    @with_fresh_stack
     def visit(program: Jaxpr) -> Jaxpr:
         found = done.get(program)
         if found is None:

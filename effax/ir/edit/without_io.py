@@ -6,11 +6,11 @@ What a program *hears* from outside cannot be left out, so a program that does h
 from __future__ import annotations
 
 from effax.ir.build import typing_of
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.syntax import Eqn, Jaxpr
 
 
-@remembered(maxsize=1024)
+@memoize(maxsize=1024)
 def silent(jaxpr: Jaxpr) -> Jaxpr | None:
     """The program without its effects on the world outside, or None where it has no such form.
 
@@ -21,7 +21,7 @@ def silent(jaxpr: Jaxpr) -> Jaxpr | None:
     kept: list[Eqn] = []
     for eqn in jaxpr.eqns:
         if not eqn.effects.host or eqn.prim.subjaxprs():
-            made = silenced(eqn)
+            made = without_io(eqn)
             if made is None:
                 return None
             kept.append(made)
@@ -30,7 +30,7 @@ def silent(jaxpr: Jaxpr) -> Jaxpr | None:
     return jaxpr.replace(eqns=kept)
 
 
-def silenced(eqn: Eqn) -> Eqn | None:
+def without_io(eqn: Eqn) -> Eqn | None:
     """The equation without effects on the world outside, or None where it has no such form."""
     if not eqn.effects.host:
         return eqn

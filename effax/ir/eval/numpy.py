@@ -13,7 +13,7 @@ import numpy as np
 
 from effax.ir.axes import open_program
 from effax.ir.primitive import Value
-from effax.ir.recursion import deep, holds
+from effax.ir.recursion import holds, with_fresh_stack
 from effax.ir.syntax import Atom, Jaxpr, Lit
 
 
@@ -54,7 +54,7 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
     return [literal_value(a) if isinstance(a, Lit) else env[a.id] for a in jaxpr.outs]  # type: ignore[misc]  # bound before use
 
 
-def repeated(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
+def prepare(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
     """A function of the arguments that runs a program, for one that runs many times.
 
     It is :func:`evaluate` with what is the same each time done once, at the first call. NumPy's
@@ -86,7 +86,7 @@ def _prepared(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
         return places[atom]
 
     steps = [
-        (eqn.prim.repeated(), [place(a) for a in eqn.ins], [v.id for v in eqn.outs])
+        (eqn.prim.prepare(), [place(a) for a in eqn.ins], [v.id for v in eqn.outs])
         for eqn in jaxpr.eqns
     ]
     binders, results = [v.id for v in jaxpr.binders], [place(a) for a in jaxpr.outs]
@@ -101,4 +101,4 @@ def _prepared(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
                 env[k] = value
         return [env[k] for k in results]
 
-    return deep(run) if any(holds(eqn.prim) for eqn in jaxpr.eqns) else run
+    return with_fresh_stack(run) if any(holds(eqn.prim) for eqn in jaxpr.eqns) else run

@@ -94,7 +94,7 @@ class Devices(NamedTuple):
         return prod([axis.size for axis in self.axes[at + 1 :]])
 
 
-def evaluate_together(jaxpr: Jaxpr, devices: Devices, args: Each) -> list[list[Value]]:
+def evaluate_spmd(jaxpr: Jaxpr, devices: Devices, args: Each) -> list[list[Value]]:
     """Run a program on every device, in step.
 
     Args:
@@ -115,7 +115,7 @@ def evaluate_together(jaxpr: Jaxpr, devices: Devices, args: Each) -> list[list[V
 
     with np.errstate(all="ignore"):
         for prim, ins, outs, _, _ in jaxpr.eqns:
-            results = prim.together(devices, [[_value(env, a) for a in ins] for env in envs])
+            results = prim.evaluate_spmd(devices, [[_value(env, a) for a in ins] for env in envs])
             for env, given in zip(envs, results, strict=True):
                 for v, result in zip(outs, given, strict=True):
                     env[v.id] = np.asarray(result)

@@ -17,7 +17,7 @@ from effax.ir.axes import Axes, Axis, open_program
 from effax.ir.dtypes import INT32
 from effax.ir.errors import IllTyped
 from effax.ir.eval.spmd import Devices, Each
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.operands import ANY, NUMBERS, ORDERED, arrays, check_dtype
 from effax.ir.prims.shape import check_axes
@@ -39,7 +39,7 @@ class Collective(Primitive):
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         raise open_program((self.axis,), "evaluated")
 
-    def together(self, devices: Devices, ins: Each) -> Each:
+    def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
         outs: dict[int, Value] = {}
         for group in devices.groups(self.axis.name):
             outs.update(zip(group, self.exchange([ins[i][0] for i in group]), strict=True))
@@ -69,7 +69,7 @@ class Collective(Primitive):
             )
 
 
-@remembered(maxsize=4096)
+@memoize(maxsize=4096)
 def exchanges(jaxpr: Jaxpr, name: str) -> bool:
     """Whether a program, or one that it holds, exchanges anything along the axis of this name."""
     return any(
@@ -241,7 +241,7 @@ class Pvary(Collective):
 
     name: ClassVar[str] = "pvary"
 
-    def together(self, devices: Devices, ins: Each) -> Each:
+    def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
         return ins
 
 
@@ -255,6 +255,6 @@ class AxisIndex(Collective):
         arrays(self, ins, 0)
         return Typing((array_type((), INT32),))
 
-    def together(self, devices: Devices, ins: Each) -> Each:
+    def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
         name = self.axis.name
         return [(np.asarray(devices.coordinate(d, name), INT32),) for d in devices.numbers]

@@ -13,10 +13,10 @@ import numpy as np
 
 from effax.effects import ArgIndex, Row, Rule
 from effax.ir.errors import IllTyped, RefError
-from effax.ir.eval.spmd import Devices, Each, evaluate_together
+from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.operands import check_least
-from effax.ir.recursion import deep
+from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 
@@ -80,19 +80,19 @@ class Jit(Primitive):
         check_no_ref_results(self, "the function", self.jaxpr)
         return Typing(self.jaxpr.out_types, self.jaxpr.effects)
 
-    @deep
+    @with_fresh_stack
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.eval.numpy import evaluate
 
         return evaluate(self.jaxpr, ins)
 
-    def repeated(self) -> Callable[..., Sequence[Value]]:
-        from effax.ir.eval.numpy import repeated
+    def prepare(self) -> Callable[..., Sequence[Value]]:
+        from effax.ir.eval.numpy import prepare
 
-        return repeated(self.jaxpr)
+        return prepare(self.jaxpr)
 
-    def together(self, devices: Devices, ins: Each) -> Each:
-        return evaluate_together(self.jaxpr, devices, ins)
+    def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
+        return evaluate_spmd(self.jaxpr, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.jaxpr,)
@@ -159,19 +159,19 @@ class Scan(Primitive):
         c, k = self.n_consts, self.n_consts + self.n_carry
         return items[:c], items[c:k], items[k:]
 
-    @deep
+    @with_fresh_stack
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         with np.errstate(all="ignore"):
-            return self.repeated()(*ins)
+            return self.prepare()(*ins)
 
-    def repeated(self) -> Callable[..., Sequence[Value]]:
-        from effax.ir.eval.numpy import repeated
+    def prepare(self) -> Callable[..., Sequence[Value]]:
+        from effax.ir.eval.numpy import prepare
 
-        step = repeated(self.jaxpr)
+        step = prepare(self.jaxpr)
         return lambda *ins: self._looped([ins], lambda args: [step(*own) for own in args])[0]
 
-    def together(self, devices: Devices, ins: Each) -> Each:
-        return self._looped(ins, lambda args: evaluate_together(self.jaxpr, devices, args))
+    def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
+        return self._looped(ins, lambda args: evaluate_spmd(self.jaxpr, devices, args))
 
     def _looped(self, ins: Each, step: Callable[[Each], Each]) -> Each:
         """The loop on one device or more; ``step`` runs the body on all of them."""
@@ -204,8 +204,8 @@ class Scan(Primitive):
 
     def regions(self) -> tuple[Region, ...]:
         args, outs = range(len(self.jaxpr.binders)), range(len(self.jaxpr.outs))
-        feeds = tuple(self.n_consts + j if j < self.n_carry else None for j in outs)
-        return (Region(self.jaxpr, tuple(args), tuple(outs), feeds),)
+        carry_to = tuple(self.n_consts + j if j < self.n_carry else None for j in outs)
+        return (Region(self.jaxpr, tuple(args), tuple(outs), carry_to),)
 
 
 def stacked_type(type_: Type, length: int) -> ArrayType:
@@ -253,19 +253,19 @@ class Cond(Primitive):
             effects = effects.join(branch.effects.rename(lambda n: ArgIndex(n + 1)))
         return Typing(joined_types([branch.out_types for branch in self.branches]), effects)
 
-    @deep
+    @with_fresh_stack
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.eval.numpy import evaluate
 
         return evaluate(self.branches[self._taken(ins)], ins[1:])
 
-    def repeated(self) -> Callable[..., Sequence[Value]]:
-        from effax.ir.eval.numpy import repeated
+    def prepare(self) -> Callable[..., Sequence[Value]]:
+        from effax.ir.eval.numpy import prepare
 
-        branches = [repeated(branch) for branch in self.branches]
+        branches = [prepare(branch) for branch in self.branches]
         return lambda *ins: branches[self._taken(ins)](*ins[1:])
 
-    def together(self, devices: Devices, ins: Each) -> Each:
+    def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
         if not self.free_axes():
             return [self.evaluate(*own) for own in ins]
         taken = [self._taken(own) for own in ins]
@@ -273,7 +273,7 @@ class Cond(Primitive):
         for k in sorted(set(taken)):
             here = [i for i, index in enumerate(taken) if index == k]
             args = [ins[i][1:] for i in here]
-            given = evaluate_together(self.branches[k], devices.some(here), args)
+            given = evaluate_spmd(self.branches[k], devices.some(here), args)
             outs.update(zip(here, given, strict=True))
         return [outs[i] for i in range(len(ins))]
 
@@ -325,15 +325,15 @@ class While(Primitive):
         effects = self.cond.effects.join(self.body.effects)
         return Typing(self.body.in_types[self.n_consts :], effects)
 
-    @deep
+    @with_fresh_stack
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         with np.errstate(all="ignore"):
-            return self.repeated()(*ins)
+            return self.prepare()(*ins)
 
-    def repeated(self) -> Callable[..., Sequence[Value]]:
-        from effax.ir.eval.numpy import repeated
+    def prepare(self) -> Callable[..., Sequence[Value]]:
+        from effax.ir.eval.numpy import prepare
 
-        goes_on, step = repeated(self.cond), repeated(self.body)
+        goes_on, step = prepare(self.cond), prepare(self.body)
 
         def loop(*ins: Value) -> Sequence[Value]:
             consts, carry = ins[: self.n_consts], ins[self.n_consts :]
@@ -343,7 +343,7 @@ class While(Primitive):
 
         return loop
 
-    def together(self, devices: Devices, ins: Each) -> Each:
+    def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
         if not self.free_axes():
             return [self.evaluate(*own) for own in ins]
         consts = [own[: self.n_consts] for own in ins]
@@ -351,11 +351,11 @@ class While(Primitive):
         here = list(range(len(ins)))
         while here:
             some, args = devices.some(here), [[*consts[i], *carries[i]] for i in here]
-            answers = evaluate_together(self.cond, some, args)
+            answers = evaluate_spmd(self.cond, some, args)
             here = [i for i, (again,) in zip(here, answers, strict=True) if again]
             args = [[*consts[i], *carries[i]] for i in here]
             if here:
-                new = evaluate_together(self.body, devices.some(here), args)
+                new = evaluate_spmd(self.body, devices.some(here), args)
                 for i, carry in zip(here, new, strict=True):
                     carries[i] = carry
         return carries
@@ -373,6 +373,6 @@ class While(Primitive):
         args = tuple(range(len(self.body.binders)))
         carry = tuple(range(self.n_consts, len(args)))
         return (
-            Region(self.cond, args, (None,), (None,), decides=True),
+            Region(self.cond, args, (None,), (None,), is_predicate=True),
             Region(self.body, args, tuple(range(len(carry))), carry),
         )

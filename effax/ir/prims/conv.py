@@ -104,8 +104,8 @@ class ConvGeneralDilated(Primitive):
     def _spread(self, x: Value) -> Value:
         """The left operand with zeros between neighbours, padded or cropped."""
         sizes = [dilated(n, a) for n, a in zip(x.shape[2:], self.lhs_dilation, strict=True)]
-        spread = np.zeros((*x.shape[:2], *sizes), x.dtype)
-        spread[_beside(2, [slice(None, None, a) for a in self.lhs_dilation])] = x
+        propagate = np.zeros((*x.shape[:2], *sizes), x.dtype)
+        propagate[_beside(2, [slice(None, None, a) for a in self.lhs_dilation])] = x
         source: list[slice] = []
         target: list[slice] = []
         padded: list[int] = []
@@ -116,7 +116,7 @@ class ConvGeneralDilated(Primitive):
             source.append(slice(first, last))
             target.append(slice(first + low, last + low))
         made = np.zeros((*x.shape[:2], *padded), x.dtype)
-        made[_beside(2, target)] = spread[_beside(2, source)]
+        made[_beside(2, target)] = propagate[_beside(2, source)]
         return made
 
 

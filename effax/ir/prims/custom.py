@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, TypeVar
 
 from effax.ir.errors import EffaxError, TransformError
-from effax.ir.eval.spmd import Devices, Each, evaluate_together
+from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
 from effax.ir.prims.control import check_call, check_no_ref_results
-from effax.ir.recursion import deep
+from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 
@@ -125,14 +125,14 @@ class _Called(Primitive):
         check_no_ref_results(self, "the function", self.call)
         return Typing(self.call.out_types, self.call.effects)
 
-    @deep
+    @with_fresh_stack
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.eval.numpy import evaluate
 
         return evaluate(self.call, ins)
 
-    def together(self, devices: Devices, ins: Each) -> Each:
-        return evaluate_together(self.call, devices, ins)
+    def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
+        return evaluate_spmd(self.call, devices, ins)
 
     def regions(self) -> tuple[Region, ...]:
         return (_call_region(self.call),)
@@ -278,7 +278,7 @@ class CustomLinear(Primitive):
             check_call(self, "the function", self.forward, ins)
         return Typing(self.out_types)
 
-    @deep
+    @with_fresh_stack
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.eval.numpy import evaluate
 
@@ -286,10 +286,10 @@ class CustomLinear(Primitive):
             raise no_forward(TransformError, self.label)
         return evaluate(self.forward, ins)
 
-    def together(self, devices: Devices, ins: Each) -> Each:
+    def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
         if self.forward is None:
             raise no_forward(TransformError, self.label)
-        return evaluate_together(self.forward, devices, ins)
+        return evaluate_spmd(self.forward, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         held = (self.bwd,) if isinstance(self.bwd, Jaxpr) else ()

@@ -95,13 +95,13 @@ def complex_div(x: Value, y: Value) -> Value:
     by_zero = (c == 0) & (d == 0) & ~(np.isnan(a) & np.isnan(b))
     far, over_far = np.isinf(x), np.isinf(y)
     infinite = far & np.isfinite(y)
-    vanishing = over_far & np.isfinite(x)
+    propagate_zeros = over_far & np.isfinite(x)
     a, b = _unit_of_infinite(a, far), _unit_of_infinite(b, far)
     c, d = _unit_of_infinite(c, over_far), _unit_of_infinite(d, over_far)
     re, im = a * c + b * d, b * c - a * d
     pole = np.copysign(inf, np.real(y))
     for where, real, imag in (
-        (vanishing, zero * re, zero * im),
+        (propagate_zeros, zero * re, zero * im),
         (infinite, inf * re, inf * im),
         (by_zero, pole * np.real(x), pole * np.imag(x)),
     ):

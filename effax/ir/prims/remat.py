@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from effax.ir.errors import BadArgument, RefError
-from effax.ir.eval.spmd import Devices, Each, evaluate_together
+from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
 from effax.ir.prims.control import check_call, check_no_ref_results
 from effax.ir.prims.operands import arrays
 from effax.ir.prims.reduce import DotGeneral
-from effax.ir.recursion import deep
+from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.text.format import fields_of
 from effax.ir.types import Type
@@ -130,14 +130,14 @@ class Remat(Primitive):
             raise impure_error(f"the function given to {self.name}", str(self.jaxpr.effects))
         return Typing(self.jaxpr.out_types, self.jaxpr.effects)
 
-    @deep
+    @with_fresh_stack
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.eval.numpy import evaluate
 
         return evaluate(self.jaxpr, ins)
 
-    def together(self, devices: Devices, ins: Each) -> Each:
-        return evaluate_together(self.jaxpr, devices, ins)
+    def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
+        return evaluate_spmd(self.jaxpr, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.jaxpr,)

@@ -193,8 +193,8 @@ class Pad(Primitive):
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         x, value = ins
         config = self.padding_config
-        spread = [n + max(n - 1, 0) * i for n, (_, _, i) in zip(x.shape, config, strict=True)]
-        dilated = np.full(spread, value, x.dtype)
+        propagate = [n + max(n - 1, 0) * i for n, (_, _, i) in zip(x.shape, config, strict=True)]
+        dilated = np.full(propagate, value, x.dtype)
         dilated[tuple(slice(None, None, inner + 1) for _, _, inner in config)] = x
         added = [(max(low, 0), max(high, 0)) for low, high, _ in config]
         padded = np.pad(dilated, added, constant_values=value) if added else dilated

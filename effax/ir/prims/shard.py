@@ -10,7 +10,7 @@ from effax.effects import Rule, Write
 from effax.ir.analysis.variance import variance
 from effax.ir.axes import Axes
 from effax.ir.errors import IllTyped, RefError
-from effax.ir.eval.spmd import Devices, Each, evaluate_together
+from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.partition import Spec, global_type, joined, local_type, names_in, part, spec_text
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.control import check_call, check_no_ref_results
@@ -100,9 +100,9 @@ class ShardMap(Primitive):
         return tuple([axis for axis in self.mesh if axis.name not in named])
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        return self.together(Devices(()), [ins])[0]
+        return self.evaluate_spmd(Devices(()), [ins])[0]
 
-    def together(self, devices: Devices, ins: Each) -> Each:
+    def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
         """On several devices already, each of them has a mesh of its own."""
         count = Devices(self.mesh).total
         args = [
@@ -110,7 +110,7 @@ class ShardMap(Primitive):
             for own in ins
             for d in range(count)
         ]
-        given = evaluate_together(self.jaxpr, devices.each_with(self.mesh), args)
+        given = evaluate_spmd(self.jaxpr, devices.each_with(self.mesh), args)
         return [
             [
                 joined([outs[j] for outs in given[i * count :][:count]], spec, self.mesh)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from effax.ir.errors import RefError
-from effax.ir.eval.spmd import Devices, Each, evaluate_together
+from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.control import check_call, check_results
-from effax.ir.recursion import deep
+from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 
@@ -56,14 +56,14 @@ class LinearSolve(Primitive):
         names = ("matvec", "solve")
         return names if self.vecmat is None else (*names, "vecmat", "transpose_solve")
 
-    @deep
+    @with_fresh_stack
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.eval.numpy import evaluate
 
         return evaluate(self.solve, ins)
 
-    def together(self, devices: Devices, ins: Each) -> Each:
-        return evaluate_together(self.solve, devices, ins)
+    def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
+        return evaluate_spmd(self.solve, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         if self.vecmat is None or self.transpose_solve is None:
@@ -113,14 +113,14 @@ class Root(Primitive):
             check_results(self, what, jaxpr, guess)
         return Typing(self.solve.out_types)
 
-    @deep
+    @with_fresh_stack
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.eval.numpy import evaluate
 
         return evaluate(self.solve, ins)
 
-    def together(self, devices: Devices, ins: Each) -> Each:
-        return evaluate_together(self.solve, devices, ins)
+    def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
+        return evaluate_spmd(self.solve, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.f, self.solve, self.tangent_solve)

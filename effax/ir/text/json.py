@@ -33,17 +33,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn, TypeVar, cast
 
-from effax.effects import Alloc, ArgIndex, Effect, Host
+from effax.effects import Alloc, ArgIndex, Effect, SideEffect
 from effax.ir.build import typing_of
 from effax.ir.errors import BadArgument, EffaxError
-from effax.ir.field_types import misfit
+from effax.ir.field_types import type_mismatch
 from effax.ir.primitive import ByReference, Primitive
-from effax.ir.recursion import deep
+from effax.ir.recursion import with_fresh_stack
 from effax.ir.registry import Registry, own_primitives, own_remedy
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.text.format import MOST_VARIABLES, REFERENCE, fields_of, lit_text, value_text
-from effax.ir.text.lexer import LITERAL, Scanner
+from effax.ir.text.lexer import LITERAL, Lexer
 from effax.ir.text.parameter_parser import named_object, read_value
 from effax.ir.text.printer import references
 from effax.ir.types import Type
@@ -66,7 +66,7 @@ class _Names(NamedTuple):
     objects: Mapping[ByReference, str]
 
 
-@deep
+@with_fresh_stack
 def _write(jaxpr: Jaxpr, names: _Names, written: list[object]) -> int:
     programs = names.programs
     if jaxpr in programs:
@@ -94,7 +94,7 @@ def _write(jaxpr: Jaxpr, names: _Names, written: list[object]) -> int:
             "eqns": eqns,
             "outs": list(map(_atom, jaxpr.outs)),
             "effects": [
-                [e.word, e.detail if isinstance(e, Host) else jaxpr.binders[e.ref].id]
+                [e.word, e.detail if isinstance(e, SideEffect) else jaxpr.binders[e.ref].id]
                 for e in jaxpr.effects
             ],
         }
@@ -105,7 +105,7 @@ def _write(jaxpr: Jaxpr, names: _Names, written: list[object]) -> int:
 
 def _named(effect: Effect[ArgIndex], ins: Sequence[Atom], outs: Sequence[Var]) -> object:
     """The number of the variable that an effect is on; of the result for an allocation."""
-    if isinstance(effect, Host):
+    if isinstance(effect, SideEffect):
         return effect.detail
     return outs[effect.ref].id if isinstance(effect, Alloc) else _atom(ins[effect.ref])
 
@@ -220,7 +220,7 @@ class _Reader:
             if number not in self.scope:
                 _bad("a variable is not in scope", "one that is bound before", str(number))
             return self.scope[number]
-        scan = Scanner(_of(str, entry["lit"]))
+        scan = Lexer(_of(str, entry["lit"]))
         found = scan.literal(scan.match(LITERAL, "a literal"))
         return _whole(scan, found)
 
@@ -237,7 +237,7 @@ class _Reader:
         params: dict[str, object] = {}
         for field, written in cast("dict[str, object]", entry["params"]).items():
             value = params[field] = self.param(written, cls)
-            wanted = misfit(cls, field, value)
+            wanted = type_mismatch(cls, field, value)
             if wanted is not None:
                 _bad(f"{field} of {name} is of another kind", wanted, json.dumps(written))
         prim = cls(**params)
@@ -258,7 +258,7 @@ class _Reader:
             return entry
         if "program" in entry:
             return self.held(_of(int, entry["program"]))
-        scan = Scanner(_of(str, entry["text"]))
+        scan = Lexer(_of(str, entry["text"]))
 
         def held() -> Jaxpr | ByReference | None:
             if scan.at(REFERENCE):
@@ -287,7 +287,7 @@ def _of(kind: type[T], value: object) -> T:
     return value
 
 
-def _whole(scan: Scanner, value: T) -> T:
+def _whole(scan: Lexer, value: T) -> T:
     """The value, which must be all that the text is."""
     if scan.pos < len(scan.text):
         scan.fail("text follows the value", expected="the end of the text")
@@ -295,5 +295,5 @@ def _whole(scan: Scanner, value: T) -> T:
 
 
 def _type(text: str) -> Type:
-    scan = Scanner(text)
+    scan = Lexer(text)
     return _whole(scan, scan.type())

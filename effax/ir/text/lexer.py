@@ -32,7 +32,7 @@ LONGEST: Final = 160
 _REF_KINDS: Final = {kind.value: kind for kind in RefKind}
 
 
-class Scanner:
+class Lexer:
     """A text and how far it has been read. Methods leave the position after what they read."""
 
     __slots__ = ("line_start", "pos", "text")

@@ -12,12 +12,12 @@ from typing import Final, NoReturn, cast, get_args
 
 from effax.ir.dtypes import FLOAT0, DType, as_dtype, dtype_of_short_name, dtype_words
 from effax.ir.errors import EffaxError
-from effax.ir.field_types import declared, misfit
+from effax.ir.field_types import declared, type_mismatch
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.text.format import DYNAMIC, LABEL, REFERENCE, fields_of
-from effax.ir.text.lexer import LITERAL, NAME, NUMBER, TYPE, WORD, Scanner
+from effax.ir.text.lexer import LITERAL, NAME, NUMBER, TYPE, WORD, Lexer
 from effax.ir.types import Shape
 
 _LABEL: Final = re.compile(r"<?[\w.]+>?")
@@ -37,7 +37,7 @@ ReadAtom = Callable[[], Atom]
 ReadHeld = Callable[[], Jaxpr | ByReference | None]
 
 
-def read_params(scan: Scanner, prim: type[Primitive], held: ReadHeld, start: int) -> Primitive:
+def read_params(scan: Lexer, prim: type[Primitive], held: ReadHeld, start: int) -> Primitive:
     """Read ``[a=1 b=2]``, or nothing, and make the primitive.
 
     Args:
@@ -81,7 +81,7 @@ UNFIT: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticEr
 """What Python raises where a parameter is of another kind than a primitive expects."""
 
 
-def unfit(scan: Scanner, prim: Primitive | type[Primitive], error: Exception, pos: int) -> NoReturn:
+def unfit(scan: Lexer, prim: Primitive | type[Primitive], error: Exception, pos: int) -> NoReturn:
     """Raise the ParseError for parameters that are not of the kinds that the primitive has."""
     known = ", ".join(f.name for f in fields_of(prim)) or "none"
     scan.fail(
@@ -92,7 +92,7 @@ def unfit(scan: Scanner, prim: Primitive | type[Primitive], error: Exception, po
     )
 
 
-def named_object(scan: Scanner, objects: Mapping[str, ByReference]) -> ByReference:
+def named_object(scan: Lexer, objects: Mapping[str, ByReference]) -> ByReference:
     """Read the name of an object, such as ``@log``; gives the object."""
     start = scan.pos
     scan.expect(REFERENCE, "the name of an object")
@@ -108,12 +108,12 @@ def named_object(scan: Scanner, objects: Mapping[str, ByReference]) -> ByReferen
     return objects[name]
 
 
-def _field(scan: Scanner, owner: type, field: str, shown: str, held: ReadHeld) -> object:
+def _field(scan: Lexer, owner: type, field: str, shown: str, held: ReadHeld) -> object:
     """The value of one field, which is of the kind that the class declares."""
     start = scan.pos
     try:
         value = _label(scan) if field == LABEL else read_value(scan, owner, held)
-        wanted = misfit(owner, field, value)
+        wanted = type_mismatch(owner, field, value)
         if wanted is not None:
             text = " ".join(scan.text[start : scan.pos].split())
             found = f"`{text if len(text) <= SHOWN else text[:SHOWN] + '...'}`"
@@ -125,11 +125,11 @@ def _field(scan: Scanner, owner: type, field: str, shown: str, held: ReadHeld) -
     return value
 
 
-def _label(scan: Scanner) -> object:
+def _label(scan: Lexer) -> object:
     return read_string(scan) if scan.looking(QUOTED) else scan.match(_LABEL, "a label").group()
 
 
-def read_string(scan: Scanner) -> object:
+def read_string(scan: Lexer) -> object:
     """A string, or bytes, as ``repr`` writes them."""
     start = scan.pos
     found = scan.looking(_STRING)
@@ -143,11 +143,11 @@ def read_string(scan: Scanner) -> object:
     return value
 
 
-def _no_string(scan: Scanner, pos: int) -> NoReturn:
+def _no_string(scan: Lexer, pos: int) -> NoReturn:
     scan.fail("a string is not one", expected="quotes, and escapes as `repr` writes", pos=pos)
 
 
-def read_value(scan: Scanner, owner: type, held: ReadHeld) -> object:
+def read_value(scan: Lexer, owner: type, held: ReadHeld) -> object:
     """Read one value; ``owner`` is the class whose annotations tell enums and records."""
     known = held()
     if known is not None:
@@ -166,7 +166,7 @@ def read_value(scan: Scanner, owner: type, held: ReadHeld) -> object:
     return _word(scan, owner, held)
 
 
-def _tuple(scan: Scanner, owner: type, held: ReadHeld) -> object:
+def _tuple(scan: Lexer, owner: type, held: ReadHeld) -> object:
     items: list[object] = []
     while not scan.take(")"):
         items.append(read_value(scan, owner, held))
@@ -177,7 +177,7 @@ def _tuple(scan: Scanner, owner: type, held: ReadHeld) -> object:
     return tuple(items)
 
 
-def _word(scan: Scanner, owner: type, held: ReadHeld) -> object:
+def _word(scan: Lexer, owner: type, held: ReadHeld) -> object:
     start = scan.pos
     word = scan.match(WORD, "a value").group()
     if word in _CONSTANTS:
@@ -203,7 +203,7 @@ def _word(scan: Scanner, owner: type, held: ReadHeld) -> object:
     return _record(scan, cls, held)
 
 
-def _dtype(scan: Scanner, word: str, start: int) -> DType:
+def _dtype(scan: Lexer, word: str, start: int) -> DType:
     """The dtype of a parameter, which is written in full."""
     if word == "float0":
         return FLOAT0
@@ -214,7 +214,7 @@ def _dtype(scan: Scanner, word: str, start: int) -> DType:
         scan.fail("the dtype of a parameter is written in full", expected=f"`{full}`", pos=start)
 
 
-def _frozenset(scan: Scanner, owner: type, held: ReadHeld) -> frozenset[object]:
+def _frozenset(scan: Lexer, owner: type, held: ReadHeld) -> frozenset[object]:
     scan.expect("{", "a set")
     items: list[object] = []
     while not scan.take("}"):
@@ -224,7 +224,7 @@ def _frozenset(scan: Scanner, owner: type, held: ReadHeld) -> frozenset[object]:
     return frozenset(items)
 
 
-def _record(scan: Scanner, cls: type, held: ReadHeld) -> object:
+def _record(scan: Lexer, cls: type, held: ReadHeld) -> object:
     start = scan.pos
     scan.expect("(", cls.__name__)
     values: dict[str, object] = {}
@@ -256,7 +256,7 @@ def classes_of(owner: type) -> Mapping[str, type]:
 
 
 def read_index(
-    scan: Scanner, shape: Shape | None, operand: ReadAtom | None
+    scan: Lexer, shape: Shape | None, operand: ReadAtom | None
 ) -> tuple[Indexer, list[Atom]]:
     """Read ``[i,2,:3,j:j+4]`` or ``[...]``, with ``;drop`` where it drops.
 
@@ -280,7 +280,7 @@ def read_index(
     return Indexer(tuple(dims), mode), operands
 
 
-def _mode(scan: Scanner) -> Mode:
+def _mode(scan: Lexer) -> Mode:
     start = scan.pos
     word = scan.match(WORD, "a mode").group()
     if word not in [mode.value for mode in Mode]:
@@ -288,7 +288,7 @@ def _mode(scan: Scanner) -> Mode:
     return Mode(word)
 
 
-def _dim(scan: Scanner, size: int | None, operand: ReadAtom | None, operands: list[Atom]) -> Dim:
+def _dim(scan: Lexer, size: int | None, operand: ReadAtom | None, operands: list[Atom]) -> Dim:
     start = scan.pos
     if operand is None and scan.take(DYNAMIC):
         return _dynamic(scan, DYNAMIC)
@@ -303,7 +303,7 @@ def _dim(scan: Scanner, size: int | None, operand: ReadAtom | None, operands: li
     return _static_span(scan, first or 0, size)
 
 
-def _dynamic(scan: Scanner, start: str) -> Dim:
+def _dynamic(scan: Lexer, start: str) -> Dim:
     """The rest of ``i`` or of ``i:i+6:2``, after ``i``."""
     if not scan.take(":"):
         return Pick(None)
@@ -316,7 +316,7 @@ def _dynamic(scan: Scanner, start: str) -> Dim:
     return Span(None, reach // step, step)
 
 
-def _static_span(scan: Scanner, first: int, size: int | None) -> Span:
+def _static_span(scan: Lexer, first: int, size: int | None) -> Span:
     """The rest of ``first:stop:step``, after the colon."""
     here = scan.pos
     stop = _integer(scan)
@@ -328,7 +328,7 @@ def _static_span(scan: Scanner, first: int, size: int | None) -> Span:
     return Span(first, len(range(first, cast(int, stop), step)), step)
 
 
-def _step(scan: Scanner) -> int:
+def _step(scan: Lexer) -> int:
     if not scan.take(":"):
         return 1
     here = scan.pos
@@ -338,6 +338,6 @@ def _step(scan: Scanner) -> int:
     return 1 if step is None else step
 
 
-def _integer(scan: Scanner) -> int | None:
+def _integer(scan: Lexer) -> int | None:
     found = scan.looking(_INTEGER)
     return None if found is None else cast(int, scan.number(found))

@@ -18,11 +18,11 @@ from effax.ir.errors import BadArgument, EffaxError, TooDeep
 from effax.ir.indexing import Indexer
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.prims.refs import AddUpdate, Get, Swap
-from effax.ir.recursion import deeper
+from effax.ir.recursion import fresh_stack
 from effax.ir.registry import NEAR, Registry, own_primitives, own_remedy
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.text.format import MOST_VARIABLES, REFERENCE, VAR_NAMES, var_number
-from effax.ir.text.lexer import IN, LITERAL, NAME, WORD, Scanner
+from effax.ir.text.lexer import IN, LITERAL, NAME, WORD, Lexer
 from effax.ir.text.parameter_parser import UNFIT, named_object, read_index, read_params, unfit
 from effax.ir.types import RefType, Type
 
@@ -87,7 +87,7 @@ class _Parser:
     __slots__ = ("named", "objects", "primitives", "scan")
 
     def __init__(self, text: str, primitives: Registry, objects: Mapping[str, ByReference]) -> None:
-        self.scan = Scanner(text)
+        self.scan = Lexer(text)
         self.primitives = primitives
         self.objects = objects
         self.named: dict[str, Jaxpr] = {}
@@ -301,7 +301,7 @@ class _Parser:
         if self.scan.at("{"):
             start = self.scan.pos
             try:
-                return deeper(self.program)
+                return fresh_stack(self.program)
             except TooDeep as error:
                 self.scan.failed(error, start)
         named = self.scan.looking(_NAMED)

@@ -18,7 +18,7 @@ from effax.effects.row import effect_text
 from effax.ir.dtypes import dtype_words
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.prims.refs import AddUpdate, Get, Swap
-from effax.ir.recursion import inside_out
+from effax.ir.recursion import postorder
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.text.format import (
@@ -123,7 +123,7 @@ def _held_apart(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
     labels: dict[Jaxpr, object] = {}
     # How many programs are written inside of each other, by what they are found in.
     heights: dict[Jaxpr, int] = {}
-    for program in inside_out(jaxpr):
+    for program in postorder(jaxpr):
         if program in heights:
             continue
         inner = [0]

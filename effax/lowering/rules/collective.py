@@ -8,7 +8,7 @@ from typing import Final
 
 from effax.ir.axes import open_program
 from effax.ir.prims import collective as c
-from effax.lowering.writer import EMPTY_BOOK, LoweringBook, Val, Writer
+from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
 
 
 def unbound(w: Writer, prim: c.Collective, ins: Sequence[Val]) -> Sequence[Val]:
@@ -29,6 +29,6 @@ _ALL: Final[tuple[type[c.Collective], ...]] = (
     c.AxisIndex,
 )
 
-COLLECTIVES: Final[LoweringBook] = reduce(
-    lambda book, prim: book.extend(prim, unbound), _ALL, EMPTY_BOOK
+COLLECTIVES: Final[LoweringRules] = reduce(
+    lambda rules, prim: rules.extend(prim, unbound), _ALL, NO_RULES
 )

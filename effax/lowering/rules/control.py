@@ -10,7 +10,7 @@ from effax.ir.prims import control as c
 from effax.ir.syntax import Jaxpr, Var
 from effax.ir.types import ArrayType, Type, array_type
 from effax.lowering import ops
-from effax.lowering.writer import EMPTY_BOOK, Val, Writer
+from effax.lowering.writer import NO_RULES, Val, Writer
 
 COUNTER: Final = array_type((), INT32)
 
@@ -121,5 +121,5 @@ def _origin(x: Val, place: Sequence[Val]) -> list[Val]:
 
 
 CONTROL: Final = (
-    EMPTY_BOOK.extend(c.Jit, jit).extend(c.Cond, cond).extend(c.While, while_).extend(c.Scan, scan)
+    NO_RULES.extend(c.Jit, jit).extend(c.Cond, cond).extend(c.While, while_).extend(c.Scan, scan)
 )

@@ -12,7 +12,7 @@ from effax.ir.prims.conv import ConvGeneralDilated
 from effax.lowering import ops
 from effax.lowering.rules.elementwise import is_narrow
 from effax.lowering.rules.reduce import precision_of
-from effax.lowering.writer import EMPTY_BOOK, Val, Writer
+from effax.lowering.writer import NO_RULES, Val, Writer
 
 
 def convolution(w: Writer, prim: ConvGeneralDilated, ins: Sequence[Val]) -> Sequence[Val]:
@@ -46,4 +46,4 @@ def convolution(w: Writer, prim: ConvGeneralDilated, ins: Sequence[Val]) -> Sequ
     return (ops.convert(w, w.op1(text, made), wanted),)
 
 
-CONVOLUTION: Final = EMPTY_BOOK.extend(ConvGeneralDilated, convolution)
+CONVOLUTION: Final = NO_RULES.extend(ConvGeneralDilated, convolution)

@@ -8,7 +8,7 @@ from typing import Final
 from effax.ir.errors import LoweringError
 from effax.ir.prims import custom as c
 from effax.ir.prims.solve import LinearSolve, Root
-from effax.lowering.writer import EMPTY_BOOK, Val, Writer
+from effax.lowering.writer import NO_RULES, Val, Writer
 
 
 def call(
@@ -28,7 +28,7 @@ def linear(w: Writer, prim: c.CustomLinear, ins: Sequence[Val]) -> Sequence[Val]
 
 
 CUSTOM: Final = (
-    EMPTY_BOOK.extend(c.CustomJvp, call)
+    NO_RULES.extend(c.CustomJvp, call)
     .extend(c.CustomVjp, call)
     .extend(c.CustomLinear, linear)
     .extend(LinearSolve, solution)

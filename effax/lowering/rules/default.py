@@ -21,9 +21,9 @@ from effax.lowering.rules.remat import REMAT
 from effax.lowering.rules.shape import SHAPE
 from effax.lowering.rules.shard import SHARD
 from effax.lowering.tokens import TOKENS
-from effax.lowering.writer import LoweringBook
+from effax.lowering.writer import LoweringRules
 
-DEFAULT: Final[LoweringBook] = (
+DEFAULT: Final[LoweringRules] = (
     ELEMENTWISE.union(SHAPE)
     .union(REDUCE)
     .union(CONVOLUTION)
@@ -41,5 +41,5 @@ DEFAULT: Final[LoweringBook] = (
 )
 """Rules for modules that run on every platform."""
 
-HOST_LIBRARIES: Final[LoweringBook] = DEFAULT.union(LAPACK).union(GREATEST)
+HOST_LIBRARIES: Final[LoweringRules] = DEFAULT.union(LAPACK).union(GREATEST)
 """Rules for modules that run in this process, on the host's processor: libraries are called."""

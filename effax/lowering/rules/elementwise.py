@@ -21,7 +21,7 @@ from effax.ir.prims.reduce import greatest
 from effax.ir.types import Shape
 from effax.lowering import ops
 from effax.lowering.mlir_text import tensor
-from effax.lowering.writer import EMPTY_BOOK, LoweringBook, Rule, Val, Writer
+from effax.lowering.writer import NO_RULES, LoweringRules, Rule, Val, Writer
 
 LOG_2: Final = 0.6931471805599453
 
@@ -301,16 +301,16 @@ def _selected(w: Writer, which: Val, cases: Sequence[Val], first: int) -> Val:
     return ops.select(w, lower, below, _selected(w, which, cases[half:], first + half))
 
 
-def _book() -> LoweringBook:
-    book = EMPTY_BOOK
+def _rules() -> LoweringRules:
+    rules = NO_RULES
     for prim, name in SAME.items():
-        book = book.extend(prim, same_rule(name))
+        rules = rules.extend(prim, same_rule(name))
     for prim, direction in COMPARISONS.items():
-        book = book.extend(prim, comparison_rule(direction))
+        rules = rules.extend(prim, comparison_rule(direction))
     for prim in (e.StopGradient, e.Copy):
-        book = book.extend(prim, identity)
+        rules = rules.extend(prim, identity)
     return (
-        book.extend(e.Max, extreme_rule("maximum", "or"))
+        rules.extend(e.Max, extreme_rule("maximum", "or"))
         .extend(e.Min, extreme_rule("minimum", "and"))
         .extend(e.Sign, sign)
         .extend(e.Exp2, exp2)
@@ -331,4 +331,4 @@ def _book() -> LoweringBook:
     )
 
 
-ELEMENTWISE: Final = _book()
+ELEMENTWISE: Final = _rules()

@@ -18,7 +18,7 @@ from effax.ir.prims.reduce import TopK
 from effax.ir.types import array_type
 from effax.lowering import ops
 from effax.lowering.rules.reduce import top_k
-from effax.lowering.writer import EMPTY_BOOK, Val, Writer
+from effax.lowering.writer import NO_RULES, Val, Writer
 
 PICKED: Final = Gather(Indexer((Pick(None), Pick(None))))
 
@@ -63,4 +63,4 @@ def _keys(w: Writer, x: Val) -> Val:
     return ops.select(w, nan, ops.full(w, math.nan, wide), plain)
 
 
-GREATEST: Final = EMPTY_BOOK.extend(TopK, partly_sorted)
+GREATEST: Final = NO_RULES.extend(TopK, partly_sorted)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from effax.ir.prims.host import DebugCallback, IoCallback, PureCallback
-from effax.lowering.writer import EMPTY_BOOK, Val, Writer
+from effax.lowering.writer import NO_RULES, Val, Writer
 
 
 def debug(w: Writer, prim: DebugCallback, ins: Sequence[Val]) -> Sequence[Val]:
@@ -18,7 +18,7 @@ def answered(w: Writer, prim: PureCallback | IoCallback, ins: Sequence[Val]) -> 
 
 
 HOST: Final = (
-    EMPTY_BOOK.extend(DebugCallback, debug)
+    NO_RULES.extend(DebugCallback, debug)
     .extend(PureCallback, answered)
     .extend(IoCallback, answered)
 )

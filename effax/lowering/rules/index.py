@@ -14,7 +14,7 @@ from effax.ir.indexing import Dim, Indexer, Layout, Mode, Pick, Span, is_dynamic
 from effax.ir.prims import index as i
 from effax.ir.types import ArrayType, Shape, array_type
 from effax.lowering import ops
-from effax.lowering.writer import EMPTY_BOOK, Rule, Val, Writer
+from effax.lowering.writer import NO_RULES, Rule, Val, Writer
 
 Combine = Callable[[Writer, Val, Val], Val]
 """What to store, from the old element and the given one."""
@@ -397,7 +397,7 @@ def _scattered(w: Writer, place: Place, x: Val, value: Val, combine: Combine) ->
 
 
 INDEX: Final = (
-    EMPTY_BOOK.extend(i.Gather, gather)
+    NO_RULES.extend(i.Gather, gather)
     .extend(i.Scatter, scatter)
     .extend(i.ScatterAdd, combining_rule(combining("add")))
     .extend(i.ScatterMul, combining_rule(combining("multiply")))

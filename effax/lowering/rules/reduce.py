@@ -16,7 +16,7 @@ from effax.ir.syntax import Scalar
 from effax.ir.types import ArrayType, array_type
 from effax.lowering import ops
 from effax.lowering.rules.elementwise import is_narrow
-from effax.lowering.writer import EMPTY_BOOK, LoweringBook, Rule, Val, Writer
+from effax.lowering.writer import NO_RULES, LoweringRules, Rule, Val, Writer
 
 
 def zero(dtype: DType) -> Scalar:
@@ -250,14 +250,14 @@ def _dot_dtypes(operand: DType, wanted: DType) -> tuple[DType, DType]:
     return both, both
 
 
-def _book() -> LoweringBook:
-    book = EMPTY_BOOK
+def _rules() -> LoweringRules:
+    rules = NO_RULES
     for prim in (r.ReduceSum, r.ReduceProd, r.ReduceMax, r.ReduceMin, r.ReduceAnd, r.ReduceOr):
-        book = book.extend(prim, reduction)
+        rules = rules.extend(prim, reduction)
     for run in (r.CumSum, r.CumProd, r.CumMax, r.CumMin, r.CumLogSumExp):
-        book = book.extend(run, cumulative)
+        rules = rules.extend(run, cumulative)
     return (
-        book.extend(r.Argmax, arg_rule(r.ReduceMax))
+        rules.extend(r.Argmax, arg_rule(r.ReduceMax))
         .extend(r.Argmin, arg_rule(r.ReduceMin))
         .extend(r.Sort, sort)
         .extend(r.TopK, top_k)
@@ -265,4 +265,4 @@ def _book() -> LoweringBook:
     )
 
 
-REDUCE: Final = _book()
+REDUCE: Final = _rules()

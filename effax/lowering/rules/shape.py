@@ -8,7 +8,7 @@ from typing import Final
 from effax.ir.prims import shape as s
 from effax.ir.types import array_type
 from effax.lowering import ops
-from effax.lowering.writer import EMPTY_BOOK, Val, Writer
+from effax.lowering.writer import NO_RULES, Val, Writer
 
 
 def reshape(w: Writer, prim: s.Reshape, ins: Sequence[Val]) -> Sequence[Val]:
@@ -79,7 +79,7 @@ def dynamic_update_slice(
 
 
 SHAPE: Final = (
-    EMPTY_BOOK.extend(s.Reshape, reshape)
+    NO_RULES.extend(s.Reshape, reshape)
     .extend(s.BroadcastInDim, broadcast_in_dim)
     .extend(s.Transpose, transpose)
     .extend(s.Squeeze, squeeze)

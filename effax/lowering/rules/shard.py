@@ -7,14 +7,14 @@ from typing import Final
 from effax.ir.prims.shard import ShardMap
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType
-from effax.lowering.writer import EMPTY_BOOK, Expansion, LoweringBook
-from effax.transforms.framework.rules import book_or_default
+from effax.lowering.writer import NO_RULES, Expansion, LoweringRules
+from effax.transforms.framework.rules import rules_or_default
 from effax.transforms.rules.shard.expand import expanded
 
 
 def as_lanes(prim: ShardMap, types: tuple[ArrayType, ...]) -> Jaxpr:
     """The program of all devices."""
-    return expanded(prim, types, book_or_default(None))
+    return expanded(prim, types, rules_or_default(None))
 
 
-SHARD: Final[LoweringBook] = EMPTY_BOOK.extend(ShardMap, Expansion(as_lanes))
+SHARD: Final[LoweringRules] = NO_RULES.extend(ShardMap, Expansion(as_lanes))

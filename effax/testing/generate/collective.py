@@ -9,14 +9,14 @@ from effax.ir.dtypes import is_inexact_dtype
 from effax.ir.prims import collective as p
 from effax.ir.prims.elementwise import ConvertElementType
 from effax.ir.syntax import Var
-from effax.testing.generate.program_builder import MAX_ELEMENTS, Grower
+from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
 
 
-def _axis(g: Grower) -> Axis:
+def _axis(g: ProgramBuilder) -> Axis:
     return g.choose.pick(g.axes)
 
 
-def _divided(g: Grower, axis: Axis) -> tuple[Var, int]:
+def _divided(g: ProgramBuilder, axis: Axis) -> tuple[Var, int]:
     """An array with a dimension of the axis's size; a gathered one where there is none."""
     found = g.maybe(lambda v: is_inexact_dtype(v.type.dtype) and axis.size in v.type.shape)
     if found is not None:
@@ -24,19 +24,19 @@ def _divided(g: Grower, axis: Axis) -> tuple[Var, int]:
     return gather(g, axis), 0
 
 
-def _tells(g: Grower) -> bool:
+def _tells(g: ProgramBuilder) -> bool:
     """Whether programs may say what devices share: inside of ``shard_map``, which forgets it."""
     return "shard_map" in g.features.control
 
 
-def psum(g: Grower) -> None:
+def psum(g: ProgramBuilder) -> None:
     """A sum along an axis."""
     axis, x = _axis(g), g.operand()
     kind = p.PsumInvariant if _tells(g) and g.choose.chance(25) else p.Psum
     g.squashed(g.one(kind(axis), x, magnitude=g.magnitude(x) * axis.size))
 
 
-def gather(g: Grower, axis: Axis | None = None) -> Var:
+def gather(g: ProgramBuilder, axis: Axis | None = None) -> Var:
     """What all have; of few elements, a sum of more."""
     axis = axis or _axis(g)
     x = g.operand()
@@ -45,7 +45,7 @@ def gather(g: Grower, axis: Axis | None = None) -> Var:
     return g.one(p.AllGather(axis, g.choose.below(len(x.type.shape) + 1)), x)
 
 
-def scatter(g: Grower) -> None:
+def scatter(g: ProgramBuilder) -> None:
     """A sum, of which each gets a part."""
     axis = _axis(g)
     x, at = _divided(g, axis)
@@ -54,7 +54,7 @@ def scatter(g: Grower) -> None:
         g.squashed(g.one(p.ReduceScatter(axis, at), x, magnitude=magnitude))
 
 
-def to_all(g: Grower) -> None:
+def to_all(g: ProgramBuilder) -> None:
     """An exchange of parts."""
     axis = _axis(g)
     x, at = _divided(g, axis)
@@ -62,7 +62,7 @@ def to_all(g: Grower) -> None:
         g.one(p.AllToAll(axis, at, g.choose.below(len(x.type.shape))), x)
 
 
-def permute(g: Grower) -> None:
+def permute(g: ProgramBuilder) -> None:
     """A shift, a swap, or nothing from some."""
     axis, x = _axis(g), g.operand()
     n = axis.size
@@ -71,7 +71,7 @@ def permute(g: Grower) -> None:
     g.one(p.PPermute(axis, tuple(g.choose.subset(perm, 75))), x)
 
 
-def vary(g: Grower) -> None:
+def vary(g: ProgramBuilder) -> None:
     """The identity."""
     if _tells(g):
         g.one(p.Pvary(_axis(g)), g.operand())
@@ -79,13 +79,13 @@ def vary(g: Grower) -> None:
         permute(g)
 
 
-def index(g: Grower) -> None:
+def index(g: ProgramBuilder) -> None:
     """Where it is, as a float."""
     place = g.one(p.AxisIndex(_axis(g)))
     g.one(ConvertElementType(g.features.floats[0]), place, magnitude=3.0)
 
 
-def extremum(g: Grower) -> None:
+def extremum(g: ProgramBuilder) -> None:
     """The greatest or the least."""
     axis = _axis(g)
     g.one(g.choose.pick((p.Pmax(axis), p.Pmin(axis))), g.fixed())

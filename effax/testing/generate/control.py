@@ -18,9 +18,9 @@ from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, Type, array_type
 from effax.testing.generate import refs
-from effax.testing.generate.program_builder import MAX_ELEMENTS, Grower
+from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
 
-Grow = Callable[[Grower, int], None]
+Grow = Callable[[ProgramBuilder, int], None]
 """Lets a held program grow by at most so many steps."""
 
 COUNTER = array_type((), INT32)
@@ -29,7 +29,9 @@ OF_REFS = 1
 """The theme of programs that use references often."""
 
 
-def arguments(g: Grower, most: int, accept: Callable[[Var], bool] = lambda v: True) -> list[Var]:
+def arguments(
+    g: ProgramBuilder, most: int, accept: Callable[[Var], bool] = lambda v: True
+) -> list[Var]:
     """Some arrays in scope; one may come twice."""
     found = [v for v in g.arrays if accept(v)]
     args: list[Var] = []
@@ -39,7 +41,7 @@ def arguments(g: Grower, most: int, accept: Callable[[Var], bool] = lambda v: Tr
     return args
 
 
-def references(g: Grower, accept: Callable[[Var], bool] = lambda v: True) -> list[Var]:
+def references(g: ProgramBuilder, accept: Callable[[Var], bool] = lambda v: True) -> list[Var]:
     """Some references in scope, each once."""
     if g.features.refs and not g.refs and g.choose.chance(40):
         refs.new(g)
@@ -47,14 +49,14 @@ def references(g: Grower, accept: Callable[[Var], bool] = lambda v: True) -> lis
 
 
 def inside(
-    g: Grower, types: Sequence[Type], ins: Sequence[Var | None], parts: bool = False
-) -> Grower:
+    g: ProgramBuilder, types: Sequence[Type], ins: Sequence[Var | None], parts: bool = False
+) -> ProgramBuilder:
     """A program to be held, on arguments of these types; what is linear outside is so inside.
 
     Where devices may take different ways (``parts``) it has no collectives.
     """
     linear = [v is not None and g.is_linear(v) for v in ins]
-    inner = Grower(g.choose, g.features, types, linear, outer=g)
+    inner = ProgramBuilder(g.choose, g.features, types, linear, outer=g)
     inner.axes = () if parts else g.axes
     if inner.refs:
         inner.theme = OF_REFS
@@ -64,7 +66,7 @@ def inside(
     return inner
 
 
-def _fill(g: Grower, grow: Grow, most: int) -> None:
+def _fill(g: ProgramBuilder, grow: Grow, most: int) -> None:
     """Let a held program grow, and do something to the references that it is given."""
     grow(g, most)
     if any(r in g.refs for r in g.b.binders) and g.choose.chance(50):
@@ -72,7 +74,7 @@ def _fill(g: Grower, grow: Grow, most: int) -> None:
     refs.consume_rest(g)
 
 
-def _result(g: Grower, type_: ArrayType, linear: bool) -> Atom:
+def _result(g: ProgramBuilder, type_: ArrayType, linear: bool) -> Atom:
     """A result of this type, the most recent one mostly, of moderate magnitude."""
     if not (type_.shape or type_.weak or linear) and g.choose.chance(12):
         return g.literal(type_.dtype)
@@ -86,7 +88,7 @@ def _result(g: Grower, type_: ArrayType, linear: bool) -> Atom:
     return g.one(ew.Tanh(), found, magnitude=1.0)
 
 
-def results(g: Grower, most: int, max_elements: int = MAX_ELEMENTS) -> list[Var]:
+def results(g: ProgramBuilder, most: int, max_elements: int = MAX_ELEMENTS) -> list[Var]:
     """Some values of the program, those that nothing uses first."""
     small = [v for v in g.arrays if prod(v.type.shape) <= max_elements]
     leaves = {v.id for v in g.leaves()}
@@ -97,7 +99,7 @@ def results(g: Grower, most: int, max_elements: int = MAX_ELEMENTS) -> list[Var]
 
 
 def call(
-    g: Grower, prim: Primitive, ins: Sequence[Atom], linear: Sequence[bool]
+    g: ProgramBuilder, prim: Primitive, ins: Sequence[Atom], linear: Sequence[bool]
 ) -> tuple[Var, ...]:
     """Append an application; which of its results are linear is known."""
     outs = g.emit(prim, *ins, magnitude=4.0)
@@ -106,7 +108,7 @@ def call(
     return outs
 
 
-def jit(g: Grower, grow: Grow) -> None:
+def jit(g: ProgramBuilder, grow: Grow) -> None:
     """A call."""
     ins = [*references(g), *arguments(g, 3)]
     inner = inside(g, [v.type for v in ins], ins)
@@ -124,7 +126,7 @@ POLICIES = (
 )
 
 
-def remat(g: Grower, grow: Grow) -> None:
+def remat(g: ProgramBuilder, grow: Grow) -> None:
     """A call that derivatives compute again; it uses only references that it makes."""
     ins = arguments(g, 3)
     inner = inside(g, [v.type for v in ins], ins)
@@ -135,7 +137,7 @@ def remat(g: Grower, grow: Grow) -> None:
     call(g, Remat(inner.finish(outs), g.choose.pick(POLICIES)), ins, flags)
 
 
-def cond(g: Grower, grow: Grow) -> None:
+def cond(g: ProgramBuilder, grow: Grow) -> None:
     """A choice of one to three branches, which do different things to references."""
     which: Atom
     if g.choose.chance(50):
@@ -158,7 +160,7 @@ def cond(g: Grower, grow: Grow) -> None:
     call(g, Cond(tuple(branches)), [which, *ins], flags)
 
 
-def scan(g: Grower, grow: Grow) -> None:
+def scan(g: ProgramBuilder, grow: Grow) -> None:
     """A loop over leading axes, with references among what is closed over and scanned."""
     length, xs = _scanned(g)
     consts = [*references(g, lambda r: r not in xs), *arguments(g, 2)]
@@ -176,7 +178,7 @@ def scan(g: Grower, grow: Grow) -> None:
     call(g, prim, ins, flags)
 
 
-def _carried(g: Grower, accept: Callable[[Var], bool] = lambda v: True) -> list[Atom]:
+def _carried(g: ProgramBuilder, accept: Callable[[Var], bool] = lambda v: True) -> list[Atom]:
     """What a loop begins with: arrays, and sometimes a number."""
     found: list[Atom] = [*arguments(g, 2, accept)]
     if g.choose.chance(15):
@@ -189,7 +191,7 @@ def _variables(ins: Sequence[Atom]) -> list[Var | None]:
     return [a if isinstance(a, Var) else None for a in ins]
 
 
-def _scanned(g: Grower) -> tuple[int, list[Var]]:
+def _scanned(g: ProgramBuilder) -> tuple[int, list[Var]]:
     """A length, and arrays and references with that many elements along their leading axis."""
     first = g.maybe(lambda v: len(v.type.shape) > 0)
     if first is None or g.choose.chance(25):
@@ -200,7 +202,7 @@ def _scanned(g: Grower) -> tuple[int, list[Var]]:
     return length, xs + references(g, lambda r: r.type.shape[:1] == (length,))
 
 
-def loop(g: Grower, grow: Grow) -> None:
+def loop(g: ProgramBuilder, grow: Grow) -> None:
     """A while loop of a few trips; its condition may read and change references too."""
     consts = [*references(g), *arguments(g, 2)]
     carry = _carried(g)
@@ -221,7 +223,7 @@ def loop(g: Grower, grow: Grow) -> None:
     call(g, prim, start, [False, *flags])
 
 
-def _condition(g: Grower, at: int, trips: int, grow: Grow) -> tuple[Jaxpr, int | None]:
+def _condition(g: ProgramBuilder, at: int, trips: int, grow: Grow) -> tuple[Jaxpr, int | None]:
     """The counter is small; sometimes something else holds too.
 
     Gives the input too that is a reference on whose contents it depends, if there is one.
@@ -248,7 +250,7 @@ def _condition(g: Grower, at: int, trips: int, grow: Grow) -> tuple[Jaxpr, int |
     return g.finish([more]), read
 
 
-def _is_small(g: Grower, ref: Var) -> Atom:
+def _is_small(g: ProgramBuilder, ref: Var) -> Atom:
     """Whether what a reference holds sums up to little."""
     shape = ref.type.shape
     x = g.one(Get(whole(shape)), ref)
@@ -256,7 +258,7 @@ def _is_small(g: Grower, ref: Var) -> Atom:
     return g.one(ew.Lt(), total, g.threshold(total.type.dtype))
 
 
-def _increase(g: Grower, ref: Var) -> None:
+def _increase(g: ProgramBuilder, ref: Var) -> None:
     """Add to what a reference holds."""
     number: Atom = g.literal(ref.type.dtype, 2.0)
     if ref.type.shape:

@@ -13,9 +13,9 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import is_inexact, tangent_type
 from effax.testing.generate import refs
 from effax.testing.generate.control import Grow, arguments, call, inside, results
-from effax.testing.generate.program_builder import Grower
+from effax.testing.generate.program_builder import ProgramBuilder
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import book_or_default
+from effax.transforms.framework.rules import rules_or_default
 from effax.transforms.jvp import jvp_jaxpr
 from effax.transforms.linearize import linearize_jaxpr
 from effax.transforms.rules.common import zeros
@@ -31,11 +31,11 @@ class LanesOfProgram(LaneRule):
     label: str = "f"
 
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
-        made = vmap_jaxpr(self.program, batched, size, book_or_default(None))
+        made = vmap_jaxpr(self.program, batched, size, rules_or_default(None))
         return Lanes(made.jaxpr, made.out_batched)
 
 
-def custom(g: Grower, grow: Grow) -> None:
+def custom(g: ProgramBuilder, grow: Grow) -> None:
     """A call of a function on arrays that brings its derivatives, or its lanes, or all of them."""
     ins = arguments(g, 3)
     inner = inside(g, [v.type for v in ins], ins)
@@ -57,7 +57,7 @@ def ruled(jaxpr: Jaxpr, kind: int) -> Primitive:
     if kind == 0:
         return CustomVmap(jaxpr, lanes, 0, "f")
     mask = tuple(map(is_inexact, jaxpr.in_types))
-    forward = jvp_jaxpr(jaxpr, mask, True, book_or_default(None)).jaxpr
+    forward = jvp_jaxpr(jaxpr, mask, True, rules_or_default(None)).jaxpr
     own = lanes if kind in (2, 4) else None
     if kind <= 2:
         return CustomJvp(jaxpr, forward, 0, "f", own)
@@ -71,16 +71,16 @@ def ruled(jaxpr: Jaxpr, kind: int) -> Primitive:
 
 def _reverse(jaxpr: Jaxpr, mask: Mask) -> tuple[Jaxpr, Jaxpr]:
     """The rules that linearisation and transposition give."""
-    book = book_or_default(None)
-    done = linearize_jaxpr(jaxpr, mask, False, book)
+    rules = rules_or_default(None)
+    done = linearize_jaxpr(jaxpr, mask, False, rules)
     n = len(jaxpr.outs)
     b = Builder(jaxpr.in_types)
     found = b.inline_jaxpr(done.primal, b.binders)
     residuals = [r.pick(list[Atom](b.binders), found) for r in done.residuals]
     fwd = b.finish([*found[:n], *residuals])
 
-    wants = (NonLinear(),) * len(residuals) + (GradValue(),) * sum(mask)
-    pulled = transpose_jaxpr(done.linear, wants, (True,) * sum(done.out_tangents), book)
+    ct_specs = (NonLinear(),) * len(residuals) + (GradValue(),) * sum(mask)
+    pulled = transpose_jaxpr(done.linear, ct_specs, (True,) * sum(done.out_tangents), rules)
     back = Builder([x.type for x in residuals])
     cts = [back.bind(tangent_type(t)) if is_inexact(t) else None for t in jaxpr.out_types]
     given = [ct for ct, has in zip(cts, done.out_tangents, strict=True) if has and ct is not None]

@@ -9,7 +9,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.prims.remat import Name, OptimizationBarrier
 from effax.ir.syntax import Atom, Lit, Var
-from effax.testing.generate.program_builder import Grower
+from effax.testing.generate.program_builder import ProgramBuilder
 
 BOUNDED: Final[tuple[Primitive, ...]] = (
     ew.Sin(),
@@ -70,12 +70,12 @@ OF_INTEGERS: Final[tuple[Primitive, ...]] = (
 OF_BOOLEANS: Final[tuple[Primitive, ...]] = (ew.And(), ew.Or(), ew.Xor(), ew.Max(), ew.Eq())
 
 
-def smooth(g: Grower) -> None:
+def smooth(g: ProgramBuilder) -> None:
     """A bounded function of one operand."""
     g.one(g.choose.pick(BOUNDED), g.fixed(), magnitude=1.6)
 
 
-def growing(g: Grower) -> None:
+def growing(g: ProgramBuilder) -> None:
     """A function that may be large, of an operand that is not."""
     x = g.fixed()
     if g.magnitude(x) > 3:
@@ -83,12 +83,12 @@ def growing(g: Grower) -> None:
     g.one(g.choose.pick(GROWING), x, magnitude=g.magnitude(x) ** 3 + 3)
 
 
-def jumping(g: Grower) -> None:
+def jumping(g: ProgramBuilder) -> None:
     """A function whose derivative is zero, or is said to be."""
     g.one(g.choose.pick(JUMPING), g.fixed())
 
 
-def of_positive(g: Grower) -> None:
+def of_positive(g: ProgramBuilder) -> None:
     """A function of positive numbers, or one with a pole, where it is smooth."""
     x = g.fixed()
     positive = g.one(ew.Logistic(), x, magnitude=1.0)
@@ -96,13 +96,13 @@ def of_positive(g: Grower) -> None:
     g.one(g.choose.pick(prims), positive, magnitude=8.0)
 
 
-def negate(g: Grower) -> None:
+def negate(g: ProgramBuilder) -> None:
     """The operand with the other sign, or a copy of it, or the operand with a name."""
     prims = (ew.Neg(), ew.Copy(), Name("a"), Name("b"), OptimizationBarrier())
     g.one(g.choose.pick(prims), g.operand())
 
 
-def add(g: Grower) -> None:
+def add(g: ProgramBuilder) -> None:
     """A sum or difference, of linear operands too."""
     x = g.operand()
     y = g.companion(x)
@@ -110,7 +110,7 @@ def add(g: Grower) -> None:
     g.squashed(g.one(g.choose.pick((ew.Add(), ew.Sub())), *swapped(g, x, y), magnitude=magnitude))
 
 
-def mul(g: Grower) -> None:
+def mul(g: ProgramBuilder) -> None:
     """A product, of which one factor may be linear."""
     x = g.operand()
     y = g.companion(x, linear=False)
@@ -118,7 +118,7 @@ def mul(g: Grower) -> None:
     g.squashed(g.one(ew.Mul(), *swapped(g, x, y), magnitude=magnitude))
 
 
-def div(g: Grower) -> None:
+def div(g: ProgramBuilder) -> None:
     """A quotient, with a divisor that is not near zero."""
     x = g.operand()
     divisor: Atom = g.literal(x.type.dtype, 2.0)
@@ -129,7 +129,7 @@ def div(g: Grower) -> None:
     g.one(ew.Div(), x, divisor)
 
 
-def power(g: Grower) -> None:
+def power(g: ProgramBuilder) -> None:
     """A power with a positive base, an angle, or a remainder, of two operands."""
     x = g.fixed()
     y = g.companion(x, linear=False)
@@ -143,7 +143,7 @@ def power(g: Grower) -> None:
     g.one(prim, x, y, magnitude=g.magnitude(x) + 4)
 
 
-def extremum(g: Grower) -> None:
+def extremum(g: ProgramBuilder) -> None:
     """A maximum, a minimum, an absolute value, or a value kept between bounds."""
     x = g.fixed()
     match g.choose.below(4):
@@ -158,7 +158,7 @@ def extremum(g: Grower) -> None:
             g.one(ew.Clamp(), low, x, high)
 
 
-def select(g: Grower) -> None:
+def select(g: ProgramBuilder) -> None:
     """A choice among linear values, or among values that are not."""
     x = g.operand()
     y = g.companion(x)
@@ -170,7 +170,7 @@ def select(g: Grower) -> None:
         g.one(ew.SelectN(), which, *cases)
 
 
-def select_many(g: Grower) -> None:
+def select_many(g: ProgramBuilder) -> None:
     """A choice of three by an integer."""
     x = g.operand()
     index = g.integer()
@@ -182,7 +182,7 @@ def select_many(g: Grower) -> None:
         g.one(ew.Neg(), x)
 
 
-def compare(g: Grower) -> None:
+def compare(g: ProgramBuilder) -> None:
     """A comparison of floats, or a test of them."""
     x = g.fixed()
     if g.choose.chance(15):
@@ -194,7 +194,7 @@ def compare(g: Grower) -> None:
     g.one(prim, x, g.threshold(x.type.dtype) if isinstance(y, Lit) else y)
 
 
-def integers(g: Grower) -> None:
+def integers(g: ProgramBuilder) -> None:
     """Arithmetic of integers."""
     x = g.maybe(lambda v: is_integer(v.type.dtype))
     if x is None:
@@ -203,7 +203,7 @@ def integers(g: Grower) -> None:
     g.one(prim, *swapped(g, x, g.companion(x)))
 
 
-def booleans(g: Grower) -> None:
+def booleans(g: ProgramBuilder) -> None:
     """Logic."""
     x = g.maybe(lambda v: v.type.dtype.kind == "b")
     if x is None:
@@ -214,7 +214,7 @@ def booleans(g: Grower) -> None:
         g.one(g.choose.pick(OF_BOOLEANS), x, g.companion(x))
 
 
-def convert(g: Grower) -> None:
+def convert(g: ProgramBuilder) -> None:
     """A conversion to another dtype."""
     x = g.any_array()
     kind = family(x.type.dtype)
@@ -243,7 +243,7 @@ OF_COMPLEX: Final[tuple[Primitive, ...]] = (
 )
 
 
-def complexes(g: Grower) -> None:
+def complexes(g: ProgramBuilder) -> None:
     """A complex number made of two floats, or something done with one."""
     z = g.maybe(lambda v: is_complex(v.type.dtype) and v.id not in g.linear)
     if z is None or g.choose.chance(20):
@@ -265,6 +265,6 @@ def complexes(g: Grower) -> None:
             g.squashed(g.one(ew.Mul(), z, w, magnitude=g.magnitude(z) * g.magnitude(w)))
 
 
-def swapped(g: Grower, x: Atom, y: Atom) -> tuple[Atom, Atom]:
+def swapped(g: ProgramBuilder, x: Atom, y: Atom) -> tuple[Atom, Atom]:
     """Two operands in one order or the other."""
     return (y, x) if g.choose.chance(30) else (x, y)

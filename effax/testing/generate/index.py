@@ -11,11 +11,11 @@ from effax.ir.prims import index as p
 from effax.ir.prims.shape import Iota
 from effax.ir.syntax import Atom, Var
 from effax.ir.types import ArrayType, Shape
-from effax.testing.generate.program_builder import MAX_ELEMENTS, Grower
+from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
 from effax.testing.generate.shape import part_like
 
 
-def indexer(g: Grower, shape: Shape) -> tuple[Indexer, list[Atom]]:
+def indexer(g: ProgramBuilder, shape: Shape) -> tuple[Indexer, list[Atom]]:
     """An indexer for an array of that shape, and its operands; all of it is the simplest."""
     dims: list[Dim] = []
     operands: list[Atom] = []
@@ -31,7 +31,7 @@ def indexer(g: Grower, shape: Shape) -> tuple[Indexer, list[Atom]]:
     return Indexer(tuple(dims), mode), operands
 
 
-def _dim(g: Grower, n: int, picked: list[Shape]) -> tuple[Dim, Atom | None]:
+def _dim(g: ProgramBuilder, n: int, picked: list[Shape]) -> tuple[Dim, Atom | None]:
     kind = g.choose.below(10) if n else 0
     match kind:
         case 3 | 4:
@@ -50,7 +50,7 @@ def _dim(g: Grower, n: int, picked: list[Shape]) -> tuple[Dim, Atom | None]:
             return Span(0, n), None
 
 
-def _static_span(g: Grower, n: int) -> Span:
+def _static_span(g: ProgramBuilder, n: int) -> Span:
     step = g.choose.pick((1, 2, -1, -2))
     start = g.choose.below(n)
     room = n - 1 - start if step > 0 else start
@@ -58,7 +58,7 @@ def _static_span(g: Grower, n: int) -> Span:
     return Span(start, g.choose.below(most + 1), step)
 
 
-def _positions(g: Grower, picked: list[Shape]) -> Atom:
+def _positions(g: ProgramBuilder, picked: list[Shape]) -> Atom:
     """An array of positions that goes with what is picked already: in order, repeated, or out."""
 
     def fits(v: Var) -> bool:
@@ -89,7 +89,7 @@ def _positions(g: Grower, picked: list[Shape]) -> Atom:
             return counted
 
 
-def gather(g: Grower) -> None:
+def gather(g: ProgramBuilder) -> None:
     """An indexed read."""
     x = g.any_array(1)
     made, operands = indexer(g, x.type.shape)
@@ -97,7 +97,7 @@ def gather(g: Grower) -> None:
         g.one(p.Gather(made), x, *operands)
 
 
-def scatter(g: Grower) -> None:
+def scatter(g: ProgramBuilder) -> None:
     """An indexed update."""
     x = g.operand(1)
     made, operands = indexer(g, x.type.shape)

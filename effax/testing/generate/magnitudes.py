@@ -47,13 +47,13 @@ class At(NamedTuple):
         where: which values, in words.
         jaxpr: the program.
         finite: whether they are numbers, so that derivatives mean something.
-        together: whether all arguments have them.
+        evaluate_spmd: whether all arguments have them.
     """
 
     where: str
     jaxpr: Jaxpr
     finite: bool
-    together: bool
+    evaluate_spmd: bool
 
 
 def interval_of(entry: object, index: int, type_: Type) -> Interval | None:
@@ -104,11 +104,11 @@ def places(
     All arguments are there together; and of a few, each by itself.
     """
     seen: set[Jaxpr] = set()
-    for where, moves, together in _moves(types, domain):
+    for where, moves, evaluate_spmd in _moves(types, domain):
         jaxpr = _moved(prim, types, domain, moves)
         if jaxpr not in seen:
             seen.add(jaxpr)
-            yield At(where, jaxpr, not where.endswith(_ENDLESS), together)
+            yield At(where, jaxpr, not where.endswith(_ENDLESS), evaluate_spmd)
 
 
 Moves = Sequence[Move | None]

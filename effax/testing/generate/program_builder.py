@@ -19,7 +19,7 @@ from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, Shape, Type, array_type
 from effax.testing.generate.features import Features
-from effax.testing.generate.random_source import Choices
+from effax.testing.generate.random_source import RandomSource
 
 MAX_ELEMENTS: Final = 48
 """No array gets more elements than this."""
@@ -30,7 +30,7 @@ LARGE: Final = 30.0
 Accept = Callable[[Var], bool]
 
 
-class Grower:
+class ProgramBuilder:
     """One program while it grows.
 
     Attributes:
@@ -53,11 +53,11 @@ class Grower:
 
     def __init__(
         self,
-        choose: Choices,
+        choose: RandomSource,
         features: Features,
         types: Sequence[Type],
         linear: Sequence[bool] = (),
-        outer: Grower | None = None,
+        outer: ProgramBuilder | None = None,
         theme: int = 0,
     ) -> None:
         self.b: Builder = Builder(types)
@@ -196,17 +196,17 @@ class Grower:
             x: the other operand.
             linear: whether it is linear; as ``x`` is where it is None.
         """
-        want = self.is_linear(x) if linear is None else linear
+        ct_spec = self.is_linear(x) if linear is None else linear
         type_ = x.type
         found = self.maybe(
             lambda v: (
                 v.type.dtype == type_.dtype
                 and (v.type.shape == type_.shape or not v.type.shape or not type_.shape)
-                and (v.id in self.linear) == want
+                and (v.id in self.linear) == ct_spec
                 and v is not x
             )
         )
-        if want:
+        if ct_spec:
             return x if found is None else found
         if found is None or self.choose.chance(20):
             return self.literal(type_.dtype)

@@ -13,8 +13,8 @@ from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import ArrayType, Shape, Type, array_type, ref_type
 from effax.testing.generate.features import NUMERIC, SMOOTH, Features
 from effax.testing.generate.instances import FORMS, with_instances
-from effax.testing.generate.program_builder import Grower
-from effax.testing.generate.random_source import Choices
+from effax.testing.generate.program_builder import ProgramBuilder
+from effax.testing.generate.random_source import RandomSource
 from effax.testing.generate.redundant import with_redundancy
 from effax.testing.generate.refs import consume_rest
 from effax.testing.generate.steps import THEMES, grow, step_names
@@ -49,7 +49,7 @@ LOOPLESS: Final = ("jit", "remat", "cond", "scan")
 
 
 def program(
-    choose: Choices,
+    choose: RandomSource,
     features: Features = NUMERIC,
     in_types: Sequence[Type] | None = None,
     steps: int = 8,
@@ -65,7 +65,7 @@ def program(
         axes: along which there may be collectives.
     """
     wanted = _in_types(choose, features) if in_types is None else in_types
-    g = Grower(choose, features, wanted, theme=choose.below(len(THEMES)))
+    g = ProgramBuilder(choose, features, wanted, theme=choose.below(len(THEMES)))
     g.axes = axes
     grow(g, steps)
     consume_rest(g)
@@ -73,7 +73,7 @@ def program(
 
 
 def redundant_program(
-    choose: Choices, features: Features = NUMERIC, steps: int = 6, patterns: Sequence[App] = ()
+    choose: RandomSource, features: Features = NUMERIC, steps: int = 6, patterns: Sequence[App] = ()
 ) -> Jaxpr:
     """A program with much in it that is computed twice, overwritten, or undone.
 
@@ -88,7 +88,7 @@ def redundant_program(
 
 
 def program_with(
-    choose: Choices,
+    choose: RandomSource,
     patterns: Sequence[App] = FORMS,
     features: Features = NUMERIC,
     steps: int = 3,
@@ -105,7 +105,7 @@ def program_with(
     return with_instances(made, choose.below(SEEDS), patterns)
 
 
-def varied_program(choose: Choices, features: Features = NUMERIC) -> Jaxpr:
+def varied_program(choose: RandomSource, features: Features = NUMERIC) -> Jaxpr:
     """A program that is full of one kind of step or another; of ``focus``, if there is one."""
     if not features.focus:
         names = [name for name in step_names() if _is_of(name, features)]
@@ -126,7 +126,7 @@ def _is_of(name: str, features: Features) -> bool:
 
 
 def linear_program(
-    choose: Choices, features: Features = NUMERIC, steps: int = 7, axes: Axes = ()
+    choose: RandomSource, features: Features = NUMERIC, steps: int = 7, axes: Axes = ()
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
     """A program that is linear in some of its inputs, and which those are.
 
@@ -144,7 +144,7 @@ def linear_program(
             for _ in range(choose.pick((0, 1, 2)))
         ]
     wanted, linear = zip(*kinds, strict=True)
-    g = Grower(choose, features, wanted, linear, theme=choose.below(len(THEMES)))
+    g = ProgramBuilder(choose, features, wanted, linear, theme=choose.below(len(THEMES)))
     g.axes = axes
     grow(g, steps)
     consume_rest(g)
@@ -155,13 +155,13 @@ def linear_program(
     return g.finish(outs), linear
 
 
-def composition(choose: Choices, features: Features = SMOOTH) -> tuple[Jaxpr, Jaxpr]:
+def composition(choose: RandomSource, features: Features = SMOOTH) -> tuple[Jaxpr, Jaxpr]:
     """Two programs of which the second takes the results of the first, then its references."""
     first = program(choose, features, steps=4)
     return first, _after(choose, first, features)
 
 
-def _after(choose: Choices, first: Jaxpr, features: Features) -> Jaxpr:
+def _after(choose: RandomSource, first: Jaxpr, features: Features) -> Jaxpr:
     """A program that takes the results of another, then its references."""
     refs = [t for t in first.in_types if not isinstance(t, ArrayType)]
     return program(choose, features, in_types=(*first.out_types, *refs), steps=4)
@@ -172,7 +172,7 @@ PLANTED: Final = (About.PROGRAMS, About.REDUNDANT, About.PAIRS, About.OPEN)
 
 
 def subject(
-    choose: Choices,
+    choose: RandomSource,
     about: About,
     features: Features = NUMERIC,
     patterns: Sequence[App] = (),
@@ -208,7 +208,7 @@ def subject(
 
 
 def _planted(
-    choose: Choices, about: About, features: Features, patterns: Sequence[App]
+    choose: RandomSource, about: About, features: Features, patterns: Sequence[App]
 ) -> tuple[PyTree, ...]:
     match about:
         case About.REDUNDANT:
@@ -223,12 +223,12 @@ def _planted(
             return (program_with(choose, patterns, features, choose.pick((3, 8))),)
 
 
-def seed_of(choose: Choices) -> int:
+def seed_of(choose: RandomSource) -> int:
     """A seed for inputs: often 0, for which laws differentiate and batch everything."""
     return 0 if choose.chance(15) else choose.below(SEEDS)
 
 
-def _in_types(choose: Choices, features: Features) -> list[Type]:
+def _in_types(choose: RandomSource, features: Features) -> list[Type]:
     few = _few_shapes(choose)
     wanted: list[Type] = [_in_type(choose, features, few, float_only=True)]
     wanted += [_in_type(choose, features, few) for _ in range(choose.pick((1, 2, 0, 3)))]
@@ -239,14 +239,14 @@ def _in_types(choose: Choices, features: Features) -> list[Type]:
     return wanted
 
 
-def _few_shapes(choose: Choices) -> tuple[Shape, ...]:
+def _few_shapes(choose: RandomSource) -> tuple[Shape, ...]:
     """The shapes of one program's inputs: few, so that values of one type meet."""
     shape, other = choose.pick(SHAPES), choose.pick(SHAPES)
     return (shape, shape, shape, shape[1:], (), other)
 
 
 def _in_type(
-    choose: Choices, features: Features, few: Sequence[Shape], float_only: bool = False
+    choose: RandomSource, features: Features, few: Sequence[Shape], float_only: bool = False
 ) -> ArrayType:
     shape = choose.pick(few)
     floats = features.floats
@@ -258,7 +258,7 @@ def _in_type(
     return array_type(shape, dtype, weak)
 
 
-def _outs(g: Grower) -> list[Atom]:
+def _outs(g: ProgramBuilder) -> list[Atom]:
     """Most of what nothing uses, and sometimes an input, a literal, or a result twice."""
     outs: list[Atom] = [*_most(g, g.leaves()[-12:])]
     if g.choose.chance(20) and g.arrays:
@@ -268,6 +268,6 @@ def _outs(g: Grower) -> list[Atom]:
     return outs
 
 
-def _most(g: Grower, values: Sequence[Var]) -> list[Var]:
+def _most(g: ProgramBuilder, values: Sequence[Var]) -> list[Var]:
     """The values with few exceptions; shrinks to none."""
     return [v for v in values if g.choose.below(20)]

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Choices:
+class RandomSource:
     """Where a program that grows takes its choices from.
 
     The random generator may be one of Hypothesis's, which shrinks a choice towards its first

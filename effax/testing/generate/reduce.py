@@ -8,18 +8,18 @@ from effax.ir.prims import elementwise as ew
 from effax.ir.prims import reduce as p
 from effax.ir.syntax import Atom, Var
 from effax.ir.types import ArrayType
-from effax.testing.generate.program_builder import MAX_ELEMENTS, Grower
+from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
 from effax.testing.generate.shape import is_real
 
 
-def _axes(g: Grower, x: Var) -> tuple[int, ...]:
+def _axes(g: ProgramBuilder, x: Var) -> tuple[int, ...]:
     """Some axes; all of them is the simplest."""
     axes = range(len(x.type.shape))
     kept = g.choose.subset(axes)
     return tuple(a for a in axes if a not in kept)
 
 
-def _numbers(g: Grower, min_ndim: int) -> Var:
+def _numbers(g: ProgramBuilder, min_ndim: int) -> Var:
     """Real numbers, floats mostly; not linear."""
     found = None
     if g.choose.chance(25):
@@ -29,7 +29,7 @@ def _numbers(g: Grower, min_ndim: int) -> Var:
     return g.fixed(min_ndim) if found is None else found
 
 
-def sum_(g: Grower) -> None:
+def sum_(g: ProgramBuilder) -> None:
     """A sum over some axes."""
     x = g.operand(1)
     axes = _axes(g, x)
@@ -37,7 +37,7 @@ def sum_(g: Grower) -> None:
     g.squashed(g.one(p.ReduceSum(axes), x, magnitude=g.magnitude(x) * max(count, 1)))
 
 
-def extremum(g: Grower) -> None:
+def extremum(g: ProgramBuilder) -> None:
     """The greatest or the least element."""
     x = _numbers(g, 1)
     axes = _axes(g, x)
@@ -46,7 +46,7 @@ def extremum(g: Grower) -> None:
     g.one(g.choose.pick((p.ReduceMax(axes), p.ReduceMin(axes))), x)
 
 
-def product(g: Grower) -> None:
+def product(g: ProgramBuilder) -> None:
     """A product over some axes, or a running one, of numbers near 1."""
     x = g.fixed(1)
     x = g.one(ew.Cosh(), g.one(ew.Tanh(), x, magnitude=1.0), magnitude=1.6)
@@ -57,7 +57,7 @@ def product(g: Grower) -> None:
         g.squashed(g.one(p.ReduceProd(_axes(g, x)), x, magnitude=40.0))
 
 
-def cumulative(g: Grower) -> None:
+def cumulative(g: ProgramBuilder) -> None:
     """A running sum, of linear values too."""
     x = g.operand(1)
     axis = g.choose.below(len(x.type.shape))
@@ -66,14 +66,14 @@ def cumulative(g: Grower) -> None:
     g.squashed(g.one(prim, x, magnitude=magnitude))
 
 
-def cumulative_extremum(g: Grower) -> None:
+def cumulative_extremum(g: ProgramBuilder) -> None:
     """A running maximum or minimum."""
     x = _numbers(g, 1)
     axis, reverse = g.choose.below(len(x.type.shape)), g.choose.chance(40)
     g.one(g.choose.pick((p.CumMax(axis, reverse), p.CumMin(axis, reverse))), x)
 
 
-def position(g: Grower) -> None:
+def position(g: ProgramBuilder) -> None:
     """Where the greatest or the least element is."""
     x = _numbers(g, 1)
     axes = [a for a, n in enumerate(x.type.shape) if n]
@@ -84,7 +84,7 @@ def position(g: Grower) -> None:
     g.one(g.choose.pick((p.Argmax(axis, dtype), p.Argmin(axis, dtype))), x)
 
 
-def sort(g: Grower) -> None:
+def sort(g: ProgramBuilder) -> None:
     """Arrays sorted together, or the greatest elements of one."""
     x = _numbers(g, 1)
     rest = g.maybe(lambda v: v.type.shape == x.type.shape and v.id not in g.linear)
@@ -96,7 +96,7 @@ def sort(g: Grower) -> None:
     g.emit(p.Sort(axis), *operands)
 
 
-def of_booleans(g: Grower) -> None:
+def of_booleans(g: ProgramBuilder) -> None:
     """Whether all or any of some booleans are true."""
     x = g.maybe(lambda v: v.type.dtype.kind == "b" and len(v.type.shape) > 0)
     if x is None:
@@ -106,7 +106,7 @@ def of_booleans(g: Grower) -> None:
     g.one(g.choose.pick((p.ReduceAnd(axes), p.ReduceOr(axes))), x)
 
 
-def dot(g: Grower) -> None:
+def dot(g: ProgramBuilder) -> None:
     """A contraction, of which one operand may be linear."""
     x = g.operand(1)
     shape = x.type.shape
@@ -144,7 +144,7 @@ def _plain(x: Var) -> ArrayType:
 
 
 def _dimension_numbers(
-    g: Grower, left: tuple[int, ...], right: tuple[int, ...]
+    g: ProgramBuilder, left: tuple[int, ...], right: tuple[int, ...]
 ) -> p.DotDimensionNumbers:
     """One contracted pair of axes mostly, sometimes a batch pair too, or none."""
     contract: list[tuple[int, int]] = []

@@ -8,16 +8,16 @@ from effax.ir.prims import refs as p
 from effax.ir.syntax import Atom, Var
 from effax.ir.types import ArrayType
 from effax.testing.generate.index import fits, indexer, part_type
-from effax.testing.generate.program_builder import LARGE, Grower
+from effax.testing.generate.program_builder import LARGE, ProgramBuilder
 
 
-def _ref(g: Grower, only_added: bool = False) -> Var:
+def _ref(g: ProgramBuilder, only_added: bool = False) -> Var:
     """A reference in scope; a new one where there is none."""
     found = [r for r in g.refs if only_added or r.id not in g.sums]
     return g.choose.pick(found) if found else new(g)
 
 
-def new(g: Grower) -> Var:
+def new(g: ProgramBuilder) -> Var:
     """A reference that holds a value."""
     x: Atom = g.any_array()
     if g.choose.chance(20) and not g.is_linear(x):
@@ -25,7 +25,7 @@ def new(g: Grower) -> Var:
     return g.one(p.NewRef(), x)
 
 
-def empty(g: Grower) -> None:
+def empty(g: ProgramBuilder) -> None:
     """A reference that holds nothing until it is written, which it is at once."""
     x = g.any_array()
     assert isinstance(x.type, ArrayType)
@@ -38,7 +38,7 @@ def empty(g: Grower) -> None:
     g.used.add(undefined.id)
 
 
-def get(g: Grower) -> None:
+def get(g: ProgramBuilder) -> None:
     """A read."""
     ref = _ref(g)
     made, operands = indexer(g, ref.type.shape)
@@ -46,7 +46,7 @@ def get(g: Grower) -> None:
         g.one(p.Get(made), ref, *operands, magnitude=max(g.magnitude(ref), 4.0))
 
 
-def swap(g: Grower) -> None:
+def swap(g: ProgramBuilder) -> None:
     """A write; what was there comes back."""
     ref = _ref(g)
     made, operands = indexer(g, ref.type.shape)
@@ -59,7 +59,7 @@ def swap(g: Grower) -> None:
     g.one(p.Swap(made), ref, _moderate(g, value), *operands, magnitude=4.0)
 
 
-def addupdate(g: Grower) -> None:
+def addupdate(g: ProgramBuilder) -> None:
     """An accumulation."""
     ref = _ref(g, only_added=True)
     if ref.type.dtype.kind == "b":
@@ -73,7 +73,7 @@ def addupdate(g: Grower) -> None:
     g.magnitudes[ref.id] = min(g.magnitude(ref) + 4.0, LARGE)
 
 
-def consume(g: Grower) -> None:
+def consume(g: ProgramBuilder) -> None:
     """A reference that this program made, frozen or freed."""
     own = [r for r in g.refs if r.id in g.made]
     if not own:
@@ -83,7 +83,7 @@ def consume(g: Grower) -> None:
     g.consume(ref, p.FreeRef() if g.choose.chance(20) else p.Freeze())
 
 
-def consume_rest(g: Grower) -> None:
+def consume_rest(g: ProgramBuilder) -> None:
     """At the end of a program: freeze what it made, or free it, or leave it."""
     for ref in [r for r in g.refs if r.id in g.made]:
         match g.choose.below(4):
@@ -95,7 +95,7 @@ def consume_rest(g: Grower) -> None:
                 pass
 
 
-def _moderate(g: Grower, value: Atom) -> Atom:
+def _moderate(g: ProgramBuilder, value: Atom) -> Atom:
     if not isinstance(value, Var) or not is_inexact_dtype(value.type.dtype):
         return value
     return g.squashed(value) if g.magnitude(value) > 8 else value

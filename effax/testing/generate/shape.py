@@ -10,12 +10,12 @@ from effax.ir.prims import shape as p
 from effax.ir.prims.elementwise import Neg
 from effax.ir.syntax import Atom, Var
 from effax.ir.types import ArrayType, Shape
-from effax.testing.generate.program_builder import MAX_ELEMENTS, Grower
+from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
 
 STEPS_OF_STRIDES: Final = (1, 2, 3)
 
 
-def reshape(g: Grower) -> None:
+def reshape(g: ProgramBuilder) -> None:
     """The same elements in another shape."""
     x = g.any_array()
     n = prod(x.type.shape)
@@ -26,7 +26,7 @@ def reshape(g: Grower) -> None:
     g.one(p.Reshape(g.choose.pick(shapes)), x)
 
 
-def broadcast(g: Grower) -> None:
+def broadcast(g: ProgramBuilder) -> None:
     """New axes, leading or trailing, or an axis of size 1 made longer."""
     x = g.any_array()
     shape = x.type.shape
@@ -43,7 +43,7 @@ def broadcast(g: Grower) -> None:
     g.one(p.BroadcastInDim(sizes, dims), x)
 
 
-def transpose(g: Grower) -> None:
+def transpose(g: ProgramBuilder) -> None:
     """The axes in another order."""
     x = g.any_array(2)
     if len(x.type.shape) == 2 and prod(x.type.shape) <= 12 and g.choose.chance(50):
@@ -57,7 +57,7 @@ def transpose(g: Grower) -> None:
     g.one(p.Transpose(tuple(order)), x)
 
 
-def squeeze(g: Grower) -> None:
+def squeeze(g: ProgramBuilder) -> None:
     """Without an axis of size 1, or with one more."""
     x = g.any_array()
     shape = x.type.shape
@@ -67,7 +67,7 @@ def squeeze(g: Grower) -> None:
         g.one(p.ExpandDims((g.choose.below(len(shape) + 1),)), x)
 
 
-def concatenate(g: Grower) -> None:
+def concatenate(g: ProgramBuilder) -> None:
     """Arrays one after the other."""
     x = g.any_array(1)
     axis = g.choose.below(len(x.type.shape))
@@ -90,12 +90,12 @@ def concatenate(g: Grower) -> None:
     g.one(p.Concatenate(axis), *(reversed(parts) if g.choose.chance(30) else parts))
 
 
-def _varied(g: Grower, x: Var) -> Var:
+def _varied(g: ProgramBuilder, x: Var) -> Var:
     """Another array of the same type."""
     return g.one(Neg(), x) if is_float(x.type.dtype) else x
 
 
-def pad(g: Grower) -> None:
+def pad(g: ProgramBuilder) -> None:
     """Elements put before, after, and between; or taken away."""
     x = g.any_array()
     config = []
@@ -115,7 +115,7 @@ def pad(g: Grower) -> None:
     g.one(p.Pad(tuple(config)), x, value)
 
 
-def _padding(g: Grower, x: Var) -> Atom:
+def _padding(g: ProgramBuilder, x: Var) -> Atom:
     if g.is_linear(x):
         found = g.maybe(
             lambda v: g.is_linear(v) and not v.type.shape and v.type.dtype == x.type.dtype
@@ -127,14 +127,14 @@ def _padding(g: Grower, x: Var) -> Atom:
     return g.literal(x.type.dtype) if found is None else found
 
 
-def reverse(g: Grower) -> None:
+def reverse(g: ProgramBuilder) -> None:
     """Some axes reversed."""
     x = g.any_array(1)
     axes = g.choose.subset(range(len(x.type.shape)))
     g.one(p.Rev(tuple(axes or [0])), x)
 
 
-def slice_(g: Grower) -> None:
+def slice_(g: ProgramBuilder) -> None:
     """Every so many elements between two positions."""
     x = g.any_array(1)
     spans = [static_span(g, n) for n in x.type.shape]
@@ -143,7 +143,7 @@ def slice_(g: Grower) -> None:
     g.one(p.Slice(starts, limits, None if plain else strides), x)
 
 
-def static_span(g: Grower, n: int) -> tuple[int, int, int]:
+def static_span(g: ProgramBuilder, n: int) -> tuple[int, int, int]:
     """Start, limit and stride on an axis; all of it is the simplest."""
     if not g.choose.chance(60):
         return 0, n, 1
@@ -152,21 +152,21 @@ def static_span(g: Grower, n: int) -> tuple[int, int, int]:
     return start, limit, g.choose.pick(STEPS_OF_STRIDES)
 
 
-def iota(g: Grower) -> None:
+def iota(g: ProgramBuilder) -> None:
     """Numbers counted along an axis."""
     shape = tuple(g.size_of_axis() for _ in range(1 + g.choose.below(2)))
     dtype = g.choose.pick((*g.features.ints, *g.features.floats))
     g.one(p.Iota(dtype, shape, g.choose.below(len(shape))))
 
 
-def dynamic_slice(g: Grower) -> None:
+def dynamic_slice(g: ProgramBuilder) -> None:
     """A window at a traced place."""
     x = g.any_array(1)
     sizes = tuple(g.choose.below(n + 1) if g.choose.chance(20) else min(n, 2) for n in x.type.shape)
     g.one(p.DynamicSlice(sizes), x, *(g.integer() for _ in sizes))
 
 
-def dynamic_update_slice(g: Grower) -> None:
+def dynamic_update_slice(g: ProgramBuilder) -> None:
     """A window at a traced place, replaced."""
     x = g.any_array(1)
     sizes = tuple(min(n, 1 + g.choose.below(2)) for n in x.type.shape)
@@ -174,7 +174,7 @@ def dynamic_update_slice(g: Grower) -> None:
     g.one(p.DynamicUpdateSlice(), x, update, *(g.integer() for _ in sizes))
 
 
-def part_like(g: Grower, x: Var, shape: Shape) -> Atom:
+def part_like(g: ProgramBuilder, x: Var, shape: Shape) -> Atom:
     """A value of the dtype and class of ``x``, in another shape."""
     assert isinstance(x.type, ArrayType)
     return g.value(x.type.update(shape=shape, weak=False), g.is_linear(x))

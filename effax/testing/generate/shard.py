@@ -10,11 +10,11 @@ from effax.ir.prims.shard import ShardMap
 from effax.ir.syntax import Var
 from effax.ir.types import RefType
 from effax.testing.generate import control
-from effax.testing.generate.program_builder import Grower
+from effax.testing.generate.program_builder import ProgramBuilder
 from effax.testing.generate.refs import consume_rest
 
 
-def shard_map(g: Grower, grow: control.Grow) -> None:
+def shard_map(g: ProgramBuilder, grow: control.Grow) -> None:
     """A program on each device, which may add to references, with parts of arrays."""
     mesh = _mesh(g)
     ins = [*control.references(g, lambda r: r.type.dtype.kind != "b"), *control.arguments(g, 3)]
@@ -38,13 +38,13 @@ def shard_map(g: Grower, grow: control.Grow) -> None:
     control.call(g, prim, ins, [inner.is_linear(v) for v in outs])
 
 
-def _mesh(g: Grower) -> Axes:
+def _mesh(g: ProgramBuilder) -> Axes:
     x, y = f"x{g.depth}", f"y{g.depth}"
     meshes = ((Axis(x, 2),), (Axis(x, 2), Axis(y, 2)), (Axis(x, 3),), (Axis(x, 1), Axis(y, 2)))
     return g.choose.pick(meshes)
 
 
-def _divided(g: Grower, v: Var, mesh: Axes) -> Spec:
+def _divided(g: ProgramBuilder, v: Var, mesh: Axes) -> Spec:
     """A spec that divides the array over some axes, where dimensions can be."""
     left = list(mesh)
     spec: list[tuple[str, ...]] = []
@@ -59,7 +59,9 @@ def _divided(g: Grower, v: Var, mesh: Axes) -> Spec:
     return tuple(spec)
 
 
-def _joined(g: Grower, inner: Grower, v: Var, differs: Names, mesh: Axes) -> tuple[Var, Spec]:
+def _joined(
+    g: ProgramBuilder, inner: ProgramBuilder, v: Var, differs: Names, mesh: Axes
+) -> tuple[Var, Spec]:
     """A result and its spec, which names all axes along which it differs, and maybe others."""
     names = [a.name for a in mesh if a.name in differs or g.choose.chance(15)]
     if names and not v.type.shape:

@@ -11,13 +11,13 @@ from effax.ir.prims.solve import LinearSolve, Root
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type
 from effax.testing.generate.control import Grow
-from effax.testing.generate.program_builder import Grower
+from effax.testing.generate.program_builder import ProgramBuilder
 
 Pair = Callable[[Builder, Atom, Atom, Atom], list[Atom]]
 """From a scalar c and two arrays to two arrays."""
 
 
-def solution(g: Grower, grow: Grow) -> None:
+def solution(g: ProgramBuilder, grow: Grow) -> None:
     """The x and y for which ``c·x + y = p`` and ``c·y = q``: of a system, or as a root."""
     p = g.squashed(g.operand())
     type_ = p.type
@@ -43,7 +43,7 @@ def _root(scalar: Type, type_: Type) -> Root:
     return Root(f.finish(off), solve.finish(found), tangent.finish(moved), 3)
 
 
-def _between_two_and_four(g: Grower) -> Atom:
+def _between_two_and_four(g: ProgramBuilder) -> Atom:
     x = g.fixed()
     if x.type.shape:
         x = g.one(ReduceSum(tuple(range(len(x.type.shape)))), x)

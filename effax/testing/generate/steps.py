@@ -21,9 +21,9 @@ from effax.testing.generate import (
     solve,
 )
 from effax.testing.generate.features import CONTROL, Features
-from effax.testing.generate.program_builder import Grower
+from effax.testing.generate.program_builder import ProgramBuilder
 
-Step = Callable[[Grower], object]
+Step = Callable[[ProgramBuilder], object]
 
 LINEAR: Final[tuple[tuple[int, Step], ...]] = (
     (2, elementwise.negate),
@@ -92,7 +92,7 @@ OF_AXES: Final[tuple[tuple[int, Step], ...]] = (
 )
 """Steps of programs that may use named axes."""
 
-Holding = Callable[[Grower, control.Grow], object]
+Holding = Callable[[ProgramBuilder, control.Grow], object]
 """A step that appends an equation with programs, and lets these grow."""
 
 OF_CONTROL: Final[dict[str, tuple[int, Holding]]] = {
@@ -107,7 +107,7 @@ OF_CONTROL: Final[dict[str, tuple[int, Holding]]] = {
 }
 
 
-def grow(g: Grower, most: int) -> None:
+def grow(g: ProgramBuilder, most: int) -> None:
     """Let a program grow by at most so many steps, as far as the budget lasts."""
     table = _table(g.features, g.theme, bool(g.linear), g.depth > 0, bool(g.axes))
     for taken in range(most):
@@ -129,7 +129,7 @@ THEMES: Final[tuple[dict[str, int], ...]] = (
 
 @lru_cache(maxsize=256)
 def _table(
-    features: Features, theme: int, linear: bool, deeper: bool, axes: bool
+    features: Features, theme: int, linear: bool, fresh_stack: bool, axes: bool
 ) -> tuple[Step, ...]:
     rows: dict[str, list[tuple[int, Step]]] = {"other": [], "linear": [*LINEAR]}
     if linear:
@@ -147,7 +147,7 @@ def _table(
             rows["axes"].append((9, collective.extremum))
     if features.refs:
         rows["refs"] = [*OF_REFS]
-    if deeper:
+    if fresh_stack:
         rows["control"] = [
             (weight, _growing(step))
             for weight, step in (OF_CONTROL[name] for name in features.control)
@@ -160,7 +160,7 @@ def _table(
         for _ in range(weight * THEMES[theme].get(kind, 1))
     ]
     deep = features.focus in OF_CONTROL
-    return (*(focused * len(table) if deeper or not deep else []), *table)
+    return (*(focused * len(table) if fresh_stack or not deep else []), *table)
 
 
 def _growing(step: Holding) -> Step:

@@ -10,7 +10,7 @@ import numpy as np
 from effax.ir.axes import Axis
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import as_dtype, is_float
-from effax.ir.eval.spmd import Devices, evaluate_together
+from effax.ir.eval.spmd import Devices, evaluate_spmd
 from effax.ir.partition import names_in
 from effax.ir.primitive import Value
 from effax.ir.prims.collective import Psum
@@ -31,9 +31,9 @@ from effax.testing.generate.values import (
 from effax.testing.laws.jvp import differentiated, random_tangents
 from effax.testing.laws.law import About, law
 from effax.testing.laws.pass_set import Passes
-from effax.testing.laws.transpose import full_wants
+from effax.testing.laws.transpose import full_specs
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleBook
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.reverse.engine import reverse
 from effax.transforms.rules.shard.expand import expanded
@@ -43,9 +43,9 @@ from effax.transforms.vmap.common import with_axis
 from effax.transforms.vmap.engine import Vmapped, vmap
 
 
-def bound(jaxpr: Jaxpr, axis: Axis, axes: tuple[int | None, ...], book: RuleBook) -> Vmapped:
+def bound(jaxpr: Jaxpr, axis: Axis, axes: tuple[int | None, ...], rules: RuleSet) -> Vmapped:
     """The program batched over lanes that have the axis's name."""
-    return unwrap(vmap(jaxpr, axis.size, axes, book=book, axis_name=axis.name))
+    return unwrap(vmap(jaxpr, axis.size, axes, rules=rules, axis_name=axis.name))
 
 
 def _axes(jaxpr: Jaxpr, seed: int) -> tuple[int | None, ...]:
@@ -74,10 +74,10 @@ def vmap_does_collectives(
         [x if at is None else _element(x, i) for x, at in zip(held, axes, strict=True)]
         for i in range(axis.size)
     ]
-    given = evaluate_together(jaxpr, Devices((axis,)), lanes)
+    given = evaluate_spmd(jaxpr, Devices((axis,)), lanes)
     outs = [np.stack([own[j] for own in given]) for j in range(len(jaxpr.outs))]
     expected = Outcome(outs, contents_of(jaxpr.in_types, held))
-    check_outcomes(expected, run(bound(jaxpr, axis, axes, passes.book).jaxpr, inputs))
+    check_outcomes(expected, run(bound(jaxpr, axis, axes, passes.rules).jaxpr, inputs))
 
 
 def _element(x: Value, i: int) -> Value:
@@ -93,10 +93,10 @@ def collectives_commute_with_jvp(
     passes = passes or Passes()
     axes = tuple(0 for _ in jaxpr.binders)
     mask = differentiated(jaxpr.in_types, seed)
-    whole = bound(jaxpr, axis, axes, passes.book).jaxpr
+    whole = bound(jaxpr, axis, axes, passes.rules).jaxpr
     first = passes.jvp(whole, mask).jaxpr
     of_lane = passes.jvp(jaxpr, mask).jaxpr
-    second = bound(of_lane, axis, tuple(0 for _ in of_lane.binders), passes.book).jaxpr
+    second = bound(of_lane, axis, tuple(0 for _ in of_lane.binders), passes.rules).jaxpr
     if first.in_types != second.in_types or first.out_types != second.out_types:
         return  # One of the two knows that a tangent is zero.
     tangents = random_tangents(whole.in_types, mask, seed)
@@ -110,18 +110,20 @@ def collectives_commute_with_transpose(
 ) -> None:
     """transpose(vmap(f, axis_name)) = vmap(transpose(f), axis_name)."""
     passes = passes or Passes()
-    wants = full_wants(jaxpr, linear)
+    ct_specs = full_specs(jaxpr, linear)
     axes = tuple(0 for _ in jaxpr.binders)
-    first = passes.transpose(bound(jaxpr, axis, axes, passes.book).jaxpr, wants)
-    other = passes.transpose(jaxpr, wants)
+    first = passes.transpose(bound(jaxpr, axis, axes, passes.rules).jaxpr, ct_specs)
+    other = passes.transpose(jaxpr, ct_specs)
     lanes = tuple(0 for _ in other.jaxpr.binders)
-    second = bound(other.jaxpr, axis, lanes, passes.book).jaxpr
+    second = bound(other.jaxpr, axis, lanes, passes.rules).jaxpr
     assert first.jaxpr.in_types == second.in_types
     inputs = random_inputs(first.jaxpr.in_types, seed)
     found, expected = run(first.jaxpr, inputs), run(second, inputs)
     check_all("final cotangent of reference", expected.contents, found.contents)
     mine, theirs = iter(found.outs), iter(expected.outs)
-    values = [v.type for v, w in zip(jaxpr.binders, wants, strict=True) if isinstance(w, GradValue)]
+    values = [
+        v.type for v, w in zip(jaxpr.binders, ct_specs, strict=True) if isinstance(w, GradValue)
+    ]
     for type_, has, had in zip(values, first.nonzero, other.nonzero, strict=True):
         zero = np.zeros((axis.size, *type_.shape), type_.dtype)
         check_all("cotangent", [next(theirs) if had else zero], [next(mine) if has else zero])
@@ -135,7 +137,7 @@ def shard_map_is_lanes(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
         if not isinstance(eqn.prim, ShardMap):
             continue
         types = tuple([a.type for a in eqn.ins])
-        made = expanded(eqn.prim, types, passes.book)
+        made = expanded(eqn.prim, types, passes.rules)
         inputs = random_inputs(types, seed)
         held = [np.array(x) for x in inputs]
         outs = [np.array(x) for x in eqn.prim.evaluate(*held)]
@@ -175,10 +177,10 @@ def _compare_gradients(
     loss: ShardMap, types: Sequence[Type], mask: Mask, seed: int, passes: Passes
 ) -> None:
     b = Builder(types)
-    outside = unwrap(reverse(b.finish(b.emit(loss, b.binders)), mask, book=passes.book))
+    outside = unwrap(reverse(b.finish(b.emit(loss, b.binders)), mask, rules=passes.rules))
     differs = tuple([frozenset(names_in(spec)) for spec in loss.in_specs])
     told = explicit(loss.jaxpr, differs, loss.mesh)
-    local = unwrap(reverse(told, mask, book=passes.book))
+    local = unwrap(reverse(told, mask, rules=passes.rules))
     marked = [spec for spec, has in zip(loss.in_specs, mask, strict=True) if has]
     given = [spec for spec, has in zip(marked, local.nonzero, strict=True) if has]
     inside = ShardMap(local.jaxpr, loss.mesh, (*loss.in_specs, ()), ((), *given))

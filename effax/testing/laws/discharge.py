@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from effax.effects import Host
+from effax.effects import SideEffect
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType
 from effax.testing.generate.values import check_all, random_inputs, run
@@ -26,7 +26,7 @@ def discharge_is_observationally_equal(
     passes = passes or Passes()
     done = passes.discharge(jaxpr)
     assert not mentions_refs(done.jaxpr), f"a reference is left:\n{done.jaxpr}"
-    left = [e for e in done.jaxpr.effects if not isinstance(e, Host)]
+    left = [e for e in done.jaxpr.effects if not isinstance(e, SideEffect)]
     assert not left, f"effects on references are left: {done.jaxpr.effects}"
     refs = tuple(i for i, t in enumerate(jaxpr.in_types) if isinstance(t, RefType))
     assert done.refs == refs, f"the references are {refs}, not {done.refs}"

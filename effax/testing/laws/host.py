@@ -58,18 +58,18 @@ def with_calls(jaxpr: Jaxpr, seed: int, answers: bool = False) -> Iterator[Jaxpr
         raise
 
 
-class Told(NamedTuple):
+class Reported(NamedTuple):
     """A run: what it gave, and what it told."""
 
     outcome: Outcome
     log: Log
 
 
-def told(run_it: Callable[[], Outcome]) -> Told:
+def told(run_it: Callable[[], Outcome]) -> Reported:
     """Run something that records."""
     with recorded() as log:
         outcome = run_it()
-    return Told(outcome, log)
+    return Reported(outcome, log)
 
 
 @law(features=NUMERIC)
@@ -139,7 +139,7 @@ def derivatives_keep_what_is_told(
         pushed = passes.jvp(f, mask).jaxpr
         assert_valid(pushed)
         check_same(plain.log, told(lambda: run(pushed, [*inputs, *tangents])).log)
-        made = unwrap(linearize(f, mask, book=passes.book))
+        made = unwrap(linearize(f, mask, rules=passes.rules))
         assert not made.linear.effects.host, f"the linear program acts outside:\n{made.linear}"
         check_same(plain.log, told(lambda: run(made.primal, inputs)).log)
 
@@ -158,7 +158,7 @@ def halves_keep_what_is_told(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None 
         policy = POLICIES[seed % len(POLICIES)]
         for made in (
             passes.partial_eval(f, known, forced),
-            unwrap(partial_eval(f, known, policy, forced, passes.book)),
+            unwrap(partial_eval(f, known, policy, forced, passes.rules)),
         ):
             check_halves(f, made, known, forced, seed)
             check_logs(plain.log, told(partial(run_halves, f, made, known, inputs)).log)

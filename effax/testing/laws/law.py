@@ -73,7 +73,7 @@ _NAMED: Final[dict[str, Kinds]] = {
 }
 
 
-class Unsaid(Exception):
+class Skipped(Exception):
     """A law has nothing to say about what it was given."""
 
 
@@ -84,7 +84,7 @@ def assume(condition: object) -> None:
         condition: anything with a truth.
     """
     if not condition:
-        raise Unsaid
+        raise Skipped
 
 
 class Law(Generic[P]):
@@ -139,7 +139,7 @@ class Law(Generic[P]):
         self._check_given(self.signature.bind(*args, **kwargs).arguments)
         try:
             result: object = self.check(*args, **kwargs)
-        except Unsaid:
+        except Skipped:
             return False
         except Exception as error:
             if type(error).__module__.startswith("hypothesis"):

@@ -24,7 +24,7 @@ def linearized_push(
 ) -> Pushed:
     """Run the primal program, then the linear one; what has no tangent has a tangent of zero."""
     mask = [t is not None for t in tangents]
-    made = unwrap(linearize(jaxpr, mask, book=passes.book))
+    made = unwrap(linearize(jaxpr, mask, rules=passes.rules))
     held = [np.array(x) for x in inputs]
     moved = [np.array(t) for t in tangents if t is not None]
     results = evaluate(made.primal, held)

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from effax.effects import Host
+from effax.effects import SideEffect
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.prims.reduce import DotGeneral, ReduceSum
@@ -72,7 +72,7 @@ def partial_eval_under_a_policy_recomposes(
     passes = passes or Passes()
     known, forced = known_inputs(jaxpr, seed), forced_results(jaxpr, seed)
     policy = POLICIES[seed % len(POLICIES)]
-    made = unwrap(partial_eval(jaxpr, known, policy, forced, passes.book))
+    made = unwrap(partial_eval(jaxpr, known, policy, forced, passes.rules))
     check_halves(jaxpr, made, known, forced, seed)
 
 
@@ -117,6 +117,6 @@ def partial_eval_of_all_or_nothing(
     check_outcomes(run(jaxpr, inputs), run(recompose(made), inputs))
 
     made = passes.partial_eval(jaxpr, (False,) * len(jaxpr.binders))
-    touched = [e for e in made.known.effects if not isinstance(e, Host)]
+    touched = [e for e in made.known.effects if not isinstance(e, SideEffect)]
     assert not touched, f"nothing is known, and the known half has effects: {made.known.effects}"
     check_outcomes(run(jaxpr, inputs), run(recompose(made), inputs))

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from effax.ir.syntax import Jaxpr
 from effax.transforms.discharge import Discharged, discharge
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleBook, book_or_default
+from effax.transforms.framework.rules import RuleSet, rules_or_default
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.jvp import Jvp, jvp
 from effax.transforms.optimize.dce import Dce, dce
 from effax.transforms.optimize.inline import inline
 from effax.transforms.partial_eval.partial_eval import PartialEval, partial_eval
-from effax.transforms.transpose.cotangent_spec import Want
+from effax.transforms.transpose.cotangent_spec import CotangentSpec
 from effax.transforms.transpose.engine import Transposed, transpose
 from effax.transforms.vmap.engine import Vmapped, vmap
 
@@ -27,44 +27,44 @@ class Passes:
     book to hold the rules of your own primitives to them.
     """
 
-    book: RuleBook = field(default_factory=lambda: book_or_default(None))
-    jvp_with: Callable[[Jaxpr, Mask, RuleBook], Jvp] = field(
-        default=lambda jaxpr, mask, book: unwrap(jvp(jaxpr, mask, book=book))
+    rules: RuleSet = field(default_factory=lambda: rules_or_default(None))
+    jvp_with: Callable[[Jaxpr, Mask, RuleSet], Jvp] = field(
+        default=lambda jaxpr, mask, rules: unwrap(jvp(jaxpr, mask, rules=rules))
     )
-    vmap_with: Callable[[Jaxpr, int, Sequence[int | None], RuleBook], Vmapped] = field(
-        default=lambda jaxpr, size, axes, book: unwrap(vmap(jaxpr, size, axes, book=book))
+    vmap_with: Callable[[Jaxpr, int, Sequence[int | None], RuleSet], Vmapped] = field(
+        default=lambda jaxpr, size, axes, rules: unwrap(vmap(jaxpr, size, axes, rules=rules))
     )
-    partial_eval_with: Callable[[Jaxpr, Mask, Mask, RuleBook], PartialEval] = field(
-        default=lambda jaxpr, known, forced, book: unwrap(
-            partial_eval(jaxpr, known, instantiate=forced, book=book)
+    partial_eval_with: Callable[[Jaxpr, Mask, Mask, RuleSet], PartialEval] = field(
+        default=lambda jaxpr, known, forced, rules: unwrap(
+            partial_eval(jaxpr, known, instantiate=forced, rules=rules)
         )
     )
-    transpose_with: Callable[[Jaxpr, Sequence[Want], RuleBook], Transposed] = field(
-        default=lambda jaxpr, wants, book: unwrap(transpose(jaxpr, wants, book=book))
+    transpose_with: Callable[[Jaxpr, Sequence[CotangentSpec], RuleSet], Transposed] = field(
+        default=lambda jaxpr, ct_specs, rules: unwrap(transpose(jaxpr, ct_specs, rules=rules))
     )
-    discharge_with: Callable[[Jaxpr, RuleBook], Discharged] = field(
-        default=lambda jaxpr, book: unwrap(discharge(jaxpr, book))
+    discharge_with: Callable[[Jaxpr, RuleSet], Discharged] = field(
+        default=lambda jaxpr, rules: unwrap(discharge(jaxpr, rules))
     )
     dce: Callable[[Jaxpr, Mask], Dce] = field(default=lambda jaxpr, used: unwrap(dce(jaxpr, used)))
     inline: Callable[[Jaxpr], Jaxpr] = field(default=lambda jaxpr: unwrap(inline(jaxpr)))
 
     def jvp(self, jaxpr: Jaxpr, mask: Mask) -> Jvp:
         """The program differentiated with respect to the inputs of the mask."""
-        return self.jvp_with(jaxpr, mask, self.book)
+        return self.jvp_with(jaxpr, mask, self.rules)
 
     def vmap(self, jaxpr: Jaxpr, size: int, axes: Sequence[int | None]) -> Vmapped:
         """The program batched, every result along its leading axis."""
-        return self.vmap_with(jaxpr, size, axes, self.book)
+        return self.vmap_with(jaxpr, size, axes, self.rules)
 
     def partial_eval(self, jaxpr: Jaxpr, known: Mask, forced: Mask | None = None) -> PartialEval:
         """The program split; ``forced`` says which results the unknown half gives anyway."""
         wanted = (False,) * len(jaxpr.outs) if forced is None else forced
-        return self.partial_eval_with(jaxpr, known, wanted, self.book)
+        return self.partial_eval_with(jaxpr, known, wanted, self.rules)
 
-    def transpose(self, jaxpr: Jaxpr, wants: Sequence[Want]) -> Transposed:
+    def transpose(self, jaxpr: Jaxpr, ct_specs: Sequence[CotangentSpec]) -> Transposed:
         """The program transposed, with a cotangent for every result of floats."""
-        return self.transpose_with(jaxpr, wants, self.book)
+        return self.transpose_with(jaxpr, ct_specs, self.rules)
 
     def discharge(self, jaxpr: Jaxpr) -> Discharged:
         """The program without references."""
-        return self.discharge_with(jaxpr, self.book)
+        return self.discharge_with(jaxpr, self.rules)

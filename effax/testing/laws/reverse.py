@@ -27,7 +27,7 @@ from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.reverse.engine import Reverse, reverse
-from effax.transforms.transpose.cotangent_spec import GradValue, NonLinear, Want
+from effax.transforms.transpose.cotangent_spec import CotangentSpec, GradValue, NonLinear
 from effax.transforms.transpose.engine import Transposed, transpose
 
 
@@ -48,7 +48,7 @@ def reverse_is_linearize_then_transpose(
     )
     rng = np.random.default_rng([seed, 8])
     wanted = tuple(is_inexact(t) and bool(rng.integers(0, 4)) for t in jaxpr.out_types)
-    made = reverse(jaxpr, mask, wanted, passes.book)
+    made = reverse(jaxpr, mask, wanted, passes.rules)
     both = _two_programs(passes, jaxpr, mask, wanted)
     if isinstance(both, Failure):
         assert isinstance(made, Failure), f"only reverse succeeds: {both.failure()}"
@@ -62,7 +62,7 @@ def reverse_is_linearize_then_transpose(
     # Zeros, and the first part that is added to them.
     sums = sum(isinstance(place.eqn.prim, NewRef) for place in walk(found.jaxpr))
     assert count(found.jaxpr) <= whole + 2 * sums, f"more equations than {whole}:\n{found.jaxpr}"
-    again = unwrap(reverse(jaxpr, mask, wanted, passes.book))
+    again = unwrap(reverse(jaxpr, mask, wanted, passes.rules))
     assert again.jaxpr == found.jaxpr, "equal inputs do not give equal programs"
 
     inputs = random_inputs(jaxpr.in_types, seed)
@@ -78,13 +78,18 @@ def reverse_is_linearize_then_transpose(
 def _two_programs(
     passes: Passes, jaxpr: Jaxpr, mask: Mask, wanted: Mask
 ) -> Result[tuple[Linearized, Transposed], TransformError]:
-    linear = linearize(jaxpr, mask, book=passes.book)
+    linear = linearize(jaxpr, mask, rules=passes.rules)
     if isinstance(linear, Failure):
         return linear
     done = linear.unwrap()
-    wants: list[Want] = [*[NonLinear()] * len(done.residuals), *[GradValue()] * sum(mask)]
+    ct_specs: list[CotangentSpec] = [
+        *[NonLinear()] * len(done.residuals),
+        *[GradValue()] * sum(mask),
+    ]
     present = [w for w, has in zip(wanted, done.out_tangents, strict=True) if has]
-    return transpose(done.linear, wants, present, passes.book).map(lambda pulled: (done, pulled))
+    return transpose(done.linear, ct_specs, present, passes.rules).map(
+        lambda pulled: (done, pulled)
+    )
 
 
 def _check_program(jaxpr: Jaxpr) -> None:

@@ -69,10 +69,10 @@ def rule_is_true(rule: Rule, seed: int = 0) -> None:
 def inputs_of(rng: np.random.Generator, jaxpr: Jaxpr, shape: Shape) -> Iterator[list[np.ndarray]]:
     """Inputs of special values: each with each other where the holes may have any length."""
     if shape == (MANY,):
-        together = all_together([t.dtype for t in jaxpr.in_types])
-        count = len(together[0]) if together else 0
+        evaluate_spmd = all_together([t.dtype for t in jaxpr.in_types])
+        count = len(evaluate_spmd[0]) if evaluate_spmd else 0
         picked: np.ndarray = rng.permutation(count)[:MANY]
-        yield [np.resize(x[picked], MANY) for x in together]
+        yield [np.resize(x[picked], MANY) for x in evaluate_spmd]
         return
     for _ in range(8):
         yield [special_values(rng, t) for t in jaxpr.in_types]

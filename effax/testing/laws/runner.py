@@ -16,7 +16,7 @@ from effax.ir.syntax import Jaxpr
 from effax.testing.generate.features import Features, as_features
 from effax.testing.generate.focus import Focus, focus_of
 from effax.testing.generate.random_programs import seed_of, subject
-from effax.testing.generate.random_source import Choices
+from effax.testing.generate.random_source import RandomSource
 from effax.testing.generate.steps import check_features
 from effax.testing.laws.law import About, Law
 from effax.testing.report.report import LawBroken
@@ -144,7 +144,7 @@ def run(law: Law[...], drawn: Drawn, seed: int, given: Given) -> bool:
     return law.says(*drawn, **{name: x for name, x in named.items() if law.takes(name)})
 
 
-Draw = Callable[[Choices], Drawn]
+Draw = Callable[[RandomSource], Drawn]
 """Makes what laws are about."""
 
 
@@ -160,7 +160,7 @@ def attempt(
     for one in features:
         check_features(one)
 
-    def draw(choose: Choices) -> Drawn:
+    def draw(choose: RandomSource) -> Drawn:
         # What is chosen from one is not: programs are as they are without.
         wanted = choose.pick(features) if len(features) > 1 else features[0]
         return subject(choose, about, wanted, patterns)
@@ -181,7 +181,7 @@ def attempt_on(trials: Sequence[Trial], draw: Draw, examples: int, seed: int | s
     for i in range(examples):
         if not left or i >= limit:
             break
-        choose = Choices(Random(f"{seed}.{i}" if seed else i))
+        choose = RandomSource(Random(f"{seed}.{i}" if seed else i))
         drawn, seed = draw(choose), seed_of(choose)
         for trial in left:
             trial.try_on(drawn, seed)

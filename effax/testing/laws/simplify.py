@@ -10,9 +10,9 @@ import numpy as np
 from effax.effects import Accum, Write
 from effax.ir.analysis.diff import diff
 from effax.ir.syntax import Jaxpr
-from effax.passes.guarantees import Claim
+from effax.passes.guarantees import Guarantee
 from effax.passes.library import ALL
-from effax.passes.pipeline import Step, claims_of
+from effax.passes.pipeline import Step, guarantees_of
 from effax.passes.watch import verified
 from effax.testing.generate.values import Outcome, check_outcomes, random_inputs, run
 from effax.testing.laws.equivalence import check_same_meaning
@@ -116,7 +116,7 @@ def inline_keeps_what_is_observed(
 
 @law
 def pass_keeps_its_claims(
-    jaxpr: Jaxpr, seed: int = 0, step: Step | None = None, claims: Sequence[Claim] = ()
+    jaxpr: Jaxpr, seed: int = 0, step: Step | None = None, claims: Sequence[Guarantee] = ()
 ) -> None:
     """p(f) is valid and has the types of f; and all that the pass p claims.
 
@@ -127,13 +127,13 @@ def pass_keeps_its_claims(
         jaxpr: the program.
         seed: of the inputs.
         step: the pass, or a composition of passes; all of the library's where it is None.
-        claims: what it claims; what it says itself where there are none (``claims_of``).
+        claims: what it claims; what it says itself where there are none (``guarantees_of``).
     """
     if step is None:
         for one in ALL:
             check_claims(jaxpr, seed, one, one.laws)
         return
-    check_claims(jaxpr, seed, step, claims or claims_of(step))
+    check_claims(jaxpr, seed, step, claims or guarantees_of(step))
 
 
 @law
@@ -148,7 +148,7 @@ def pass_is_a_function(jaxpr: Jaxpr, step: Step) -> None:
     )
 
 
-def check_claims(jaxpr: Jaxpr, seed: int, step: Step, claims: Sequence[Claim]) -> None:
+def check_claims(jaxpr: Jaxpr, seed: int, step: Step, claims: Sequence[Guarantee]) -> None:
     """:func:`pass_keeps_its_claims`, for use inside of other laws."""
     once = unwrap(verified(step, jaxpr, step(jaxpr)))
     more = [e for e in once.effects if e not in jaxpr.effects]
@@ -156,13 +156,13 @@ def check_claims(jaxpr: Jaxpr, seed: int, step: Step, claims: Sequence[Claim]) -
     # A load, a sum and a store may become an accumulation.
     more = [e for e in more if not (isinstance(e, Accum) and e.ref in writes)]
     assert not more, f"{step} adds effects: {', '.join(map(str, more))}\n{once}"
-    exact = Claim.SAME_BITS in claims
-    if exact or Claim.SAME_MEANING in claims:
+    exact = Guarantee.SAME_BITS in claims
+    if exact or Guarantee.SAME_MEANING in claims:
         check_same_meaning(jaxpr, once, seed, exact)
-    if Claim.IDEMPOTENT in claims:
+    if Guarantee.IDEMPOTENT in claims:
         twice = unwrap(step(once))
         assert twice == once, (
             f"a second run of {step} changes the program again:\n{diff(once, twice)}"
         )
-    if Claim.NEVER_LARGER in claims:
+    if Guarantee.NEVER_LARGER in claims:
         assert count(once) <= count(jaxpr), f"{step} has made the program grow:\n{once}"

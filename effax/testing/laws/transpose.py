@@ -26,19 +26,19 @@ from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.simplify import count
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.transpose.cotangent_spec import (
+    CotangentSpec,
     DontWant,
     GradRef,
     GradValue,
     NonLinear,
-    Threaded,
-    Want,
+    ThreadedRef,
 )
 
 
-def full_wants(jaxpr: Jaxpr, linear: Mask) -> list[Want]:
+def full_specs(jaxpr: Jaxpr, linear: Mask) -> list[CotangentSpec]:
     """The cotangent of every linear input: as a value, or threaded through its reference."""
     return [
-        NonLinear() if not has else Threaded() if isinstance(t, RefType) else GradValue()
+        NonLinear() if not has else ThreadedRef() if isinstance(t, RefType) else GradValue()
         for t, has in zip(jaxpr.in_types, linear, strict=True)
     ]
 
@@ -46,7 +46,7 @@ def full_wants(jaxpr: Jaxpr, linear: Mask) -> list[Want]:
 def pull(
     passes: Passes,
     jaxpr: Jaxpr,
-    wants: Sequence[Want],
+    ct_specs: Sequence[CotangentSpec],
     inputs: Sequence[Value],
     outs: Sequence[Value],
     buffers: Sequence[Value | None],
@@ -56,7 +56,7 @@ def pull(
     Args:
         passes: the passes.
         jaxpr: the program.
-        wants: one an input.
+        ct_specs: one an input.
         inputs: of which those that are not linear are given to it.
         outs: the cotangents of the results of floats.
         buffers: for each input that has a gradient reference, what that holds at first.
@@ -64,15 +64,15 @@ def pull(
     Returns:
         One cotangent an input, or what its gradient reference holds in the end.
     """
-    made = passes.transpose(jaxpr, wants)
-    fixed = [np.array(x) for x, w in zip(inputs, wants, strict=True) if isinstance(w, NonLinear)]
+    made = passes.transpose(jaxpr, ct_specs)
+    fixed = [np.array(x) for x, w in zip(inputs, ct_specs, strict=True) if isinstance(w, NonLinear)]
     held = [None if x is None else np.array(x) for x in buffers]
     results = evaluate(made.jaxpr, [*fixed, *(x for x in held if x is not None), *outs])
     given = (np.array(x) for x in results)
     nonzero = iter(made.nonzero)
     found: list[Value | None] = []
-    for type_, want, buffer in zip(jaxpr.in_types, wants, held, strict=True):
-        if isinstance(want, GradValue):
+    for type_, ct_spec, buffer in zip(jaxpr.in_types, ct_specs, held, strict=True):
+        if isinstance(ct_spec, GradValue):
             found.append(next(given) if next(nonzero) else np.zeros(type_.shape, type_.dtype))
         else:
             found.append(buffer)
@@ -144,7 +144,7 @@ def transpose_is_adjoint(
         zip(refs, random_cotangents([jaxpr.in_types[i] for i in refs], seed + 1), strict=True)
     )
     buffers = [finals.get(i) for i in range(len(inputs))]
-    found = pull(passes, jaxpr, full_wants(jaxpr, linear), inputs, cts, buffers)
+    found = pull(passes, jaxpr, full_specs(jaxpr, linear), inputs, cts, buffers)
     floats = [y for y, t in zip(after.outs, jaxpr.out_types, strict=True) if is_inexact(t)]
     left = inner_product([*cts, *finals.values()], [*floats, *(after.contents[i] for i in refs)])
     given = [x if has else None for x, has in zip(inputs, linear, strict=True)]
@@ -164,7 +164,7 @@ def transpose_is_its_own_inverse(
 ) -> None:
     """transpose(transpose(f)) = f."""
     passes = passes or Passes()
-    once = passes.transpose(jaxpr, full_wants(jaxpr, linear))
+    once = passes.transpose(jaxpr, full_specs(jaxpr, linear))
     n_fixed = linear.count(False)
     n_refs = len(linear_refs(jaxpr, linear))
     mask = tuple(i >= n_fixed for i in range(len(once.jaxpr.binders)))
@@ -182,7 +182,7 @@ def transpose_is_its_own_inverse(
     buffers[n_fixed : n_fixed + n_refs] = [inputs[i] for i in refs]
     filler = [np.zeros(t.shape, t.dtype) for t in once.jaxpr.in_types[n_fixed:]]
     twice = pull(
-        passes, once.jaxpr, full_wants(once.jaxpr, mask), [*fixed, *filler], present, buffers
+        passes, once.jaxpr, full_specs(once.jaxpr, mask), [*fixed, *filler], present, buffers
     )
     expected = run_all(jaxpr, inputs)
     # What is no float has no cotangent, and is not among the inputs of the transposed program.
@@ -212,15 +212,15 @@ def transpose_adds_into_references(
         np.zeros(t.shape, t.dtype) if has and isinstance(t, RefType) else None
         for t, has in zip(jaxpr.in_types, linear, strict=True)
     ]
-    expected = pull(passes, jaxpr, full_wants(jaxpr, linear), inputs, cts, zeros)
+    expected = pull(passes, jaxpr, full_specs(jaxpr, linear), inputs, cts, zeros)
     rng = np.random.default_rng([seed, 6])
-    wants: list[Want] = []
+    ct_specs: list[CotangentSpec] = []
     held: list[Value | None] = []
     for type_, has in zip(jaxpr.in_types, linear, strict=True):
         in_place = has and (isinstance(type_, RefType) or bool(rng.integers(0, 3)))
-        wants.append(GradRef() if in_place else GradValue() if has else NonLinear())
+        ct_specs.append(GradRef() if in_place else GradValue() if has else NonLinear())
         held.append(np.array(random_value(rng, type_)) if in_place else None)
-    found = pull(passes, jaxpr, wants, inputs, cts, held)
+    found = pull(passes, jaxpr, ct_specs, inputs, cts, held)
     sums = [
         x if x is None or y is None else np.asarray(x + y, x.dtype)
         for x, y in zip(expected, held, strict=True)
@@ -237,22 +237,22 @@ def transpose_leaves_out_what_nobody_wants(
     inputs = random_inputs(jaxpr.in_types, seed)
     cts = random_cotangents(jaxpr.out_types, seed)
     rng = np.random.default_rng([seed, 7])
-    wants = [GradRef() if isinstance(w, Threaded) else w for w in full_wants(jaxpr, linear)]
+    ct_specs = [GradRef() if isinstance(w, ThreadedRef) else w for w in full_specs(jaxpr, linear)]
     zeros = [
         np.zeros(t.shape, t.dtype) if isinstance(w, GradRef) else None
-        for t, w in zip(jaxpr.in_types, wants, strict=True)
+        for t, w in zip(jaxpr.in_types, ct_specs, strict=True)
     ]
-    fewer: list[Want] = [
-        DontWant() if not isinstance(w, NonLinear) and rng.integers(0, 2) else w for w in wants
+    fewer: list[CotangentSpec] = [
+        DontWant() if not isinstance(w, NonLinear) and rng.integers(0, 2) else w for w in ct_specs
     ]
     kept = [not isinstance(w, DontWant) for w in fewer]
-    expected = pull(passes, jaxpr, wants, inputs, cts, zeros)
+    expected = pull(passes, jaxpr, ct_specs, inputs, cts, zeros)
     buffers = [x if has else None for x, has in zip(zeros, kept, strict=True)]
     found = pull(passes, jaxpr, fewer, inputs, cts, buffers)
     wanted = [x if has else None for x, has in zip(expected, kept, strict=True)]
     check_all("cotangent", _present(wanted), _present(found))
     less = passes.transpose(jaxpr, fewer).jaxpr
-    whole = passes.transpose(jaxpr, wants).jaxpr
+    whole = passes.transpose(jaxpr, ct_specs).jaxpr
     assert count(less) <= count(whole), f"with fewer wants there is more work:\n{less}\n{whole}"
     if all(isinstance(w, DontWant | NonLinear) for w in fewer):
         assert not [e for e in less.eqns if not e.effects.changes_state], (
@@ -293,7 +293,7 @@ def vjp_is_adjoint_to_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = N
     for i, ct in zip(refs, finals, strict=True):
         buffers[i] = ct
     given = [*fixed, *moved]
-    found = pull(passes, linear, full_wants(linear, is_linear), given, cts, buffers)
+    found = pull(passes, linear, full_specs(linear, is_linear), given, cts, buffers)
     contents = [x for x, t in zip(pushed.contents, _ref_types(types), strict=True) if is_inexact(t)]
     left = inner_product([*cts, *finals], [*(pushed.outs[j] for j in reached), *contents])
     check_products(left, inner_product(found[len(fixed) :], moved))

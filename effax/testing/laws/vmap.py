@@ -24,7 +24,7 @@ from effax.testing.generate.values import (
 from effax.testing.laws.jvp import differentiated, random_tangents
 from effax.testing.laws.law import About, law
 from effax.testing.laws.pass_set import Passes
-from effax.testing.laws.transpose import full_wants
+from effax.testing.laws.transpose import full_specs
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.transpose.cotangent_spec import GradValue
 from effax.transforms.vmap.common import with_axis
@@ -143,9 +143,9 @@ def vmap_commutes_with_transpose(
         t if axis is None else with_axis(t, batch.size, axis)
         for t, axis in zip(jaxpr.in_types, axes, strict=True)
     ]
-    wants = full_wants(jaxpr, linear)
-    first = passes.transpose(passes.vmap(jaxpr, batch.size, axes).jaxpr, wants)
-    other = passes.transpose(jaxpr, wants)
+    ct_specs = full_specs(jaxpr, linear)
+    first = passes.transpose(passes.vmap(jaxpr, batch.size, axes).jaxpr, ct_specs)
+    other = passes.transpose(jaxpr, ct_specs)
     fixed = [axis for axis, has in zip(axes, linear, strict=True) if not has]
     lanes = [0] * (len(other.jaxpr.binders) - len(fixed))
     second = passes.vmap(other.jaxpr, batch.size, [*fixed, *lanes])
@@ -153,7 +153,7 @@ def vmap_commutes_with_transpose(
     inputs = random_inputs(first.jaxpr.in_types, seed)
     found, expected = run(first.jaxpr, inputs), run(second.jaxpr, inputs)
     check_all("final cotangent of reference", expected.contents, found.contents)
-    values = [t for t, w in zip(types, wants, strict=True) if isinstance(w, GradValue)]
+    values = [t for t, w in zip(types, ct_specs, strict=True) if isinstance(w, GradValue)]
     check_all(
         "cotangent",
         _filled(values, other.nonzero, expected.outs),

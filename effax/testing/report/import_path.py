@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType
 from effax.testing.laws.pass_set import Passes
-from effax.transforms.framework.rules import RuleBook
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.optimize.rewrite import App, Hole, Number
 
 PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), type(...))
@@ -62,7 +62,7 @@ def place_of(value: object) -> Place | None:
             known = _importable(module)
             return None if known is None else Place(_public(known, path, value), path)
         return _global(value)
-    if isinstance(value, (partial, RuleBook, Passes)) or callable(value) or is_dataclass(value):
+    if isinstance(value, (partial, RuleSet, Passes)) or callable(value) or is_dataclass(value):
         return _global(value)
     return None
 

@@ -32,7 +32,7 @@ from effax.ir.types import ArrayType, RefType, array_type, ref_type
 from effax.testing.generate.values import shown
 from effax.testing.laws.pass_set import Passes
 from effax.testing.report.import_path import PLAIN, Place, place_of
-from effax.transforms.framework.rules import RuleBook, book_or_default
+from effax.transforms.framework.rules import RuleSet, rules_or_default
 from effax.transforms.optimize.rewrite import Hole, Number, Rewriting, rewriting
 
 
@@ -99,8 +99,8 @@ class Written:
             case PMap() if dict(own_primitives()).items() <= dict(value).items():
                 mine = [x for name, x in value.items() if own_primitives().get(name) is not x]
                 return f"{self.of(registry)}({', '.join([self.of(x) for x in mine])})"
-            case RuleBook():
-                return self._book(value)
+            case RuleSet():
+                return self._rules(value)
             case Rewriting():
                 rules = ", ".join([self.of(rule) for rule in value.rules])
                 return f"{self.of(rewriting)}([{rules}])"
@@ -156,29 +156,29 @@ class Written:
         given = []
         for field in fields(Passes):
             part = getattr(value, field.name)
-            if field.name == "book":
-                if part != book_or_default(None):
-                    given.append(f"book={self.of(part)}")
+            if field.name == "rules":
+                if part != rules_or_default(None):
+                    given.append(f"rules={self.of(part)}")
             elif part is not field.default:
                 given.append(f"{field.name}={self.of(part, field.name)}")
         return f"{self.of(Passes)}({', '.join(given)})"
 
-    def _book(self, book: RuleBook) -> str:
+    def _rules(self, rules: RuleSet) -> str:
         """The library's book, with what differs from it."""
-        own = book_or_default(None)
+        own = rules_or_default(None)
         text = self.of(own)
-        for prim, rules in sorted(book.rules.items(), key=lambda item: item[0].name):
+        for prim, found in sorted(rules.rules.items(), key=lambda item: item[0].name):
             right = own.rules.get(prim)
-            if right == rules:
+            if right == found:
                 continue
-            place = place_of(rules)
+            place = place_of(found)
             if place is not None or right is None:
-                new = self.of(rules, "rules")
+                new = self.of(found, "rules")
             else:
                 differ = [
-                    f"{f.name}={self.of(getattr(rules, f.name), f'{prim.name}_{f.name}')}"
-                    for f in fields(rules)
-                    if getattr(rules, f.name) != getattr(right, f.name)
+                    f"{f.name}={self.of(getattr(found, f.name), f'{prim.name}_{f.name}')}"
+                    for f in fields(found)
+                    if getattr(found, f.name) != getattr(right, f.name)
                 ]
                 args = ", ".join([f"{self.of(own)}.rules[{self.of(prim)}]", *differ])
                 new = f"{self.of(replace)}({args})"

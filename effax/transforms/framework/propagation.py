@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from effax.effects import Accum, Write
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Region
 from effax.ir.prims.refs import EmptyRef, NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
@@ -36,12 +36,12 @@ def mentions_refs(jaxpr: Jaxpr) -> bool:
 
 
 @dataclass(frozen=True)
-class Flow:
+class Property:
     """The property: how an equation that holds no programs passes it on.
 
     Attributes:
         outs: which results of a primitive are marked, for marked arguments.
-        may_mark: whether values of this type can be marked at all.
+        may_track: whether values of this type can be marked at all.
         control: whether a marked predicate marks everything that it decides.
         axis: a named axis along which marks begin: what uses it may give marked results also
             where no argument is marked.
@@ -51,14 +51,14 @@ class Flow:
     """
 
     outs: Callable[[Primitive, tuple[Type, ...], Mask], Mask]
-    may_mark: Callable[[Type], bool]
+    may_track: Callable[[Type], bool]
     control: bool
     axis: str | None = None
     from_outside: bool = False
     by_rules: bool = True
 
 
-class Spread(NamedTuple):
+class Propagated(NamedTuple):
     """The least marking of a program that contains the given one.
 
     Attributes:
@@ -72,45 +72,47 @@ class Spread(NamedTuple):
     variables: frozenset[int]
 
 
-@remembered(maxsize=4096)
-def spread(jaxpr: Jaxpr, ins: Mask, flow: Flow, fixed: frozenset[int] = NONE) -> Spread:
+@memoize(maxsize=4096)
+def propagate(
+    jaxpr: Jaxpr, ins: Mask, property_: Property, fixed: frozenset[int] = NONE
+) -> Propagated:
     """Follow marked inputs through ``jaxpr`` to the fixpoint.
 
     Args:
         jaxpr: the program.
         ins: which inputs are marked.
-        flow: how marks spread.
+        property_: how marks spread.
         fixed: positions of references among the inputs that stay unmarked, whatever they take.
     """
-    marked = [False] * jaxpr.size
+    tracked = [False] * jaxpr.size
     for v, flag in zip(jaxpr.binders, ins, strict=True):
-        marked[v.id] = flag
+        tracked[v.id] = flag
     held = frozenset(jaxpr.binders[i].id for i in fixed)
-    while _sweep(jaxpr, marked, flow, held):
+    while _sweep(jaxpr, tracked, property_, held):
         pass
-    variables = frozenset(i for i, flag in enumerate(marked) if flag)
-    grown = tuple(marked[v.id] for v in jaxpr.binders)
-    outs = tuple(isinstance(a, Var) and marked[a.id] for a in jaxpr.outs)
-    return Spread(grown, outs, variables)
+    variables = frozenset(i for i, flag in enumerate(tracked) if flag)
+    grown = tuple(tracked[v.id] for v in jaxpr.binders)
+    outs = tuple(isinstance(a, Var) and tracked[a.id] for a in jaxpr.outs)
+    return Propagated(grown, outs, variables)
 
 
-def _sweep(jaxpr: Jaxpr, marked: list[bool], flow: Flow, held: frozenset[int]) -> bool:
+def _sweep(jaxpr: Jaxpr, tracked: list[bool], property_: Property, held: frozenset[int]) -> bool:
     """One pass over the equations. True if a reference was marked: earlier reads may change."""
     again = False
     for eqn in jaxpr.eqns:
-        mask = tuple([type(a) is not Lit and marked[a.id] for a in eqn.ins])
-        begins = flow.axis and uses_axis(eqn.prim, flow.axis)
-        if True not in mask and not begins and not (flow.from_outside and eqn.effects.host):
+        mask = tuple([type(a) is not Lit and tracked[a.id] for a in eqn.ins])
+        begins = property_.axis and uses_axis(eqn.prim, property_.axis)
+        if True not in mask and not begins and not (property_.from_outside and eqn.effects.host):
             continue
         fixed = positions_of(held, eqn) if held and eqn.effects else NONE
-        grown, outs = spread_eqn(eqn, mask, flow, fixed)
+        grown, outs = propagate_eqn(eqn, mask, property_, fixed)
         for a, before, after in zip(eqn.ins, mask, grown, strict=True):
             # What a loop feeds back joins its argument inside of the loop only.
-            if after and not before and isinstance(a.type, RefType) and not marked[_id(a)]:
-                marked[_id(a)] = again = True
+            if after and not before and isinstance(a.type, RefType) and not tracked[_id(a)]:
+                tracked[_id(a)] = again = True
         for v, flag in zip(eqn.outs, outs, strict=True):
             if flag:
-                marked[v.id] = True
+                tracked[v.id] = True
     return again
 
 
@@ -129,33 +131,35 @@ def positions_of(variables: frozenset[int], eqn: Eqn) -> frozenset[int]:
     return frozenset(i for i, a in enumerate(eqn.ins) if isinstance(a, Var) and a.id in variables)
 
 
-def spread_eqn(eqn: Eqn, mask: Mask, flow: Flow, fixed: frozenset[int] = NONE) -> tuple[Mask, Mask]:
+def propagate_eqn(
+    eqn: Eqn, mask: Mask, property_: Property, fixed: frozenset[int] = NONE
+) -> tuple[Mask, Mask]:
     """The marks of an equation's arguments (references may join) and of its results."""
     types = tuple([a.type for a in eqn.ins])
     if eqn.prim.subjaxprs() and eqn.prim.regions():
-        grown, outs = spread_call(eqn.prim, types, mask, flow, fixed)
-        ruled = flow.by_rules and eqn.prim.has_own_rules
-        return grown, flow.outs(eqn.prim, types, grown) if ruled else outs
+        grown, outs = propagate_call(eqn.prim, types, mask, property_, fixed)
+        ruled = property_.by_rules and eqn.prim.has_own_rules
+        return grown, property_.outs(eqn.prim, types, grown) if ruled else outs
     if eqn.effects:
-        mask = _with_written(eqn, mask, flow, fixed)
-    return mask, flow.outs(eqn.prim, types, mask)
+        mask = _with_written(eqn, mask, property_, fixed)
+    return mask, property_.outs(eqn.prim, types, mask)
 
 
-def _with_written(eqn: Eqn, mask: Mask, flow: Flow, fixed: frozenset[int]) -> Mask:
+def _with_written(eqn: Eqn, mask: Mask, property_: Property, fixed: frozenset[int]) -> Mask:
     changed = {e.ref for e in eqn.effects if isinstance(e, Write | Accum)} - fixed
     if not changed:
         return mask
     return tuple(
-        has or (i in changed and flow.may_mark(a.type))
+        has or (i in changed and property_.may_track(a.type))
         for i, (a, has) in enumerate(zip(eqn.ins, mask, strict=True))
     )
 
 
-def spread_call(
+def propagate_call(
     prim: Primitive,
     types: tuple[Type, ...],
     mask: Mask,
-    flow: Flow,
+    property_: Property,
     fixed: frozenset[int] = NONE,
 ) -> tuple[Mask, Mask]:
     """The closed marks of the arguments and results of a primitive that holds programs.
@@ -168,13 +172,13 @@ def spread_call(
     ins = list(mask)
     outs = [False] * _n_results(regions)
     selector = prim.selector()
-    decided = flow.control and selector is not None and mask[selector]
+    decided = property_.control and selector is not None and mask[selector]
     while True:
         before = (tuple(ins), tuple(outs))
         for region in regions:
-            decided = _enter(region, types, ins, outs, flow, fixed) or decided
+            decided = _enter(region, types, ins, outs, property_, fixed) or decided
         if decided:
-            _mark_decided(regions, types, ins, outs, flow, fixed)
+            _mark_decided(regions, types, ins, outs, property_, fixed)
         if before == (tuple(ins), tuple(outs)):
             return before
 
@@ -188,17 +192,17 @@ def _enter(
     types: tuple[Type, ...],
     ins: list[bool],
     outs: list[bool],
-    flow: Flow,
+    property_: Property,
     fixed: frozenset[int],
 ) -> bool:
     """Follow one region once; whether its marked result decides what runs."""
     held = frozenset(i for i, a in enumerate(region.args) if a in fixed) if fixed else NONE
-    inside = spread(region.jaxpr, tuple(ins[a] for a in region.args), flow, held)
+    inside = propagate(region.jaxpr, tuple(ins[a] for a in region.args), property_, held)
     for a, flag in zip(region.args, inside.ins, strict=True):
         if flag and isinstance(types[a], RefType):
             ins[a] = True
     for j, flag in enumerate(inside.outs):
-        result, feed = region.results[j], region.feeds[j]
+        result, feed = region.results[j], region.carry_to[j]
         if flag and result is not None:
             outs[result] = True
         if flag and feed is not None:
@@ -206,7 +210,7 @@ def _enter(
         # A loop without iterations gives back what it was given.
         if result is not None and feed is not None and ins[feed]:
             outs[result] = True
-    return flow.control and region.decides and inside.outs[0]
+    return property_.control and region.is_predicate and inside.outs[0]
 
 
 def _mark_decided(
@@ -214,12 +218,12 @@ def _mark_decided(
     types: tuple[Type, ...],
     ins: list[bool],
     outs: list[bool],
-    flow: Flow,
+    property_: Property,
     fixed: frozenset[int],
 ) -> None:
     """A marked predicate marks every result, every fed back value and every written reference."""
     for region in regions:
-        for result, feed in zip(region.results, region.feeds, strict=True):
+        for result, feed in zip(region.results, region.carry_to, strict=True):
             if result is not None:
                 outs[result] = True
             if feed is not None:
@@ -227,5 +231,5 @@ def _mark_decided(
         for effect in region.jaxpr.effects:
             if isinstance(effect, Write | Accum):
                 ref = region.args[effect.ref]
-                if ref not in fixed and flow.may_mark(types[ref]):
+                if ref not in fixed and property_.may_track(types[ref]):
                     ins[ref] = True

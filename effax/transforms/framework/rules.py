@@ -27,11 +27,11 @@ P_contra = TypeVar("P_contra", bound=Primitive, contravariant=True)
 class RuleBuilder(Builder):
     """A builder that knows the book of the pass that runs, for rules that recur into programs."""
 
-    __slots__ = ("book",)
+    __slots__ = ("rules",)
 
-    def __init__(self, book: RuleBook, in_types: Sequence[Type] = ()) -> None:
+    def __init__(self, rules: RuleSet, in_types: Sequence[Type] = ()) -> None:
         super().__init__(in_types)
-        self.book: RuleBook = book
+        self.rules: RuleSet = rules
 
 
 class BatchBuilder(RuleBuilder):
@@ -49,9 +49,9 @@ class BatchBuilder(RuleBuilder):
     __slots__ = ("active", "axis", "shared")
 
     def __init__(
-        self, book: RuleBook, shared: frozenset[int] = frozenset(), axis: str | None = None
+        self, rules: RuleSet, shared: frozenset[int] = frozenset(), axis: str | None = None
     ) -> None:
-        super().__init__(book)
+        super().__init__(rules)
         self.shared: frozenset[int] = shared
         self.axis: str | None = axis
         self.active: Var | None = None
@@ -140,7 +140,7 @@ class BatchRule(Protocol[P_contra]):
     ) -> BatchOut: ...
 
 
-class SplitOut(NamedTuple):
+class PartialEvalOut(NamedTuple):
     """An application split in a known and an unknown half.
 
     ``known`` maps the known arguments to (known results, residuals); ``unknown`` maps the
@@ -165,7 +165,7 @@ Policy = Callable[[Eqn], bool]
 unknown half; what may not is computed again there. A pure function."""
 
 
-class SplitRule(Protocol[P_contra]):
+class PartialEvalRule(Protocol[P_contra]):
     """Splits an application of which some arguments are known and some are not.
 
     None: the application is unknown as a whole. The policy is for the programs that it holds.
@@ -173,13 +173,13 @@ class SplitRule(Protocol[P_contra]):
 
     def __call__(
         self,
-        book: RuleBook,
+        rules: RuleSet,
         prim: P_contra,
         in_types: tuple[Type, ...],
         known: tuple[bool, ...],
         policy: Policy | None,
         /,
-    ) -> SplitOut | None: ...
+    ) -> PartialEvalOut | None: ...
 
 
 class DischargeOut(NamedTuple):
@@ -202,7 +202,7 @@ class DischargeRule(Protocol[P_contra]):
 
 
 @dataclass(frozen=True)
-class Never:
+class Unsupported:
     """In the place of a rule: why the transformation does not apply to the primitive."""
 
     reason: str
@@ -213,7 +213,7 @@ class Never:
 
 
 @dataclass(frozen=True)
-class WholeOnly:
+class Indivisible:
     """In the place of a split rule: known when all arguments are, else unknown."""
 
 
@@ -225,15 +225,15 @@ class Rules(Generic[P_contra]):
     only, so that adding in place beats adding arrays of zeros.
     """
 
-    jvp: JvpRule[P_contra] | Never
-    transpose: TransposeRule[P_contra] | Never
-    batch: BatchRule[P_contra] | Never
-    split: SplitRule[P_contra] | WholeOnly
-    discharge: DischargeRule[P_contra] | Never
+    jvp: JvpRule[P_contra] | Unsupported
+    transpose: TransposeRule[P_contra] | Unsupported
+    batch: BatchRule[P_contra] | Unsupported
+    split: PartialEvalRule[P_contra] | Indivisible
+    discharge: DischargeRule[P_contra] | Unsupported
     sparse: bool = False
 
 
-class Ruled(Primitive):
+class HasRules(Primitive):
     """A primitive that brings its own rules, wherever it is declared; a book may have others."""
 
     __slots__ = ()
@@ -244,7 +244,7 @@ class Ruled(Primitive):
 
 
 @dataclass(frozen=True, eq=False)
-class RuleBook:
+class RuleSet:
     """Rules by primitive; a value that passes take as an argument."""
 
     rules: PMap[type[Primitive], Rules[Primitive]]
@@ -253,31 +253,31 @@ class RuleBook:
         """The rules of a primitive: the book's, else its own. Raises NotApplicable for neither."""
         found = self.rules.get(type(prim))
         if found is None:
-            if isinstance(prim, Ruled):
+            if isinstance(prim, HasRules):
                 return cast("Rules[Primitive]", prim.rules())
             raise NotApplicable(
                 f"the rule book has no rules for {prim.name}",
-                remedy="extend the book: `book.extend(Prim, Rules(...))`, or make it a `Ruled`",
+                remedy="extend the book: `book.extend(Prim, Rules(...))`, or make it a `HasRules`",
             )
         return found
 
-    def extend(self, prim: type[P], rules: Rules[P]) -> RuleBook:
+    def extend(self, prim: type[P], rules: Rules[P]) -> RuleSet:
         """A book with the rules of one more primitive."""
-        return RuleBook(self.rules.set(prim, rules))  # type: ignore[arg-type]  # looked up by type(prim)
+        return RuleSet(self.rules.set(prim, rules))  # type: ignore[arg-type]  # looked up by type(prim)
 
-    def union(self, other: RuleBook) -> RuleBook:
+    def union(self, other: RuleSet) -> RuleSet:
         """A book with the rules of both; those of ``other`` win."""
-        return RuleBook(self.rules.update(other.rules))
+        return RuleSet(self.rules.update(other.rules))
 
 
-EMPTY_BOOK = RuleBook(pmap())
+NO_RULES = RuleSet(pmap())
 
 
-def book_or_default(book: RuleBook | None) -> RuleBook:
+def rules_or_default(rules: RuleSet | None) -> RuleSet:
     """The given book, or the library's own."""
-    if book is not None:
-        return book
+    if rules is not None:
+        return rules
     # The rules of control flow run passes, which read rules: the one import that closes a cycle.
-    from effax.transforms.rules.default import DEFAULT_BOOK
+    from effax.transforms.rules.default import DEFAULT_RULES
 
-    return DEFAULT_BOOK
+    return DEFAULT_RULES

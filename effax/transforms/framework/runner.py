@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 from returns.result import Failure, Result, Success
 
 from effax.ir.errors import BadArgument, EffaxError, TransformError
-from effax.ir.memo import forget_if_much
+from effax.ir.memo import clear_if_large
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.text.printer import eqn_str
 
@@ -30,7 +30,7 @@ def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
     @wraps(run)
     def bounded(*args: A.args, **kwargs: A.kwargs) -> Result[T, TransformError]:
         try:
-            forget_if_much()
+            clear_if_large()
             with without_collector():
                 return Success(run(*args, **kwargs))
         except TransformError as error:

@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, NamedTuple
 
-from effax.effects import Accum, Host, Read, VarId, commutes
+from effax.effects import Accum, Read, SideEffect, VarId, commutes
 from effax.ir.analysis.queries import effects_on_variables
 from effax.ir.indexing import Mode
 from effax.ir.prims import elementwise as ew
@@ -124,7 +124,7 @@ def _not_commuting(kind: type[Read[VarId]] | type[Accum[VarId]], eqn: Eqn) -> li
     return [
         effect.ref
         for effect in effects_on_variables(eqn)
-        if not isinstance(effect, Host) and not commutes(effect, kind(effect.ref))
+        if not isinstance(effect, SideEffect) and not commutes(effect, kind(effect.ref))
     ]
 
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from effax.effects import Alloc, Host, Read, commutes
+from effax.effects import Alloc, Read, SideEffect, commutes
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.transforms.framework.rewriter import Rewrite, Transform, at_every_depth
@@ -74,7 +74,7 @@ def _repeatable(eqn: Eqn) -> bool:
 
 def _changed(eqn: Eqn, ins: tuple[Atom, ...], versions: dict[int, int]) -> None:
     for effect in eqn.effects:
-        if isinstance(effect, Host | Alloc) or commutes(effect, Read(effect.ref)):
+        if isinstance(effect, SideEffect | Alloc) or commutes(effect, Read(effect.ref)):
             continue
         ref = ins[effect.ref]
         if isinstance(ref, Var):

@@ -30,10 +30,10 @@ from typing import Final, NamedTuple, cast
 
 from returns.result import Result
 
-from effax.effects import Accum, Free, Host, Read, Write, changes_state
+from effax.effects import Accum, Free, Read, SideEffect, Write, changes_state
 from effax.ir.build import typing_of
 from effax.ir.errors import TransformError
-from effax.ir.memo import Remembered, remembered
+from effax.ir.memo import Memoized, memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.refs import FREES, FreeRef
@@ -103,7 +103,7 @@ def dce_once(jaxpr: Jaxpr, used_outs: Mask, observed: Mask, keep: Mask) -> Dce:
     return Dce(_reduced(jaxpr, stay, kept, outs), used_ins)
 
 
-dce_jaxpr: Final[Remembered[Dce]] = remembered(maxsize=4096)(dce_once)
+dce_jaxpr: Final[Memoized[Dce]] = memoize(maxsize=4096)(dce_once)
 """:func:`dce` for use inside of passes and rules: raises TransformError."""
 
 
@@ -195,7 +195,7 @@ class Sweep:
         if True not in used and not self.is_observed(eqn):
             return self.released(eqn)
         if type(eqn.prim) in _NARROW:
-            eqn = self.narrowed(eqn, used)
+            eqn = self.dce_eqn(eqn, used)
         for a in eqn.ins:
             if isinstance(a, Var):
                 self.needed[a.id] = True
@@ -208,7 +208,7 @@ class Sweep:
         """Whether somebody sees that the equation ran, its results aside."""
         for effect in eqn.effects:
             match effect:
-                case Host() if changes_state(effect):
+                case SideEffect() if changes_state(effect):
                     return True
                 case Write() | Accum() if _id(eqn, effect.ref) in self.observed:
                     return True
@@ -231,7 +231,7 @@ class Sweep:
                 return Eqn(FreeRef(), (eqn.ins[effect.ref],), (), FREES, eqn.source)
         return None
 
-    def narrowed(self, eqn: Eqn, used: Mask) -> Eqn:
+    def dce_eqn(self, eqn: Eqn, used: Mask) -> Eqn:
         """The equation with less inside, and the arguments and results that are left."""
         observed = tuple([isinstance(a, Var) and a.id in self.observed for a in eqn.ins])
         prim, kept_ins, kept_outs = _narrow(eqn.prim, used, observed)
@@ -257,7 +257,7 @@ class Narrowed(NamedTuple):
     outs: Mask
 
 
-@remembered(maxsize=4096)
+@memoize(maxsize=4096)
 def _narrow(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
     """What is needed of a primitive that holds programs; the same object where all of it is."""
     made = _NARROW[type(prim)](prim, used, observed)

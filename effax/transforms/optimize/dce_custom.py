@@ -71,7 +71,7 @@ class LanesOfSome(LaneRule):
         )
 
 
-def narrow_jvp(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
+def dce_custom_jvp(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
     """A call with a forward derivative."""
     assert isinstance(prim, CustomJvp)
     if not isinstance(prim.rule, Jaxpr) or prim.lanes is not None or is_knotted(prim):
@@ -124,7 +124,7 @@ class _Pushed:
         return self.shrink(self.rule, self.used, self.observed, keep).jaxpr
 
 
-def narrow_vjp(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
+def dce_custom_vjp(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
     """A call with a reverse derivative."""
     assert isinstance(prim, CustomVjp)
     if not isinstance(prim.fwd, Jaxpr) or not isinstance(prim.bwd, Jaxpr):
@@ -142,11 +142,11 @@ def narrow_vjp(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> K
     seen = (True,) * len(bwd.binders)
     taken = shrink(bwd, every_out, seen, _none(bwd)).used_ins
     residuals = taken[c : c + n_residuals]
-    wants = (*used, *residuals)
+    ct_specs = (*used, *residuals)
 
     call = shrink(prim.call, used, observed, _none(prim.call)).used_ins
-    fwd = shrink(prim.fwd, wants, observed, _none(prim.fwd)).used_ins
-    fixed = [False] * c + [want or c + i in prim.refs for i, want in enumerate(prim.wanted)]
+    fwd = shrink(prim.fwd, ct_specs, observed, _none(prim.fwd)).used_ins
+    fixed = [False] * c + [ct_spec or c + i in prim.refs for i, ct_spec in enumerate(prim.wanted)]
     by_bwd = [*taken[:c], *[False] * (n_ins - c)]
     masks = [call, fwd, tuple(fixed), tuple(by_bwd)]
     pushed = None
@@ -159,7 +159,7 @@ def narrow_vjp(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> K
     made = replace(
         prim,
         call=shrink(prim.call, used, observed, kept).jaxpr,
-        fwd=shrink(prim.fwd, wants, observed, kept).jaxpr,
+        fwd=shrink(prim.fwd, ct_specs, observed, kept).jaxpr,
         bwd=shrink(bwd, every_out, seen, (*kept[:c], *residuals, *rest)).jaxpr,
         n_consts=sum(kept[:c]),
         refs=tuple([place[i] for i in prim.refs]),
@@ -181,7 +181,7 @@ def _with_zeros(bwd: Jaxpr, types: Sequence[Type], given: Sequence[bool]) -> Jax
     return b.finish(outs, bwd.n_consts, bwd.names[:n])
 
 
-def narrow_vmap(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
+def dce_custom_vmap(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
     """A call with a batching rule: it takes all arguments, whoever uses them."""
     assert isinstance(prim, CustomVmap)
     every = (True,) * len(observed)
@@ -195,7 +195,7 @@ def narrow_vmap(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> 
     )
 
 
-def narrow_linear(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
+def dce_custom_linear(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
     """A linear call: all linear arguments stay, they get cotangents."""
     assert isinstance(prim, CustomLinear)
     if not isinstance(prim.bwd, Jaxpr):
@@ -222,9 +222,9 @@ def narrow_linear(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -
 
 
 NARROW_CUSTOM: Final[dict[type[Primitive], Callable[[Primitive, Mask, Mask, Shrink], Kept]]] = {
-    CustomJvp: narrow_jvp,
-    CustomVjp: narrow_vjp,
-    CustomVmap: narrow_vmap,
-    CustomLinear: narrow_linear,
+    CustomJvp: dce_custom_jvp,
+    CustomVjp: dce_custom_vjp,
+    CustomVmap: dce_custom_vmap,
+    CustomLinear: dce_custom_linear,
 }
 """Narrowing by primitive."""

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from effax.effects import Alloc, Host, Read, commutes
+from effax.effects import Alloc, Read, SideEffect, commutes
 from effax.ir.indexing import Indexer, Mode, Pick, Span, whole
 from effax.ir.prims.refs import FREES, AddUpdate, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
@@ -181,7 +181,7 @@ def _overlap(known: Known, place: Position) -> None:
 def _forget(eqn: Eqn, ins: tuple[Atom, ...], memory: dict[int, Known]) -> None:
     """Forget references on which the equation does what does not commute with a read."""
     for effect in eqn.effects:
-        if isinstance(effect, Host | Alloc) or commutes(effect, Read(effect.ref)):
+        if isinstance(effect, SideEffect | Alloc) or commutes(effect, Read(effect.ref)):
             continue
         ref = ins[effect.ref]
         if isinstance(ref, Var):

@@ -19,7 +19,7 @@ from returns.result import Result
 
 from effax.ir.build import Builder
 from effax.ir.errors import TransformError
-from effax.ir.memo import Remembered, remembered
+from effax.ir.memo import Memoized, memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims.control import Jit
 from effax.ir.prims.elementwise import ConvertElementType
@@ -55,7 +55,7 @@ def inline_once(jaxpr: Jaxpr, which: Which | None) -> Jaxpr:
     return b.finish(outs, jaxpr.n_consts, jaxpr.names) if calls.changed else jaxpr
 
 
-inline_jaxpr: Final[Remembered[Jaxpr]] = remembered(maxsize=1024)(inline_once)
+inline_jaxpr: Final[Memoized[Jaxpr]] = memoize(maxsize=1024)(inline_once)
 """:func:`inline` for use inside of passes and rules."""
 
 

@@ -43,8 +43,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from effax.effects import Host, Read, commutes
-from effax.ir.memo import remembered
+from effax.effects import Read, SideEffect, commutes
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Region
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type
@@ -77,7 +77,7 @@ def _hoist(jaxpr: Jaxpr) -> Jaxpr:
 hoist: Final[Transform] = at_every_depth(_hoist)
 
 
-@remembered(maxsize=1 << 12)
+@memoize(maxsize=1 << 12)
 def _is_loop(prim: Primitive) -> bool:
     held = prim.subjaxprs()
     if not held or len(prim.regions()) != len(held):
@@ -87,10 +87,10 @@ def _is_loop(prim: Primitive) -> bool:
 
 def _fed(regions: Sequence[Region]) -> set[int]:
     """The arguments that change from one iteration to the next."""
-    return {feed for region in regions for feed in region.feeds if feed is not None}
+    return {feed for region in regions for feed in region.carry_to if feed is not None}
 
 
-@remembered(maxsize=1 << 12)
+@memoize(maxsize=1 << 12)
 def _movable(prim: Primitive, types: tuple[Type, ...]) -> tuple[tuple[int, ...], ...]:
     """For each program of a loop, the places of the equations that can be computed before it."""
     regions = prim.regions()
@@ -99,7 +99,7 @@ def _movable(prim: Primitive, types: tuple[Type, ...]) -> tuple[tuple[int, ...],
         region.args[effect.ref]
         for region in regions
         for effect in region.jaxpr.effects
-        if not isinstance(effect, Host) and not commutes(effect, Read(effect.ref))
+        if not isinstance(effect, SideEffect) and not commutes(effect, Read(effect.ref))
     }
     return tuple(_movable_in(region, types, fed, changed) for region in regions)
 
@@ -139,14 +139,14 @@ def _may_move(eqn: Eqn, stable: set[int]) -> bool:
     return ends(eqn.prim)
 
 
-@remembered(maxsize=1 << 12)
+@memoize(maxsize=1 << 12)
 def ends(prim: Primitive) -> bool:
     """Whether an application is known to end: it runs no program until a condition holds."""
     held = prim.subjaxprs()
     if not held:
         return True
     regions = prim.regions()
-    if not regions or any(region.decides for region in regions):
+    if not regions or any(region.is_predicate for region in regions):
         return False
     return all(ends(eqn.prim) for region in regions for eqn in region.jaxpr.eqns)
 
@@ -245,7 +245,7 @@ def _results_of(regions: Sequence[Region]) -> list[tuple[int, int]]:
     return [
         (result, feed)
         for region in regions
-        for result, feed in zip(region.results, region.feeds, strict=True)
+        for result, feed in zip(region.results, region.carry_to, strict=True)
         if result is not None and feed is not None
     ]
 
@@ -256,7 +256,7 @@ def _unchanged(eqn: Eqn, ins: Sequence[Atom], used: set[int]) -> list[int]:
     fed: dict[int, bool] = {}
     for region in regions:
         inputs = {v.id: arg for v, arg in zip(region.jaxpr.binders, region.args, strict=True)}
-        for a, feed in zip(region.jaxpr.outs, region.feeds, strict=True):
+        for a, feed in zip(region.jaxpr.outs, region.carry_to, strict=True):
             if feed is not None:
                 is_same = isinstance(a, Var) and inputs.get(a.id) == feed
                 fed[feed] = fed.get(feed, True) and is_same
@@ -286,7 +286,7 @@ def _used_inside(region: Region) -> set[int]:
     atoms = [a for eqn in jaxpr.eqns for a in eqn.ins]
     atoms += [
         a
-        for a, feed in zip(jaxpr.outs, region.feeds, strict=True)
+        for a, feed in zip(jaxpr.outs, region.carry_to, strict=True)
         if feed is None or (isinstance(a, Var) and inputs.get(a.id) != feed)
     ]
     return {inputs[a.id] for a in atoms if isinstance(a, Var) and a.id in inputs}
@@ -304,7 +304,7 @@ def _with_copies(region: Region, ins: Sequence[Atom], same: Sequence[int]) -> Ja
     eqns = [eqn._replace(ins=tuple(map(use, eqn.ins))) for eqn in body.eqns]
     outs = [
         a if feed is not None and isinstance(a, Var) and inputs.get(a.id) == feed else use(a)
-        for a, feed in zip(body.outs, region.feeds, strict=True)
+        for a, feed in zip(body.outs, region.carry_to, strict=True)
     ]
     changed = body.replace(outs=outs)
     return _with_first(changed, list(copies.values()), eqns, body.size + len(same))

@@ -107,14 +107,14 @@ class Rewriting:
     _whole: Transform = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        book: _Book = {}
+        rules: _Book = {}
         for rule in self.rules:
-            lines = book.setdefault(rule.left.kind, [])
+            lines = rules.setdefault(rule.left.kind, [])
             lines += [_Line(rule, left) for left in orders(rule.left)]
 
         def local(jaxpr: Jaxpr) -> Jaxpr:
             """The program with these rules applied until none fits."""
-            return _Engine(jaxpr, book).run()
+            return _Engine(jaxpr, rules).run()
 
         object.__setattr__(self, "_whole", at_every_depth(local))
 
@@ -152,9 +152,9 @@ def _rules(given: object) -> tuple[Rule, ...]:
 class _Engine:
     """One program: what it becomes, and the equation of each variable in it."""
 
-    def __init__(self, jaxpr: Jaxpr, book: _Book) -> None:
+    def __init__(self, jaxpr: Jaxpr, rules: _Book) -> None:
         self.made = Rewrite(jaxpr)
-        self.book = book
+        self.rules = rules
         self.by_var: dict[int, Eqn] = {}
 
     def run(self) -> Jaxpr:
@@ -184,7 +184,7 @@ class _Engine:
 
     def applied(self, prim: Primitive, ins: tuple[Atom, ...], out: Var) -> Atom | _Applied | None:
         """The atom or the application that a rule puts in the place of this one, if one does."""
-        for rule, left in self.book.get(type(prim), ()):
+        for rule, left in self.rules.get(type(prim), ()):
             match = self.matched(rule, left, prim, ins)
             if match is None:
                 continue

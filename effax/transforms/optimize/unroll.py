@@ -35,7 +35,7 @@ from effax.ir.build import lit
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.eval.numpy import evaluate, literal_value
 from effax.ir.indexing import row
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.prims.control import Scan, While
 from effax.ir.prims.index import Gather
 from effax.ir.prims.shape import BroadcastInDim, Concatenate
@@ -71,7 +71,7 @@ def unroll(jaxpr: Jaxpr, growth: int = 0) -> Result[Jaxpr, TransformError]:
     return at_every_depth(local)(jaxpr)
 
 
-@remembered(maxsize=1 << 12)
+@memoize(maxsize=1 << 12)
 def size(jaxpr: Jaxpr) -> int:
     """The number of equations, those of held programs included; what is held is asked first."""
     return len(jaxpr.eqns) + sum(size(held) for eqn in jaxpr.eqns for held in eqn.prim.subjaxprs())

@@ -10,24 +10,24 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from effax.effects import Alloc, ArgIndex, Host, Row, commutes
+from effax.effects import Alloc, ArgIndex, Row, SideEffect, commutes
 from effax.effects.order import COMMUTING_KINDS
 from effax.ir.build import Template, Where
-from effax.ir.edit.without_io import silenced
+from effax.ir.edit.without_io import without_io
 from effax.ir.errors import EffaxError
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.renumber import numbered
-from effax.transforms.framework.rules import Policy, RuleBook
+from effax.transforms.framework.rules import Policy, RuleSet
 from effax.transforms.framework.runner import located
-from effax.transforms.partial_eval.template import Split, split_rule, split_template
+from effax.transforms.partial_eval.template import Split, partial_eval_rule, partial_eval_template
 
 
-class Halves(NamedTuple):
+class PartialEvalJaxprs(NamedTuple):
     """A divided program: ``early`` equations on known values, and ``late`` ones.
 
     Attributes:
@@ -54,8 +54,8 @@ class Halves(NamedTuple):
 
 
 def divide(
-    jaxpr: Jaxpr, known: Mask, policy: Policy | None, forced: Mask, book: RuleBook
-) -> Halves:
+    jaxpr: Jaxpr, known: Mask, policy: Policy | None, forced: Mask, rules: RuleSet
+) -> PartialEvalJaxprs:
     """Divide a program; ``forced`` are the results that the late half gives in any case.
 
     A reference that is made here and is found to be needed late is late from its beginning: the
@@ -63,7 +63,7 @@ def divide(
     """
     late_refs: set[int] = set()
     while True:
-        run = _Division(jaxpr, known, policy, book, late_refs)
+        run = _Division(jaxpr, known, policy, rules, late_refs)
         run.go()
         if not run.again:
             return run.finish(known, forced)
@@ -83,11 +83,11 @@ class _Again(NamedTuple):
     taken: tuple[int, ...]
 
 
-@remembered(maxsize=1024)
-def _call_again(jaxpr: Jaxpr, again: Mask, policy: Policy | None, book: RuleBook) -> _Again:
+@memoize(maxsize=1024)
+def _call_again(jaxpr: Jaxpr, again: Mask, policy: Policy | None, rules: RuleSet) -> _Again:
     """How a call is done, and how those of its results are computed again that ``again`` marks."""
     known = (True,) * len(jaxpr.binders)
-    halves = divide(jaxpr, known, policy, again, book)
+    halves = divide(jaxpr, known, policy, again, rules)
     first, second = iter(halves.early_outs), iter(halves.late_outs)
     outs = [next(second) if flag else next(first) for flag in again]
     places = {v.id: i for i, v in enumerate(jaxpr.binders)}
@@ -111,12 +111,12 @@ class _Division:
         jaxpr: Jaxpr,
         known: Mask,
         policy: Policy | None,
-        book: RuleBook,
+        rules: RuleSet,
         late_refs: set[int],
     ) -> None:
         self.jaxpr = jaxpr
         self.policy = policy
-        self.book = book
+        self.rules = rules
         self.early: list[Eqn] = []
         self.late: list[Eqn] = []
         # By variable number: whether the value is known in the late half only.
@@ -133,7 +133,7 @@ class _Division:
         self.late_refs = late_refs
         self.again = False
         # Late effects on the outside world.
-        self.late_host: set[Host] = set()
+        self.late_host: set[SideEffect] = set()
         # Known variables that the late half computes again, with position and equation.
         self.repeat: dict[int, tuple[int, Eqn]] = {}
         # Whether the equations of a type of primitive need more than their arguments' marks.
@@ -172,7 +172,7 @@ class _Division:
                 push_early(eqn)
 
     def is_special(self, prim: Primitive) -> bool:
-        return bool(prim.subjaxprs()) or split_rule(self.book, prim) is not None
+        return bool(prim.subjaxprs()) or partial_eval_rule(self.rules, prim) is not None
 
     def resolved(self, eqn: Eqn) -> Eqn:
         return eqn._replace(ins=tuple([self.value(a) for a in eqn.ins]))
@@ -209,7 +209,7 @@ class _Division:
         again = tuple([v.id not in kept for v in call.outs])
         if True not in again:
             return call
-        found = _call_again(prim.jaxpr, again, self.policy, self.book)
+        found = _call_again(prim.jaxpr, again, self.policy, self.rules)
         fresh = [self.fresh(a.type) for a in found.early.outs[len(call.outs) :]]
         early = call
         if fresh:
@@ -237,7 +237,7 @@ class _Division:
         if not ordered and (any(usable) or eqn.prim.subjaxprs()):
             types = tuple([a.type for a in eqn.ins])
             try:
-                split = split_template(self.book, eqn.prim, types, usable, self.policy)
+                split = partial_eval_template(self.rules, eqn.prim, types, usable, self.policy)
             except EffaxError as error:
                 located(error, eqn)
                 raise
@@ -279,7 +279,7 @@ class _Division:
         """Note that the late half does again what may not be kept, without what it tells others."""
         if self.policy is None or not eqn.effects.host or self.policy(eqn):
             return
-        quiet = silenced(eqn)
+        quiet = without_io(eqn)
         if quiet is not None and not _uses_refs(quiet):
             self.repeat.update((v.id, (len(self.early), quiet)) for v in eqn.outs)
 
@@ -294,7 +294,7 @@ class _Division:
         """Remember late effects on the caller's references and on the outside world."""
         for effect in effects:
             match effect:
-                case Host():
+                case SideEffect():
                     self.late_host.add(effect)
                 case Alloc():
                     pass
@@ -324,7 +324,7 @@ class _Division:
         kept = {a.id for a in residuals if isinstance(a, Var)}
         again = self.policy is not None and not self.policy(eqn)
         for position in range(first, len(self.early)):
-            part = silenced(self.early[position])
+            part = without_io(self.early[position])
             if part is None or _uses_refs(part):
                 continue
             constant = not part.prim.subjaxprs() and all(isinstance(a, Lit) for a in part.ins)
@@ -369,14 +369,14 @@ class _Division:
         self.unknown.append(False)
         return Var(len(self.unknown) - 1, type_)
 
-    def finish(self, known_ins: Mask, forced: Mask) -> Halves:
+    def finish(self, known_ins: Mask, forced: Mask) -> PartialEvalJaxprs:
         outs = [self.value(a) for a in self.jaxpr.outs]
         known_outs = tuple(
             [self.is_known(a) and not late for a, late in zip(outs, forced, strict=True)]
         )
         late_outs = [a for a, has in zip(outs, known_outs, strict=True) if not has]
         residuals, repeated = self.residuals(late_outs)
-        return Halves(
+        return PartialEvalJaxprs(
             self.jaxpr,
             known_ins,
             known_outs,

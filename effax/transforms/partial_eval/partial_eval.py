@@ -28,14 +28,14 @@ from returns.result import Result
 
 from effax.ir.build import Builder
 from effax.ir.errors import TransformError
-from effax.ir.memo import Remembered, remembered
+from effax.ir.memo import Memoized, memoize
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.renumber import numbered
-from effax.transforms.framework.rules import Policy, RuleBook, book_or_default
+from effax.transforms.framework.rules import Policy, RuleSet, rules_or_default
 from effax.transforms.framework.runner import as_result
-from effax.transforms.partial_eval.engine import Halves, divide
+from effax.transforms.partial_eval.engine import PartialEvalJaxprs, divide
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ def partial_eval(
     known: Sequence[bool],
     policy: Policy | None = None,
     instantiate: bool | Sequence[bool] = False,
-    book: RuleBook | None = None,
+    rules: RuleSet | None = None,
 ) -> Result[PartialEval, TransformError]:
     """Split ``jaxpr`` in what its known inputs decide, and what is left.
 
@@ -105,16 +105,16 @@ def partial_eval(
             not is computed again there. Equations with effects are never computed again. Every
             result may be kept where it is None.
         instantiate: which results the unknown half gives even if they are known.
-        book: the rules; the library's own where it is None.
+        rules: the rules; the library's own where it is None.
     """
     forced = (instantiate,) * len(jaxpr.outs) if isinstance(instantiate, bool) else instantiate
     return as_result(partial_eval_once)(
-        jaxpr, tuple(known), policy, tuple(forced), book_or_default(book)
+        jaxpr, tuple(known), policy, tuple(forced), rules_or_default(rules)
     )
 
 
 def partial_eval_once(
-    jaxpr: Jaxpr, known: Mask, policy: Policy | None, instantiate: Mask, book: RuleBook
+    jaxpr: Jaxpr, known: Mask, policy: Policy | None, instantiate: Mask, rules: RuleSet
 ) -> PartialEval:
     """:func:`partial_eval_jaxpr` without a cache, as in ``jvp``."""
     if (len(known), len(instantiate)) != (len(jaxpr.binders), len(jaxpr.outs)):
@@ -123,14 +123,14 @@ def partial_eval_once(
             expected=f"{len(jaxpr.binders)} and {len(jaxpr.outs)}",
             found=f"{len(known)} and {len(instantiate)}",
         )
-    return joined(divide(jaxpr, known, policy, instantiate, book))
+    return joined(divide(jaxpr, known, policy, instantiate, rules))
 
 
-partial_eval_jaxpr: Final[Remembered[PartialEval]] = remembered(maxsize=1024)(partial_eval_once)
+partial_eval_jaxpr: Final[Memoized[PartialEval]] = memoize(maxsize=1024)(partial_eval_once)
 """:func:`partial_eval` for use inside of passes and rules: raises TransformError."""
 
 
-def joined(halves: Halves) -> PartialEval:
+def joined(halves: PartialEvalJaxprs) -> PartialEval:
     """Both halves as programs."""
     jaxpr, known = halves.jaxpr, halves.known_ins
     sources, extra = _sources(halves)
@@ -154,7 +154,7 @@ def joined(halves: Halves) -> PartialEval:
     )
 
 
-def _sources(halves: Halves) -> tuple[tuple[Residual, ...], list[Var]]:
+def _sources(halves: PartialEvalJaxprs) -> tuple[tuple[Residual, ...], list[Var]]:
     """Where each residual comes from, and those that are not among the results so far."""
     inputs = {v.id: FromInput(i) for i, v in enumerate(halves.jaxpr.binders)}
     results: dict[int, Residual] = {}

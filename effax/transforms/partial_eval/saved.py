@@ -25,7 +25,7 @@ from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleBook, book_or_default
+from effax.transforms.framework.rules import RuleSet, rules_or_default
 from effax.transforms.framework.runner import as_result
 from effax.transforms.linearize import linearize_once
 from effax.transforms.partial_eval.partial_eval import FromInput
@@ -92,7 +92,7 @@ class SavedResidual(NamedTuple):
 
 
 def saved(
-    jaxpr: Jaxpr, tangents: Sequence[bool], book: RuleBook | None = None
+    jaxpr: Jaxpr, tangents: Sequence[bool], rules: RuleSet | None = None
 ) -> Result[tuple[SavedResidual, ...], TransformError]:
     """What ``linearize`` of ``jaxpr`` keeps for the linear program, each value once.
 
@@ -103,13 +103,13 @@ def saved(
     Args:
         jaxpr: the program.
         tangents: one entry an input: whether it has a tangent.
-        book: the rules; the library's own where it is None.
+        rules: the rules; the library's own where it is None.
     """
-    return as_result(_saved)(jaxpr, tuple(tangents), book_or_default(book))
+    return as_result(_saved)(jaxpr, tuple(tangents), rules_or_default(rules))
 
 
-def _saved(jaxpr: Jaxpr, tangents: Mask, book: RuleBook) -> tuple[SavedResidual, ...]:
-    done = linearize_once(jaxpr, tangents, False, book)
+def _saved(jaxpr: Jaxpr, tangents: Mask, rules: RuleSet) -> tuple[SavedResidual, ...]:
+    done = linearize_once(jaxpr, tangents, False, rules)
     outer = _Scope(done.primal, None, None)
     found: list[SavedResidual] = []
     for residual in done.residuals:

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from effax.effects import ArgIndex, Row
 from effax.ir.build import Template, template
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.types import Type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import Policy, RuleBook, SplitRule, WholeOnly
+from effax.transforms.framework.rules import Indivisible, PartialEvalRule, Policy, RuleSet
 
 
 class Split(NamedTuple):
@@ -23,17 +23,17 @@ class Split(NamedTuple):
     unknown_effects: Row[ArgIndex]
 
 
-@remembered(maxsize=4096)
-def split_template(
-    book: RuleBook,
+@memoize(maxsize=4096)
+def partial_eval_template(
+    rules: RuleSet,
     prim: Primitive,
     types: tuple[Type, ...],
     known: Mask,
     policy: Policy | None,
 ) -> Split | None:
     """The halves of an application; None where it is not split."""
-    rule = split_rule(book, prim)
-    found = None if rule is None else rule(book, prim, types, known, policy)
+    rule = partial_eval_rule(rules, prim)
+    found = None if rule is None else rule(rules, prim, types, known, policy)
     if found is None:
         return None
     return Split(
@@ -45,7 +45,7 @@ def split_template(
     )
 
 
-def split_rule(book: RuleBook, prim: Primitive) -> SplitRule[Primitive] | None:
+def partial_eval_rule(rules: RuleSet, prim: Primitive) -> PartialEvalRule[Primitive] | None:
     """The rule of a primitive; None where it has none."""
-    rule = book.of(prim).split
-    return None if isinstance(rule, WholeOnly) else rule
+    rule = rules.of(prim).split
+    return None if isinstance(rule, Indivisible) else rule

@@ -35,7 +35,7 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, is_inexact, tangent_type
 from effax.transforms.framework.dead_code import without_dead
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleBook, book_or_default
+from effax.transforms.framework.rules import RuleSet, rules_or_default
 from effax.transforms.framework.runner import as_result
 from effax.transforms.linearize import linearize_once
 from effax.transforms.reverse.template import (
@@ -69,7 +69,7 @@ def reverse(
     jaxpr: Jaxpr,
     tangents: Sequence[bool],
     cts: Sequence[bool] | None = None,
-    book: RuleBook | None = None,
+    rules: RuleSet | None = None,
 ) -> Result[Reverse, TransformError]:
     """Run ``jaxpr``, and pull cotangents of its results back to inputs, in one program.
 
@@ -84,16 +84,16 @@ def reverse(
         tangents: one entry an input: whether its cotangent is asked for. For an array only.
         cts: which results have a cotangent, each of the result's tangent type; all floating and
             complex ones where it is None.
-        book: the rules; the library's own where it is None.
+        rules: the rules; the library's own where it is None.
     """
     given = tuple(map(is_inexact, jaxpr.out_types)) if cts is None else tuple(cts)
-    return as_result(_reverse)(jaxpr, tuple(tangents), given, book_or_default(book))
+    return as_result(_reverse)(jaxpr, tuple(tangents), given, rules_or_default(rules))
 
 
-def _reverse(jaxpr: Jaxpr, tangents: Mask, cts: Mask, book: RuleBook) -> Reverse:
+def _reverse(jaxpr: Jaxpr, tangents: Mask, cts: Mask, rules: RuleSet) -> Reverse:
     _check_cotangents(jaxpr, cts)
-    plan = plan_reverse(jaxpr, tangents, cts, book)
-    return _composed(jaxpr, tangents, cts, book) if plan is None else assembled(plan)
+    plan = plan_reverse(jaxpr, tangents, cts, rules)
+    return _composed(jaxpr, tangents, cts, rules) if plan is None else assembled(plan)
 
 
 def _check_cotangents(jaxpr: Jaxpr, cts: Mask) -> None:
@@ -111,12 +111,12 @@ def _check_cotangents(jaxpr: Jaxpr, cts: Mask) -> None:
             )
 
 
-def _composed(jaxpr: Jaxpr, tangents: Mask, cts: Mask, book: RuleBook) -> Reverse:
+def _composed(jaxpr: Jaxpr, tangents: Mask, cts: Mask, rules: RuleSet) -> Reverse:
     """Linearisation and transposition of the whole program, one after the other."""
-    done = linearize_once(jaxpr, tangents, False, book)
-    wants = (NonLinear(),) * len(done.residuals) + (GradValue(),) * sum(tangents)
+    done = linearize_once(jaxpr, tangents, False, rules)
+    ct_specs = (NonLinear(),) * len(done.residuals) + (GradValue(),) * sum(tangents)
     present = tuple([ct for ct, has in zip(cts, done.out_tangents, strict=True) if has])
-    pulled = transpose_jaxpr(done.linear, wants, present, book)
+    pulled = transpose_jaxpr(done.linear, ct_specs, present, rules)
     b = Builder(jaxpr.in_types)
     args = list(b.binders)
     given = _bind_cotangents(b, jaxpr, cts)
@@ -159,7 +159,7 @@ class ReversePlan(NamedTuple):
 
 
 def plan_reverse(
-    jaxpr: Jaxpr, tangents: Sequence[bool], cts: Sequence[bool], book: RuleBook
+    jaxpr: Jaxpr, tangents: Sequence[bool], cts: Sequence[bool], rules: RuleSet
 ) -> ReversePlan | None:
     """Decide what is built; None where it must be linearised and transposed as a whole.
 
@@ -176,8 +176,8 @@ def plan_reverse(
         return None
     try:
         marked = _Marked(jaxpr, tangents)
-        marked.run(eqns, book)
-        return _Flow(jaxpr, marked).plan(eqns, tuple(tangents), tuple(cts), book)
+        marked.run(eqns, rules)
+        return _Flow(jaxpr, marked).plan(eqns, tuple(tangents), tuple(cts), rules)
     except (EffaxError, RecursionError):
         return None
 
@@ -191,14 +191,14 @@ class _Marked:
             self.has[v.id] = has
         self.found: list[ReverseTemplate | Later | None] = []
 
-    def run(self, eqns: Sequence[Eqn], book: RuleBook) -> None:
+    def run(self, eqns: Sequence[Eqn], rules: RuleSet) -> None:
         has, push = self.has, self.found.append
         for prim, ins, outs, _, _ in eqns:
             given = tuple([type(a) is not Lit and has[a[0]] for a in ins])
             if True not in given:
                 push(None)
                 continue
-            found = first_template(book, prim, tuple([a.type for a in ins]), given)
+            found = first_template(rules, prim, tuple([a.type for a in ins]), given)
             push(found)
             if type(found) is ReverseTemplate:
                 has[outs[0][0]] = True
@@ -221,7 +221,7 @@ class _Flow:
         self.steps: list[Step] = []
 
     def plan(
-        self, eqns: Sequence[Eqn], tangents: Mask, cts: Mask, book: RuleBook
+        self, eqns: Sequence[Eqn], tangents: Mask, cts: Mask, rules: RuleSet
     ) -> ReversePlan | None:
         flows, needed, uses, push = self.flows, self.needed, self.uses, self.steps.append
         reached = [
@@ -237,7 +237,7 @@ class _Flow:
         for eqn, found in zip(reversed(eqns), reversed(self.found), strict=True):
             ins, outs = eqn[1], eqn[2]
             if type(found) is not ReverseTemplate or not (flows[outs[0][0]] and needed[outs[0][0]]):
-                self._other(eqn, found, book)
+                self._other(eqn, found, rules)
                 continue
             for i in found.given:
                 k = ins[i][0]  # type: ignore[index]  # a variable: it has a tangent
@@ -254,10 +254,10 @@ class _Flow:
         # As in `transpose`: arrays that are used more than once, and in a part only at least once.
         accumulated = frozenset([i for i in self.in_part if uses[i] > 1])
         if accumulated:
-            self.steps = [self._placed(step, accumulated, book) for step in self.steps]
+            self.steps = [self._placed(step, accumulated, rules) for step in self.steps]
         return ReversePlan(self.jaxpr, tangents, cts, tuple(reached), self.steps, accumulated)
 
-    def _placed(self, step: Step, accumulated: frozenset[int], book: RuleBook) -> Step:
+    def _placed(self, step: Step, accumulated: frozenset[int], rules: RuleSet) -> Step:
         """The step with cotangents added in place, those of arrays that it uses in a part."""
         eqn, rule = step
         if rule is None or not rule.in_part:
@@ -274,11 +274,11 @@ class _Flow:
         mask = tuple([isinstance(a, Var) and self.has[a.id] for a in eqn.ins])
         cts = tuple([self.flows[v.id] for v in eqn.outs])
         needed = tuple([self.needed[v.id] for v in eqn.outs])
-        made = reverse_template(book, eqn.prim, types, mask, cts, needed, tuple(places))
+        made = reverse_template(rules, eqn.prim, types, mask, cts, needed, tuple(places))
         once = tuple({ins[i]: i for i in places}.values())
         if len(once) < len(places) and _takes_two(made):
             # One reference is not passed twice.
-            made = reverse_template(book, eqn.prim, types, mask, cts, needed, once)
+            made = reverse_template(rules, eqn.prim, types, mask, cts, needed, once)
         return eqn, made
 
     def _note_parts(self, eqn: Eqn, rule: ReverseTemplate) -> None:
@@ -286,7 +286,7 @@ class _Flow:
             if i in rule.given:
                 self.in_part.add(cast(Var, eqn.ins[i]).id)
 
-    def _other(self, eqn: Eqn, found: ReverseTemplate | Later | None, book: RuleBook) -> None:
+    def _other(self, eqn: Eqn, found: ReverseTemplate | Later | None, rules: RuleSet) -> None:
         """An equation without a tangent, or without a cotangent, or not like most."""
         prim, ins, outs, _, _ = eqn
         needed = tuple([self.needed[v.id] for v in outs])
@@ -299,7 +299,7 @@ class _Flow:
             # What runs forward may be another program where there are tangents.
             types = tuple([a.type for a in ins])
             mask = tuple([isinstance(a, Var) and self.has[a.id] for a in ins])
-            rule = reverse_template(book, prim, types, mask, cts, needed)
+            rule = reverse_template(rules, prim, types, mask, cts, needed)
             if len(rule.cts) < sum(cts):
                 raise NotApplicable("a cotangent goes nowhere: what gives it is dead")
             used = [ins[i] for i in rule.uses]

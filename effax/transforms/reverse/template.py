@@ -8,17 +8,17 @@ from typing import NamedTuple
 from effax.effects import Accum
 from effax.ir.build import Builder, Template, template
 from effax.ir.errors import NotApplicable
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, tangent_type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleBook
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.jvp import jvp_template
 from effax.transforms.linearize import Linearized, linearize_jaxpr
 from effax.transforms.optimize.dce import dce_once
 from effax.transforms.partial_eval.partial_eval import FromOutput, Residual
-from effax.transforms.transpose.cotangent_spec import GradRef, GradValue, NonLinear, Wants
+from effax.transforms.transpose.cotangent_spec import CotangentSpecs, GradRef, GradValue, NonLinear
 from effax.transforms.transpose.engine import transpose_jaxpr
 from effax.transforms.transpose.plan import used_in_part
 
@@ -58,26 +58,26 @@ class Later(NamedTuple):
     out_tangents: Mask
 
 
-@remembered(maxsize=1 << 14)
+@memoize(maxsize=1 << 14)
 def first_template(
-    book: RuleBook, prim: Primitive, types: tuple[Type, ...], mask: Mask
+    rules: RuleSet, prim: Primitive, types: tuple[Type, ...], mask: Mask
 ) -> ReverseTemplate | Later | None:
     """What is known of an application on the way forward; None where nothing has a tangent.
 
     For most primitives, which have one result and hold no programs, that is the template.
     """
-    out_tangents = jvp_template(book, prim, types, mask).out_tangents
+    out_tangents = jvp_template(rules, prim, types, mask).out_tangents
     if prim.subjaxprs() or len(out_tangents) != 1:
         return Later(out_tangents)
     if not out_tangents[0]:
         return None
-    made = reverse_template(book, prim, types, mask, (True,), (True,))
+    made = reverse_template(rules, prim, types, mask, (True,), (True,))
     return made if made.given else None
 
 
-@remembered(maxsize=1 << 14)
+@memoize(maxsize=1 << 14)
 def reverse_template(
-    book: RuleBook,
+    rules: RuleSet,
     prim: Primitive,
     types: tuple[Type, ...],
     mask: Mask,
@@ -88,7 +88,7 @@ def reverse_template(
     """The template of one application.
 
     Args:
-        book: the rules.
+        rules: the rules.
         prim: the primitive.
         types: of its arguments.
         mask: which arguments have a tangent.
@@ -101,12 +101,12 @@ def reverse_template(
     """
     b = Builder(types)
     whole = b.finish(b.emit(prim, b.binders))
-    made = _of_whole(book, whole, mask, cts, needed, places)
+    made = _of_whole(rules, whole, mask, cts, needed, places)
     return made._replace(plain=made.forward == template(whole))
 
 
 def _of_whole(
-    book: RuleBook,
+    rules: RuleSet,
     whole: Jaxpr,
     mask: Mask,
     cts: Mask,
@@ -116,16 +116,16 @@ def _of_whole(
     """The template of a program of one equation."""
     if True not in mask:
         return _joined(whole, (), (), cts, needed, Jaxpr((), (), ()), ())
-    done = linearize_jaxpr(whole, mask, False, book)
+    done = linearize_jaxpr(whole, mask, False, rules)
     if done.primal.out_types[: len(cts)] != whole.out_types:
         raise NotApplicable("a jvp rule gives results of other types than the application")
     if True not in cts:
         return _joined(done.primal, (), (), cts, needed, Jaxpr((), (), ()), ())
-    return _differentiated(book, done, whole.in_types, cts, needed, places)
+    return _differentiated(rules, done, whole.in_types, cts, needed, places)
 
 
 def _differentiated(
-    book: RuleBook,
+    rules: RuleSet,
     done: Linearized,
     types: tuple[Type, ...],
     cts: Mask,
@@ -135,14 +135,14 @@ def _differentiated(
     marked = [i for i, has in enumerate(done.in_tangents) if has]
     n = len(done.residuals)
     how = [GradRef() if i in places else GradValue() for i in marked]
-    wants: Wants = (*[NonLinear()] * n, *how)
+    ct_specs: CotangentSpecs = (*[NonLinear()] * n, *how)
     present = tuple([ct for ct, has in zip(cts, done.out_tangents, strict=True) if has])
-    every = (True,) * len(wants)
+    every = (True,) * len(ct_specs)
     # What only other tangents need is not there when uses are counted.
     linear = done.linear
     if not all(present):
         linear = dce_once(linear, present, every, every).jaxpr
-    pulled = transpose_jaxpr(linear, wants, (True,) * sum(present), book)
+    pulled = transpose_jaxpr(linear, ct_specs, (True,) * sum(present), rules)
     values = [i for i in marked if i not in places]
     given = tuple([i for i, has in zip(values, pulled.nonzero, strict=True) if has])
     if pulled.jaxpr.out_types != tuple([tangent_type(types[i]) for i in given]):
@@ -160,7 +160,7 @@ def _differentiated(
     cts = tuple([ct and next(taken) for ct in cts])
     residuals = [r for r, used in zip(done.residuals, back.used_ins, strict=False) if used]
     tangents = linear.binders[n:]
-    numbers = used_in_part(linear, book)
+    numbers = used_in_part(linear, rules)
     in_part = tuple([i for i, v in zip(marked, tangents, strict=True) if v.id in numbers])
     made = _joined(done.primal, residuals, given, cts, needed, back.jaxpr, in_part)
     return made._replace(places=places)

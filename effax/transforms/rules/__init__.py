@@ -1,1 +1,1 @@
-"""Rules of transformations, by family of primitives; ``book`` puts them together."""
+"""Rules of transformations, by family of primitives; ``rules`` puts them together."""

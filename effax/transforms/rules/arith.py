@@ -10,7 +10,7 @@ from effax.ir.dtypes import is_complex
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Atom
-from effax.transforms.framework.rules import EMPTY_BOOK, JvpOut, Linear, RuleBook, RuleBuilder
+from effax.transforms.framework.rules import NO_RULES, JvpOut, Linear, RuleBuilder, RuleSet
 from effax.transforms.rules.common import linear_jvp, sum_to
 from effax.transforms.rules.linear import at, fixed, linear_operand, only
 from effax.transforms.rules.pointwise import (
@@ -96,8 +96,8 @@ def _sign_jvp(
     return JvpOut([s], [mul(b, s, b(ew.Complex(), lit(0, angle.type), angle))])
 
 
-ARITHMETIC: Final[RuleBook] = (
-    EMPTY_BOOK.extend(ew.Neg, pointwise(linear_jvp, _neg_transpose))
+ARITHMETIC: Final[RuleSet] = (
+    NO_RULES.extend(ew.Neg, pointwise(linear_jvp, _neg_transpose))
     .extend(ew.Add, binary(lambda b, d, x, y, z: d, lambda b, d, x, y, z: d, _add_transpose))
     .extend(
         ew.Sub,

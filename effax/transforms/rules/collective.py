@@ -26,18 +26,18 @@ from effax.ir.prims.shape import Concatenate, Iota, Slice
 from effax.ir.syntax import Atom
 from effax.ir.types import array_type
 from effax.transforms.framework.rules import (
-    EMPTY_BOOK,
+    NO_RULES,
     BatchBuilder,
     BatchOut,
     BatchRule,
+    Indivisible,
     JvpOut,
     Linear,
-    Never,
-    RuleBook,
     RuleBuilder,
     Rules,
+    RuleSet,
     TransposeRule,
-    WholeOnly,
+    Unsupported,
 )
 from effax.transforms.rules.common import no_refs, no_tangent, permuted, to_front, zeros
 from effax.transforms.rules.linear import first_linear_jvp, only
@@ -69,7 +69,7 @@ def _same(prim: C) -> C:
 
 def _linear(transpose: TransposeRule[C], own: Own[C], wider: Callable[[C], C]) -> Rules[C]:
     """The rules of a collective that is linear in its operand."""
-    return Rules(first_linear_jvp, transpose, _batch(own, wider), WholeOnly(), no_refs)
+    return Rules(first_linear_jvp, transpose, _batch(own, wider), Indivisible(), no_refs)
 
 
 def _psum_own(b: BatchBuilder, prim: p.AllReduce, x: Atom, batched: bool) -> BatchOut:
@@ -239,11 +239,11 @@ def _to_all_wider(prim: p.AllToAll) -> p.AllToAll:
 
 def _extreme(reduction: type[ReduceMax | ReduceMin]) -> Rules[p.AllReduce]:
     own: Own[p.AllReduce] = partial(_extreme_own, reduction)
-    return Rules(_extreme_jvp, NONLINEAR, _batch(own, _same), WholeOnly(), no_refs)
+    return Rules(_extreme_jvp, NONLINEAR, _batch(own, _same), Indivisible(), no_refs)
 
 
-COLLECTIVES: Final[RuleBook] = (
-    EMPTY_BOOK.extend(p.Psum, _linear(_psum_transpose, _psum_own, _same))
+COLLECTIVES: Final[RuleSet] = (
+    NO_RULES.extend(p.Psum, _linear(_psum_transpose, _psum_own, _same))
     .extend(p.PsumInvariant, _linear(_shared_sum_transpose, _psum_own, _same))
     .extend(p.AllGatherInvariant, _linear(_shared_gather_transpose, _gather_own, _gather_wider))
     .extend(p.Pmax, _extreme(ReduceMax))
@@ -255,6 +255,6 @@ COLLECTIVES: Final[RuleBook] = (
     .extend(p.Pvary, _linear(_vary_transpose, _vary_own, _same))
     .extend(
         p.AxisIndex,
-        Rules(no_tangent, Never("it has no operands"), _index_batch, WholeOnly(), no_refs),
+        Rules(no_tangent, Unsupported("it has no operands"), _index_batch, Indivisible(), no_refs),
     )
 )

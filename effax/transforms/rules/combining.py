@@ -20,13 +20,13 @@ from effax.ir.prims.shape import BroadcastInDim, Concatenate, Iota, Reshape, Rev
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape, array_type
 from effax.transforms.framework.rules import (
-    EMPTY_BOOK,
+    NO_RULES,
+    Indivisible,
     JvpOut,
     Linear,
-    RuleBook,
     RuleBuilder,
     Rules,
-    WholeOnly,
+    RuleSet,
 )
 from effax.transforms.rules.common import inverse, no_refs, permuted, zeros
 from effax.transforms.rules.index import scatter_batch
@@ -108,12 +108,12 @@ def _running_before(b: RuleBuilder, rows: Atom, edges: Atom) -> Atom:
     count, *rest = rows.type.shape
     first = b(BroadcastInDim((1,), ()), lit(1, array_type((), INT32)))
     starts = b(Concatenate(0), first, edges)
-    spread = b(BroadcastInDim((count, *rest), (0,)), starts) if rest else starts
-    begins = b(ew.Eq(), spread, const(1, spread))
+    propagate = b(BroadcastInDim((count, *rest), (0,)), starts) if rest else starts
+    begins = b(ew.Eq(), propagate, const(1, propagate))
     ones = b(BroadcastInDim((1, *rest), ()), const(1, rows))
     shifted = b(Concatenate(0), ones, _span(b, rows, 0, count - 1))
     alone = where(b, begins, const(1, rows), shifted)
-    return running_tree(b, _until_edge, (alone, spread), 0)[0]
+    return running_tree(b, _until_edge, (alone, propagate), 0)[0]
 
 
 def _until_edge(b: RuleBuilder, left: Dual, right: Dual) -> Dual:
@@ -183,12 +183,12 @@ def _extreme_jvp(
 
 
 _EXTREME: Final[Rules[p.Combining]] = Rules(
-    _extreme_jvp, NONLINEAR, scatter_batch, WholeOnly(), no_refs
+    _extreme_jvp, NONLINEAR, scatter_batch, Indivisible(), no_refs
 )
 
-COMBINING: Final[RuleBook] = (
-    EMPTY_BOOK.extend(
-        p.ScatterMul, Rules(_mul_jvp, _mul_transpose, scatter_batch, WholeOnly(), no_refs)
+COMBINING: Final[RuleSet] = (
+    NO_RULES.extend(
+        p.ScatterMul, Rules(_mul_jvp, _mul_transpose, scatter_batch, Indivisible(), no_refs)
     )
     .extend(p.ScatterMax, _EXTREME)
     .extend(p.ScatterMin, _EXTREME)

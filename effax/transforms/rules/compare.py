@@ -13,7 +13,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Atom
 from effax.ir.types import ArrayType
-from effax.transforms.framework.rules import EMPTY_BOOK, JvpOut, Linear, RuleBook, RuleBuilder
+from effax.transforms.framework.rules import NO_RULES, JvpOut, Linear, RuleBuilder, RuleSet
 from effax.transforms.rules.common import array_of, linear_jvp, sum_to
 from effax.transforms.rules.linear import fixed, only
 from effax.transforms.rules.pointwise import (
@@ -223,14 +223,14 @@ def _complex_jvp(
     return JvpOut([z], [in_shape(b, b(prim, *parts), z)])
 
 
-def _constants() -> RuleBook:
-    book = EMPTY_BOOK
+def _constants() -> RuleSet:
+    rules = NO_RULES
     for prim in CONSTANT:
-        book = book.extend(prim, constant())
-    return book
+        rules = rules.extend(prim, constant())
+    return rules
 
 
-COMPARISON: Final[RuleBook] = (
+COMPARISON: Final[RuleSet] = (
     _constants()
     .extend(ew.Max, pointwise(_extremum_jvp))
     .extend(ew.Min, pointwise(_extremum_jvp))

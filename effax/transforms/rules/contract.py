@@ -10,14 +10,14 @@ from effax.ir.prims.elementwise import ConvertElementType
 from effax.ir.prims.reduce import DotGeneral
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import (
-    EMPTY_BOOK,
+    NO_RULES,
     BatchOut,
+    Indivisible,
     JvpOut,
     Linear,
-    RuleBook,
     RuleBuilder,
     Rules,
-    WholeOnly,
+    RuleSet,
 )
 from effax.transforms.rules.common import after_batch, array_of, no_refs, permuted
 from effax.transforms.rules.compare import convert_back
@@ -95,6 +95,6 @@ def _dot_batch(
     return BatchOut([permuted(b, z, [place, *rest])], [True])
 
 
-CONTRACTION: Final[RuleBook] = EMPTY_BOOK.extend(
-    DotGeneral, Rules(_dot_jvp, _dot_transpose, _dot_batch, WholeOnly(), no_refs)
+CONTRACTION: Final[RuleSet] = NO_RULES.extend(
+    DotGeneral, Rules(_dot_jvp, _dot_transpose, _dot_batch, Indivisible(), no_refs)
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.transforms.framework.rules import EMPTY_BOOK, RuleBook, Rules
+from effax.transforms.framework.rules import NO_RULES, Rules, RuleSet
 from effax.transforms.rules.cond.discharge import cond_discharge
 from effax.transforms.rules.cond.jvp import cond_jvp
 from effax.transforms.rules.cond.partial_eval import cond_split
@@ -27,8 +27,8 @@ from effax.transforms.rules.while_.partial_eval import loop_split
 from effax.transforms.rules.while_.transpose import loop_transpose
 from effax.transforms.rules.while_.vmap import loop_batch
 
-CONTROL: Final[RuleBook] = (
-    EMPTY_BOOK.extend(Jit, Rules(jit_jvp, jit_transpose, jit_batch, jit_split, jit_discharge))
+CONTROL: Final[RuleSet] = (
+    NO_RULES.extend(Jit, Rules(jit_jvp, jit_transpose, jit_batch, jit_split, jit_discharge))
     .extend(
         Scan, Rules(scan_jvp, scan_transpose, scan_batch, scan_split, scan_discharge, sparse=True)
     )

@@ -12,14 +12,14 @@ from effax.ir.prims.shape import Reshape, Rev
 from effax.ir.syntax import Atom
 from effax.ir.types import ArrayType
 from effax.transforms.framework.rules import (
-    EMPTY_BOOK,
+    NO_RULES,
     BatchOut,
+    Indivisible,
     JvpOut,
     Linear,
-    RuleBook,
     RuleBuilder,
     Rules,
-    WholeOnly,
+    RuleSet,
 )
 from effax.transforms.rules.common import array_of, no_refs, permuted
 from effax.transforms.rules.compare import convert_back
@@ -165,6 +165,6 @@ def _conv_batch(
     return BatchOut([permuted(b, lanes, [1, 0, *range(2, len(lanes.type.shape))])], [True])
 
 
-CONVOLUTION: Final[RuleBook] = EMPTY_BOOK.extend(
-    ConvGeneralDilated, Rules(_conv_jvp, _conv_transpose, _conv_batch, WholeOnly(), no_refs)
+CONVOLUTION: Final[RuleSet] = NO_RULES.extend(
+    ConvGeneralDilated, Rules(_conv_jvp, _conv_transpose, _conv_batch, Indivisible(), no_refs)
 )

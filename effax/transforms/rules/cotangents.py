@@ -12,24 +12,24 @@ from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.common import zeros
 from effax.transforms.transpose.cotangent_spec import (
+    CotangentSpec,
     DontWant,
     GradRef,
     GradValue,
     NonLinear,
-    Threaded,
-    Want,
+    ThreadedRef,
 )
 from effax.transforms.transpose.engine import Transposed
 
 
-def want_of(operand: Atom | Linear) -> Want:
+def spec_of(operand: Atom | Linear) -> CotangentSpec:
     """What the program of a call is to do about its input, from what its operand is."""
     if not isinstance(operand, Linear):
         return NonLinear()
     if not operand.wanted:
         return DontWant()
     if isinstance(operand.type, RefType):
-        return Threaded()
+        return ThreadedRef()
     return GradValue() if operand.ref is None else grad_ref(operand)
 
 
@@ -47,10 +47,12 @@ def call_operands(ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]) -> l
     return [*fixed, *refs, *[ct for ct in cts if ct is not None]]
 
 
-def values_of(wants: Sequence[Want], given: Mask, results: Sequence[Atom]) -> list[Atom | None]:
+def values_of(
+    ct_specs: Sequence[CotangentSpec], given: Mask, results: Sequence[Atom]
+) -> list[Atom | None]:
     """One cotangent an input: a result, for each input of a value that is given."""
     rest, has = iter(results), iter(given)
-    return [next(rest) if isinstance(w, GradValue) and next(has) else None for w in wants]
+    return [next(rest) if isinstance(w, GradValue) and next(has) else None for w in ct_specs]
 
 
 def instantiated(program: Transposed, given: Mask, types: Sequence[Type]) -> Jaxpr:
@@ -60,33 +62,37 @@ def instantiated(program: Transposed, given: Mask, types: Sequence[Type]) -> Jax
     b = Builder(program.jaxpr.in_types)
     own = iter(b.inline_jaxpr(program.jaxpr, b.binders))
     entries = zip(program.nonzero, given, types, strict=True)
-    return b.finish([next(own) if has else zeros(b, t) for has, want, t in entries if want])
+    return b.finish([next(own) if has else zeros(b, t) for has, ct_spec, t in entries if ct_spec])
 
 
-def summed_want(x: Atom | Linear) -> Want:
+def summed_spec(x: Atom | Linear) -> CotangentSpec:
     """The want of a constant of a loop, to whose cotangent every iteration adds."""
-    want = want_of(x)
-    return GradRef() if isinstance(want, GradValue) else want
+    ct_spec = spec_of(x)
+    return GradRef() if isinstance(ct_spec, GradValue) else ct_spec
 
 
-def carried_want(x: Linear) -> Want:
+def carried_spec(x: Linear) -> CotangentSpec:
     """The want of what a loop carries."""
     return GradValue() if x.wanted else DontWant()
 
 
-def n_values(wants: Sequence[Want]) -> int:
+def n_values(ct_specs: Sequence[CotangentSpec]) -> int:
     """How many cotangents are values."""
-    return sum(isinstance(want, GradValue) for want in wants)
+    return sum(isinstance(ct_spec, GradValue) for ct_spec in ct_specs)
 
 
-def among(wants: Sequence[Want], carried: Mask) -> list[bool]:
+def among(ct_specs: Sequence[CotangentSpec], carried: Mask) -> list[bool]:
     """The entries of ``carried`` for carried values whose cotangent is wanted."""
-    return [has for has, want in zip(carried, wants, strict=False) if isinstance(want, GradValue)]
+    return [
+        has
+        for has, ct_spec in zip(carried, ct_specs, strict=False)
+        if isinstance(ct_spec, GradValue)
+    ]
 
 
-def sum_of(b: RuleBuilder, x: Atom | Linear, want: Want) -> Atom | None:
+def sum_of(b: RuleBuilder, x: Atom | Linear, ct_spec: CotangentSpec) -> Atom | None:
     """Where the cotangent of a constant is summed up."""
-    if not isinstance(x, Linear) or isinstance(want, DontWant):
+    if not isinstance(x, Linear) or isinstance(ct_spec, DontWant):
         return None
     return b(NewRef(), zeros(b, tangent_type(x.type))) if x.ref is None else x.ref
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Final
 
-from effax.transforms.framework.rules import EMPTY_BOOK, RuleBook
+from effax.transforms.framework.rules import NO_RULES, RuleSet
 from effax.transforms.rules.arith import ARITHMETIC
 from effax.transforms.rules.collective import COLLECTIVES
 from effax.transforms.rules.combining import COMBINING
@@ -13,17 +13,17 @@ from effax.transforms.rules.compare import COMPARISON
 from effax.transforms.rules.contract import CONTRACTION
 from effax.transforms.rules.control import CONTROL
 from effax.transforms.rules.conv import CONVOLUTION
-from effax.transforms.rules.custom.book import CUSTOM
+from effax.transforms.rules.custom.rules import CUSTOM
 from effax.transforms.rules.fft import FOURIER
 from effax.transforms.rules.host import HOST
 from effax.transforms.rules.index import INDEX
 from effax.transforms.rules.linalg import LINALG
 from effax.transforms.rules.math import MATH
 from effax.transforms.rules.reduce import REDUCTION
-from effax.transforms.rules.refs.book import REFS
-from effax.transforms.rules.remat.book import REMAT
+from effax.transforms.rules.refs.rules import REFS
+from effax.transforms.rules.remat.rules import REMAT
 from effax.transforms.rules.shape import SHAPE
-from effax.transforms.rules.shard.book import SHARD
+from effax.transforms.rules.shard.rules import SHARD
 from effax.transforms.rules.solve import SOLUTION
 
 FAMILIES: Final = (
@@ -48,4 +48,4 @@ FAMILIES: Final = (
     SOLUTION,
 )
 
-DEFAULT_BOOK: Final[RuleBook] = reduce(RuleBook.union, FAMILIES, EMPTY_BOOK)
+DEFAULT_RULES: Final[RuleSet] = reduce(RuleSet.union, FAMILIES, NO_RULES)

@@ -12,13 +12,13 @@ from effax.ir.prims.fft import Fft, FftType
 from effax.ir.prims.shape import Iota
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import (
-    EMPTY_BOOK,
+    NO_RULES,
     BatchOut,
+    Indivisible,
     Linear,
-    RuleBook,
     RuleBuilder,
     Rules,
-    WholeOnly,
+    RuleSet,
 )
 from effax.transforms.rules.common import linear_jvp, no_refs
 from effax.transforms.rules.linear import only
@@ -77,6 +77,6 @@ def _batch(
     return BatchOut([b(prim, *ins)], [True])
 
 
-FOURIER: Final[RuleBook] = EMPTY_BOOK.extend(
-    Fft, Rules(linear_jvp, _transpose, _batch, WholeOnly(), no_refs)
+FOURIER: Final[RuleSet] = NO_RULES.extend(
+    Fft, Rules(linear_jvp, _transpose, _batch, Indivisible(), no_refs)
 )

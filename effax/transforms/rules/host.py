@@ -20,15 +20,15 @@ from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type, array_type
 from effax.transforms.framework.rules import (
-    EMPTY_BOOK,
+    NO_RULES,
     BatchBuilder,
     BatchOut,
+    Indivisible,
     JvpOut,
     Linear,
-    RuleBook,
     RuleBuilder,
     Rules,
-    WholeOnly,
+    RuleSet,
 )
 from effax.transforms.rules.common import no_refs, zeros
 from effax.transforms.vmap.common import lane_type
@@ -180,8 +180,8 @@ def _with_axis(
     given: list[Atom] = []
     for x, has in zip(ins, batched, strict=True):
         shape = x.type.shape
-        spread = BroadcastInDim((size, *shape), tuple(range(1, 1 + len(shape))))
-        given.append(x if has else b(spread, x))
+        propagate = BroadcastInDim((size, *shape), tuple(range(1, 1 + len(shape))))
+        given.append(x if has else b(propagate, x))
     return given
 
 
@@ -207,14 +207,14 @@ def acts_jvp(
 
 
 ACTS_OUTSIDE: Final[Rules[Primitive]] = Rules(
-    acts_jvp, not_computed, in_any_order, WholeOnly(), no_refs
+    acts_jvp, not_computed, in_any_order, Indivisible(), no_refs
 )
 """The rules of any primitive on arrays that acts on the world outside."""
 
-HOST: Final[RuleBook] = (
-    EMPTY_BOOK.extend(
-        DebugCallback, Rules(of_primals, not_computed, each_lane, WholeOnly(), no_refs)
+HOST: Final[RuleSet] = (
+    NO_RULES.extend(
+        DebugCallback, Rules(of_primals, not_computed, each_lane, Indivisible(), no_refs)
     )
-    .extend(IoCallback, Rules(no_derivative, not_computed, in_any_order, WholeOnly(), no_refs))
-    .extend(PureCallback, Rules(no_derivative, not_computed, pure_batch, WholeOnly(), no_refs))
+    .extend(IoCallback, Rules(no_derivative, not_computed, in_any_order, Indivisible(), no_refs))
+    .extend(PureCallback, Rules(no_derivative, not_computed, pure_batch, Indivisible(), no_refs))
 )

@@ -23,14 +23,14 @@ from effax.ir.prims.shape import (
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape, array_type
 from effax.transforms.framework.rules import (
-    EMPTY_BOOK,
+    NO_RULES,
     BatchOut,
+    Indivisible,
     JvpOut,
     Linear,
-    RuleBook,
     RuleBuilder,
     Rules,
-    WholeOnly,
+    RuleSet,
 )
 from effax.transforms.rules.common import no_refs, to_front, zeros
 from effax.transforms.rules.indexed import batched_indexer
@@ -236,20 +236,20 @@ def _dynamic_update_batch(
     return BatchOut([b(prim, x, update, _first(starts), *starts)], [True])
 
 
-INDEX: Final[RuleBook] = (
-    EMPTY_BOOK.extend(
+INDEX: Final[RuleSet] = (
+    NO_RULES.extend(
         p.Gather,
         Rules(
-            first_linear_jvp, _gather_transpose, _gather_batch, WholeOnly(), no_refs, sparse=True
+            first_linear_jvp, _gather_transpose, _gather_batch, Indivisible(), no_refs, sparse=True
         ),
     )
     .extend(
         p.Scatter,
-        Rules(_update_jvp, _scatter_transpose, scatter_batch, WholeOnly(), no_refs),
+        Rules(_update_jvp, _scatter_transpose, scatter_batch, Indivisible(), no_refs),
     )
     .extend(
         p.ScatterAdd,
-        Rules(_scatter_add_jvp, _scatter_add_transpose, scatter_batch, WholeOnly(), no_refs),
+        Rules(_scatter_add_jvp, _scatter_add_transpose, scatter_batch, Indivisible(), no_refs),
     )
     .extend(
         DynamicSlice,
@@ -257,13 +257,15 @@ INDEX: Final[RuleBook] = (
             first_linear_jvp,
             _dynamic_slice_transpose,
             _dynamic_slice_batch,
-            WholeOnly(),
+            Indivisible(),
             no_refs,
             sparse=True,
         ),
     )
     .extend(
         DynamicUpdateSlice,
-        Rules(_update_jvp, _dynamic_update_transpose, _dynamic_update_batch, WholeOnly(), no_refs),
+        Rules(
+            _update_jvp, _dynamic_update_transpose, _dynamic_update_batch, Indivisible(), no_refs
+        ),
     )
 )

@@ -17,14 +17,14 @@ from effax.ir.prims import linalg as p
 from effax.ir.prims.shape import Reshape, Transpose
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import (
-    EMPTY_BOOK,
+    NO_RULES,
     BatchOut,
+    Indivisible,
     JvpOut,
     Linear,
-    RuleBook,
     RuleBuilder,
     Rules,
-    WholeOnly,
+    RuleSet,
 )
 from effax.transforms.rules import matrices as m
 from effax.transforms.rules.common import no_refs, to_front
@@ -225,13 +225,13 @@ def _out_of_space(b: RuleBuilder, moved: Atom, basis: Atom, inverse: Atom) -> At
     return mul(b, sub(b, moved, inside), m.like(b, factors, moved))
 
 
-LINALG: Final[RuleBook] = (
-    EMPTY_BOOK.extend(p.Cholesky, Rules(_cholesky_jvp, NONLINEAR, _batch, WholeOnly(), no_refs))
+LINALG: Final[RuleSet] = (
+    NO_RULES.extend(p.Cholesky, Rules(_cholesky_jvp, NONLINEAR, _batch, Indivisible(), no_refs))
     .extend(
-        p.TriangularSolve, Rules(_solve_jvp, _solve_transpose, _solve_batch, WholeOnly(), no_refs)
+        p.TriangularSolve, Rules(_solve_jvp, _solve_transpose, _solve_batch, Indivisible(), no_refs)
     )
-    .extend(p.Lu, Rules(_lu_jvp, NONLINEAR, _batch, WholeOnly(), no_refs))
-    .extend(p.Qr, Rules(_qr_jvp, NONLINEAR, _batch, WholeOnly(), no_refs))
-    .extend(p.Eigh, Rules(_eigh_jvp, NONLINEAR, _batch, WholeOnly(), no_refs))
-    .extend(p.Svd, Rules(_svd_jvp, NONLINEAR, _batch, WholeOnly(), no_refs))
+    .extend(p.Lu, Rules(_lu_jvp, NONLINEAR, _batch, Indivisible(), no_refs))
+    .extend(p.Qr, Rules(_qr_jvp, NONLINEAR, _batch, Indivisible(), no_refs))
+    .extend(p.Eigh, Rules(_eigh_jvp, NONLINEAR, _batch, Indivisible(), no_refs))
+    .extend(p.Svd, Rules(_svd_jvp, NONLINEAR, _batch, Indivisible(), no_refs))
 )

@@ -11,7 +11,7 @@ from typing import Final
 
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Atom
-from effax.transforms.framework.rules import EMPTY_BOOK, JvpOut, RuleBook, RuleBuilder
+from effax.transforms.framework.rules import NO_RULES, JvpOut, RuleBuilder, RuleSet
 from effax.transforms.rules.pointwise import (
     add,
     binary,
@@ -106,8 +106,8 @@ def _over_square(b: RuleBuilder, part: Atom, x: Atom, y: Atom) -> Atom:
     return mul(b, div(b, div(b, part, scale), length), b(ew.IntegerPow(-1), scale))
 
 
-MATH: Final[RuleBook] = (
-    EMPTY_BOOK.extend(ew.Exp, unary(lambda b, d, x, y: mul(b, d, y)))
+MATH: Final[RuleSet] = (
+    NO_RULES.extend(ew.Exp, unary(lambda b, d, x, y: mul(b, d, y)))
     .extend(ew.Exp2, unary(lambda b, d, x, y: mul(b, d, scaled(b, y, math.log(2)))))
     .extend(ew.Expm1, unary(lambda b, d, x, y: mul(b, d, shifted(b, y, 1))))
     .extend(ew.Log, unary(lambda b, d, x, y: div(b, d, x)))

@@ -17,13 +17,13 @@ from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Lit, Scalar
 from effax.transforms.framework.rules import (
     BatchOut,
+    Indivisible,
     JvpOut,
     JvpRule,
-    Never,
     RuleBuilder,
     Rules,
     TransposeRule,
-    WholeOnly,
+    Unsupported,
 )
 from effax.transforms.rules.common import no_refs, no_tangent
 
@@ -35,7 +35,7 @@ Derivative = Callable[[RuleBuilder, Atom, Atom, Atom], Atom]
 Partial = Callable[[RuleBuilder, Atom, Atom, Atom, Atom], Atom]
 """From (b, d, x, y, z) with z = f(x, y): the part of the tangent dz due to operand tangent d."""
 
-NONLINEAR = Never("it is not linear in any operand")
+NONLINEAR = Unsupported("it is not linear in any operand")
 
 
 def const(value: Scalar, like: Atom) -> Lit:
@@ -160,9 +160,9 @@ def batch_elementwise(
     return BatchOut(b.emit(prim, args), [True])
 
 
-def pointwise(jvp: JvpRule[P], transpose: TransposeRule[P] | Never = NONLINEAR) -> Rules[P]:
+def pointwise(jvp: JvpRule[P], transpose: TransposeRule[P] | Unsupported = NONLINEAR) -> Rules[P]:
     """The rules of an elementwise primitive with this derivative."""
-    return Rules(jvp, transpose, batch_elementwise, WholeOnly(), no_refs)
+    return Rules(jvp, transpose, batch_elementwise, Indivisible(), no_refs)
 
 
 def constant() -> Rules[Primitive]:
@@ -171,14 +171,14 @@ def constant() -> Rules[Primitive]:
 
 
 def unary(
-    derivative: Derivative, transpose: TransposeRule[Primitive] | Never = NONLINEAR
+    derivative: Derivative, transpose: TransposeRule[Primitive] | Unsupported = NONLINEAR
 ) -> Rules[Primitive]:
     """The rules of a unary primitive with this derivative."""
     return pointwise(partial(unary_jvp, derivative), transpose)
 
 
 def binary(
-    fx: Partial, fy: Partial, transpose: TransposeRule[Primitive] | Never = NONLINEAR
+    fx: Partial, fy: Partial, transpose: TransposeRule[Primitive] | Unsupported = NONLINEAR
 ) -> Rules[Primitive]:
     """The rules of a binary primitive with these partial derivatives."""
     return pointwise(partial(binary_jvp, (fx, fy)), transpose)

@@ -29,17 +29,17 @@ from effax.ir.prims.shape import BroadcastInDim, Concatenate, Iota, Pad, Reshape
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape
 from effax.transforms.framework.rules import (
-    EMPTY_BOOK,
+    NO_RULES,
     BatchOut,
+    Indivisible,
     JvpOut,
     JvpRule,
     Linear,
-    Never,
-    RuleBook,
     RuleBuilder,
     Rules,
+    RuleSet,
     TransposeRule,
-    WholeOnly,
+    Unsupported,
 )
 from effax.transforms.rules.common import (
     after_batch,
@@ -60,9 +60,9 @@ def _reduced_after(prim: p.Reduction, size: int) -> p.Reduction:
 
 
 def _reduction(
-    jvp: JvpRule[p.Reduction], transpose: TransposeRule[p.Reduction] | Never = NONLINEAR
+    jvp: JvpRule[p.Reduction], transpose: TransposeRule[p.Reduction] | Unsupported = NONLINEAR
 ) -> Rules[p.Reduction]:
-    return Rules(jvp, transpose, as_primitive(_reduced_after), WholeOnly(), no_refs)
+    return Rules(jvp, transpose, as_primitive(_reduced_after), Indivisible(), no_refs)
 
 
 def _spread_back(b: RuleBuilder, x: Atom, axes: Sequence[int], shape: Shape) -> Atom:
@@ -126,9 +126,9 @@ def _cumulative_after(prim: p.Cumulative, size: int) -> p.Cumulative:
 
 
 def _cumulative(
-    jvp: JvpRule[p.Cumulative], transpose: TransposeRule[p.Cumulative] | Never = NONLINEAR
+    jvp: JvpRule[p.Cumulative], transpose: TransposeRule[p.Cumulative] | Unsupported = NONLINEAR
 ) -> Rules[p.Cumulative]:
-    return Rules(jvp, transpose, as_primitive(_cumulative_after), WholeOnly(), no_refs)
+    return Rules(jvp, transpose, as_primitive(_cumulative_after), Indivisible(), no_refs)
 
 
 def _cumsum_transpose(
@@ -233,12 +233,12 @@ def _strided(b: RuleBuilder, x: Dual, axis: int, start: int, stop: int, stride: 
 def _interleaved(b: RuleBuilder, even: Atom, odd: Atom, axis: int) -> Atom:
     """The elements of both, in turn."""
     more = even.type.shape[axis] - odd.type.shape[axis]
-    spread = []
+    propagate = []
     for x, edges in ((even, (0, 1 - more, 1)), (odd, (1, more, 1))):
         config = [(0, 0, 0)] * len(x.type.shape)
         config[axis] = edges
-        spread.append(b(Pad(tuple(config)), x, const(0, x)))
-    return add(b, *spread)
+        propagate.append(b(Pad(tuple(config)), x, const(0, x)))
+    return add(b, *propagate)
 
 
 def _arg_after(prim: p.ArgReduction, size: int) -> p.ArgReduction:
@@ -290,11 +290,11 @@ def _sort_batch(
 
 
 _ARG: Final[Rules[p.ArgReduction]] = Rules(
-    no_tangent, NONLINEAR, as_primitive(_arg_after), WholeOnly(), no_refs
+    no_tangent, NONLINEAR, as_primitive(_arg_after), Indivisible(), no_refs
 )
 
-REDUCTION: Final[RuleBook] = (
-    EMPTY_BOOK.extend(p.ReduceSum, _reduction(linear_jvp, _sum_transpose))
+REDUCTION: Final[RuleSet] = (
+    NO_RULES.extend(p.ReduceSum, _reduction(linear_jvp, _sum_transpose))
     .extend(p.ReduceProd, _reduction(_prod_jvp))
     .extend(p.ReduceMax, _reduction(_extremum_jvp))
     .extend(p.ReduceMin, _reduction(_extremum_jvp))
@@ -307,6 +307,6 @@ REDUCTION: Final[RuleBook] = (
     .extend(p.CumMax, _cumulative(partial(_running_jvp, partial(_extreme, Max()))))
     .extend(p.CumMin, _cumulative(partial(_running_jvp, partial(_extreme, Min()))))
     .extend(p.CumLogSumExp, _cumulative(partial(_running_jvp, _log_sum)))
-    .extend(p.Sort, Rules(_sort_jvp, NONLINEAR, _sort_batch, WholeOnly(), no_refs))
-    .extend(p.TopK, Rules(_top_k_jvp, NONLINEAR, _top_k_batch, WholeOnly(), no_refs))
+    .extend(p.Sort, Rules(_sort_jvp, NONLINEAR, _sort_batch, Indivisible(), no_refs))
+    .extend(p.TopK, Rules(_top_k_jvp, NONLINEAR, _top_k_batch, Indivisible(), no_refs))
 )

@@ -15,17 +15,17 @@ from effax.ir.prims.refs import AddUpdate
 from effax.ir.syntax import Atom, Lit
 from effax.ir.types import Shape, array_type
 from effax.transforms.framework.rules import (
-    EMPTY_BOOK,
+    NO_RULES,
     BatchOut,
     BatchRule,
+    Indivisible,
     JvpOut,
     Linear,
-    Never,
-    RuleBook,
     RuleBuilder,
     Rules,
+    RuleSet,
     TransposeRule,
-    WholeOnly,
+    Unsupported,
 )
 from effax.transforms.rules.common import (
     after_batch,
@@ -54,7 +54,7 @@ def as_primitive(make: Callable[[P, int], Primitive]) -> BatchRule[P]:
 
 def _moved(transpose: TransposeRule[P], make: Callable[[P, int], Primitive]) -> Rules[P]:
     """The rules of a primitive of one operand that moves its elements."""
-    return Rules(first_linear_jvp, transpose, as_primitive(make), WholeOnly(), no_refs)
+    return Rules(first_linear_jvp, transpose, as_primitive(make), Indivisible(), no_refs)
 
 
 def _reshape_transpose(
@@ -234,8 +234,8 @@ def _pad_batch(
     return BatchOut([where(b, mask, padded, value)], [True])
 
 
-SHAPE: Final[RuleBook] = (
-    EMPTY_BOOK.extend(
+SHAPE: Final[RuleSet] = (
+    NO_RULES.extend(
         p.Reshape,
         _moved(_reshape_transpose, lambda prim, n: p.Reshape((n, *prim.new_sizes))),
     )
@@ -267,16 +267,16 @@ SHAPE: Final[RuleBook] = (
     .extend(p.Slice, replace(_moved(_slice_transpose, _sliced_after), sparse=True))
     .extend(
         p.Concatenate,
-        Rules(_concatenate_jvp, _concatenate_transpose, _concatenate_batch, WholeOnly(), no_refs),
+        Rules(_concatenate_jvp, _concatenate_transpose, _concatenate_batch, Indivisible(), no_refs),
     )
-    .extend(p.Pad, Rules(linear_jvp, _pad_transpose, _pad_batch, WholeOnly(), no_refs))
+    .extend(p.Pad, Rules(linear_jvp, _pad_transpose, _pad_batch, Indivisible(), no_refs))
     .extend(
         p.Iota,
         Rules(
             no_tangent,
-            Never("it has no operands"),
-            Never("it has no operands"),
-            WholeOnly(),
+            Unsupported("it has no operands"),
+            Unsupported("it has no operands"),
+            Indivisible(),
             no_refs,
         ),
     )

@@ -13,17 +13,17 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import tangent_type
 from effax.transforms.discharge import discharge_jaxpr
 from effax.transforms.framework.rules import (
-    EMPTY_BOOK,
+    NO_RULES,
     BatchBuilder,
     BatchOut,
     DischargeOut,
+    Indivisible,
     JvpOut,
     Linear,
-    Never,
-    RuleBook,
     RuleBuilder,
     Rules,
-    WholeOnly,
+    RuleSet,
+    Unsupported,
 )
 from effax.transforms.jvp import jvp_jaxpr
 from effax.transforms.rules.common import to_front, zeros
@@ -60,7 +60,7 @@ def _moved(
     mask = (*[t is not None for t in tangents], *[False] * len(x))
     if True not in mask:
         return [None] * len(f.outs)
-    pushed = jvp_jaxpr(f, mask, False, b.book)
+    pushed = jvp_jaxpr(f, mask, False, b.rules)
     present = [t for t in tangents if t is not None]
     results = b.emit(Jit(pushed.jaxpr, "f"), [*consts, *x, *present])
     given = iter(results[len(f.outs) :])
@@ -118,7 +118,7 @@ def _batched(b: BatchBuilder, jaxpr: Jaxpr, flags: Sequence[bool], size: int) ->
     every = (True,) * len(jaxpr.outs)
     with at_arguments(range(len(flags))):
         return vmap_jaxpr(
-            jaxpr, tuple(flags), size, b.book, b.shared, b.active is not None, every, b.axis
+            jaxpr, tuple(flags), size, b.rules, b.shared, b.active is not None, every, b.axis
         ).jaxpr
 
 
@@ -142,7 +142,7 @@ def solve_discharge(
     b: RuleBuilder, prim: LinearSolve | Root, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
     """Its programs use no references from outside; their own go."""
-    programs = [discharge_jaxpr(jaxpr, b.book).jaxpr for jaxpr in prim.subjaxprs()]
+    programs = [discharge_jaxpr(jaxpr, b.rules).jaxpr for jaxpr in prim.subjaxprs()]
     return DischargeOut(b.emit(prim.with_subjaxprs(programs), ins), [None] * len(ins))
 
 
@@ -178,12 +178,12 @@ def root_batch(
     return _emit(b, made, n, ins, batched, size)
 
 
-SOLUTION: Final[RuleBook] = EMPTY_BOOK.extend(
+SOLUTION: Final[RuleSet] = NO_RULES.extend(
     LinearSolve,
     Rules(
-        linear_solve_jvp, linear_solve_transpose, linear_solve_batch, WholeOnly(), solve_discharge
+        linear_solve_jvp, linear_solve_transpose, linear_solve_batch, Indivisible(), solve_discharge
     ),
 ).extend(
     Root,
-    Rules(root_jvp, Never("it is not linear"), root_batch, WholeOnly(), solve_discharge),
+    Rules(root_jvp, Unsupported("it is not linear"), root_batch, Indivisible(), solve_discharge),
 )

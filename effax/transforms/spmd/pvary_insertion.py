@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from effax.ir.analysis.variance import SAME, Names, Positions, of_application, of_call, variance
 from effax.ir.axes import Axes
 from effax.ir.build import Builder
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims import collective as c
 from effax.ir.prims.custom import CustomJvp, CustomVjp
@@ -37,7 +37,7 @@ from effax.ir.types import RefType, is_inexact
 Each = tuple[Names, ...]
 
 
-@remembered(maxsize=1024)
+@memoize(maxsize=1024)
 def explicit(
     jaxpr: Jaxpr, ins: Each, axes: Axes, fixed: Positions = frozenset(), outs: Each | None = None
 ) -> Jaxpr:
@@ -77,8 +77,8 @@ class _Engine:
         outs = [self.value(a) for a in self.jaxpr.outs]
         if wanted is not None:
             outs = [
-                self.raised(x, self.differs(a), want)
-                for x, a, want in zip(outs, self.jaxpr.outs, wanted, strict=True)
+                self.raised(x, self.differs(a), ct_spec)
+                for x, a, ct_spec in zip(outs, self.jaxpr.outs, wanted, strict=True)
             ]
         return self.b.finish(outs, self.jaxpr.n_consts, self.jaxpr.names)
 
@@ -92,12 +92,12 @@ class _Engine:
             return SAME
         return self.found.get(atom.id, SAME) & self.names
 
-    def raised(self, x: Atom, have: Names, want: Names) -> Atom:
+    def raised(self, x: Atom, have: Names, ct_spec: Names) -> Atom:
         """The value as one that differs along more axes; only what has tangents is written out."""
         if isinstance(x, Lit) or isinstance(x.type, RefType) or not is_inexact(x.type):
             return x
         for axis in self.axes:
-            if axis.name in want and axis.name not in have:
+            if axis.name in ct_spec and axis.name not in have:
                 x = self.b(c.Pvary(axis), x)
         return x
 
@@ -156,7 +156,7 @@ def _held(prim: Primitive, ins: Each, outs: Each, axes: Axes, fixed: Positions) 
     jaxprs = list(prim.subjaxprs())
     for i, region in enumerate(prim.regions()):
         wanted = []
-        for result, feed in zip(region.results, region.feeds, strict=True):
+        for result, feed in zip(region.results, region.carry_to, strict=True):
             given = SAME if result is None else outs[result]
             wanted.append(given | (SAME if feed is None else ins[feed]))
         own = frozenset([k for k, a in enumerate(region.args) if a in fixed])
@@ -178,7 +178,7 @@ def _parted(prim: Primitive, ins: Each) -> Names:
     selector = prim.selector()
     parted = SAME if selector is None else ins[selector]
     for region in prim.regions():
-        if region.decides:
+        if region.is_predicate:
             parted |= variance(region.jaxpr, tuple([ins[a] for a in region.args])).outs[0]
     return parted
 
@@ -202,7 +202,7 @@ def _as_cotangents(prim: CustomVjp, ins: Each, outs: Each) -> Each:
 _INVARIANT = (c.PsumInvariant, c.AllGatherInvariant, c.Pvary)
 
 
-@remembered(maxsize=1024)
+@memoize(maxsize=1024)
 def mentions(jaxpr: Jaxpr, names: Names) -> bool:
     """Whether the program, or one that it holds, says what devices share along these axes."""
     return any(
@@ -212,7 +212,7 @@ def mentions(jaxpr: Jaxpr, names: Names) -> bool:
     )
 
 
-@remembered(maxsize=1024)
+@memoize(maxsize=1024)
 def implicit(jaxpr: Jaxpr, names: Names) -> Jaxpr:
     """The program without any word about what devices share along these axes.
 

@@ -41,7 +41,7 @@ class DontWant:
 
 
 @dataclass(frozen=True)
-class Threaded:
+class ThreadedRef:
     """A linear input, a reference, whose cotangent reference is in use outside of the program.
 
     It comes with the cotangent of the final contents, and is left with that of the initial ones.
@@ -49,43 +49,43 @@ class Threaded:
     """
 
 
-Want = NonLinear | GradRef | GradValue | DontWant | Threaded
+CotangentSpec = NonLinear | GradRef | GradValue | DontWant | ThreadedRef
 """What is to be done about the cotangent of an input."""
 
-Wants = tuple[Want, ...]
+CotangentSpecs = tuple[CotangentSpec, ...]
 
 
-def check_wants(jaxpr: Jaxpr, wants: Wants, cts: Mask) -> None:
+def check_cotangent_specs(jaxpr: Jaxpr, ct_specs: CotangentSpecs, cts: Mask) -> None:
     """Raises TransformError where the wants do not fit the inputs, or ``cts`` the results."""
-    if (len(wants), len(cts)) != (len(jaxpr.binders), len(jaxpr.outs)):
+    if (len(ct_specs), len(cts)) != (len(jaxpr.binders), len(jaxpr.outs)):
         raise TransformError(
             "transpose needs one want an input, and one entry a result",
             expected=f"{len(jaxpr.binders)} and {len(jaxpr.outs)}",
-            found=f"{len(wants)} and {len(cts)}",
+            found=f"{len(ct_specs)} and {len(cts)}",
         )
-    for i, (v, want) in enumerate(zip(jaxpr.binders, wants, strict=True)):
+    for i, (v, ct_spec) in enumerate(zip(jaxpr.binders, ct_specs, strict=True)):
         name = jaxpr.name_of(i)
-        if not isinstance(want, NonLinear) and not is_inexact(v.type):
+        if not isinstance(ct_spec, NonLinear) and not is_inexact(v.type):
             raise TransformError(
                 f"{name} cannot be linear: only floats and complex numbers can",
                 found=str(v.type),
                 remedy="mark it NonLinear()",
             )
-        if isinstance(want, GradValue) and isinstance(v.type, RefType):
+        if isinstance(ct_spec, GradValue) and isinstance(v.type, RefType):
             raise TransformError(
                 f"{name} is a reference, so its gradient must be accumulated into a reference",
                 expected="GradRef() or DontWant()",
                 found="GradValue()",
                 remedy="bind one, as with `with_refs`",
             )
-        if isinstance(want, GradRef) and not _holds(want.dtype, v.type):
+        if isinstance(ct_spec, GradRef) and not _holds(ct_spec.dtype, v.type):
             raise TransformError(
-                f"the gradient of {name} cannot be summed up in {want.dtype}",
+                f"the gradient of {name} cannot be summed up in {ct_spec.dtype}",
                 expected="a dtype that holds its cotangents, and the same one for a reference",
                 found=str(v.type),
                 remedy="leave out the dtype",
             )
-        if isinstance(want, Threaded) and not isinstance(v.type, RefType):
+        if isinstance(ct_spec, ThreadedRef) and not isinstance(v.type, RefType):
             raise TransformError(
                 f"{name} is an array: only the cotangent of a reference is threaded",
                 found=str(v.type),

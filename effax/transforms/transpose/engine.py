@@ -26,7 +26,7 @@ from effax.effects import NO_EFFECTS
 from effax.ir.build import Builder, Where
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.indexing import whole
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.prims.elementwise import Add, ConvertElementType
 from effax.ir.prims.refs import AddUpdate, EmptyRef, Freeze, Get, NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
@@ -34,18 +34,18 @@ from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.transforms.discharge import changed_refs
 from effax.transforms.framework.dead_code import without_dead
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleBook, book_or_default
+from effax.transforms.framework.rules import RuleSet, rules_or_default
 from effax.transforms.framework.runner import as_result, located
 from effax.transforms.rules.common import zeros
 from effax.transforms.transpose.cotangent_spec import (
+    CotangentSpec,
+    CotangentSpecs,
     DontWant,
     GradRef,
     GradValue,
     NonLinear,
-    Threaded,
-    Want,
-    Wants,
-    check_wants,
+    ThreadedRef,
+    check_cotangent_specs,
 )
 from effax.transforms.transpose.linearity import FIXED, UNWANTED, WANTED, Kind, Kinds
 from effax.transforms.transpose.plan import Plan, plan, sparse_operands
@@ -57,13 +57,13 @@ from effax.transforms.transpose.template import (
 )
 
 __all__ = [
+    "CotangentSpec",
     "DontWant",
     "GradRef",
     "GradValue",
     "NonLinear",
-    "Threaded",
+    "ThreadedRef",
     "Transposed",
-    "Want",
     "transpose",
     "transpose_jaxpr",
 ]
@@ -87,9 +87,9 @@ class Transposed(NamedTuple):
 
 def transpose(
     jaxpr: Jaxpr,
-    wants: Sequence[Want],
+    ct_specs: Sequence[CotangentSpec],
     cts: Sequence[bool] | None = None,
-    book: RuleBook | None = None,
+    rules: RuleSet | None = None,
 ) -> Result[Transposed, TransformError]:
     """Transpose ``jaxpr``, which is linear in the inputs that are not ``NonLinear``.
 
@@ -108,37 +108,39 @@ def transpose(
 
     Args:
         jaxpr: the program.
-        wants: one entry an input.
+        ct_specs: one entry an input.
         cts: which results have a cotangent, each of the result's tangent type; all floating and
             complex ones where it is None.
-        book: the rules; the library's own where it is None.
+        rules: the rules; the library's own where it is None.
     """
     given = tuple(map(is_inexact, jaxpr.out_types)) if cts is None else tuple(cts)
-    return as_result(transpose_jaxpr)(jaxpr, tuple(wants), given, book_or_default(book))
+    return as_result(transpose_jaxpr)(jaxpr, tuple(ct_specs), given, rules_or_default(rules))
 
 
-@remembered(maxsize=512)
-def transpose_jaxpr(jaxpr: Jaxpr, wants: Wants, cts: Mask, book: RuleBook) -> Transposed:
+@memoize(maxsize=512)
+def transpose_jaxpr(
+    jaxpr: Jaxpr, ct_specs: CotangentSpecs, cts: Mask, rules: RuleSet
+) -> Transposed:
     """:func:`transpose` for use inside of passes and rules: raises TransformError."""
-    check_wants(jaxpr, wants, cts)
-    threaded = tuple([isinstance(w, Threaded) for w in wants])
-    kinds = tuple(map(_kind, wants))
-    return _Engine(plan(jaxpr, kinds, cts, threaded, book), wants, book).run(cts)
+    check_cotangent_specs(jaxpr, ct_specs, cts)
+    threaded = tuple([isinstance(w, ThreadedRef) for w in ct_specs])
+    kinds = tuple(map(_kind, ct_specs))
+    return _Engine(plan(jaxpr, kinds, cts, threaded, rules), ct_specs, rules).run(cts)
 
 
-def _kind(want: Want) -> Kind:
-    if isinstance(want, NonLinear):
+def _kind(ct_spec: CotangentSpec) -> Kind:
+    if isinstance(ct_spec, NonLinear):
         return FIXED
-    return UNWANTED if isinstance(want, DontWant) else WANTED
+    return UNWANTED if isinstance(ct_spec, DontWant) else WANTED
 
 
 class _Engine:
     """One run of the pass: fixed values, cotangents and their references by variable number."""
 
-    def __init__(self, todo: Plan, wants: Wants, book: RuleBook) -> None:
+    def __init__(self, todo: Plan, ct_specs: CotangentSpecs, rules: RuleSet) -> None:
         self.todo = todo
-        self.wants = wants
-        self.book = book
+        self.ct_specs = ct_specs
+        self.rules = rules
         self.b = Builder()
         size = todo.jaxpr.size
         self.fixed: list[Atom | None] = [None] * size
@@ -146,7 +148,7 @@ class _Engine:
         # Where a cotangent accumulates: for every linear reference, and for some arrays.
         self.ref: list[Var | None] = [None] * size
         self.in_place = (
-            bool(todo.accumulated) or todo.refs or any(isinstance(w, GradRef) for w in wants)
+            bool(todo.accumulated) or todo.refs or any(isinstance(w, GradRef) for w in ct_specs)
         )
 
     def run(self, cts: Mask) -> Transposed:
@@ -161,9 +163,9 @@ class _Engine:
         for atom, ct in zip(jaxpr.outs, given, strict=True):
             if ct is not None and isinstance(atom, Var) and self.todo.kinds[atom.id] == WANTED:
                 self.add(atom, ct, None)
-        for eqn, kinds, acts in self.todo.backward:
-            if self.in_place or len(eqn.outs) != 1 or acts:
-                self._backward(eqn, kinds, acts)
+        for eqn, kinds, has_effects in self.todo.backward:
+            if self.in_place or len(eqn.outs) != 1 or has_effects:
+                self._backward(eqn, kinds, has_effects)
             else:
                 self._backward_plainly(eqn, kinds)
         for v, ref in bound:
@@ -172,8 +174,8 @@ class _Engine:
                 self._accumulate(ref, b(Freeze(), local), None)
         values = [
             self._take(v, None)
-            for v, want in zip(jaxpr.binders, self.wants, strict=True)
-            if isinstance(want, GradValue)
+            for v, ct_spec in zip(jaxpr.binders, self.ct_specs, strict=True)
+            if isinstance(ct_spec, GradValue)
         ]
         made = b.finish([ct for ct in values if ct is not None])
         if any(isinstance(eqn.prim, NewRef | EmptyRef) for eqn in self.todo.forward):
@@ -188,17 +190,17 @@ class _Engine:
         their cotangent is overwritten on the way, and what is bound may hold something already.
         """
         jaxpr, b = self.todo.jaxpr, self.b
-        for v, want in zip(jaxpr.binders, self.wants, strict=True):
-            if isinstance(want, NonLinear):
+        for v, ct_spec in zip(jaxpr.binders, self.ct_specs, strict=True):
+            if isinstance(ct_spec, NonLinear):
                 self.fixed[v.id] = b.bind(v.type)
         changed = changed_refs(jaxpr)
         later = []
-        for i, (v, want) in enumerate(zip(jaxpr.binders, self.wants, strict=True)):
-            if not isinstance(want, GradRef | Threaded):
+        for i, (v, ct_spec) in enumerate(zip(jaxpr.binders, self.ct_specs, strict=True)):
+            if not isinstance(ct_spec, GradRef | ThreadedRef):
                 continue
-            dtype = want.dtype if isinstance(want, GradRef) else None
+            dtype = ct_spec.dtype if isinstance(ct_spec, GradRef) else None
             ref = b.bind(cotangent_ref_type(v.type, dtype))
-            if isinstance(v.type, RefType) and isinstance(want, GradRef) and i in changed:
+            if isinstance(v.type, RefType) and isinstance(ct_spec, GradRef) and i in changed:
                 later.append((v, ref))
             else:
                 self.ref[v.id] = ref
@@ -217,7 +219,7 @@ class _Engine:
         for v, w in zip(outs, made, strict=True):
             self.fixed[v.id] = w
 
-    def _backward(self, eqn: Eqn, kinds: Kinds, acts: bool) -> None:
+    def _backward(self, eqn: Eqn, kinds: Kinds, has_effects: bool) -> None:
         prim, ins, outs, effects, source = eqn
         cts = [self._take(v, source) for v in outs]
         if effects and isinstance(prim, Freeze | Get) and _reads_all(prim, ins[0]):
@@ -226,7 +228,7 @@ class _Engine:
                 self.add(ins[0], cts[0], source)
             return
         present = [ct for ct in cts if ct is not None]
-        if not (present or acts or (effects and self._is_met(ins, kinds))):
+        if not (present or has_effects or (effects and self._is_met(ins, kinds))):
             return
         args: list[Atom] = [
             a if type(a) is Lit else self.fixed[a.id]  # type: ignore[misc]  # computed before
@@ -273,7 +275,7 @@ class _Engine:
     ) -> TransposeTemplate:
         types = tuple([a.type for a in eqn.ins])
         try:
-            return transpose_template(self.book, eqn.prim, types, how, has, ref_types)
+            return transpose_template(self.rules, eqn.prim, types, how, has, ref_types)
         except EffaxError as error:
             located(error, eqn)
             raise
@@ -313,7 +315,7 @@ class _Engine:
         if type(a.type) is not RefType:
             if found is None and a.id not in self.todo.accumulated:
                 return None
-            operands = sparse_operands(self.book, eqn.prim)
+            operands = sparse_operands(self.rules, eqn.prim)
             if i not in (operands.in_part if found is None else operands.in_place):
                 return None
         if found is None:

@@ -10,15 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from effax.effects import Accum, Alloc, ArgIndex, Free, Host, Row, Write
+from effax.effects import Accum, Alloc, ArgIndex, Free, Row, SideEffect, Write
 from effax.ir.build import Builder, typing_of
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims.control import While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, is_inexact
-from effax.transforms.framework.propagation import Flow, Mask, mentions_refs, spread, spread_call
-from effax.transforms.framework.rules import RuleBook, SplitOut, WholeOnly
+from effax.transforms.framework.propagation import (
+    Mask,
+    Property,
+    mentions_refs,
+    propagate,
+    propagate_call,
+)
+from effax.transforms.framework.rules import Indivisible, PartialEvalOut, RuleSet
 from effax.transforms.optimize.dce import dce_once
 
 Kind = int
@@ -35,7 +41,7 @@ def _all_results(prim: Primitive, types: tuple[Type, ...], mask: Mask) -> Mask:
     return (True in mask,) * len(typing_of(prim, types).outs)
 
 
-LINEAR = Flow(_all_results, is_inexact, control=False, by_rules=False)
+LINEAR = Property(_all_results, is_inexact, control=False, by_rules=False)
 """How linearity spreads: every result of an equation with a linear argument is linear."""
 
 
@@ -47,17 +53,17 @@ class Call(NamedTuple):
         types: of its arguments.
         kinds: of its arguments; what a loop feeds back joins what it is fed back to.
         linear_outs: which results depend on a linear argument.
-        disturbed: whether a reference that it uses, and that is fixed, is changed later.
+        written_later: whether a reference that it uses, and that is fixed, is changed later.
     """
 
     eqn: Eqn
     types: tuple[Type, ...]
     kinds: Kinds
     linear_outs: Mask
-    disturbed: bool
+    written_later: bool
 
 
-Splitter = Callable[[RuleBook, Call], SplitOut | None]
+Splitter = Callable[[RuleSet, Call], PartialEvalOut | None]
 
 
 class Linearity:
@@ -66,12 +72,12 @@ class Linearity:
     A call that is linear in part is ``mixed``, and split where ``split`` can.
     """
 
-    plumbing: bool
+    nonlinear_effects: bool
     mixed: bool
 
-    def __init__(self, jaxpr: Jaxpr, ins: Kinds, book: RuleBook, split: Splitter | None) -> None:
+    def __init__(self, jaxpr: Jaxpr, ins: Kinds, rules: RuleSet, split: Splitter | None) -> None:
         self.jaxpr = jaxpr
-        self.book = book
+        self.rules = rules
         self.split = split
         self.mixed = False
         self.changed: dict[int, int] | None = None
@@ -79,9 +85,9 @@ class Linearity:
         self.kinds: list[Kind] = _first_kinds(jaxpr, ins, self.refs)
         # One entry an equation; None: it is fixed.
         self.steps: list[Kinds | None] = []
-        self.splits: dict[int, tuple[SplitOut, Kinds]] = {}
+        self.splits: dict[int, tuple[PartialEvalOut, Kinds]] = {}
         # Whether a linear equation also has effects that do not depend on linear inputs.
-        self.plumbing = False
+        self.nonlinear_effects = False
         kinds, push = self.kinds, self.steps.append
         for eqn in jaxpr.eqns:
             prim, args, outs, effects, _ = eqn
@@ -99,31 +105,31 @@ class Linearity:
                     made = True
             if top and effects and effects.host:
                 # An effect that a linear value decides: its rule for transposition tells.
-                self.plumbing = True
+                self.nonlinear_effects = True
             push(given if top or made else None)
 
     def _call(self, eqn: Eqn, given: Kinds) -> Kinds:
         types = tuple([a.type for a in eqn.ins])
-        linear, outs = spread_call(eqn.prim, types, tuple([k > 0 for k in given]), LINEAR)
+        linear, outs = propagate_call(eqn.prim, types, tuple([k > 0 for k in given]), LINEAR)
         wanted, wanted_outs = linear, outs
         if UNWANTED in given:
             mask = tuple([k == WANTED for k in given])
-            wanted, wanted_outs = spread_call(eqn.prim, types, mask, LINEAR)
+            wanted, wanted_outs = propagate_call(eqn.prim, types, mask, LINEAR)
         closed = _joined(linear, wanted)
         for v, kind in zip(eqn.outs, _joined(outs, wanted_outs), strict=True):
             self.kinds[v.id] = kind
-        self.plumbing = self.plumbing or bool(fixed_effects(eqn, closed))
+        self.nonlinear_effects = self.nonlinear_effects or bool(fixed_effects(eqn, closed))
         if self.split is not None and is_mixed(eqn, closed, outs):
             self.mixed = True
             call = Call(eqn, types, closed, outs, self._is_disturbed(eqn, closed))
-            halves = self.split(self.book, call)
+            halves = self.split(self.rules, call)
             if halves is not None:
                 self.splits[len(self.steps)] = (halves, closed)
         return closed
 
     def _is_disturbed(self, eqn: Eqn, kinds: Kinds) -> bool:
         """Whether a later equation changes a fixed reference that this one uses."""
-        used = [e.ref for e in fixed_effects(eqn, kinds) if not isinstance(e, Host)]
+        used = [e.ref for e in fixed_effects(eqn, kinds) if not isinstance(e, SideEffect)]
         if not used:
             return False
         if self.changed is None:
@@ -145,26 +151,26 @@ def _last_changes(jaxpr: Jaxpr) -> dict[int, int]:
     }
 
 
-def by_rule(book: RuleBook, call: Call) -> SplitOut | None:
+def by_rule(rules: RuleSet, call: Call) -> PartialEvalOut | None:
     """The halves that the primitive's rule for partial evaluation gives."""
     if _is_pure_loop(call):
         return None
-    rule = book.of(call.eqn.prim).split
-    if isinstance(rule, WholeOnly):
+    rule = rules.of(call.eqn.prim).split
+    if isinstance(rule, Indivisible):
         return None
     known = tuple([kind == FIXED for kind in call.kinds])
-    return rule(book, call.eqn.prim, call.types, known, None)
+    return rule(rules, call.eqn.prim, call.types, known, None)
 
 
 def _is_pure_loop(call: Call) -> bool:
     """Whether it is a ``while`` whose unknown half would be all of it, and need no copies."""
     prim = call.eqn.prim
-    if not isinstance(prim, While) or call.disturbed or prim.cond.effects.changes_state:
+    if not isinstance(prim, While) or call.written_later or prim.cond.effects.changes_state:
         return False
     return not fixed_effects(call.eqn, call.kinds).changes_state
 
 
-def by_copy(book: RuleBook, call: Call) -> SplitOut | None:
+def by_copy(rules: RuleSet, call: Call) -> PartialEvalOut | None:
     """The call for its fixed results alone, without what only linear ones need; and the call.
 
     What both need is computed twice, so nobody may see it.
@@ -180,7 +186,7 @@ def by_copy(book: RuleBook, call: Call) -> SplitOut | None:
     if any(used and not has for used, has in zip(early.used_ins, fixed, strict=True)):
         return None
     late = b.finish([v for v, has in zip(outs, linear_outs, strict=True) if has])
-    return SplitOut(early.jaxpr, late, fixed_outs, 0, tuple(range(len(types))))
+    return PartialEvalOut(early.jaxpr, late, fixed_outs, 0, tuple(range(len(types))))
 
 
 def _joined(linear: Mask, wanted: Mask) -> Kinds:
@@ -197,7 +203,7 @@ def _first_kinds(jaxpr: Jaxpr, ins: Kinds, refs: bool) -> list[Kind]:
         kinds[v.id] = kind
     if not refs:
         return kinds
-    linear = spread(jaxpr, tuple([k > 0 for k in ins]), LINEAR)
+    linear = propagate(jaxpr, tuple([k > 0 for k in ins]), LINEAR)
     for i, (kind, now) in enumerate(zip(ins, linear.ins, strict=True)):
         if now and not kind:
             raise TransformError(
@@ -207,7 +213,7 @@ def _first_kinds(jaxpr: Jaxpr, ins: Kinds, refs: bool) -> list[Kind]:
             )
     wanted = linear
     if UNWANTED in ins:
-        wanted = spread(jaxpr, tuple([k == WANTED for k in ins]), LINEAR)
+        wanted = propagate(jaxpr, tuple([k == WANTED for k in ins]), LINEAR)
     for i in linear.variables:
         kinds[i] = WANTED if i in wanted.variables else UNWANTED
     return kinds
@@ -216,7 +222,9 @@ def _first_kinds(jaxpr: Jaxpr, ins: Kinds, refs: bool) -> list[Kind]:
 def fixed_effects(eqn: Eqn, kinds: Kinds) -> Row[ArgIndex]:
     """The effects of an equation on what is not linear, allocations aside."""
     return Row(
-        e for e in eqn.effects if isinstance(e, Host) or not (isinstance(e, Alloc) or kinds[e.ref])
+        e
+        for e in eqn.effects
+        if isinstance(e, SideEffect) or not (isinstance(e, Alloc) or kinds[e.ref])
     )
 
 
@@ -225,7 +233,7 @@ def is_mixed(eqn: Eqn, kinds: Kinds, linear_outs: Mask) -> bool:
 
     It gives a fixed result, feeds a fixed value back, or has an effect on a fixed reference.
     """
-    fed = (feed for region in eqn.prim.regions() for feed in region.feeds)
+    fed = (feed for region in eqn.prim.regions() for feed in region.carry_to)
     return (
         not all(linear_outs)
         or any(feed is not None and not kinds[feed] for feed in fed)
@@ -258,7 +266,7 @@ def separated(jaxpr: Jaxpr, found: Linearity) -> Jaxpr:
     return b.finish([value(a) for a in jaxpr.outs], jaxpr.n_consts, jaxpr.names)
 
 
-def _halves(b: Builder, split: SplitOut, kinds: Kinds, args: Sequence[Atom]) -> list[Atom]:
+def _halves(b: Builder, split: PartialEvalOut, kinds: Kinds, args: Sequence[Atom]) -> list[Atom]:
     """Both halves of a split call, the known one first; the results of the call."""
     given = [a for a, kind in zip(args, kinds, strict=True) if not kind]
     first = b.inline_jaxpr(split.known, given)

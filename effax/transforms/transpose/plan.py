@@ -9,14 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from effax.effects import Accum, Alloc, ArgIndex, Effect, Host, Read, Row, VarId, Write, commutes
+from effax.effects import (
+    Accum,
+    Alloc,
+    ArgIndex,
+    Effect,
+    Read,
+    Row,
+    SideEffect,
+    VarId,
+    Write,
+    commutes,
+)
 from effax.ir.errors import TransformError
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleBook
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.framework.runner import located
 from effax.transforms.transpose.linearity import (
     UNWANTED,
@@ -39,12 +50,12 @@ class Backward(NamedTuple):
     Attributes:
         eqn: the equation.
         kinds: of its arguments; what a loop feeds back joins what it is fed back to.
-        acts: whether it has effects that are due even where every cotangent is zero.
+        has_effects: whether it has effects that are due even where every cotangent is zero.
     """
 
     eqn: Eqn
     kinds: Kinds
-    acts: bool
+    has_effects: bool
 
 
 class Plan(NamedTuple):
@@ -68,7 +79,7 @@ class Plan(NamedTuple):
     refs: bool
 
 
-def plan(jaxpr: Jaxpr, ins: Kinds, cts: Mask, threaded: Mask, book: RuleBook) -> Plan:
+def plan(jaxpr: Jaxpr, ins: Kinds, cts: Mask, threaded: Mask, rules: RuleSet) -> Plan:
     """Decide what is run forward, what backward, and what not at all.
 
     Args:
@@ -76,24 +87,24 @@ def plan(jaxpr: Jaxpr, ins: Kinds, cts: Mask, threaded: Mask, book: RuleBook) ->
         ins: the kinds of the inputs.
         cts: which results have a cotangent.
         threaded: which inputs are references whose final contents have one.
-        book: the rules.
+        rules: the rules.
     """
-    found = Linearity(jaxpr, ins, book, by_rule)
+    found = Linearity(jaxpr, ins, rules, by_rule)
     if found.mixed:
         # What a rule cannot split, or leaves whole in one of the halves, is copied.
         jaxpr = separated(jaxpr, found)
-        jaxpr = separated(jaxpr, Linearity(jaxpr, ins, book, by_copy))
-        found = Linearity(jaxpr, ins, book, None)
-    return _Liveness(jaxpr, found, book).plan(cts, threaded)
+        jaxpr = separated(jaxpr, Linearity(jaxpr, ins, rules, by_copy))
+        found = Linearity(jaxpr, ins, rules, None)
+    return _Liveness(jaxpr, found, rules).plan(cts, threaded)
 
 
 class _Liveness:
     """Which equations matter, in one sweep backward."""
 
-    def __init__(self, jaxpr: Jaxpr, found: Linearity, book: RuleBook) -> None:
+    def __init__(self, jaxpr: Jaxpr, found: Linearity, rules: RuleSet) -> None:
         self.jaxpr = jaxpr
         self.found = found
-        self.book = book
+        self.rules = rules
         # By variable number: whether a fixed value is used, or a cotangent may be nonzero.
         self.live = [False] * jaxpr.size
         self.uses = [0] * jaxpr.size
@@ -117,15 +128,15 @@ class _Liveness:
             elif effects or len(outs) != 1 or prim.subjaxprs():
                 if any(live[v.id] and not found.kinds[v.id] for v in outs):
                     raise located(_half_linear(eqn), eqn)
-                acts = found.plumbing and fixed_effects(eqn, kinds).changes_state
-                if acts or self._matters(eqn, kinds):
-                    backward.append(Backward(eqn, kinds, acts))
+                has_effects = found.nonlinear_effects and fixed_effects(eqn, kinds).changes_state
+                if has_effects or self._matters(eqn, kinds):
+                    backward.append(Backward(eqn, kinds, has_effects))
                     self._use(eqn, kinds)
             elif live[outs[0][0]] and WANTED in kinds:
                 backward.append(_new(Backward, (eqn, kinds, False)))
                 self._use_plainly(eqn, kinds)
         forward.reverse()
-        if found.plumbing:
+        if found.nonlinear_effects:
             _check_order(forward, backward, jaxpr)
         accumulated = frozenset(i for i in self.in_part if self.uses[i] > 1)
         return Plan(jaxpr, forward, backward, found.kinds, accumulated, found.refs)
@@ -151,7 +162,7 @@ class _Liveness:
                     uses[a[0]] += 1
         sparse = self.sparse.get(type(prim))
         if sparse is None:
-            sparse = self.sparse[type(prim)] = bool(sparse_operands(self.book, prim).in_part)
+            sparse = self.sparse[type(prim)] = bool(sparse_operands(self.rules, prim).in_part)
         if sparse and isinstance(ins[0], Var) and kinds[0] == WANTED:
             self.in_part.add(ins[0].id)
 
@@ -178,7 +189,7 @@ class _Liveness:
             if own == WANTED and type(a.type) is ArrayType:
                 uses[a.id] += 1
                 if sparse is None:
-                    sparse = sparse_operands(self.book, eqn.prim)
+                    sparse = sparse_operands(self.rules, eqn.prim)
                 if i in sparse.in_part:
                     self.in_part.add(a.id)
 
@@ -191,8 +202,8 @@ def _check_order(forward: Sequence[Eqn], backward: Sequence[Backward], jaxpr: Ja
         last.update(dict.fromkeys(on_variables(eqn.effects, eqn), place[id(eqn)]))
     for eqn, kinds, _ in backward:
         for effect in on_variables(fixed_effects(eqn, kinds), eqn):
-            on_same: list[Effect[VarId]] = [e for e in last if isinstance(e, Host)]
-            if not isinstance(effect, Host):
+            on_same: list[Effect[VarId]] = [e for e in last if isinstance(e, SideEffect)]
+            if not isinstance(effect, SideEffect):
                 on_same = [kind(effect.ref) for kind in (Read, Write, Accum)]
             if any(
                 last.get(other, -1) > place[id(eqn)] and not commutes(effect, other)
@@ -239,16 +250,16 @@ class Sparse(NamedTuple):
     in_place: frozenset[int]
 
 
-@remembered(maxsize=1 << 12)
-def sparse_operands(book: RuleBook, prim: Primitive) -> Sparse:
+@memoize(maxsize=1 << 12)
+def sparse_operands(rules: RuleSet, prim: Primitive) -> Sparse:
     """Which operands of a primitive are used in part, or can add into a reference."""
     regions = prim.regions()
-    sparse = book.of(prim).sparse
+    sparse = rules.of(prim).sparse
     if not regions:
         first = frozenset({0} if sparse else ())
         return Sparse(first, first)
     # What a loop feeds back is carried, whole.
-    fed = {feed for region in regions for feed in region.feeds}
+    fed = {feed for region in regions for feed in region.carry_to}
     all_of_them = frozenset(arg for region in regions for arg in region.args if arg not in fed)
     if sparse:
         return Sparse(all_of_them, all_of_them)
@@ -256,17 +267,17 @@ def sparse_operands(book: RuleBook, prim: Primitive) -> Sparse:
         arg
         for region in regions
         for v, arg in zip(region.jaxpr.binders, region.args, strict=True)
-        if v.id in used_in_part(region.jaxpr, book)
+        if v.id in used_in_part(region.jaxpr, rules)
     }
     return Sparse(frozenset(found), all_of_them)
 
 
-@remembered(maxsize=1 << 12)
-def used_in_part(jaxpr: Jaxpr, book: RuleBook) -> frozenset[int]:
+@memoize(maxsize=1 << 12)
+def used_in_part(jaxpr: Jaxpr, rules: RuleSet) -> frozenset[int]:
     """The numbers of the variables of which an equation uses a part only."""
     return frozenset(
         a.id
         for eqn in jaxpr.eqns
-        for i in sparse_operands(book, eqn.prim).in_part
+        for i in sparse_operands(rules, eqn.prim).in_part
         if isinstance(a := eqn.ins[i], Var)
     )

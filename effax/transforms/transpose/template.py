@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from effax.ir.build import Builder, Template, Where, template, typing_of
 from effax.ir.dtypes import DType
 from effax.ir.errors import TransformError
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims.elementwise import ConvertElementType
 from effax.ir.prims.refs import AddUpdate
@@ -16,7 +16,7 @@ from effax.ir.syntax import Atom, Var
 from effax.ir.types import RefType, Type, ref_type, tangent_type
 from effax.transforms.framework.dead_code import without_dead
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import Linear, Never, RuleBook, RuleBuilder
+from effax.transforms.framework.rules import Linear, RuleBuilder, RuleSet, Unsupported
 from effax.transforms.transpose.linearity import FIXED, WANTED, Kind, Kinds
 
 IN_REF: Final[Kind] = WANTED + 1
@@ -51,9 +51,9 @@ class _WideningBuilder(RuleBuilder):
         return super().emit(prim, ins, source)
 
 
-@remembered(maxsize=1 << 14)
+@memoize(maxsize=1 << 14)
 def transpose_template(
-    book: RuleBook,
+    rules: RuleSet,
     prim: Primitive,
     types: tuple[Type, ...],
     how: Kinds,
@@ -63,17 +63,17 @@ def transpose_template(
     """The template of one application, without what computes cotangents that nobody wants.
 
     Args:
-        book: the rules.
+        rules: the rules.
         prim: the primitive.
         types: of its arguments.
         how: one entry an argument: its kind, or that its cotangent goes into a reference.
         has: which results have a cotangent.
         ref_types: of the references for cotangents, in the order of the arguments.
     """
-    rule = book.of(prim).transpose
-    if isinstance(rule, Never):
+    rule = rules.of(prim).transpose
+    if isinstance(rule, Unsupported):
         raise rule.error(prim, "transpose")
-    b = _WideningBuilder(book)
+    b = _WideningBuilder(rules)
     fixed = [b.bind(t) if k == FIXED else None for t, k in zip(types, how, strict=True)]
     refs = iter([b.bind(t) for t in ref_types])
     ins = [
@@ -93,13 +93,13 @@ def transpose_template(
 
 def _checked(b: Builder, prim: Primitive, i: int, ct: Atom, type_: Type) -> Atom:
     """The cotangent that a rule gives operand ``i``, in its tangent type."""
-    want = cotangent_ref_type(type_).inner
-    if ct.type is want:
+    ct_spec = cotangent_ref_type(type_).inner
+    if ct.type is ct_spec:
         return ct
-    if (ct.type.shape, ct.type.dtype) != (want.shape, want.dtype):
+    if (ct.type.shape, ct.type.dtype) != (ct_spec.shape, ct_spec.dtype):
         raise TransformError(
             f"the transpose rule of {prim.name} gives operand {i} a cotangent of another type",
-            expected=str(want),
+            expected=str(ct_spec),
             found=str(ct.type),
         )
-    return b(ConvertElementType(want.dtype), ct)
+    return b(ConvertElementType(ct_spec.dtype), ct)

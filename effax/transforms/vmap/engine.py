@@ -32,25 +32,25 @@ from typing import NamedTuple
 
 from returns.result import Result
 
-from effax.effects import NO_EFFECTS, Accum, Alloc, ArgIndex, Host, Write
+from effax.effects import NO_EFFECTS, Accum, Alloc, ArgIndex, SideEffect, Write
 from effax.ir.build import Builder, Template, template, typing_of
 from effax.ir.dtypes import BOOL
 from effax.ir.errors import EffaxError, TransformError
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims.control import While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, array_type
 from effax.transforms.framework.propagation import (
     NONE,
-    Flow,
     Mask,
+    Property,
     positions_of,
-    spread,
-    spread_call,
+    propagate,
+    propagate_call,
     uses_axis,
 )
-from effax.transforms.framework.rules import BatchBuilder, Never, RuleBook, book_or_default
+from effax.transforms.framework.rules import BatchBuilder, RuleSet, Unsupported, rules_or_default
 from effax.transforms.framework.runner import as_result, located
 from effax.transforms.rules.common import inverse, permuted, to_front
 from effax.transforms.rules.custom.recursive_calls import is_knotted
@@ -82,7 +82,7 @@ def vmap(
     size: int,
     in_axes: Sequence[int | None],
     out_axes: Axes = 0,
-    book: RuleBook | None = None,
+    rules: RuleSet | None = None,
     axis_name: str | None = None,
 ) -> Result[Vmapped, TransformError]:
     """Batch ``jaxpr`` over lanes: along an axis of length ``size`` of some of its inputs.
@@ -104,10 +104,10 @@ def vmap(
         out_axes: for each result, or for all of them, where the batch axis shall be; a result
             that is the same in all lanes is broadcast. None: the result must be that, and has no
             batch axis.
-        book: the rules; the library's own where it is None.
+        rules: the rules; the library's own where it is None.
         axis_name: what collectives call the axis.
     """
-    return as_result(_vmap)(jaxpr, size, in_axes, out_axes, book_or_default(book), axis_name)
+    return as_result(_vmap)(jaxpr, size, in_axes, out_axes, rules_or_default(rules), axis_name)
 
 
 def _vmap(
@@ -115,21 +115,21 @@ def _vmap(
     size: int,
     in_axes: Sequence[int | None],
     out_axes: Axes,
-    book: RuleBook,
+    rules: RuleSet,
     axis_name: str | None,
 ) -> Vmapped:
     sources, targets = checked_axes(jaxpr, size, in_axes, out_axes)
     name = checked_name(jaxpr, int(size), axis_name)
-    return _vmap_cached(jaxpr, int(size), sources, targets, book, name)
+    return _vmap_cached(jaxpr, int(size), sources, targets, rules, name)
 
 
-@remembered(maxsize=1024)
+@memoize(maxsize=1024)
 def _vmap_cached(
     jaxpr: Jaxpr,
     size: int,
     sources: tuple[int | None, ...],
     targets: tuple[int | None, ...],
-    book: RuleBook,
+    rules: RuleSet,
     name: str | None,
 ) -> Vmapped:
     b = Builder()
@@ -147,7 +147,7 @@ def _vmap_cached(
         else:
             args.append(permuted(b, v, order))
     batched = tuple([axis is not None for axis in sources])
-    engine = _Engine(jaxpr, batched, size, book, _shared(jaxpr, batched), None, name)
+    engine = _Engine(jaxpr, batched, size, rules, _shared(jaxpr, batched), None, name)
     outs, flags = engine.run(b, args)
     for i, (has, axis) in enumerate(zip(flags, targets, strict=True)):
         if has and axis is None:
@@ -172,12 +172,12 @@ def _shared(jaxpr: Jaxpr, batched: Mask) -> frozenset[int]:
     return frozenset(i for i, (v, has) in pairs if isinstance(v.type, RefType) and not has)
 
 
-@remembered(maxsize=1024)
+@memoize(maxsize=1024)
 def vmap_jaxpr(
     jaxpr: Jaxpr,
     batched: Mask,
     size: int,
-    book: RuleBook,
+    rules: RuleSet,
     shared: frozenset[int] = NONE,
     masked: bool = False,
     wanted: Mask | None = None,
@@ -189,7 +189,7 @@ def vmap_jaxpr(
         jaxpr: the program of one lane.
         batched: which inputs are batched, closed under what the program writes into references.
         size: the number of lanes.
-        book: the rules.
+        rules: the rules.
         shared: positions of inputs that are references of the whole batch.
         masked: whether the result takes a mask of lanes in front of its inputs.
         wanted: which results are broadcast where they are not batched; None: none.
@@ -201,9 +201,9 @@ def vmap_jaxpr(
         b.bind(with_axis(v.type, size) if has else v.type)
         for v, has in zip(jaxpr.binders, batched, strict=True)
     ]
-    outs, flags = _Engine(jaxpr, batched, size, book, shared, active, axis).run(b, args)
-    for i, want in enumerate(wanted or ()):
-        if want and not flags[i]:
+    outs, flags = _Engine(jaxpr, batched, size, rules, shared, active, axis).run(b, args)
+    for i, ct_spec in enumerate(wanted or ()):
+        if ct_spec and not flags[i]:
             outs[i], flags[i] = to_front(b, outs[i], False, size), True
     names = ("", *jaxpr.names) if masked and jaxpr.names else jaxpr.names
     return Vmapped(b.finish(outs, jaxpr.n_consts + masked, names), tuple(flags))
@@ -217,7 +217,7 @@ class _Engine:
         jaxpr: Jaxpr,
         batched: Mask,
         size: int,
-        book: RuleBook,
+        rules: RuleSet,
         shared: frozenset[int],
         active: Var | None,
         axis: str | None,
@@ -225,7 +225,7 @@ class _Engine:
         self.jaxpr = jaxpr
         self.batched = batched
         self.size = size
-        self.book = book
+        self.rules = rules
         self.active = active
         self.axis = axis
         self.shared = frozenset(jaxpr.binders[i].id for i in shared)
@@ -235,7 +235,9 @@ class _Engine:
         self.made: set[int] = set()
         self.marked: frozenset[int] = frozenset()
         if any(eqn.effects is not NO_EFFECTS and _has_alloc(eqn) for eqn in jaxpr.eqns):
-            self.marked = spread(jaxpr, batched, batch_flow(book, size, axis), shared).variables
+            self.marked = propagate(
+                jaxpr, batched, batch_property(rules, size, axis), shared
+            ).variables
 
     def run(self, b: Builder, args: Sequence[Atom]) -> tuple[list[Atom], list[bool]]:
         """Append the batched program; gives its results, and which of them are batched."""
@@ -273,7 +275,7 @@ class _Engine:
         types = tuple([a[1] if type(a) is Var else a.type for a in ins])
         try:
             body, out_batched = batch_template(
-                self.book, prim, types, mask, self.size, shared, masked, axis
+                self.rules, prim, types, mask, self.size, shared, masked, axis
             )
         except EffaxError as error:
             self._told(error, eqn)
@@ -342,17 +344,17 @@ def needs_mask(prim: Primitive) -> bool:
     return any(map(runs_under_mask, prim.subjaxprs()))
 
 
-@remembered(maxsize=4096)
+@memoize(maxsize=4096)
 def runs_under_mask(jaxpr: Jaxpr) -> bool:
     """Whether a program must know which lanes are there: its effects are seen, or it loops."""
-    return any(isinstance(e, Write | Accum | Host) for e in jaxpr.effects) or any(
+    return any(isinstance(e, Write | Accum | SideEffect) for e in jaxpr.effects) or any(
         needs_mask(eqn.prim) for eqn in jaxpr.eqns
     )
 
 
-@remembered(maxsize=1 << 14)
+@memoize(maxsize=1 << 14)
 def batch_template(
-    book: RuleBook,
+    rules: RuleSet,
     prim: Primitive,
     types: tuple[Type, ...],
     batched: Mask,
@@ -362,10 +364,10 @@ def batch_template(
     axis: str | None = None,
 ) -> BatchTemplate:
     """The template of one application; kept for each primitive, types (of a lane) and mask."""
-    rule = book.of(prim).batch
-    if isinstance(rule, Never):
+    rule = rules.of(prim).batch
+    if isinstance(rule, Unsupported):
         raise rule.error(prim, "batch")
-    b = BatchBuilder(book, shared, axis)
+    b = BatchBuilder(rules, shared, axis)
     if masked:
         b.active = b.bind(array_type((size,), BOOL))
     args = [b.bind(with_axis(t, size) if has else t) for t, has in zip(types, batched, strict=True)]
@@ -383,11 +385,13 @@ def closed_batch(
     types = tuple(
         [lane_type(x.type) if has else x.type for x, has in zip(ins, batched, strict=True)]
     )
-    return spread_call(prim, types, tuple(batched), batch_flow(b.book, size, b.axis), b.shared)
+    return propagate_call(
+        prim, types, tuple(batched), batch_property(b.rules, size, b.axis), b.shared
+    )
 
 
 @lru_cache(maxsize=64)
-def batch_flow(book: RuleBook, size: int, axis: str | None = None) -> Flow:
+def batch_property(rules: RuleSet, size: int, axis: str | None = None) -> Property:
     """How being batched spreads, under the rules of a book, over lanes of that name."""
 
     def outs(prim: Primitive, types: tuple[Type, ...], mask: Mask) -> Mask:
@@ -395,9 +399,9 @@ def batch_flow(book: RuleBook, size: int, axis: str | None = None) -> Flow:
         if effects:
             return (True in mask or bool(effects.host),) * len(made)
         used = axis if axis is not None and uses_axis(prim, axis) else None
-        return batch_template(book, prim, types, mask, size, axis=used).out_batched
+        return batch_template(rules, prim, types, mask, size, axis=used).out_batched
 
-    return Flow(outs, lambda type_: True, control=True, axis=axis, from_outside=True)
+    return Property(outs, lambda type_: True, control=True, axis=axis, from_outside=True)
 
 
 def _at_axis(b: Builder, out: Atom, batched: bool, size: int, axis: int | None) -> Atom:

@@ -7,8 +7,8 @@ from effax import Array
 from effax.custom_batching import custom_vmap, sequential_vmap
 from effax.ir.prims.custom import Lanes
 from effax.ir.syntax import Jaxpr
-from effax.transforms.framework.rules import RuleBook
-from effax.transforms.framework.zero_propagation import vanishing
+from effax.transforms.framework.rules import RuleSet
+from effax.transforms.framework.zero_propagation import propagate_zeros
 
 X = effax.numpy.ones(3)
 
@@ -100,8 +100,8 @@ effax.jacrev(again)(X)  # E: call-arg
 effax.hessian(again)("x", 2)  # E: arg-type
 
 
-def zero_at_zero(jaxpr: Jaxpr, book: RuleBook) -> tuple[bool, ...]:
-    return vanishing(jaxpr, (True,), book)
+def zero_at_zero(jaxpr: Jaxpr, rules: RuleSet) -> tuple[bool, ...]:
+    return propagate_zeros(jaxpr, (True,), rules)
 
 
 Lanes(effax.make_jaxpr(again)(X, 2), (True,))  # E: arg-type

@@ -10,11 +10,11 @@ from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.syntax import Atom
 from effax.ir.types import Type
 from effax.transforms.framework.rules import (
+    Indivisible,
     JvpOut,
-    Never,
     RuleBuilder,
     Rules,
-    WholeOnly,
+    Unsupported,
 )
 
 
@@ -52,11 +52,11 @@ def not_a_rule(b: RuleBuilder, prim: Twice) -> JvpOut:
     return JvpOut([], [])
 
 
-nothing = Never("this is an example")
+nothing = Unsupported("this is an example")
 
-Rules(twice_jvp, nothing, nothing, WholeOnly(), nothing)
-Rules(twice_jvp, batch=nothing, split=WholeOnly(), discharge=nothing)  # E: call-arg
-Rules(not_a_rule, nothing, nothing, WholeOnly(), nothing)  # E: arg-type
+Rules(twice_jvp, nothing, nothing, Indivisible(), nothing)
+Rules(twice_jvp, batch=nothing, split=Indivisible(), discharge=nothing)  # E: call-arg
+Rules(not_a_rule, nothing, nothing, Indivisible(), nothing)  # E: arg-type
 
 of_arguments: Row[ArgIndex] = Row([Read(ArgIndex(0))])
 of_variables: Row[VarId] = Row([Accum(VarId(0))])

@@ -18,7 +18,7 @@ from effax.ir.errors import BadArgument, RefError, TransformError
 from effax.ir.prims.elementwise import Sin
 from effax.ir.prims.reduce import DotGeneral
 from effax.ir.prims.remat import Remat
-from effax.ir.recursion import inside_out
+from effax.ir.recursion import postorder
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
 from effax.ir.text.printer import references
@@ -363,7 +363,7 @@ def test_names_leave_values_as_they_are() -> None:
 
 
 def primitives_in(jaxpr: Jaxpr) -> list[str]:
-    return [eqn.prim.name for held in inside_out(jaxpr) for eqn in held.eqns]
+    return [eqn.prim.name for held in postorder(jaxpr) for eqn in held.eqns]
 
 
 def compiled_layer(x: Any, w: Any) -> Any:
@@ -403,7 +403,7 @@ def test_a_policy_in_calls_that_double_makes_each_program_once() -> None:
     sizes = []
     for levels in (3, 5):
         done = linearize(effax.make_jaxpr(nested(levels))(0.5).jaxpr, [True]).unwrap()
-        sizes.append(sum(len(p.eqns) for p in {*inside_out(done.primal), *inside_out(done.linear)}))
+        sizes.append(sum(len(p.eqns) for p in {*postorder(done.primal), *postorder(done.linear)}))
     assert sizes[1] < 2 * sizes[0]
     assert effax.grad(nested(3))(0.5) == pytest.approx(
         float(effax.grad(plain_sines)(0.5)), rel=1e-5

@@ -17,7 +17,7 @@ from effax.ad import SavedResidual, saved_residuals
 from effax.ad_checkpoint import checkpoint_name, print_saved_residuals
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.control import Scan
-from effax.ir.recursion import inside_out
+from effax.ir.recursion import postorder
 from effax.ir.syntax import Jaxpr
 from effax.transforms.linearize import linearize
 from effax.transforms.partial_eval.saved import FromArgument, FromConstant, Named, OutputOf
@@ -96,8 +96,8 @@ def test_a_value_is_kept_once(fun: Callable[..., Any], expected: list[str] | Non
 
 def loops(jaxpr: Jaxpr) -> list[Counter[str]]:
     """The primitives in the body of each loop, held programs included."""
-    scans = [e.prim for p in inside_out(jaxpr) for e in p.eqns if isinstance(e.prim, Scan)]
-    return [Counter(e.prim.name for p in inside_out(scan.jaxpr) for e in p.eqns) for scan in scans]
+    scans = [e.prim for p in postorder(jaxpr) for e in p.eqns if isinstance(e.prim, Scan)]
+    return [Counter(e.prim.name for p in postorder(scan.jaxpr) for e in p.eqns) for scan in scans]
 
 
 def repeated(w: Any, c: Any, xs: Any) -> Any:

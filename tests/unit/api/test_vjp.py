@@ -141,21 +141,21 @@ def test_cotangents_that_do_not_fit() -> None:
 
 
 def test_a_differentiated_value_in_a_plumbing_reference() -> None:
-    plumbing = effax.new_ref(0.0)
+    nonlinear_effects = effax.new_ref(0.0)
 
     def wrong(x: Any) -> Any:
-        plumbing[...] += x
+        nonlinear_effects[...] += x
         return x * x
 
     def right(x: Any) -> Any:
-        plumbing[...] += effax.stop_gradient(x)
+        nonlinear_effects[...] += effax.stop_gradient(x)
         return x * x
 
     with pytest.raises(effax.ir.errors.EffaxError, match="stop_gradient"):
         effax.grad(wrong)(3.0)
-    assert float(plumbing[...]) == 0.0
+    assert float(nonlinear_effects[...]) == 0.0
     assert float(effax.grad(right)(3.0)) == 6.0
-    assert float(plumbing[...]) == 3.0
+    assert float(nonlinear_effects[...]) == 3.0
 
 
 def test_a_pullback_crosses_jit_as_a_tree() -> None:

@@ -76,8 +76,8 @@ def test_batched_as_stacked(name: str) -> None:
     both = slope(call)
     found = effax.vmap(both)(*(np.stack(xs) for xs in zip(*lanes, strict=True)))
     for i, lane in enumerate(lanes):
-        for have, want in zip(found, both(*lane), strict=True):
-            np.testing.assert_allclose(np.asarray(have)[i], want, rtol=1e-9, atol=1e-9)
+        for have, ct_spec in zip(found, both(*lane), strict=True):
+            np.testing.assert_allclose(np.asarray(have)[i], ct_spec, rtol=1e-9, atol=1e-9)
 
 
 def backward(call: Call) -> Callable[..., list[Any]]:
@@ -104,5 +104,5 @@ def test_compiled_as_evaluated(module: str) -> None:
     given = [*map(np.asarray, made.consts), *(x for xs in args for x in xs)]
     found = iter(run(discharge(made.jaxpr).unwrap().jaxpr, given))
     for name, call, xs in zip(TABLES[module], calls, args, strict=True):
-        for want in backward(call)(*xs):
-            np.testing.assert_allclose(next(found), want, rtol=1e-6, atol=1e-7, err_msg=name)
+        for ct_spec in backward(call)(*xs):
+            np.testing.assert_allclose(next(found), ct_spec, rtol=1e-6, atol=1e-7, err_msg=name)

@@ -18,7 +18,7 @@ from effax.ir.prims.remat import OptimizationBarrier
 from effax.ir.registry import own_primitives
 from effax.ir.syntax import Jaxpr
 from effax.testing import check_grads
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_RULES
 from tests.unit.derivatives.functions import rooted, solved
 from tests.unit.transforms.array_cases import ALL, DIFFERENTIABLE, Case
 
@@ -128,7 +128,7 @@ def test_every_primitive_has_a_case_or_a_reason() -> None:
     cases = {case.prim.name for case in ALL}
     assert not cases & set(PROGRAMS)
     assert not (cases | set(PROGRAMS)) & set(WITHOUT)
-    everything = set(own_primitives()) | {prim.name for prim in DEFAULT_BOOK.rules}
+    everything = set(own_primitives()) | {prim.name for prim in DEFAULT_RULES.rules}
     assert everything == cases | set(PROGRAMS) | set(WITHOUT)
 
 

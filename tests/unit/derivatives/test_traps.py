@@ -43,9 +43,9 @@ def assert_close(
     found: list[Any], expected: list[np.ndarray], which: tuple[bool, ...] | None = None
 ) -> None:
     chosen = slice(None) if which is None else np.array(which)
-    for have, want in zip(found, expected, strict=True):
+    for have, ct_spec in zip(found, expected, strict=True):
         here = np.asarray(have, np.float64)[chosen]
-        np.testing.assert_allclose(here, want[chosen], rtol=2e-5, atol=2e-6)
+        np.testing.assert_allclose(here, ct_spec[chosen], rtol=2e-5, atol=2e-6)
 
 
 @pytest.mark.parametrize("name", ALL)

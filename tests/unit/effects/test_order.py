@@ -14,9 +14,9 @@ from effax.effects import (
     ArgIndex,
     Effect,
     Free,
-    Host,
     Io,
     Read,
+    SideEffect,
     Write,
     changes_state,
     commutes,
@@ -27,18 +27,18 @@ KINDS = (Read, Write, Accum, Free)
 
 
 @dataclass(frozen=True, slots=True)
-class ReadClock(Host):
+class ReadClock(SideEffect):
     """A kind declared here, as a user would: the time is asked, which nobody sees."""
 
     word: ClassVar[str] = "clock"
     observed: ClassVar[bool] = False
 
-    def commutes_with(self, other: Host) -> bool:
+    def commutes_with(self, other: SideEffect) -> bool:
         return not isinstance(other, SetClock)
 
 
 @dataclass(frozen=True, slots=True)
-class SetClock(Host):
+class SetClock(SideEffect):
     """A kind without rules of its own: it commutes with all kinds but itself."""
 
     zone: str
@@ -125,7 +125,7 @@ def run(effects: tuple[Effect[ArgIndex], Effect[ArgIndex]], order: tuple[int, in
         if isinstance(effect, ReadClock):
             seen[i] = clock
             continue
-        if isinstance(effect, Alloc | Host):
+        if isinstance(effect, Alloc | SideEffect):
             continue
         held = store[effect.ref]
         if held is None:

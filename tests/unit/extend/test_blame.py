@@ -233,7 +233,7 @@ def test_a_wrong_rule_is_told_with_its_line(prim: Any, use: Rule, rule: Rule, li
     assert told.value.source == where, told.value
 
 
-class Halves(extend.FunctionPrimitive):
+class PartialEvalJaxprs(extend.FunctionPrimitive):
     """A base of wrong functions."""
 
     __slots__ = ()
@@ -258,7 +258,7 @@ def _text(self: Any, x: Any) -> Any:
 
 @pytest.mark.parametrize("function", [_none, _dict, _text, _closed])
 def test_a_wrong_function_is_told_with_its_line(function: Rule) -> None:
-    made: Any = type("Wrong", (Halves,), {"__slots__": (), "function": function})
+    made: Any = type("Wrong", (PartialEvalJaxprs,), {"__slots__": (), "function": function})
     with pytest.raises(BadRule) as told:
         dataclass(frozen=True)(made)().bind(X)
     code = function.__code__

@@ -33,9 +33,9 @@ from effax.ir.errors import BadArgument
 from effax.ir.prims.elementwise import Abs
 from effax.testing import check_effects, check_primitive, laws
 from effax.testing.laws import LawBroken
-from effax.testing.primitive_checks import check_conduct
+from effax.testing.primitive_checks import check_behaviour
 from effax.transforms import FLOATS, App, Hole, Number, Rule, rewriting, unwrap
-from effax.transforms.framework.rules import book_or_default
+from effax.transforms.framework.rules import rules_or_default
 
 jax: Any = effax
 F3, F23 = extend.array_type((3,), "float32"), extend.array_type((2, 3), "float32")
@@ -635,36 +635,36 @@ class Forgetful(Soft):
 
 
 @dataclass(frozen=True, slots=True)
-class Log(extend.Host):
+class Log(extend.SideEffect):
     file: str
     word: ClassVar[str] = "log"
 
-    def commutes_with(self, other: extend.Host) -> bool:
+    def commutes_with(self, other: extend.SideEffect) -> bool:
         return not isinstance(other, Log) or other.file != self.file
 
 
 @dataclass(frozen=True, slots=True)
-class Stubborn(extend.Host):
+class Stubborn(extend.SideEffect):
     word: ClassVar[str] = "stubborn"
 
-    def commutes_with(self, other: extend.Host) -> bool:
+    def commutes_with(self, other: extend.SideEffect) -> bool:
         return False
 
 
 @dataclass(frozen=True, slots=True)
-class Loud(extend.Host):
+class Loud(extend.SideEffect):
     word: ClassVar[str] = "LOUD!"
 
 
 @dataclass(frozen=True, slots=True)
-class Vague(extend.Host):
+class Vague(extend.SideEffect):
     word: ClassVar[str] = "vague"
 
-    def commutes_with(self, other: extend.Host) -> Any:
+    def commutes_with(self, other: extend.SideEffect) -> Any:
         return None
 
 
-class Bare(extend.Host):
+class Bare(extend.SideEffect):
     word: ClassVar[str] = "bare"
 
 
@@ -737,11 +737,11 @@ class LonelyLength(Soft):
 
 
 def test_what_says_that_it_commutes_does() -> None:
-    check_conduct(Length(), (F3, F3), None, book_or_default(None))
+    check_behaviour(Length(), (F3, F3), None, rules_or_default(None))
     with pytest.raises(BadRule, match=r"lean, which says that it commutes, depends on the order"):
-        check_conduct(Lean(), (F3, F3), None, book_or_default(None))
+        check_behaviour(Lean(), (F3, F3), None, rules_or_default(None))
     with pytest.raises(BadRule, match=r"says that it commutes(.|\n)*two arguments"):
-        check_conduct(LonelyLength(), (F3,), None, book_or_default(None))
+        check_behaviour(LonelyLength(), (F3,), None, rules_or_default(None))
 
 
 def test_rules_match_what_commutes_of_ones_own_in_both_orders() -> None:

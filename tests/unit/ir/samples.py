@@ -26,7 +26,7 @@ from effax.ir.prims.solve import LinearSolve, Root
 from effax.ir.registry import own_primitives
 from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.vmap.engine import vmap_jaxpr
 from tests.unit.ir.building import chain, nested, program
 
@@ -291,7 +291,7 @@ class InLanes(custom.LaneRule):
     label: str = "in_lanes"
 
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> custom.Lanes:
-        inner = vmap_jaxpr(self.of, batched, size, DEFAULT_BOOK)
+        inner = vmap_jaxpr(self.of, batched, size, DEFAULT_RULES)
         return custom.Lanes(inner.jaxpr, inner.out_batched)
 
 
@@ -323,7 +323,7 @@ def run(sample: Sample, args: Sequence[Value]) -> Sequence[Value]:
     with np.errstate(all="ignore"):
         if isinstance(sample.prim, collective.Collective):
             alike = [args] * sample.prim.axis.size
-            return sample.prim.together(Devices((sample.prim.axis,)), alike)[-1]
+            return sample.prim.evaluate_spmd(Devices((sample.prim.axis,)), alike)[-1]
         return sample.prim.evaluate(*args)
 
 

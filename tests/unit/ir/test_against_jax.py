@@ -128,17 +128,17 @@ def test_elementwise(prim: e.Elementwise, dtype: str) -> None:
 EVERY = [dtype for dtypes in DTYPES.values() for dtype in dtypes]
 
 
-def convertible(have: str, want: str) -> bool:
+def convertible(have: str, ct_spec: str) -> bool:
     """Whether JAX converts without a warning."""
-    return family(as_dtype(have)) != "complex" or family(as_dtype(want)) == "complex"
+    return family(as_dtype(have)) != "complex" or family(as_dtype(ct_spec)) == "complex"
 
 
 @pytest.mark.parametrize("have", EVERY)
 def test_conversion(have: str) -> None:
     from jax import lax
 
-    for want in [d for d in EVERY if convertible(have, d)]:
-        dtype = as_dtype(want)
+    for ct_spec in [d for d in EVERY if convertible(have, d)]:
+        dtype = as_dtype(ct_spec)
         convert = e.ConvertElementType(dtype)
         compare(convert, lambda x, d=dtype: lax.convert_element_type(x, d), edges(have))
 
@@ -314,10 +314,10 @@ def test_selection(dtype: str) -> None:
 def test_bits(dtype: str) -> None:
     from jax import lax
 
-    for want in ("int32", "uint32", "float32"):
-        t = as_dtype(want)
+    for ct_spec in ("int32", "uint32", "float32"):
+        t = as_dtype(ct_spec)
         x = edges(dtype)
         x = x[~np.isnan(x)] if dtype == "float32" else np.abs(x)
-        if dtype == "float32" or want != "float32":
+        if dtype == "float32" or ct_spec != "float32":
             # Small integers read as floats are denormal.
             compare(e.BitcastConvertType(t), lambda v, t=t: lax.bitcast_convert_type(v, t), x)

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal, Protocol, TypeVar
 import pytest
 
 from effax.ir.errors import BadArgument, ParseError
-from effax.ir.field_types import misfit
+from effax.ir.field_types import type_mismatch
 from effax.ir.prims.control import Jit
 from effax.ir.prims.host import IoCallback
 from effax.ir.source import SavedSource
@@ -129,15 +129,15 @@ class Fields:
     ],
 )
 def test_what_fits_a_declaration(field: str, good: list[object], bad: list[object]) -> None:
-    assert [misfit(Fields, field, value) for value in good] == [None] * len(good)
-    assert None not in [misfit(Fields, field, value) for value in bad]
+    assert [type_mismatch(Fields, field, value) for value in good] == [None] * len(good)
+    assert None not in [type_mismatch(Fields, field, value) for value in bad]
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_primitives_have_parameters_of_the_kinds_that_they_declare(sample) -> None:  # type: ignore[no-untyped-def]
     prim = sample.prim
     for field in getattr(prim, "__dataclass_fields__", {}):
-        assert misfit(type(prim), field, getattr(prim, field)) is None
+        assert type_mismatch(type(prim), field, getattr(prim, field)) is None
 
 
 PROGRAMS = [nested(), writer(), *[sample.program for sample in SAMPLES]]
@@ -170,9 +170,9 @@ def damage(data: object, rng: random.Random) -> None:
     """Put another value somewhere inside, or take one out."""
     while True:
         inside = list(data.values() if isinstance(data, dict) else data)  # type: ignore[call-overload]
-        deeper = [x for x in inside if isinstance(x, dict | list) and x]
-        if not inside or (deeper and rng.random() < 0.85):
-            data = rng.choice(deeper)
+        fresh_stack = [x for x in inside if isinstance(x, dict | list) and x]
+        if not inside or (fresh_stack and rng.random() < 0.85):
+            data = rng.choice(fresh_stack)
             continue
         keys = list(data) if isinstance(data, dict) else range(len(inside))
         data[rng.choice(keys)] = rng.choice(VALUES)  # type: ignore[index]

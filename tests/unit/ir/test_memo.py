@@ -13,7 +13,7 @@ from tests.unit.ir.building import chain
 def test_results_are_remembered() -> None:
     calls = []
 
-    @memo.remembered(maxsize=8)
+    @memo.memoize(maxsize=8)
     def size(jaxpr: Jaxpr) -> int:
         calls.append(jaxpr)
         return len(jaxpr.eqns)
@@ -27,7 +27,7 @@ def test_they_are_forgotten_when_much_was_built(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(memo, "EQUATIONS", 100)
     monkeypatch.setattr(memo.built, "equations", 0)
 
-    @memo.remembered(maxsize=8)
+    @memo.memoize(maxsize=8)
     def size(jaxpr: Jaxpr) -> int:
         return len(jaxpr.eqns)
 

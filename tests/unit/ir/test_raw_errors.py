@@ -12,7 +12,7 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax import extend
-from effax.effects import ArgIndex, Host, Read, Row
+from effax.effects import ArgIndex, Read, Row, SideEffect
 from effax.ir import Builder, array_type, evaluate, lit, map_eqns, parse, ref_type
 from effax.ir.errors import BadArgument, BadRule, EffaxError, IllTyped, ParseError
 from effax.ir.prims import Neg, Sin
@@ -187,7 +187,7 @@ def test_values_that_fit_are_evaluated() -> None:
 
 def kind_of(word: object, observed: object = True) -> Any:
     fields = {"__slots__": (), "word": word, "observed": observed, "__module__": __name__}
-    made: Any = type("Kind", (Host,), fields)
+    made: Any = type("Kind", (SideEffect,), fields)
     return dataclass(frozen=True)(made)()
 
 

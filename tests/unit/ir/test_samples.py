@@ -74,8 +74,8 @@ def test_the_evaluator_writes_to_nothing_but_references(sample: Sample) -> None:
 def test_evaluating_a_program_is_evaluating_its_equation(sample: Sample) -> None:
     once = run(sample, values(sample))
     arrays = [o for o, v in zip(once, sample.eqn.outs, strict=True) if not ref(v.type)]
-    for got, want in zip(evaluate(sample.program, values(sample)), arrays, strict=True):
-        assert got.tobytes() == want.tobytes()
+    for got, ct_spec in zip(evaluate(sample.program, values(sample)), arrays, strict=True):
+        assert got.tobytes() == ct_spec.tobytes()
 
 
 def ref(type_: object) -> bool:

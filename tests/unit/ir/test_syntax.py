@@ -29,7 +29,7 @@ from effax.ir.syntax import (
     Lit,
     Var,
     alpha_eq,
-    has_host_effects,
+    has_side_effects,
     renumbered,
 )
 from effax.ir.text.parser import parse
@@ -165,10 +165,10 @@ def test_a_program_that_uses_its_own_references_only_is_pure() -> None:
 
 def test_host_effects_are_found() -> None:
     io: Row[ArgIndex] = Row([Io("stdout")])
-    assert has_host_effects(io)
-    assert not has_host_effects(writer().effects)
+    assert has_side_effects(io)
+    assert not has_side_effects(writer().effects)
     eqn = Eqn(Neg(), (), (), io)
-    assert has_host_effects(Jaxpr([], [eqn, eqn], []).effects)
+    assert has_side_effects(Jaxpr([], [eqn, eqn], []).effects)
 
 
 def renamed(jaxpr: Jaxpr, shift: int) -> Jaxpr:

@@ -70,9 +70,9 @@ def test_groups_and_complex_numbers_and_transposes_as_in_jax() -> None:
             m.numpy.convolve(np.arange(3), np.arange(2)),
         ]
 
-    for have, want in zip(calls(effax), calls(jax), strict=True):
-        assert have.dtype == want.dtype
-        np.testing.assert_allclose(np.asarray(have), np.asarray(want), rtol=1e-4, atol=1e-4)
+    for have, ct_spec in zip(calls(effax), calls(jax), strict=True):
+        assert have.dtype == ct_spec.dtype
+        np.testing.assert_allclose(np.asarray(have), np.asarray(ct_spec), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])

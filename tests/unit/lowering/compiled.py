@@ -17,7 +17,7 @@ from effax.ir.types import Type, array_type, type_of_value
 from effax.lowering import xla
 from effax.lowering.rules.default import DEFAULT
 from effax.lowering.stablehlo import Module, lower
-from effax.lowering.writer import LoweringBook
+from effax.lowering.writer import LoweringRules
 
 Array = np.ndarray
 
@@ -55,24 +55,24 @@ def in_each(prims: Sequence[Primitive], *values: Array) -> Jaxpr:
 
 
 def module(
-    jaxpr: Jaxpr, aliases: Sequence[tuple[int, int]] = (), book: LoweringBook = DEFAULT
+    jaxpr: Jaxpr, aliases: Sequence[tuple[int, int]] = (), rules: LoweringRules = DEFAULT
 ) -> Module:
     """The lowered program."""
-    return lower(jaxpr, aliases=aliases, book=book).unwrap()
+    return lower(jaxpr, aliases=aliases, rules=rules).unwrap()
 
 
 @lru_cache(maxsize=64)
 def executable(
-    jaxpr: Jaxpr, aliases: tuple[tuple[int, int], ...] = (), book: LoweringBook = DEFAULT
+    jaxpr: Jaxpr, aliases: tuple[tuple[int, int], ...] = (), rules: LoweringRules = DEFAULT
 ) -> xla.Executable:
     """The compiled program; the code generator tries least, since tests mostly wait for it."""
-    lowered = module(jaxpr, aliases, book)
+    lowered = module(jaxpr, aliases, rules)
     return xla.compile_module(lowered.text, len(lowered.in_types), lowered.out_types, 0)
 
 
-def run(jaxpr: Jaxpr, args: Sequence[Array], book: LoweringBook = DEFAULT) -> list[Array]:
+def run(jaxpr: Jaxpr, args: Sequence[Array], rules: LoweringRules = DEFAULT) -> list[Array]:
     """The results of the compiled program."""
-    call = executable(jaxpr, book=book)
+    call = executable(jaxpr, rules=rules)
     return [xla.to_numpy(out) for out in call([xla.put(a) for a in args])]
 
 

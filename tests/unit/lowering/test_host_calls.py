@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from returns.unsafe import unsafe_perform_io
 
-from effax.effects import Host, Io, Row
+from effax.effects import Io, Row, SideEffect
 from effax.ir.build import Builder, lit
 from effax.ir.errors import EffaxError, IllTyped, LoweringError
 from effax.ir.eval.numpy import evaluate
@@ -30,7 +30,7 @@ from effax.ir.types import Type, array_type, ref_type
 from effax.lowering import xla
 from effax.lowering.program import compile_program, stablehlo_of
 from effax.lowering.stablehlo import lower
-from effax.lowering.tokens import InOrder, Told, threaded
+from effax.lowering.tokens import TokenCall, WithToken, threaded
 from effax.lowering.writer import TOKEN
 from tests.unit.lowering.compiled import program
 
@@ -267,7 +267,7 @@ def test_programs_in_what_nobody_knows_are_refused(log: list[object]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Beep(Host):
+class Beep(SideEffect):
     """A kind of effect that the library does not know."""
 
     word: ClassVar[str] = "beep"
@@ -305,13 +305,13 @@ def test_what_has_no_rule_runs_on_the_host(log: list[object]) -> None:
 
 def test_tokens_have_types_and_meanings(log: list[object]) -> None:
     say = tell(log)
-    outs, row = Told(say).typing(ref_type(TOKEN), F)
+    outs, row = WithToken(say).typing(ref_type(TOKEN), F)
     assert outs == () and str(row) == "{write 0, io debug}"
-    outs, row = InOrder(say).typing(TOKEN, F)
+    outs, row = TokenCall(say).typing(TOKEN, F)
     assert outs == (TOKEN,) and list(row) == [Io("debug")]
     token, one, two = np.array(0, np.int32), np.array(1.0, np.float32), np.array(2.0, np.float32)
-    assert Told(say).evaluate(token, one) == ()
-    assert InOrder(say).evaluate(token, two) == (token,)
+    assert WithToken(say).evaluate(token, one) == ()
+    assert TokenCall(say).evaluate(token, two) == (token,)
     assert log == [1.0, 2.0]
 
 

@@ -33,7 +33,7 @@ from effax.lowering.mlir_text import element
 from effax.lowering.mlir_text import scalar as literal_text
 from effax.lowering.rules.default import DEFAULT
 from effax.lowering.stablehlo import lower
-from effax.lowering.writer import EMPTY_BOOK, Expansion, LoweringBook, Val, Writer
+from effax.lowering.writer import NO_RULES, Expansion, LoweringRules, Val, Writer
 from tests.unit.lowering.compiled import (
     agree,
     applied,
@@ -250,10 +250,10 @@ def expanded(prim: Twice, types: tuple[ArrayType, ...]) -> Jaxpr:
 BOOKS = [DEFAULT.extend(Twice, doubled), DEFAULT.extend(Twice, Expansion(expanded))]
 
 
-@pytest.mark.parametrize("book", BOOKS, ids=["text", "program"])
-def test_a_rule_writes_text_or_gives_a_program(book: LoweringBook) -> None:
+@pytest.mark.parametrize("rules", BOOKS, ids=["text", "program"])
+def test_a_rule_writes_text_or_gives_a_program(rules: LoweringRules) -> None:
     jaxpr = program([VEC], lambda b, x: [b(Twice(), b(Twice(), x))])
-    lowered = lower(jaxpr, book=book).unwrap()
+    lowered = lower(jaxpr, rules=rules).unwrap()
     call = xla.compile_module(lowered.text, 1, lowered.out_types)
     (out,) = call([xla.put(np.array([1, 2, 3], np.float32))])
     assert xla.to_numpy(out).tolist() == [4, 8, 12]
@@ -261,15 +261,15 @@ def test_a_rule_writes_text_or_gives_a_program(book: LoweringBook) -> None:
 
 def test_a_program_of_a_rule_is_written_once() -> None:
     jaxpr = program([VEC], lambda b, x: [b(Twice(), b(Twice(), x))])
-    text = lower(jaxpr, book=BOOKS[1]).unwrap().text
+    text = lower(jaxpr, rules=BOOKS[1]).unwrap().text
     assert text.count("stablehlo.multiply") == 1
     assert text.count("call @twice_0") == 2
 
 
 def test_books_are_values() -> None:
-    book = EMPTY_BOOK.extend(Twice, doubled)
-    assert Twice not in EMPTY_BOOK.rules
-    assert Twice in EMPTY_BOOK.union(book).rules
+    rules = NO_RULES.extend(Twice, doubled)
+    assert Twice not in NO_RULES.rules
+    assert Twice in NO_RULES.union(rules).rules
     assert Twice not in DEFAULT.rules
 
 

@@ -26,7 +26,7 @@ from effax.ir.prims import shape as s
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import array_type
 from effax.lowering import xla
-from effax.lowering.ordering import Done, Gate, Hold, ordered
+from effax.lowering.ordering import BarrierDone, BarrierGate, BarrierRead, ordered
 from tests.unit.lowering.compiled import Array, array, close, executable, module, program, samples
 
 COLUMNS = 1000
@@ -251,7 +251,10 @@ def test_an_update_of_100_megabytes_copies_nothing() -> None:
 
 
 def holds(jaxpr: Jaxpr, fixed: frozenset[int] = frozenset()) -> int:
-    return sum(isinstance(eqn.prim, Hold | Done | Gate) for eqn in ordered(jaxpr, fixed).eqns)
+    return sum(
+        isinstance(eqn.prim, BarrierRead | BarrierDone | BarrierGate)
+        for eqn in ordered(jaxpr, fixed).eqns
+    )
 
 
 @pytest.mark.parametrize("what", [write, accumulate, scale], ids=lambda f: f.__name__)

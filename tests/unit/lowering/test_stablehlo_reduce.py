@@ -11,7 +11,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims import reduce as r
 from effax.lowering.rules.default import DEFAULT, HOST_LIBRARIES
 from effax.lowering.stablehlo import lower
-from effax.lowering.writer import LoweringBook
+from effax.lowering.writer import LoweringRules
 from tests.unit.lowering.compiled import (
     DTYPES,
     Array,
@@ -126,33 +126,33 @@ def test_sort_puts_nan_last_and_is_stable(dtype: str) -> None:
 NEGATIVE_NAN = np.copysign(np.nan, -1)
 
 
-@pytest.mark.parametrize("book", [DEFAULT, HOST_LIBRARIES], ids=["anywhere", "host"])
+@pytest.mark.parametrize("rules", [DEFAULT, HOST_LIBRARIES], ids=["anywhere", "host"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
-def test_the_greatest_are_nan_and_the_first_of_equals(dtype: str, book: LoweringBook) -> None:
+def test_the_greatest_are_nan_and_the_first_of_equals(dtype: str, rules: LoweringRules) -> None:
     x = np.array([SPECIAL, [NEGATIVE_NAN, *SPECIAL[1:]]], as_dtype(dtype))
-    values, at = in_both(r.TopK(10, 1), x, book)
+    values, at = in_both(r.TopK(10, 1), x, rules)
     assert at[0].tolist() == [1, 6, 7, 0, 5, 8, 2, 3, 9, 10]
     assert at[1].tolist() == [0, 1, 6, 7, 5, 8, 2, 3, 9, 10]
     assert np.signbit(values[0, 6]) and not np.signbit(values[0, 7])
 
 
-@pytest.mark.parametrize("book", [DEFAULT, HOST_LIBRARIES], ids=["anywhere", "host"])
-def test_the_greatest_of_every_dtype_and_shape(book: LoweringBook) -> None:
+@pytest.mark.parametrize("rules", [DEFAULT, HOST_LIBRARIES], ids=["anywhere", "host"])
+def test_the_greatest_of_every_dtype_and_shape(rules: LoweringRules) -> None:
     ends = np.array([0, -1, 2**31 - 1, -(2**31), 1, -1, 5], np.int32)
-    assert in_both(r.TopK(7, 0), ends, book)[1].tolist() == [2, 6, 4, 0, 1, 5, 3]
-    unsigned = in_both(r.TopK(7, 0), ends.view(np.uint32), book)[1]
+    assert in_both(r.TopK(7, 0), ends, rules)[1].tolist() == [2, 6, 4, 0, 1, 5, 3]
+    unsigned = in_both(r.TopK(7, 0), ends.view(np.uint32), rules)[1]
     assert unsigned.tolist() == [1, 5, 3, 2, 6, 4, 0]
     for dtype in ("bool", "int8", "uint16", "int64"):
-        in_both(r.TopK(3, 1), samples(dtype, (4, 5)), book)
+        in_both(r.TopK(3, 1), samples(dtype, (4, 5)), rules)
     x = samples("float32", (3, 4, 2))
     for k, axis in ((0, 0), (3, 0), (2, 1), (1, 2)):
-        in_both(r.TopK(k, axis), x, book)
-    in_both(r.TopK(1, 1), x[:0], book)
+        in_both(r.TopK(k, axis), x, rules)
+    in_both(r.TopK(1, 1), x[:0], rules)
 
 
-def in_both(prim: r.TopK, x: Array, book: LoweringBook) -> list[Array]:
+def in_both(prim: r.TopK, x: Array, rules: LoweringRules) -> list[Array]:
     """The compiled results, which are those of the evaluator to the bit."""
-    found = run(applied(prim, x), [x], book)
+    found = run(applied(prim, x), [x], rules)
     for a, b in zip(found, prim.evaluate(x), strict=True):
         assert close(a, b, 0).all()
     return found

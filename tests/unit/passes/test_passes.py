@@ -18,16 +18,16 @@ from effax.ir.text.parser import parse
 from effax.passes import (
     SIMPLIFIES,
     Broken,
-    Claim,
+    Guarantee,
     Pass,
     Pipeline,
     as_pass,
     bisect,
-    claims_of,
     dce,
     dump,
     fixpoint,
     fuse_accumulations,
+    guarantees_of,
     inline,
     optimize,
     passes_of,
@@ -191,7 +191,10 @@ any_watch: Any = watch
         (lambda: a_pass(cosine, cosine), "a pass has a name"),
         (lambda: a_pass("mine", None), r"the pass mine is made of no function"),
         (lambda: a_pass("mine", "dce"), "made of no function"),
-        (lambda: a_pass("mine", cosine, Claim.IDEMPOTENT), r"no claim(.|\n)*\(Claim.IDEMPOTENT,\)"),
+        (
+            lambda: a_pass("mine", cosine, Guarantee.IDEMPOTENT),
+            r"no claim(.|\n)*\(Guarantee.IDEMPOTENT,\)",
+        ),
         (lambda: a_pass("mine", cosine, "same"), r"no claim(.|\n)*found: +'same'"),
         (lambda: a_pass("mine", cosine, 3), "no claim"),
         (lambda: a_when(True, dce), "no condition"),
@@ -211,7 +214,7 @@ def test_what_passes_are_not_made_of(make: Callable[[], object], says: str) -> N
 
 def test_a_pass_of_a_plain_function() -> None:
     made = as_pass(cosine)
-    assert (str(made), made.laws) == ("cosine", (Claim.SAME_MEANING,))
+    assert (str(made), made.laws) == ("cosine", (Guarantee.SAME_MEANING,))
     assert names(unwrap((inline | made)(PROGRAM))) == ["cos", "cos", "mul"]
 
     @as_pass(name="none", laws=SIMPLIFIES)
@@ -256,17 +259,20 @@ def test_jit_names_the_pass_of_a_pipeline_that_is_wrong() -> None:
 def test_what_compositions_claim() -> None:
     keeps = Pass("keeps", Success)
     says_nothing = Pass("any", Success, ())
-    same = (Claim.SAME_MEANING,)
-    assert claims_of(dce) == (*SIMPLIFIES[:1], Claim.SAME_BITS, *SIMPLIFIES[1:])
-    assert claims_of(dce | keeps) == same
-    assert claims_of(dce | fuse_accumulations) == (Claim.SAME_MEANING, Claim.NEVER_LARGER)
-    assert claims_of(dce | says_nothing) == ()
-    assert claims_of(fixpoint(keeps)) == (Claim.SAME_MEANING, Claim.IDEMPOTENT)
-    assert claims_of(when(has_calls, fuse_accumulations)) == (
-        *(Claim.SAME_MEANING, Claim.NEVER_LARGER),
+    same = (Guarantee.SAME_MEANING,)
+    assert guarantees_of(dce) == (*SIMPLIFIES[:1], Guarantee.SAME_BITS, *SIMPLIFIES[1:])
+    assert guarantees_of(dce | keeps) == same
+    assert guarantees_of(dce | fuse_accumulations) == (
+        Guarantee.SAME_MEANING,
+        Guarantee.NEVER_LARGER,
     )
-    assert set(claims_of(optimize)) == set(claims_of(pipeline())) == set(Claim)
-    assert Pass("bits", Success, (Claim.SAME_BITS,)).laws == (*same, Claim.SAME_BITS)
+    assert guarantees_of(dce | says_nothing) == ()
+    assert guarantees_of(fixpoint(keeps)) == (Guarantee.SAME_MEANING, Guarantee.IDEMPOTENT)
+    assert guarantees_of(when(has_calls, fuse_accumulations)) == (
+        *(Guarantee.SAME_MEANING, Guarantee.NEVER_LARGER),
+    )
+    assert set(guarantees_of(optimize)) == set(guarantees_of(pipeline())) == set(Guarantee)
+    assert Pass("bits", Success, (Guarantee.SAME_BITS,)).laws == (*same, Guarantee.SAME_BITS)
 
 
 def test_each_pass_is_verified() -> None:

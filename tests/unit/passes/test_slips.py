@@ -10,7 +10,7 @@ from returns.result import Failure, Success
 
 from effax.ir import parse
 from effax.ir.errors import BadArgument, TransformError
-from effax.passes import Claim, Pass, as_pass, dce, unwrap, when
+from effax.passes import Guarantee, Pass, as_pass, dce, unwrap, when
 
 SINE = parse("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }")
 untyped: Any = as_pass
@@ -53,11 +53,11 @@ def test_booleans_of_numpy_are_booleans(given: Any) -> None:
 @pytest.mark.parametrize(
     ("laws", "remedy"),
     [
-        (("SAME_BITS",), "`Claim.SAME_BITS`, which is no string"),
-        ("same bits", "`Claim.SAME_BITS`, which is no string"),
-        (("Claim.NEVER_LARGER",), "`Claim.NEVER_LARGER`, which is no string"),
-        (["idempotnt"], "`Claim.IDEMPOTENT`, which is no string"),
-        (Claim.SAME_BITS, "`(Claim.SAME_BITS,)`"),
+        (("SAME_BITS",), "`Guarantee.SAME_BITS`, which is no string"),
+        ("same bits", "`Guarantee.SAME_BITS`, which is no string"),
+        (("Guarantee.NEVER_LARGER",), "`Guarantee.NEVER_LARGER`, which is no string"),
+        (["idempotnt"], "`Guarantee.IDEMPOTENT`, which is no string"),
+        (Guarantee.SAME_BITS, "`(Guarantee.SAME_BITS,)`"),
         ((3,), "a law of your own is a test: run it on `self(jaxpr)`"),
     ],
 )

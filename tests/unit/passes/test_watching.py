@@ -16,7 +16,7 @@ from effax.ir.edit.operations import insert, replace_eqn
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Jaxpr
-from effax.passes import Claim, Pass, bisect, dce, dump, fixpoint, inline, watch
+from effax.passes import Guarantee, Pass, bisect, dce, dump, fixpoint, inline, watch
 from tests.unit.passes.test_passes import COS, PROGRAM, SIN, names
 
 FLAT = inline(PROGRAM).unwrap()
@@ -79,8 +79,8 @@ def test_what_takes_a_program_tells_of_one_that_is_closed_over_its_constants() -
 
 
 def test_claims_may_be_a_list() -> None:
-    claimed = Pass("claimed", Success, cast("tuple[Claim, ...]", [Claim.IDEMPOTENT]))
-    assert claimed.laws == (Claim.IDEMPOTENT,) and hash(claimed) == hash(claimed)
+    claimed = Pass("claimed", Success, cast("tuple[Guarantee, ...]", [Guarantee.IDEMPOTENT]))
+    assert claimed.laws == (Guarantee.IDEMPOTENT,) and hash(claimed) == hash(claimed)
 
 
 def test_a_folder_holds_one_run_under_names_that_every_system_takes(tmp_path: Path) -> None:

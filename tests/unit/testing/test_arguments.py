@@ -28,7 +28,7 @@ from effax.testing import (
     laws,
 )
 from effax.transforms.optimize.rewrite import FLOATS, App, Hole, Number, Rule
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_RULES
 
 SINE = parse("{ lambda ; a:f64[]. let b:f64[] = sin a in (b,) }")
 RULE = Rule("x + x", App(Add, Hole("x"), Hole("x")), App(Mul, Number(2), Hole("x")), FLOATS)
@@ -132,7 +132,7 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: untyped.check_laws(dce), r"found: +Pass\(name='dce'(.|\n)*check_pass\(\.\.\.\)"),
     (lambda: untyped.check_laws(may_take_all), r"`check_law\(law\)`"),
     (lambda: untyped.check_laws([may_take_all]), r"check_laws\(only=\[\.\.\.\]\)"),
-    (lambda: untyped.check_laws(DEFAULT_BOOK), r"`Passes\(book=\.\.\.\)`"),
+    (lambda: untyped.check_laws(DEFAULT_RULES), r"`Passes\(book=\.\.\.\)`"),
     (lambda: untyped.check_laws(lambda jaxpr: jaxpr), r"dataclasses\.replace\(Passes\(\)"),
     (
         lambda: untyped.check_law("jvp_is_linear", dce),

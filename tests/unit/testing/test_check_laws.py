@@ -17,7 +17,7 @@ from effax.testing import check_laws, laws
 from effax.testing.laws import LawBroken, Passes
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.optimize.dce import Dce, dce
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.rules.pointwise import mul, unary_jvp
 
 
@@ -36,12 +36,12 @@ def test_the_table_has_every_law() -> None:
 def test_a_wrong_rule_is_found_and_made_small() -> None:
     # d sin(x) = x·dx
     wrong = replace(
-        DEFAULT_BOOK.rules[ew.Sin], jvp=partial(unary_jvp, lambda b, d, x, y: mul(b, d, x))
+        DEFAULT_RULES.rules[ew.Sin], jvp=partial(unary_jvp, lambda b, d, x, y: mul(b, d, x))
     )
-    book = DEFAULT_BOOK.extend(ew.Sin, wrong)
+    rules = DEFAULT_RULES.extend(ew.Sin, wrong)
     with pytest.raises(LawBroken) as broken:
         check_laws(
-            Passes(book), only=["jvp_is_the_derivative"], focus="elementwise.smooth", examples=200
+            Passes(rules), only=["jvp_is_the_derivative"], focus="elementwise.smooth", examples=200
         )
     text = str(broken.value)
     found = re.search(r"parse\('''\n(.*?)'''\)", text, re.DOTALL)

@@ -26,7 +26,7 @@ from effax.passes import (
     ALL,
     EXACT,
     SIMPLIFIES,
-    Claim,
+    Guarantee,
     Pass,
     as_pass,
     cse,
@@ -34,7 +34,7 @@ from effax.passes import (
     fixpoint,
     fold,
 )
-from effax.testing import Unproved, check_pass
+from effax.testing import Inconclusive, check_pass
 from effax.testing.generate.features import NUMERIC
 from effax.testing.laws import LawBroken
 from effax.testing.shrink.changed_parts import narrowed
@@ -90,12 +90,12 @@ def test_a_pass_that_keeps_its_claims() -> None:
 
 
 def test_what_a_pass_is_held_to_can_be_said() -> None:
-    report = check_pass(dce, claims=[Claim.NEVER_LARGER], examples=3)
-    assert report.claims == (Claim.NEVER_LARGER,)
+    report = check_pass(dce, claims=[Guarantee.NEVER_LARGER], examples=3)
+    assert report.claims == (Guarantee.NEVER_LARGER,)
     assert "claims nothing" in str(check_pass(Pass("any", dce.transform, ()), examples=3))
     zero = App(ew.Add, x, Number(0))
     with pytest.raises(LawBroken, match="bit by bit"):
-        check_pass(algebra(zero, x), claims=[Claim.SAME_BITS], focus=zero)
+        check_pass(algebra(zero, x), claims=[Guarantee.SAME_BITS], focus=zero)
     with pytest.raises(BadArgument, match=r"check_pass claims what is no claim"):
         check_pass(dce, claims=["same"])  # type: ignore[list-item]  # the test is about this
 
@@ -105,9 +105,11 @@ def test_the_passes_of_the_library_are_found_right(step: Pass) -> None:
     assert check_pass(step, examples=20).changed
 
 
-def algebra(left: App, right: Pattern, *claims: Claim, families: frozenset[str] = FLOATS) -> Pass:
+def algebra(
+    left: App, right: Pattern, *claims: Guarantee, families: frozenset[str] = FLOATS
+) -> Pass:
     rules = [Rule(str(left), left, right, families)]
-    return Pass(str(left), rewriting(rules), claims or (Claim.SAME_MEANING,))
+    return Pass(str(left), rewriting(rules), claims or (Guarantee.SAME_MEANING,))
 
 
 @as_pass
@@ -152,7 +154,7 @@ WRONG: tuple[Pass, ...] = (
     algebra(App(ew.Mul, x, Number(0)), Number(0)),
     algebra(App(ew.Div, x, x), Number(1)),
     algebra(App(ew.Eq, x, x), Number(True)),
-    algebra(App(ew.Add, x, Number(0)), x, Claim.SAME_BITS),
+    algebra(App(ew.Add, x, Number(0)), x, Guarantee.SAME_BITS),
     algebra(App(ew.Div, App(ew.Mul, x, y), y), x),
     algebra(App(ew.Not, App(ew.Lt, x, y)), App(ew.Ge, x, y), families=frozenset({"bool"})),
     algebra(App(ew.Log, App(ew.Exp, x)), x),
@@ -300,7 +302,7 @@ def test_programs_of_the_user_are_tried_first() -> None:
 
 def test_a_pass_that_never_fires_is_not_proved() -> None:
     rare = algebra(App(ew.Atan2, App(ew.Atan2, x, y), x), x)
-    with pytest.raises(Unproved, match=r"changed no program(.|\n)*`focus=`") as unproved:
+    with pytest.raises(Inconclusive, match=r"changed no program(.|\n)*`focus=`") as unproved:
         check_pass(rare, examples=10)
     assert isinstance(unproved.value, AssertionError)
     assert "programs, all as they were" in str(unproved.value)
@@ -314,7 +316,7 @@ def test_a_pass_that_never_fires_is_not_proved() -> None:
         (Pass("forgets", without_last_write), "final content of reference"),
         (Pass("doubles", lambda j: Success(j.replace(outs=[*j.outs, *j.outs]))), "results"),
         (Pass("random", every_other), "random gives different programs for equal ones"),
-        (Pass("copies", with_a_copy, (Claim.NEVER_LARGER,)), "made the program grow"),
+        (Pass("copies", with_a_copy, (Guarantee.NEVER_LARGER,)), "made the program grow"),
     ],
     ids=["forgets", "doubles", "random", "copies"],
 )

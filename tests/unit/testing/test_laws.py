@@ -35,8 +35,8 @@ from effax.testing import (
     strategies,
 )
 from effax.testing.generate.random_programs import subject
-from effax.testing.generate.random_source import Choices
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.testing.generate.random_source import RandomSource
+from effax.transforms.rules.default import DEFAULT_RULES
 
 SINE = parse("{ lambda ; a:f64[]. let b:f64[] = sin a in (b,) }")
 
@@ -125,12 +125,12 @@ def test_a_law_gets_what_it_names() -> None:
     def notes(
         f: Jaxpr, *, passes: Passes, step: object = None, seed: int = 0, more: int = 3
     ) -> None:
-        given.append((passes.book, step, more))
+        given.append((passes.rules, step, more))
 
     step = Pass("identity", Success)
-    mine = Passes(DEFAULT_BOOK.extend(ew.Sin, DEFAULT_BOOK.rules[ew.Cos]))
+    mine = Passes(DEFAULT_RULES.extend(ew.Sin, DEFAULT_RULES.rules[ew.Cos]))
     check_law(notes, mine, step=step, examples=1)
-    assert given == [(mine.book, step, 3)]
+    assert given == [(mine.rules, step, 3)]
 
 
 def test_laws_of_ones_own_beside_those_of_the_library() -> None:
@@ -142,8 +142,8 @@ def test_what_rules_refuse_is_told() -> None:
     def refuses(*_: object) -> Any:
         raise NotApplicable("the sine of lanes is unknown")
 
-    rules = replace(DEFAULT_BOOK.rules[ew.Sin], batch=refuses)
-    passes = Passes(DEFAULT_BOOK.extend(ew.Sin, rules))
+    rules = replace(DEFAULT_RULES.rules[ew.Sin], batch=refuses)
+    passes = Passes(DEFAULT_RULES.extend(ew.Sin, rules))
     tried = check_law("vmap_is_stacking", passes, focus="elementwise.smooth", examples=40)
     assert tried.programs > 5
     ((reason, times),) = tried.refused
@@ -233,7 +233,7 @@ def test_unknown_features_are_refused() -> None:
     with pytest.raises(BadArgument, match="examples of at least 1"):
         check_law(has_inputs, examples=0)
     with pytest.raises(BadArgument, match="nothing is drawn"):
-        subject(Choices(Random(0)), About.GIVEN)
+        subject(RandomSource(Random(0)), About.GIVEN)
 
 
 def test_step_names_are_public() -> None:

@@ -21,7 +21,7 @@ from effax.ir.analysis.queries import size
 from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
-from effax.passes import Claim, Pass, cse, dce, fixpoint, unroll_to, when
+from effax.passes import Guarantee, Pass, cse, dce, fixpoint, unroll_to, when
 from effax.testing import (
     LawBroken,
     Passes,
@@ -35,7 +35,7 @@ from effax.testing import (
 from effax.testing.report.report import regression_test
 from effax.testing.report.source_text import Written
 from effax.transforms.optimize.rewrite import App, Hole, Number, Rule, rewriting
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_RULES
 
 MINE: Final = Path(__file__).with_name("faulty.py.txt").read_text("utf-8")
 """A user's module, with a fault in everything while ``FAULTY`` is true."""
@@ -80,16 +80,16 @@ def broken_by(mine: ModuleType) -> dict[str, Callable[[], object]]:
         "of_function": lambda: check_pass(Pass("shifted", mine.shifted), examples=60),
         "of_rules": lambda: check_law(
             "jvp_is_the_derivative",
-            Passes(DEFAULT_BOOK.extend(ew.Sin, mine.SINE)),
+            Passes(DEFAULT_RULES.extend(ew.Sin, mine.SINE)),
             focus="elementwise.smooth",
         ),
         "of_rule": lambda: check_law(
             "vmap_is_stacking",
-            Passes(DEFAULT_BOOK.extend(ew.Cos, mine.cosine())),
+            Passes(DEFAULT_RULES.extend(ew.Cos, mine.cosine())),
             focus="elementwise.smooth",
         ),
         "of_book": lambda: check_laws(
-            Passes(mine.BOOK), only=["jvp_is_the_derivative"], focus="elementwise.smooth"
+            Passes(mine.RULES), only=["jvp_is_the_derivative"], focus="elementwise.smooth"
         ),
         "of_passes": lambda: check_laws(mine.PASSES, only=[laws.dce_keeps_what_is_observed]),
         "of_a_pass_in_passes": lambda: check_laws(
@@ -198,7 +198,7 @@ def test_a_crash_tells_where() -> None:
 
 X = Hole("x")
 RULE: Final = Rule("x + 0 = x", App(ew.Add, X, Number(0)), X, frozenset({"float"}))
-STEP: Final = Pass("mine", dce.transform, (Claim.SAME_MEANING, Claim.IDEMPOTENT))
+STEP: Final = Pass("mine", dce.transform, (Guarantee.SAME_MEANING, Guarantee.IDEMPOTENT))
 
 
 def has_loops(jaxpr: Jaxpr) -> bool:
@@ -215,8 +215,8 @@ def same(jaxpr: Jaxpr) -> Jaxpr:
     "value",
     [
         *(None, True, -3, 1.5, 2j, "a'b", b"c", (1,), (), [1, 2], {"a": 1}, {3, 4}, frozenset({5})),
-        *(frozenset(), set(), Claim.IDEMPOTENT, ew.Sin(), ew.Sin, np.dtype("int8"), has_loops),
-        *(laws.LAWS[0], DEFAULT_BOOK, cse, STEP, RULE, Number(3), partial(dict, a=3)),
+        *(frozenset(), set(), Guarantee.IDEMPOTENT, ew.Sin(), ew.Sin, np.dtype("int8"), has_loops),
+        *(laws.LAWS[0], DEFAULT_RULES, cse, STEP, RULE, Number(3), partial(dict, a=3)),
         *(App(ew.Max, X, App(ew.Neg, X), name="outer"), App(ew.Sin(), X), replace(RULE, name="r")),
         *(rewriting([RULE]), Pass("made", rewriting([RULE, replace(RULE, name="r")]))),
         *(cse | dce, fixpoint(cse, 3), when(has_loops, dce | STEP), Passes(inline=same)),

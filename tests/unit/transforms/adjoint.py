@@ -17,13 +17,13 @@ from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType
 from effax.transforms.transpose.engine import (
+    CotangentSpec,
     DontWant,
     GradRef,
     GradValue,
     NonLinear,
-    Threaded,
+    ThreadedRef,
     Transposed,
-    Want,
     transpose,
 )
 from tests.unit.transforms.building import (
@@ -46,13 +46,13 @@ from tests.unit.transforms.building import (
 
 DOT = DotGeneral((((1,), (0,)), ((), ())))
 
-N, R, V, D, T = NonLinear(), GradRef(), GradValue(), DontWant(), Threaded()
+N, R, V, D, T = NonLinear(), GradRef(), GradValue(), DontWant(), ThreadedRef()
 
 
 def transposed(
-    jaxpr: Jaxpr, wants: Sequence[Want], cts: Sequence[bool] | None = None
+    jaxpr: Jaxpr, ct_specs: Sequence[CotangentSpec], cts: Sequence[bool] | None = None
 ) -> Transposed:
-    found = transpose(jaxpr, wants, cts)
+    found = transpose(jaxpr, ct_specs, cts)
     assert is_successful(found), found.failure()
     check_bound(found.unwrap().jaxpr)
     return found.unwrap()
@@ -65,7 +65,7 @@ def dot(xs: Sequence[Value], ys: Sequence[Value]) -> float:
 
 def check(
     jaxpr: Jaxpr,
-    wants: Sequence[Want],
+    ct_specs: Sequence[CotangentSpec],
     cts: Sequence[bool] | None = None,
     seed: int = 0,
     fixed: Sequence[Value] | None = None,
@@ -75,19 +75,20 @@ def check(
     The references that are bound hold something already; a GradRef is added to. The first inputs
     are ``fixed`` where they are given; the others are random.
     """
-    made = transposed(jaxpr, wants, cts)
+    made = transposed(jaxpr, ct_specs, cts)
     rng = np.random.default_rng(seed + 100)
     args = [
-        np.zeros_like(x) if w == D else x for x, w in zip(values(jaxpr, seed), wants, strict=True)
+        np.zeros_like(x) if w == D else x
+        for x, w in zip(values(jaxpr, seed), ct_specs, strict=True)
     ]
     if fixed is not None:
         args[: len(fixed)] = fixed
     outs, finals = run(jaxpr, args)
     has = [t.dtype.kind == "f" for t in jaxpr.out_types] if cts is None else cts
     given = [random_value(rng, t) for t, h in zip(jaxpr.out_types, has, strict=True) if h]
-    linear = [(i, w) for i, w in enumerate(wants) if w in (R, T)]
+    linear = [(i, w) for i, w in enumerate(ct_specs) if w in (R, T)]
     bound = [random_value(rng, jaxpr.in_types[i]) for i, _ in linear]
-    operands = [*[x for x, w in zip(args, wants, strict=True) if w == N], *bound, *given]
+    operands = [*[x for x, w in zip(args, ct_specs, strict=True) if w == N], *bound, *given]
     results, after = run(made.jaxpr, operands)
     after = after[len(after) - len(bound) :]
 
@@ -101,7 +102,7 @@ def check(
             rhs += dot([now], [args[i]])
         else:
             rhs += dot([now - before], [args[i]])
-    asked = [i for i, w in enumerate(wants) if w == V]
+    asked = [i for i, w in enumerate(ct_specs) if w == V]
     kept = [i for i, nonzero in zip(asked, made.nonzero, strict=True) if nonzero]
     rhs += dot(results, [args[i] for i in kept])
     double = any(t.dtype.name == "float64" for t in jaxpr.out_types)
@@ -110,14 +111,14 @@ def check(
     return made
 
 
-def refs_and_values_agree(jaxpr: Jaxpr, wants: Sequence[Want], seed: int = 0) -> None:
+def refs_and_values_agree(jaxpr: Jaxpr, ct_specs: Sequence[CotangentSpec], seed: int = 0) -> None:
     """What a GradRef holds afterwards is what it held, and the GradValue result."""
-    by_value = transposed(jaxpr, wants)
-    by_ref = transposed(jaxpr, [R if w == V else w for w in wants])
+    by_value = transposed(jaxpr, ct_specs)
+    by_ref = transposed(jaxpr, [R if w == V else w for w in ct_specs])
     rng = np.random.default_rng(seed)
-    fixed = [x for x, w in zip(values(jaxpr, seed), wants, strict=True) if w == N]
+    fixed = [x for x, w in zip(values(jaxpr, seed), ct_specs, strict=True) if w == N]
     given = [random_value(rng, t) for t in jaxpr.out_types]
-    asked = [t for t, w in zip(jaxpr.in_types, wants, strict=True) if w == V]
+    asked = [t for t, w in zip(jaxpr.in_types, ct_specs, strict=True) if w == V]
     bound = [random_value(rng, t) for t in asked]
     results, _ = run(by_value.jaxpr, [*fixed, *given])
     _, after = run(by_ref.jaxpr, [*fixed, *bound, *given])

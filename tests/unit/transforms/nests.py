@@ -11,7 +11,7 @@ from effax.ir.prims import elementwise as ew
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.custom import CustomJvp
 from effax.ir.prims.remat import Remat
-from effax.ir.recursion import inside_out
+from effax.ir.recursion import postorder
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import array_type
 from tests.unit.transforms.building import program
@@ -49,9 +49,9 @@ def nest(kind: str, levels: int, calls: int = 1, leaf: Jaxpr = LEAF) -> Jaxpr:
 
 def equations(jaxpr: Jaxpr) -> int:
     """How many equations the program has, those of distinct held programs counted once."""
-    return sum(len(held.eqns) for held in dict.fromkeys(inside_out(jaxpr)))
+    return sum(len(held.eqns) for held in dict.fromkeys(postorder(jaxpr)))
 
 
 def interfaces(jaxpr: Jaxpr) -> int:
     """The most inputs or results that the program or a held one has."""
-    return max(max(len(p.binders), len(p.outs)) for p in inside_out(jaxpr))
+    return max(max(len(p.binders), len(p.outs)) for p in postorder(jaxpr))

@@ -20,10 +20,16 @@ from effax.ir.prims import elementwise as ew
 from effax.ir.prims.refs import AddUpdate
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type, ref_type, tangent_type, type_of_value
-from effax.transforms.framework.rules import EMPTY_BOOK, BatchBuilder, Linear, Never, RuleBuilder
+from effax.transforms.framework.rules import (
+    NO_RULES,
+    BatchBuilder,
+    Linear,
+    RuleBuilder,
+    Unsupported,
+)
 from effax.transforms.jvp import jvp
-from effax.transforms.rules.default import DEFAULT_BOOK, FAMILIES
-from effax.transforms.transpose.cotangent_spec import GradRef, GradValue, NonLinear, Want
+from effax.transforms.rules.default import DEFAULT_RULES, FAMILIES
+from effax.transforms.transpose.cotangent_spec import CotangentSpec, GradRef, GradValue, NonLinear
 from effax.transforms.transpose.engine import transpose
 from tests.unit.transforms.array_cases import ALL, DIFFERENTIABLE, Case, ints, normal
 
@@ -90,11 +96,11 @@ def transposed(
     prim: Primitive, args: Sequence[Value], group: Sequence[int], in_place: bool
 ) -> Jaxpr:
     """``(*args outside of the group, [refs of the group], ct) -> cotangents of the group``."""
-    rule = DEFAULT_BOOK.of(prim).transpose
-    assert not isinstance(rule, Never)
+    rule = DEFAULT_RULES.of(prim).transpose
+    assert not isinstance(rule, Unsupported)
     types = [type_of_value(a) for a in args]
     (out,) = prim.typing(*types).outs
-    b = RuleBuilder(DEFAULT_BOOK)
+    b = RuleBuilder(DEFAULT_RULES)
     ins: list[Atom | Linear] = []
     for i, type_ in enumerate(types):
         if i not in group:
@@ -149,13 +155,15 @@ def test_gradient_references_end_with_what_gradient_values_are(
     ct = tangent_like(np.zeros(out.shape, out.dtype), seed=30)
     others = [a for i, a in enumerate(case.args) if i not in group]
     sums: list[list[Value]] = []
-    for want in (GradValue(), GradRef()):
-        wants: list[Want] = [want if i in group else NonLinear() for i in range(len(case.args))]
-        made = transpose(program, wants).unwrap()
+    for ct_spec in (GradValue(), GradRef()):
+        ct_specs: list[CotangentSpec] = [
+            ct_spec if i in group else NonLinear() for i in range(len(case.args))
+        ]
+        made = transpose(program, ct_specs).unwrap()
         cells = [np.ones_like(case.args[i]) for i in group]
-        given = [*others, *cells] if isinstance(want, GradRef) else others
+        given = [*others, *cells] if isinstance(ct_spec, GradRef) else others
         found = iter(evaluate(made.jaxpr, [*given, ct]))
-        if isinstance(want, GradRef):
+        if isinstance(ct_spec, GradRef):
             sums.append(cells)
         else:
             sums.append(
@@ -166,7 +174,7 @@ def test_gradient_references_end_with_what_gradient_values_are(
 
 
 SPARSE = [
-    (case, group) for case, group in LINEAR if DEFAULT_BOOK.of(case.prim).sparse and group == (0,)
+    (case, group) for case, group in LINEAR if DEFAULT_RULES.of(case.prim).sparse and group == (0,)
 ]
 
 
@@ -185,7 +193,7 @@ def test_sparse_transpose_adds_in_place(case: Case, group: tuple[int, ...]) -> N
 
 
 def test_sparse_primitives_are_those_that_read_a_part() -> None:
-    sparse = {prim for prim, rules in DEFAULT_BOOK.rules.items() if rules.sparse}
+    sparse = {prim for prim, rules in DEFAULT_RULES.rules.items() if rules.sparse}
     assert {shape.Slice, shape.DynamicSlice, index.Gather} <= sparse
     assert not {shape.Pad, index.Scatter, reduce.ReduceSum} & sparse
 
@@ -199,7 +207,7 @@ def test_every_primitive_of_the_library_has_rules() -> None:
     modules = (ew, shape, reduce, index, refs, control, collective, shard, host)
     classes = {c for module in modules for c in vars(module).values() if isinstance(c, type)}
     found = {c for c in classes if issubclass(c, Primitive) and hasattr(c, "name")}
-    missing = {c.__name__ for c in found if not isabstract(c) and c not in DEFAULT_BOOK.rules}
+    missing = {c.__name__ for c in found if not isabstract(c) and c not in DEFAULT_RULES.rules}
     assert len(found) > 100
     assert not missing
 
@@ -207,7 +215,7 @@ def test_every_primitive_of_the_library_has_rules() -> None:
 def test_every_array_primitive_has_a_case() -> None:
     covered = {type(case.prim) for case in ALL}
     others = (".refs", ".control", ".custom", ".remat", ".collectives", ".shard", ".host", ".solve")
-    arrays = {p for p in DEFAULT_BOOK.rules if not p.__module__.endswith(others)}
+    arrays = {p for p in DEFAULT_RULES.rules if not p.__module__.endswith(others)}
     assert {p.__name__ for p in arrays - covered} == {"Iota"}
 
 
@@ -230,9 +238,9 @@ def stacked(x: Value, seed: int) -> Value:
 def batched_program(
     prim: Primitive, types: Sequence[Type], mask: Sequence[bool]
 ) -> tuple[Jaxpr, Sequence[bool]]:
-    rule = DEFAULT_BOOK.of(prim).batch
-    assert not isinstance(rule, Never)
-    b = BatchBuilder(DEFAULT_BOOK)
+    rule = DEFAULT_RULES.of(prim).batch
+    assert not isinstance(rule, Unsupported)
+    b = BatchBuilder(DEFAULT_RULES)
     outs, flags = rule(b, prim, [b.bind(t) for t in types], mask, N)
     return b.finish(outs), flags
 
@@ -424,10 +432,10 @@ def test_transposing_where_nothing_is_linear_says_so(
     prim: Primitive, args: Sequence[Value], group: tuple[int, ...]
 ) -> None:
     types = [type_of_value(a) for a in args]
-    b = RuleBuilder(DEFAULT_BOOK)
+    b = RuleBuilder(DEFAULT_RULES)
     ins = [Linear(t, None) if i in group else b.bind(t) for i, t in enumerate(types)]
-    rule = DEFAULT_BOOK.of(prim).transpose
-    assert not isinstance(rule, Never)
+    rule = DEFAULT_RULES.of(prim).transpose
+    assert not isinstance(rule, Unsupported)
     with pytest.raises(NotApplicable, match="transposed where it is not linear") as caught:
         rule(b, prim, ins, [b.bind(types[0])])
     assert prim.name in str(caught.value)
@@ -435,7 +443,7 @@ def test_transposing_where_nothing_is_linear_says_so(
 
 
 def test_a_missing_rule_is_a_named_reason() -> None:
-    outcome = jvp(single(ew.Sin(), [normal(2)]), [True], book=EMPTY_BOOK)
+    outcome = jvp(single(ew.Sin(), [normal(2)]), [True], rules=NO_RULES)
     assert "no rules for sin" in str(outcome.failure())
 
 

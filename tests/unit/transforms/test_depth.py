@@ -17,7 +17,7 @@ from effax.ir.analysis.queries import size
 from effax.ir.edit.operations import everywhere
 from effax.ir.errors import TooDeep
 from effax.ir.eval.numpy import evaluate
-from effax.ir.recursion import carried, deeper, inside_out
+from effax.ir.recursion import carried, fresh_stack, postorder
 from effax.ir.syntax import Jaxpr, alpha_eq
 from effax.ir.text.json import from_json, to_json
 from effax.ir.text.parser import parse
@@ -30,7 +30,7 @@ from effax.transforms.optimize.inline import inline
 from effax.transforms.partial_eval.packing import MANY
 from effax.transforms.partial_eval.partial_eval import partial_eval
 from effax.transforms.reverse.engine import reverse
-from effax.transforms.transpose.cotangent_spec import GradValue, NonLinear, Want
+from effax.transforms.transpose.cotangent_spec import CotangentSpec, GradValue, NonLinear
 from effax.transforms.transpose.engine import transpose
 from effax.transforms.vmap.engine import vmap
 from tests.unit.transforms.building import program
@@ -63,7 +63,7 @@ def test_text_that_nests_deeply_is_read() -> None:
     text = "{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }"
     for _ in range(300):
         text = f"{{ lambda ; a:f32[]. let b:f32[] = jit[name=f jaxpr={text}] a in (b,) }}"
-    assert len(inside_out(parse(text))) == 301
+    assert len(postorder(parse(text))) == 301
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -110,8 +110,8 @@ def test_deep_calls_are_differentiated() -> None:
     done = linearize(jaxpr, [True]).unwrap()
     whole = reverse(jaxpr, [True]).unwrap().jaxpr
     n_residuals = len(done.residuals)
-    wants: list[Want] = [*[NonLinear()] * n_residuals, GradValue()]
-    back = transpose(done.linear, wants).unwrap().jaxpr
+    ct_specs: list[CotangentSpec] = [*[NonLinear()] * n_residuals, GradValue()]
+    back = transpose(done.linear, ct_specs).unwrap().jaxpr
     for made in (done.primal, done.linear, back, whole):
         assert equations(made) < 12 * LEVELS
         assert interfaces(made) <= MANY + 3
@@ -161,7 +161,7 @@ def test_pickles_of_shared_programs_do_not_double() -> None:
     jaxpr = nest("jit", 40, calls=2)
     restored = pickle.loads(pickle.dumps(jaxpr))
     assert restored == jaxpr
-    assert len(inside_out(restored)) == 41
+    assert len(postorder(restored)) == 41
 
 
 def test_stacks_go_on_with_the_state_of_the_thread() -> None:
@@ -175,7 +175,7 @@ def test_stacks_go_on_with_the_state_of_the_thread() -> None:
         assert state.value == level
         state.value += 1
         threads.add(threading.get_ident())
-        return deeper(down, level + 1) if level < 2000 else level
+        return fresh_stack(down, level + 1) if level < 2000 else level
 
     try:
         assert down(0) == 2000
@@ -189,7 +189,7 @@ def test_an_error_far_down_is_raised_here() -> None:
     def down(level: int) -> int:
         if level == 0:
             raise KeyError("at the bottom")
-        return deeper(down, level - 1)
+        return fresh_stack(down, level - 1)
 
     with pytest.raises(KeyError, match="at the bottom"):
         down(1000)
@@ -200,7 +200,7 @@ def test_what_has_no_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recursion, "STACKS", 3)
 
     def down() -> None:
-        deeper(down)
+        fresh_stack(down)
 
     with pytest.raises(TooDeep, match="calls itself without end"):
         down()

@@ -58,11 +58,11 @@ def assert_same(jaxpr: Jaxpr, seed: int = 0) -> Discharged:
     args = values(jaxpr, seed)
     outs, contents = run(jaxpr, args)
     found, _ = run(made.jaxpr, args)
-    for want, have in zip(outs, found[: made.n_outs], strict=True):
-        np.testing.assert_allclose(have, want, rtol=1e-6)
+    for ct_spec, have in zip(outs, found[: made.n_outs], strict=True):
+        np.testing.assert_allclose(have, ct_spec, rtol=1e-6)
     final = dict(zip(made.changed, found[made.n_outs :], strict=True))
-    for i, want in zip(made.refs, contents, strict=True):
-        np.testing.assert_allclose(final.get(i, args[i]), want, rtol=1e-6)
+    for i, ct_spec in zip(made.refs, contents, strict=True):
+        np.testing.assert_allclose(final.get(i, args[i]), ct_spec, rtol=1e-6)
     assert made.jaxpr.out_types[: made.n_outs] == jaxpr.out_types
     return made
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from effax.effects import Host, Row, commutes
+from effax.effects import Row, SideEffect, commutes
 from effax.effects.row import effect_text
 from effax.ir.analysis.check import checked
 from effax.ir.build import Builder, lit
@@ -27,7 +27,7 @@ from effax.ir.text.parser import parse
 from effax.ir.text.printer import pretty
 from effax.ir.types import Type, array_type
 from effax.transforms.discharge import discharge
-from effax.transforms.framework.rules import Rules, WholeOnly, book_or_default
+from effax.transforms.framework.rules import Indivisible, Rules, rules_or_default
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import linearize
 from effax.transforms.optimize.dce import dce
@@ -47,26 +47,26 @@ N = array_type((), "int32")
 
 
 @dataclass(frozen=True, slots=True)
-class Topic(Host):
+class Topic(SideEffect):
     """Messages of one topic keep their order; those of topic "any" keep theirs with all."""
 
     name: str
     word: ClassVar[str] = "topic"
 
-    def commutes_with(self, other: Host) -> bool:
+    def commutes_with(self, other: SideEffect) -> bool:
         return not isinstance(other, Topic) or (
             "any" not in (self.name, other.name) and self != other
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Peek(Host):
+class Peek(SideEffect):
     """A look at the outside world, which nobody sees; publishing in topic "a" changes the view."""
 
     word: ClassVar[str] = "peek"
     observed: ClassVar[bool] = False
 
-    def commutes_with(self, other: Host) -> bool:
+    def commutes_with(self, other: SideEffect) -> bool:
         return other != Topic("a")
 
 
@@ -101,8 +101,8 @@ class Look(Primitive):
         return [np.asarray(float(len(LOG)))]
 
 
-BOOK = book_or_default(None).extend(Publish, ACTS_OUTSIDE).extend(Look, ACTS_OUTSIDE)
-LANES = BOOK.extend(Publish, Rules(acts_jvp, not_computed, each_lane, WholeOnly(), no_refs))
+RULES = rules_or_default(None).extend(Publish, ACTS_OUTSIDE).extend(Look, ACTS_OUTSIDE)
+LANES = RULES.extend(Publish, Rules(acts_jvp, not_computed, each_lane, Indivisible(), no_refs))
 
 
 def publish(b: Builder, topic: str, x: Atom) -> list[Atom]:
@@ -134,7 +134,7 @@ def test_a_known_effect_goes_first_only_where_the_table_lets_it(late: str, early
         return []
 
     jaxpr = program([F, F], body)
-    pe = partial_eval(jaxpr, (True, False), book=BOOK).unwrap()
+    pe = partial_eval(jaxpr, (True, False), rules=RULES).unwrap()
     may = commutes(Topic(late), Topic(early))
     assert published(pe.known) == ([early] if may else [])
     assert published(pe.unknown) == ([late] if may else [late, early])
@@ -148,7 +148,7 @@ def test_a_look_waits_for_what_it_could_see(topic: str) -> None:
         publish(b, topic, x)
         return [look(b)]
 
-    pe = partial_eval(program([F], body), (False,), book=BOOK).unwrap()
+    pe = partial_eval(program([F], body), (False,), rules=RULES).unwrap()
     assert pe.known_outs == ((topic == "b"),)
 
 
@@ -192,14 +192,14 @@ def test_every_pass_keeps_what_programs_inside_do(call: str) -> None:
     assert plain
     assert run(dce(jaxpr, (False,)).unwrap().jaxpr, 0.5) == plain
     assert run(inline(jaxpr).unwrap(), 0.5) == plain
-    assert run(discharge(jaxpr, BOOK).unwrap().jaxpr, 0.5) == plain
-    assert run(jvp(jaxpr, (True,), book=BOOK).unwrap().jaxpr, 0.5, 1.0) == plain
-    made = linearize(jaxpr, (True,), book=BOOK).unwrap()
+    assert run(discharge(jaxpr, RULES).unwrap().jaxpr, 0.5) == plain
+    assert run(jvp(jaxpr, (True,), rules=RULES).unwrap().jaxpr, 0.5, 1.0) == plain
+    made = linearize(jaxpr, (True,), rules=RULES).unwrap()
     assert run(made.primal, 0.5) == plain
     assert not made.linear.effects.host
     again = parse(pretty(jaxpr, effects=True), registry(Publish, Look))
     assert again == jaxpr and again.effects == jaxpr.effects
-    one = vmap(jaxpr, 1, (0,), book=LANES).unwrap().jaxpr
+    one = vmap(jaxpr, 1, (0,), rules=LANES).unwrap().jaxpr
     LOG.clear()
     evaluate(checked(one), [np.array([0.5])])
     assert plain == LOG
@@ -210,7 +210,7 @@ def test_cotangents_flow_past_effects_inside(call: str) -> None:
     jaxpr = program([F], CALLS[call])
     quiet = silent(jaxpr)
     assert quiet is not None
-    backward = reverse(jaxpr, (True,), book=BOOK).unwrap().jaxpr
+    backward = reverse(jaxpr, (True,), rules=RULES).unwrap().jaxpr
     assert run(backward, 0.5, 1.0) == run(jaxpr, 0.5)
     args = [np.array(0.5), np.array(1.0)]
     assert evaluate(backward, args) == evaluate(reverse(quiet, (True,)).unwrap().jaxpr, args)
@@ -218,13 +218,13 @@ def test_cotangents_flow_past_effects_inside(call: str) -> None:
 
 def test_lanes_are_refused_where_the_table_says_no() -> None:
     jaxpr = program([F], lambda b, x: publish(b, "a", x))
-    error = vmap(jaxpr, 2, (0,), book=BOOK).failure()
+    error = vmap(jaxpr, 2, (0,), rules=RULES).failure()
     assert "publish is ordered" in error.what and error.equation
-    found = vmap(program([F], lambda b, x: [look(b)]), 3, (0,), 0, BOOK).unwrap()
+    found = vmap(program([F], lambda b, x: [look(b)]), 3, (0,), 0, RULES).unwrap()
     assert found.out_batched == (True,)
     # No axis is given for what differs between lanes.
     assert (
-        "no axis" in vmap(program([F], lambda b, x: [look(b)]), 3, (0,), None, BOOK).failure().what
+        "no axis" in vmap(program([F], lambda b, x: [look(b)]), 3, (0,), None, RULES).failure().what
     )
 
 
@@ -238,7 +238,7 @@ def test_an_effect_that_a_linear_value_decides_is_not_dropped() -> None:
         program([F], lambda b, x: b.emit(Jit(program([F], body)), [x])),
         program([F], lambda b, x: b.emit(Scan(program([F], body), 2, False, 0, 1), [x])),
     ):
-        error = transpose(jaxpr, [GradValue()], book=BOOK).failure()
+        error = transpose(jaxpr, [GradValue()], rules=RULES).failure()
         assert isinstance(error, NotApplicable | TransformError)
         assert "publish" in str(error)
 
@@ -255,7 +255,7 @@ def test_the_scan_is_parted_where_the_table_lets_iterations_pass_each_other() ->
     for topics, parted in ((("a", "b"), True), (("a", "a"), False), (("a", "any"), False)):
         scan = Scan(step(*topics), 3, False, 0, 0)
         jaxpr = program([F3, F3], lambda b, x, y, scan=scan: b.emit(scan, [x, y]))
-        pe = partial_eval(jaxpr, (True, False), book=BOOK).unwrap()
+        pe = partial_eval(jaxpr, (True, False), rules=RULES).unwrap()
         assert bool(pe.known.eqns) is parted
         if not parted:
             args = ([1, 2, 3], [4, 5, 6])

@@ -16,7 +16,7 @@ from effax.ir.prims.control import Jit, Scan, While
 from effax.ir.prims.refs import AddUpdate, FreeRef, NewRef
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, is_inexact
-from effax.transforms.framework.rules import EMPTY_BOOK
+from effax.transforms.framework.rules import NO_RULES
 from effax.transforms.jvp import Jvp, jvp
 from tests.unit.transforms import programs as p
 from tests.unit.transforms.building import add, count, get, number, program, run, swap, values
@@ -82,10 +82,10 @@ def test_tangents_are_what_finite_differences_say(name: str) -> None:
     args, ts = values(jaxpr), directions(jaxpr, mask)
     made = jvp(jaxpr, mask).unwrap()
     check(made.jaxpr).unwrap()
-    for want, have in zip(
+    for ct_spec, have in zip(
         differences(jaxpr, mask, args, ts), pushed(made, jaxpr, args, ts), strict=True
     ):
-        np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-8)
+        np.testing.assert_allclose(have, ct_spec, rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -95,8 +95,8 @@ def test_primal_results_and_contents_stay_what_they_are(name: str) -> None:
     args = values(jaxpr)
     outs, cells = run(jaxpr, args)
     all_outs, all_cells = run(jvp(jaxpr, mask).unwrap().jaxpr, [*args, *directions(jaxpr, mask)])
-    for want, have in zip([*outs, *cells], [*all_outs[: len(outs)], *all_cells], strict=False):
-        np.testing.assert_array_equal(have, want)
+    for ct_spec, have in zip([*outs, *cells], [*all_outs[: len(outs)], *all_cells], strict=False):
+        np.testing.assert_array_equal(have, ct_spec)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -107,9 +107,9 @@ def test_tangents_are_linear(name: str) -> None:
     made = jvp(jaxpr, mask).unwrap()
     once = pushed(made, jaxpr, args, ts)
     scaled = pushed(made, jaxpr, args, [np.asarray(-3 * t) for t in ts])
-    for want, have in zip(once, scaled, strict=True):
-        factor = -3 if want.dtype.kind == "f" else 1
-        np.testing.assert_allclose(have, factor * want, rtol=1e-12)
+    for ct_spec, have in zip(once, scaled, strict=True):
+        factor = -3 if ct_spec.dtype.kind == "f" else 1
+        np.testing.assert_allclose(have, factor * ct_spec, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -132,9 +132,9 @@ def test_a_mask_of_one_input_gives_what_the_others_at_zero_give(name: str) -> No
     kept = [k for k, has in zip(keep, mask, strict=True) if has]
     full = [t if k else np.zeros_like(t) for t, k in zip(ts, kept, strict=True)]
     part = [t for t, k in zip(ts, kept, strict=True) if k]
-    want = pushed(jvp(jaxpr, mask).unwrap(), jaxpr, args, full)
+    ct_spec = pushed(jvp(jaxpr, mask).unwrap(), jaxpr, args, full)
     have = pushed(jvp(jaxpr, keep).unwrap(), jaxpr, args, part)
-    for a, c in zip(want, have, strict=True):
+    for a, c in zip(ct_spec, have, strict=True):
         np.testing.assert_allclose(c, a, rtol=1e-12)
 
 
@@ -211,7 +211,7 @@ def test_a_missing_entry_is_told() -> None:
 
 
 def test_a_missing_rule_names_the_equation() -> None:
-    failure = jvp(program([p.F], lambda b, x: [p.sin(b, x)]), (True,), book=EMPTY_BOOK).failure()
+    failure = jvp(program([p.F], lambda b, x: [p.sin(b, x)]), (True,), rules=NO_RULES).failure()
     assert isinstance(failure, NotApplicable)
     assert failure.equation is not None
     assert "sin" in failure.equation

@@ -16,12 +16,12 @@ from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.rules import (
+    Indivisible,
     JvpOut,
-    Never,
     RuleBuilder,
     Rules,
-    WholeOnly,
-    book_or_default,
+    Unsupported,
+    rules_or_default,
 )
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import Linearized, linearize
@@ -68,10 +68,10 @@ def test_values_and_tangents_are_those_of_jvp(name: str) -> None:
     outs, cells = run(pushed.jaxpr, [*args, *ts])
     n, n_refs = len(jaxpr.outs), sum(isinstance(t, RefType) for t in jaxpr.in_types)
     primal, tangent = apply(made, jaxpr, args, ts)
-    for want, have in zip([*outs[:n], *cells[:n_refs]], primal, strict=True):
-        np.testing.assert_allclose(have, want, rtol=1e-12)
-    for want, have in zip([*outs[n:], *cells[n_refs:]], tangent, strict=True):
-        np.testing.assert_allclose(have, want, rtol=1e-12)
+    for ct_spec, have in zip([*outs[:n], *cells[:n_refs]], primal, strict=True):
+        np.testing.assert_allclose(have, ct_spec, rtol=1e-12)
+    for ct_spec, have in zip([*outs[n:], *cells[n_refs:]], tangent, strict=True):
+        np.testing.assert_allclose(have, ct_spec, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -176,14 +176,14 @@ def test_effects_on_tangents_are_linear_ones() -> None:
 
 
 def test_values_that_must_wait_for_tangents_are_refused() -> None:
-    none = Never("it is for tests")
+    none = Unsupported("it is for tests")
 
     def log_jvp(
         b: RuleBuilder, prim: Log, primals: Sequence[Atom], tangents: Sequence[Atom | None]
     ) -> JvpOut:
         return JvpOut(b.emit(prim, primals), tangents)
 
-    book = book_or_default(None).extend(Log, Rules(log_jvp, none, none, WholeOnly(), none))
+    rules = rules_or_default(None).extend(Log, Rules(log_jvp, none, none, Indivisible(), none))
     test = program([p.N, p.F], lambda b, n, x: [b(ew.Lt(), n, lit(3, p.N))])
 
     def step(b: Builder, n: Atom, x: Atom) -> list[Atom]:
@@ -191,7 +191,7 @@ def test_values_that_must_wait_for_tangents_are_refused() -> None:
 
     loop = While(test, program([p.N, p.F], step), 0)
     jaxpr = program([p.F], lambda b, x: b.emit(loop, [lit(0, p.N), x])[1:])
-    failure = linearize(jaxpr, (True,), book=book).failure()
+    failure = linearize(jaxpr, (True,), rules=rules).failure()
     assert isinstance(failure, NotApplicable)
     assert "jvp" in str(failure)
 

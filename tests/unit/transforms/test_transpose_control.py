@@ -19,10 +19,10 @@ from effax.ir.prims.shape import BroadcastInDim, Slice
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Type, is_inexact
 from effax.transforms.discharge import discharge
-from effax.transforms.framework.rules import WholeOnly, book_or_default
+from effax.transforms.framework.rules import Indivisible, rules_or_default
 from effax.transforms.linearize import linearize
 from effax.transforms.transpose.engine import (
-    Want,
+    CotangentSpec,
     transpose,
 )
 from tests.unit.transforms.adjoint import (
@@ -63,14 +63,16 @@ from tests.unit.transforms.programs import PROGRAMS
 # Control flow.
 
 
-def nested(kind: str, inner: Jaxpr, wants: Sequence[Want]) -> tuple[Jaxpr, Sequence[Want]]:
+def nested(
+    kind: str, inner: Jaxpr, ct_specs: Sequence[CotangentSpec]
+) -> tuple[Jaxpr, Sequence[CotangentSpec]]:
     """A linear program that calls ``inner``, and its wants."""
     b = Builder(inner.in_types)
     if kind == "jit":
-        return b.finish(b.emit(Jit(inner), b.binders)), wants
+        return b.finish(b.emit(Jit(inner), b.binders)), ct_specs
     if kind == "scan":
         made = b.emit(scan(inner, 3, len(b.binders), 0, reverse=True), b.binders)
-        return b.finish(made), wants
+        return b.finish(made), ct_specs
     index = b.bind(I32)
 
     def other(b: Builder, *a: Var) -> Sequence[Atom]:
@@ -81,7 +83,7 @@ def nested(kind: str, inner: Jaxpr, wants: Sequence[Want]) -> tuple[Jaxpr, Seque
         ]
 
     branches = (program(inner.in_types, other), inner)
-    return b.finish(b.emit(Cond(branches), [index, *b.binders[:-1]])), [*wants, N]
+    return b.finish(b.emit(Cond(branches), [index, *b.binders[:-1]])), [*ct_specs, N]
 
 
 def index_third(jaxpr: Jaxpr) -> Jaxpr:
@@ -98,7 +100,7 @@ CALLEE = program(
 @pytest.mark.parametrize("outer", ["jit", "cond", "scan"])
 @pytest.mark.parametrize("inner", ["jit", "cond", "scan"])
 @pytest.mark.parametrize("wants", [(N, N, R, V), (N, N, T, R), (N, N, D, V), (N, N, T, D)])
-def test_nested_control_flow(outer: str, inner: str, wants: Sequence[Want]) -> None:
+def test_nested_control_flow(outer: str, inner: str, ct_specs: Sequence[CotangentSpec]) -> None:
     def scalar(jaxpr: Jaxpr) -> Jaxpr:
         if not any(t.shape for t in jaxpr.out_types):
             return jaxpr
@@ -109,7 +111,7 @@ def test_nested_control_flow(outer: str, inner: str, wants: Sequence[Want]) -> N
 
         return program(jaxpr.in_types, body)
 
-    once, given = nested(inner, CALLEE, wants)
+    once, given = nested(inner, CALLEE, ct_specs)
     if inner == "cond":
         # The linear value stays last: it is what the other branch of an outer cond uses.
         once, given = index_third(once), [*given[:2], N, *given[2:4]]
@@ -151,8 +153,8 @@ LOOP = program(
     ],
 )
 @pytest.mark.parametrize("cts", [None, (True, False, False, False), (False, False, True, False)])
-def test_scan(wants: Sequence[Want], cts: Sequence[bool] | None) -> None:
-    made = check(LOOP, wants, cts)
+def test_scan(ct_specs: Sequence[CotangentSpec], cts: Sequence[bool] | None) -> None:
+    made = check(LOOP, ct_specs, cts)
     (loop,) = [e.prim for e in made.jaxpr.eqns if isinstance(e.prim, Scan)]
     assert loop.reverse
     check(
@@ -160,14 +162,14 @@ def test_scan(wants: Sequence[Want], cts: Sequence[bool] | None) -> None:
             LOOP_TYPES,
             lambda b, *a: b.emit(Scan(LOOP.eqns[0].prim.subjaxprs()[0], 5, True, 3, 2), a),
         ),
-        wants,
+        ct_specs,
         cts,
     )
 
 
 @pytest.mark.parametrize("wants", [(N, V, T, V, V, N, T, V), (N, R, T, V, R, N, T, R)])
-def test_what_is_transposed_can_be_transposed(wants: Sequence[Want]) -> None:
-    programs = [(LOOP, wants)]
+def test_what_is_transposed_can_be_transposed(ct_specs: Sequence[CotangentSpec]) -> None:
+    programs = [(LOOP, ct_specs)]
     programs += [nested(kind, CALLEE, (N, N, T, V)) for kind in ("jit", "cond", "scan")]
     for jaxpr, given in programs:
         back = transposed(jaxpr, given).jaxpr
@@ -213,17 +215,17 @@ def test_microbatches() -> None:
 
     inner = program([f32(1, width), f32(width, width), f32(1, width), f32(width, width)], layer)
 
-    def loss(b: Builder, acts: Var, ws: Var, dws: Var) -> Sequence[Atom]:
+    def loss(b: Builder, has_effects: Var, ws: Var, dws: Var) -> Sequence[Atom]:
         start = b(BroadcastInDim((1, width), ()), number(0.0))
-        return b.emit(scan(inner, layers, 0, 1), [start, dws, acts, ws])
+        return b.emit(scan(inner, layers, 0, 1), [start, dws, has_effects, ws])
 
     stacked = f32(layers, width, width)
     linear = program([f32(layers, 1, width), stacked, stacked], loss)
     back = check(linear, (N, N, R))
     assert only_accumulates(back, 2)
 
-    def process(b: Builder, ws: Var, acc: Var, acts: Var, ct: Var) -> Sequence[Atom]:
-        b.inline_jaxpr(back.jaxpr, [acts, ws, acc, ct])
+    def process(b: Builder, ws: Var, acc: Var, has_effects: Var, ct: Var) -> Sequence[Atom]:
+        b.inline_jaxpr(back.jaxpr, [has_effects, ws, acc, ct])
         return []
 
     one = program([stacked, ref(*stacked.shape), f32(layers, 1, width), f32(1, width)], process)
@@ -244,8 +246,8 @@ def test_microbatches() -> None:
     _, (total,) = run(whole, args)
     expected = np.array(args[1])
     by_value = transposed(linear, (N, N, V))
-    for acts, ct in zip(args[2], args[3], strict=True):
-        expected += run(by_value.jaxpr, [acts, args[0], ct])[0][0]
+    for has_effects, ct in zip(args[2], args[3], strict=True):
+        expected += run(by_value.jaxpr, [has_effects, args[0], ct])[0][0]
     np.testing.assert_allclose(total, expected, rtol=1e-5)
 
 
@@ -289,8 +291,8 @@ def test_a_loop_that_reads_a_linear_reference_for_nothing() -> None:
         b.emit(While(cond, program(types, step), 1), [r, i])
         return [b(ew.Add(), get(b, r), x)]
 
-    for wants in ((R, N, V), (T, N, V), (D, N, V)):
-        check(program([REF, I32, F32], body), wants)
+    for ct_specs in ((R, N, V), (T, N, V), (D, N, V)):
+        check(program([REF, I32, F32], body), ct_specs)
 
 
 def test_a_loop_whose_condition_is_linear_is_refused() -> None:
@@ -330,8 +332,8 @@ def test_a_condition_may_change_a_linear_reference_in_a_condition() -> None:
         b.emit(loop, [r, x, number(0, I32)])
         return [x]
 
-    for wants in ((T, V), (R, V), (T, D)):
-        check(program([REF, F32], body), wants)
+    for ct_specs in ((T, V), (R, V), (T, D)):
+        check(program([REF, F32], body), ct_specs)
 
 
 def test_what_a_loop_reads_may_change_after_it() -> None:
@@ -435,12 +437,12 @@ def test_a_fixed_result_of_a_call_without_fixed_arguments() -> None:
 class TestRulesThatCannotSplit:
     """A book whose calls cannot be split: what would go wrong is an error."""
 
-    def failure(self, jaxpr: Jaxpr, wants: Sequence[Want]) -> str:
-        book = book_or_default(None)
+    def failure(self, jaxpr: Jaxpr, ct_specs: Sequence[CotangentSpec]) -> str:
+        rules = rules_or_default(None)
         for prim in (Jit, Scan):
-            rules = book.rules[prim]
-            book = book.extend(prim, replace(rules, split=WholeOnly()))
-        return str(transpose(jaxpr, wants, book=book).failure())
+            whole = replace(rules.rules[prim], split=Indivisible())
+            rules = rules.extend(prim, whole)
+        return str(transpose(jaxpr, ct_specs, rules=rules).failure())
 
     def held(self) -> Jaxpr:
         def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
@@ -527,22 +529,22 @@ def test_reverse_mode(name: str, variant: int) -> None:
     outs = evaluate(lin.primal, args)
     residuals = [r.pick(args, outs) for r in lin.residuals]
     rng = np.random.default_rng(variant)
-    wants: list[Want] = [N] * len(residuals)
+    ct_specs: list[CotangentSpec] = [N] * len(residuals)
     for type_ in jaxpr.in_types:
         if isinstance(type_, RefType):
-            wants.append((T, R, D)[variant % 3])
+            ct_specs.append((T, R, D)[variant % 3])
         elif is_inexact(type_):
-            wants.append((V, R, D)[rng.integers(2 if variant < 3 else 3)])
-    made = check(lin.linear, wants, seed=variant, fixed=residuals)
-    if not {V, R, T} & {*wants}:
+            ct_specs.append((V, R, D)[rng.integers(2 if variant < 3 else 3)])
+    made = check(lin.linear, ct_specs, seed=variant, fixed=residuals)
+    if not {V, R, T} & {*ct_specs}:
         assert not made.jaxpr.eqns
     pure = discharge(made.jaxpr).unwrap().jaxpr
     check_bound(pure)
     operands = [*residuals, *values(made.jaxpr, variant)[len(residuals) :]]
     results, _ = run(made.jaxpr, operands)
     same, _ = run(pure, operands)
-    for want, have in zip(results, same[: len(results)], strict=True):
-        np.testing.assert_allclose(have, want, rtol=1e-9, atol=1e-12)
+    for ct_spec, have in zip(results, same[: len(results)], strict=True):
+        np.testing.assert_allclose(have, ct_spec, rtol=1e-9, atol=1e-12)
 
 
 def test_nested_scans_are_transposed_once_a_level() -> None:
@@ -554,6 +556,6 @@ def test_nested_scans_are_transposed_once_a_level() -> None:
 
 
 def test_equal_inputs_give_equal_programs() -> None:
-    wants = (N, V, R, V, V, N, R, V)
-    assert transposed(LOOP, wants).jaxpr == transposed(LOOP, wants).jaxpr
-    assert show(transposed(LOOP, wants).jaxpr) == show(transposed(LOOP, wants).jaxpr)
+    ct_specs = (N, V, R, V, V, N, R, V)
+    assert transposed(LOOP, ct_specs).jaxpr == transposed(LOOP, ct_specs).jaxpr
+    assert show(transposed(LOOP, ct_specs).jaxpr) == show(transposed(LOOP, ct_specs).jaxpr)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from effax.ir.prims.control import Cond
 from effax.ir.syntax import Atom
-from effax.transforms.framework.propagation import spread_call
+from effax.transforms.framework.propagation import propagate_call
 from effax.transforms.framework.rules import JvpOut, RuleBuilder
-from effax.transforms.jvp import jvp_jaxpr, tangent_flow, with_tangents
+from effax.transforms.jvp import jvp_jaxpr, tangent_property, with_tangents
 
 
 def cond_jvp(
@@ -16,7 +16,7 @@ def cond_jvp(
 ) -> JvpOut:
     types = tuple([p.type for p in primals])
     mask = tuple([t is not None for t in tangents])
-    _, given = spread_call(prim, types, mask, tangent_flow(b.book))
-    branches = [jvp_jaxpr(branch, mask[1:], given, b.book).jaxpr for branch in prim.branches]
+    _, given = propagate_call(prim, types, mask, tangent_property(b.rules))
+    branches = [jvp_jaxpr(branch, mask[1:], given, b.rules).jaxpr for branch in prim.branches]
     present = [t for t in tangents if t is not None]
     return with_tangents(b.emit(Cond(tuple(branches)), [*primals, *present]), given)

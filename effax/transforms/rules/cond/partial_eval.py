@@ -14,7 +14,7 @@ from effax.ir.prims.control import Cond
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import Policy, RuleBook, SplitOut
+from effax.transforms.framework.rules import PartialEvalOut, Policy, RuleSet
 from effax.transforms.partial_eval.packing import packed
 from effax.transforms.partial_eval.partial_eval import (
     FromInput,
@@ -26,11 +26,11 @@ from effax.transforms.rules.common import zeros
 
 
 def cond_split(
-    book: RuleBook, prim: Cond, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
-) -> SplitOut | None:
+    rules: RuleSet, prim: Cond, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
+) -> PartialEvalOut | None:
     if not known[0]:
         return None
-    halves = _branches(book, prim, known[1:], policy)
+    halves = _branches(rules, prim, known[1:], policy)
     known_outs = halves[0].known_outs
     shared = _shared(halves)
     passed = [i + 1 for i in shared.inputs]
@@ -51,7 +51,7 @@ def cond_split(
     values, (index, *operands) = late.binders[: len(residuals)], late.binders[len(residuals) :]
     branches = [_late(pe, shared, unknown_args[1:]) for pe in halves]
     outs = late.emit(Cond(tuple(branches)), [index, *values, *operands])
-    return SplitOut(
+    return PartialEvalOut(
         b.finish([*results[:n_outs], *residuals]),
         late.finish(outs),
         known_outs,
@@ -60,11 +60,11 @@ def cond_split(
     )
 
 
-def _branches(book: RuleBook, prim: Cond, known: Mask, policy: Policy | None) -> list[PartialEval]:
+def _branches(rules: RuleSet, prim: Cond, known: Mask, policy: Policy | None) -> list[PartialEval]:
     """The branches split, so that a result is known in all of them or in none."""
     forced = (False,) * len(prim.branches[0].outs)
     while True:
-        halves = [partial_eval_jaxpr(br, known, policy, forced, book) for br in prim.branches]
+        halves = [partial_eval_jaxpr(br, known, policy, forced, rules) for br in prim.branches]
         lost = tuple([not all(has) for has in zip(*[pe.known_outs for pe in halves], strict=True)])
         if lost == forced:
             return list(map(packed, halves))

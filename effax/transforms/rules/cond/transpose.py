@@ -13,7 +13,7 @@ from effax.ir.prims.control import Cond
 from effax.ir.syntax import Atom
 from effax.ir.types import tangent_type
 from effax.transforms.framework.rules import Linear, RuleBuilder
-from effax.transforms.rules.cotangents import call_operands, instantiated, values_of, want_of
+from effax.transforms.rules.cotangents import call_operands, instantiated, spec_of, values_of
 from effax.transforms.transpose.cotangent_spec import GradValue
 from effax.transforms.transpose.engine import transpose_jaxpr
 
@@ -24,12 +24,12 @@ def cond_transpose(
     index, *operands = ins
     if isinstance(index, Linear):
         raise NotApplicable("cond is not linear in the index that selects its branch")
-    wants = tuple(map(want_of, operands))
+    ct_specs = tuple(map(spec_of, operands))
     has = tuple([ct is not None for ct in cts])
-    branches = [transpose_jaxpr(branch, wants, has, b.book) for branch in prim.branches]
-    values = [x for x, w in zip(operands, wants, strict=True) if isinstance(w, GradValue)]
+    branches = [transpose_jaxpr(branch, ct_specs, has, b.rules) for branch in prim.branches]
+    values = [x for x, w in zip(operands, ct_specs, strict=True) if isinstance(w, GradValue)]
     types = [tangent_type(x.type) for x in values]
     given = tuple(map(any, zip(*[branch.nonzero for branch in branches], strict=True)))
     made = Cond(tuple(instantiated(branch, given, types) for branch in branches))
     results = b.emit(made, [index, *call_operands(operands, cts)])
-    return [None, *values_of(wants, given, results)]
+    return [None, *values_of(ct_specs, given, results)]

@@ -38,7 +38,7 @@ def _branch(
 ) -> Jaxpr:
     shared = frozenset(i - 1 for i in b.shared)
     with at_arguments(range(1, 1 + len(batched))):
-        return vmap_jaxpr(branch, batched, size, b.book, shared, masked, wanted, b.axis).jaxpr
+        return vmap_jaxpr(branch, batched, size, b.rules, shared, masked, wanted, b.axis).jaxpr
 
 
 def _each_its_own(

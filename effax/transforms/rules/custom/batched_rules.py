@@ -20,7 +20,7 @@ from effax.ir.prims.reduce import ReduceSum
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, tangent_type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleBook
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.jvp import jvp_jaxpr
 from effax.transforms.rules.common import to_front
 from effax.transforms.vmap.common import with_axis
@@ -40,7 +40,7 @@ class JvpLanes(LaneRule):
     given: Mask
     out_tangents: Mask
     whole: bool
-    book: RuleBook
+    rules: RuleSet
     label: str
 
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
@@ -50,17 +50,17 @@ class JvpLanes(LaneRule):
         # A tangent and what it belongs to have the axis both, or neither.
         joint = tuple([x or y for x, y in zip(batched[:n], dots, strict=True)])
         inner = self.rule(size, joint)
-        done = jvp_jaxpr(inner.jaxpr, self.given, self.out_tangents, self.book)
+        done = jvp_jaxpr(inner.jaxpr, self.given, self.out_tangents, self.rules)
         b = Builder()
         args = [
-            to_front(b, b.bind(with_axis(t, size) if has else t), has or not want, size)
-            for t, has, want in zip(self.types, batched[:n], joint, strict=True)
+            to_front(b, b.bind(with_axis(t, size) if has else t), has or not ct_spec, size)
+            for t, has, ct_spec in zip(self.types, batched[:n], joint, strict=True)
         ]
-        for t, given, has, want in zip(self.types, self.given, dots, joint, strict=True):
+        for t, given, has, ct_spec in zip(self.types, self.given, dots, joint, strict=True):
             if given:
                 dot = tangent_type(t)
                 x = b.bind(with_axis(dot, size) if has else dot)
-                args.append(to_front(b, x, has or not want, size))
+                args.append(to_front(b, x, has or not ct_spec, size))
         results = b.inline_jaxpr(done.jaxpr, args)
         n_outs = len(inner.batched)
         found = iter(results[n_outs:])
@@ -84,7 +84,7 @@ class OverLanes:
     size: int
     shared: frozenset[int]
     masked: bool
-    book: RuleBook
+    rules: RuleSet
     axis: str | None
 
     def program(
@@ -97,7 +97,7 @@ class OverLanes:
             jaxpr,
             tuple(batched),
             self.size,
-            self.book,
+            self.rules,
             held,
             self.masked,
             everything,

@@ -69,7 +69,7 @@ def custom_vjp_jvp(
     results = b.inline(template(tied(prim.fwd, prim)), primals)
     residuals, refs = results[n:], [primals[i] for i in prim.refs]
     own = list(zip(primals, tangents, strict=True))[prim.n_consts :]
-    dots = [_dense(b, p, t) for (p, t), want in zip(own, prim.wanted, strict=True) if want]
+    dots = [_dense(b, p, t) for (p, t), ct_spec in zip(own, prim.wanted, strict=True) if ct_spec]
     bwd = tied(prim.bwd, prim)
     if prim.forward is None:
         fixed = [*primals[: prim.n_consts], *residuals, *refs]
@@ -78,10 +78,10 @@ def custom_vjp_jvp(
     # The linear equation is run by the one rule, on all arguments, and transposed by the other.
     fixed = [*primals, *residuals]
     n_ins, n_residuals, n_dots = len(primals), len(residuals), len(dots)
-    pushed = RuleBuilder(b.book, [x.type for x in [*fixed, *dots]])
+    pushed = RuleBuilder(b.rules, [x.type for x in [*fixed, *dots]])
     args, given = pushed.binders[:n_ins], pushed.binders[n_ins + n_residuals :]
     both = pushed.inline(template(tied(prim.forward, prim)), [*args, *given])
-    pulled = RuleBuilder(b.book, [*[x.type for x in fixed], *_tangent_types(prim.call)])
+    pulled = RuleBuilder(b.rules, [*[x.type for x in fixed], *_tangent_types(prim.call)])
     consts, rest = pulled.binders[: prim.n_consts], pulled.binders[n_ins:]
     cts = pulled.inline(template(bwd), [*consts, *rest])
     assert len(cts) == n_dots, "with both rules, all that can be differentiated is wanted"
@@ -131,10 +131,10 @@ def custom_vmap_jvp(
     """
     given = tuple([t is not None for t in tangents])
     present = [t for t in tangents if t is not None]
-    inner = jvp_jaxpr(prim.call, given, False, b.book)
+    inner = jvp_jaxpr(prim.call, given, False, b.rules)
     whole = bool(prim.call.effects)
     lanes = JvpLanes(
-        prim.lanes, prim.call.in_types, given, inner.out_tangents, whole, b.book, prim.label
+        prim.lanes, prim.call.in_types, given, inner.out_tangents, whole, b.rules, prim.label
     )
     if whole:
         made = CustomVmap(inner.jaxpr, lanes, prim.n_consts, prim.label)
@@ -164,7 +164,7 @@ def custom_linear_jvp(
     if any(t is not None for t in tangents[:n]):
         mask = tuple([i < n and t is not None for i, t in enumerate(tangents)])
         present = [t for t in tangents[:n] if t is not None]
-        inner = jvp_jaxpr(prim.forward, mask, False, b.book)
+        inner = jvp_jaxpr(prim.forward, mask, False, b.rules)
         results = b.inline(template(inner.jaxpr), [*primals, *present])
         _, parts = with_tangents(results, inner.out_tangents)
         total = [_sum(b, x, y) for x, y in zip(total, parts, strict=True)]

@@ -15,10 +15,10 @@ from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import (
     DischargeOut,
     Linear,
+    PartialEvalOut,
     Policy,
-    RuleBook,
     RuleBuilder,
-    SplitOut,
+    RuleSet,
 )
 from effax.transforms.rules.common import zeros
 from effax.transforms.rules.jit.discharge import jit_discharge
@@ -70,14 +70,14 @@ def custom_linear_discharge(
 
 
 def custom_vmap_split(
-    book: RuleBook,
+    rules: RuleSet,
     prim: CustomVmap,
     in_types: tuple[Type, ...],
     known: Mask,
     policy: Policy | None,
-) -> SplitOut | None:
-    """Halves of the function are plain calls: the rule is that of the whole."""
-    return jit_split(book, Jit(prim.call, prim.label), in_types, known, policy)
+) -> PartialEvalOut | None:
+    """PartialEvalJaxprs of the function are plain calls: the rule is that of the whole."""
+    return jit_split(rules, Jit(prim.call, prim.label), in_types, known, policy)
 
 
 def custom_call_transpose(

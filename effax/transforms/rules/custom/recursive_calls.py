@@ -16,10 +16,10 @@ from collections.abc import Callable
 from typing import Final
 
 from effax.ir.errors import TransformError
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims.custom import Custom, CustomJvp, CustomVjp
-from effax.ir.recursion import deep
+from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Jaxpr
 
 UNTIED: Final = -1
@@ -29,7 +29,7 @@ Change = Callable[[Custom, int, int], Custom]
 """What becomes of a knot, from its depth and how many rules inside it is found."""
 
 
-@remembered(maxsize=1024)
+@memoize(maxsize=1024)
 def has_knots(jaxpr: Jaxpr) -> bool:
     """Whether any call in the program, or in one that it holds, is a knot."""
     return any(
@@ -49,7 +49,7 @@ def is_knotted(prim: Primitive) -> bool:
     return prim.depth is not None or any(map(has_knots, prim.subjaxprs()[1:]))
 
 
-@remembered(maxsize=1024)
+@memoize(maxsize=1024)
 def tied(rule: Jaxpr, owner: Custom) -> Jaxpr:
     """A rule of ``owner`` for the place of the call: its knots are calls with all of the rules."""
 
@@ -83,7 +83,7 @@ class _Changed:
         self.change = change
         self.done: dict[tuple[Jaxpr, int], Jaxpr] = {}
 
-    @deep
+    @with_fresh_stack
     def program(self, jaxpr: Jaxpr, inside: int) -> Jaxpr:
         if not has_knots(jaxpr):
             return jaxpr

@@ -86,7 +86,7 @@ def custom_jvp_batch(
     """Both programs over the batch."""
 
     def over_batch(flags: Sequence[bool], masked: bool) -> CustomJvp:
-        lanes = OverLanes(size, b.shared, masked, b.book, b.axis)
+        lanes = OverLanes(size, b.shared, masked, b.rules, b.axis)
         call, rule = _call_over_lanes(prim, lanes, flags), prim.rule
         if isinstance(rule, Jaxpr):
             rest = zip(prim.call.binders[prim.n_consts :], flags[prim.n_consts :], strict=True)
@@ -105,7 +105,7 @@ def custom_vjp_batch(
     """All programs over the batch; the cotangent of what is not batched is summed."""
 
     def over_batch(flags: Sequence[bool], masked: bool) -> CustomVjp:
-        lanes = OverLanes(size, b.shared, masked, b.book, b.axis)
+        lanes = OverLanes(size, b.shared, masked, b.rules, b.axis)
         made = replace(prim, call=_call_over_lanes(prim, lanes, flags), lanes=None)
         rest = list(zip(prim.call.binders, flags, strict=True))[prim.n_consts :]
         if isinstance(prim.fwd, Jaxpr) and isinstance(prim.bwd, Jaxpr):
@@ -166,7 +166,7 @@ def custom_linear_batch(
     """Both programs over the batch; everything that is linear is batched."""
     n, n_linear = prim.n_fixed, len(ins) - prim.n_fixed
     masked = b.active is not None
-    lanes = OverLanes(size, b.shared, masked, b.book, b.axis)
+    lanes = OverLanes(size, b.shared, masked, b.rules, b.axis)
     own = zip(ins[n:], batched[n:], strict=True)
     args = [*ins[:n], *[to_front(b, x, has, size) for x, has in own]]
     fixed, forward, bwd = tuple(batched[:n]), prim.forward, prim.bwd

@@ -15,6 +15,6 @@ def jit_jvp(
     b: RuleBuilder, prim: Jit, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
     present = [t for t in tangents if t is not None]
-    inner = jvp_jaxpr(prim.jaxpr, tuple([t is not None for t in tangents]), False, b.book)
+    inner = jvp_jaxpr(prim.jaxpr, tuple([t is not None for t in tangents]), False, b.rules)
     outs = b.emit(replace(prim, jaxpr=inner.jaxpr), [*primals, *present])
     return with_tangents(outs, inner.out_tangents)

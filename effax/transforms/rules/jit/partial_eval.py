@@ -11,7 +11,7 @@ from effax.ir.prims.remat import Remat
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import Type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import Policy, RuleBook, SplitOut
+from effax.transforms.framework.rules import PartialEvalOut, Policy, RuleSet
 from effax.transforms.partial_eval.packing import packed
 from effax.transforms.partial_eval.partial_eval import (
     FromInput,
@@ -23,17 +23,17 @@ from effax.transforms.partial_eval.partial_eval import (
 
 
 def jit_split(
-    book: RuleBook, prim: Jit, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
-) -> SplitOut | None:
+    rules: RuleSet, prim: Jit, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
+) -> PartialEvalOut | None:
     none = (False,) * len(prim.jaxpr.outs)
     return split_call(
-        prim, prim, partial_eval_jaxpr(prim.jaxpr, known, policy, none, book), in_types
+        prim, prim, partial_eval_jaxpr(prim.jaxpr, known, policy, none, rules), in_types
     )
 
 
 def split_call(
     early_prim: Jit | Remat, late_prim: Jit | Remat, pe: PartialEval, in_types: tuple[Type, ...]
-) -> SplitOut | None:
+) -> PartialEvalOut | None:
     """Two calls of the halves of a program. None where the early one would do nothing."""
     pe = packed(pe)
     known = pe.known_ins
@@ -54,7 +54,7 @@ def split_call(
     args = dict(zip(unknown_args, late.binders[len(residuals) :], strict=True))
     ins = [args[r.index] if isinstance(r, FromInput) else next(values) for r in pe.residuals]
     ins += [args[i] for i, has in enumerate(known) if not has]
-    return SplitOut(
+    return PartialEvalOut(
         early,
         late.finish(_called(late, late_prim, pe.unknown, ins)),
         pe.known_outs,

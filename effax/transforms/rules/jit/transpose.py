@@ -8,15 +8,15 @@ from dataclasses import replace
 from effax.ir.prims.control import Jit
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import Linear, RuleBuilder
-from effax.transforms.rules.cotangents import call_operands, values_of, want_of
+from effax.transforms.rules.cotangents import call_operands, spec_of, values_of
 from effax.transforms.transpose.engine import transpose_jaxpr
 
 
 def jit_transpose(
     b: RuleBuilder, prim: Jit, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    wants = tuple(map(want_of, ins))
+    ct_specs = tuple(map(spec_of, ins))
     has = tuple([ct is not None for ct in cts])
-    inner = transpose_jaxpr(prim.jaxpr, wants, has, b.book)
+    inner = transpose_jaxpr(prim.jaxpr, ct_specs, has, b.rules)
     results = b.emit(replace(prim, jaxpr=inner.jaxpr), call_operands(ins, cts))
-    return values_of(wants, inner.nonzero, results)
+    return values_of(ct_specs, inner.nonzero, results)

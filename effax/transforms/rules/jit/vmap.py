@@ -17,6 +17,8 @@ def jit_batch(
 ) -> BatchOut:
     masked = b.active is not None
     with at_arguments(range(len(ins))):
-        inner = vmap_jaxpr(prim.jaxpr, tuple(batched), size, b.book, b.shared, masked, None, b.axis)
+        inner = vmap_jaxpr(
+            prim.jaxpr, tuple(batched), size, b.rules, b.shared, masked, None, b.axis
+        )
     outs = b.emit(replace(prim, jaxpr=inner.jaxpr), [*b.mask(), *ins])
     return BatchOut(outs, inner.out_batched)

@@ -10,7 +10,7 @@ from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.types import RefType, Type
 from effax.transforms.discharge import discharge_jaxpr, has_refs
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import Policy, RuleBook, SplitOut
+from effax.transforms.framework.rules import PartialEvalOut, Policy, RuleSet
 from effax.transforms.optimize.dce import dce_jaxpr
 from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, partial_eval_jaxpr
 from effax.transforms.rules.jit.partial_eval import split_call
@@ -28,8 +28,8 @@ class Both:
 
 
 def remat_split(
-    book: RuleBook, prim: Remat, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
-) -> SplitOut | None:
+    rules: RuleSet, prim: Remat, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
+) -> PartialEvalOut | None:
     """The known half as it is; the unknown half with what it needs of the known one once more.
 
     A policy from outside, that of an enclosing ``remat``, keeps no more than it says either.
@@ -39,28 +39,28 @@ def remat_split(
     none = (False,) * len(prim.jaxpr.outs)
     if prim.jaxpr.effects:
         # Somebody sees what it does, so that is done once, and what it reads is kept.
-        pe = partial_eval_jaxpr(prim.jaxpr, known, keeps, none, book)
+        pe = partial_eval_jaxpr(prim.jaxpr, known, keeps, none, rules)
     elif own == NOTHING:
-        pe = _all_again(prim.jaxpr, known, book)
+        pe = _all_again(prim.jaxpr, known, rules)
     else:
-        pure = _without_local_refs(prim.jaxpr, book)
-        pe = partial_eval_jaxpr(pure, known, keeps, none, book)
+        pure = _without_local_refs(prim.jaxpr, rules)
+        pe = partial_eval_jaxpr(pure, known, keeps, none, rules)
     return split_call(prim, replace(prim, differentiated=True), pe, in_types)
 
 
-def _without_local_refs(jaxpr: Jaxpr, book: RuleBook) -> Jaxpr:
+def _without_local_refs(jaxpr: Jaxpr, rules: RuleSet) -> Jaxpr:
     """The program on contents in the place of references that it makes, if it takes none.
 
     Reads of references are never done again, those of contents are.
     """
     if any(isinstance(v.type, RefType) for v in jaxpr.binders) or not has_refs(jaxpr):
         return jaxpr
-    return discharge_jaxpr(jaxpr, book).jaxpr
+    return discharge_jaxpr(jaxpr, rules).jaxpr
 
 
-def _all_again(jaxpr: Jaxpr, known: Mask, book: RuleBook) -> PartialEval:
+def _all_again(jaxpr: Jaxpr, known: Mask, rules: RuleSet) -> PartialEval:
     """The known results early, and for the others the whole program late."""
-    pe = partial_eval_jaxpr(jaxpr, known, None, (False,) * len(jaxpr.outs), book)
+    pe = partial_eval_jaxpr(jaxpr, known, None, (False,) * len(jaxpr.outs), rules)
     n_early = sum(pe.known_outs)
     results = tuple([j < n_early for j in range(len(pe.known.outs))])
     every = (True,) * len(pe.known.binders)

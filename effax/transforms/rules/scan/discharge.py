@@ -29,7 +29,7 @@ COUNTER = array_type((), "int32")
 def scan_discharge(
     b: RuleBuilder, prim: Scan, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
-    inner = discharge_jaxpr(prim.jaxpr, b.book)
+    inner = discharge_jaxpr(prim.jaxpr, b.rules)
     if not inner.changed:
         return DischargeOut(b.emit(replace(prim, jaxpr=inner.jaxpr), ins), [None] * len(ins))
     first_x = prim.n_consts + prim.n_carry
@@ -70,7 +70,7 @@ def _body(
     consts, carry, xs = kept
     first_x = prim.n_consts + prim.n_carry
     types = inner.jaxpr.in_types
-    body = RuleBuilder(b.book)
+    body = RuleBuilder(b.rules)
     args: dict[int, Atom] = {i: body.bind(types[i]) for i in consts}
     held = [
         body.bind(array_type(shapes[i], types[i].dtype) if i >= first_x else types[i])

@@ -23,7 +23,7 @@ def scan_jvp(
     mask = tuple([t is not None for t in closed])
     d_consts, d_carry, _ = (tuple(group) for group in prim.split(mask))
     n_ys = len(prim.jaxpr.outs) - prim.n_carry
-    inner = jvp_jaxpr(prim.jaxpr, mask, (*d_carry, *(False,) * n_ys), b.book)
+    inner = jvp_jaxpr(prim.jaxpr, mask, (*d_carry, *(False,) * n_ys), b.rules)
 
     first_x = prim.n_consts + prim.n_carry
     ins = regrouped(mask, (0, prim.n_consts, first_x, len(mask)))

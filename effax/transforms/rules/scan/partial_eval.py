@@ -20,16 +20,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from effax.effects import Host, Row
+from effax.effects import Row, SideEffect
 from effax.effects.order import COMMUTING_KINDS
 from effax.ir.build import Builder
 from effax.ir.prims.control import Scan
 from effax.ir.prims.shape import BroadcastInDim
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Var, has_host_effects
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Var, has_side_effects
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.renumber import rearranged
-from effax.transforms.framework.rules import Policy, RuleBook, SplitOut
+from effax.transforms.framework.rules import PartialEvalOut, Policy, RuleSet
 from effax.transforms.optimize.dce import dce_jaxpr
 from effax.transforms.partial_eval.packing import packed
 from effax.transforms.partial_eval.partial_eval import (
@@ -42,13 +42,13 @@ from effax.transforms.partial_eval.partial_eval import (
 
 
 def scan_split(
-    book: RuleBook, prim: Scan, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
-) -> SplitOut | None:
-    mask, pe = _closed(book, prim, known, policy)
+    rules: RuleSet, prim: Scan, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
+) -> PartialEvalOut | None:
+    mask, pe = _closed(rules, prim, known, policy)
     if not Row(pe.known.effects.host).commutes(Row(pe.unknown.effects.host)):
         # Each iteration's host effects come before the next one's: the halves cannot part.
         return None
-    plan = _Plan(prim, mask, pe, book).packed(book)
+    plan = _Plan(prim, mask, pe, rules).packed(rules)
     pe = plan.pe
     unknown_args = plan.unknown_args()
     gained = any(pe.known_outs) or plan.hoisted or plan.stacked or pe.known.effects
@@ -63,7 +63,7 @@ def scan_split(
     args = dict(zip(unknown_args, late.binders[len(residuals) :], strict=True))
     n = len(hoisted)
     late_outs = plan.late(late, late.binders[:n], late.binders[n : len(residuals)], args)
-    return SplitOut(
+    return PartialEvalOut(
         b.finish([*outs, *residuals]),
         late.finish(late_outs),
         pe.known_outs,
@@ -73,14 +73,14 @@ def scan_split(
 
 
 def _closed(
-    book: RuleBook, prim: Scan, known: Mask, policy: Policy | None
+    rules: RuleSet, prim: Scan, known: Mask, policy: Policy | None
 ) -> tuple[Mask, PartialEval]:
     """Which inputs of the body are known in every iteration, and the body split."""
     c, k = prim.n_consts, prim.n_carry
     n_ys = len(prim.jaxpr.outs) - k
     while True:
         forced = (*[not has for has in known[c : c + k]], *[False] * n_ys)
-        pe = partial_eval_jaxpr(prim.jaxpr, known, policy, forced, book)
+        pe = partial_eval_jaxpr(prim.jaxpr, known, policy, forced, rules)
         lost = {c + j for j in range(k) if known[c + j] and not pe.known_outs[j]}
         lost |= {i for i in _contended(pe) if i < c}
         if not lost:
@@ -93,11 +93,11 @@ def _contended(pe: PartialEval) -> set[int]:
     positions = [i for i, has in enumerate(pe.known_ins) if has]
     early: dict[int, set[type]] = {}
     for effect in pe.known.effects:
-        if not isinstance(effect, Host):
+        if not isinstance(effect, SideEffect):
             early.setdefault(positions[effect.ref], set()).add(type(effect))
     found = set()
     for effect in pe.unknown.effects:
-        if isinstance(effect, Host) or effect.ref >= len(pe.residuals):
+        if isinstance(effect, SideEffect) or effect.ref >= len(pe.residuals):
             continue
         source = pe.residuals[effect.ref]
         assert isinstance(source, FromInput), "a reference is never a result"
@@ -133,7 +133,7 @@ class _Plan:
     body, then each residual that is computed there, and each carry that is one.
     """
 
-    def __init__(self, prim: Scan, known: Mask, pe: PartialEval, book: RuleBook) -> None:
+    def __init__(self, prim: Scan, known: Mask, pe: PartialEval, rules: RuleSet) -> None:
         self.prim = prim
         self.known = known
         self.pe = pe
@@ -148,7 +148,7 @@ class _Plan:
             if isinstance(r, FromOutput) or c <= r.index < c + k:
                 needed.setdefault(out, self.n_outs + len(needed))
         body = pe.known.replace(outs=[*pe.known.outs[: self.n_outs], *needed])
-        self.once = _in_two(body, [i < c for i in self.positions], self.n_outs, book)
+        self.once = _in_two(body, [i < c for i in self.positions], self.n_outs, rules)
         self.needed = needed
         self.sources: list[_Hoisted | _Stacked | _Passed] = []
         for r in pe.residuals:
@@ -163,11 +163,11 @@ class _Plan:
         self.hoisted = [s.out for s in self.sources if isinstance(s, _Hoisted)]
         self.stacked = [s.var for s in self.sources if isinstance(s, _Stacked)]
 
-    def packed(self, book: RuleBook) -> _Plan:
+    def packed(self, rules: RuleSet) -> _Plan:
         """The plan with few residuals: those that are the same in all iterations by themselves."""
         same = [isinstance(source, _Hoisted) for source in self.sources]
         pe = packed(self.pe, same)
-        return self if pe is self.pe else _Plan(self.prim, self.known, pe, book)
+        return self if pe is self.pe else _Plan(self.prim, self.known, pe, rules)
 
     def early(
         self, b: Builder, args: Mapping[int, Atom]
@@ -240,7 +240,7 @@ class _Plan:
         return list(b.emit(loop, [x for _, x in order]))
 
 
-def _in_two(body: Jaxpr, consts: Sequence[bool], n_outs: int, book: RuleBook) -> PartialEval:
+def _in_two(body: Jaxpr, consts: Sequence[bool], n_outs: int, rules: RuleSet) -> PartialEval:
     """What constants decide, and what is left: of that are the first ``n_outs`` results."""
     fixed = tuple(
         [
@@ -249,12 +249,12 @@ def _in_two(body: Jaxpr, consts: Sequence[bool], n_outs: int, book: RuleBook) ->
         ]
     )
     late = tuple([j < n_outs for j in range(len(body.outs))])
-    if has_host_effects(body.effects):
+    if has_side_effects(body.effects):
         # One for each iteration, whatever it depends on: all stays in the loop.
         n = len(body.binders)
         nothing = Jaxpr((), (), ())
         return PartialEval(nothing, body, (False,) * n, (False,) * len(body.outs), ())
-    found = partial_eval_jaxpr(body, fixed, _is_worth_keeping, late, book)
+    found = partial_eval_jaxpr(body, fixed, _is_worth_keeping, late, rules)
     every, inputs = (True,) * len(found.known.outs), (True,) * len(found.known.binders)
     return found._replace(known=dce_jaxpr(found.known, every, inputs, inputs).jaxpr)
 

@@ -23,18 +23,18 @@ from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.common import zeros
 from effax.transforms.rules.cotangents import (
     among,
-    carried_want,
+    carried_spec,
     fixed_of,
     instantiated,
     n_values,
     present,
     refs_of,
+    spec_of,
     sum_of,
-    summed_want,
+    summed_spec,
     values_of,
-    want_of,
 )
-from effax.transforms.transpose.cotangent_spec import DontWant, GradValue, Want
+from effax.transforms.transpose.cotangent_spec import CotangentSpec, DontWant, GradValue
 from effax.transforms.transpose.engine import Transposed, transpose_jaxpr
 
 
@@ -60,20 +60,20 @@ def scan_transpose(
             remedy="split off what does not depend on the linear inputs (`partial_eval`)",
         )
     operands = Operands(consts, linear_carry, xs, cts[: prim.n_carry], cts[prim.n_carry :])
-    const_wants = list(map(summed_want, consts))
-    wants = [*map(carried_want, linear_carry), *map(want_of, xs)]
-    carried, inner = _closed(b, prim, [*const_wants, *wants], operands)
+    const_wants = list(map(summed_spec, consts))
+    ct_specs = [*map(carried_spec, linear_carry), *map(spec_of, xs)]
+    carried, inner = _closed(b, prim, [*const_wants, *ct_specs], operands)
     untouched = _untouched(inner, operands)
     if untouched:
         const_wants = [DontWant() if i in untouched else w for i, w in enumerate(const_wants)]
-        carried, inner = _closed(b, prim, [*const_wants, *wants], operands)
+        carried, inner = _closed(b, prim, [*const_wants, *ct_specs], operands)
     # A constant whose cotangent has no reference yet gets one for the time of the loop.
-    sums = [sum_of(b, x, want) for x, want in zip(consts, const_wants, strict=True)]
-    given = (*among(wants, carried), *inner.nonzero[n_values(wants[: prim.n_carry]) :])
+    sums = [sum_of(b, x, ct_spec) for x, ct_spec in zip(consts, const_wants, strict=True)]
+    given = (*among(ct_specs, carried), *inner.nonzero[n_values(ct_specs[: prim.n_carry]) :])
     types = [
         tangent_type(t)
-        for t, want in zip(prim.jaxpr.in_types, [*const_wants, *wants], strict=True)
-        if isinstance(want, GradValue)
+        for t, ct_spec in zip(prim.jaxpr.in_types, [*const_wants, *ct_specs], strict=True)
+        if isinstance(ct_spec, GradValue)
     ]
     body = instantiated(inner, given, types)
     results = _emit(b, prim, body, carried, operands, sums)
@@ -81,22 +81,22 @@ def scan_transpose(
         b(Freeze(), ref) if isinstance(x, Linear) and x.ref is None and ref is not None else None
         for x, ref in zip(consts, sums, strict=True)
     ]
-    return [*summed, *values_of(wants, given, results)]
+    return [*summed, *values_of(ct_specs, given, results)]
 
 
 def _closed(
-    b: RuleBuilder, prim: Scan, wants: Sequence[Want], operands: Operands
+    b: RuleBuilder, prim: Scan, ct_specs: Sequence[CotangentSpec], operands: Operands
 ) -> tuple[Mask, Transposed]:
     """Which carried cotangents may be nonzero in some iteration, and the transposed body.
 
     The least set that has the given ones and what the body makes of its own: a cotangent that
     stays zero is not carried.
     """
-    wanted = [isinstance(want, GradValue) for want in prim.split(wants)[1]]
+    wanted = [isinstance(ct_spec, GradValue) for ct_spec in prim.split(ct_specs)[1]]
     of_ys = [ct is not None for ct in operands.y_cts]
     mask = tuple([ct is not None and w for ct, w in zip(operands.carry_cts, wanted, strict=True)])
     while True:
-        inner = transpose_jaxpr(prim.jaxpr, tuple(wants), (*mask, *of_ys), b.book)
+        inner = transpose_jaxpr(prim.jaxpr, tuple(ct_specs), (*mask, *of_ys), b.rules)
         made = iter(inner.nonzero)
         grown = tuple([w and (next(made) or has) for w, has in zip(wanted, mask, strict=True)])
         if grown == mask:

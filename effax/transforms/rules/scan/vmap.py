@@ -26,7 +26,7 @@ def scan_batch(
     closed, given = closed_batch(b, prim, ins, batched, size)
     with at_arguments(range(len(ins))):
         masked = b.active is not None
-        inner = vmap_jaxpr(prim.jaxpr, closed, size, b.book, b.shared, masked, given, b.axis)
+        inner = vmap_jaxpr(prim.jaxpr, closed, size, b.rules, b.shared, masked, given, b.axis)
     args: list[Atom] = []
     borrowed: list[Borrowed] = []
     for i, (x, has, now) in enumerate(zip(ins, batched, closed, strict=True)):

@@ -12,7 +12,7 @@ from effax.effects import Accum, ArgIndex, Write
 from effax.ir.axes import Axes, Axis
 from effax.ir.build import Builder
 from effax.ir.indexing import row, whole
-from effax.ir.memo import remembered
+from effax.ir.memo import memoize
 from effax.ir.partition import Spec, names_in, sizes_of
 from effax.ir.prims.index import Gather
 from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
@@ -21,13 +21,13 @@ from effax.ir.prims.shard import ShardMap
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Shape, Type
 from effax.transforms.framework.propagation import uses_axis
-from effax.transforms.framework.rules import RuleBook
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.rules.common import inverse, permuted, zeros
 from effax.transforms.vmap.engine import vmap_jaxpr
 
 
-@remembered(maxsize=256)
-def expanded(prim: ShardMap, types: tuple[Type, ...], book: RuleBook) -> Jaxpr:
+@memoize(maxsize=256)
+def expanded(prim: ShardMap, types: tuple[Type, ...], rules: RuleSet) -> Jaxpr:
     """The program that an application to arguments of these types is, on one device."""
     b = Builder(types)
     lent = [
@@ -42,7 +42,7 @@ def expanded(prim: ShardMap, types: tuple[Type, ...], book: RuleBook) -> Jaxpr:
         else ref.local
         for x, spec, ref in zip(b.binders, prim.in_specs, lent, strict=True)
     ]
-    outs = b.inline_jaxpr(_over_mesh(prim, book), args)
+    outs = b.inline_jaxpr(_over_mesh(prim, rules), args)
     results = [_whole(b, x, spec, prim.mesh) for x, spec in zip(outs, prim.out_specs, strict=True)]
     for ref in lent:
         if ref is not None:
@@ -50,15 +50,15 @@ def expanded(prim: ShardMap, types: tuple[Type, ...], book: RuleBook) -> Jaxpr:
     return b.finish(results)
 
 
-def _over_mesh(prim: ShardMap, book: RuleBook) -> Jaxpr:
+def _over_mesh(prim: ShardMap, rules: RuleSet) -> Jaxpr:
     """The program of all devices: named axes lead, in the order of the mesh."""
     jaxpr = prim.jaxpr
     for axis in reversed(prim.mesh):
-        jaxpr = _along(jaxpr, axis, prim, book)
+        jaxpr = _along(jaxpr, axis, prim, rules)
     return jaxpr
 
 
-def _along(jaxpr: Jaxpr, axis: Axis, prim: ShardMap, book: RuleBook) -> Jaxpr:
+def _along(jaxpr: Jaxpr, axis: Axis, prim: ShardMap, rules: RuleSet) -> Jaxpr:
     """The program batched along one axis of the mesh."""
     batched = tuple([axis.name in names_in(spec) for spec in prim.in_specs])
     shared = frozenset(
@@ -69,15 +69,15 @@ def _along(jaxpr: Jaxpr, axis: Axis, prim: ShardMap, book: RuleBook) -> Jaxpr:
     wanted = tuple([axis.name in names_in(spec) for spec in prim.out_specs])
     used = any(uses_axis(eqn.prim, axis.name) for eqn in jaxpr.eqns)
     name = axis.name if used else None
-    made = vmap_jaxpr(jaxpr, batched, axis.size, book, shared, False, wanted, name)
+    made = vmap_jaxpr(jaxpr, batched, axis.size, rules, shared, False, wanted, name)
     if made.out_batched == wanted:
         return made.jaxpr
     # What is the same on all devices, or is taken for that, is the first one's.
     b = Builder(made.jaxpr.in_types)
     outs = b.inline_jaxpr(made.jaxpr, b.binders)
     kept = [
-        b(Gather(row(x.type.shape, 0)), x) if has and not want else x
-        for x, has, want in zip(outs, made.out_batched, wanted, strict=True)
+        b(Gather(row(x.type.shape, 0)), x) if has and not ct_spec else x
+        for x, has, ct_spec in zip(outs, made.out_batched, wanted, strict=True)
     ]
     return b.finish(kept)
 

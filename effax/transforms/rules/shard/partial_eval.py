@@ -17,7 +17,7 @@ from effax.ir.prims.shard import ShardMap
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import Policy, RuleBook, SplitOut
+from effax.transforms.framework.rules import PartialEvalOut, Policy, RuleSet
 from effax.transforms.partial_eval.partial_eval import (
     FromInput,
     FromOutput,
@@ -28,10 +28,10 @@ from effax.transforms.partial_eval.partial_eval import (
 
 
 def shard_map_split(
-    book: RuleBook, prim: ShardMap, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
-) -> SplitOut | None:
+    rules: RuleSet, prim: ShardMap, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
+) -> PartialEvalOut | None:
     none = (False,) * len(prim.jaxpr.outs)
-    pe = partial_eval_jaxpr(prim.jaxpr, known, policy, none, book)
+    pe = partial_eval_jaxpr(prim.jaxpr, known, policy, none, rules)
     parts = _Parts(prim, pe)
     forwarded = {r.index for r in pe.residuals if isinstance(r, FromInput)}
     gained = any(pe.known_outs) or parts.computed or pe.known.effects
@@ -50,7 +50,7 @@ def shard_map_split(
         args[r.index] if isinstance(r, FromInput) else next(given) for r in pe.residuals
     ]
     ins += [args[i] for i, has in enumerate(known) if not has]
-    return SplitOut(
+    return PartialEvalOut(
         b.finish(outs),
         late.finish(late.emit(parts.late(), ins)),
         pe.known_outs,

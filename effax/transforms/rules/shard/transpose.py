@@ -23,45 +23,53 @@ from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.cotangents import values_of
 from effax.transforms.rules.pointwise import const, where
 from effax.transforms.spmd.pvary_insertion import implicit
-from effax.transforms.transpose.cotangent_spec import DontWant, GradValue, NonLinear, Threaded, Want
+from effax.transforms.transpose.cotangent_spec import (
+    CotangentSpec,
+    DontWant,
+    GradValue,
+    NonLinear,
+    ThreadedRef,
+)
 from effax.transforms.transpose.engine import Transposed, transpose_jaxpr
 
 
 def shard_map_transpose(
     b: RuleBuilder, prim: ShardMap, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    wants = tuple(map(_want, ins))
+    ct_specs = tuple(map(_want, ins))
     has = tuple([ct is not None for ct in cts])
     # Each device has cotangents of its own inside; what is shared is seen to at the border.
     alone = implicit(prim.jaxpr, frozenset([axis.name for axis in prim.mesh]))
-    inner = transpose_jaxpr(alone, wants, has, b.book)
+    inner = transpose_jaxpr(alone, ct_specs, has, b.rules)
     fixed = [x for x in ins if not isinstance(x, Linear)]
-    threaded = [x for x in ins if isinstance(x, Linear) and isinstance(_want(x), Threaded)]
+    threaded = [x for x in ins if isinstance(x, Linear) and isinstance(_want(x), ThreadedRef)]
     refs = [x.ref for x in threaded if x.ref is not None]
-    made = _over_mesh(prim, wants, has, inner)
+    made = _over_mesh(prim, ct_specs, has, inner)
     given = b.emit(made, [*fixed, *refs, *[ct for ct in cts if ct is not None]])
-    return values_of(wants, inner.nonzero, given)
+    return values_of(ct_specs, inner.nonzero, given)
 
 
-def _want(operand: Atom | Linear) -> Want:
+def _want(operand: Atom | Linear) -> CotangentSpec:
     if not isinstance(operand, Linear):
         return NonLinear()
     if not operand.wanted:
         return DontWant()
-    return Threaded() if isinstance(operand.type, RefType) else GradValue()
+    return ThreadedRef() if isinstance(operand.type, RefType) else GradValue()
 
 
-def _over_mesh(prim: ShardMap, wants: Sequence[Want], has: Mask, inner: Transposed) -> ShardMap:
+def _over_mesh(
+    prim: ShardMap, ct_specs: Sequence[CotangentSpec], has: Mask, inner: Transposed
+) -> ShardMap:
     """``(fixed, references, cotangents of results) -> cotangents of arguments``."""
-    specs = list(zip(prim.in_specs, wants, strict=True))
+    specs = list(zip(prim.in_specs, ct_specs, strict=True))
     in_specs = [spec for spec, w in specs if isinstance(w, NonLinear)]
-    in_specs += [spec for spec, w in specs if isinstance(w, Threaded)]
+    in_specs += [spec for spec, w in specs if isinstance(w, ThreadedRef)]
     n_before = len(in_specs)
-    ct_specs = [spec for spec, given in zip(prim.out_specs, has, strict=True) if given]
+    of_cts = [spec for spec, given in zip(prim.out_specs, has, strict=True) if given]
     values = [spec for spec, w in specs if isinstance(w, GradValue)]
     out_specs = [spec for spec, given in zip(values, inner.nonzero, strict=True) if given]
-    body = _body(prim, inner.jaxpr, n_before, ct_specs, out_specs)
-    return ShardMap(body, prim.mesh, (*in_specs, *ct_specs), tuple(out_specs), prim.check_vma)
+    body = _body(prim, inner.jaxpr, n_before, of_cts, out_specs)
+    return ShardMap(body, prim.mesh, (*in_specs, *of_cts), tuple(out_specs), prim.check_vma)
 
 
 def _body(

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from effax.ir.prims.control import Jit, While
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.transforms.discharge import discharge_jaxpr
-from effax.transforms.framework.rules import DischargeOut, RuleBook, RuleBuilder
+from effax.transforms.framework.rules import DischargeOut, RuleBuilder, RuleSet
 from effax.transforms.rules.common import placed
 
 
 def loop_discharge(
     b: RuleBuilder, prim: While, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
-    loop = _Loop(b.book, prim)
+    loop = _Loop(b.rules, prim)
     n, changed = loop.n_consts, loop.changed
     args = [ins[i] for i in loop.order]
     if not loop.cond.changed:
@@ -35,10 +35,10 @@ def loop_discharge(
 class _Loop:
     """The programs of the loop over ``(consts, [answer], changed contents, carry)``."""
 
-    def __init__(self, book: RuleBook, prim: While) -> None:
-        self.book = book
-        self.cond = discharge_jaxpr(prim.cond, book)
-        self.discharged_body = discharge_jaxpr(prim.body, book)
+    def __init__(self, rules: RuleSet, prim: While) -> None:
+        self.rules = rules
+        self.cond = discharge_jaxpr(prim.cond, rules)
+        self.discharged_body = discharge_jaxpr(prim.body, rules)
         self.changed = tuple(sorted({*self.cond.changed, *self.discharged_body.changed}))
         consts = [i for i in range(prim.n_consts) if i not in self.changed]
         self.n_consts = len(consts)
@@ -48,7 +48,7 @@ class _Loop:
     def _begin(self) -> tuple[RuleBuilder, Var | None, dict[int, Atom]]:
         """A builder with the loop's binders: the answer, and the others by old position."""
         types = self.discharged_body.jaxpr.in_types
-        b = RuleBuilder(self.book)
+        b = RuleBuilder(self.rules)
         args: dict[int, Atom] = {i: b.bind(types[i]) for i in self.order[: self.n_consts]}
         answer = b.bind(self.cond.jaxpr.out_types[0]) if self.cond.changed else None
         args.update((i, b.bind(types[i])) for i in self.order[self.n_consts :])

@@ -15,7 +15,7 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import tangent_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.renumber import rearranged
-from effax.transforms.framework.rules import JvpOut, RuleBook, RuleBuilder
+from effax.transforms.framework.rules import JvpOut, RuleBuilder, RuleSet
 from effax.transforms.jvp import close_tangents, jvp_jaxpr, regrouped, with_tangents
 
 
@@ -25,11 +25,11 @@ def loop_jvp(
     closed = close_tangents(b, prim, primals, tangents)
     mask = tuple([t is not None for t in closed])
     d_carry = mask[prim.n_consts :]
-    body = jvp_jaxpr(prim.body, mask, d_carry, b.book)
+    body = jvp_jaxpr(prim.body, mask, d_carry, b.rules)
 
     ins = regrouped(mask, (0, prim.n_consts, len(mask)))
     both = While(
-        rearranged(_condition(prim.cond, mask, b.book), ins, (0,)),
+        rearranged(_condition(prim.cond, mask, b.rules), ins, (0,)),
         rearranged(body.jaxpr, ins, range(len(body.jaxpr.outs))),
         prim.n_consts + sum(mask[: prim.n_consts]),
     )
@@ -37,10 +37,10 @@ def loop_jvp(
     return with_tangents(b.emit(both, [args[i] for i in ins]), d_carry)
 
 
-def _condition(cond: Jaxpr, mask: Mask, book: RuleBook) -> Jaxpr:
+def _condition(cond: Jaxpr, mask: Mask, rules: RuleSet) -> Jaxpr:
     """The condition over ``(*primals, *tangents present)``."""
     if any(isinstance(e, Write | Accum) and mask[e.ref] for e in cond.effects):
-        return jvp_jaxpr(cond, mask, False, book).jaxpr
+        return jvp_jaxpr(cond, mask, False, rules).jaxpr
     b = Builder(cond.in_types)
     primals = tuple(b.binders)
     for type_, has in zip(cond.in_types, mask, strict=True):

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from effax.effects import Accum, ArgIndex, Host, Read, Row, Write
+from effax.effects import Accum, ArgIndex, Read, Row, SideEffect, Write
 from effax.ir.build import Builder, lit
 from effax.ir.edit.without_io import silent
 from effax.ir.indexing import whole
@@ -30,7 +30,7 @@ from effax.ir.prims.refs import EmptyRef, FreeRef, Freeze, Get, NewRef
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, array_type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import Policy, RuleBook, SplitOut
+from effax.transforms.framework.rules import PartialEvalOut, Policy, RuleSet
 from effax.transforms.optimize.dce import dce_jaxpr
 from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, partial_eval_jaxpr
 
@@ -38,12 +38,12 @@ COUNTER: Final = array_type((), "int32")
 
 
 def loop_split(
-    book: RuleBook, prim: While, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
-) -> SplitOut | None:
+    rules: RuleSet, prim: While, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
+) -> PartialEvalOut | None:
     quiet = _quiet(prim)
     if quiet is None:
         return None
-    mask, cond, body = _closed(book, prim, known)
+    mask, cond, body = _closed(rules, prim, known)
     known_outs = mask[prim.n_consts :]
     if cond.unknown.effects.host or body.unknown.effects.host:
         return None
@@ -63,7 +63,7 @@ def loop_split(
     values = dict(zip(copies.read, late.binders[1:], strict=False))
     rest = dict(zip(unknown_args, late.binders[len(residuals) :], strict=True))
     late_outs = _Again(quiet, copies).emit(late, late.binders[0], values, rest)
-    return SplitOut(
+    return PartialEvalOut(
         b.finish([*outs, *residuals]),
         late.finish([y for y, has in zip(late_outs, known_outs, strict=True) if not has]),
         known_outs,
@@ -97,7 +97,7 @@ def _with_count(args: Sequence[Atom], n_carry: int) -> list[Atom]:
     return [*args[:first], lit(0, COUNTER), *args[first:]]
 
 
-def _closed(book: RuleBook, prim: While, known: Mask) -> tuple[Mask, PartialEval, PartialEval]:
+def _closed(rules: RuleSet, prim: While, known: Mask) -> tuple[Mask, PartialEval, PartialEval]:
     """Which inputs are known in every iteration; the condition and the body split.
 
     A reference stays known if all that is done to it, reads aside, is in the known half.
@@ -105,8 +105,8 @@ def _closed(book: RuleBook, prim: While, known: Mask) -> tuple[Mask, PartialEval
     c = prim.n_consts
     while True:
         forced = tuple([not has for has in known[c:]])
-        body = partial_eval_jaxpr(prim.body, known, None, forced, book)
-        cond = partial_eval_jaxpr(prim.cond, known, None, (False,), book)
+        body = partial_eval_jaxpr(prim.body, known, None, forced, rules)
+        cond = partial_eval_jaxpr(prim.cond, known, None, (False,), rules)
         lost = {c + j for j, has in enumerate(body.known_outs) if known[c + j] and not has}
         lost |= _changed_late(body) | _changed_late(cond)
         if not lost:
@@ -118,7 +118,7 @@ def _changed_late(pe: PartialEval) -> set[int]:
     """Known references that the unknown half changes."""
     found = set()
     for effect in pe.unknown.effects:
-        if isinstance(effect, Host) or effect.ref >= len(pe.residuals):
+        if isinstance(effect, SideEffect) or effect.ref >= len(pe.residuals):
             continue
         source = pe.residuals[effect.ref]
         assert isinstance(source, FromInput), "a reference is never a result"

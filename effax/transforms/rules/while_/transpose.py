@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.effects import Accum, Host, Write
+from effax.effects import Accum, SideEffect, Write
 from effax.ir.build import Builder, lit
 from effax.ir.errors import NotApplicable
 from effax.ir.prims.control import While
@@ -40,17 +40,17 @@ from effax.transforms.optimize.dce import dce_jaxpr
 from effax.transforms.rules.common import zeros
 from effax.transforms.rules.cotangents import (
     among,
-    carried_want,
+    carried_spec,
     fixed_of,
     instantiated,
     present,
     sum_of,
-    summed_want,
+    summed_spec,
 )
 from effax.transforms.rules.while_.partial_eval import COUNTER
 from effax.transforms.rules.while_.replay import Part, Replay, Stack
 from effax.transforms.rules.while_.trip_count import trip_count
-from effax.transforms.transpose.cotangent_spec import DontWant, GradValue, NonLinear, Want
+from effax.transforms.transpose.cotangent_spec import CotangentSpec, DontWant, GradValue, NonLinear
 from effax.transforms.transpose.engine import Transposed, transpose_jaxpr
 
 
@@ -73,7 +73,7 @@ def _passed_through(
     for i, x in enumerate(ins):
         if not isinstance(x, Linear) or not x.wanted:
             continue
-        if any(not isinstance(e, Host) and e.ref == i for row in effects for e in row):
+        if any(not isinstance(e, SideEffect) and e.ref == i for row in effects for e in row):
             return None
         if i >= prim.n_consts:
             if prim.body.outs[i - prim.n_consts] != prim.body.binders[i]:
@@ -127,9 +127,9 @@ class _Backward:
         self.fixed = [j for j, x in enumerate(self.carry) if not isinstance(x, Linear)]
         self.linear = [j for j, x in enumerate(self.carry) if isinstance(x, Linear)]
         self.cts = cts
-        self.const_wants = list(map(summed_want, self.consts))
-        self.carry_wants: list[Want] = [
-            carried_want(x) if isinstance(x, Linear) else NonLinear() for x in self.carry
+        self.const_wants = list(map(summed_spec, self.consts))
+        self.carry_wants: list[CotangentSpec] = [
+            carried_spec(x) if isinstance(x, Linear) else NonLinear() for x in self.carry
         ]
 
     def run(self) -> list[Atom | None]:
@@ -158,13 +158,13 @@ class _Backward:
 
     def _closed(self) -> tuple[Mask, Transposed]:
         """Which carried cotangents may be nonzero in some iteration, and the transposed body."""
-        wants = (*self.const_wants, *self.carry_wants)
+        ct_specs = (*self.const_wants, *self.carry_wants)
         wanted = [isinstance(self.carry_wants[j], GradValue) for j in self.linear]
         mask = [self.cts[j] is not None and w for j, w in zip(self.linear, wanted, strict=True)]
         while True:
             has = dict(zip(self.linear, mask, strict=True))
             outs = tuple([has.get(j, False) for j in range(len(self.carry))])
-            inner = transpose_jaxpr(self.prim.body, wants, outs, self.b.book)
+            inner = transpose_jaxpr(self.prim.body, ct_specs, outs, self.b.rules)
             made = iter(inner.nonzero)
             grown = [w and (next(made) or old) for w, old in zip(wanted, mask, strict=True)]
             if grown == mask:

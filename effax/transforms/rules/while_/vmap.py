@@ -54,7 +54,7 @@ def _batched(
 ) -> Vmapped:
     with at_arguments(range(len(closed))):
         masked = masked or b.active is not None
-        return vmap_jaxpr(program, closed, size, b.book, b.shared, masked, wanted, b.axis)
+        return vmap_jaxpr(program, closed, size, b.rules, b.shared, masked, wanted, b.axis)
 
 
 def _while_any(cond: Jaxpr) -> Jaxpr:

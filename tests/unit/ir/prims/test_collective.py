@@ -10,7 +10,7 @@ import pytest
 from effax.ir.axes import Axis
 from effax.ir.errors import Divergence, IllTyped, UnboundAxis
 from effax.ir.eval.numpy import evaluate
-from effax.ir.eval.spmd import Devices, evaluate_together
+from effax.ir.eval.spmd import Devices, evaluate_spmd
 from effax.ir.primitive import Value
 from effax.ir.prims import collective as c
 from effax.ir.prims.control import Cond, Jit, Scan, While
@@ -25,7 +25,7 @@ VEC = array_type((3,), "float32")
 
 
 def alone(prim: c.Collective, values: Sequence[Value], devices: Devices) -> list[Value]:
-    return [out for (out,) in prim.together(devices, [(x,) for x in values])]
+    return [out for (out,) in prim.evaluate_spmd(devices, [(x,) for x in values])]
 
 
 def numbered(devices: Devices, shape: tuple[int, ...] = ()) -> list[Value]:
@@ -74,7 +74,7 @@ def test_exchanges() -> None:
 
 
 def test_where_a_device_is() -> None:
-    given = c.AxisIndex(Y).together(GRID, [()] * 6)
+    given = c.AxisIndex(Y).evaluate_spmd(GRID, [()] * 6)
     assert [int(out) for (out,) in given] == [0, 1, 2, 0, 1, 2]
 
 
@@ -115,7 +115,7 @@ def test_an_open_program_is_not_evaluated() -> None:
         evaluate(mean_of(), [np.zeros(3, np.float32)])
     assert "y:3" in str(caught.value)
     with pytest.raises(UnboundAxis, match="in scope: 'x'"):
-        evaluate_together(mean_of(), Devices((X,)), [[np.zeros(3, np.float32)]] * 2)
+        evaluate_spmd(mean_of(), Devices((X,)), [[np.zeros(3, np.float32)]] * 2)
 
 
 def test_collectives_run_inside_of_calls_and_loops() -> None:
@@ -124,7 +124,7 @@ def test_collectives_run_inside_of_calls_and_loops() -> None:
     jaxpr = program([F32], lambda b, s: b.emit(scan, b.emit(Jit(body), [s])))
     args = [[np.asarray(k, np.float32)] for k in (1.0, 2.0)]
     # 1 + 2 + 1 = 4; 4 + 4 + 1 = 9; 9 + 9 + 1 = 19
-    assert evaluate_together(jaxpr, Devices((X,)), args) == [[19.0], [19.0]]
+    assert evaluate_spmd(jaxpr, Devices((X,)), args) == [[19.0], [19.0]]
 
 
 def loop(limit: float) -> Jaxpr:
@@ -136,7 +136,7 @@ def loop(limit: float) -> Jaxpr:
 def test_a_loop_ends_on_all_devices_at_once() -> None:
     args = [[np.asarray(k, np.float32)] for k in (1.0, 2.0)]
     # (1, 2) sums to 3, (3, 4) to 7, (7, 8) to 15
-    assert evaluate_together(loop(10.0), Devices((X,)), args) == [[7.0], [8.0]]
+    assert evaluate_spmd(loop(10.0), Devices((X,)), args) == [[7.0], [8.0]]
 
 
 def test_a_collective_where_devices_part_is_an_error() -> None:
@@ -146,10 +146,10 @@ def test_a_collective_where_devices_part_is_an_error() -> None:
         [F32], lambda b, s: b.emit(Cond((kept, summed)), [b(Gt(), s, Lit(1.5, F32)), s])
     )
     alike = [[np.asarray(k, np.float32)] for k in (2.0, 3.0)]
-    assert evaluate_together(jaxpr, Devices((X,)), alike) == [[5.0], [5.0]]
+    assert evaluate_spmd(jaxpr, Devices((X,)), alike) == [[5.0], [5.0]]
     parted = [[np.asarray(k, np.float32)] for k in (1.0, 2.0)]
     with pytest.raises(Divergence, match="along 'x'") as caught:
-        evaluate_together(jaxpr, Devices((X,)), parted)
+        evaluate_spmd(jaxpr, Devices((X,)), parted)
     assert "the devices 1 of 2" in str(caught.value)
     # Along y all are there that are along it: those of the second row.
     rows = [[np.asarray(k, np.float32)] for k in (0.0, 1.0, 1.0, 2.0, 3.0, 4.0)]
@@ -157,7 +157,7 @@ def test_a_collective_where_devices_part_is_an_error() -> None:
     index = program(
         [F32], lambda b, s: b.emit(Cond((kept, along_y)), [b(Gt(), s, Lit(1.5, F32)), s])
     )
-    assert evaluate_together(index, GRID, rows) == [[0.0], [1.0], [1.0], [9.0], [9.0], [9.0]]
+    assert evaluate_spmd(index, GRID, rows) == [[0.0], [1.0], [1.0], [9.0], [9.0], [9.0]]
 
 
 def test_where_a_device_is_may_be_asked_where_devices_part() -> None:
@@ -166,7 +166,7 @@ def test_where_a_device_is_may_be_asked_where_devices_part() -> None:
     choose = Cond((kept, places))
     jaxpr = program([F32], lambda b, s: b.emit(choose, [b(Gt(), s, Lit(1.5, F32)), s]))
     parted = [[np.asarray(k, np.float32)] for k in (1.0, 2.0)]
-    assert evaluate_together(jaxpr, Devices((X,)), parted) == [[1.0], [1.0]]
+    assert evaluate_spmd(jaxpr, Devices((X,)), parted) == [[1.0], [1.0]]
 
 
 def test_devices_leave_a_loop_one_by_one_where_they_exchange_nothing() -> None:
@@ -174,4 +174,4 @@ def test_devices_leave_a_loop_one_by_one_where_they_exchange_nothing() -> None:
     step = program([F32], lambda b, s: [b(Add(), b(c.Pvary(X), s), Lit(1.0, F32))])
     jaxpr = program([F32], lambda b, s: b.emit(While(going, step, 0), [s]))
     args = [[np.asarray(k, np.float32)] for k in (0.5, 5.0)]
-    assert evaluate_together(jaxpr, Devices((X,)), args) == [[3.5], [5.0]]
+    assert evaluate_spmd(jaxpr, Devices((X,)), args) == [[3.5], [5.0]]

@@ -19,7 +19,7 @@ from effax.ir.prims.refs import AddUpdate, Freeze, Get, Swap
 from effax.ir.prims.shape import Rev
 from effax.ir.syntax import Jaxpr, Lit
 from effax.ir.types import RefType
-from effax.passes import SIMPLIFIES, Claim, Pass
+from effax.passes import SIMPLIFIES, Guarantee, Pass
 from effax.testing import (
     NUMERIC,
     About,
@@ -33,7 +33,7 @@ from effax.testing import (
     law,
 )
 from effax.transforms.framework.rules import BatchOut
-from effax.transforms.rules.default import DEFAULT_BOOK
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.rules.pointwise import mul, unary_jvp
 
 
@@ -147,7 +147,7 @@ def copied(jaxpr: Jaxpr) -> Success[Jaxpr]:
     [
         (Pass("flips", flipped, SIMPLIFIES), "changes the program again", 2),
         (Pass("doubles", doubled), "differs", 2),
-        (Pass("copies", copied, (Claim.NEVER_LARGER,)), "made the program grow", 2),
+        (Pass("copies", copied, (Guarantee.NEVER_LARGER,)), "made the program grow", 2),
     ],
     ids=["idempotent", "meaning", "larger"],
 )
@@ -160,7 +160,7 @@ def test_faults_of_passes_are_small(step: Pass, says: str, most: int) -> None:
 
 def reversed_lanes(b: Any, prim: Any, ins: Any, batched: Any, size: int) -> BatchOut:
     """The batch rule of sine with the lanes in the other order."""
-    outs, flags = DEFAULT_BOOK.rules[ew.Sin].batch(b, prim, ins, batched, size)  # type: ignore[operator]  # it has one
+    outs, flags = DEFAULT_RULES.rules[ew.Sin].batch(b, prim, ins, batched, size)  # type: ignore[operator]  # it has one
     return BatchOut([b(Rev((0,)), outs[0])], flags)
 
 
@@ -177,8 +177,8 @@ WRONG_SINE: Final = partial(unary_jvp, lambda b, d, x, y: mul(b, d, x))
     ],
 )
 def test_faults_of_rules_are_small(rules: dict[str, object], only: str, focus: str) -> None:
-    wrong = replace(DEFAULT_BOOK.rules[ew.Sin], **rules)  # type: ignore[arg-type]  # dataclasses.replace checks the names
-    passes = Passes(DEFAULT_BOOK.extend(ew.Sin, wrong))
+    wrong = replace(DEFAULT_RULES.rules[ew.Sin], **rules)  # type: ignore[arg-type]  # dataclasses.replace checks the names
+    passes = Passes(DEFAULT_RULES.extend(ew.Sin, wrong))
     if only == "vjp_is_adjoint_to_jvp":
         # What is wrong in one way everywhere is its own adjoint.
         check_law(only, passes, focus=focus, examples=20)
@@ -188,8 +188,8 @@ def test_faults_of_rules_are_small(rules: dict[str, object], only: str, focus: s
 
 
 def test_one_fault_is_told_once() -> None:
-    wrong = replace(DEFAULT_BOOK.rules[ew.Sin], batch=reversed_lanes)
-    passes = Passes(DEFAULT_BOOK.extend(ew.Sin, wrong))
+    wrong = replace(DEFAULT_RULES.rules[ew.Sin], batch=reversed_lanes)
+    passes = Passes(DEFAULT_RULES.extend(ew.Sin, wrong))
     only = ["vmap_commutes_with_jvp", "vmap_is_stacking", "jvp_keeps_values"]
     broken = reported(
         lambda: check_laws(passes, only=only, focus="elementwise.smooth", examples=99)

@@ -50,8 +50,8 @@ def test_meaning_stays_for_every_choice_of_results(name: str, twice: bool) -> No
     for used in list(product([True, False], repeat=len(jaxpr.outs)))[:64]:
         made = reduced(jaxpr, *used)
         have_outs, have_cells = run(made, args)
-        want = [y for y, has in zip(outs, used, strict=True) if has]
-        for a, b in zip([*want, *cells], [*have_outs, *have_cells], strict=True):
+        ct_spec = [y for y, has in zip(outs, used, strict=True) if has]
+        for a, b in zip([*ct_spec, *cells], [*have_outs, *have_cells], strict=True):
             np.testing.assert_array_equal(a, b)
         assert len(primitives(made)) <= len(primitives(jaxpr))
         assert reduced(made) == made

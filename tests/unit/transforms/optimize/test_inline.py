@@ -31,8 +31,8 @@ def test_no_call_is_left_and_the_meaning_stays(name: str) -> None:
     assert count(made, Jit) == 0
     args = values(jaxpr)
     for a, b in zip(run(jaxpr, args), run(made, args), strict=True):
-        for want, have in zip(a, b, strict=True):
-            np.testing.assert_array_equal(want, have)
+        for ct_spec, have in zip(a, b, strict=True):
+            np.testing.assert_array_equal(ct_spec, have)
     assert inlined(made) == made
     assert made.effects == jaxpr.effects
 

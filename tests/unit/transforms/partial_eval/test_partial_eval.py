@@ -20,7 +20,13 @@ from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.ir.types import Type
-from effax.transforms.framework.rules import Never, RuleBook, Rules, WholeOnly, book_or_default
+from effax.transforms.framework.rules import (
+    Indivisible,
+    Rules,
+    RuleSet,
+    Unsupported,
+    rules_or_default,
+)
 from effax.transforms.jvp import jvp
 from effax.transforms.partial_eval.partial_eval import (
     FromInput,
@@ -62,8 +68,8 @@ def same(jaxpr: Jaxpr, pe: PartialEval) -> None:
     assert whole.effects == jaxpr.effects or set(whole.effects) <= set(jaxpr.effects)
     args = values(jaxpr)
     for a, b in zip(run(jaxpr, args), run(whole, args), strict=True):
-        for want, have in zip(a, b, strict=True):
-            np.testing.assert_allclose(have, want, rtol=1e-12)
+        for ct_spec, have in zip(a, b, strict=True):
+            np.testing.assert_allclose(have, ct_spec, rtol=1e-12)
 
 
 def masks(n: int) -> list[tuple[bool, ...]]:
@@ -300,9 +306,9 @@ class Log(Primitive):
         return ins
 
 
-def logging_book() -> RuleBook:
-    none = Never("it is for tests")
-    return book_or_default(None).extend(Log, Rules(none, none, none, WholeOnly(), none))
+def logging_book() -> RuleSet:
+    none = Unsupported("it is for tests")
+    return rules_or_default(None).extend(Log, Rules(none, none, none, Indivisible(), none))
 
 
 def logged(jaxpr: Jaxpr, args: Sequence[Value]) -> list[tuple[str, float]]:
@@ -320,12 +326,12 @@ def test_host_effects_keep_their_order_on_each_channel() -> None:
         return []
 
     jaxpr = program([p.F, p.F], body)
-    pe = split(jaxpr, True, False, book=logging_book())
+    pe = split(jaxpr, True, False, rules=logging_book())
     assert [eqn.prim for eqn in pe.known.eqns if isinstance(eqn.prim, Log)] == [Log("a"), Log("b")]
     args = values(jaxpr)
     for channel in "ab":
-        want = [line for line in logged(jaxpr, args) if line[0] == channel]
-        assert [line for line in logged(recompose(pe), args) if line[0] == channel] == want
+        ct_spec = [line for line in logged(jaxpr, args) if line[0] == channel]
+        assert [line for line in logged(recompose(pe), args) if line[0] == channel] == ct_spec
 
 
 def test_a_scan_with_host_effects_in_both_halves_is_not_parted() -> None:
@@ -336,7 +342,7 @@ def test_a_scan_with_host_effects_in_both_halves_is_not_parted() -> None:
 
     body = program([p.F, p.F, p.F], step)
     jaxpr = program([p.F, p.F, p.F3], lambda b, *xs: b.emit(Scan(body, 3, False, 1, 1), xs))
-    pe = split(jaxpr, True, False, True, book=logging_book())
+    pe = split(jaxpr, True, False, True, rules=logging_book())
     assert not pe.known.eqns
     assert logged(recompose(pe), values(jaxpr)) == logged(jaxpr, values(jaxpr))
 

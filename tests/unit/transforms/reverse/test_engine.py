@@ -21,13 +21,13 @@ from effax.ir.syntax import Jaxpr, renumbered
 from effax.ir.types import is_inexact
 from effax.testing.laws.reverse import reverse_is_linearize_then_transpose
 from effax.transforms.framework.dead_code import without_dead
-from effax.transforms.framework.rules import Never, book_or_default
+from effax.transforms.framework.rules import Unsupported, rules_or_default
 from effax.transforms.linearize import linearize
 from effax.transforms.reverse.engine import Reverse, plan_reverse, reverse
-from effax.transforms.transpose.engine import GradValue, NonLinear, Want, transpose
+from effax.transforms.transpose.engine import CotangentSpec, GradValue, NonLinear, transpose
 from tests.unit.transforms import programs as p
 
-BOOK = book_or_default(None)
+RULES = rules_or_default(None)
 x = enp.arange(1.0, 4.0) / 4
 
 
@@ -45,13 +45,16 @@ def pulled(jaxpr: Jaxpr, *mask: bool) -> Reverse:
 
 def is_at_once(jaxpr: Jaxpr, *mask: bool) -> bool:
     cts = [is_inexact(t) for t in jaxpr.out_types]
-    return plan_reverse(jaxpr, mask or (True,) * len(jaxpr.binders), cts, BOOK) is not None
+    return plan_reverse(jaxpr, mask or (True,) * len(jaxpr.binders), cts, RULES) is not None
 
 
 def composed_size(jaxpr: Jaxpr) -> int:
     done = linearize(jaxpr, [True] * len(jaxpr.binders)).unwrap()
-    wants: list[Want] = [*[NonLinear()] * len(done.residuals), *[GradValue()] * len(jaxpr.binders)]
-    return len(done.primal.eqns) + len(transpose(done.linear, wants).unwrap().jaxpr.eqns)
+    ct_specs: list[CotangentSpec] = [
+        *[NonLinear()] * len(done.residuals),
+        *[GradValue()] * len(jaxpr.binders),
+    ]
+    return len(done.primal.eqns) + len(transpose(done.linear, ct_specs).unwrap().jaxpr.eqns)
 
 
 @pytest.mark.parametrize("name", sorted(p.PROGRAMS))
@@ -255,12 +258,14 @@ def test_integers_have_neither_tangents_nor_cotangents() -> None:
 
 def test_errors_are_those_of_both_passes() -> None:
     jaxpr = made(lambda x: -enp.sin(x), x)
-    book = BOOK.extend(ew.Neg, replace(BOOK.of(ew.Neg()), transpose=Never("this is a test")))
-    done = linearize(jaxpr, [True], book=book).unwrap()
-    wants: list[Want] = [*[NonLinear()] * len(done.residuals), GradValue()]
-    alone = transpose(done.linear, wants, book=book).failure()
+    rules = RULES.extend(
+        ew.Neg, replace(RULES.of(ew.Neg()), transpose=Unsupported("this is a test"))
+    )
+    done = linearize(jaxpr, [True], rules=rules).unwrap()
+    ct_specs: list[CotangentSpec] = [*[NonLinear()] * len(done.residuals), GradValue()]
+    alone = transpose(done.linear, ct_specs, rules=rules).failure()
     assert "this is a test" in str(alone)
-    assert str(reverse(jaxpr, [True], book=book).failure()) == str(alone)
+    assert str(reverse(jaxpr, [True], rules=rules).failure()) == str(alone)
 
 
 def nested_sizes() -> list[int]:

@@ -18,8 +18,8 @@ from effax.ir.prims.shape import Slice
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, array_type
 from effax.transforms.transpose.engine import (
+    CotangentSpec,
     GradRef,
-    Want,
     transpose,
     transpose_jaxpr,
 )
@@ -73,10 +73,12 @@ AFFINE = program([F32, F32, F32], affine)
     "wants", [(N, V, V), (N, R, V), (N, V, R), (N, R, R), (N, D, V), (N, V, D)]
 )
 @pytest.mark.parametrize("cts", [None, (True, False), (False, True)])
-def test_values_and_references(wants: Sequence[Want], cts: Sequence[bool] | None) -> None:
-    made = check(AFFINE, wants, cts)
+def test_values_and_references(
+    ct_specs: Sequence[CotangentSpec], cts: Sequence[bool] | None
+) -> None:
+    made = check(AFFINE, ct_specs, cts)
     assert made.jaxpr.in_types[0] == F32
-    assert all(only_accumulates(made, 1 + i) for i in range(sum(w == R for w in wants)))
+    assert all(only_accumulates(made, 1 + i) for i in range(sum(w == R for w in ct_specs)))
 
 
 def test_the_order_of_inputs_and_results() -> None:
@@ -121,7 +123,7 @@ def test_fixed_values_that_only_unwanted_ones_need_are_not_computed() -> None:
 
 
 @pytest.mark.parametrize("wants", [(N, V, V), (N, R, V), (N, R, R)])
-def test_transposition_is_its_own_inverse(wants: Sequence[Want]) -> None:
+def test_transposition_is_its_own_inverse(ct_specs: Sequence[CotangentSpec]) -> None:
     back = transposed(AFFINE, (N, V, V))
     again = transposed(back.jaxpr, (N, V, V))
     args = values(AFFINE)
@@ -219,9 +221,9 @@ def test_one_array_given_twice_to_a_call_is_not_an_alias() -> None:
 )
 @pytest.mark.parametrize("seed", [0, 1])
 def test_every_primitive_of_references(
-    wants: Sequence[Want], cts: Sequence[bool] | None, seed: int
+    ct_specs: Sequence[CotangentSpec], cts: Sequence[bool] | None, seed: int
 ) -> None:
-    check(PLUMBED, wants, cts, seed)
+    check(PLUMBED, ct_specs, cts, seed)
 
 
 def test_a_reference_that_is_only_read_is_added_to_directly() -> None:
@@ -250,8 +252,8 @@ def test_a_double_transpose_of_references_is_the_program() -> None:
     outs, finals = run(PLUMBED, args)
     # Inputs: fixed ones, the reference, then cotangents of cotangents: x again.
     same, after = run(again.jaxpr, args)
-    for want, have in zip(outs, same, strict=True):
-        np.testing.assert_allclose(have, want, rtol=1e-5)
+    for ct_spec, have in zip(outs, same, strict=True):
+        np.testing.assert_allclose(have, ct_spec, rtol=1e-5)
     np.testing.assert_allclose(after, finals, rtol=1e-5)
 
 
@@ -273,29 +275,29 @@ def test_positions_that_are_picked_twice() -> None:
         check(swapped, (N, T, V), seed=seed)
     again = transposed(transposed(swapped, (N, T, V)).jaxpr, (N, T, V))
     args = values(swapped)
-    for have, want in zip(run(again.jaxpr, args), run(swapped, args), strict=True):
-        np.testing.assert_allclose(have, want, rtol=1e-6)
+    for have, ct_spec in zip(run(again.jaxpr, args), run(swapped, args), strict=True):
+        np.testing.assert_allclose(have, ct_spec, rtol=1e-6)
 
 
 class TestWideAccumulators:
     """Cotangents of a narrow array can be summed up in a wider reference."""
 
-    def wide(self, jaxpr: Jaxpr, wants: Sequence[Want]) -> None:
-        made = transposed(jaxpr, wants)
-        narrow = transposed(jaxpr, [V if isinstance(w, GradRef) else w for w in wants])
-        asked = [t for t, w in zip(jaxpr.in_types, wants, strict=True) if isinstance(w, GradRef)]
+    def wide(self, jaxpr: Jaxpr, ct_specs: Sequence[CotangentSpec]) -> None:
+        made = transposed(jaxpr, ct_specs)
+        narrow = transposed(jaxpr, [V if isinstance(w, GradRef) else w for w in ct_specs])
+        asked = [t for t, w in zip(jaxpr.in_types, ct_specs, strict=True) if isinstance(w, GradRef)]
         bound = [t for t in made.jaxpr.in_types if isinstance(t, RefType)]
         assert [t.dtype.name for t in bound] == ["float32"] * len(asked)
         rng = np.random.default_rng(0)
         args = values(jaxpr)
-        fixed = [x for x, w in zip(args, wants, strict=True) if w == N]
+        fixed = [x for x, w in zip(args, ct_specs, strict=True) if w == N]
         given = [random_value(rng, t) for t in jaxpr.out_types]
         totals = [np.ones(t.shape, np.float32) for t in asked]
         _, after = run(made.jaxpr, [*fixed, *totals, *given])
         expected, _ = run(narrow.jaxpr, [*fixed, *given])
-        for have, want in zip(after, expected, strict=True):
+        for have, ct_spec in zip(after, expected, strict=True):
             # The narrow sums round after each of forty additions.
-            np.testing.assert_allclose(have, 1 + want.astype(np.float32), atol=0.1)
+            np.testing.assert_allclose(have, 1 + ct_spec.astype(np.float32), atol=0.1)
 
     def test_dense_sparse_and_through_calls(self) -> None:
         bf16 = array_type((40,), "bfloat16")
@@ -321,12 +323,12 @@ class TestWideAccumulators:
 
     def test_a_dtype_that_does_not_fit_is_refused(self) -> None:
         jaxpr = program([REF, array_type((), "complex64")], lambda b, r, x: [get(b, r), x])
-        for wants in (
+        for ct_specs in (
             (GradRef(I32.dtype), V),
             (GradRef(np.dtype("float64")), V),
             (R, GradRef(F32.dtype)),
         ):
-            assert "cannot be summed up" in str(transpose(jaxpr, wants).failure())
+            assert "cannot be summed up" in str(transpose(jaxpr, ct_specs).failure())
         assert repr(R) == "GradRef()"
 
 
@@ -349,9 +351,9 @@ class TestWideAccumulators:
     ],
 )
 def test_errors(
-    jaxpr: Jaxpr, wants: Sequence[Want], cts: Sequence[bool] | None, words: str
+    jaxpr: Jaxpr, ct_specs: Sequence[CotangentSpec], cts: Sequence[bool] | None, words: str
 ) -> None:
-    error = transpose(jaxpr, wants, cts).failure()
+    error = transpose(jaxpr, ct_specs, cts).failure()
     assert isinstance(error, TransformError)
     assert words in str(error)
 

@@ -23,7 +23,7 @@ from effax.ir.prims.reduce import ReduceSum
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, array_type, ref_type, type_of_value
 from effax.transforms.discharge import discharge
-from effax.transforms.framework.rules import EMPTY_BOOK
+from effax.transforms.framework.rules import NO_RULES
 from effax.transforms.jvp import jvp
 from effax.transforms.vmap.common import SharedWrite
 from effax.transforms.vmap.engine import Vmapped, vmap
@@ -257,7 +257,7 @@ def test_no_lanes_at_all() -> None:
 
 def test_a_missing_rule_says_which_and_where() -> None:
     jaxpr = program([F], lambda b, x: [p.sin(b, x)])
-    error = vmap(jaxpr, N, [0], book=EMPTY_BOOK).failure()
+    error = vmap(jaxpr, N, [0], rules=NO_RULES).failure()
     assert isinstance(error, NotApplicable)
     assert error.equation is not None
     assert "sin" in error.equation

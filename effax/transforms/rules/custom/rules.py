@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from effax.ir.prims.custom import CustomJvp, CustomLinear, CustomVjp, CustomVmap
-from effax.transforms.framework.rules import EMPTY_BOOK, RuleBook, Rules, WholeOnly
+from effax.transforms.framework.rules import NO_RULES, Indivisible, Rules, RuleSet
 from effax.transforms.rules.custom import jvp, linear, vmap
 
-CUSTOM: Final[RuleBook] = (
-    EMPTY_BOOK.extend(
+CUSTOM: Final[RuleSet] = (
+    NO_RULES.extend(
         CustomJvp,
         Rules(
             jvp.custom_jvp_jvp,
             linear.custom_call_transpose,
             vmap.custom_jvp_batch,
-            WholeOnly(),
+            Indivisible(),
             linear.custom_call_discharge,
         ),
     )
@@ -25,7 +25,7 @@ CUSTOM: Final[RuleBook] = (
             jvp.custom_vjp_jvp,
             linear.custom_call_transpose,
             vmap.custom_vjp_batch,
-            WholeOnly(),
+            Indivisible(),
             linear.custom_call_discharge,
         ),
     )
@@ -45,7 +45,7 @@ CUSTOM: Final[RuleBook] = (
             jvp.custom_linear_jvp,
             linear.custom_linear_transpose,
             vmap.custom_linear_batch,
-            WholeOnly(),
+            Indivisible(),
             linear.custom_linear_discharge,
         ),
     )

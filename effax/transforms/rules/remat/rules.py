@@ -10,20 +10,20 @@ from effax.ir.prims.remat import Name, OptimizationBarrier, Remat
 from effax.ir.syntax import Atom
 from effax.transforms.discharge import discharge_jaxpr
 from effax.transforms.framework.rules import (
-    EMPTY_BOOK,
+    NO_RULES,
     BatchBuilder,
     BatchOut,
     DischargeOut,
+    Indivisible,
     JvpOut,
     Linear,
-    RuleBook,
     RuleBuilder,
     Rules,
-    WholeOnly,
+    RuleSet,
 )
 from effax.transforms.jvp import jvp_jaxpr, with_tangents
 from effax.transforms.rules.common import no_refs, placed
-from effax.transforms.rules.cotangents import call_operands, values_of, want_of
+from effax.transforms.rules.cotangents import call_operands, spec_of, values_of
 from effax.transforms.rules.remat.partial_eval import remat_split
 from effax.transforms.transpose.engine import transpose_jaxpr
 from effax.transforms.vmap.common import at_arguments
@@ -34,7 +34,7 @@ def remat_jvp(
     b: RuleBuilder, prim: Remat, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
     present = [t for t in tangents if t is not None]
-    inner = jvp_jaxpr(prim.jaxpr, tuple([t is not None for t in tangents]), False, b.book)
+    inner = jvp_jaxpr(prim.jaxpr, tuple([t is not None for t in tangents]), False, b.rules)
     outs = b.emit(replace(prim, jaxpr=inner.jaxpr), [*primals, *present])
     return with_tangents(outs, inner.out_tangents)
 
@@ -43,11 +43,11 @@ def remat_transpose(
     b: RuleBuilder, prim: Remat, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
     """What the linear part needs is computed first, inside, and the linear part backward."""
-    wants = tuple(map(want_of, ins))
+    ct_specs = tuple(map(spec_of, ins))
     has = tuple([ct is not None for ct in cts])
-    inner = transpose_jaxpr(prim.jaxpr, wants, has, b.book)
+    inner = transpose_jaxpr(prim.jaxpr, ct_specs, has, b.rules)
     made = replace(prim, jaxpr=inner.jaxpr, differentiated=True)
-    return values_of(wants, inner.nonzero, b.emit(made, call_operands(ins, cts)))
+    return values_of(ct_specs, inner.nonzero, b.emit(made, call_operands(ins, cts)))
 
 
 def remat_batch(
@@ -55,7 +55,9 @@ def remat_batch(
 ) -> BatchOut:
     masked = b.active is not None
     with at_arguments(range(len(ins))):
-        inner = vmap_jaxpr(prim.jaxpr, tuple(batched), size, b.book, b.shared, masked, None, b.axis)
+        inner = vmap_jaxpr(
+            prim.jaxpr, tuple(batched), size, b.rules, b.shared, masked, None, b.axis
+        )
     outs = b.emit(replace(prim, jaxpr=inner.jaxpr), [*b.mask(), *ins])
     return BatchOut(outs, inner.out_batched)
 
@@ -64,7 +66,7 @@ def remat_discharge(
     b: RuleBuilder, prim: Remat, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
     """The program is discharged. Contents are not held back by a barrier: they stay in place."""
-    inner = discharge_jaxpr(prim.jaxpr, b.book)
+    inner = discharge_jaxpr(prim.jaxpr, b.rules)
     made = replace(prim, jaxpr=inner.jaxpr)
     args = list(ins)
     if True in is_ref and prim.differentiated and prim.prevent_cse:
@@ -122,13 +124,13 @@ def same_batch(
     return BatchOut(b.emit(prim, ins), batched)
 
 
-REMAT: Final[RuleBook] = (
-    EMPTY_BOOK.extend(
+REMAT: Final[RuleSet] = (
+    NO_RULES.extend(
         Remat, Rules(remat_jvp, remat_transpose, remat_batch, remat_split, remat_discharge)
     )
-    .extend(Name, Rules(name_jvp, same_transpose, same_batch, WholeOnly(), no_refs))
+    .extend(Name, Rules(name_jvp, same_transpose, same_batch, Indivisible(), no_refs))
     .extend(
         OptimizationBarrier,
-        Rules(barrier_jvp, barrier_transpose, same_batch, WholeOnly(), no_refs),
+        Rules(barrier_jvp, barrier_transpose, same_batch, Indivisible(), no_refs),
     )
 )

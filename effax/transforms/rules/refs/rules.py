@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from effax.ir.prims import refs as p
-from effax.transforms.framework.rules import EMPTY_BOOK, RuleBook, Rules, WholeOnly
+from effax.transforms.framework.rules import NO_RULES, Indivisible, Rules, RuleSet
 from effax.transforms.rules.refs import discharge, jvp, transpose, vmap
 
-REFS: Final[RuleBook] = (
-    EMPTY_BOOK.extend(
+REFS: Final[RuleSet] = (
+    NO_RULES.extend(
         p.NewRef,
         Rules(
             jvp.new_ref_jvp,
             transpose.new_ref_transpose,
             vmap.new_ref_batch,
-            WholeOnly(),
+            Indivisible(),
             discharge.new_ref_discharge,
         ),
     )
@@ -25,7 +25,7 @@ REFS: Final[RuleBook] = (
             jvp.empty_ref_jvp,
             transpose.empty_ref_transpose,
             vmap.empty_ref_batch,
-            WholeOnly(),
+            Indivisible(),
             discharge.empty_ref_discharge,
         ),
     )
@@ -35,7 +35,7 @@ REFS: Final[RuleBook] = (
             jvp.get_jvp,
             transpose.get_transpose,
             vmap.get_batch,
-            WholeOnly(),
+            Indivisible(),
             discharge.get_discharge,
         ),
     )
@@ -45,7 +45,7 @@ REFS: Final[RuleBook] = (
             jvp.swap_jvp,
             transpose.swap_transpose,
             vmap.swap_batch,
-            WholeOnly(),
+            Indivisible(),
             discharge.swap_discharge,
         ),
     )
@@ -55,7 +55,7 @@ REFS: Final[RuleBook] = (
             jvp.add_update_jvp,
             transpose.add_update_transpose,
             vmap.add_update_batch,
-            WholeOnly(),
+            Indivisible(),
             discharge.add_update_discharge,
         ),
     )
@@ -65,7 +65,7 @@ REFS: Final[RuleBook] = (
             jvp.freeze_jvp,
             transpose.freeze_transpose,
             vmap.freeze_batch,
-            WholeOnly(),
+            Indivisible(),
             discharge.freeze_discharge,
         ),
     )
@@ -75,7 +75,7 @@ REFS: Final[RuleBook] = (
             jvp.free_ref_jvp,
             transpose.free_ref_transpose,
             vmap.free_ref_batch,
-            WholeOnly(),
+            Indivisible(),
             discharge.free_ref_discharge,
         ),
     )

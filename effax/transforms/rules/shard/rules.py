@@ -12,14 +12,14 @@ from effax.ir.syntax import Atom
 from effax.ir.types import RefType, Type, array_type, ref_type
 from effax.transforms.discharge import discharge_jaxpr
 from effax.transforms.framework.rules import (
-    EMPTY_BOOK,
+    NO_RULES,
     BatchBuilder,
     BatchOut,
     DischargeOut,
     JvpOut,
-    RuleBook,
     RuleBuilder,
     Rules,
+    RuleSet,
 )
 from effax.transforms.jvp import jvp_jaxpr, with_tangents
 from effax.transforms.rules.common import placed
@@ -39,7 +39,7 @@ def shard_map_jvp(
 ) -> JvpOut:
     """A tangent is divided as its primal is."""
     mask = tuple([t is not None for t in tangents])
-    inner = jvp_jaxpr(prim.jaxpr, mask, False, b.book)
+    inner = jvp_jaxpr(prim.jaxpr, mask, False, b.rules)
     made = replace(
         prim,
         jaxpr=inner.jaxpr,
@@ -56,7 +56,9 @@ def shard_map_batch(
     """Each device has all lanes of its part: the batch axis is not divided."""
     masked = b.active is not None
     with at_arguments(range(len(ins))):
-        inner = vmap_jaxpr(prim.jaxpr, tuple(batched), size, b.book, b.shared, masked, None, b.axis)
+        inner = vmap_jaxpr(
+            prim.jaxpr, tuple(batched), size, b.rules, b.shared, masked, None, b.axis
+        )
     mask: tuple[Spec, ...] = ((),) if masked else ()
     made = replace(
         prim,
@@ -77,7 +79,7 @@ def shard_map_discharge(
 ) -> DischargeOut:
     """References of devices are theirs; with one from outside, all devices become lanes first."""
     if True not in is_ref:
-        made = replace(prim, jaxpr=discharge_jaxpr(prim.jaxpr, b.book).jaxpr)
+        made = replace(prim, jaxpr=discharge_jaxpr(prim.jaxpr, b.rules).jaxpr)
         return DischargeOut(b.emit(made, ins), [None] * len(ins))
     types: list[Type] = [
         ref_type(array_type(x.type.shape, x.type.dtype), v.type.kind)
@@ -85,13 +87,13 @@ def shard_map_discharge(
         else x.type
         for x, v in zip(ins, prim.jaxpr.binders, strict=True)
     ]
-    inner = discharge_jaxpr(expanded(prim, tuple(types), b.book), b.book)
+    inner = discharge_jaxpr(expanded(prim, tuple(types), b.rules), b.rules)
     results = b.inline_jaxpr(inner.jaxpr, ins)
     new = results[inner.n_outs :]
     return DischargeOut(results[: inner.n_outs], placed(inner.changed, new, len(ins)))
 
 
-SHARD: Final[RuleBook] = EMPTY_BOOK.extend(
+SHARD: Final[RuleSet] = NO_RULES.extend(
     ShardMap,
     Rules(
         shard_map_jvp, shard_map_transpose, shard_map_batch, shard_map_split, shard_map_discharge
