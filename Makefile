@@ -43,7 +43,7 @@ bench:  ## Time effax against JAX, on the newest Python of this machine
 	@$(MAKE) --no-print-directory $(bench_venv)/extra-bench
 	$(bench_venv)/bin/python benchmarks/run.py
 
-surface: .venv/extra-dev  ## Write the list of all that is public, docs/api/surface.md
+surface: .venv/extra-dev  ## Write the list of all that is public, tests/golden/surface.md
 	.venv/bin/python -m tests.surface
 
 docs: .venv/extra-docs  ## Build the documentation as a site, in out/docs

@@ -223,6 +223,7 @@ def plot(losses: list[float], path: Path) -> None:
     axes.plot(losses)
     axes.set(xlabel="step", ylabel="mean cross entropy", yscale="log", title="Handwritten digits")
     figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     print(f"The loss curve is in {path}.")
 
@@ -231,7 +232,7 @@ def main() -> None:
     """Train, show, compare, plot."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--epochs", type=int, default=Settings().epochs)
-    parser.add_argument("--out", type=Path, default=Path("digits-loss.png"))
+    parser.add_argument("--out", type=Path, default=Path("out/digits-loss.png"))
     args = parser.parse_args()
     settings = Settings(epochs=args.epochs)
     data = load()

@@ -1,6 +1,6 @@
 """The public surface: which modules are public, and every name in them with its whole type.
 
-``python -m tests.surface`` (``make surface``) writes it to docs/api/surface.md, from the source: a
+``python -m tests.surface`` (``make surface``) writes it to tests/golden/surface.md, from the source: a
 name is followed through imports to where it is defined.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[1]
-PAGE: Final = ROOT / "docs" / "api" / "surface.md"
+PAGE: Final = ROOT / "tests" / "golden" / "surface.md"
 COMMAND: Final = "make surface"
 WIDTH: Final = 96
 

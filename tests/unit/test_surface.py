@@ -1,4 +1,4 @@
-"""The public surface is what docs/api/surface.md lists: in whole, typed, and documented."""
+"""The public surface is what tests/golden/surface.md lists: in whole, typed, and documented."""
 
 from __future__ import annotations
 
