@@ -1,7 +1,7 @@
 """The public surface: which modules are public, and every name in them with its whole type.
 
-``python -m tests.surface`` (``make surface``) writes it to tests/golden/surface.md, from the source: a
-name is followed through imports to where it is defined.
+``python -m tests.surface`` (``make surface``) writes tests/golden/surface.md from the source,
+following each name through imports to its definition.
 """
 
 from __future__ import annotations
