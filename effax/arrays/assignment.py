@@ -6,11 +6,9 @@ from effax.arrays import operators as ops
 from effax.arrays.device_array import Array, as_value, is_python_scalar, python_kind
 from effax.arrays.indexing import Selection
 from effax.config import allowed
-from effax.ir.dtypes import DType, family, int_bounds
+from effax.ir.dtypes import FAMILY_RANKS, DType, family, int_bounds
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape, array_type
-
-_RANKS = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 
 
 def fitted(at: Selection, dtype: DType, value: object, what: str) -> Array:
@@ -27,7 +25,7 @@ def fitted(at: Selection, dtype: DType, value: object, what: str) -> Array:
         BadArgument: a Python number does not fit.
     """
     if is_python_scalar(value):
-        if _RANKS[family(allowed(python_kind(value)))] > _RANKS[family(dtype)]:
+        if FAMILY_RANKS[family(allowed(python_kind(value)))] > FAMILY_RANKS[family(dtype)]:
             raise _loses_kind(f"{type(value).__name__}: {value}", dtype, what)
         _check_range(value, dtype, what)
         if not isinstance(value, complex):
@@ -71,10 +69,10 @@ def _broadcast(array: Array, shape: Shape, what: str) -> Array:
 def keeps_kind(array: Array, dtype: DType) -> bool:
     """Whether writing the array into ``dtype`` keeps kind and, for integers, range."""
     have, want = family(array.dtype), family(dtype)
-    if array.dtype == dtype or (array.weak_type and _RANKS[have] <= _RANKS[want]):
+    if array.dtype == dtype or (array.weak_type and FAMILY_RANKS[have] <= FAMILY_RANKS[want]):
         return True
-    if _RANKS[have] != _RANKS[want]:
-        return _RANKS[have] < _RANKS[want]
+    if FAMILY_RANKS[have] != FAMILY_RANKS[want]:
+        return FAMILY_RANKS[have] < FAMILY_RANKS[want]
     if have in ("float", "complex"):
         return True
     (low, high), (least, greatest) = int_bounds(dtype), int_bounds(array.dtype)

@@ -111,6 +111,11 @@ def family(dtype: DType) -> str:
     return "uint" if name.startswith("uint") else "int" if name.startswith("int") else "void"
 
 
+FAMILY_RANKS: Final[dict[str, int]] = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
+"""How much the dtypes of a family can represent: a value keeps its kind in a family
+of its rank or a greater one. ``void`` has none."""
+
+
 def is_float(dtype: DType) -> bool:
     """Whether the dtype is a real floating one."""
     return family(dtype) == "float"

@@ -13,7 +13,15 @@ from typing import Final, final
 
 import numpy as np
 
-from effax.ir.dtypes import DType, as_dtype, is_array_dtype, is_inexact_dtype, short_name
+from effax.ir.dtypes import (
+    BOOL,
+    INT32,
+    DType,
+    as_dtype,
+    is_array_dtype,
+    is_inexact_dtype,
+    short_name,
+)
 from effax.ir.errors import IllTyped
 
 Shape = tuple[int, ...]
@@ -187,6 +195,13 @@ def _plain_shape(shape: Shape) -> Shape:
             "a shape is not one", expected="integers that are at least 0", found=str(shape)
         )
     return plain
+
+
+PREDICATE: Final = array_type((), BOOL)
+"""The type of what decides: a condition of a loop, a flag."""
+
+COUNTER: Final = array_type((), INT32)
+"""The type of the number of an iteration, or of a branch."""
 
 
 def ref_type(inner: ArrayType, kind: RefKind = RefKind.ARRAY) -> RefType:

@@ -21,7 +21,7 @@ from effax.arrays.device_array import (
 )
 from effax.arrays.ref import Ref
 from effax.config import allowed
-from effax.ir.dtypes import DType, family, is_inexact_dtype
+from effax.ir.dtypes import FAMILY_RANKS, DType, family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
@@ -44,8 +44,6 @@ T = TypeVar("T")
 UnaryFunction = Callable[[ArrayLike], Array]
 BinaryFunction = Callable[[ArrayLike, ArrayLike], Array]
 
-_RANKS = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
-
 
 def operands(what: str, *xs: ArrayLike) -> list[Array | Lit]:
     """Operands in the one dtype that they must have.
@@ -63,7 +61,7 @@ def operands(what: str, *xs: ArrayLike) -> list[Array | Lit]:
 
 
 def _constant(x: Scalar, dtype: DType, weak: bool, what: str) -> Lit:
-    if _RANKS[family(allowed(python_kind(x)))] > _RANKS[family(dtype)]:
+    if FAMILY_RANKS[family(allowed(python_kind(x)))] > FAMILY_RANKS[family(dtype)]:
         raise IllTyped(
             f"{what} takes operands of one dtype",
             expected=f"a number that is a {dtype}",

@@ -27,19 +27,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from effax.ir.build import Builder, lit
-from effax.ir.dtypes import BOOL, family
+from effax.ir.dtypes import family
 from effax.ir.memo import memoize
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.elementwise import Eq, Ge, Le, Not
 from effax.ir.prims.index import Scatter, ScatterAdd
 from effax.ir.prims.shape import BroadcastInDim, DynamicUpdateSlice
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
-from effax.ir.types import ArrayType, Type, array_type
-
-PREDICATE = array_type((), BOOL)
-
-WORTH = 1 << 16
-"""The size in bytes from which copies cost more than a loop for each branch."""
+from effax.ir.types import PREDICATE, ArrayType, Type
+from effax.lowering.ordering import is_large
 
 
 def in_place(jaxpr: Jaxpr) -> Jaxpr:
@@ -133,20 +129,13 @@ def _is_worth_it(eqn: Eqn) -> bool:
     if eqn.effects or len(prim.branches) < 2:
         return False
     operand, changed = updates_of(prim)
-    big = [j for j, v in enumerate(eqn.outs) if _bytes(v.type) >= WORTH]
+    big = [j for j, v in enumerate(eqn.outs) if is_large(v.type)]
     if any(operand[j] is None for j in big) or not any(row[j] for row in changed for j in big):
         return False
     if any(family(v.type.dtype) == "void" for v in eqn.outs):
         return False
     idle = [not any(row) for row in changed]
     return not (len(prim.branches) == 2 and any(idle))
-
-
-def _bytes(type_: Type) -> int:
-    size = type_.dtype.itemsize
-    for n in type_.shape:
-        size *= n
-    return size
 
 
 def _loops(b: Builder, eqn: Eqn, args: Sequence[Atom]) -> list[Atom]:

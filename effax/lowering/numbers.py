@@ -6,13 +6,11 @@ from typing import Final
 
 import numpy as np
 
-from effax.ir.dtypes import family
+from effax.ir.dtypes import FAMILY_RANKS, family
 from effax.ir.errors import IllTyped
 from effax.ir.types import ArrayType
 
 Number = bool | int | float | complex
-
-_RANKS: Final = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
 
 
 def as_array(x: Number, wanted: ArrayType, what: str) -> np.ndarray:
@@ -30,7 +28,7 @@ def as_array(x: Number, wanted: ArrayType, what: str) -> np.ndarray:
     kind = family(wanted.dtype)
     rank = 0 if isinstance(x, bool) else next(i for i in (1, 2, 3) if isinstance(x, _KINDS[i]))
     try:
-        if rank <= _RANKS.get(kind, -1):
+        if rank <= FAMILY_RANKS.get(kind, -1):
             return np.asarray(x, wanted.dtype)
     except OverflowError:
         pass

@@ -11,7 +11,6 @@ from effax.lowering.mlir_text import tensor
 from effax.lowering.writer import Val, Writer
 
 INT64: DType = as_dtype("int64")
-PREDICATE = array_type((), BOOL)
 
 
 def same(w: Writer, name: str, *xs: Val) -> Val:

@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from effax.ir.build import Builder
-from effax.ir.dtypes import BOOL, INT32, as_dtype, family, is_complex
+from effax.ir.dtypes import INT32, as_dtype, family, is_complex
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap
@@ -45,11 +45,11 @@ from effax.ir.prims.index import (
 from effax.ir.prims.remat import Remat
 from effax.ir.prims.shape import DynamicSlice, DynamicUpdateSlice, Slice
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
-from effax.ir.types import Type, array_type
+from effax.ir.types import PREDICATE, Type, array_type
 from effax.lowering import ops
 from effax.lowering.writer import NO_RULES, Val, Writer
 
-WORTH: Final = 1 << 16
+LARGE: Final = 1 << 16
 """The size in bytes from which a copy costs more than a conditional (about 4 microseconds)."""
 
 UPDATES: Final = frozenset(
@@ -67,8 +67,6 @@ HELD: Final[frozenset[type[Primitive]]] = frozenset(
     {*LOOPS, Jit, Remat, CustomJvp, CustomVjp, CustomVmap}
 )
 """Primitives that may read or update a part of an operand."""
-
-PREDICATE: Final = array_type((), BOOL)
 
 
 class BarrierRead(Nullary):
@@ -201,15 +199,16 @@ def ordered(jaxpr: Jaxpr, fixed: frozenset[int] = frozenset()) -> Jaxpr:
     updates: dict[int, list[Var]] = {}
     for k, eqn in enumerate(eqns):
         if type(eqn[0]) in UPDATES or type(eqn[0]) in HELD:
-            found = [x for x in _updated(eqn) if _is_big(x) and x.id not in fixed]
+            found = [x for x in _updated(eqn) if is_large(x.type) and x.id not in fixed]
             if found:
                 updates[k] = found
     waits = _waits(eqns, jaxpr.outs, updates) if updates else {}
     return _with_order(jaxpr, waits) if waits else jaxpr
 
 
-def _is_big(x: Var) -> bool:
-    return prod(x.type.shape) * x.type.dtype.itemsize >= WORTH
+def is_large(type_: Type) -> bool:
+    """Return whether a copy of an array of this type costs more than a conditional or a loop."""
+    return prod(type_.shape) * type_.dtype.itemsize >= LARGE
 
 
 def _updated(eqn: Eqn) -> list[Var]:

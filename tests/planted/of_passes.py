@@ -12,7 +12,7 @@ from effax.ir.prims import index as ix
 from effax.ir.prims import refs
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
-from effax.ir.types import Type
+from effax.ir.types import COUNTER, Type
 from effax.testing.laws.pass_set import Passes
 from effax.transforms.discharge import discharge_jaxpr
 from effax.transforms.framework.propagation import Mask
@@ -26,7 +26,6 @@ from effax.transforms.framework.rules import (
 from effax.transforms.optimize.dce import Dce
 from effax.transforms.partial_eval.partial_eval import PartialEval
 from effax.transforms.rules.default import DEFAULT_RULES
-from effax.transforms.rules.while_.partial_eval import COUNTER
 from tests.planted.planting import Bug, edited, last_of, using, wrong_rule
 
 RIGHT = Passes()

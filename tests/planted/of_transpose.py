@@ -17,12 +17,11 @@ from effax.ir.prims import shape as sh
 from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.prims.solve import LinearSolve
 from effax.ir.syntax import Atom, Eqn, Jaxpr
-from effax.ir.types import array_type
+from effax.ir.types import COUNTER, array_type
 from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.common import sum_to, zeros
 from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.rules.linear import at, fixed, linear_operand, only
-from effax.transforms.rules.while_.partial_eval import COUNTER
 from tests.planted.planting import Bug, edited, using, wrong_rule
 
 Ins = Sequence[Atom | Linear]

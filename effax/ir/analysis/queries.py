@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from effax.effects import Alloc, Effect, Row, SideEffect, VarId, commutes
 from effax.effects.row import effect_text
-from effax.ir.recursion import postorder, subjaxprs_of
+from effax.ir.memo import memoize
+from effax.ir.recursion import subjaxprs_of
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 
 
@@ -229,9 +230,10 @@ def effects_on_variables(eqn: Eqn) -> Row[VarId]:
 
 
 def size(jaxpr: Jaxpr) -> int:
-    """The number of equations, those of held programs included as often as they are held."""
-    known: dict[int, int] = {}
-    for program in postorder(jaxpr):
-        held = [known[id(inner)] for inner in subjaxprs_of(program)]
-        known[id(program)] = len(program.eqns) + sum(held)
-    return known[id(jaxpr)]
+    """Return the number of equations, those of a subjaxpr counted wherever it occurs."""
+    return _size(jaxpr)
+
+
+@memoize(maxsize=1 << 12)
+def _size(jaxpr: Jaxpr) -> int:
+    return len(jaxpr.eqns) + sum(map(_size, subjaxprs_of(jaxpr)))

@@ -8,11 +8,9 @@ from typing import Final
 from effax.ir.dtypes import INT32, family
 from effax.ir.prims import control as c
 from effax.ir.syntax import Jaxpr, Var
-from effax.ir.types import ArrayType, Type, array_type
+from effax.ir.types import COUNTER, ArrayType, Type
 from effax.lowering import ops
 from effax.lowering.writer import NO_RULES, Val, Writer
-
-COUNTER: Final = array_type((), INT32)
 
 
 def jit(w: Writer, prim: c.Jit, ins: Sequence[Val]) -> Sequence[Val]:

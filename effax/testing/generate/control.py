@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from effax.ir.build import lit
-from effax.ir.dtypes import INT32, is_float, is_inexact_dtype
+from effax.ir.dtypes import is_float, is_inexact_dtype
 from effax.ir.indexing import whole
 from effax.ir.primitive import Primitive
 from effax.ir.prims import elementwise as ew
@@ -16,14 +16,12 @@ from effax.ir.prims.refs import AddUpdate, Get
 from effax.ir.prims.remat import Kept, Remat, SavePolicy
 from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
-from effax.ir.types import ArrayType, Type, array_type
+from effax.ir.types import COUNTER, ArrayType, Type
 from effax.testing.generate import refs
 from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
 
 Grow = Callable[[ProgramBuilder, int], None]
 """Lets a held program grow by at most so many steps."""
-
-COUNTER = array_type((), INT32)
 
 OF_REFS = 1
 """The theme of programs that use references often."""

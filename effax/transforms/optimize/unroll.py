@@ -31,11 +31,11 @@ from collections.abc import Sequence
 
 from returns.result import Result
 
+from effax.ir.analysis.queries import size
 from effax.ir.build import lit
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.eval.numpy import evaluate, literal_value
 from effax.ir.indexing import row
-from effax.ir.memo import memoize
 from effax.ir.prims.control import Scan, While
 from effax.ir.prims.index import Gather
 from effax.ir.prims.shape import BroadcastInDim, Concatenate
@@ -69,12 +69,6 @@ def unroll(jaxpr: Jaxpr, growth: int = 0) -> Result[Jaxpr, TransformError]:
         return made.finish()
 
     return at_every_depth(local)(jaxpr)
-
-
-@memoize(maxsize=1 << 12)
-def size(jaxpr: Jaxpr) -> int:
-    """The number of equations, those of held programs included; what is held is asked first."""
-    return len(jaxpr.eqns) + sum(size(held) for eqn in jaxpr.eqns for held in eqn.prim.subjaxprs())
 
 
 def _equations(made: Rewrite, jaxpr: Jaxpr, growth: int) -> None:

@@ -24,13 +24,10 @@ from enum import Enum
 from math import isqrt
 
 from effax.ir.build import Builder, lit
-from effax.ir.dtypes import BOOL
 from effax.ir.prims.control import Cond, Scan, While
 from effax.ir.prims.remat import Remat
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import Type, array_type
-
-PREDICATE = array_type((), BOOL)
+from effax.ir.types import PREDICATE, Type
 
 
 class Checkpoints(Enum):

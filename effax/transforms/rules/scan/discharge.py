@@ -17,13 +17,11 @@ from effax.ir.prims.control import Scan
 from effax.ir.prims.elementwise import Add
 from effax.ir.prims.index import Gather, Scatter
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import array_type
+from effax.ir.types import COUNTER, array_type
 from effax.transforms.discharge import Discharged, discharge_jaxpr
 from effax.transforms.framework.dead_code import without_dead
 from effax.transforms.framework.rules import DischargeOut, RuleBuilder
 from effax.transforms.rules.common import placed
-
-COUNTER = array_type((), "int32")
 
 
 def scan_discharge(

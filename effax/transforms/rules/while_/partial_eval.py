@@ -18,7 +18,7 @@ known half tells; a loop that hears something from there is not split.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from effax.effects import Accum, ArgIndex, Read, Row, SideEffect, Write
 from effax.ir.build import Builder, lit
@@ -28,13 +28,11 @@ from effax.ir.prims.control import Jit, While
 from effax.ir.prims.elementwise import Add, Lt
 from effax.ir.prims.refs import EmptyRef, FreeRef, Freeze, Get, NewRef
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import RefType, Type, array_type
+from effax.ir.types import COUNTER, RefType, Type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import PartialEvalOut, Policy, RuleSet
 from effax.transforms.optimize.dce import dce_jaxpr
 from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, partial_eval_jaxpr
-
-COUNTER: Final = array_type((), "int32")
 
 
 def loop_split(

@@ -11,9 +11,8 @@ from effax.ir.prims.control import While
 from effax.ir.prims.elementwise import Add, Eq, Lt, SelectN, ShiftRightLogical, Sub
 from effax.ir.prims.refs import EmptyRef, Get, Swap
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import Type, array_type
+from effax.ir.types import COUNTER, Type, array_type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.rules.while_.partial_eval import COUNTER
 
 SLOTS: Final = 32
 """Room for checkpoints: one, and one more for each time that 2^31 can be halved."""

@@ -33,7 +33,7 @@ from effax.ir.prims.control import While
 from effax.ir.prims.elementwise import Lt, Sub
 from effax.ir.prims.refs import Freeze
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import ArrayType, Type, tangent_type
+from effax.ir.types import COUNTER, ArrayType, Type, tangent_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.optimize.dce import dce_jaxpr
@@ -47,7 +47,6 @@ from effax.transforms.rules.cotangents import (
     sum_of,
     summed_spec,
 )
-from effax.transforms.rules.while_.partial_eval import COUNTER
 from effax.transforms.rules.while_.replay import Part, Replay, Stack
 from effax.transforms.rules.while_.trip_count import trip_count
 from effax.transforms.transpose.cotangent_spec import CotangentSpec, DontWant, GradValue, NonLinear

@@ -8,7 +8,8 @@ from effax.ir.build import Builder, lit
 from effax.ir.prims.control import While, fits
 from effax.ir.prims.elementwise import Add, Lt, Max, Sub
 from effax.ir.syntax import Atom, Lit, Var
-from effax.transforms.rules.while_.partial_eval import COUNTER, counted
+from effax.ir.types import COUNTER
+from effax.transforms.rules.while_.partial_eval import counted
 
 
 def trip_count(b: Builder, loop: While, args: Sequence[Atom]) -> Atom:
