@@ -15,20 +15,18 @@ from effax.ir.errors import BadArgument, IllTyped
 
 
 class Config:
-    """The settings. ``generation`` changes with every update, so that caches can be keyed by it.
+    """The settings.
 
     Attributes:
         enable_x64: whether 64-bit dtypes are kept; else they are taken as 32 bits wide.
     """
 
-    __slots__ = ("enable_x64", "generation")
+    __slots__ = ("enable_x64",)
 
     enable_x64: bool
-    generation: int
 
     def __init__(self) -> None:
         self.enable_x64 = False
-        self.generation = 0
 
     def update(self, name: str, value: object) -> None:
         """Set one setting. Raises BadArgument for a name or a value that does not exist."""
@@ -39,7 +37,6 @@ class Config:
         if not isinstance(value, bool):
             raise BadArgument("enable_x64 is switched on or off", "a bool", repr(value))
         self.enable_x64 = value
-        self.generation = int(value)
 
 
 config: Final = Config()

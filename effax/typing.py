@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from effax.api.autodiff import LinearMap
-from effax.api.jit import Compiled, JitFunction, Lowered
+from effax.api.jit import JitFunction
 from effax.api.signature import NamedEffect, Signature, Slot
+from effax.api.stages import Compiled, Lowered
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike
 from effax.arrays.ref import Ref
 from effax.arrays.ref_view import RefView

@@ -12,6 +12,7 @@ from effax.arrays.ref import Ref
 from effax.arrays.tracing import (
     FlatArgs,
     FlatFunction,
+    TraceOptions,
     flat_args,
     label_of,
     like,
@@ -168,18 +169,15 @@ def _traced(
         x if a is None or isinstance(x, Ref) else None
         for x, a in zip(flat_in.leaves, axes, strict=True)
     ]
-    return trace_flat(
-        fun,
-        flat_in.treedef,
-        types,
-        flat_in.names,
-        f"vmap({label_of(fun)})",
+    options = TraceOptions(
         outers,
-        [a is None for a in axes],
+        on_values=[a is None for a in axes],
         fixed=flat_in.fixed,
         binds=binds,
         differs=[differs_along(x) for x in flat_in.leaves],
     )
+    label = f"vmap({label_of(fun)})"
+    return trace_flat(fun, flat_in.treedef, types, flat_in.names, label, options)
 
 
 def _mapped(

@@ -13,7 +13,15 @@ from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import Operand, annotate_errors, atom_in, run
 from effax.arrays.device_array import Array, TracedArray, as_value, from_numpy
 from effax.arrays.ref import Ref
-from effax.arrays.tracing import FlatArgs, FlatFunction, flat_args, label_of, shown_tree, trace_flat
+from effax.arrays.tracing import (
+    FlatArgs,
+    FlatFunction,
+    TraceOptions,
+    flat_args,
+    label_of,
+    shown_tree,
+    trace_flat,
+)
 from effax.config import allowed, config
 from effax.ir.dtypes import FLOAT0, DType, is_complex, is_inexact_dtype, promote
 from effax.ir.errors import IllTyped, RefError
@@ -86,16 +94,10 @@ def traced_call(
     check_callable(fun, what)
     aux = WithAux(fun, what) if has_aux else None
     flat_in = flat_args(fun, args, kwargs, untouched)
-    flat = trace_flat(
-        fun if aux is None else aux,
-        flat_in.treedef,
-        [x.type for x in flat_in.leaves],
-        flat_in.names,
-        f"{what}({label_of(fun)})",
-        flat_in.leaves,
-        on_values=True,
-        fixed=flat_in.fixed,
-    )
+    types = [x.type for x in flat_in.leaves]
+    options = TraceOptions(flat_in.leaves, on_values=True, fixed=flat_in.fixed)
+    label = f"{what}({label_of(fun)})"
+    flat = trace_flat(aux or fun, flat_in.treedef, types, flat_in.names, label, options)
     return TracedCall(_with_variance(flat, flat_in.leaves), flat_in, aux)
 
 

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from effax import tree
 from effax.arrays.binding import Operand
 from effax.arrays.device_array import DeviceArray, TracedArray, as_value
-from effax.arrays.ref import EagerRef, TracedRef
+from effax.arrays.ref import EagerRef, Ref, TracedRef
 from effax.arrays.tracing import FlatFunction
-from effax.ir.errors import RefError
-from effax.ir.trace import alias_error, leak_error
+from effax.ir.syntax import Jaxpr
+from effax.ir.trace import alias_error, identity, leak_error
 from effax.ir.types import ArrayType
 from effax.lowering.program import CompiledProgram
 from effax.lowering.xla import Buffer
@@ -96,7 +96,7 @@ def _run(
     _, consts, out_tree, types, refs, changed, is_leaf = call
     operands: Sequence[PyTree] = [*consts, *leaves] if consts else leaves
     if len(refs) > 1 and len({id(operands[i]) for i in refs}) < len(refs):
-        raise _aliased(call, operands)
+        check_aliases(call.program.jaxpr, consts, leaves)
     results = execute(operands)
     if changed:
         for i, new in zip(changed, results[len(types) :], strict=True):
@@ -123,12 +123,17 @@ def buffer_of(x: PyTree) -> PyTree:
     return value.buffer
 
 
-def _aliased(call: Ready, operands: Sequence[PyTree]) -> RefError:
-    """The error for one reference that is passed twice, or passed and closed over."""
-    ids = [id(operands[i]) for i in call.refs]
-    second = next(k for k, x in enumerate(ids) if x in ids[:k])
-    i, j = call.refs[ids.index(ids[second])], call.refs[second]
-    name_of = call.program.jaxpr.name_of
-    if i < len(call.consts):
-        return alias_error(f"jit gets a reference as {name_of(j)} and closes over it", operands[j])
-    return alias_error(f"jit gets one reference as {name_of(i)} and as {name_of(j)}", operands[j])
+def check_aliases(jaxpr: Jaxpr, consts: Sequence[object], leaves: Sequence[object]) -> None:
+    """Raise RefError for a reference that is passed twice, or passed and closed over."""
+    n = len(consts)
+    seen: dict[int, int] = {identity(c): -1 for c in consts if isinstance(c, Ref)}
+    for i, x in enumerate(leaves):
+        if not isinstance(x, Ref):
+            continue
+        first = seen.setdefault(identity(x), i)
+        if first < 0:
+            what = f"jit gets a reference as {jaxpr.name_of(n + i)} and closes over it"
+            raise alias_error(what, x)
+        if first != i:
+            names = [jaxpr.name_of(n + k) for k in (first, i)]
+            raise alias_error(f"jit gets one reference as {names[0]} and as {names[1]}", x)

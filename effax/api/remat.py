@@ -9,7 +9,7 @@ from effax import tree
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import Operand, bind
-from effax.arrays.tracing import FlatFunction, flat_args, label_of, like, trace_flat
+from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, label_of, like, trace_flat
 from effax.ir.errors import BadArgument
 from effax.ir.prims.remat import Remat, SaveAs, SaveRule, impure_error
 from effax.ir.trace import shown_ref
@@ -53,7 +53,7 @@ def checkpoint(
         flat = flat_args(left, dynamic, named)
         label = f"checkpoint({label_of(fun)})"
         types = [x.type for x in flat.leaves]
-        traced = trace_flat(left, flat.treedef, types, flat.names, label, flat.leaves)
+        traced = trace_flat(left, flat.treedef, types, flat.names, label, TraceOptions(flat.leaves))
         operands = [*traced.consts, *flat.leaves]
         _check_pure(label, traced, operands)
         outs = bind(Remat(traced.jaxpr, keeps, prevent_cse), *operands)

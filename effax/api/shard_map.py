@@ -11,6 +11,7 @@ from effax.arrays.binding import Operand, bind
 from effax.arrays.tracing import (
     FlatArgs,
     FlatFunction,
+    TraceOptions,
     flat_args,
     label_of,
     like,
@@ -171,20 +172,11 @@ def _traced(
         local_type(x.type, spec, mesh.axes, name)
         for x, spec, name in zip(flat_in.leaves, specs, flat_in.names, strict=True)
     ]
-    return trace_flat(
-        fun,
-        flat_in.treedef,
-        types,
-        flat_in.names,
-        f"shard_map({label_of(fun)})",
-        flat_in.leaves,
-        binds=mesh.axes,
-        differs=[
-            differs_along(x) | set(names_in(spec))
-            for x, spec in zip(flat_in.leaves, specs, strict=True)
-        ],
-        checked=check_vma,
-    )
+    pairs = zip(flat_in.leaves, specs, strict=True)
+    differs = [differs_along(x) | set(names_in(spec)) for x, spec in pairs]
+    options = TraceOptions(flat_in.leaves, binds=mesh.axes, differs=differs, checked=check_vma)
+    label = f"shard_map({label_of(fun)})"
+    return trace_flat(fun, flat_in.treedef, types, flat_in.names, label, options)
 
 
 def _applied(

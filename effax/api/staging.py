@@ -10,7 +10,15 @@ from effax import tree
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable, integers
 from effax.arrays.ref import Ref
-from effax.arrays.tracing import FlatFunction, arg_names, input_type, label_of, like, trace_flat
+from effax.arrays.tracing import (
+    FlatFunction,
+    TraceOptions,
+    arg_names,
+    input_type,
+    label_of,
+    like,
+    trace_flat,
+)
 from effax.config import allowed
 from effax.ir.dtypes import DType
 from effax.ir.errors import IllTyped
@@ -96,7 +104,7 @@ def trace_abstractly(
     names = arg_names(call, args, kwargs, len(leaves))
     types = [abstract_type(x, name) for x, name in zip(leaves, names, strict=True)]
     outers = [x if isinstance(x, Ref) else None for x in leaves]
-    return trace_flat(call, treedef, types, names, label, outers), treedef
+    return trace_flat(call, treedef, types, names, label, TraceOptions(outers)), treedef
 
 
 @overload

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 from weakref import ref
 
 from effax.arrays.argument_checks import integers, strings
@@ -77,49 +77,56 @@ class StaticArgs(NamedTuple):
         kept = {k: v for k, v in kwargs.items() if k not in named}
         return _Filled(fun, static, named), rest, kept
 
-    def key(
-        self, fun: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
-    ) -> Hashable:
-        """The static values, as a key. Raises BadArgument where one is not hashable."""
+    def values_of(
+        self,
+        fun: Callable[..., object],
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        on_collected: Callable[[object], None],
+    ) -> StaticValues:
+        """Return the static values of a call. Raises BadArgument where one is not hashable.
+
+        ``on_collected`` is called when a value is collected that is referenced weakly.
+        """
         values = [args[n] for n in self.nums if n < len(args)]
         named = [(k, kwargs[k]) for k in self.names if k in kwargs]
         try:
             hash((tuple(values), tuple(named)))
         except TypeError:
             names = argument_names(fun, len(args))
-            told = [(names[n], args[n]) for n in self.nums if n < len(args)]
-            raise _not_hashable([*told, *named]) from None
-        return (
-            tuple([(type(v), _weak(v)) for v in values]),
-            tuple([(k, type(v), _weak(v)) for k, v in named]),
+            by_name = [(names[n], args[n]) for n in self.nums if n < len(args)]
+            raise _not_hashable([*by_name, *named]) from None
+        return StaticValues(
+            tuple([(type(v), _weak(v, on_collected)) for v in values]),
+            tuple([(k, type(v), _weak(v, on_collected)) for k, v in named]),
         )
 
 
-def _weak(value: object) -> object:
-    """What stands for a static value in a key.
+class StaticValues(NamedTuple):
+    """The values of the static arguments of a call, to be compared: types, and values or weak refs.
 
-    Of what is equal to itself only it is a weak reference: nobody else can ask for that entry, so
-    it is of no use once the value is gone, and must not keep it.
+    A value that is equal to itself only is referenced weakly: no other value finds that key, so it
+    is useless once the value is collected, and must not keep it alive.
     """
+
+    positional: tuple[tuple[type, object], ...]
+    named: tuple[tuple[str, type, object], ...]
+
+    def is_stale(self) -> bool:
+        """Whether a value has been collected."""
+        values = [entry[-1] for entry in (*self.positional, *self.named)]
+        return any(isinstance(x, ref) and x() is None for x in values)
+
+
+def _weak(value: object, on_collected: Callable[[object], None]) -> object:
+    """Return a weak reference to a value that is compared by identity, any other value itself."""
     kind = type(value)
     if kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__:
         try:
-            return ref(value)
+            return ref(value, on_collected)
         except TypeError:
             pass
     return value
-
-
-def watched(key: object, gone: Callable[[object], None]) -> list[object]:
-    """Weak references to the values that a key has weakly; ``gone`` is called when one goes."""
-    parts = [entry[-1] for part in cast("tuple[tuple[tuple[object, ...]]]", key) for entry in part]
-    return [ref(part(), gone) for part in parts if isinstance(part, ref)]
-
-
-def is_stale(key: object) -> bool:
-    """Whether a value that the key has weakly is gone."""
-    parts = [entry[-1] for part in cast("tuple[tuple[tuple[object, ...]]]", key) for entry in part]
-    return any(isinstance(part, ref) and part() is None for part in parts)
 
 
 def _not_hashable(values: Sequence[tuple[str, object]]) -> BadArgument:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial, wraps
 from inspect import CO_VARARGS
 from types import CodeType, MethodType
-from typing import NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -195,67 +195,89 @@ def input_type(x: object, what: str = "an argument") -> Type:
     return as_value(x, what).type
 
 
+class TraceOptions(NamedTuple):
+    """What a trace knows beside the types of its inputs. The default: nothing.
+
+    Attributes:
+        outers: the values passed for the inputs, each None where it is unknown.
+        on_values: whether Python may read values of inputs (no compilation is under way): one
+            answer for all inputs, or one each.
+        fixed: leaves of the structure that are not inputs, by position.
+        binds: the named axes that the function binds for its collectives.
+        captured: values that become the first constants of the program, even if their trace has
+            ended or no equation uses them.
+        differs: the checked axes along which each input may vary.
+        checked: whether variance is tracked along the axes in ``binds``.
+    """
+
+    outers: Sequence[object] | None = None
+    on_values: bool | Sequence[bool] = False
+    fixed: Mapping[int, object] | None = None
+    binds: Axes = ()
+    captured: Sequence[Operand] = ()
+    differs: Sequence[Names] | None = None
+    checked: bool = False
+
+    def inputs(self, trace: Trace, types: Sequence[Type], names: Sequence[str]) -> list[object]:
+        """Bind one input of ``trace`` for each type."""
+        n = len(types)
+        known = [self.on_values] * n if isinstance(self.on_values, bool) else self.on_values
+        bound: list[object] = []
+        for i, type_ in enumerate(types):
+            outer = None if self.outers is None else self.outers[i]
+            value = _value_getter(outer) if known[i] and outer is not None else None
+            axes = None if self.differs is None else self.differs[i]
+            bound.append(trace.bind(type_, outer, names[i], value, axes))
+        return bound
+
+    def with_fixed(self, inputs: Sequence[object]) -> Sequence[object]:
+        """Return all leaves of the structure: the inputs, and the fixed leaves among them."""
+        fixed = self.fixed
+        if not fixed:
+            return inputs
+        rest = iter(inputs)
+        return [fixed[i] if i in fixed else next(rest) for i in range(len(inputs) + len(fixed))]
+
+
+ABSTRACT: Final = TraceOptions()
+"""The options of a trace on types alone."""
+
+
 def trace_flat(
     fun: Callable[..., object],
     treedef: PyTreeDef,
     types: Sequence[Type],
     names: Sequence[str],
     label: str,
-    outers: Sequence[object] | None = None,
-    on_values: bool | Sequence[bool] = False,
-    result_names: str = "the result",
-    fixed: Mapping[int, object] | None = None,
-    binds: Axes = (),
-    captured: Sequence[Operand] = (),
-    differs: Sequence[Names] | None = None,
-    checked: bool = False,
+    options: TraceOptions = ABSTRACT,
 ) -> FlatFunction:
-    """Trace ``fun``, called with a tree of inputs of these types.
+    """Trace ``fun`` on a tree of inputs of these types.
 
     Args:
         fun: the callable.
         treedef: the structure of ``(args, kwargs)``.
-        types: the inputs' types.
-        names: what the user calls the inputs.
-        label: what is traced, for messages.
-        outers: what is passed for the inputs, where it is known.
-        on_values: whether Python may ask for values (no compilation is under way), for all
-            inputs or for each.
-        result_names: what the result is called in messages.
-        fixed: leaves of the structure that are no inputs, by position.
-        binds: the named axes that collectives in the function can use.
-        captured: values that are constants of the program, the first ones, even if their trace
-            has ended or nothing uses them.
-        differs: along which checked axes each input may differ.
-        checked: whether that is known for the axes that are bound here.
+        types: the types of the inputs.
+        names: the user's names of the inputs.
+        label: the name of the traced call in messages.
+        options: values, axes and constants that the trace knows.
 
     Raises:
         RefError: a reference is passed twice, passed and closed over, or returned.
         IllTyped: a result is not an array.
     """
-    known = [on_values] * len(types) if isinstance(on_values, bool) else on_values
-    trace = Trace(handle, label, current_trace(), on_values is not False, binds, checked)
+    on_values = options.on_values is not False
+    trace = Trace(handle, label, current_trace(), on_values, options.binds, options.checked)
     with tracing(trace):
-        for x in captured:
+        for x in options.captured:
             trace.capture(x, x.type, _value_getter(x))
-        inputs = []
-        for i, type_ in enumerate(types):
-            outer = None if outers is None else outers[i]
-            value = _value_getter(outer) if known[i] and outer is not None else None
-            own = None if differs is None else differs[i]
-            inputs.append(trace.bind(type_, outer, names[i], value, own))
-        args, kwargs = tree.unflatten(treedef, _filled(inputs, fixed) if fixed else inputs)
-        # A program in a program in a program may take more of Python's stack than there is.
+        inputs = options.inputs(trace, types, names)
+        args, kwargs = tree.unflatten(treedef, options.with_fixed(inputs))
+        # Nested programs may need more of Python's stack than is left.
         result = fun(*args, **kwargs) if trace.parent is None else fresh_stack(fun, *args, **kwargs)
         leaves, out_tree = tree.flatten(result)
-        outs = [_result_atom(trace, x, i, result, result_names) for i, x in enumerate(leaves)]
+        outs = [_result_atom(trace, x, i, result, "the result") for i, x in enumerate(leaves)]
     traced = trace.finish(outs)
     return FlatFunction(traced.jaxpr, cast("tuple[Operand, ...]", traced.consts), out_tree)
-
-
-def _filled(inputs: Sequence[object], fixed: Mapping[int, object]) -> list[object]:
-    rest = iter(inputs)
-    return [fixed[i] if i in fixed else next(rest) for i in range(len(inputs) + len(fixed))]
 
 
 def _value_getter(outer: object) -> Callable[[], np.ndarray]:

@@ -13,7 +13,7 @@ from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import bind, bind1
 from effax.arrays.device_array import Array, as_value
 from effax.arrays.ref import Ref
-from effax.arrays.tracing import FlatFunction, shared_consts, shown_tree, trace_flat
+from effax.arrays.tracing import FlatFunction, TraceOptions, shared_consts, shown_tree, trace_flat
 from effax.ir.build import Builder
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped
@@ -173,8 +173,9 @@ def _choose(
 ) -> PyTree:
     args = leaves_of(tuple(operands), "operands")
     call = tree.structure((tuple(operands), {}))
+    options = TraceOptions(args.leaves)
     flats = [
-        trace_flat(f, call, args.types, args.names, f"{name} of {what}", args.leaves)
+        trace_flat(f, call, args.types, args.names, f"{name} of {what}", options)
         for f, name in zip(branches, names, strict=True)
     ]
     _check_branches(flats, names, what)

@@ -14,7 +14,7 @@ from effax.arrays.argument_checks import as_integer, check_callable
 from effax.arrays.binding import bind
 from effax.arrays.device_array import Array
 from effax.arrays.ref import Ref
-from effax.arrays.tracing import FlatFunction, shown_tree, trace_flat
+from effax.arrays.tracing import FlatFunction, TraceOptions, shown_tree, trace_flat
 from effax.ir.analysis.variance import Names
 from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.prims.control import Scan, element_type
@@ -120,9 +120,7 @@ def scanned(
                 [*carry_types, *types],
                 [*carry.names, *xs.names],
                 f"the body of {what}",
-                [*[None] * len(carry_types), *xs.leaves],
-                result_names="the result",
-                differs=differs,
+                TraceOptions([*[None] * len(carry_types), *xs.leaves], differs=differs),
             )
 
         return stable_variance(traced, carry.leaves, xs.leaves)

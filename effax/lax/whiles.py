@@ -14,6 +14,7 @@ from effax.arrays.binding import Operand, bind, run
 from effax.arrays.device_array import Array, DeviceArray, as_value
 from effax.arrays.tracing import (
     FlatFunction,
+    TraceOptions,
     check_same_tree,
     shared_consts,
     shown_tree,
@@ -142,7 +143,8 @@ def _looped(
     def body(types: Sequence[Type]) -> FlatFunction:
         def traced(differs: Sequence[Names] | None) -> FlatFunction:
             where = f"the body of {what}"
-            return trace_flat(body_fun, call, types, carry.names, where, differs=differs)
+            options = TraceOptions(differs=differs)
+            return trace_flat(body_fun, call, types, carry.names, where, options)
 
         return stable_variance(traced, carry.leaves)
 

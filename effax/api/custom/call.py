@@ -10,10 +10,8 @@ from typing import (
     Final,
     Generic,
     ParamSpec,
-    Self,
     TypeVar,
     cast,
-    overload,
 )
 
 from effax import tree
@@ -22,11 +20,12 @@ from effax.api.custom.rule_tracing import is_fixed, knot, primals_are, traced_on
 from effax.api.custom.site import Site
 from effax.api.custom.vjp_rule import TracedVjp, VjpOfZeros, VjpRule, traced_vjp
 from effax.api.custom.vmap_rule import LanesOf
+from effax.api.methods import BindsAsMethod
 from effax.arrays.argument_checks import check_callable, integers, strings
 from effax.arrays.binding import Operand, bind
 from effax.arrays.device_array import Array, TracedArray
 from effax.arrays.ref import Ref
-from effax.arrays.tracing import FlatFunction, flat_args, trace_flat
+from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, trace_flat
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
 from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap, LaneRule
@@ -39,7 +38,7 @@ R = TypeVar("R")
 _RULES: Final = frozenset({"defjvp", "defjvps", "defvjp", "def_vmap"})
 
 
-class Custom(Generic[P, R]):
+class Custom(BindsAsMethod[R], Generic[P, R]):
     """A function and its rules; the classes that users see say how these are given."""
 
     _jvp: JvpRule | None = None
@@ -72,14 +71,6 @@ class Custom(Generic[P, R]):
         self.nondiff: tuple[int, ...] = tuple(sorted(nums))
         update_wrapper(self, fun, updated=())
 
-    @overload
-    def __get__(self, instance: None, owner: type | None = ...) -> Self: ...
-    @overload
-    def __get__(self, instance: object, owner: type | None = ...) -> Callable[..., R]: ...
-    def __get__(self, instance: object, owner: type | None = None) -> object:
-        """Bind as a method: the instance becomes the first argument."""
-        return self if instance is None else partial(cast("Callable[..., R]", self), instance)
-
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
@@ -111,9 +102,8 @@ class Custom(Generic[P, R]):
         label = f"{type(self).__name__}({self.label})"
 
         def trace() -> FlatFunction:
-            return trace_flat(
-                filled, in_tree, site.types, site.names, label, leaves, on_values=True
-            )
+            options = TraceOptions(leaves, on_values=True)
+            return trace_flat(filled, in_tree, site.types, site.names, label, options)
 
         flat, serves = traced_once(self, site, leaves, trace)
         consts, prim = self._knot(site, flat, leaves) or self._ruled(site, flat, leaves, serves)

@@ -13,7 +13,13 @@ from effax.api.custom.zeros import SymbolicZero, symbolic_zero
 from effax.api.derivatives import checked_cotangents, tangent_for
 from effax.arrays.binding import Operand
 from effax.arrays.device_array import Array
-from effax.arrays.tracing import FlatFunction, check_same_tree, result_names, trace_flat
+from effax.arrays.tracing import (
+    FlatFunction,
+    TraceOptions,
+    check_same_tree,
+    result_names,
+    trace_flat,
+)
 from effax.ir.errors import IllTyped
 from effax.ir.prims.custom import SparseJvp, ZerosJvp
 from effax.ir.types import Type, is_inexact, tangent_type
@@ -51,7 +57,8 @@ class JvpRule(NamedTuple):
             pairs = zip(dots, flat.jaxpr.out_types, strict=True)
             return outs, [tangent_for(t.strong(), d) for d, t in pairs if is_inexact(t)]  # type: ignore[union-attr]  # results are arrays
 
-        return trace_flat(full, in_tree, types, names, run.what, outers, on_values=True)
+        options = TraceOptions(outers, on_values=True)
+        return trace_flat(full, in_tree, types, names, run.what, options)
 
 
 class _Run(NamedTuple):

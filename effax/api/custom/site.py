@@ -12,7 +12,7 @@ from effax.api.derivatives import promotes_to
 from effax.arrays import operators as ops
 from effax.arrays.binding import Operand
 from effax.arrays.device_array import Array, DeviceArray, as_value
-from effax.arrays.tracing import FlatFunction, trace_flat
+from effax.arrays.tracing import FlatFunction, TraceOptions, trace_flat
 from effax.ir.build import Builder, lit
 from effax.ir.errors import BadRule, EffaxError, IllTyped, TransformError
 from effax.ir.prims.shape import BroadcastInDim, Concatenate, Reshape
@@ -117,7 +117,8 @@ class Deferred:
         """
         in_tree = tree.structure(((0,) * len(types), {}))
         try:
-            flat = trace_flat(run, in_tree, types, names, what, outers, captured=self.consts)
+            options = TraceOptions(outers, captured=self.consts)
+            flat = trace_flat(run, in_tree, types, names, what, options)
         except TransformError:
             raise
         except EffaxError as error:

@@ -17,6 +17,7 @@ from effax.arrays.device_array import Array, as_value
 from effax.arrays.ref import Ref, TracedRef
 from effax.arrays.tracing import (
     FlatFunction,
+    TraceOptions,
     check_same_tree,
     result_names,
     results_of,
@@ -72,10 +73,9 @@ def traced_vjp(
         begin(held)
         return split(*held)
 
-    fwd = trace_flat(
-        run_forward, _list_tree(len(site.types)), site.types, site.names,
-        f"fwd of {site.label}", leaves, on_values=True,
-    )  # fmt: skip
+    in_tree, label = _list_tree(len(site.types)), f"fwd of {site.label}"
+    options = TraceOptions(leaves, on_values=True)
+    fwd = trace_flat(run_forward, in_tree, site.types, site.names, label, options)
     backward = _Backward(rule.bwd, forward, fwd.jaxpr.out_types[len(forward.out_types) :])
     types, names = backward.inputs(tuple(map(is_inexact, forward.out_types)))
     outers: list[object] = [None] * len(types)
@@ -94,9 +94,8 @@ def traced_vjp(
         wanted[:] = [e is not None for e in entries]
         return [e for e in entries if e is not None]
 
-    bwd = trace_flat(
-        run, _list_tree(len(types)), types, names, f"bwd of {site.label}", outers, on_values=True
-    )
+    options = TraceOptions(outers, on_values=True)
+    bwd = trace_flat(run, _list_tree(len(types)), types, names, f"bwd of {site.label}", options)
     return TracedVjp(fwd, bwd, forward.refs, tuple(wanted))
 
 

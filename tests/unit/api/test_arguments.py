@@ -141,9 +141,9 @@ def test_shapes_stand_for_arguments() -> None:
     assert f.trace({"w": w, "x": x}, n=2) == f.trace({"w": jnp.ones((2, 3)), "x": jnp.ones(3)}, n=2)
 
 
-def test_a_compiled_call_is_no_part_of_another() -> None:
+def test_a_compiled_call_cannot_be_traced() -> None:
     compiled = effax.jit(lambda x: x * 2).lower(1.0).compile()
-    with pytest.raises(IllTyped, match="no other program"):
+    with pytest.raises(IllTyped, match="cannot be traced"):
         effax.jit(compiled)(1.0)
 
 

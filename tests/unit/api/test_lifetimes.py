@@ -14,7 +14,7 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax import lax
-from effax.api import jit as jit_module
+from effax.api import call_cache
 
 jax: Any = effax
 Made = list[Any]
@@ -161,7 +161,7 @@ def test_static_arguments_are_not_kept() -> None:
     gc.collect()
     assert [w() for w in watched] == [None, None]
     compiled: Any = Model.__call__
-    assert len(compiled._runners) == 1
+    assert len(compiled._cache.entries) == 1
     np.testing.assert_array_equal(other(3.0), [0, 3, 6, 9])
     np.testing.assert_array_equal(Model(3)(2.0), [0, 2, 4])
 
@@ -191,17 +191,16 @@ def test_static_arguments_are_compared_by_value() -> None:
 
 
 def test_kinds_of_calls_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit_module, "_CALLS", 4)
+    monkeypatch.setattr(call_cache, "BOUND", 4)
     f: Any = effax.jit(lambda x, n: x * n, static_argnames="n")
     for n in range(9):
         assert float(f(2.0, n=n)) == 2.0 * n
-    assert len(f._runners) == 4
-    assert len(f._traced) == 4
+    assert len(f._cache.entries) == 4
     assert float(f(2.0, n=0)) == 0.0
     g: Any = effax.jit(lambda x: x * 2)
     for n in range(9):
         g(jnp.ones(n))
-    assert len(g._plain) == 4
+    assert len(g._cache.by_types) == 4
 
 
 def test_a_frozen_array_is_not_written_through_its_memory() -> None:

@@ -1,0 +1,109 @@
+"""The stages of a jitted call as values: lowered for types of arguments, then compiled."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from returns.io import IOFailure
+from returns.unsafe import unsafe_perform_io
+
+from effax import tree
+from effax.api.dispatch import ready, run
+from effax.arrays.device_array import TracedArray
+from effax.arrays.ref import TracedRef
+from effax.arrays.tracing import FlatFunction, check_same_tree, input_type
+from effax.ir.errors import IllTyped
+from effax.ir.syntax import Jaxpr
+from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
+from effax.lowering.xla import MemoryStats
+from effax.tree import PyTreeDef
+
+R = TypeVar("R")
+
+
+def compiled(jaxpr: Jaxpr) -> CompiledProgram:
+    """Compile a program, or return it from the cache. Raises what lowering or XLA reports."""
+    result = compile_program(jaxpr)
+    if isinstance(result, IOFailure):
+        raise unsafe_perform_io(result.failure())
+    return unsafe_perform_io(result.unwrap())
+
+
+class Lowered(Generic[R]):
+    """A call that was lowered for certain types of arguments."""
+
+    def __init__(self, flat: FlatFunction, in_tree: PyTreeDef) -> None:
+        self._flat = flat
+        self._in_tree = in_tree
+
+    @property
+    def flat(self) -> FlatFunction:
+        """The traced function: its program, and the values that it closes over."""
+        return self._flat
+
+    @property
+    def in_tree(self) -> PyTreeDef:
+        """The structure of ``(args, kwargs)``."""
+        return self._in_tree
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """The program before references are discharged."""
+        return self._flat.jaxpr
+
+    def as_text(self) -> str:
+        """Return the portable StableHLO module, without calls of a platform's libraries."""
+        return stablehlo_of(self._flat.jaxpr)[1].text
+
+    def compile(self) -> Compiled[R]:
+        """Compile the call, or return it from the cache."""
+        return Compiled(compiled(self._flat.jaxpr), self._flat, self._in_tree)
+
+
+class Compiled(Generic[R]):
+    """A compiled call for certain types of arguments."""
+
+    def __init__(self, program: CompiledProgram, flat: FlatFunction, in_tree: PyTreeDef) -> None:
+        self._program = program
+        self._flat = flat
+        self._in_tree = in_tree
+
+    @property
+    def program(self) -> CompiledProgram:
+        """The compiled program, which runs on buffers."""
+        return self._program
+
+    def as_text(self) -> str:
+        """Return the optimised program as XLA's HLO text."""
+        return self._program.executable.optimized_hlo()
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Return XLA's estimates: flops, bytes accessed, ..."""
+        return self._program.executable.cost_analysis()
+
+    def memory_analysis(self) -> MemoryStats:
+        """Return the bytes of arguments, results and temporaries."""
+        return self._program.executable.memory_analysis()
+
+    def __call__(self, *args: object, **kwargs: object) -> R:
+        leaves, treedef = tree.flatten((args, kwargs))
+        if any(isinstance(x, TracedArray | TracedRef) for x in leaves):
+            raise IllTyped(
+                "a compiled call cannot be traced",
+                expected="arrays and references",
+                found="traced values",
+                remedy="call the function that it was compiled from",
+            )
+        check_same_tree(treedef, self._in_tree, "the arguments of a compiled call")
+        jaxpr, n_consts = self._flat.jaxpr, len(self._flat.consts)
+        for i, (x, type_) in enumerate(zip(leaves, jaxpr.in_types[n_consts:], strict=True)):
+            name = jaxpr.name_of(n_consts + i)
+            found = input_type(x, name)
+            if found.shape != type_.shape or found.dtype != type_.dtype:
+                raise IllTyped(
+                    f"{name} of a compiled call has the wrong type",
+                    expected=str(type_),
+                    found=str(found),
+                )
+        result: R = run(ready(self._program, self._flat), leaves)
+        return result
