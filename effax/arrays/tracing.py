@@ -30,7 +30,7 @@ from effax.ir.build import Builder
 from effax.ir.edit.without_io import silent
 from effax.ir.errors import ConcretizationError, IllTyped, RefError
 from effax.ir.eval.numpy import evaluate
-from effax.ir.recursion import fresh_stack
+from effax.ir.recursion import call_with_fresh_stack
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.trace import Trace, current_trace, identity, shown_ref, tracing
 from effax.ir.types import ArrayType, Type, array_type
@@ -272,8 +272,11 @@ def trace_flat(
             trace.capture(x, x.type, _value_getter(x))
         inputs = options.inputs(trace, types, names)
         args, kwargs = tree.unflatten(treedef, options.with_fixed(inputs))
-        # Nested programs may need more of Python's stack than is left.
-        result = fun(*args, **kwargs) if trace.parent is None else fresh_stack(fun, *args, **kwargs)
+        # A deeply nested trace may need more of Python's stack than is left.
+        if trace.parent is None:
+            result = fun(*args, **kwargs)
+        else:
+            result = call_with_fresh_stack(fun, *args, **kwargs)
         leaves, out_tree = tree.flatten(result)
         outs = [_result_atom(trace, x, i, result, "the result") for i, x in enumerate(leaves)]
     traced = trace.finish(outs)

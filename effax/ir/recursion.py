@@ -1,12 +1,12 @@
-"""Programs in programs in programs: walks that do not recur, and stacks that go on.
+"""Deeply nested programs: walks that do not recurse, and calls on a fresh stack.
 
-What is asked of a program by its value (hash, equality, text) is found from the inside out, with
-:func:`postorder`: each distinct program that is held once, the innermost first.
+:func:`postorder` visits each distinct subjaxpr once, innermost first. Hash, equality and text of a
+program are computed that way.
 
-What runs through rules and users' functions (passes, evaluation, tracing) recurs, a few of
-Python's frames a level. Where a good part of a thread's stack is used, :func:`fresh_stack` goes on
-with a fresh one, that of another thread, and waits for it. So neither Python's limit of frames
-nor C's stack is met, and none of both is changed: they are the process's, and the user's.
+Passes, evaluation and tracing run rules and users' functions, so they recurse, a few Python frames
+a level. Where much of a thread's stack is used, :func:`call_with_fresh_stack` continues on the
+stack of another thread and waits for it. Python's recursion limit and C's stack belong to the
+user's process and are never changed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _set_state(state: list[dict[str, object]]) -> None:
         vars(local).update(attributes)
 
 
-def fresh_stack(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+def call_with_fresh_stack(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """``run(*args, **kwargs)``, on a fresh stack where much of this one is used.
 
     Raises:
@@ -77,7 +77,7 @@ def fresh_stack(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 
 
 def with_fresh_stack(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator: each call is :func:`fresh_stack`."""
+    """Decorator: each call is :func:`call_with_fresh_stack`."""
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -21,7 +21,7 @@ def custom_call(
     *,
     columns_first: int = NEVER,
     in_place: tuple[int, int] | None = None,
-    has_effects: bool = False,
+    has_side_effects: bool = False,
 ) -> str:
     """The right-hand side of a call.
 
@@ -32,7 +32,7 @@ def custom_call(
         options: ``name = value : type`` each.
         columns_first: in arrays of so many axes or more, the last two are in column-major order.
         in_place: the number of an operand, and of the result that may take its memory.
-        has_effects: whether it is never left out, and never done twice.
+        has_side_effects: whether it is never left out, and never done twice.
     """
     names = ", ".join([name for name, _ in operands])
     taken = ", ".join([tensor(t) for _, t in operands])
@@ -42,7 +42,7 @@ def custom_call(
     attributes = [
         "api_version = 4 : i32",
         f"backend_config = {{{', '.join(options)}}}",
-        *["has_side_effect = true"] * has_effects,
+        *["has_side_effect = true"] * has_side_effects,
         f"operand_layouts = [{ins}]",
         *([] if in_place is None else [_aliases(*in_place, len(types))]),
         f"result_layouts = [{outs}]",

@@ -366,12 +366,12 @@ def _marked(mark: str, type_: ArrayType, literal: bool = False) -> Val:
 
 
 def _host_call(
-    number: int, ins: Sequence[Val], types: Sequence[ArrayType], has_effects: bool
+    number: int, ins: Sequence[Val], types: Sequence[ArrayType], has_side_effects: bool
 ) -> str:
     """A call of the module's function of that number, on arrays in row-major order."""
     operands = [(x.name, x.type) for x in ins]
     options = [f"index = {number} : ui64"]
-    return custom_call(xla.HOST_TARGET, operands, types, options, has_effects=has_effects)
+    return custom_call(xla.HOST_TARGET, operands, types, options, has_side_effects=has_side_effects)
 
 
 def _picker(order: Sequence[int]) -> Pick:

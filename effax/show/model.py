@@ -302,12 +302,12 @@ def _binder_text(jaxpr: Jaxpr, i: int) -> str:
     return _name(jaxpr, i) or VAR_NAMES[jaxpr.binders[i].id]
 
 
-def _result(atom: Atom, i: int, n: int, carry_to: bool) -> Box:
+def _result(atom: Atom, i: int, n: int, is_carried: bool) -> Box:
     shown = "result" if n == 1 else f"result {i}"
     told = lit_text(atom) if isinstance(atom, Lit) else VAR_NAMES[atom.id]
     return Box(
         "out",
-        f"{shown} ↻" if carry_to else shown,
+        f"{shown} ↻" if is_carried else shown,
         told if isinstance(atom, Lit) else "",
         ins=() if isinstance(atom, Lit) else (atom.id,),
         full=f"{shown}: {told}",

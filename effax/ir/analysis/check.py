@@ -17,7 +17,7 @@ from effax.effects import Alloc, ArgIndex, Free, Row, Rule
 from effax.ir.analysis.faults import Fault, FaultKind, kind_of, literal_fault
 from effax.ir.build import typing_of
 from effax.ir.errors import EffaxError
-from effax.ir.recursion import fresh_stack
+from effax.ir.recursion import call_with_fresh_stack
 from effax.ir.syntax import Eqn, Jaxpr, Lit, Var
 from effax.ir.text.format import VAR_NAMES
 from effax.ir.text.printer import eqn_str
@@ -245,7 +245,7 @@ class _Checker:
         kinds = frozenset[FaultKind]()
         for i, jaxpr in enumerate(programs):
             step = eqn.prim.name if len(programs) == 1 else f"{eqn.prim.name}, program {i}"
-            kinds |= fresh_stack(self.program, jaxpr, (*scope.path, step))
+            kinds |= call_with_fresh_stack(self.program, jaxpr, (*scope.path, step))
         return kinds
 
     def ill_typed(

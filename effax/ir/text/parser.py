@@ -18,7 +18,7 @@ from effax.ir.errors import BadArgument, EffaxError, TooDeep
 from effax.ir.indexing import Indexer
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.prims.refs import AddUpdate, Get, Swap
-from effax.ir.recursion import fresh_stack
+from effax.ir.recursion import call_with_fresh_stack
 from effax.ir.registry import NEAR, Registry, own_primitives, own_remedy
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.text.format import MOST_VARIABLES, REFERENCE, VAR_NAMES, var_number
@@ -301,7 +301,7 @@ class _Parser:
         if self.scan.at("{"):
             start = self.scan.pos
             try:
-                return fresh_stack(self.program)
+                return call_with_fresh_stack(self.program)
             except TooDeep as error:
                 self.scan.failed(error, start)
         named = self.scan.looking(_NAMED)

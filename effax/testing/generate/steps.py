@@ -129,7 +129,7 @@ THEMES: Final[tuple[dict[str, int], ...]] = (
 
 @lru_cache(maxsize=256)
 def _table(
-    features: Features, theme: int, linear: bool, fresh_stack: bool, axes: bool
+    features: Features, theme: int, linear: bool, may_nest: bool, axes: bool
 ) -> tuple[Step, ...]:
     rows: dict[str, list[tuple[int, Step]]] = {"other": [], "linear": [*LINEAR]}
     if linear:
@@ -147,7 +147,7 @@ def _table(
             rows["axes"].append((9, collective.extremum))
     if features.refs:
         rows["refs"] = [*OF_REFS]
-    if fresh_stack:
+    if may_nest:
         rows["control"] = [
             (weight, _growing(step))
             for weight, step in (OF_CONTROL[name] for name in features.control)
@@ -160,7 +160,7 @@ def _table(
         for _ in range(weight * THEMES[theme].get(kind, 1))
     ]
     deep = features.focus in OF_CONTROL
-    return (*(focused * len(table) if fresh_stack or not deep else []), *table)
+    return (*(focused * len(table) if may_nest or not deep else []), *table)
 
 
 def _growing(step: Holding) -> Step:

@@ -170,9 +170,9 @@ def damage(data: object, rng: random.Random) -> None:
     """Put another value somewhere inside, or take one out."""
     while True:
         inside = list(data.values() if isinstance(data, dict) else data)  # type: ignore[call-overload]
-        fresh_stack = [x for x in inside if isinstance(x, dict | list) and x]
-        if not inside or (fresh_stack and rng.random() < 0.85):
-            data = rng.choice(fresh_stack)
+        nested = [x for x in inside if isinstance(x, dict | list) and x]
+        if not inside or (nested and rng.random() < 0.85):
+            data = rng.choice(nested)
             continue
         keys = list(data) if isinstance(data, dict) else range(len(inside))
         data[rng.choice(keys)] = rng.choice(VALUES)  # type: ignore[index]

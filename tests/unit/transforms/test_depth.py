@@ -17,7 +17,7 @@ from effax.ir.analysis.queries import size
 from effax.ir.edit.operations import everywhere
 from effax.ir.errors import TooDeep
 from effax.ir.eval.numpy import evaluate
-from effax.ir.recursion import carried, fresh_stack, postorder
+from effax.ir.recursion import call_with_fresh_stack, carried, postorder
 from effax.ir.syntax import Jaxpr, alpha_eq
 from effax.ir.text.json import from_json, to_json
 from effax.ir.text.parser import parse
@@ -175,7 +175,7 @@ def test_stacks_go_on_with_the_state_of_the_thread() -> None:
         assert state.value == level
         state.value += 1
         threads.add(threading.get_ident())
-        return fresh_stack(down, level + 1) if level < 2000 else level
+        return call_with_fresh_stack(down, level + 1) if level < 2000 else level
 
     try:
         assert down(0) == 2000
@@ -189,7 +189,7 @@ def test_an_error_far_down_is_raised_here() -> None:
     def down(level: int) -> int:
         if level == 0:
             raise KeyError("at the bottom")
-        return fresh_stack(down, level - 1)
+        return call_with_fresh_stack(down, level - 1)
 
     with pytest.raises(KeyError, match="at the bottom"):
         down(1000)
@@ -200,7 +200,7 @@ def test_what_has_no_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recursion, "STACKS", 3)
 
     def down() -> None:
-        fresh_stack(down)
+        call_with_fresh_stack(down)
 
     with pytest.raises(TooDeep, match="calls itself without end"):
         down()
