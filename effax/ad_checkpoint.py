@@ -10,7 +10,7 @@ from effax.api.saved import print_saved_residuals, saved_residuals
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import as_value
 from effax.ir.errors import BadArgument
-from effax.ir.prims.remat import Name
+from effax.ir.prims import Name
 
 __all__ = [
     "checkpoint",

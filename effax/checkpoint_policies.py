@@ -10,7 +10,8 @@ from typing import Final, NoReturn
 
 from effax.api.remat import as_rule
 from effax.ir.errors import BadArgument
-from effax.ir.prims.remat import NOTHING, Kept, SaveEither, SavePolicy, SaveRule
+from effax.ir.prims import Kept, SaveEither, SavePolicy, SaveRule
+from effax.ir.prims.remat import NOTHING
 
 __all__ = [
     "checkpoint_dots",

@@ -11,7 +11,7 @@ from effax.arrays.binding import bind
 from effax.arrays.tracing import label_of
 from effax.config import allowed
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.host import IoCallback, PureCallback
+from effax.ir.prims import IoCallback, PureCallback
 from effax.ir.types import ArrayType, array_type
 from effax.transforms.rules.host import METHODS
 from effax.tree import PyTree, PyTreeDef

@@ -15,7 +15,7 @@ from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import bind
 from effax.arrays.tracing import label_of
 from effax.ir.errors import BadArgument
-from effax.ir.prims.host import DebugCallback
+from effax.ir.prims import DebugCallback
 from effax.tree import PyTree
 
 

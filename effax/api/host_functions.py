@@ -13,7 +13,7 @@ from effax.arrays.device_array import Array, as_value, from_numpy, is_python_sca
 from effax.arrays.ref import Ref
 from effax.config import allowed
 from effax.ir.primitive import Value
-from effax.ir.prims.host import HostFunction
+from effax.ir.prims import HostFunction
 from effax.ir.trace import eager
 from effax.tree import PyTreeDef
 

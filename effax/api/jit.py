@@ -29,7 +29,7 @@ from effax.arrays.tracing import (
 from effax.config import config
 from effax.ir.axes import Axes
 from effax.ir.errors import IllTyped
-from effax.ir.prims.control import Jit
+from effax.ir.prims import Jit
 from effax.ir.scope import axes_in_scope, checked_axes
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import current_trace, differs_along

@@ -24,7 +24,7 @@ from effax.arrays.tracing import (
     trace_flat,
 )
 from effax.ir.errors import IllTyped
-from effax.ir.prims.custom import CustomLinear
+from effax.ir.prims import CustomLinear
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import current_trace
 from effax.ir.types import Type, is_inexact

@@ -11,7 +11,8 @@ from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import Operand, bind
 from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, label_of, like, trace_flat
 from effax.ir.errors import BadArgument
-from effax.ir.prims.remat import Remat, SaveAs, SaveRule, impure_error
+from effax.ir.prims import Remat, SaveAs, SaveRule
+from effax.ir.prims.remat import impure_error
 from effax.ir.trace import shown_ref
 
 P = ParamSpec("P")

@@ -22,7 +22,8 @@ from effax.arrays.tracing import (
 from effax.effects import Write
 from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.partition import Spec, check_spec, local_type, names_in
-from effax.ir.prims.shard import ShardMap, shared_write
+from effax.ir.prims import ShardMap
+from effax.ir.prims.shard import shared_write
 from effax.ir.scope import axes_in_scope
 from effax.ir.trace import differs_along, shown_ref
 from effax.ir.types import Type

@@ -18,15 +18,8 @@ from effax.arrays.indexing import Selection, select
 from effax.ir.dtypes import family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.indexing import Indexer, Mode, Pick, Span
-from effax.ir.prims.index import (
-    Combining,
-    Gather,
-    Scatter,
-    ScatterAdd,
-    ScatterMax,
-    ScatterMin,
-    ScatterMul,
-)
+from effax.ir.prims import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
+from effax.ir.prims.index import Combining
 
 Combine = Callable[[Array, Array], Array]
 

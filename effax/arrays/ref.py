@@ -20,8 +20,8 @@ from effax.effects import Rule
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import ConcretizationError, IllTyped, RefError
 from effax.ir.indexing import Mode
-from effax.ir.prims.elementwise import NUMBERS
-from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
+from effax.ir.prims import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
+from effax.ir.prims.common.operands import NUMBERS
 from effax.ir.source import Source, caller
 from effax.ir.syntax import Atom, Var
 from effax.ir.trace import Trace, current_trace, shown_ref

@@ -21,7 +21,13 @@ from effax.ir.dtypes import family
 from effax.ir.errors import BadRule, IllTyped, NotApplicable
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Typing, Value
-from effax.ir.prims.operands import INEXACT, arrays, check_dtype, check_least, check_same_dtype
+from effax.ir.prims.common.operands import (
+    INEXACT,
+    arrays,
+    check_dtype,
+    check_least,
+    check_same_dtype,
+)
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Type, array_type, is_inexact
 from effax.lowering.program import without_refs

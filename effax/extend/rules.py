@@ -17,7 +17,7 @@ from effax.arrays.ref import Ref
 from effax.extend.guard import blamed, listed, paired, shown, wide_remedy
 from effax.ir.build import Builder
 from effax.ir.errors import BadRule, LoweringError, NotApplicable
-from effax.ir.prims.convert import ConvertElementType
+from effax.ir.prims import ConvertElementType
 from effax.ir.source import defined_at
 from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.ir.trace import Trace, tracing

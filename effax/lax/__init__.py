@@ -6,7 +6,7 @@ applies the primitive of its name, or a few.
 
 from __future__ import annotations
 
-from effax.ir.prims.reduce import DotDimensionNumbers as DotDimensionNumbers
+from effax.ir.prims import DotDimensionNumbers as DotDimensionNumbers
 from effax.lax.associative import associative_scan as associative_scan
 from effax.lax.branches import cond as cond
 from effax.lax.branches import switch as switch

@@ -10,7 +10,7 @@ from effax.arrays.argument_checks import as_integer, check_callable
 from effax.arrays.device_array import Array
 from effax.arrays.tracing import check_same_tree
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.control import fits
+from effax.ir.prims.common.subjaxpr_checks import fits
 from effax.lax import shape
 from effax.lax.carries import no_refs
 from effax.lax.leaves import Leaves, leaves_of

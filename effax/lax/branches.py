@@ -17,8 +17,8 @@ from effax.arrays.tracing import FlatFunction, TraceOptions, shared_consts, show
 from effax.ir.build import Builder
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.control import Cond, fits
-from effax.ir.prims.elementwise import Clamp, ConvertElementType
+from effax.ir.prims import Clamp, Cond, ConvertElementType
+from effax.ir.prims.common.subjaxpr_checks import fits
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, Type

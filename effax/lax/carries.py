@@ -12,7 +12,7 @@ from effax.arrays.tracing import FlatFunction, shown_tree
 from effax.effects import Rule
 from effax.ir.analysis.variance import Names, variance
 from effax.ir.errors import IllTyped, RefError
-from effax.ir.prims.control import fits
+from effax.ir.prims.common.subjaxpr_checks import fits
 from effax.ir.scope import checked_axes
 from effax.ir.trace import differs_along, is_shared, shown_ref
 from effax.ir.types import ArrayType, Type

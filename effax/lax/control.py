@@ -17,7 +17,8 @@ from effax.arrays.ref import Ref
 from effax.arrays.tracing import FlatFunction, TraceOptions, shown_tree, trace_flat
 from effax.ir.analysis.variance import Names
 from effax.ir.errors import BadArgument, IllTyped, RefError
-from effax.ir.prims.control import Scan, element_type
+from effax.ir.prims import Scan
+from effax.ir.prims.scan import element_type
 from effax.ir.trace import shown_ref
 from effax.ir.types import Type
 from effax.lax import shape

@@ -12,7 +12,8 @@ from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
 from effax.config import allowed
 from effax.ir.dtypes import is_complex
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.conv import ConvGeneralDilated, Pairs, dilated
+from effax.ir.prims import ConvGeneralDilated
+from effax.ir.prims.conv import Pairs, dilated
 from effax.ir.types import Shape
 from effax.lax import elementwise as el
 from effax.numpy import shapes as sh

@@ -9,9 +9,9 @@ import numpy as np
 from effax.arrays.binding import Operand, bind1
 from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.arrays.indexing import ds
+from effax.ir import prims
 from effax.ir.dtypes import INT32, family
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims import shape as prims
 from effax.ir.syntax import Lit
 from effax.ir.types import array_type
 from effax.lax import elementwise as el

@@ -8,9 +8,10 @@ from typing import cast
 from effax.arrays.binding import bind, bind1
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
 from effax.config import allowed
+from effax.ir import prims
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims import reduce as prims
-from effax.ir.prims.reduce import DotDimensionNumbers
+from effax.ir.prims import DotDimensionNumbers
+from effax.ir.prims.reduce import Cumulative, Reduction
 from effax.numpy.axes import plain_axes, plain_axis, static_int
 from effax.numpy.products import plain_precision
 
@@ -21,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _reduced(prim: type[prims.Reduction], operand: ArrayLike, axes: Sequence[int]) -> Array:
+def _reduced(prim: type[Reduction], operand: ArrayLike, axes: Sequence[int]) -> Array:
     x = as_value(operand, "the operand of a reduction")
     return bind1(prim(plain_axes(tuple(axes), x.ndim, prim.name)), x)
 
@@ -68,9 +69,7 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     return bind1(prims.Argmin(plain_axis(axis, x.ndim, "argmin"), allowed(index_dtype)), x)
 
 
-def _cumulative(
-    prim: type[prims.Cumulative], operand: ArrayLike, axis: int, reverse: bool
-) -> Array:
+def _cumulative(prim: type[Cumulative], operand: ArrayLike, axis: int, reverse: bool) -> Array:
     x = as_value(operand, f"the operand of {prim.name}")
     return bind1(prim(plain_axis(axis, x.ndim, prim.name), reverse), x)
 

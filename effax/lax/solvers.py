@@ -18,9 +18,8 @@ from effax.arrays.tracing import (
 )
 from effax.ir.build import Builder
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.control import fits
-from effax.ir.prims.convert import ConvertElementType
-from effax.ir.prims.solve import LinearSolve, Root
+from effax.ir.prims import ConvertElementType, LinearSolve, Root
+from effax.ir.prims.common.subjaxpr_checks import fits
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Type, is_inexact, tangent_type
 from effax.lax.carries import call_tree, no_refs

@@ -13,7 +13,7 @@ from effax.arrays.binding import bind1, program_of
 from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.dtypes import is_float
 from effax.ir.errors import IllTyped
-from effax.ir.prims.custom import CustomJvp
+from effax.ir.prims import CustomJvp
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType, tangent_type
 from effax.lax import elementwise as el

@@ -23,7 +23,7 @@ from effax.arrays.tracing import (
 from effax.ir.analysis.variance import Names
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped, RefError
-from effax.ir.prims.control import While
+from effax.ir.prims import While
 from effax.ir.trace import shown_ref
 from effax.ir.types import Type, array_type
 from effax.lax.carries import call_tree, no_refs, stable_carry, stable_variance

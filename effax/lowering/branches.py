@@ -29,10 +29,20 @@ from typing import NamedTuple
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import family
 from effax.ir.memo import memoize
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.elementwise import Eq, Ge, Le, Not
-from effax.ir.prims.index import Scatter, ScatterAdd
-from effax.ir.prims.shape import BroadcastInDim, DynamicUpdateSlice
+from effax.ir.prims import (
+    BroadcastInDim,
+    Cond,
+    DynamicUpdateSlice,
+    Eq,
+    Ge,
+    Jit,
+    Le,
+    Not,
+    Scan,
+    Scatter,
+    ScatterAdd,
+    While,
+)
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import PREDICATE, ArrayType, Type
 from effax.lowering.ordering import is_large

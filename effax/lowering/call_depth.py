@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Final
 
 from effax.ir.errors import LoweringError
-from effax.ir.prims.control import Jit
+from effax.ir.prims import Jit
 from effax.ir.recursion import postorder, subjaxprs_of
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.transforms.framework.runner import unwrap

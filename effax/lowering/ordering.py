@@ -30,20 +30,29 @@ import numpy as np
 from effax.ir.build import Builder
 from effax.ir.dtypes import INT32, as_dtype, family, is_complex
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap
-from effax.ir.prims.elementwise import And, Nullary, arrays
-from effax.ir.prims.index import (
-    Combining,
+from effax.ir.prims import (
+    And,
+    Cond,
+    CustomJvp,
+    CustomVjp,
+    CustomVmap,
+    DynamicSlice,
+    DynamicUpdateSlice,
     Gather,
+    Jit,
+    Nullary,
+    Remat,
+    Scan,
     Scatter,
     ScatterAdd,
     ScatterMax,
     ScatterMin,
     ScatterMul,
+    Slice,
+    While,
 )
-from effax.ir.prims.remat import Remat
-from effax.ir.prims.shape import DynamicSlice, DynamicUpdateSlice, Slice
+from effax.ir.prims.common.operands import arrays
+from effax.ir.prims.index import Combining
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import PREDICATE, Type, array_type
 from effax.lowering import ops

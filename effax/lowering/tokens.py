@@ -30,11 +30,19 @@ from effax.ir.build import Builder, lit, typing_of
 from effax.ir.errors import LoweringError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap
-from effax.ir.prims.refs import FreeRef, NewRef
-from effax.ir.prims.remat import Remat
-from effax.ir.prims.shard import ShardMap
+from effax.ir.prims import (
+    Cond,
+    CustomJvp,
+    CustomVjp,
+    CustomVmap,
+    FreeRef,
+    Jit,
+    NewRef,
+    Remat,
+    Scan,
+    ShardMap,
+    While,
+)
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, Type, ref_type
 from effax.lowering.writer import NO_RULES, TOKEN, Val, Writer

@@ -8,8 +8,7 @@ from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
 from effax.ir.dtypes import family, is_complex
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.reduce import ReduceMax
-from effax.ir.prims.shape import Iota
+from effax.ir.prims import Iota, ReduceMax
 from effax.lax import elementwise as el
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf

@@ -6,9 +6,9 @@ import numpy as np
 
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, DeviceArray, as_value
+from effax.ir import prims as p
 from effax.ir.dtypes import DType, family, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Lit
 from effax.ir.types import Shape, array_type
 from effax.numpy import promotion as pr
@@ -39,16 +39,16 @@ def _zero(like: Array | Lit) -> Lit:
 def _is_wrong(rest: Array, b: Array | Lit) -> Array:
     """Whether a remainder is not zero and has another sign than the divisor."""
     zero = _zero(b)
-    signs_differ = uf.not_equal(bind1(ew.Lt(), rest, zero), bind1(ew.Lt(), b, zero))
-    return uf.bitwise_and(signs_differ, bind1(ew.Ne(), rest, zero))
+    signs_differ = uf.not_equal(bind1(p.Lt(), rest, zero), bind1(p.Lt(), b, zero))
+    return uf.bitwise_and(signs_differ, bind1(p.Ne(), rest, zero))
 
 
 def _remainder(a: Array | Lit, b: Array | Lit) -> Array:
     """The remainder with the sign of the divisor."""
-    rest = bind1(ew.Rem(), a, b)
+    rest = bind1(p.Rem(), a, b)
     if family(rest.dtype) == "uint":
         return rest
-    return bind1(ew.SelectN(), _is_wrong(rest, b), rest, bind1(ew.Add(), rest, b))
+    return bind1(p.SelectN(), _is_wrong(rest, b), rest, bind1(p.Add(), rest, b))
 
 
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -61,7 +61,7 @@ mod = remainder
 
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder with the sign of the dividend."""
-    return bind1(ew.Rem(), *_real_operands(x1, x2, "fmod"))
+    return bind1(p.Rem(), *_real_operands(x1, x2, "fmod"))
 
 
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -71,19 +71,19 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _floor_divide(a: Array | Lit, b: Array | Lit) -> Array:
-    rest = bind1(ew.Rem(), a, b)
+    rest = bind1(p.Rem(), a, b)
     if is_float(a.type.dtype):
         # a - rest is a multiple of b, which rounding finds; a remainder by 0 is nan.
-        by_zero = bind1(ew.Eq(), b, _zero(b))
-        multiple = bind1(ew.SelectN(), by_zero, bind1(ew.Sub(), a, rest), _full(a, rest.shape))
-        quotient = bind1(ew.Div(), multiple, b)
+        by_zero = bind1(p.Eq(), b, _zero(b))
+        multiple = bind1(p.SelectN(), by_zero, bind1(p.Sub(), a, rest), _full(a, rest.shape))
+        quotient = bind1(p.Div(), multiple, b)
         one = pr.literal(1, array_type((), quotient.dtype, quotient.weak_type))
-        lower = bind1(ew.Sub(), quotient, one)
-        return uf.rint(bind1(ew.SelectN(), _is_wrong(rest, b), quotient, lower))
-    quotient = bind1(ew.Div(), a, b)
+        lower = bind1(p.Sub(), quotient, one)
+        return uf.rint(bind1(p.SelectN(), _is_wrong(rest, b), quotient, lower))
+    quotient = bind1(p.Div(), a, b)
     if family(a.type.dtype) == "uint":
         return quotient
-    return bind1(ew.SelectN(), _is_wrong(rest, b), quotient, uf.subtract(quotient, 1))
+    return bind1(p.SelectN(), _is_wrong(rest, b), quotient, uf.subtract(quotient, 1))
 
 
 def _full(x: Array | Lit, shape: Shape) -> Array | Lit:
@@ -104,7 +104,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     dtype, weak = pr.common_dtype((x1, x2), "power")
     if not is_inexact_dtype(dtype):
         return _power_of_integers(x1, x2, *uf.number(dtype, weak))
-    return bind1(ew.Pow(), *pr.brought_together((x1, x2), "power", dtype, weak))
+    return bind1(p.Pow(), *pr.brought_together((x1, x2), "power", dtype, weak))
 
 
 def _static_integer(x: object) -> int | None:
@@ -123,7 +123,7 @@ def _integer_power(x: ArrayLike, n: int) -> Array:
         raise _negative_power(str(n), dtype)
     if n == 2:
         return uf.square(x)
-    return bind1(ew.IntegerPow(n), pr.typed(x, dtype, weak, "the base of power"))
+    return bind1(p.IntegerPow(n), pr.typed(x, dtype, weak, "the base of power"))
 
 
 def _negative_power(power: str, dtype: DType) -> IllTyped:
@@ -148,10 +148,10 @@ def _power_of_integers(x1: ArrayLike, x2: ArrayLike, dtype: DType, weak: bool) -
     one = pr.literal(1, array_type((), dtype, base.type.weak))
     result: Array | Lit = pr.to_shape(one, shape)
     for _ in range(n_bits):
-        odd = bind1(ew.Ne(), bind1(ew.And(), exponent, one), _zero(exponent))
-        result = bind1(ew.SelectN(), odd, result, bind1(ew.Mul(), result, base))
-        exponent = bind1(ew.ShiftRightLogical(), exponent, one)
-        base = bind1(ew.Mul(), base, base)
+        odd = bind1(p.Ne(), bind1(p.And(), exponent, one), _zero(exponent))
+        result = bind1(p.SelectN(), odd, result, bind1(p.Mul(), result, base))
+        exponent = bind1(p.ShiftRightLogical(), exponent, one)
+        base = bind1(p.Mul(), base, base)
     return pr.converted(pr.to_shape(result, shape), dtype, weak)
 
 
@@ -160,7 +160,7 @@ def isfinite(x: ArrayLike, /) -> Array:
     dtype, weak = pr.inexact(*pr.operand_kind(x, "the operand of isfinite"))
     if is_complex(dtype):
         return uf.bitwise_and(isfinite(uf.real(x)), isfinite(uf.imag(x)))
-    return bind1(ew.IsFinite(), pr.typed(x, dtype, weak, "the operand of isfinite"))
+    return bind1(p.IsFinite(), pr.typed(x, dtype, weak, "the operand of isfinite"))
 
 
 def isnan(x: ArrayLike, /) -> Array:
@@ -211,7 +211,7 @@ def signbit(x: ArrayLike, /) -> Array:
         return pr.to_shape(pr.literal(False, array_type((), bool)), value.shape)
     if not is_float(value.dtype):
         return uf.less(value, 0)
-    bits = bind1(ew.BitcastConvertType(np.dtype(f"i{value.dtype.itemsize}")), value)
+    bits = bind1(p.BitcastConvertType(np.dtype(f"i{value.dtype.itemsize}")), value)
     return uf.less(bits, 0)
 
 
@@ -258,7 +258,7 @@ def round(a: ArrayLike, decimals: int = 0) -> Array:
         return as_value(a)
     if is_complex(dtype):
         parts = round(uf.real(a), decimals), round(uf.imag(a), decimals)
-        return bind1(ew.Complex(), *parts)
+        return bind1(p.Complex(), *parts)
     if decimals == 0:
         return uf.rint(a)
     if decimals > np.log10(float(finfo(dtype).max)):

@@ -30,8 +30,7 @@ from effax.ir.dtypes import (
     promote,
 )
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.elementwise import Copy
-from effax.ir.prims.shape import BroadcastInDim, Iota
+from effax.ir.prims import BroadcastInDim, Copy, Iota
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType, Shape, array_type
 from effax.numpy import promotion as pr

@@ -12,8 +12,8 @@ from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
 from effax.config import allowed
 from effax.ir.dtypes import complex_dtype, is_complex, real_dtype
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.fft import TAKES, Fft, FftType
-from effax.ir.prims.shape import Pad
+from effax.ir.prims import Fft, FftType, Pad
+from effax.ir.prims.fft import TAKES
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.axes import plain_axes, static_int

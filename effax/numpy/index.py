@@ -15,8 +15,8 @@ from effax.config import allowed
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
+from effax.ir.prims import Gather
 from effax.ir.prims import shape as prims
-from effax.ir.prims.index import Gather
 from effax.ir.prims.reduce import greatest, lowest
 from effax.ir.types import Shape
 from effax.numpy import promotion as pr

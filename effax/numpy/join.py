@@ -11,7 +11,7 @@ from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, DeviceArray, DTypeLike, as_value
 from effax.config import allowed
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.shape import Concatenate
+from effax.ir.prims import Concatenate
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.axes import no_out, plain_axis, sequence_of, static_int

@@ -10,7 +10,7 @@ import numpy as np
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.shape import Pad
+from effax.ir.prims import Pad
 from effax.ir.syntax import Lit
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf

@@ -11,7 +11,7 @@ from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
 from effax.config import allowed
 from effax.ir.dtypes import is_complex
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.reduce import DotGeneral
+from effax.ir.prims import DotGeneral
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.axes import no_out, plain_axes, plain_axis

@@ -21,8 +21,7 @@ from effax.config import allowed, config
 from effax.ir.build import lit
 from effax.ir.dtypes import DType, family, int_bounds, is_inexact_dtype, promote
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.elementwise import ConvertElementType
-from effax.ir.prims.shape import BroadcastInDim, Reshape
+from effax.ir.prims import BroadcastInDim, ConvertElementType, Reshape
 from effax.ir.syntax import Lit, Scalar
 from effax.ir.types import ArrayType, Shape, array_type
 

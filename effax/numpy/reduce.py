@@ -10,9 +10,10 @@ import numpy as np
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
 from effax.config import allowed
+from effax.ir import prims
 from effax.ir.dtypes import DType, as_dtype, family, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims import reduce as prims
+from effax.ir.prims import reduce as r
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.axes import no_out, plain_axes, plain_axis
@@ -160,7 +161,7 @@ def _extreme(
             found=str(x.type),
             remedy="give `initial`",
         )
-    neutral = prims.lowest(x.dtype) if greatest else prims.greatest(x.dtype)
+    neutral = r.lowest(x.dtype) if greatest else r.greatest(x.dtype)
     x = _where_else(x, where, neutral, what)
     prim = prims.ReduceMax(axes) if greatest else prims.ReduceMin(axes)
     found = _kept_dims(bind1(prim, x), axes, keepdims)

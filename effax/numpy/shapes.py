@@ -11,8 +11,8 @@ from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, Axis, as_value
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
+from effax.ir.prims import Gather
 from effax.ir.prims import shape as prims
-from effax.ir.prims.index import Gather
 from effax.ir.types import Shape
 from effax.numpy import promotion as pr
 from effax.numpy.axes import plain_axes, plain_axis, plain_shape, sequence_of, static_int

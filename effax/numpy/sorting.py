@@ -13,8 +13,7 @@ from effax.arrays.device_array import Array, ArrayLike, Axis, as_value, from_num
 from effax.config import allowed
 from effax.ir.dtypes import family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.reduce import Sort
-from effax.ir.prims.shape import Iota
+from effax.ir.prims import Iota, Sort
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import isnan

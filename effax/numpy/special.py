@@ -8,9 +8,9 @@ import numpy as np
 
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.ir import prims
 from effax.ir.dtypes import family, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import IllTyped
-from effax.ir.prims import elementwise as ew
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import (
@@ -47,7 +47,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     greater = uf.maximum(uf.absolute(a), uf.absolute(b))
     plain = uf.bitwise_or(infinite, uf.equal(greater, 0))
     # The scale is a constant: the derivative of the whole does not depend on it.
-    scale = bind1(ew.StopGradient(), uf.where(plain, 1, greater))
+    scale = bind1(prims.StopGradient(), uf.where(plain, 1, greater))
     squares = [uf.square(uf.true_divide(uf.where(plain, 1, x), scale)) for x in (a, b)]
     length = uf.multiply(scale, uf.sqrt(uf.add(*squares)))
     far = uf.absolute(uf.where(isinf(a), a, b))
@@ -73,7 +73,7 @@ def _log_of_sum(a: Array, b: Array, unit: float) -> Array:
     in_order = uf.greater_equal(a, b)
     high, low = uf.where(in_order, a, b), uf.where(in_order, b, a)
     finite = isfinite(high)
-    top = bind1(ew.StopGradient(), uf.masked(finite, high))
+    top = bind1(prims.StopGradient(), uf.masked(finite, high))
     gaps = [uf.subtract(uf.masked(finite, x), top) for x in (high, low)]
     if unit != 1:
         gaps = [uf.multiply(gap, unit) for gap in gaps]
@@ -119,13 +119,13 @@ def _inexact(x: ArrayLike, what: str) -> Array:
 def reciprocal(x: ArrayLike, /) -> Array:
     """1 / x."""
     dtype, weak = pr.inexact(*pr.operand_kind(x, "the operand of reciprocal"))
-    return bind1(ew.IntegerPow(-1), pr.typed(x, dtype, weak, "the operand of reciprocal"))
+    return bind1(prims.IntegerPow(-1), pr.typed(x, dtype, weak, "the operand of reciprocal"))
 
 
 def fabs(x: ArrayLike, /) -> Array:
     """The magnitude of real elements, in a floating dtype."""
     dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x, "fabs"), "the operand of fabs"))
-    return bind1(ew.Abs(), pr.typed(x, dtype, weak, "the operand of fabs"))
+    return bind1(prims.Abs(), pr.typed(x, dtype, weak, "the operand of fabs"))
 
 
 def deg2rad(x: ArrayLike, /) -> Array:
@@ -143,7 +143,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     real = uf.real(z)
     if not is_complex(pr.operand_kind(z, "the operand of angle")[0]):
         # 0 or π, which does not change with z.
-        real = bind1(ew.StopGradient(), _inexact(real, "angle"))
+        real = bind1(prims.StopGradient(), _inexact(real, "angle"))
     turned = uf.arctan2(uf.imag(z), real)
     return rad2deg(turned) if deg else turned
 
@@ -202,7 +202,7 @@ def nan_to_num(
     value = as_value(x, "the operand of nan_to_num")
     if is_complex(value.dtype):
         parts = (nan_to_num(p, copy, nan, posinf, neginf) for p in (uf.real(x), uf.imag(x)))
-        return bind1(ew.Complex(), *parts)
+        return bind1(prims.Complex(), *parts)
     if not is_float(value.dtype):
         return value
     limits = finfo(value.dtype)

@@ -14,12 +14,8 @@ from effax.arrays.device_array import Array
 from effax.ir.build import Builder
 from effax.ir.dtypes import INT32, is_complex
 from effax.ir.indexing import Indexer, Pick, Span
+from effax.ir.prims import CustomJvp, Gather, Iota, LinearSolve, StopGradient
 from effax.ir.prims import linalg as prims
-from effax.ir.prims.custom import CustomJvp
-from effax.ir.prims.elementwise import StopGradient
-from effax.ir.prims.index import Gather
-from effax.ir.prims.shape import Iota
-from effax.ir.prims.solve import LinearSolve
 from effax.ir.syntax import Atom
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType, array_type

@@ -17,9 +17,9 @@ from effax.arrays.device_array import (
     as_value,
 )
 from effax.config import allowed
+from effax.ir import prims as p
 from effax.ir.build import typing_of
 from effax.ir.dtypes import DType, family, is_complex, is_inexact_dtype
-from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Atom, Lit
 from effax.ir.trace import Trace, current_trace
 from effax.ir.types import array_type
@@ -56,7 +56,7 @@ def number(dtype: DType, weak: bool) -> tuple[DType, bool]:
 class _Kept(dict[DType, bool]):
     """Whether a function works in a dtype as it is, found once for each."""
 
-    def __init__(self, prim: ew.Elementwise, dtyping: Dtyping) -> None:
+    def __init__(self, prim: p.Elementwise, dtyping: Dtyping) -> None:
         super().__init__()
         self.prim = prim
         self.dtyping = dtyping
@@ -74,8 +74,8 @@ class _AllKept(_Kept):
         return True
 
 
-_SELECT = ew.SelectN()
-_ALL_KEPT = _AllKept(ew.Eq(), _as_is)
+_SELECT = p.SelectN()
+_ALL_KEPT = _AllKept(p.Eq(), _as_is)
 
 
 def _atoms(trace: Trace, kept: _Kept, x1: object, x2: object) -> tuple[Atom, Atom] | None:
@@ -110,7 +110,7 @@ def _beside(atom: Atom, x: object, kept: _Kept) -> Lit | None:
     return None
 
 
-def _binary(prim: ew.Elementwise, name: str, dtyping: Dtyping, doc: str) -> BinaryFunction:
+def _binary(prim: p.Elementwise, name: str, dtyping: Dtyping, doc: str) -> BinaryFunction:
     kept = _Kept(prim, dtyping)
 
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -133,7 +133,7 @@ def _binary(prim: ew.Elementwise, name: str, dtyping: Dtyping, doc: str) -> Bina
     return function
 
 
-def _unary(prim: ew.Elementwise, name: str, dtyping: Dtyping, doc: str) -> UnaryFunction:
+def _unary(prim: p.Elementwise, name: str, dtyping: Dtyping, doc: str) -> UnaryFunction:
     kept = _Kept(prim, dtyping)
 
     def function(x: ArrayLike, /) -> Array:
@@ -151,86 +151,84 @@ def _unary(prim: ew.Elementwise, name: str, dtyping: Dtyping, doc: str) -> Unary
 
 inexact: Final[Dtyping] = pr.inexact
 
-_sum_of_numbers: Final[BinaryFunction] = _binary(ew.Add(), "add", _as_is, "")
-_product_of_numbers: Final[BinaryFunction] = _binary(ew.Mul(), "multiply", _as_is, "")
-subtract: Final[BinaryFunction] = _binary(ew.Sub(), "subtract", _as_is, "Elementwise difference.")
+_sum_of_numbers: Final[BinaryFunction] = _binary(p.Add(), "add", _as_is, "")
+_product_of_numbers: Final[BinaryFunction] = _binary(p.Mul(), "multiply", _as_is, "")
+subtract: Final[BinaryFunction] = _binary(p.Sub(), "subtract", _as_is, "Elementwise difference.")
 true_divide: Final[BinaryFunction] = _binary(
-    ew.Div(), "divide", inexact, "Elementwise quotient, in a floating dtype."
+    p.Div(), "divide", inexact, "Elementwise quotient, in a floating dtype."
 )
 divide = true_divide
 maximum: Final[BinaryFunction] = _binary(
-    ew.Max(), "maximum", _as_is, "The greater of two elements; nan if one is."
+    p.Max(), "maximum", _as_is, "The greater of two elements; nan if one is."
 )
 minimum: Final[BinaryFunction] = _binary(
-    ew.Min(), "minimum", _as_is, "The lesser of two elements; nan if one is."
+    p.Min(), "minimum", _as_is, "The lesser of two elements; nan if one is."
 )
 arctan2: Final[BinaryFunction] = _binary(
-    ew.Atan2(), "arctan2", inexact, "The angle of the point (x2, x1)."
+    p.Atan2(), "arctan2", inexact, "The angle of the point (x2, x1)."
 )
 nextafter: Final[BinaryFunction] = _binary(
-    ew.Nextafter(), "nextafter", inexact, "The next value from x1 towards x2."
+    p.Nextafter(), "nextafter", inexact, "The next value from x1 towards x2."
 )
-equal: Final[BinaryFunction] = _binary(ew.Eq(), "equal", _as_is, "Whether elements are equal.")
-not_equal: Final[BinaryFunction] = _binary(ew.Ne(), "not_equal", _as_is, "Whether elements differ.")
-less: Final[BinaryFunction] = _binary(ew.Lt(), "less", _as_is, "Whether x1 < x2.")
-less_equal: Final[BinaryFunction] = _binary(ew.Le(), "less_equal", _as_is, "Whether x1 <= x2.")
-greater: Final[BinaryFunction] = _binary(ew.Gt(), "greater", _as_is, "Whether x1 > x2.")
-greater_equal: Final[BinaryFunction] = _binary(
-    ew.Ge(), "greater_equal", _as_is, "Whether x1 >= x2."
-)
+equal: Final[BinaryFunction] = _binary(p.Eq(), "equal", _as_is, "Whether elements are equal.")
+not_equal: Final[BinaryFunction] = _binary(p.Ne(), "not_equal", _as_is, "Whether elements differ.")
+less: Final[BinaryFunction] = _binary(p.Lt(), "less", _as_is, "Whether x1 < x2.")
+less_equal: Final[BinaryFunction] = _binary(p.Le(), "less_equal", _as_is, "Whether x1 <= x2.")
+greater: Final[BinaryFunction] = _binary(p.Gt(), "greater", _as_is, "Whether x1 > x2.")
+greater_equal: Final[BinaryFunction] = _binary(p.Ge(), "greater_equal", _as_is, "Whether x1 >= x2.")
 bitwise_and: Final[BinaryFunction] = _binary(
-    ew.And(), "bitwise_and", _as_is, "Bitwise and; logical on booleans."
+    p.And(), "bitwise_and", _as_is, "Bitwise and; logical on booleans."
 )
 bitwise_or: Final[BinaryFunction] = _binary(
-    ew.Or(), "bitwise_or", _as_is, "Bitwise or; logical on booleans."
+    p.Or(), "bitwise_or", _as_is, "Bitwise or; logical on booleans."
 )
 bitwise_xor: Final[BinaryFunction] = _binary(
-    ew.Xor(), "bitwise_xor", _as_is, "Bitwise exclusive or."
+    p.Xor(), "bitwise_xor", _as_is, "Bitwise exclusive or."
 )
 left_shift: Final[BinaryFunction] = _binary(
-    ew.ShiftLeft(), "left_shift", number, "Bits of x1 moved up by x2."
+    p.ShiftLeft(), "left_shift", number, "Bits of x1 moved up by x2."
 )
 float_power: Final[BinaryFunction] = _binary(
-    ew.Pow(), "float_power", inexact, "x1 to the power of x2, as floats."
+    p.Pow(), "float_power", inexact, "x1 to the power of x2, as floats."
 )
 
-negative: Final[UnaryFunction] = _unary(ew.Neg(), "negative", _as_is, "Elementwise negation.")
+negative: Final[UnaryFunction] = _unary(p.Neg(), "negative", _as_is, "Elementwise negation.")
 sign: Final[UnaryFunction] = _unary(
-    ew.Sign(), "sign", _as_is, "-1, 0 or 1; of a complex number, its direction."
+    p.Sign(), "sign", _as_is, "-1, 0 or 1; of a complex number, its direction."
 )
-exp: Final[UnaryFunction] = _unary(ew.Exp(), "exp", inexact, "e to the power of x.")
-exp2: Final[UnaryFunction] = _unary(ew.Exp2(), "exp2", inexact, "2 to the power of x.")
-expm1: Final[UnaryFunction] = _unary(ew.Expm1(), "expm1", inexact, "exp(x) - 1, exact near 0.")
-log: Final[UnaryFunction] = _unary(ew.Log(), "log", inexact, "The natural logarithm.")
-log1p: Final[UnaryFunction] = _unary(ew.Log1p(), "log1p", inexact, "log(1 + x), exact near 0.")
-sqrt: Final[UnaryFunction] = _unary(ew.Sqrt(), "sqrt", inexact, "The square root.")
-cbrt: Final[UnaryFunction] = _unary(ew.Cbrt(), "cbrt", inexact, "The cube root.")
-square: Final[UnaryFunction] = _unary(ew.Square(), "square", number, "x times x.")
-sin: Final[UnaryFunction] = _unary(ew.Sin(), "sin", inexact, "The sine.")
-cos: Final[UnaryFunction] = _unary(ew.Cos(), "cos", inexact, "The cosine.")
-tan: Final[UnaryFunction] = _unary(ew.Tan(), "tan", inexact, "The tangent.")
-arcsin: Final[UnaryFunction] = _unary(ew.Asin(), "arcsin", inexact, "The inverse sine.")
-arccos: Final[UnaryFunction] = _unary(ew.Acos(), "arccos", inexact, "The inverse cosine.")
-arctan: Final[UnaryFunction] = _unary(ew.Atan(), "arctan", inexact, "The inverse tangent.")
-sinh: Final[UnaryFunction] = _unary(ew.Sinh(), "sinh", inexact, "The hyperbolic sine.")
-cosh: Final[UnaryFunction] = _unary(ew.Cosh(), "cosh", inexact, "The hyperbolic cosine.")
-tanh: Final[UnaryFunction] = _unary(ew.Tanh(), "tanh", inexact, "The hyperbolic tangent.")
+exp: Final[UnaryFunction] = _unary(p.Exp(), "exp", inexact, "e to the power of x.")
+exp2: Final[UnaryFunction] = _unary(p.Exp2(), "exp2", inexact, "2 to the power of x.")
+expm1: Final[UnaryFunction] = _unary(p.Expm1(), "expm1", inexact, "exp(x) - 1, exact near 0.")
+log: Final[UnaryFunction] = _unary(p.Log(), "log", inexact, "The natural logarithm.")
+log1p: Final[UnaryFunction] = _unary(p.Log1p(), "log1p", inexact, "log(1 + x), exact near 0.")
+sqrt: Final[UnaryFunction] = _unary(p.Sqrt(), "sqrt", inexact, "The square root.")
+cbrt: Final[UnaryFunction] = _unary(p.Cbrt(), "cbrt", inexact, "The cube root.")
+square: Final[UnaryFunction] = _unary(p.Square(), "square", number, "x times x.")
+sin: Final[UnaryFunction] = _unary(p.Sin(), "sin", inexact, "The sine.")
+cos: Final[UnaryFunction] = _unary(p.Cos(), "cos", inexact, "The cosine.")
+tan: Final[UnaryFunction] = _unary(p.Tan(), "tan", inexact, "The tangent.")
+arcsin: Final[UnaryFunction] = _unary(p.Asin(), "arcsin", inexact, "The inverse sine.")
+arccos: Final[UnaryFunction] = _unary(p.Acos(), "arccos", inexact, "The inverse cosine.")
+arctan: Final[UnaryFunction] = _unary(p.Atan(), "arctan", inexact, "The inverse tangent.")
+sinh: Final[UnaryFunction] = _unary(p.Sinh(), "sinh", inexact, "The hyperbolic sine.")
+cosh: Final[UnaryFunction] = _unary(p.Cosh(), "cosh", inexact, "The hyperbolic cosine.")
+tanh: Final[UnaryFunction] = _unary(p.Tanh(), "tanh", inexact, "The hyperbolic tangent.")
 arcsinh: Final[UnaryFunction] = _unary(
-    ew.Asinh(), "arcsinh", inexact, "The inverse hyperbolic sine."
+    p.Asinh(), "arcsinh", inexact, "The inverse hyperbolic sine."
 )
 arccosh: Final[UnaryFunction] = _unary(
-    ew.Acosh(), "arccosh", inexact, "The inverse hyperbolic cosine."
+    p.Acosh(), "arccosh", inexact, "The inverse hyperbolic cosine."
 )
 arctanh: Final[UnaryFunction] = _unary(
-    ew.Atanh(), "arctanh", inexact, "The inverse hyperbolic tangent."
+    p.Atanh(), "arctanh", inexact, "The inverse hyperbolic tangent."
 )
 invert: Final[UnaryFunction] = _unary(
-    ew.Not(), "invert", _as_is, "Bitwise complement; logical on booleans."
+    p.Not(), "invert", _as_is, "Bitwise complement; logical on booleans."
 )
 
-_floor: Final[UnaryFunction] = _unary(ew.Floor(), "floor", inexact, "")
-_ceil: Final[UnaryFunction] = _unary(ew.Ceil(), "ceil", inexact, "")
-_rint: Final[UnaryFunction] = _unary(ew.RoundEven(), "rint", inexact, "")
+_floor: Final[UnaryFunction] = _unary(p.Floor(), "floor", inexact, "")
+_ceil: Final[UnaryFunction] = _unary(p.Ceil(), "ceil", inexact, "")
+_rint: Final[UnaryFunction] = _unary(p.RoundEven(), "rint", inexact, "")
 
 
 def _on_booleans(
@@ -286,7 +284,7 @@ def rint(x: ArrayLike, /) -> Array:
     """The nearest integer, ties to even, in a floating dtype."""
     dtype, _ = pr.operand_kind(x, "the operand of rint")
     if is_complex(dtype):
-        return bind1(ew.Complex(), _rint(real(x)), _rint(imag(x)))
+        return bind1(p.Complex(), _rint(real(x)), _rint(imag(x)))
     return _rint(x)
 
 
@@ -295,7 +293,7 @@ def absolute(x: ArrayLike, /) -> Array:
     dtype, weak = pr.operand_kind(x, "the operand of absolute")
     if family(dtype) in ("bool", "uint"):
         return as_value(x)
-    return bind1(ew.Abs(), pr.typed(x, dtype, weak, "the operand of absolute"))
+    return bind1(p.Abs(), pr.typed(x, dtype, weak, "the operand of absolute"))
 
 
 def positive(x: ArrayLike, /) -> Array:
@@ -306,21 +304,21 @@ def positive(x: ArrayLike, /) -> Array:
 def real(x: ArrayLike, /) -> Array:
     """The real part."""
     value = as_value(x, "the operand of real")
-    return bind1(ew.Real(), value) if is_complex(value.dtype) else value
+    return bind1(p.Real(), value) if is_complex(value.dtype) else value
 
 
 def imag(x: ArrayLike, /) -> Array:
     """The imaginary part."""
     value = as_value(x, "the operand of imag")
     if is_complex(value.dtype):
-        return bind1(ew.Imag(), value)
+        return bind1(p.Imag(), value)
     return pr.to_shape(pr.literal(0, array_type((), value.dtype, value.weak_type)), value.shape)
 
 
 def conj(x: ArrayLike, /) -> Array:
     """The complex conjugate."""
     value = as_value(x, "the operand of conj")
-    return bind1(ew.Conj(), value) if is_complex(value.dtype) else value
+    return bind1(p.Conj(), value) if is_complex(value.dtype) else value
 
 
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -328,7 +326,7 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     dtype, weak = number(*pr.common_dtype((x1, x2), "right_shift"))
     operands = pr.brought_together((x1, x2), "right_shift", dtype, weak)
     logical = family(dtype) == "uint"
-    return bind1(ew.ShiftRightLogical() if logical else ew.ShiftRightArithmetic(), *operands)
+    return bind1(p.ShiftRightLogical() if logical else p.ShiftRightArithmetic(), *operands)
 
 
 def _cases(trace: Trace, which: Atom, x: object, y: object) -> tuple[Atom, ...] | None:
@@ -352,12 +350,12 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array:
     a, b = (pr.typed(o, dtype, weak, "a case of where") for o in (x, y))
     shape = pr.broadcast_shapes([test.shape, a.type.shape, b.type.shape], "where")
     a, b = (pr.broadcast(o, shape) for o in (a, b))
-    return bind1(ew.SelectN(), pr.broadcast(test, shape), b, a)
+    return bind1(p.SelectN(), pr.broadcast(test, shape), b, a)
 
 
 def masked(mask: Array, x: Array, fill: bool | int | float = 0) -> Array:
     """Elements of ``x`` where the mask of its shape holds, else a number, in the dtype of x."""
-    return bind1(ew.SelectN(), mask, pr.literal(fill, array_type((), x.dtype, x.weak_type)), x)
+    return bind1(p.SelectN(), mask, pr.literal(fill, array_type((), x.dtype, x.weak_type)), x)
 
 
 def flat_root(x: Array, root: UnaryFunction = sqrt) -> Array:
@@ -373,8 +371,8 @@ def bitwise_count(x: ArrayLike, /) -> Array:
     """How many bits of the magnitude are set."""
     dtype, weak = number(*pr.operand_kind(x, "the operand of bitwise_count"))
     value = pr.typed(x, dtype, weak, "the operand of bitwise_count")
-    magnitude = bind1(ew.Abs(), value) if family(dtype) == "int" else value
-    return pr.converted(bind1(ew.PopulationCount(), magnitude), np.dtype(np.uint8), False)
+    magnitude = bind1(p.Abs(), value) if family(dtype) == "int" else value
+    return pr.converted(bind1(p.PopulationCount(), magnitude), np.dtype(np.uint8), False)
 
 
 def truth(x: ArrayLike) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from effax.arrays.binding import bind
 from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.reduce import Sort
+from effax.ir.prims import Sort
 from effax.ir.types import Shape
 from effax.lax.reduce import top_k
 from effax.numpy import promotion as pr

@@ -20,16 +20,21 @@ from effax.arrays.device_array import Array, DeviceArray, from_numpy
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import UINT32, as_dtype
 from effax.ir.errors import BadArgument
-from effax.ir.prims.control import Jit
-from effax.ir.prims.elementwise import (
+from effax.ir.prims import (
     Add,
+    Concatenate,
     ConvertElementType,
+    ExpandDims,
+    Iota,
+    Jit,
     Or,
+    Reshape,
     ShiftLeft,
     ShiftRightLogical,
+    Slice,
+    Squeeze,
     Xor,
 )
-from effax.ir.prims.shape import Concatenate, ExpandDims, Iota, Reshape, Slice, Squeeze
 from effax.ir.syntax import Atom, Lit
 from effax.ir.trace import current_trace
 from effax.ir.types import Shape, array_type

@@ -16,9 +16,17 @@ from effax.effects import Alloc, ArgIndex, Free, Row, SideEffect
 from effax.effects.row import effect_text
 from effax.ir.dtypes import BOOL
 from effax.ir.primitive import Primitive, Region
-from effax.ir.prims.reduce import DotGeneral
-from effax.ir.prims.refs import AddUpdate, Get, Swap
-from effax.ir.prims.shape import BroadcastInDim, ExpandDims, Reshape, Squeeze, Transpose
+from effax.ir.prims import (
+    AddUpdate,
+    BroadcastInDim,
+    DotGeneral,
+    ExpandDims,
+    Get,
+    Reshape,
+    Squeeze,
+    Swap,
+    Transpose,
+)
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.text.format import (

@@ -12,8 +12,7 @@ from effax.ir.build import Builder, lit
 from effax.ir.dtypes import BOOL, is_float
 from effax.ir.errors import BadArgument, NotApplicable
 from effax.ir.primitive import Primitive
-from effax.ir.prims.control import Cond, Scan
-from effax.ir.prims.elementwise import Mul
+from effax.ir.prims import Cond, Mul, Scan
 from effax.ir.registry import registry
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type, array_type

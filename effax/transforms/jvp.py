@@ -27,7 +27,7 @@ from effax.ir.build import Builder, Template, template
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.memo import Memoized, memoize
 from effax.ir.primitive import Primitive
-from effax.ir.prims.refs import NewRef
+from effax.ir.prims import NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.framework.propagation import (

@@ -27,7 +27,7 @@ from returns.result import Result
 
 from effax.ir.errors import NotApplicable, TransformError
 from effax.ir.memo import Memoized, memoize
-from effax.ir.prims.control import While
+from effax.ir.prims import While
 from effax.ir.syntax import Jaxpr
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet, rules_or_default

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from effax.ir.analysis.check import check
 from effax.ir.build import Builder
-from effax.ir.prims.control import While
+from effax.ir.prims import While
 from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.testing.generate.values import check_outcomes, random_inputs, run
 from effax.testing.strategies import NUMERIC, programs, seeds

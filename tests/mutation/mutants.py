@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from effax.ir import prims as p
 from effax.ir.build import Builder
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.shape import Rev
+from effax.ir.prims import Rev
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType
 from effax.testing.generate.values import Differs, check_outcomes, random_inputs, run
@@ -27,30 +27,30 @@ Rule = Callable[..., Any]
 KINDS: Final = ("jvp", "transpose", "batch", "discharge")
 
 OTHER: Final[dict[type[Primitive], Callable[[], Primitive]]] = {
-    ew.Add: ew.Sub,
-    ew.Sub: ew.Add,
-    ew.Mul: ew.Add,
-    ew.Div: ew.Mul,
-    ew.Max: ew.Min,
-    ew.Min: ew.Max,
-    ew.Sin: ew.Cos,
-    ew.Cos: ew.Sin,
-    ew.Neg: ew.Copy,
-    ew.Square: ew.Copy,
-    ew.Eq: ew.Ne,
-    ew.Ne: ew.Eq,
-    ew.Lt: ew.Ge,
-    ew.Ge: ew.Lt,
-    ew.Gt: ew.Le,
-    ew.Le: ew.Gt,
-    ew.And: ew.Or,
-    ew.Or: ew.And,
-    ew.Exp: ew.Sin,
-    ew.Conj: ew.Copy,
+    p.Add: p.Sub,
+    p.Sub: p.Add,
+    p.Mul: p.Add,
+    p.Div: p.Mul,
+    p.Max: p.Min,
+    p.Min: p.Max,
+    p.Sin: p.Cos,
+    p.Cos: p.Sin,
+    p.Neg: p.Copy,
+    p.Square: p.Copy,
+    p.Eq: p.Ne,
+    p.Ne: p.Eq,
+    p.Lt: p.Ge,
+    p.Ge: p.Lt,
+    p.Gt: p.Le,
+    p.Le: p.Gt,
+    p.And: p.Or,
+    p.Or: p.And,
+    p.Exp: p.Sin,
+    p.Conj: p.Copy,
 }
 """For an operation another one, of the same types."""
 
-SYMMETRIC: Final = (ew.Add, ew.Mul, ew.Max, ew.Min, ew.And, ew.Or, ew.Xor, ew.Eq, ew.Ne)
+SYMMETRIC: Final = (p.Add, p.Mul, p.Max, p.Min, p.And, p.Or, p.Xor, p.Eq, p.Ne)
 
 
 class Fault(NamedTuple):
@@ -198,7 +198,7 @@ def _otherwise(b: Builder, given: Any, i: int) -> object:
     value: Any = _results_of(given)[i]
     if isinstance(given, BatchOut):
         return b(Rev((0,)), value) if given.batched[i] and value.type.shape[0] > 1 else None
-    return b(ew.Add(), value, value) if value.type.dtype.kind in "fc" else None
+    return b(p.Add(), value, value) if value.type.dtype.kind in "fc" else None
 
 
 _VARIANTS_OF_RESULTS: Final = (_left_out, _otherwise)

@@ -20,9 +20,7 @@ from effax.ir.analysis.queries import walk
 from effax.ir.build import Builder
 from effax.ir.dtypes import as_dtype
 from effax.ir.primitive import Primitive
-from effax.ir.prims.elementwise import Add, BitcastConvertType, Clamp, IntegerPow
-from effax.ir.prims.linalg import Cholesky
-from effax.ir.prims.refs import EmptyRef
+from effax.ir.prims import Add, BitcastConvertType, Cholesky, Clamp, EmptyRef, IntegerPow
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import array_type
 from effax.testing import laws

@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
+from effax.ir import prims as p
 from effax.ir.build import Builder, lit
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.refs import AddUpdate
+from effax.ir.prims import AddUpdate
 from effax.ir.types import array_type
 from effax.testing.laws import LawBroken, Passes
 from effax.testing.laws import jvp_is_the_derivative as derivative
@@ -22,8 +22,8 @@ F: Final = array_type((3,), "float64")
 def test_an_equation_has_variants() -> None:
     b = Builder([F, F])
     x, y = b.binders
-    b(ew.Sub(), x, y)
-    b(ew.Mul(), x, lit(2.0, F))
+    b(p.Sub(), x, y)
+    b(p.Mul(), x, lit(2.0, F))
     first, second = ([str(v.prim.name) for v in variants(e) if v is not None] for e in b.eqns)
     assert first == ["add", "sub"]
     assert second == ["add", "mul"]
@@ -31,8 +31,8 @@ def test_an_equation_has_variants() -> None:
 
 def test_a_mutant_is_caught_and_the_right_rule_is_not() -> None:
     b = Builder([F])
-    jaxpr = b.finish([b(ew.Sin(), *b.binders)])
-    mutant = Mutant(ew.Sin, "jvp", Fault(1, 0, False))
+    jaxpr = b.finish([b(p.Sin(), *b.binders)])
+    mutant = Mutant(p.Sin, "jvp", Fault(1, 0, False))
     with pytest.raises(LawBroken):
         derivative(jaxpr, 0, Passes(mutant.rules()))
     assert mutant.changed
@@ -40,7 +40,7 @@ def test_a_mutant_is_caught_and_the_right_rule_is_not() -> None:
 
 
 def test_a_mutant_that_means_the_same_does_not_count() -> None:
-    judged = [mutant for mutant, _ in judge(ew.Copy, "jvp")]
+    judged = [mutant for mutant, _ in judge(p.Copy, "jvp")]
     assert all(mutant.changed for mutant in judged)
 
 

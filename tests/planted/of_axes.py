@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from effax.ir.prims import Rev, ShardMap
 from effax.ir.prims import collective as c
-from effax.ir.prims.shape import Rev
-from effax.ir.prims.shard import ShardMap
 from effax.ir.syntax import Atom, Var
 from effax.transforms.framework.rules import BatchBuilder, BatchOut, Linear, RuleBuilder
 from effax.transforms.rules.default import DEFAULT_RULES

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap
-from effax.ir.prims.shape import Rev
+from effax.ir.prims import CustomJvp, CustomVjp, CustomVmap, Rev
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import BatchBuilder, BatchOut, JvpOut, Linear, RuleBuilder
 from effax.transforms.rules.custom.jvp import custom_jvp_jvp, custom_vjp_jvp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from effax.ir.prims.host import DebugCallback
+from effax.ir.prims import DebugCallback
 from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.testing.laws.pass_set import Passes
 from effax.transforms.discharge import Discharged

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from effax.ir import prims as p
 from effax.ir.indexing import Indexer, Pick
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
+from effax.ir.prims import Cond, LinearSolve, Root, Scan, refs
 from effax.ir.prims import index as ix
-from effax.ir.prims import reduce as red
-from effax.ir.prims import refs
-from effax.ir.prims.control import Cond, Scan
-from effax.ir.prims.solve import LinearSolve, Root
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import JvpOut, RuleBuilder
 from effax.transforms.rules.common import zeros
@@ -60,26 +57,26 @@ def uphill(b: RuleBuilder, prim: Root, xs: Sequence[Atom], ts: Maybe) -> JvpOut:
     return JvpOut(outs, [None if t is None else neg(b, t) for t in tangents])
 
 
-def mean_of_all(b: RuleBuilder, prim: red.ReduceMax, xs: Sequence[Atom], ts: Maybe) -> JvpOut:
+def mean_of_all(b: RuleBuilder, prim: p.ReduceMax, xs: Sequence[Atom], ts: Maybe) -> JvpOut:
     (x,), (dx,) = xs, ts
     assert dx is not None
-    return JvpOut([b(prim, x)], [b(red.ReduceSum(prim.axes), dx)])
+    return JvpOut([b(prim, x)], [b(p.ReduceSum(prim.axes), dx)])
 
 
-def backwards(b: RuleBuilder, prim: red.CumSum, xs: Sequence[Atom], ts: Maybe) -> JvpOut:
+def backwards(b: RuleBuilder, prim: p.CumSum, xs: Sequence[Atom], ts: Maybe) -> JvpOut:
     (x,), (dx,) = xs, ts
     assert dx is not None
-    return JvpOut([b(prim, x)], [b(red.CumSum(prim.axis), dx)])
+    return JvpOut([b(prim, x)], [b(p.CumSum(prim.axis), dx)])
 
 
-def cases_swapped(b: RuleBuilder, prim: ew.SelectN, xs: Sequence[Atom], ts: Maybe) -> JvpOut:
+def cases_swapped(b: RuleBuilder, prim: p.SelectN, xs: Sequence[Atom], ts: Maybe) -> JvpOut:
     which, *cases = xs
     moved = [const(0, x) if t is None else t for x, t in zip(cases, ts[1:], strict=True)]
     y = b(prim, *xs)
-    return JvpOut([y], [b(ew.Add(), b(prim, which, *reversed(moved)), zeros(b, y.type))])
+    return JvpOut([y], [b(p.Add(), b(prim, which, *reversed(moved)), zeros(b, y.type))])
 
 
-def left_only(b: RuleBuilder, prim: red.DotGeneral, xs: Sequence[Atom], ts: Maybe) -> JvpOut:
+def left_only(b: RuleBuilder, prim: p.DotGeneral, xs: Sequence[Atom], ts: Maybe) -> JvpOut:
     (x, y), (dx, _) = xs, ts
     return JvpOut([b(prim, x, y)], [None if dx is None else b(prim, dx, y)])
 
@@ -127,43 +124,43 @@ def _other_way(prim: Primitive) -> Primitive:
 
 
 BUGS: tuple[Bug, ...] = (
-    unary("the derivative of sin is sin", ew.Sin, lambda b, d, x, y: mul(b, d, y)),
+    unary("the derivative of sin is sin", p.Sin, lambda b, d, x, y: mul(b, d, y)),
     unary(
         "the derivative of cos has no sign",
-        ew.Cos,
-        lambda b, d, x, y: mul(b, d, b(ew.Sin(), x)),
+        p.Cos,
+        lambda b, d, x, y: mul(b, d, b(p.Sin(), x)),
     ),
     unary(
         "the derivative of tanh is 1 - y",
-        ew.Tanh,
+        p.Tanh,
         lambda b, d, x, y: mul(b, d, sub(b, const(1, y), y)),
     ),
-    unary("the derivative of logistic is y", ew.Logistic, lambda b, d, x, y: mul(b, d, y)),
+    unary("the derivative of logistic is y", p.Logistic, lambda b, d, x, y: mul(b, d, y)),
     binary(
         "a product is differentiated in its first factor only",
         "elementwise.mul",
-        ew.Mul,
+        p.Mul,
         lambda b, d, x, y, z: mul(b, d, y),
         lambda b, d, x, y, z: mul(b, d, const(0, z)),
     ),
     binary(
         "the derivative of a difference is that of a sum",
         "elementwise.add",
-        ew.Sub,
+        p.Sub,
         lambda b, d, x, y, z: d,
         lambda b, d, x, y, z: d,
     ),
     binary(
         "a quotient is differentiated in its dividend only",
         "elementwise.div",
-        ew.Div,
-        lambda b, d, x, y, z: b(ew.Div(), d, y),
+        p.Div,
+        lambda b, d, x, y, z: b(p.Div(), d, y),
         lambda b, d, x, y, z: mul(b, const(0, z), neg(b, d)),
     ),
     binary(
         "the tangent of a maximum is that of both operands",
         "elementwise.extremum",
-        ew.Max,
+        p.Max,
         lambda b, d, x, y, z: d,
         lambda b, d, x, y, z: d,
     ),
@@ -171,28 +168,28 @@ BUGS: tuple[Bug, ...] = (
         "the tangent of the greatest element is the sum of all",
         "jvp",
         "reduce.extremum",
-        red.ReduceMax,
+        p.ReduceMax,
         jvp=mean_of_all,
     ),
     wrong_rule(
         "the tangent of a reversed running sum runs forward",
         "jvp",
         "reduce.cumulative",
-        red.CumSum,
+        p.CumSum,
         jvp=backwards,
     ),
     wrong_rule(
         "the tangents of a selection are the other way round",
         "jvp",
         "elementwise.select",
-        ew.SelectN,
+        p.SelectN,
         jvp=cases_swapped,
     ),
     wrong_rule(
         "a contraction is differentiated in its left operand only",
         "jvp",
         "reduce.dot",
-        red.DotGeneral,
+        p.DotGeneral,
         jvp=left_only,
     ),
     wrong_rule(

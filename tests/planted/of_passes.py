@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from effax.ir import prims as p
 from effax.ir.build import Builder, lit
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
+from effax.ir.prims import Cond, Jit, Scan, While, refs
 from effax.ir.prims import index as ix
-from effax.ir.prims import refs
-from effax.ir.prims.control import Cond, Jit, Scan, While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import COUNTER, Type
 from effax.testing.laws.pass_set import Passes
@@ -145,7 +144,7 @@ def stale_condition(b: RuleBuilder, prim: While, ins: Ins, is_ref: Sequence[bool
 
 def new_for_old(b: RuleBuilder, prim: refs.Swap, ins: Ins, is_ref: Sequence[bool]) -> DischargeOut:
     _, contents = right(refs.Swap)(b, prim, ins, is_ref)
-    return DischargeOut([b(ew.Copy(), ins[1])], contents)
+    return DischargeOut([b(p.Copy(), ins[1])], contents)
 
 
 def overwrites(
@@ -195,7 +194,7 @@ def dce_keeps_dead(jaxpr: Jaxpr, used: Mask) -> Dce:
     outs = b.inline_jaxpr(made.jaxpr, b.binders)
     floats = [v for v in b.binders if v.type.dtype.kind == "f" and hasattr(v.type, "weak")]
     if floats:
-        b(ew.Sin(), floats[0])
+        b(p.Sin(), floats[0])
     return made._replace(jaxpr=b.finish(outs))
 
 

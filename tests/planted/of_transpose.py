@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from effax.ir import prims as p
 from effax.ir.build import lit
 from effax.ir.dtypes import as_dtype
 from effax.ir.indexing import Indexer, Mode, Span
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
+from effax.ir.prims import Cond, Jit, LinearSolve, Scan, While, refs
 from effax.ir.prims import index as ix
 from effax.ir.prims import reduce as red
-from effax.ir.prims import refs
-from effax.ir.prims import shape as sh
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.solve import LinearSolve
 from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.ir.types import COUNTER, array_type
 from effax.transforms.framework.rules import Linear, RuleBuilder
@@ -40,17 +37,17 @@ def bug(
     return wrong_rule(name, "transpose", focus, prim, transpose=rule)
 
 
-def without_factor(b: RuleBuilder, prim: ew.Mul, ins: Ins, cts: Maybe) -> Maybe:
+def without_factor(b: RuleBuilder, prim: p.Mul, ins: Ins, cts: Maybe) -> Maybe:
     position, x, _ = linear_operand(prim, ins)
     return at(position, sum_to(b, only(cts), x.type.shape), ins)
 
 
-def without_sign(b: RuleBuilder, prim: ew.Sub, ins: Ins, cts: Maybe) -> Maybe:
+def without_sign(b: RuleBuilder, prim: p.Sub, ins: Ins, cts: Maybe) -> Maybe:
     ct = only(cts)
     return [sum_to(b, ct, x.type.shape) if isinstance(x, Linear) else None for x in ins]
 
 
-def scalar_not_summed(b: RuleBuilder, prim: ew.Add, ins: Ins, cts: Maybe) -> Maybe:
+def scalar_not_summed(b: RuleBuilder, prim: p.Add, ins: Ins, cts: Maybe) -> Maybe:
     """A scalar that went with an array gets one element's cotangent."""
     ct = only(cts)
     size = tuple(range(len(ct.type.shape)))
@@ -59,7 +56,7 @@ def scalar_not_summed(b: RuleBuilder, prim: ew.Add, ins: Ins, cts: Maybe) -> May
         if not isinstance(x, Linear)
         else ct
         if x.type.shape == ct.type.shape
-        else b(ew.Mul(), b(red.ReduceSum(size), ct), lit(0.5, ct.type))
+        else b(p.Mul(), b(red.ReduceSum(size), ct), lit(0.5, ct.type))
         for x in ins
     ]
 
@@ -108,17 +105,17 @@ def drops_clipped(b: RuleBuilder, prim: ix.Gather, ins: Ins, cts: Maybe) -> Mayb
     return right(ix.Gather)(b, other, ins, cts)
 
 
-def window_shifted(b: RuleBuilder, prim: sh.DynamicSlice, ins: Ins, cts: Maybe) -> Maybe:
+def window_shifted(b: RuleBuilder, prim: p.DynamicSlice, ins: Ins, cts: Maybe) -> Maybe:
     x, starts = ins[0], fixed(prim, ins, 1)
     assert isinstance(x, Linear)
-    moved = [b(ew.Add(), s, lit(1, s.type)) for s in starts]
+    moved = [b(p.Add(), s, lit(1, s.type)) for s in starts]
     window = Indexer(tuple(Span(None, n) for n in prim.slice_sizes))
     return at(0, b(ix.ScatterAdd(window), zeros(b, x.type), only(cts), *moved), ins)
 
 
-def window_kept(b: RuleBuilder, prim: sh.DynamicUpdateSlice, ins: Ins, cts: Maybe) -> Maybe:
+def window_kept(b: RuleBuilder, prim: p.DynamicUpdateSlice, ins: Ins, cts: Maybe) -> Maybe:
     """What is overwritten keeps its cotangent."""
-    given = list(right(sh.DynamicUpdateSlice)(b, prim, ins, cts))
+    given = list(right(p.DynamicUpdateSlice)(b, prim, ins, cts))
     return [only(cts) if isinstance(ins[0], Linear) else None, *given[1:]]
 
 
@@ -128,31 +125,31 @@ def one_element(b: RuleBuilder, prim: red.ReduceSum, ins: Ins, cts: Maybe) -> Ma
     assert dx is not None
     shape = ins[0].type.shape
     count = max(1, sum(shape[a] for a in prim.axes))
-    return [b(ew.Div(), dx, lit(float(count + 1), dx.type))]
+    return [b(p.Div(), dx, lit(float(count + 1), dx.type))]
 
 
 def same_direction(b: RuleBuilder, prim: red.CumSum, ins: Ins, cts: Maybe) -> Maybe:
     return [b(prim, only(cts))]
 
 
-def interior_ignored(b: RuleBuilder, prim: sh.Pad, ins: Ins, cts: Maybe) -> Maybe:
-    dx, dvalue = right(sh.Pad)(b, prim, ins, cts)
+def interior_ignored(b: RuleBuilder, prim: p.Pad, ins: Ins, cts: Maybe) -> Maybe:
+    dx, dvalue = right(p.Pad)(b, prim, ins, cts)
     x = ins[0]
     if dx is None or not any(inner for _, _, inner in prim.padding_config):
         return [dx, dvalue]
-    return [b(sh.Rev(tuple(range(len(x.type.shape)))), dx), dvalue]
+    return [b(p.Rev(tuple(range(len(x.type.shape)))), dx), dvalue]
 
 
-def parts_reversed(b: RuleBuilder, prim: sh.Concatenate, ins: Ins, cts: Maybe) -> Maybe:
-    given = right(sh.Concatenate)(b, prim, ins, cts)
+def parts_reversed(b: RuleBuilder, prim: p.Concatenate, ins: Ins, cts: Maybe) -> Maybe:
+    given = right(p.Concatenate)(b, prim, ins, cts)
     types = {x.type for x in ins}
     return [*reversed(given)] if len(types) == 1 else given
 
 
-def same_permutation(b: RuleBuilder, prim: sh.Transpose, ins: Ins, cts: Maybe) -> Maybe:
+def same_permutation(b: RuleBuilder, prim: p.Transpose, ins: Ins, cts: Maybe) -> Maybe:
     (x,) = ins
-    back = b(sh.Transpose(prim.permutation), only(cts))
-    return [back if back.type.shape == x.type.shape else b(sh.Reshape(x.type.shape), back)]
+    back = b(p.Transpose(prim.permutation), only(cts))
+    return [back if back.type.shape == x.type.shape else b(p.Reshape(x.type.shape), back)]
 
 
 def _same_way(prim: Primitive) -> Primitive:
@@ -170,7 +167,7 @@ def _counting_down(prim: Primitive) -> bool:
     if not isinstance(prim, While):
         return False
     test = prim.cond.eqns[0]
-    return isinstance(test.prim, ew.Lt) and test.ins[0] == lit(0, COUNTER)
+    return isinstance(test.prim, p.Lt) and test.ins[0] == lit(0, COUNTER)
 
 
 def _one_less(prim: Primitive) -> Primitive:
@@ -225,12 +222,12 @@ def _pure(eqn: Eqn) -> Eqn:
     return eqn._replace(prim=Jit(made, eqn.prim.label), effects=made.effects)
 
 
-def converted_twice(b: RuleBuilder, prim: sh.BroadcastInDim, ins: Ins, cts: Maybe) -> Maybe:
+def converted_twice(b: RuleBuilder, prim: p.BroadcastInDim, ins: Ins, cts: Maybe) -> Maybe:
     """The cotangent of what was repeated is that of one copy."""
     x = ins[0]
     shape = x.type.shape
     if any(n == 1 for n in shape):
-        return right(sh.BroadcastInDim)(b, prim, ins, cts)
+        return right(p.BroadcastInDim)(b, prim, ins, cts)
     ct = only(cts)
     dims = prim.broadcast_dimensions
     axes = tuple(i for i in range(len(prim.shape)) if i not in dims)
@@ -241,30 +238,28 @@ def converted_twice(b: RuleBuilder, prim: sh.BroadcastInDim, ins: Ins, cts: Mayb
 NUMBER = array_type((), as_dtype("float64"))
 
 BUGS: tuple[Bug, ...] = (
-    bug("the factor is left out of a product", "elementwise.mul", ew.Mul, without_factor),
-    bug("the sign of a difference is left out", "elementwise.add", ew.Sub, without_sign),
-    bug("a scalar's cotangent is not the whole sum", "elementwise.add", ew.Add, scalar_not_summed),
+    bug("the factor is left out of a product", "elementwise.mul", p.Mul, without_factor),
+    bug("the sign of a difference is left out", "elementwise.add", p.Sub, without_sign),
+    bug("a scalar's cotangent is not the whole sum", "elementwise.add", p.Add, scalar_not_summed),
     bug("swap is transposed as addupdate", "refs.swap", refs.Swap, swap_as_addition),
     bug("swap forgets the old value's cotangent", "refs.swap", refs.Swap, swap_without_old),
     bug("addupdate consumes the cotangent", "refs.addupdate", refs.AddUpdate, addition_consumes),
     bug("get overwrites the cotangent", "refs.get", refs.Get, read_overwrites),
     bug("positions that come twice overwrite", "index.gather", ix.Gather, duplicates_overwrite),
     bug("clipped positions are dropped", "index.gather", ix.Gather, drops_clipped),
-    bug("a window is off by one", "shape.dynamic_slice", sh.DynamicSlice, window_shifted),
+    bug("a window is off by one", "shape.dynamic_slice", p.DynamicSlice, window_shifted),
     bug(
         "what an update overwrites keeps its cotangent",
         "shape.dynamic_update_slice",
-        sh.DynamicUpdateSlice,
+        p.DynamicUpdateSlice,
         window_kept,
     ),
     bug("a sum is taken for a mean", "reduce.sum_", red.ReduceSum, one_element),
     bug("a running sum runs the same way back", "reduce.cumulative", red.CumSum, same_direction),
-    bug("elements spread by padding come back reversed", "shape.pad", sh.Pad, interior_ignored),
-    bug(
-        "joined parts are given back reversed", "shape.concatenate", sh.Concatenate, parts_reversed
-    ),
-    bug("axes are permuted once more, not back", "shape.transpose", sh.Transpose, same_permutation),
-    bug("copies are not summed", "shape.broadcast", sh.BroadcastInDim, converted_twice),
+    bug("elements spread by padding come back reversed", "shape.pad", p.Pad, interior_ignored),
+    bug("joined parts are given back reversed", "shape.concatenate", p.Concatenate, parts_reversed),
+    bug("axes are permuted once more, not back", "shape.transpose", p.Transpose, same_permutation),
+    bug("copies are not summed", "shape.broadcast", p.BroadcastInDim, converted_twice),
     bug(
         "the backward scan runs forward",
         "scan",

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from effax.ir import prims as p
 from effax.ir.indexing import row
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
+from effax.ir.prims import Cond, Scan, While, refs
 from effax.ir.prims import index as ix
 from effax.ir.prims import reduce as red
-from effax.ir.prims import refs
 from effax.ir.prims import shape as sh
-from effax.ir.prims.control import Cond, Scan, While
 from effax.ir.syntax import Atom, Eqn
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.default import DEFAULT_RULES
@@ -101,7 +100,7 @@ def same_positions(
 
 
 def cases_swapped(eqn: Eqn) -> Eqn:
-    if not isinstance(eqn.prim, ew.SelectN):
+    if not isinstance(eqn.prim, p.SelectN):
         return eqn
     return eqn._replace(ins=(eqn.ins[0], *reversed(eqn.ins[1:])))
 
@@ -130,7 +129,7 @@ def _without_selection(eqn: Eqn) -> Eqn:
         return eqn
     body = eqn.prim.body
     outs: dict[Atom, Atom] = {
-        e.outs[0]: e.ins[2] for e in body.eqns if isinstance(e.prim, ew.SelectN) and e.ins[2:]
+        e.outs[0]: e.ins[2] for e in body.eqns if isinstance(e.prim, p.SelectN) and e.ins[2:]
     }
     made = body.replace(outs=[outs.get(a, a) for a in body.outs])
     return eqn._replace(prim=replace(eqn.prim, body=made))

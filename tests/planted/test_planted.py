@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject, SearchStrategy
 
 from effax.ir.axes import Axis
-from effax.ir.prims.elementwise import Sin
+from effax.ir.prims import Sin
 from effax.testing import laws
 from effax.testing.laws import LawBroken, Passes
 from effax.testing.strategies import (

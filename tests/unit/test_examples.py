@@ -16,8 +16,8 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax import extend
+from effax.ir import prims
 from effax.ir.errors import EffaxError, NotApplicable
-from effax.ir.prims import elementwise as ew
 from effax.testing import check_primitive
 
 FOLDER = Path(__file__).parents[2] / "examples"
@@ -131,7 +131,7 @@ def test_unnormalised_keeps_differences_of_the_log_density_and_drops_its_constan
     kept = {
         type(eqn.prim) for eqn in page.unnormalised(program, (False, True, False)).unwrap().eqns
     }
-    assert ew.Log not in kept
+    assert prims.Log not in kept
 
 
 def test_unnormalised_leaves_what_is_not_a_term() -> None:
@@ -154,7 +154,7 @@ def test_unnormalised_follows_what_goes_through_references_branches_and_loops() 
     program = jax.make_jaxpr(density)(*args).jaxpr
     less = page.unnormalised(program, (True, False)).unwrap()
     kept = {type(eqn.prim) for eqn in less.eqns}
-    assert ew.Sin in kept and not kept & {ew.Exp, ew.Log}
+    assert prims.Sin in kept and not kept & {prims.Exp, prims.Log}
 
     def at(jaxpr: Any, x: float) -> float:
         values = [np.asarray(v, np.float32) for v in (x, args[1])]
@@ -171,7 +171,7 @@ def test_unnormalised_keeps_what_rounding_makes_of_a_term() -> None:
     for dtype, gone in (("int32", False), ("bfloat16", True)):
         program = jax.make_jaxpr(lambda x, c, d=dtype: (x + c).astype(d))(1.0, 0.5).jaxpr
         less = page.unnormalised(program, (True, False)).unwrap()
-        assert (ew.Add not in {type(eqn.prim) for eqn in less.eqns}) == gone
+        assert (prims.Add not in {type(eqn.prim) for eqn in less.eqns}) == gone
         assert less.out_types == program.out_types
 
 

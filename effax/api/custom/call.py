@@ -28,7 +28,7 @@ from effax.arrays.ref import Ref
 from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, trace_flat
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
-from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap, LaneRule
+from effax.ir.prims import CustomJvp, CustomVjp, CustomVmap, LaneRule
 from effax.ir.trace import current_trace
 from effax.lax.elementwise import stop_gradient
 

@@ -21,7 +21,7 @@ from effax.arrays.tracing import (
     trace_flat,
 )
 from effax.ir.errors import IllTyped
-from effax.ir.prims.custom import SparseJvp, ZerosJvp
+from effax.ir.prims import SparseJvp, ZerosJvp
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.tree import PyTree, PyTreeDef
 

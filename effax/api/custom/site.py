@@ -15,7 +15,7 @@ from effax.arrays.device_array import Array, DeviceArray, as_value
 from effax.arrays.tracing import FlatFunction, TraceOptions, trace_flat
 from effax.ir.build import Builder, lit
 from effax.ir.errors import BadRule, EffaxError, IllTyped, TransformError
-from effax.ir.prims.shape import BroadcastInDim, Concatenate, Reshape
+from effax.ir.prims import BroadcastInDim, Concatenate, Reshape
 from effax.ir.source import raised_at
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type

@@ -25,7 +25,7 @@ from effax.arrays.tracing import (
     trace_flat,
 )
 from effax.ir.errors import IllTyped, RefError
-from effax.ir.prims.custom import SparseBackward, SparseVjp, ZerosBackward, ZerosVjp
+from effax.ir.prims import SparseBackward, SparseVjp, ZerosBackward, ZerosVjp
 from effax.ir.trace import shown_ref
 from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
 from effax.tree import PyTree, PyTreeDef

@@ -11,7 +11,7 @@ from effax.api.custom.site import Deferred, check_pair
 from effax.arrays.device_array import Array, as_value
 from effax.arrays.tracing import check_same_tree, result_names, shown_tree
 from effax.ir.errors import IllTyped
-from effax.ir.prims.custom import LaneRule, Lanes
+from effax.ir.prims import LaneRule, Lanes
 from effax.ir.types import Type
 from effax.numpy.promotion import converted
 from effax.transforms.vmap.common import with_axis

@@ -1,330 +1,44 @@
-"""The primitives: every one of the library, and what their parameters are made of.
+"""The primitives: every one of the library, and the types of their parameters.
 
-They live by family, in the modules of this package; what is public of them is here::
+Each is defined in the module of its family; all public names are here::
 
     from effax.ir.prims import Add, Mul, Sin
 """
 
 from __future__ import annotations
 
-from effax.ir.prims.arith import (
-    Abs,
-    Add,
-    And,
-    Ceil,
-    Clamp,
-    Div,
-    Eq,
-    Floor,
-    Ge,
-    Gt,
-    IntegerPow,
-    IsFinite,
-    Le,
-    Lt,
-    Max,
-    Min,
-    Mul,
-    Ne,
-    Neg,
-    Nextafter,
-    Not,
-    Or,
-    PopulationCount,
-    Pow,
-    Rem,
-    RoundEven,
-    ShiftLeft,
-    ShiftRightArithmetic,
-    ShiftRightLogical,
-    Sign,
-    Square,
-    Sub,
-    Xor,
-)
-from effax.ir.prims.collective import (
-    AllGather,
-    AllGatherInvariant,
-    AllToAll,
-    AxisIndex,
-    Collective,
-    Pmax,
-    Pmin,
-    PPermute,
-    Psum,
-    PsumInvariant,
-    Pvary,
-    ReduceScatter,
-)
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.conv import ConvGeneralDilated
-from effax.ir.prims.convert import (
-    BitcastConvertType,
-    Complex,
-    Conj,
-    ConvertElementType,
-    Copy,
-    Imag,
-    Real,
-    SelectN,
-    StopGradient,
-)
-from effax.ir.prims.custom import (
-    CustomJvp,
-    CustomLinear,
-    CustomVjp,
-    CustomVmap,
-    LaneRule,
-    Lanes,
-    SparseBackward,
-    SparseJvp,
-    SparseVjp,
-    ZerosBackward,
-    ZerosJvp,
-    ZerosVjp,
-)
-from effax.ir.prims.fft import Fft, FftType
-from effax.ir.prims.host import DebugCallback, HostFunction, IoCallback, PureCallback
-from effax.ir.prims.index import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
-from effax.ir.prims.linalg import Cholesky, Eigh, Lu, Op, Qr, Svd, TriangularSolve
-from effax.ir.prims.math import (
-    Acos,
-    Acosh,
-    Asin,
-    Asinh,
-    Atan,
-    Atan2,
-    Atanh,
-    Cbrt,
-    Cos,
-    Cosh,
-    Erf,
-    Erfc,
-    Exp,
-    Exp2,
-    Expm1,
-    Log,
-    Log1p,
-    Logistic,
-    Rsqrt,
-    Sin,
-    Sinh,
-    Sqrt,
-    Tan,
-    Tanh,
-)
-from effax.ir.prims.operands import Binary, Elementwise, Nullary, Unary
-from effax.ir.prims.reduce import (
-    Argmax,
-    Argmin,
-    CumLogSumExp,
-    CumMax,
-    CumMin,
-    CumProd,
-    CumSum,
-    DotDimensionNumbers,
-    DotGeneral,
-    ReduceAnd,
-    ReduceMax,
-    ReduceMin,
-    ReduceOr,
-    ReduceProd,
-    ReduceSum,
-    Sort,
-    TopK,
-)
-from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
-from effax.ir.prims.remat import (
-    Kept,
-    Name,
-    OptimizationBarrier,
-    Remat,
-    SaveAs,
-    SaveEither,
-    SavePolicy,
-    SaveRule,
-)
-from effax.ir.prims.shape import (
-    BroadcastInDim,
-    Concatenate,
-    DynamicSlice,
-    DynamicUpdateSlice,
-    ExpandDims,
-    Iota,
-    Pad,
-    Reshape,
-    Rev,
-    Slice,
-    Squeeze,
-    Transpose,
-)
-from effax.ir.prims.shard import ShardMap
-from effax.ir.prims.solve import LinearSolve, Root
+from effax.ir.families import declared
+from effax.ir.prims.arith import *
+from effax.ir.prims.collective import *
+from effax.ir.prims.common.operands import Binary as Binary
+from effax.ir.prims.common.operands import Elementwise as Elementwise
+from effax.ir.prims.common.operands import Nullary as Nullary
+from effax.ir.prims.common.operands import Unary as Unary
+from effax.ir.prims.compare import *
+from effax.ir.prims.cond import *
+from effax.ir.prims.contract import *
+from effax.ir.prims.conv import *
+from effax.ir.prims.convert import *
+from effax.ir.prims.custom import *
+from effax.ir.prims.fft import *
+from effax.ir.prims.host import *
+from effax.ir.prims.index import *
+from effax.ir.prims.jit import *
+from effax.ir.prims.linalg import *
+from effax.ir.prims.math import *
+from effax.ir.prims.reduce import *
+from effax.ir.prims.refs import *
+from effax.ir.prims.remat import *
+from effax.ir.prims.scan import *
+from effax.ir.prims.shape import *
+from effax.ir.prims.shard import *
+from effax.ir.prims.solve import *
+from effax.ir.prims.sort import *
+from effax.ir.prims.while_ import *
 
-__all__ = [
-    "Abs",
-    "Acos",
-    "Acosh",
-    "Add",
-    "AddUpdate",
-    "AllGather",
-    "AllGatherInvariant",
-    "AllToAll",
-    "And",
-    "Argmax",
-    "Argmin",
-    "Asin",
-    "Asinh",
-    "Atan",
-    "Atan2",
-    "Atanh",
-    "AxisIndex",
-    "Binary",
-    "BitcastConvertType",
-    "BroadcastInDim",
-    "Cbrt",
-    "Ceil",
-    "Cholesky",
-    "Clamp",
-    "Collective",
-    "Complex",
-    "Concatenate",
-    "Cond",
-    "Conj",
-    "ConvGeneralDilated",
-    "ConvertElementType",
-    "Copy",
-    "Cos",
-    "Cosh",
-    "CumLogSumExp",
-    "CumMax",
-    "CumMin",
-    "CumProd",
-    "CumSum",
-    "CustomJvp",
-    "CustomLinear",
-    "CustomVjp",
-    "CustomVmap",
-    "DebugCallback",
-    "Div",
-    "DotDimensionNumbers",
-    "DotGeneral",
-    "DynamicSlice",
-    "DynamicUpdateSlice",
-    "Eigh",
-    "Elementwise",
-    "EmptyRef",
-    "Eq",
-    "Erf",
-    "Erfc",
-    "Exp",
-    "Exp2",
-    "ExpandDims",
-    "Expm1",
-    "Fft",
-    "FftType",
-    "Floor",
-    "FreeRef",
-    "Freeze",
-    "Gather",
-    "Ge",
-    "Get",
-    "Gt",
-    "HostFunction",
-    "Imag",
-    "IntegerPow",
-    "IoCallback",
-    "Iota",
-    "IsFinite",
-    "Jit",
-    "Kept",
-    "LaneRule",
-    "Lanes",
-    "Le",
-    "LinearSolve",
-    "Log",
-    "Log1p",
-    "Logistic",
-    "Lt",
-    "Lu",
-    "Max",
-    "Min",
-    "Mul",
-    "Name",
-    "Ne",
-    "Neg",
-    "NewRef",
-    "Nextafter",
-    "Not",
-    "Nullary",
-    "Op",
-    "OptimizationBarrier",
-    "Or",
-    "PPermute",
-    "Pad",
-    "Pmax",
-    "Pmin",
-    "PopulationCount",
-    "Pow",
-    "Psum",
-    "PsumInvariant",
-    "PureCallback",
-    "Pvary",
-    "Qr",
-    "Real",
-    "ReduceAnd",
-    "ReduceMax",
-    "ReduceMin",
-    "ReduceOr",
-    "ReduceProd",
-    "ReduceScatter",
-    "ReduceSum",
-    "Rem",
-    "Remat",
-    "Reshape",
-    "Rev",
-    "Root",
-    "RoundEven",
-    "Rsqrt",
-    "SaveAs",
-    "SaveEither",
-    "SavePolicy",
-    "SaveRule",
-    "Scan",
-    "Scatter",
-    "ScatterAdd",
-    "ScatterMax",
-    "ScatterMin",
-    "ScatterMul",
-    "SelectN",
-    "ShardMap",
-    "ShiftLeft",
-    "ShiftRightArithmetic",
-    "ShiftRightLogical",
-    "Sign",
-    "Sin",
-    "Sinh",
-    "Slice",
-    "Sort",
-    "SparseBackward",
-    "SparseJvp",
-    "SparseVjp",
-    "Sqrt",
-    "Square",
-    "Squeeze",
-    "StopGradient",
-    "Sub",
-    "Svd",
-    "Swap",
-    "Tan",
-    "Tanh",
-    "TopK",
-    "Transpose",
-    "TriangularSolve",
-    "Unary",
-    "While",
-    "Xor",
-    "ZerosBackward",
-    "ZerosJvp",
-    "ZerosVjp",
-]
+# Type checkers take names of star imports as public, and do not evaluate a computed `__all__`.
+globals()["__all__"] = sorted(
+    {"Binary", "Elementwise", "Nullary", "Unary"}.union(
+        *declared(__name__, "__all__", list).values()
+    )
+)

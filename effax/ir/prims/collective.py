@@ -19,10 +19,25 @@ from effax.ir.errors import IllTyped
 from effax.ir.eval.spmd import Devices, Each
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims.operands import ANY, NUMBERS, ORDERED, arrays, check_dtype
+from effax.ir.prims.common.operands import ANY, NUMBERS, ORDERED, arrays, check_dtype
 from effax.ir.prims.shape import check_axes
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type
+
+__all__ = [
+    "AllGather",
+    "AllGatherInvariant",
+    "AllToAll",
+    "AxisIndex",
+    "Collective",
+    "PPermute",
+    "Pmax",
+    "Pmin",
+    "Psum",
+    "PsumInvariant",
+    "Pvary",
+    "ReduceScatter",
+]
 
 
 @dataclass(frozen=True, slots=True)

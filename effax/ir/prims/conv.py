@@ -11,8 +11,12 @@ import numpy as np
 from effax.ir.dtypes import DType, as_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims.elementwise import NUMBERS, arrays, check_dtype, check_same_dtype
+from effax.ir.prims.common.operands import NUMBERS, arrays, check_dtype, check_same_dtype
 from effax.ir.types import Shape, Type
+
+__all__ = [
+    "ConvGeneralDilated",
+]
 
 Pairs = tuple[tuple[int, int], ...]
 

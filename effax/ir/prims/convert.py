@@ -11,8 +11,8 @@ import numpy as np
 from effax.ir.dtypes import BOOL, INT32, DType, complex_dtype, family, real_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims import meanings as m
-from effax.ir.prims.operands import (
+from effax.ir.prims.common import numpy_semantics as m
+from effax.ir.prims.common.operands import (
     ANY,
     Meaning,
     Nullary,
@@ -23,6 +23,18 @@ from effax.ir.prims.operands import (
     common_shape,
 )
 from effax.ir.types import Type, array_type
+
+__all__ = [
+    "BitcastConvertType",
+    "Complex",
+    "Conj",
+    "ConvertElementType",
+    "Copy",
+    "Imag",
+    "Real",
+    "SelectN",
+    "StopGradient",
+]
 
 
 class _Part(Nullary):

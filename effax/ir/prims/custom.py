@@ -15,10 +15,25 @@ from typing import ClassVar, NamedTuple, TypeVar
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
-from effax.ir.prims.control import check_call, check_no_ref_results
+from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
+
+__all__ = [
+    "CustomJvp",
+    "CustomLinear",
+    "CustomVjp",
+    "CustomVmap",
+    "LaneRule",
+    "Lanes",
+    "SparseBackward",
+    "SparseJvp",
+    "SparseVjp",
+    "ZerosBackward",
+    "ZerosJvp",
+    "ZerosVjp",
+]
 
 E = TypeVar("E", bound=EffaxError)
 

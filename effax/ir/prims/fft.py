@@ -12,8 +12,13 @@ import numpy as np
 from effax.ir.dtypes import complex_dtype, real_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims.elementwise import arrays
+from effax.ir.prims.common.operands import arrays
 from effax.ir.types import Type
+
+__all__ = [
+    "Fft",
+    "FftType",
+]
 
 
 class FftType(Enum):

@@ -16,8 +16,15 @@ import numpy as np
 from effax.effects import Io, Row
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import ByReference, Primitive, Typing, Value
-from effax.ir.prims.operands import arrays
+from effax.ir.prims.common.operands import arrays
 from effax.ir.types import ArrayType, Type, type_of_value
+
+__all__ = [
+    "DebugCallback",
+    "HostFunction",
+    "IoCallback",
+    "PureCallback",
+]
 
 DEBUG: Final = "debug"
 IO: Final = "io"

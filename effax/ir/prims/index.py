@@ -9,11 +9,23 @@ from typing import ClassVar
 import numpy as np
 
 from effax.ir import indexing
+from effax.ir.dtypes import family
 from effax.ir.errors import IllTyped
 from effax.ir.indexing import Indexer, indexed_shape
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims.elementwise import NUMBERS, ORDERED, arrays, check_dtype, check_same_dtype
+from effax.ir.prims.common.operands import NUMBERS, ORDERED, arrays, check_dtype, check_same_dtype
 from effax.ir.types import ArrayType, Shape, Type
+
+__all__ = [
+    "DynamicSlice",
+    "DynamicUpdateSlice",
+    "Gather",
+    "Scatter",
+    "ScatterAdd",
+    "ScatterMax",
+    "ScatterMin",
+    "ScatterMul",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +126,66 @@ class ScatterMin(Combining):
     name: ClassVar[str] = "scatter_min"
     accepts: ClassVar[frozenset[str]] = ORDERED
     ufunc: ClassVar[np.ufunc] = np.minimum
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicSlice(Primitive):
+    """``dynamic_slice(x, *starts)``: sizes are static; starts move inward until it fits."""
+
+    slice_sizes: Shape
+    name: ClassVar[str] = "dynamic_slice"
+
+    def typing(self, *ins: Type) -> Typing:
+        x, *starts = arrays(self, ins, least=1)
+        check_starts(self, starts, x.ndim)
+        check_fits(self, self.slice_sizes, x.shape)
+        return Typing((x.update(shape=self.slice_sizes),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (ins[0][window(ins[0].shape, self.slice_sizes, ins[1:])],)
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicUpdateSlice(Primitive):
+    """``dynamic_update_slice(x, update, *starts)``: starts move inward until it fits."""
+
+    name: ClassVar[str] = "dynamic_update_slice"
+
+    def typing(self, *ins: Type) -> Typing:
+        x, update, *starts = arrays(self, ins, least=2)
+        check_starts(self, starts, x.ndim)
+        check_same_dtype(self, [x, update])
+        check_fits(self, update.shape, x.shape)
+        return Typing((x.update(weak=x.weak and update.weak),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        result = np.array(ins[0])
+        result[window(result.shape, ins[1].shape, ins[2:])] = ins[1]
+        return (result,)
+
+
+def check_starts(prim: Primitive, starts: Sequence[Type], ndim: int) -> None:
+    """Raises IllTyped unless there is one integer scalar an axis."""
+    scalars = all(s.shape == () and family(s.dtype) in ("int", "uint") for s in starts)
+    if len(starts) != ndim or not scalars:
+        raise IllTyped(
+            f"{prim.name} takes one integer scalar an axis",
+            expected=f"{ndim} integer scalars",
+            found=", ".join(map(str, starts)) or "none",
+        )
+
+
+def check_fits(prim: Primitive, sizes: Shape, shape: Shape) -> None:
+    """Raises IllTyped unless a window of these sizes fits into the shape."""
+    if len(sizes) != len(shape) or not all(0 <= k <= n for k, n in zip(sizes, shape, strict=False)):
+        raise IllTyped(
+            f"{prim.name} has a window that does not fit",
+            expected=f"at most {shape}",
+            found=str(sizes),
+        )
+
+
+def window(shape: Shape, sizes: Shape, starts: Sequence[Value]) -> tuple[slice, ...]:
+    """The slices of a window whose starts are clamped so that it fits."""
+    first = [max(0, min(int(s), n - k)) for s, n, k in zip(starts, shape, sizes, strict=True)]
+    return tuple(slice(a, a + k) for a, k in zip(first, sizes, strict=True))

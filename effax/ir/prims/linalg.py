@@ -16,8 +16,18 @@ import numpy as np
 from effax.ir.dtypes import INT32, DType, as_dtype, real_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims.elementwise import INEXACT, arrays, check_dtype, check_same_dtype
+from effax.ir.prims.common.operands import INEXACT, arrays, check_dtype, check_same_dtype
 from effax.ir.types import ArrayType, Type
+
+__all__ = [
+    "Cholesky",
+    "Eigh",
+    "Lu",
+    "Op",
+    "Qr",
+    "Svd",
+    "TriangularSolve",
+]
 
 WORKS_IN = frozenset({"float32", "float64", "complex64", "complex128"})
 """Names of the dtypes in which matrices are factorised; narrower ones are converted first."""

@@ -2,13 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from effax.ir.prims import error_function
-from effax.ir.prims import meanings as m
-from effax.ir.prims.operands import FLOATS, INEXACT, Binary, Meaning, Unary
+from effax.ir.dtypes import is_inexact_dtype
+from effax.ir.errors import IllTyped
+from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.common import error_function
+from effax.ir.prims.common import numpy_semantics as m
+from effax.ir.prims.common.operands import (
+    FLOATS,
+    INEXACT,
+    NUMBERS,
+    Binary,
+    Meaning,
+    Unary,
+    arrays,
+    check_dtype,
+)
+from effax.ir.types import Type
+
+__all__ = [
+    "Acos",
+    "Acosh",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atan2",
+    "Atanh",
+    "Cbrt",
+    "Cos",
+    "Cosh",
+    "Erf",
+    "Erfc",
+    "Exp",
+    "Exp2",
+    "Expm1",
+    "IntegerPow",
+    "Log",
+    "Log1p",
+    "Logistic",
+    "Pow",
+    "Rsqrt",
+    "Sin",
+    "Sinh",
+    "Sqrt",
+    "Tan",
+    "Tanh",
+]
 
 
 class Exp(Unary):
@@ -201,3 +245,29 @@ class Erfc(Unary):
     name = "erfc"
     accepts: ClassVar[frozenset[str]] = FLOATS
     ufunc: ClassVar[Meaning] = error_function.erfc
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerPow(Primitive):
+    """``x ** y`` for a constant integer ``y``."""
+
+    y: int
+    name: ClassVar[str] = "integer_pow"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        check_dtype(self, x, NUMBERS)
+        if self.y < 0 and not is_inexact_dtype(x.dtype):
+            raise IllTyped("integer_pow of integers takes no negative exponent", found=str(self.y))
+        return Typing((x,))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (m.integer_power(ins[0], self.y),)
+
+
+class Pow(Binary):
+    """Power of inexact operands; both have one dtype."""
+
+    name = "pow"
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = m.power

@@ -16,8 +16,7 @@ from effax.ir import indexing
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.indexing import Indexer, indexed_shape
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims.index import check_update
-from effax.ir.prims.operands import (
+from effax.ir.prims.common.operands import (
     NUMBERS,
     Nullary,
     arrays,
@@ -26,7 +25,18 @@ from effax.ir.prims.operands import (
     check_dtype,
     check_least,
 )
+from effax.ir.prims.index import check_update
 from effax.ir.types import ArrayType, RefKind, RefType, Type, ref_type
+
+__all__ = [
+    "AddUpdate",
+    "EmptyRef",
+    "FreeRef",
+    "Freeze",
+    "Get",
+    "NewRef",
+    "Swap",
+]
 
 REF = ArgIndex(0)
 

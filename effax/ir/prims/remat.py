@@ -12,13 +12,24 @@ import numpy as np
 from effax.ir.errors import BadArgument, RefError
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
-from effax.ir.prims.control import check_call, check_no_ref_results
-from effax.ir.prims.operands import arrays
-from effax.ir.prims.reduce import DotGeneral
+from effax.ir.prims.common.operands import arrays
+from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
+from effax.ir.prims.contract import DotGeneral
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.text.format import fields_of
 from effax.ir.types import Type
+
+__all__ = [
+    "Kept",
+    "Name",
+    "OptimizationBarrier",
+    "Remat",
+    "SaveAs",
+    "SaveEither",
+    "SavePolicy",
+    "SaveRule",
+]
 
 
 class Kept(Enum):

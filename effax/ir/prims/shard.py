@@ -13,9 +13,13 @@ from effax.ir.errors import IllTyped, RefError
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.partition import Spec, global_type, joined, local_type, names_in, part, spec_text
 from effax.ir.primitive import Primitive, Region, Typing, Value
-from effax.ir.prims.control import check_call, check_no_ref_results
+from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type
+
+__all__ = [
+    "ShardMap",
+]
 
 
 @dataclass(frozen=True, slots=True)

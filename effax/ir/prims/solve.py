@@ -9,10 +9,15 @@ from typing import ClassVar
 from effax.ir.errors import RefError
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims.control import check_call, check_results
+from effax.ir.prims.common.subjaxpr_checks import check_call, check_results
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
+
+__all__ = [
+    "LinearSolve",
+    "Root",
+]
 
 
 def _check_pure(prim: Primitive, what: str, jaxpr: Jaxpr) -> None:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from effax.ir import prims as p
 from effax.ir.dtypes import INT32, family
-from effax.ir.prims import control as c
+from effax.ir.prims.scan import stacked_type
 from effax.ir.syntax import Jaxpr, Var
 from effax.ir.types import COUNTER, ArrayType, Type
 from effax.lowering import ops
 from effax.lowering.writer import NO_RULES, Val, Writer
 
 
-def jit(w: Writer, prim: c.Jit, ins: Sequence[Val]) -> Sequence[Val]:
+def jit(w: Writer, prim: p.Jit, ins: Sequence[Val]) -> Sequence[Val]:
     return w.call(prim.jaxpr, ins, prim.label)
 
 
-def cond(w: Writer, prim: c.Cond, ins: Sequence[Val]) -> Sequence[Val]:
+def cond(w: Writer, prim: p.Cond, ins: Sequence[Val]) -> Sequence[Val]:
     index, *operands = ins
     if len(prim.branches) == 1:
         return w.call(prim.branches[0], operands, "branch")
@@ -47,7 +48,7 @@ def _branch(w: Writer, branch: Jaxpr, operands: Sequence[Val], of_two: bool) -> 
     return w.call(branch, operands, "branch")
 
 
-def while_(w: Writer, prim: c.While, ins: Sequence[Val]) -> Sequence[Val]:
+def while_(w: Writer, prim: p.While, ins: Sequence[Val]) -> Sequence[Val]:
     consts, carry = ins[: prim.n_consts], ins[prim.n_consts :]
 
     def again(*carry: Val) -> Sequence[Val]:
@@ -59,12 +60,12 @@ def while_(w: Writer, prim: c.While, ins: Sequence[Val]) -> Sequence[Val]:
     return ops.while_(w, carry, again, step)
 
 
-def scan(w: Writer, prim: c.Scan, ins: Sequence[Val]) -> Sequence[Val]:
+def scan(w: Writer, prim: p.Scan, ins: Sequence[Val]) -> Sequence[Val]:
     """A counting loop that reads elements and writes results into arrays made before it."""
     consts, carry, xs = prim.split(ins)
     n = prim.length
     unroll = max(1, min(prim.unroll, n))
-    y_types = [c.stacked_type(t, n) for t in prim.jaxpr.out_types[prim.n_carry :]]
+    y_types = [stacked_type(t, n) for t in prim.jaxpr.out_types[prim.n_carry :]]
     ys: Sequence[Val] = [w.constant(0, t) for t in y_types]
     if n == 0:
         return (*carry, *ys)
@@ -119,5 +120,5 @@ def _origin(x: Val, place: Sequence[Val]) -> list[Val]:
 
 
 CONTROL: Final = (
-    NO_RULES.extend(c.Jit, jit).extend(c.Cond, cond).extend(c.While, while_).extend(c.Scan, scan)
+    NO_RULES.extend(p.Jit, jit).extend(p.Cond, cond).extend(p.While, while_).extend(p.Scan, scan)
 )

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from effax.ir.dtypes import FLOAT32
-from effax.ir.prims.conv import ConvGeneralDilated
+from effax.ir.prims import ConvGeneralDilated
 from effax.lowering import ops
 from effax.lowering.rules.elementwise import is_narrow
 from effax.lowering.rules.reduce import precision_of

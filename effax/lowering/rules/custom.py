@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from effax.ir.errors import LoweringError
+from effax.ir.prims import LinearSolve, Root
 from effax.ir.prims import custom as c
-from effax.ir.prims.solve import LinearSolve, Root
 from effax.lowering.writer import NO_RULES, Val, Writer
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from effax.ir import prims as p
 from effax.ir.dtypes import (
     BOOL,
     FLOAT32,
@@ -16,7 +17,6 @@ from effax.ir.dtypes import (
     is_integer,
     real_dtype,
 )
-from effax.ir.prims import elementwise as e
 from effax.ir.prims.reduce import greatest
 from effax.ir.types import Shape
 from effax.lowering import ops
@@ -25,56 +25,56 @@ from effax.lowering.writer import NO_RULES, LoweringRules, Rule, Val, Writer
 
 LOG_2: Final = 0.6931471805599453
 
-SAME: Final[dict[type[e.Elementwise], str]] = {
-    e.Neg: "negate",
-    e.Floor: "floor",
-    e.Ceil: "ceil",
-    e.RoundEven: "round_nearest_even",
-    e.Exp: "exponential",
-    e.Expm1: "exponential_minus_one",
-    e.Log: "log",
-    e.Log1p: "log_plus_one",
-    e.Sqrt: "sqrt",
-    e.Rsqrt: "rsqrt",
-    e.Cbrt: "cbrt",
-    e.Sin: "sine",
-    e.Cos: "cosine",
-    e.Tan: "tan",
-    e.Asin: "chlo.asin",
-    e.Acos: "chlo.acos",
-    e.Atan: "chlo.atan",
-    e.Sinh: "chlo.sinh",
-    e.Cosh: "chlo.cosh",
-    e.Tanh: "tanh",
-    e.Asinh: "chlo.asinh",
-    e.Acosh: "chlo.acosh",
-    e.Atanh: "chlo.atanh",
-    e.Logistic: "logistic",
-    e.Erf: "chlo.erf",
-    e.Erfc: "chlo.erfc",
-    e.Not: "not",
-    e.PopulationCount: "popcnt",
-    e.Add: "add",
-    e.Sub: "subtract",
-    e.Mul: "multiply",
-    e.Rem: "remainder",
-    e.Atan2: "atan2",
-    e.Nextafter: "chlo.next_after",
-    e.And: "and",
-    e.Or: "or",
-    e.Xor: "xor",
-    e.ShiftLeft: "shift_left",
-    e.ShiftRightLogical: "shift_right_logical",
-    e.ShiftRightArithmetic: "shift_right_arithmetic",
+SAME: Final[dict[type[p.Elementwise], str]] = {
+    p.Neg: "negate",
+    p.Floor: "floor",
+    p.Ceil: "ceil",
+    p.RoundEven: "round_nearest_even",
+    p.Exp: "exponential",
+    p.Expm1: "exponential_minus_one",
+    p.Log: "log",
+    p.Log1p: "log_plus_one",
+    p.Sqrt: "sqrt",
+    p.Rsqrt: "rsqrt",
+    p.Cbrt: "cbrt",
+    p.Sin: "sine",
+    p.Cos: "cosine",
+    p.Tan: "tan",
+    p.Asin: "chlo.asin",
+    p.Acos: "chlo.acos",
+    p.Atan: "chlo.atan",
+    p.Sinh: "chlo.sinh",
+    p.Cosh: "chlo.cosh",
+    p.Tanh: "tanh",
+    p.Asinh: "chlo.asinh",
+    p.Acosh: "chlo.acosh",
+    p.Atanh: "chlo.atanh",
+    p.Logistic: "logistic",
+    p.Erf: "chlo.erf",
+    p.Erfc: "chlo.erfc",
+    p.Not: "not",
+    p.PopulationCount: "popcnt",
+    p.Add: "add",
+    p.Sub: "subtract",
+    p.Mul: "multiply",
+    p.Rem: "remainder",
+    p.Atan2: "atan2",
+    p.Nextafter: "chlo.next_after",
+    p.And: "and",
+    p.Or: "or",
+    p.Xor: "xor",
+    p.ShiftLeft: "shift_left",
+    p.ShiftRightLogical: "shift_right_logical",
+    p.ShiftRightArithmetic: "shift_right_arithmetic",
 }
 
-COMPARISONS: Final[dict[type[e.Elementwise], str]] = {
-    e.Eq: "EQ",
-    e.Ne: "NE",
-    e.Lt: "LT",
-    e.Le: "LE",
-    e.Gt: "GT",
-    e.Ge: "GE",
+COMPARISONS: Final[dict[type[p.Elementwise], str]] = {
+    p.Eq: "EQ",
+    p.Ne: "NE",
+    p.Lt: "LT",
+    p.Le: "LE",
+    p.Gt: "GT",
+    p.Ge: "GE",
 }
 
 
@@ -94,47 +94,47 @@ def aligned(w: Writer, xs: Sequence[Val]) -> list[Val]:
     return [w.repeat(x, shape) for x in xs]
 
 
-def same_rule(name: str) -> Rule[e.Elementwise]:
+def same_rule(name: str) -> Rule[p.Elementwise]:
     """The rule of a primitive that is one operation, on operands of one type."""
 
-    def rule(w: Writer, prim: e.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:
+    def rule(w: Writer, prim: p.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:
         return (ops.same(w, name, *aligned(w, ins)),)
 
     return rule
 
 
-def comparison_rule(direction: str) -> Rule[e.Elementwise]:
+def comparison_rule(direction: str) -> Rule[p.Elementwise]:
     """The rule of a comparison."""
 
-    def rule(w: Writer, prim: e.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:
+    def rule(w: Writer, prim: p.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:
         x, y = aligned(w, ins)
         return (ops.compare(w, direction, x, y),)
 
     return rule
 
 
-def extreme_rule(name: str, of_booleans: str) -> Rule[e.Elementwise]:
+def extreme_rule(name: str, of_booleans: str) -> Rule[p.Elementwise]:
     """The rule of max or min."""
 
-    def rule(w: Writer, prim: e.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:
+    def rule(w: Writer, prim: p.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:
         x, y = aligned(w, ins)
         return (ops.same(w, of_booleans if family(x.type.dtype) == "bool" else name, x, y),)
 
     return rule
 
 
-def identity(w: Writer, prim: e.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:
+def identity(w: Writer, prim: p.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:
     return ins
 
 
-def sign(w: Writer, prim: e.Sign, ins: Sequence[Val]) -> Sequence[Val]:
+def sign(w: Writer, prim: p.Sign, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
     if family(x.type.dtype) == "uint":
         return (ops.same(w, "minimum", x, ops.full(w, 1, x)),)
     return (ops.same(w, "sign", x),)
 
 
-def exp2(w: Writer, prim: e.Exp2, ins: Sequence[Val]) -> Sequence[Val]:
+def exp2(w: Writer, prim: p.Exp2, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
     if is_complex(x.type.dtype):
         # 2^x = exp(x·log 2)
@@ -144,7 +144,7 @@ def exp2(w: Writer, prim: e.Exp2, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.same(w, "power", ops.full(w, 2, x), x),)
 
 
-def div(w: Writer, prim: e.Div, ins: Sequence[Val]) -> Sequence[Val]:
+def div(w: Writer, prim: p.Div, ins: Sequence[Val]) -> Sequence[Val]:
     x, y = aligned(w, ins)
     quotient = ops.same(w, "divide", x, y)
     if not is_integer(x.type.dtype):
@@ -155,7 +155,7 @@ def div(w: Writer, prim: e.Div, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.select(w, by_zero, ones, quotient),)
 
 
-def pow_(w: Writer, prim: e.Pow, ins: Sequence[Val]) -> Sequence[Val]:
+def pow_(w: Writer, prim: p.Pow, ins: Sequence[Val]) -> Sequence[Val]:
     x, y = aligned(w, ins)
     power = ops.same(w, "power", x, y)
     if not is_complex(x.type.dtype):
@@ -167,16 +167,16 @@ def pow_(w: Writer, prim: e.Pow, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.select(w, ops.same(w, "and", is_zero, grows), ops.full(w, 0, x), power),)
 
 
-def square(w: Writer, prim: e.Square, ins: Sequence[Val]) -> Sequence[Val]:
+def square(w: Writer, prim: p.Square, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.same(w, "multiply", ins[0], ins[0]),)
 
 
-def is_finite(w: Writer, prim: e.IsFinite, ins: Sequence[Val]) -> Sequence[Val]:
+def is_finite(w: Writer, prim: p.IsFinite, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
     return (ops.mapped(w, "is_finite", x.type.update(dtype=BOOL), x),)
 
 
-def clamp(w: Writer, prim: e.Clamp, ins: Sequence[Val]) -> Sequence[Val]:
+def clamp(w: Writer, prim: p.Clamp, ins: Sequence[Val]) -> Sequence[Val]:
     shape = common_shape(ins)
     low, x, high = ins
     x = w.repeat(x, shape)
@@ -186,18 +186,18 @@ def clamp(w: Writer, prim: e.Clamp, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.mapped(w, "clamp", x.type, low, x, high),)
 
 
-def absolute(w: Writer, prim: e.Abs, ins: Sequence[Val]) -> Sequence[Val]:
+def absolute(w: Writer, prim: p.Abs, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
     if family(x.type.dtype) == "uint":
         return (x,)
     return (ops.mapped(w, "abs", x.type.update(dtype=real_dtype(x.type.dtype)), x),)
 
 
-def real(w: Writer, prim: e.Real, ins: Sequence[Val]) -> Sequence[Val]:
+def real(w: Writer, prim: p.Real, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.real(w, ins[0]),)
 
 
-def imag(w: Writer, prim: e.Imag, ins: Sequence[Val]) -> Sequence[Val]:
+def imag(w: Writer, prim: p.Imag, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.imag(w, ins[0]),)
 
 
@@ -209,16 +209,16 @@ def joined(w: Writer, x: Val, y: Val) -> Val:
     return w.op1(f"stablehlo.complex {x}, {y} : {tensor(type_)}", type_)
 
 
-def conj(w: Writer, prim: e.Conj, ins: Sequence[Val]) -> Sequence[Val]:
+def conj(w: Writer, prim: p.Conj, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
     return (joined(w, ops.real(w, x), ops.same(w, "negate", ops.imag(w, x))),)
 
 
-def complex_(w: Writer, prim: e.Complex, ins: Sequence[Val]) -> Sequence[Val]:
+def complex_(w: Writer, prim: p.Complex, ins: Sequence[Val]) -> Sequence[Val]:
     return (joined(w, *aligned(w, ins)),)
 
 
-def integer_pow(w: Writer, prim: e.IntegerPow, ins: Sequence[Val]) -> Sequence[Val]:
+def integer_pow(w: Writer, prim: p.IntegerPow, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
     dtype = x.type.dtype
     wide = ops.convert(w, x, FLOAT32) if is_narrow(dtype) else x
@@ -240,11 +240,11 @@ def _powered(w: Writer, x: Val, n: int) -> Val:
     return ops.full(w, 1, x) if power is None else power
 
 
-def convert(w: Writer, prim: e.ConvertElementType, ins: Sequence[Val]) -> Sequence[Val]:
+def convert(w: Writer, prim: p.ConvertElementType, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.convert(w, ins[0], prim.new_dtype),)
 
 
-def bitcast(w: Writer, prim: e.BitcastConvertType, ins: Sequence[Val]) -> Sequence[Val]:
+def bitcast(w: Writer, prim: p.BitcastConvertType, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
     before, after = x.type.dtype, prim.new_dtype
     if before == after:
@@ -280,7 +280,7 @@ def _complex_of_bits(w: Writer, x: Val) -> Val:
     return joined(w, low, high)
 
 
-def select_n(w: Writer, prim: e.SelectN, ins: Sequence[Val]) -> Sequence[Val]:
+def select_n(w: Writer, prim: p.SelectN, ins: Sequence[Val]) -> Sequence[Val]:
     which, *cases = ins
     shape = common_shape([*cases, which])
     cases = [w.repeat(c, shape) for c in cases]
@@ -307,27 +307,27 @@ def _rules() -> LoweringRules:
         rules = rules.extend(prim, same_rule(name))
     for prim, direction in COMPARISONS.items():
         rules = rules.extend(prim, comparison_rule(direction))
-    for prim in (e.StopGradient, e.Copy):
+    for prim in (p.StopGradient, p.Copy):
         rules = rules.extend(prim, identity)
     return (
-        rules.extend(e.Max, extreme_rule("maximum", "or"))
-        .extend(e.Min, extreme_rule("minimum", "and"))
-        .extend(e.Sign, sign)
-        .extend(e.Exp2, exp2)
-        .extend(e.Div, div)
-        .extend(e.Pow, pow_)
-        .extend(e.Square, square)
-        .extend(e.IsFinite, is_finite)
-        .extend(e.Clamp, clamp)
-        .extend(e.Abs, absolute)
-        .extend(e.Real, real)
-        .extend(e.Imag, imag)
-        .extend(e.Conj, conj)
-        .extend(e.Complex, complex_)
-        .extend(e.IntegerPow, integer_pow)
-        .extend(e.ConvertElementType, convert)
-        .extend(e.BitcastConvertType, bitcast)
-        .extend(e.SelectN, select_n)
+        rules.extend(p.Max, extreme_rule("maximum", "or"))
+        .extend(p.Min, extreme_rule("minimum", "and"))
+        .extend(p.Sign, sign)
+        .extend(p.Exp2, exp2)
+        .extend(p.Div, div)
+        .extend(p.Pow, pow_)
+        .extend(p.Square, square)
+        .extend(p.IsFinite, is_finite)
+        .extend(p.Clamp, clamp)
+        .extend(p.Abs, absolute)
+        .extend(p.Real, real)
+        .extend(p.Imag, imag)
+        .extend(p.Conj, conj)
+        .extend(p.Complex, complex_)
+        .extend(p.IntegerPow, integer_pow)
+        .extend(p.ConvertElementType, convert)
+        .extend(p.BitcastConvertType, bitcast)
+        .extend(p.SelectN, select_n)
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from effax.ir.prims.fft import Fft
+from effax.ir.prims import Fft
 from effax.ir.types import ArrayType
 from effax.lowering import ops
 from effax.lowering.writer import NO_RULES, Val, Writer

@@ -13,8 +13,7 @@ from typing import Final
 
 from effax.ir.dtypes import FLOAT32, INT32, family
 from effax.ir.indexing import Indexer, Pick
-from effax.ir.prims.index import Gather
-from effax.ir.prims.reduce import TopK
+from effax.ir.prims import Gather, TopK
 from effax.ir.types import array_type
 from effax.lowering import ops
 from effax.lowering.rules.reduce import top_k

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from effax.ir.prims.host import DebugCallback, IoCallback, PureCallback
+from effax.ir.prims import DebugCallback, IoCallback, PureCallback
 from effax.lowering.writer import NO_RULES, Val, Writer
 
 

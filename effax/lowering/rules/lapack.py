@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from effax.ir import prims
 from effax.ir.build import Builder
 from effax.ir.dtypes import BOOL, INT32, is_complex, real_dtype
 from effax.ir.indexing import Indexer, Pick, Span
 from effax.ir.primitive import Typing
-from effax.ir.prims import elementwise as ew
+from effax.ir.prims import Gather, Reshape, Slice
 from effax.ir.prims import linalg as p
-from effax.ir.prims.index import Gather
-from effax.ir.prims.shape import Reshape, Slice
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type
 from effax.lowering import ops, xla
@@ -75,7 +74,7 @@ def _of(x: ArrayType, shape: Shape | None = None) -> ArrayType:
 
 
 def _well(b: Builder, info: Atom) -> Atom:
-    return b(ew.Eq(), info, const(0, info))
+    return b(prims.Eq(), info, const(0, info))
 
 
 def cholesky(prim: p.Cholesky, types: tuple[ArrayType, ...]) -> Jaxpr:
@@ -90,7 +89,7 @@ def cholesky(prim: p.Cholesky, types: tuple[ArrayType, ...]) -> Jaxpr:
     n = len(type_.shape)
     last = b(Slice((*[0] * (n - 2), *[type_.shape[-1] - 1] * 2), type_.shape), factor)
     corner = b(Reshape(type_.shape[:-2]), last)
-    well = b(ew.And(), _well(b, info), b(ew.Eq(), corner, corner))
+    well = b(prims.And(), _well(b, info), b(prims.Eq(), corner, corner))
     return b.finish([nan_unless(b, well, m.below(b, factor))])
 
 

@@ -11,14 +11,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from effax.ir import prims
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import INT32, is_complex, real_dtype
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims import elementwise as ew
+from effax.ir.prims import (
+    Argmax,
+    BroadcastInDim,
+    Concatenate,
+    Iota,
+    Pad,
+    ReduceAnd,
+    ReduceMax,
+    ReduceMin,
+    ReduceSum,
+    Rev,
+    Scan,
+    Slice,
+    Transpose,
+)
 from effax.ir.prims import linalg as p
-from effax.ir.prims.control import Scan
-from effax.ir.prims.reduce import Argmax, ReduceAnd, ReduceMax, ReduceMin, ReduceSum
-from effax.ir.prims.shape import BroadcastInDim, Concatenate, Iota, Pad, Rev, Slice, Transpose
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type, array_type
 from effax.lowering import ops
@@ -60,7 +72,7 @@ def cholesky_program(prim: p.Cholesky, types: tuple[ArrayType, ...]) -> Jaxpr:
         return b.finish([x])
     found = b(Factor(), x)
     diagonal = m.real(b, m.diagonal(b, found))
-    well = b(ReduceAnd((len(x.type.shape) - 2,)), b(ew.Gt(), diagonal, const(0, diagonal)))
+    well = b(ReduceAnd((len(x.type.shape) - 2,)), b(prims.Gt(), diagonal, const(0, diagonal)))
     return b.finish([nan_unless(b, well, m.below(b, found))])
 
 
@@ -80,7 +92,7 @@ def nan_unless(b: Builder, well: Atom, x: Atom) -> Atom:
 def has_no_nan(b: Builder, x: Atom, axes: int) -> Atom:
     """Whether the last so many axes, which are what belongs to a matrix, are free of nan."""
     n = len(x.type.shape)
-    return b(ReduceAnd(tuple(range(n - axes, n))), b(ew.Eq(), x, x))
+    return b(ReduceAnd(tuple(range(n - axes, n))), b(prims.Eq(), x, x))
 
 
 TRANSPOSES: Final = {
@@ -193,7 +205,7 @@ def _identity(b: Builder, type_: Type) -> Atom:
         return zeros(b, type_)
     shape = type_.shape
     rows, columns = (b(Iota(INT32, shape, i)) for i in (len(shape) - 2, len(shape) - 1))
-    return b(ew.ConvertElementType(type_.dtype), b(ew.Eq(), rows, columns))
+    return b(prims.ConvertElementType(type_.dtype), b(prims.Eq(), rows, columns))
 
 
 def _qr(b: Builder, x: Atom, full: bool) -> list[Atom]:
@@ -235,7 +247,7 @@ def eigenvectors(b: Builder, h: Atom) -> tuple[Atom, Atom]:
     v, w = b.emit(Rotations(), [h])
     if real_dtype(h.type.dtype).itemsize == 4:
         return v, w
-    one = m.diagonal_matrix(b, m.diagonal(b, b(ew.IntegerPow(0), h)))
+    one = m.diagonal_matrix(b, m.diagonal(b, b(prims.IntegerPow(0), h)))
     for _ in range(2):
         rest = sub(b, one, m.matmul(b, m.adjoint(b, v), v))
         inner = m.matmul(b, m.adjoint(b, v), m.matmul(b, h, v))
@@ -244,7 +256,7 @@ def eigenvectors(b: Builder, h: Atom) -> tuple[Atom, Atom]:
         columns = m.across_rows(b, w)
         off = add(b, inner, mul(b, m.like(b, columns, h), rest))
         gap = sub(b, columns, m.across_columns(b, w))
-        apart = b(ew.Lt(), b(ew.Abs(), off), scaled(b, b(ew.Abs(), gap), 0.01))
+        apart = b(prims.Lt(), b(prims.Abs(), off), scaled(b, b(prims.Abs(), gap), 0.01))
         safe = m.like(b, where(b, apart, gap, const(1, gap)), h)
         step = where(b, apart, div(b, off, safe), scaled(b, rest, 0.5))
         v = add(b, v, m.matmul(b, v, step))
@@ -259,7 +271,7 @@ def signs(b: Builder, v: Atom) -> Atom:
     weights = add(b, const(1, v), scaled(b, rows, -1 / (8 * shape[-2])))
     weighted = mul(b, v, weights)
     up, down = b(ReduceMax((n - 2,)), weighted), b(ReduceMin((n - 2,)), weighted)
-    return where(b, b(ew.Gt(), neg(b, down), up), const(-1, up), const(1, up))
+    return where(b, b(prims.Gt(), neg(b, down), up), const(-1, up), const(1, up))
 
 
 def flipped(b: Builder, columns: Atom, by: Atom) -> Atom:
@@ -302,9 +314,9 @@ def _tall_svd(b: Builder, x: Atom) -> tuple[Atom, Atom, Atom]:
     v, _ = _qr(b, scaled(b, descending, 2**0.5), full=False)
     u, triangle = _qr(b, m.matmul(b, r, v), full=False)
     values = m.diagonal(b, triangle)
-    size = b(ew.Abs(), values)
-    vanishes = b(ew.Eq(), values, const(0, values))
-    phases = where(b, vanishes, const(1, values), b(ew.Sign(), values))
+    size = b(prims.Abs(), values)
+    vanishes = b(prims.Eq(), values, const(0, values))
+    phases = where(b, vanishes, const(1, values), b(prims.Sign(), values))
     return m.matmul(b, q, mul(b, u, m.across_rows(b, phases))), size, v
 
 
@@ -320,7 +332,7 @@ def lu_program(prim: p.Lu, types: tuple[ArrayType, ...]) -> Jaxpr:
     order = b(Iota(INT32, order_type.shape, len(order_type.shape) - 1))
     loop = Scan(_lu_step(type_), n, False, 0, 2)
     strong = array_type(type_.shape, type_.dtype)
-    start = x if x.type == strong else b(ew.ConvertElementType(type_.dtype), x)
+    start = x if x.type == strong else b(prims.ConvertElementType(type_.dtype), x)
     lu, order, pivots = b.emit(loop, [start, order, b(Iota(INT32, (n,), 0))])
     return b.finish(lu_results(b, lu, _last(b, pivots), order))
 
@@ -349,24 +361,24 @@ def _lu_step(type_: ArrayType) -> Jaxpr:
     lu, order, k = b.binders
     rows, columns = (b(Iota(INT32, shape, i)) for i in (ndim - 2, ndim - 1))
     places = b(Iota(INT32, lead, ndim - 2))
-    in_column = b(ew.Eq(), columns, k)
+    in_column = b(prims.Eq(), columns, k)
     size = _magnitude(b, lu)
     # The first nan is as good a pivot as any, and the same as the evaluator's.
-    size = where(b, b(ew.Ne(), size, size), const(float("inf"), size), size)
-    open_ = b(ew.And(), in_column, b(ew.Ge(), rows, k))
+    size = where(b, b(prims.Ne(), size, size), const(float("inf"), size), size)
+    open_ = b(prims.And(), in_column, b(prims.Ge(), rows, k))
     candidates = b(ReduceMax((ndim - 1,)), where(b, open_, size, const(-1, size)))
     pivot = b(Argmax(ndim - 2, INT32), candidates)
-    at_k = b(ew.Eq(), places, k)
-    at_pivot = b(ew.Eq(), places, along_rows(b, pivot, n))
+    at_k = b(prims.Eq(), places, k)
+    at_pivot = b(prims.Eq(), places, along_rows(b, pivot, n))
     order = exchanged(b, order, at_k, at_pivot, 1)
     lu = exchanged(b, lu, m.across_columns(b, at_k, n), m.across_columns(b, at_pivot, n), 2)
-    row = b(ReduceSum((ndim - 2,)), where(b, b(ew.Eq(), rows, k), lu, const(0, lu)))
+    row = b(ReduceSum((ndim - 2,)), where(b, b(prims.Eq(), rows, k), lu, const(0, lu)))
     column = b(ReduceSum((ndim - 1,)), where(b, in_column, lu, const(0, lu)))
     top = b(ReduceSum((ndim - 2,)), where(b, at_k, column, const(0, column)))
     # Below a pivot of 0 there are only zeros.
-    divisor = where(b, b(ew.Eq(), top, const(0, top)), const(1, top), top)
+    divisor = where(b, b(prims.Eq(), top, const(0, top)), const(1, top), top)
     factor = m.across_columns(b, div(b, column, along_rows(b, divisor, n)), n)
-    below, right = b(ew.Gt(), rows, k), b(ew.Gt(), columns, k)
+    below, right = b(prims.Gt(), rows, k), b(prims.Gt(), columns, k)
     reduced = sub(b, lu, mul(b, factor, m.across_rows(b, row, n)))
     inner = where(b, right, reduced, where(b, in_column, factor, lu))
     return b.finish([where(b, below, inner, lu), order, pivot])
@@ -375,8 +387,8 @@ def _lu_step(type_: ArrayType) -> Jaxpr:
 def _magnitude(b: Builder, x: Atom) -> Atom:
     """|re| + |im|, by which pivots are chosen."""
     if not is_complex(x.type.dtype):
-        return b(ew.Abs(), x)
-    return add(b, b(ew.Abs(), b(ew.Real(), x)), b(ew.Abs(), b(ew.Imag(), x)))
+        return b(prims.Abs(), x)
+    return add(b, b(prims.Abs(), b(prims.Real(), x)), b(prims.Abs(), b(prims.Imag(), x)))
 
 
 def along_rows(b: Builder, x: Atom, n: int) -> Atom:

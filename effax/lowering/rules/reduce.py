@@ -8,10 +8,12 @@ from typing import Final
 
 import numpy as np
 
+from effax.ir import prims as p
 from effax.ir.dtypes import FLOAT32, INT32, DType, family, is_inexact_dtype
 from effax.ir.errors import LoweringError
 from effax.ir.primitive import Primitive
-from effax.ir.prims import reduce as r
+from effax.ir.prims.reduce import Cumulative, Reduction, greatest, lowest, without_axes
+from effax.ir.prims.sort import ArgReduction
 from effax.ir.syntax import Scalar
 from effax.ir.types import ArrayType, array_type
 from effax.lowering import ops
@@ -31,21 +33,21 @@ def one(dtype: DType) -> Scalar:
 
 def all_bits(dtype: DType) -> Scalar:
     """The neutral element of a bitwise and."""
-    return -1 if family(dtype) == "int" else r.greatest(dtype)
+    return -1 if family(dtype) == "int" else greatest(dtype)
 
 
 COMBINATIONS: Final[dict[type[Primitive], tuple[str, Callable[[DType], Scalar]]]] = {
-    r.ReduceSum: ("add", zero),
-    r.ReduceProd: ("multiply", one),
-    r.ReduceMax: ("maximum", r.lowest),
-    r.ReduceMin: ("minimum", r.greatest),
-    r.ReduceAnd: ("and", all_bits),
-    r.ReduceOr: ("or", zero),
-    r.CumSum: ("add", zero),
-    r.CumProd: ("multiply", one),
-    r.CumMax: ("maximum", r.lowest),
-    r.CumMin: ("minimum", r.greatest),
-    r.CumLogSumExp: ("log_sum", r.lowest),
+    p.ReduceSum: ("add", zero),
+    p.ReduceProd: ("multiply", one),
+    p.ReduceMax: ("maximum", lowest),
+    p.ReduceMin: ("minimum", greatest),
+    p.ReduceAnd: ("and", all_bits),
+    p.ReduceOr: ("or", zero),
+    p.CumSum: ("add", zero),
+    p.CumProd: ("multiply", one),
+    p.CumMax: ("maximum", lowest),
+    p.CumMin: ("minimum", greatest),
+    p.CumLogSumExp: ("log_sum", lowest),
 }
 """The operation that combines two elements, and its neutral element."""
 
@@ -69,21 +71,21 @@ def combined(w: Writer, prim: type[Primitive], x: Val, axes: Sequence[int]) -> V
     return ops.reduce(w, operation(name, x.type.dtype), x, start, axes)
 
 
-def reduction(w: Writer, prim: r.Reduction, ins: Sequence[Val]) -> Sequence[Val]:
+def reduction(w: Writer, prim: Reduction, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
     if not prim.axes:
         return (x,)
     return (ops.convert(w, combined(w, type(prim), widened(w, x), prim.axes), x.type.dtype),)
 
 
-def arg_rule(extreme: type[r.Reduction]) -> Rule[r.ArgReduction]:
+def arg_rule(extreme: type[Reduction]) -> Rule[ArgReduction]:
     """The rule of argmax or argmin.
 
     Two plain reductions, which are vectorised: the extreme element, which is nan where there is
     one, then the least index at which it stands.
     """
 
-    def rule(w: Writer, prim: r.ArgReduction, ins: Sequence[Val]) -> Sequence[Val]:
+    def rule(w: Writer, prim: ArgReduction, ins: Sequence[Val]) -> Sequence[Val]:
         x = widened(w, ins[0])
         kept = [i for i in range(len(x.shape)) if i != prim.axis]
         found = ops.broadcast(w, combined(w, extreme, x, [prim.axis]), x.shape, kept)
@@ -102,7 +104,7 @@ def arg_rule(extreme: type[r.Reduction]) -> Rule[r.ArgReduction]:
     return rule
 
 
-def cumulative(w: Writer, prim: r.Cumulative, ins: Sequence[Val]) -> Sequence[Val]:
+def cumulative(w: Writer, prim: Cumulative, ins: Sequence[Val]) -> Sequence[Val]:
     """One window that reaches from each element to the start (or the end) of the axis.
 
     XLA recognises this form and does it in a number of operations that is linear in the size.
@@ -138,7 +140,7 @@ def log_sum(w: Writer, x: Val, y: Val) -> Val:
     return ops.select(w, infinite, high, ops.same(w, "add", high, fine))
 
 
-def sort(w: Writer, prim: r.Sort, ins: Sequence[Val]) -> Sequence[Val]:
+def sort(w: Writer, prim: p.Sort, ins: Sequence[Val]) -> Sequence[Val]:
     elements = [x.type.update(shape=()) for x in ins]
 
     def before(*pairs: Val) -> Sequence[Val]:
@@ -155,7 +157,7 @@ def sort(w: Writer, prim: r.Sort, ins: Sequence[Val]) -> Sequence[Val]:
     return w.op(text, *types)
 
 
-def top_k(w: Writer, prim: r.TopK, ins: Sequence[Val]) -> Sequence[Val]:
+def top_k(w: Writer, prim: p.TopK, ins: Sequence[Val]) -> Sequence[Val]:
     """What comes first in descending order; sorting is stable, so that equal elements stay."""
     (x,) = ins
     at = ops.iota(w, x.type.update(dtype=INT32, weak=False), prim.axis)
@@ -213,7 +215,7 @@ def precision_of(name: str | None, what: str) -> str:
     return precision
 
 
-def dot_general(w: Writer, prim: r.DotGeneral, ins: Sequence[Val]) -> Sequence[Val]:
+def dot_general(w: Writer, prim: p.DotGeneral, ins: Sequence[Val]) -> Sequence[Val]:
     lhs, rhs = ins
     wanted = prim.preferred_element_type or lhs.type.dtype
     work, result = _dot_dtypes(lhs.type.dtype, wanted)
@@ -230,10 +232,10 @@ def dot_general(w: Writer, prim: r.DotGeneral, ins: Sequence[Val]) -> Sequence[V
     return (ops.convert(w, w.op1(text, type_), wanted),)
 
 
-def _dot_type(prim: r.DotGeneral, lhs: ArrayType, rhs: ArrayType, dtype: DType) -> ArrayType:
+def _dot_type(prim: p.DotGeneral, lhs: ArrayType, rhs: ArrayType, dtype: DType) -> ArrayType:
     (lc, rc), (lb, rb) = prim.dimension_numbers
     batch = tuple([lhs.shape[a] for a in lb])
-    kept = (r.without_axes(lhs.shape, (*lc, *lb)), r.without_axes(rhs.shape, (*rc, *rb)))
+    kept = (without_axes(lhs.shape, (*lc, *lb)), without_axes(rhs.shape, (*rc, *rb)))
     return array_type((*batch, *kept[0], *kept[1]), dtype)
 
 
@@ -252,16 +254,16 @@ def _dot_dtypes(operand: DType, wanted: DType) -> tuple[DType, DType]:
 
 def _rules() -> LoweringRules:
     rules = NO_RULES
-    for prim in (r.ReduceSum, r.ReduceProd, r.ReduceMax, r.ReduceMin, r.ReduceAnd, r.ReduceOr):
+    for prim in (p.ReduceSum, p.ReduceProd, p.ReduceMax, p.ReduceMin, p.ReduceAnd, p.ReduceOr):
         rules = rules.extend(prim, reduction)
-    for run in (r.CumSum, r.CumProd, r.CumMax, r.CumMin, r.CumLogSumExp):
+    for run in (p.CumSum, p.CumProd, p.CumMax, p.CumMin, p.CumLogSumExp):
         rules = rules.extend(run, cumulative)
     return (
-        rules.extend(r.Argmax, arg_rule(r.ReduceMax))
-        .extend(r.Argmin, arg_rule(r.ReduceMin))
-        .extend(r.Sort, sort)
-        .extend(r.TopK, top_k)
-        .extend(r.DotGeneral, dot_general)
+        rules.extend(p.Argmax, arg_rule(p.ReduceMax))
+        .extend(p.Argmin, arg_rule(p.ReduceMin))
+        .extend(p.Sort, sort)
+        .extend(p.TopK, top_k)
+        .extend(p.DotGeneral, dot_general)
     )
 
 

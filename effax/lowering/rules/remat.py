@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from effax.ir.prims.remat import Name, OptimizationBarrier, Remat
+from effax.ir.prims import Name, OptimizationBarrier, Remat
 from effax.lowering.writer import NO_RULES, Val, Writer
 
 

@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from effax.ir.prims import shape as s
+from effax.ir import prims as p
 from effax.ir.types import array_type
 from effax.lowering import ops
 from effax.lowering.writer import NO_RULES, Val, Writer
 
 
-def reshape(w: Writer, prim: s.Reshape, ins: Sequence[Val]) -> Sequence[Val]:
+def reshape(w: Writer, prim: p.Reshape, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.reshape(w, ins[0], prim.new_sizes),)
 
 
-def broadcast_in_dim(w: Writer, prim: s.BroadcastInDim, ins: Sequence[Val]) -> Sequence[Val]:
+def broadcast_in_dim(w: Writer, prim: p.BroadcastInDim, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.broadcast(w, ins[0], prim.shape, prim.broadcast_dimensions),)
 
 
-def transpose(w: Writer, prim: s.Transpose, ins: Sequence[Val]) -> Sequence[Val]:
+def transpose(w: Writer, prim: p.Transpose, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.transpose(w, ins[0], prim.permutation),)
 
 
-def squeeze(w: Writer, prim: s.Squeeze, ins: Sequence[Val]) -> Sequence[Val]:
+def squeeze(w: Writer, prim: p.Squeeze, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
     kept = tuple([n for i, n in enumerate(x.shape) if i not in prim.dimensions])
     return (ops.reshape(w, x, kept),)
 
 
-def expand_dims(w: Writer, prim: s.ExpandDims, ins: Sequence[Val]) -> Sequence[Val]:
+def expand_dims(w: Writer, prim: p.ExpandDims, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
     rest = iter(x.shape)
     ndim = len(x.shape) + len(prim.dimensions)
@@ -37,26 +37,26 @@ def expand_dims(w: Writer, prim: s.ExpandDims, ins: Sequence[Val]) -> Sequence[V
     return (ops.reshape(w, x, shape),)
 
 
-def concatenate(w: Writer, prim: s.Concatenate, ins: Sequence[Val]) -> Sequence[Val]:
+def concatenate(w: Writer, prim: p.Concatenate, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.concatenate(w, ins, prim.dimension),)
 
 
-def pad(w: Writer, prim: s.Pad, ins: Sequence[Val]) -> Sequence[Val]:
+def pad(w: Writer, prim: p.Pad, ins: Sequence[Val]) -> Sequence[Val]:
     x, value = ins
     unpadded = all(low == high == inner == 0 for low, high, inner in prim.padding_config)
     return (x if unpadded else ops.pad(w, x, value, prim.padding_config),)
 
 
-def rev(w: Writer, prim: s.Rev, ins: Sequence[Val]) -> Sequence[Val]:
+def rev(w: Writer, prim: p.Rev, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.reverse(w, ins[0], prim.dimensions),)
 
 
-def slice_(w: Writer, prim: s.Slice, ins: Sequence[Val]) -> Sequence[Val]:
+def slice_(w: Writer, prim: p.Slice, ins: Sequence[Val]) -> Sequence[Val]:
     strides = prim.strides or (1,) * len(prim.start_indices)
     return (ops.slice_(w, ins[0], prim.start_indices, prim.limit_indices, strides),)
 
 
-def iota(w: Writer, prim: s.Iota, ins: Sequence[Val]) -> Sequence[Val]:
+def iota(w: Writer, prim: p.Iota, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.iota(w, array_type(prim.shape, prim.dtype), prim.dimension),)
 
 
@@ -66,29 +66,29 @@ def starts(w: Writer, x: Val, indices: Sequence[Val]) -> list[Val]:
     return [ops.index(w, i, dtype) for i in indices]
 
 
-def dynamic_slice(w: Writer, prim: s.DynamicSlice, ins: Sequence[Val]) -> Sequence[Val]:
+def dynamic_slice(w: Writer, prim: p.DynamicSlice, ins: Sequence[Val]) -> Sequence[Val]:
     x, *indices = ins
     return (ops.dynamic_slice(w, x, starts(w, x, indices), prim.slice_sizes),)
 
 
 def dynamic_update_slice(
-    w: Writer, prim: s.DynamicUpdateSlice, ins: Sequence[Val]
+    w: Writer, prim: p.DynamicUpdateSlice, ins: Sequence[Val]
 ) -> Sequence[Val]:
     x, update, *indices = ins
     return (ops.dynamic_update_slice(w, x, update, starts(w, x, indices)),)
 
 
 SHAPE: Final = (
-    NO_RULES.extend(s.Reshape, reshape)
-    .extend(s.BroadcastInDim, broadcast_in_dim)
-    .extend(s.Transpose, transpose)
-    .extend(s.Squeeze, squeeze)
-    .extend(s.ExpandDims, expand_dims)
-    .extend(s.Concatenate, concatenate)
-    .extend(s.Pad, pad)
-    .extend(s.Rev, rev)
-    .extend(s.Slice, slice_)
-    .extend(s.Iota, iota)
-    .extend(s.DynamicSlice, dynamic_slice)
-    .extend(s.DynamicUpdateSlice, dynamic_update_slice)
+    NO_RULES.extend(p.Reshape, reshape)
+    .extend(p.BroadcastInDim, broadcast_in_dim)
+    .extend(p.Transpose, transpose)
+    .extend(p.Squeeze, squeeze)
+    .extend(p.ExpandDims, expand_dims)
+    .extend(p.Concatenate, concatenate)
+    .extend(p.Pad, pad)
+    .extend(p.Rev, rev)
+    .extend(p.Slice, slice_)
+    .extend(p.Iota, iota)
+    .extend(p.DynamicSlice, dynamic_slice)
+    .extend(p.DynamicUpdateSlice, dynamic_update_slice)
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from effax.ir.prims.shard import ShardMap
+from effax.ir.prims import ShardMap
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType
 from effax.lowering.writer import NO_RULES, Expansion, LoweringRules

@@ -6,8 +6,8 @@ from math import prod
 
 from effax.ir.axes import Axis
 from effax.ir.dtypes import is_inexact_dtype
+from effax.ir.prims import ConvertElementType
 from effax.ir.prims import collective as p
-from effax.ir.prims.elementwise import ConvertElementType
 from effax.ir.syntax import Var
 from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
 

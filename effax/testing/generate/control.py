@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
+from effax.ir import prims as p
 from effax.ir.build import lit
 from effax.ir.dtypes import is_float, is_inexact_dtype
 from effax.ir.indexing import whole
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Cond, Jit, Scan, While, element_type
-from effax.ir.prims.reduce import ReduceSum
-from effax.ir.prims.refs import AddUpdate, Get
-from effax.ir.prims.remat import Kept, Remat, SavePolicy
-from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.prims import (
+    AddUpdate,
+    BroadcastInDim,
+    Cond,
+    Get,
+    Jit,
+    Kept,
+    ReduceSum,
+    Remat,
+    SavePolicy,
+    Scan,
+    While,
+)
+from effax.ir.prims.scan import element_type
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import COUNTER, ArrayType, Type
 from effax.testing.generate import refs
@@ -82,8 +91,8 @@ def _result(g: ProgramBuilder, type_: ArrayType, linear: bool) -> Atom:
         return found
     if linear or not is_float(type_.dtype):
         factor = lit(1 / g.magnitude(found), type_.strong())
-        return g.one(ew.Mul(), found, factor, magnitude=1.0)
-    return g.one(ew.Tanh(), found, magnitude=1.0)
+        return g.one(p.Mul(), found, factor, magnitude=1.0)
+    return g.one(p.Tanh(), found, magnitude=1.0)
 
 
 def results(g: ProgramBuilder, most: int, max_elements: int = MAX_ELEMENTS) -> list[Var]:
@@ -215,7 +224,7 @@ def loop(g: ProgramBuilder, grow: Grow) -> None:
         _increase(body, body.b.binders[read])
     flags = [g.is_linear(v) for v in carry]
     fed = [_result(body, _array(v), flag) for v, flag in zip(carry, flags, strict=True)]
-    count = body.one(ew.Add(), count, lit(1, COUNTER))
+    count = body.one(p.Add(), count, lit(1, COUNTER))
     prim = While(test, body.finish([count, *fed]), len(consts))
     start: list[Atom] = [*consts, lit(0, COUNTER), *carry]
     call(g, prim, start, [False, *flags])
@@ -241,9 +250,9 @@ def _condition(g: ProgramBuilder, at: int, trips: int, grow: Grow) -> tuple[Jaxp
         also = _is_small(g, g.b.binders[read])
     elif g.choose.chance(40):
         also = g.predicate()
-    more = g.one(ew.Lt(), count, lit(trips, COUNTER))
+    more = g.one(p.Lt(), count, lit(trips, COUNTER))
     if also is not None:
-        more = g.one(ew.And(), more, also)
+        more = g.one(p.And(), more, also)
     refs.consume_rest(g)
     return g.finish([more]), read
 
@@ -253,7 +262,7 @@ def _is_small(g: ProgramBuilder, ref: Var) -> Atom:
     shape = ref.type.shape
     x = g.one(Get(whole(shape)), ref)
     total = g.one(ReduceSum(tuple(range(len(shape)))), x) if shape else x
-    return g.one(ew.Lt(), total, g.threshold(total.type.dtype))
+    return g.one(p.Lt(), total, g.threshold(total.type.dtype))
 
 
 def _increase(g: ProgramBuilder, ref: Var) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from effax.ir.build import Builder
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
-from effax.ir.prims.custom import CustomJvp, CustomVjp, CustomVmap, LaneRule, Lanes
+from effax.ir.prims import CustomJvp, CustomVjp, CustomVmap, LaneRule, Lanes
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import is_inexact, tangent_type
 from effax.testing.generate import refs

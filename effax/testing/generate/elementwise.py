@@ -4,70 +4,70 @@ from __future__ import annotations
 
 from typing import Final
 
+from effax.ir import prims as p
 from effax.ir.dtypes import family, is_complex, is_integer
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.remat import Name, OptimizationBarrier
+from effax.ir.prims import Name, OptimizationBarrier
 from effax.ir.syntax import Atom, Lit, Var
 from effax.testing.generate.program_builder import ProgramBuilder
 
 BOUNDED: Final[tuple[Primitive, ...]] = (
-    ew.Sin(),
-    ew.Cos(),
-    ew.Tanh(),
-    ew.Logistic(),
-    ew.Atan(),
-    ew.Erf(),
-    ew.Asinh(),
+    p.Sin(),
+    p.Cos(),
+    p.Tanh(),
+    p.Logistic(),
+    p.Atan(),
+    p.Erf(),
+    p.Asinh(),
 )
 """Smooth everywhere, and small: the results are of magnitude 1, or little more."""
 
 GROWING: Final[tuple[Primitive, ...]] = (
-    ew.Exp(),
-    ew.Square(),
-    ew.IntegerPow(3),
-    ew.Sinh(),
-    ew.Cosh(),
-    ew.Expm1(),
-    ew.Exp2(),
+    p.Exp(),
+    p.Square(),
+    p.IntegerPow(3),
+    p.Sinh(),
+    p.Cosh(),
+    p.Expm1(),
+    p.Exp2(),
 )
 """Smooth everywhere, and large for large operands."""
 
 JUMPING: Final[tuple[Primitive, ...]] = (
-    ew.StopGradient(),
-    ew.Floor(),
-    ew.Sign(),
-    ew.Ceil(),
-    ew.RoundEven(),
+    p.StopGradient(),
+    p.Floor(),
+    p.Sign(),
+    p.Ceil(),
+    p.RoundEven(),
 )
 """Constant almost everywhere, or said to be."""
 
 COMPARING: Final[tuple[Primitive, ...]] = (
-    ew.Lt(),
-    ew.Gt(),
-    ew.Le(),
-    ew.Ge(),
-    ew.Eq(),
-    ew.Ne(),
+    p.Lt(),
+    p.Gt(),
+    p.Le(),
+    p.Ge(),
+    p.Eq(),
+    p.Ne(),
 )
 
 OF_INTEGERS: Final[tuple[Primitive, ...]] = (
-    ew.Add(),
-    ew.Sub(),
-    ew.Mul(),
-    ew.Max(),
-    ew.Min(),
-    ew.Rem(),
-    ew.Div(),
-    ew.And(),
-    ew.Or(),
-    ew.Xor(),
-    ew.ShiftLeft(),
-    ew.ShiftRightLogical(),
-    ew.ShiftRightArithmetic(),
+    p.Add(),
+    p.Sub(),
+    p.Mul(),
+    p.Max(),
+    p.Min(),
+    p.Rem(),
+    p.Div(),
+    p.And(),
+    p.Or(),
+    p.Xor(),
+    p.ShiftLeft(),
+    p.ShiftRightLogical(),
+    p.ShiftRightArithmetic(),
 )
 
-OF_BOOLEANS: Final[tuple[Primitive, ...]] = (ew.And(), ew.Or(), ew.Xor(), ew.Max(), ew.Eq())
+OF_BOOLEANS: Final[tuple[Primitive, ...]] = (p.And(), p.Or(), p.Xor(), p.Max(), p.Eq())
 
 
 def smooth(g: ProgramBuilder) -> None:
@@ -79,7 +79,7 @@ def growing(g: ProgramBuilder) -> None:
     """A function that may be large, of an operand that is not."""
     x = g.fixed()
     if g.magnitude(x) > 3:
-        x = g.one(ew.Tanh(), x, magnitude=1.0)
+        x = g.one(p.Tanh(), x, magnitude=1.0)
     g.one(g.choose.pick(GROWING), x, magnitude=g.magnitude(x) ** 3 + 3)
 
 
@@ -91,14 +91,14 @@ def jumping(g: ProgramBuilder) -> None:
 def of_positive(g: ProgramBuilder) -> None:
     """A function of positive numbers, or one with a pole, where it is smooth."""
     x = g.fixed()
-    positive = g.one(ew.Logistic(), x, magnitude=1.0)
-    prims = (ew.Sqrt(), ew.Log(), ew.Log1p(), ew.Rsqrt(), ew.IntegerPow(-1), ew.Cbrt(), ew.Asin())
+    positive = g.one(p.Logistic(), x, magnitude=1.0)
+    prims = (p.Sqrt(), p.Log(), p.Log1p(), p.Rsqrt(), p.IntegerPow(-1), p.Cbrt(), p.Asin())
     g.one(g.choose.pick(prims), positive, magnitude=8.0)
 
 
 def negate(g: ProgramBuilder) -> None:
     """The operand with the other sign, or a copy of it, or the operand with a name."""
-    prims = (ew.Neg(), ew.Copy(), Name("a"), Name("b"), OptimizationBarrier())
+    prims = (p.Neg(), p.Copy(), Name("a"), Name("b"), OptimizationBarrier())
     g.one(g.choose.pick(prims), g.operand())
 
 
@@ -107,7 +107,7 @@ def add(g: ProgramBuilder) -> None:
     x = g.operand()
     y = g.companion(x)
     magnitude = g.magnitude(x) + g.magnitude(y)
-    g.squashed(g.one(g.choose.pick((ew.Add(), ew.Sub())), *swapped(g, x, y), magnitude=magnitude))
+    g.squashed(g.one(g.choose.pick((p.Add(), p.Sub())), *swapped(g, x, y), magnitude=magnitude))
 
 
 def mul(g: ProgramBuilder) -> None:
@@ -115,7 +115,7 @@ def mul(g: ProgramBuilder) -> None:
     x = g.operand()
     y = g.companion(x, linear=False)
     magnitude = g.magnitude(x) * max(g.magnitude(y), 0.1)
-    g.squashed(g.one(ew.Mul(), *swapped(g, x, y), magnitude=magnitude))
+    g.squashed(g.one(p.Mul(), *swapped(g, x, y), magnitude=magnitude))
 
 
 def div(g: ProgramBuilder) -> None:
@@ -124,22 +124,22 @@ def div(g: ProgramBuilder) -> None:
     divisor: Atom = g.literal(x.type.dtype, 2.0)
     y = g.companion(x, linear=False)
     if isinstance(y, Var):
-        square = g.one(ew.Square(), g.squashed(y), magnitude=4.0)
-        divisor = g.one(ew.Add(), square, g.literal(x.type.dtype, 1.0))
-    g.one(ew.Div(), x, divisor)
+        square = g.one(p.Square(), g.squashed(y), magnitude=4.0)
+        divisor = g.one(p.Add(), square, g.literal(x.type.dtype, 1.0))
+    g.one(p.Div(), x, divisor)
 
 
 def power(g: ProgramBuilder) -> None:
     """A power with a positive base, an angle, or a remainder, of two operands."""
     x = g.fixed()
     y = g.companion(x, linear=False)
-    prim = g.choose.pick((ew.Pow(), ew.Atan2(), ew.Rem()))
-    if isinstance(prim, ew.Pow):
-        x = g.one(ew.Logistic(), x, magnitude=1.0)
-        y = g.one(ew.Tanh(), y, magnitude=1.0)
+    prim = g.choose.pick((p.Pow(), p.Atan2(), p.Rem()))
+    if isinstance(prim, p.Pow):
+        x = g.one(p.Logistic(), x, magnitude=1.0)
+        y = g.one(p.Tanh(), y, magnitude=1.0)
     else:
         # Away from zero, where an angle turns quickly and a remainder jumps often.
-        y = g.one(ew.Cosh(), g.one(ew.Tanh(), y, magnitude=1.0), magnitude=1.6)
+        y = g.one(p.Cosh(), g.one(p.Tanh(), y, magnitude=1.0), magnitude=1.6)
     g.one(prim, x, y, magnitude=g.magnitude(x) + 4)
 
 
@@ -148,14 +148,14 @@ def extremum(g: ProgramBuilder) -> None:
     x = g.fixed()
     match g.choose.below(4):
         case 0:
-            g.one(ew.Max(), x, g.companion(x))
+            g.one(p.Max(), x, g.companion(x))
         case 1:
-            g.one(ew.Min(), *swapped(g, x, g.companion(x)))
+            g.one(p.Min(), *swapped(g, x, g.companion(x)))
         case 2:
-            g.one(ew.Abs(), x)
+            g.one(p.Abs(), x)
         case _:
             low, high = (g.literal(x.type.dtype, bound) for bound in (-0.7, 0.9))
-            g.one(ew.Clamp(), low, x, high)
+            g.one(p.Clamp(), low, x, high)
 
 
 def select(g: ProgramBuilder) -> None:
@@ -165,9 +165,9 @@ def select(g: ProgramBuilder) -> None:
     which = g.maybe(lambda v: v.type.dtype.kind == "b" and v.type.shape == x.type.shape)
     cases = swapped(g, x, y)
     if which is None or (x.type.shape and g.choose.chance(30)):
-        g.one(ew.SelectN(), g.predicate(), *cases)
+        g.one(p.SelectN(), g.predicate(), *cases)
     else:
-        g.one(ew.SelectN(), which, *cases)
+        g.one(p.SelectN(), which, *cases)
 
 
 def select_many(g: ProgramBuilder) -> None:
@@ -177,16 +177,16 @@ def select_many(g: ProgramBuilder) -> None:
     if index.type.dtype.name == "int32":
         y = g.companion(x)
         z = g.companion(y if isinstance(y, Var) and y.type.shape else x)
-        g.one(ew.SelectN(), index, x, y, z)
+        g.one(p.SelectN(), index, x, y, z)
     else:
-        g.one(ew.Neg(), x)
+        g.one(p.Neg(), x)
 
 
 def compare(g: ProgramBuilder) -> None:
     """A comparison of floats, or a test of them."""
     x = g.fixed()
     if g.choose.chance(15):
-        g.one(ew.IsFinite(), x)
+        g.one(p.IsFinite(), x)
         return
     prim = g.choose.pick(COMPARING[:4] if g.features.differentiable else COMPARING)
     y = g.companion(x)
@@ -198,7 +198,7 @@ def integers(g: ProgramBuilder) -> None:
     """Arithmetic of integers."""
     x = g.maybe(lambda v: is_integer(v.type.dtype))
     if x is None:
-        x = g.one(ew.ConvertElementType(g.features.ints[0]), g.fixed())
+        x = g.one(p.ConvertElementType(g.features.ints[0]), g.fixed())
     prim = g.choose.pick(OF_INTEGERS)
     g.one(prim, *swapped(g, x, g.companion(x)))
 
@@ -209,7 +209,7 @@ def booleans(g: ProgramBuilder) -> None:
     if x is None:
         compare(g)
     elif g.choose.chance(30):
-        g.one(ew.Not(), x)
+        g.one(p.Not(), x)
     else:
         g.one(g.choose.pick(OF_BOOLEANS), x, g.companion(x))
 
@@ -220,26 +220,26 @@ def convert(g: ProgramBuilder) -> None:
     kind = family(x.type.dtype)
     features = g.features
     if kind == "complex":
-        g.one(ew.ConvertElementType(g.choose.pick(features.complexes)), x)
+        g.one(p.ConvertElementType(g.choose.pick(features.complexes)), x)
     elif kind != "float":
-        g.one(ew.ConvertElementType(g.choose.pick((*features.floats, *features.ints))), x)
+        g.one(p.ConvertElementType(g.choose.pick((*features.floats, *features.ints))), x)
     elif g.is_linear(x):
-        g.one(ew.ConvertElementType(g.choose.pick(features.floats)), x)
+        g.one(p.ConvertElementType(g.choose.pick(features.floats)), x)
     elif features.lowerable:
         # Beyond the range of an integer, conversions differ between machines.
-        g.one(ew.ConvertElementType(features.ints[0]), g.one(ew.Tanh(), x, magnitude=1.0))
+        g.one(p.ConvertElementType(features.ints[0]), g.one(p.Tanh(), x, magnitude=1.0))
     else:
-        g.one(ew.ConvertElementType(g.choose.pick((*features.ints, *features.floats))), x)
+        g.one(p.ConvertElementType(g.choose.pick((*features.ints, *features.floats))), x)
 
 
 OF_COMPLEX: Final[tuple[Primitive, ...]] = (
-    ew.Real(),
-    ew.Imag(),
-    ew.Abs(),
-    ew.Conj(),
-    ew.Neg(),
-    ew.Sin(),
-    ew.Exp(),
+    p.Real(),
+    p.Imag(),
+    p.Abs(),
+    p.Conj(),
+    p.Neg(),
+    p.Sin(),
+    p.Exp(),
 )
 
 
@@ -249,20 +249,20 @@ def complexes(g: ProgramBuilder) -> None:
     if z is None or g.choose.chance(20):
         x = g.fixed()
         if x.type.dtype.itemsize >= 4:
-            g.one(ew.Complex(), x, g.companion(x))
+            g.one(p.Complex(), x, g.companion(x))
         return
     match g.choose.below(3):
         case 0:
             prim = g.choose.pick(OF_COMPLEX)
             if prim in OF_COMPLEX[-2:] and g.magnitude(z) > 2:
-                z = g.one(ew.Mul(), z, g.literal(z.type.dtype, 1 / g.magnitude(z)), magnitude=1.0)
+                z = g.one(p.Mul(), z, g.literal(z.type.dtype, 1 / g.magnitude(z)), magnitude=1.0)
             g.one(prim, z, magnitude=g.magnitude(z) + 2)
         case 1:
             w = g.companion(z)
-            g.one(ew.Add(), z, w, magnitude=g.magnitude(z) + g.magnitude(w))
+            g.one(p.Add(), z, w, magnitude=g.magnitude(z) + g.magnitude(w))
         case _:
             w = g.companion(z)
-            g.squashed(g.one(ew.Mul(), z, w, magnitude=g.magnitude(z) * g.magnitude(w)))
+            g.squashed(g.one(p.Mul(), z, w, magnitude=g.magnitude(z) * g.magnitude(w)))
 
 
 def swapped(g: ProgramBuilder, x: Atom, y: Atom) -> tuple[Atom, Atom]:

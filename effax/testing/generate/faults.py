@@ -8,14 +8,13 @@ from typing import Final
 import numpy as np
 
 from effax.effects import NO_EFFECTS, ArgIndex, Read, Row, Write
+from effax.ir import prims as p
 from effax.ir.analysis.faults import FaultKind
 from effax.ir.build import typing_of
 from effax.ir.dtypes import as_dtype
 from effax.ir.indexing import whole
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims import refs
-from effax.ir.prims.control import Jit
+from effax.ir.prims import Jit, refs
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 
@@ -176,7 +175,7 @@ def other_use_type(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
 def wrong_arity(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
     """Apply a function of one operand to two."""
     number = Lit(1.0, array_type((), as_dtype("float32")))
-    return _appended(jaxpr, ew.Sin(), number, number, outs=[number.type])
+    return _appended(jaxpr, p.Sin(), number, number, outs=[number.type])
 
 
 def forgotten_effects(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
@@ -259,7 +258,7 @@ def ref_as_array(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
     """Compute with a reference as if it were an array."""
     made, ref = _with_local(jaxpr)
     assert isinstance(ref.type, RefType)
-    return _appended(made, ew.Sin(), ref, outs=[ref.type.inner])
+    return _appended(made, p.Sin(), ref, outs=[ref.type.inner])
 
 
 MUTATIONS: Final[tuple[tuple[FaultKind, Mutation], ...]] = (

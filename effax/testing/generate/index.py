@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from effax.ir import prims
 from effax.ir.dtypes import is_float, is_integer
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, indexed_shape
-from effax.ir.prims import elementwise as ew
+from effax.ir.prims import Iota
 from effax.ir.prims import index as p
-from effax.ir.prims.shape import Iota
 from effax.ir.syntax import Atom, Var
 from effax.ir.types import ArrayType, Shape
 from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
@@ -78,13 +78,13 @@ def _positions(g: ProgramBuilder, picked: list[Shape]) -> Atom:
     if g.choose.chance(50):
         x = g.maybe(lambda v: is_float(v.type.dtype) and v.type.shape in ((2,), (3,), (1,)))
         if x is not None and not g.is_linear(x):
-            return g.one(ew.ConvertElementType(g.features.ints[0]), g.squashed(x))
+            return g.one(prims.ConvertElementType(g.features.ints[0]), g.squashed(x))
     counted = g.one(Iota(g.features.ints[0], (2 + g.choose.below(2),), 0))
     match g.choose.below(4):
         case 2:
-            return g.one(ew.ShiftRightLogical(), counted, g.literal(counted.type.dtype, 1))
+            return g.one(prims.ShiftRightLogical(), counted, g.literal(counted.type.dtype, 1))
         case 3:
-            return g.one(ew.Sub(), counted, g.literal(counted.type.dtype, 1))
+            return g.one(prims.Sub(), counted, g.literal(counted.type.dtype, 1))
         case _:
             return counted
 

@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from effax.ir import prims as p
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, EffaxError
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import ArrayType
 from effax.transforms.optimize.patterns import instance_of
@@ -19,44 +19,44 @@ from effax.transforms.optimize.rewrite import App, Hole, Number, Pattern, Rule
 
 x: Final = Hole("x")
 y: Final = Hole("y")
-_SQUARE: Final = App(ew.Mul, x, x)
+_SQUARE: Final = App(p.Mul, x, x)
 
 FORMS: Final = (
-    App(ew.Neg, App(ew.Neg, x)),
-    App(ew.Mul, x, Number(1)),
-    App(ew.Add, x, App(ew.Neg, x)),
-    App(ew.Sub, x, App(ew.Neg, y)),
-    App(ew.Sub, x, x),
-    App(ew.Add, x, Number(0)),
-    App(ew.Sub, Number(0), x),
-    App(ew.Mul, Number(0), x),
-    App(ew.Mul, App(ew.Neg, x), y),
-    App(ew.Add, App(ew.Mul, x, y), App(ew.Mul, x, y)),
-    App(ew.Sub, App(ew.Add, x, y), y),
-    App(ew.Mul, x, Number(2)),
-    App(ew.Div, x, Number(2)),
-    App(ew.Div, x, x),
-    App(ew.Div, App(ew.Mul, x, y), y),
-    App(ew.Max, x, x),
-    App(ew.Max, x, App(ew.Min, x, y)),
-    App(ew.Abs, App(ew.Abs, x)),
-    App(ew.Sqrt, _SQUARE),
-    App(ew.IntegerPow(2), x),
-    App(ew.Log, App(ew.Exp, x)),
-    App(ew.Tanh, App(ew.Sin, x)),
-    App(ew.Add, App(ew.Mul, App(ew.Sin, x), App(ew.Sin, x)), App(ew.Cos, x)),
-    App(ew.Not, App(ew.Not, x)),
-    App(ew.And, x, x),
-    App(ew.Or, App(ew.And, x, y), y),
-    App(ew.Xor, x, x),
-    App(ew.Eq, x, x),
-    App(ew.Ne, x, x),
-    App(ew.Lt, x, x),
-    App(ew.Not, App(ew.Lt, x, y)),
-    App(ew.SelectN, App(ew.Lt, x, y), x, y),
-    App(ew.SelectN, App(ew.Gt, x, y), y, x),
-    App(ew.SelectN, App(ew.Ge, x, y), y, x),
-    App(ew.SelectN, App(ew.Ge, x, Number(0)), y, y),
+    App(p.Neg, App(p.Neg, x)),
+    App(p.Mul, x, Number(1)),
+    App(p.Add, x, App(p.Neg, x)),
+    App(p.Sub, x, App(p.Neg, y)),
+    App(p.Sub, x, x),
+    App(p.Add, x, Number(0)),
+    App(p.Sub, Number(0), x),
+    App(p.Mul, Number(0), x),
+    App(p.Mul, App(p.Neg, x), y),
+    App(p.Add, App(p.Mul, x, y), App(p.Mul, x, y)),
+    App(p.Sub, App(p.Add, x, y), y),
+    App(p.Mul, x, Number(2)),
+    App(p.Div, x, Number(2)),
+    App(p.Div, x, x),
+    App(p.Div, App(p.Mul, x, y), y),
+    App(p.Max, x, x),
+    App(p.Max, x, App(p.Min, x, y)),
+    App(p.Abs, App(p.Abs, x)),
+    App(p.Sqrt, _SQUARE),
+    App(p.IntegerPow(2), x),
+    App(p.Log, App(p.Exp, x)),
+    App(p.Tanh, App(p.Sin, x)),
+    App(p.Add, App(p.Mul, App(p.Sin, x), App(p.Sin, x)), App(p.Cos, x)),
+    App(p.Not, App(p.Not, x)),
+    App(p.And, x, x),
+    App(p.Or, App(p.And, x, y), y),
+    App(p.Xor, x, x),
+    App(p.Eq, x, x),
+    App(p.Ne, x, x),
+    App(p.Lt, x, x),
+    App(p.Not, App(p.Lt, x, y)),
+    App(p.SelectN, App(p.Lt, x, y), x, y),
+    App(p.SelectN, App(p.Gt, x, y), y, x),
+    App(p.SelectN, App(p.Ge, x, y), y, x),
+    App(p.SelectN, App(p.Ge, x, Number(0)), y, y),
 )
 """What passes look for: some of it is as good as something simpler, and some only nearly so."""
 

@@ -16,18 +16,7 @@ from effax.ir.build import Builder, lit
 from effax.ir.dtypes import DType, family, int_bounds, is_inexact_dtype
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
-from effax.ir.prims.elementwise import (
-    Abs,
-    Add,
-    Div,
-    Max,
-    Min,
-    Mul,
-    Neg,
-    RoundEven,
-    StopGradient,
-    Sub,
-)
+from effax.ir.prims import Abs, Add, Div, Max, Min, Mul, Neg, RoundEven, StopGradient, Sub
 from effax.ir.syntax import Atom, Jaxpr, Scalar, Var
 from effax.ir.types import ArrayType, Type
 from effax.testing.generate.values import greatest

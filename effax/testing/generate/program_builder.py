@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from effax.ir import prims as p
 from effax.ir.axes import Axes
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import DType, family, is_float, is_inexact_dtype, is_integer
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.reduce import ReduceSum
-from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.prims import BroadcastInDim, ReduceSum
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, Shape, Type, array_type
 from effax.testing.generate.features import Features
@@ -156,7 +155,7 @@ class ProgramBuilder:
             return found
         if min_ndim:
             return self.wider(self.fixed())
-        return self.one(ew.Sin(), self.literal(self.features.floats[0]))
+        return self.one(p.Sin(), self.literal(self.features.floats[0]))
 
     def wider(self, x: Var) -> Var:
         """The array with a new leading axis."""
@@ -219,7 +218,7 @@ class ProgramBuilder:
             return found
         scalar = self._scalar(type_.dtype, linear)
         if type_.weak != _is_weak(scalar):
-            scalar = self.one(ew.ConvertElementType(type_.dtype, type_.weak), scalar)
+            scalar = self.one(p.ConvertElementType(type_.dtype, type_.weak), scalar)
         return self.one(BroadcastInDim(type_.shape, ()), scalar) if type_.shape else scalar
 
     def _scalar(self, dtype: DType, linear: bool) -> Atom:
@@ -247,7 +246,7 @@ class ProgramBuilder:
             )
             if x is not None:
                 x = self.squashed(x)
-                return self.one(ew.ConvertElementType(self.features.ints[0]), x)
+                return self.one(p.ConvertElementType(self.features.ints[0]), x)
         return self.literal(self.features.ints[0])
 
     def predicate(self) -> Atom:
@@ -258,7 +257,7 @@ class ProgramBuilder:
         x = self.fixed()
         if x.type.shape:
             x = self.one(ReduceSum(tuple(range(len(x.type.shape)))), x)
-        return self.one(ew.Gt(), x, self.threshold(x.type.dtype))
+        return self.one(p.Gt(), x, self.threshold(x.type.dtype))
 
     def squashed(self, x: Var) -> Var:
         """The array, brought to a moderate magnitude where it may be large."""
@@ -266,8 +265,8 @@ class ProgramBuilder:
             return x
         if self.is_linear(x) or not is_float(x.type.dtype):
             factor = self.literal(x.type.dtype, 1 / self.magnitude(x))
-            return self.one(ew.Mul(), x, factor, magnitude=1.0)
-        return self.one(ew.Sin(), x, magnitude=1.0)
+            return self.one(p.Mul(), x, factor, magnitude=1.0)
+        return self.one(p.Sin(), x, magnitude=1.0)
 
     def leaves(self) -> list[Var]:
         """The arrays that no equation takes, inputs aside."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims import reduce as p
+from effax.ir import prims as p
 from effax.ir.syntax import Atom, Var
 from effax.ir.types import ArrayType
 from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
@@ -49,7 +48,7 @@ def extremum(g: ProgramBuilder) -> None:
 def product(g: ProgramBuilder) -> None:
     """A product over some axes, or a running one, of numbers near 1."""
     x = g.fixed(1)
-    x = g.one(ew.Cosh(), g.one(ew.Tanh(), x, magnitude=1.0), magnitude=1.6)
+    x = g.one(p.Cosh(), g.one(p.Tanh(), x, magnitude=1.0), magnitude=1.6)
     axis = g.choose.below(len(x.type.shape))
     if g.choose.chance(40):
         g.squashed(g.one(p.CumProd(axis, g.choose.chance(40)), x, magnitude=40.0))
@@ -78,7 +77,7 @@ def position(g: ProgramBuilder) -> None:
     x = _numbers(g, 1)
     axes = [a for a, n in enumerate(x.type.shape) if n]
     if not axes:
-        g.one(ew.Neg(), x)
+        g.one(p.Neg(), x)
         return
     axis, dtype = g.choose.pick(axes), g.features.ints[0]
     g.one(g.choose.pick((p.Argmax(axis, dtype), p.Argmin(axis, dtype))), x)
@@ -101,7 +100,7 @@ def of_booleans(g: ProgramBuilder) -> None:
     x = g.maybe(lambda v: v.type.dtype.kind == "b" and len(v.type.shape) > 0)
     if x is None:
         y = g.fixed(1)
-        x = g.one(ew.Gt(), y, g.threshold(y.type.dtype))
+        x = g.one(p.Gt(), y, g.threshold(y.type.dtype))
     axes = _axes(g, x)
     g.one(g.choose.pick((p.ReduceAnd(axes), p.ReduceOr(axes))), x)
 
@@ -122,7 +121,7 @@ def dot(g: ProgramBuilder) -> None:
     if y is None:
         y = g.value(_plain(x)) if g.is_linear(x) else x
     if prod(shape) * prod(y.type.shape) > MAX_ELEMENTS * 12:
-        g.one(ew.Neg(), x)
+        g.one(p.Neg(), x)
         return
     numbers = _dimension_numbers(g, shape, y.type.shape)
     ((contracted, _), _) = numbers
@@ -133,7 +132,7 @@ def dot(g: ProgramBuilder) -> None:
         numbers, x, y = ((rc, lc), (rb, lb)), y, x  # type: ignore[assignment]  # both are atoms here
     result = p.DotGeneral(numbers).typing(x.type, y.type).outs[0]
     if prod(result.shape) > MAX_ELEMENTS:
-        g.one(ew.Neg(), x)
+        g.one(p.Neg(), x)
         return
     g.squashed(g.one(p.DotGeneral(numbers), x, y, magnitude=magnitude))
 

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from effax.effects import Alloc, changes_state
+from effax.ir import prims as p
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import family, is_float, is_inexact_dtype
 from effax.ir.errors import EffaxError
 from effax.ir.indexing import Indexer, Mode, Pick, Span, whole
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Jit
-from effax.ir.prims.refs import AddUpdate, FreeRef, Freeze, Get, Swap
-from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.prims import AddUpdate, BroadcastInDim, FreeRef, Freeze, Get, Jit, Swap
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, array_type
 from effax.testing.generate.instances import FORMS, plant
@@ -158,7 +156,7 @@ class _Padder:
             self.use(self.b(get, ref, *operands))
         elif choice == 1:
             self.between(ref)
-            total = self.b(ew.Add(), old, lit(0.5, ref.type))
+            total = self.b(p.Add(), old, lit(0.5, ref.type))
             if total.type is old.type:
                 self.b.emit(swap, [ref, total, *operands])
         elif choice == 5:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
+from effax.ir import prims as p
 from effax.ir.dtypes import family, is_float
-from effax.ir.prims import shape as p
-from effax.ir.prims.elementwise import Neg
+from effax.ir.prims import Neg
 from effax.ir.syntax import Atom, Var
 from effax.ir.types import ArrayType, Shape
 from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder

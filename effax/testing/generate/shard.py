@@ -5,8 +5,7 @@ from __future__ import annotations
 from effax.ir.analysis.variance import Names, variance
 from effax.ir.axes import Axes, Axis
 from effax.ir.partition import Spec, local_type, names_in
-from effax.ir.prims.shape import Reshape
-from effax.ir.prims.shard import ShardMap
+from effax.ir.prims import Reshape, ShardMap
 from effax.ir.syntax import Var
 from effax.ir.types import RefType
 from effax.testing.generate import control

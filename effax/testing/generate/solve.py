@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from effax.ir import prims
 from effax.ir.build import Builder
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.reduce import ReduceSum
-from effax.ir.prims.solve import LinearSolve, Root
+from effax.ir.prims import LinearSolve, ReduceSum, Root
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type
 from effax.testing.generate.control import Grow
@@ -37,7 +36,7 @@ def _root(scalar: Type, type_: Type) -> Root:
     f, solve, tangent = Builder(types), Builder(types), Builder([*types, type_, type_])
     c, *right = f.binders[:3]
     left = _forward(f, c, *f.binders[3:])
-    off = [f(ew.Sub(), a, b) for a, b in zip(left, right, strict=True)]
+    off = [f(prims.Sub(), a, b) for a, b in zip(left, right, strict=True)]
     found = _back(solve, *solve.binders[:3])
     moved = _back(tangent, tangent.binders[0], *tangent.binders[5:])
     return Root(f.finish(off), solve.finish(found), tangent.finish(moved), 3)
@@ -47,8 +46,8 @@ def _between_two_and_four(g: ProgramBuilder) -> Atom:
     x = g.fixed()
     if x.type.shape:
         x = g.one(ReduceSum(tuple(range(len(x.type.shape)))), x)
-    sine = g.one(ew.Sin(), x, magnitude=1.0)
-    return g.one(ew.Add(), sine, g.literal(sine.type.dtype, 3.0), magnitude=4.0)
+    sine = g.one(prims.Sin(), x, magnitude=1.0)
+    return g.one(prims.Add(), sine, g.literal(sine.type.dtype, 3.0), magnitude=4.0)
 
 
 def _on_pairs(f: Pair, scalar: Type, type_: Type) -> Jaxpr:
@@ -57,12 +56,12 @@ def _on_pairs(f: Pair, scalar: Type, type_: Type) -> Jaxpr:
 
 
 def _forward(b: Builder, c: Atom, x: Atom, y: Atom) -> list[Atom]:
-    return [b(ew.Add(), b(ew.Mul(), x, c), y), b(ew.Mul(), y, c)]
+    return [b(prims.Add(), b(prims.Mul(), x, c), y), b(prims.Mul(), y, c)]
 
 
 def _back(b: Builder, c: Atom, p: Atom, q: Atom) -> list[Atom]:
-    y = b(ew.Div(), q, c)
-    return [b(ew.Div(), b(ew.Sub(), p, y), c), y]
+    y = b(prims.Div(), q, c)
+    return [b(prims.Div(), b(prims.Sub(), p, y), c), y]
 
 
 def _turned(b: Builder, c: Atom, x: Atom, y: Atom) -> list[Atom]:

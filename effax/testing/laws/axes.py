@@ -13,10 +13,7 @@ from effax.ir.dtypes import as_dtype, is_float
 from effax.ir.eval.spmd import Devices, evaluate_spmd
 from effax.ir.partition import names_in
 from effax.ir.primitive import Value
-from effax.ir.prims.collective import Psum
-from effax.ir.prims.elementwise import Add, ConvertElementType, Sin
-from effax.ir.prims.reduce import ReduceSum
-from effax.ir.prims.shard import ShardMap
+from effax.ir.prims import Add, ConvertElementType, Psum, ReduceSum, ShardMap, Sin
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, array_type
 from effax.testing.generate.features import MESHES, NUMERIC, SMOOTH, SMOOTH_MESHES

@@ -16,13 +16,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from effax.ir import prims as p
 from effax.ir.dtypes import as_dtype, is_complex, is_float
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.reduce import Argmax, Argmin
-from effax.ir.prims.refs import EmptyRef
-from effax.ir.prims.shape import Iota
+from effax.ir.prims import Argmax, Argmin, EmptyRef, Iota
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, ref_type
 from effax.testing.generate.values import Outcome, contents_of
@@ -64,12 +62,12 @@ class Signed(Primitive):
 
 # NumPy orders complex numbers by their real parts first, so comparing needs nothing here.
 FLAT: tuple[type[Primitive], ...] = (
-    ew.Floor,
-    ew.Ceil,
-    ew.RoundEven,
-    ew.Sign,
-    ew.IsFinite,
-    ew.StopGradient,
+    p.Floor,
+    p.Ceil,
+    p.RoundEven,
+    p.Sign,
+    p.IsFinite,
+    p.StopGradient,
     Argmax,
     Argmin,
 )
@@ -91,9 +89,9 @@ def _complex_prim(prim: Primitive) -> Primitive:
         return prim.with_subjaxprs([complexified(inner) for inner in held])
     if isinstance(prim, FLAT):
         return OfRealPart(prim)
-    if isinstance(prim, ew.Abs):
+    if isinstance(prim, p.Abs):
         return Signed()
-    if isinstance(prim, ew.ConvertElementType):
+    if isinstance(prim, p.ConvertElementType):
         return replace(prim, new_dtype=COMPLEX) if is_float(prim.new_dtype) else OfRealPart(prim)
     if isinstance(prim, Iota) and is_float(prim.dtype):
         return replace(prim, dtype=COMPLEX)

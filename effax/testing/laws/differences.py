@@ -18,10 +18,7 @@ import numpy as np
 from effax.ir.dtypes import as_dtype, is_complex, is_float, is_inexact_dtype
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims.convert import ConvertElementType
-from effax.ir.prims.elementwise import StopGradient
-from effax.ir.prims.refs import EmptyRef
-from effax.ir.prims.shape import Iota
+from effax.ir.prims import ConvertElementType, EmptyRef, Iota, StopGradient
 from effax.ir.registry import own_primitives
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, ref_type

@@ -10,7 +10,7 @@ import numpy as np
 from effax.effects import SideEffect
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
-from effax.ir.prims.reduce import DotGeneral, ReduceSum
+from effax.ir.prims import DotGeneral, ReduceSum
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.types import RefType
 from effax.testing.generate.features import NUMERIC

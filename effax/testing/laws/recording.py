@@ -11,9 +11,7 @@ import numpy as np
 
 from effax.ir.build import Builder
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.host import DebugCallback, HostFunction, IoCallback
-from effax.ir.prims.remat import Remat
+from effax.ir.prims import Cond, DebugCallback, HostFunction, IoCallback, Jit, Remat, Scan, While
 from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.ir.types import ArrayType
 from effax.testing.generate.values import Differs, check_equal

@@ -12,7 +12,7 @@ from effax.ir.analysis.queries import walk
 from effax.ir.errors import TransformError
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
-from effax.ir.prims.refs import NewRef
+from effax.ir.prims import NewRef
 from effax.ir.syntax import Jaxpr, renumbered
 from effax.ir.types import RefType, is_inexact
 from effax.testing.generate.features import SMOOTH

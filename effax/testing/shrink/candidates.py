@@ -13,9 +13,7 @@ from effax.ir.build import Builder, lit
 from effax.ir.dtypes import family
 from effax.ir.errors import EffaxError
 from effax.ir.primitive import Primitive, Region
-from effax.ir.prims.control import Cond, While
-from effax.ir.prims.elementwise import And
-from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.prims import And, BroadcastInDim, Cond, While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, Shape, Type, ref_type
 from effax.transforms.framework.propagation import Mask

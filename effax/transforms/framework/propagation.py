@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from effax.effects import Accum, Write
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Region
-from effax.ir.prims.refs import EmptyRef, NewRef
+from effax.ir.prims import EmptyRef, NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
 

@@ -11,10 +11,7 @@ from typing import Final
 
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
-from effax.ir.prims.arith import Div, Mul
-from effax.ir.prims.custom import CustomLinear
-from effax.ir.prims.reduce import DotGeneral
-from effax.ir.prims.solve import LinearSolve
+from effax.ir.prims import CustomLinear, Div, DotGeneral, LinearSolve, Mul
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import is_inexact
 from effax.transforms.framework.propagation import Mask

@@ -37,11 +37,10 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from effax.effects import Accum, Read, SideEffect, VarId, commutes
+from effax.ir import prims as p
 from effax.ir.analysis.queries import effects_on_variables
 from effax.ir.indexing import Mode
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.refs import AddUpdate, Get, Swap
-from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.prims import AddUpdate, BroadcastInDim, Get, Swap
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.transforms.framework.rewriter import Rewrite, Transform, at_every_depth
 from effax.transforms.optimize.forward_stores import Position, position_of
@@ -92,7 +91,7 @@ def _without_value(eqn: Eqn, found: _Found) -> tuple[Atom, ...]:
 def _fitting(made: Rewrite, eqn: Eqn, value: Atom, negated: bool) -> Atom:
     """What is added, in the shape of the part."""
     if negated:
-        (value,) = made.put(eqn, ew.Neg(), [value])
+        (value,) = made.put(eqn, p.Neg(), [value])
     shape = eqn.outs[0].type.shape
     if value.type.shape != shape:
         (value,) = made.put(eqn, BroadcastInDim(shape, ()), [value])
@@ -135,10 +134,10 @@ def _match(jaxpr: Jaxpr, store: Eqn, uses: Counter[int], born: dict[int, int]) -
     if place is None or any(a.type.shape for a in place.operands) or not _once(total, uses):
         return None
     at = born.get(total.id) if isinstance(total, Var) else None
-    if at is None or not isinstance(jaxpr.eqns[at].prim, ew.Add | ew.Sub):
+    if at is None or not isinstance(jaxpr.eqns[at].prim, p.Add | p.Sub):
         return None
     first, second = jaxpr.eqns[at].ins
-    negated = isinstance(jaxpr.eqns[at].prim, ew.Sub)
+    negated = isinstance(jaxpr.eqns[at].prim, p.Sub)
     for x, v in ((first, second),) if negated else ((first, second), (second, first)):
         if not isinstance(x, Var) or not _once(x, uses) or x.id not in born:
             continue
@@ -178,7 +177,7 @@ def _fuse_accumulations(jaxpr: Jaxpr) -> Jaxpr:
     for i, eqn in enumerate(jaxpr.eqns):
         ins = made.ins(eqn)
         if i in sums:
-            (total,) = made.put(eqn, ew.Add(), [sums[i], ins[1]])
+            (total,) = made.put(eqn, p.Add(), [sums[i], ins[1]])
             ins = (ins[0], total, *ins[2:])
         if i in later:
             sums[later[i]] = ins[1]

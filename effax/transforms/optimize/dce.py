@@ -35,10 +35,8 @@ from effax.ir.build import typing_of
 from effax.ir.errors import TransformError
 from effax.ir.memo import Memoized, memoize
 from effax.ir.primitive import Primitive
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.refs import FREES, FreeRef
-from effax.ir.prims.remat import Remat
-from effax.ir.prims.shard import ShardMap
+from effax.ir.prims import Cond, FreeRef, Jit, Remat, Scan, ShardMap, While
+from effax.ir.prims.refs import FREES
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType
 from effax.transforms.framework.propagation import Mask

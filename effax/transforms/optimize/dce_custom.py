@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from effax.ir.build import Builder
 from effax.ir.primitive import Primitive
-from effax.ir.prims.custom import (
-    CustomJvp,
-    CustomLinear,
-    CustomVjp,
-    CustomVmap,
-    LaneRule,
-    Lanes,
-)
+from effax.ir.prims import CustomJvp, CustomLinear, CustomVjp, CustomVmap, LaneRule, Lanes
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.framework.propagation import Mask

@@ -28,7 +28,7 @@ from typing import Final
 
 from effax.effects import Read
 from effax.ir.indexing import whole
-from effax.ir.prims.refs import AddUpdate, Get, Swap
+from effax.ir.prims import AddUpdate, Get, Swap
 from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.transforms.framework.renumber import numbered
 from effax.transforms.framework.rewriter import Transform, at_every_depth

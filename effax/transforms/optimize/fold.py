@@ -31,7 +31,7 @@ from effax.ir.dtypes import family
 from effax.ir.errors import EffaxError
 from effax.ir.eval.numpy import literal_value
 from effax.ir.primitive import Value
-from effax.ir.prims.control import Cond
+from effax.ir.prims import Cond
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import ArrayType
 from effax.transforms.framework.rewriter import Rewrite, Transform, at_every_depth

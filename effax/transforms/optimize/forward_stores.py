@@ -31,7 +31,8 @@ from typing import Final, NamedTuple
 
 from effax.effects import Alloc, Read, SideEffect, commutes
 from effax.ir.indexing import Indexer, Mode, Pick, Span, whole
-from effax.ir.prims.refs import FREES, AddUpdate, FreeRef, Freeze, Get, NewRef, Swap
+from effax.ir.prims import AddUpdate, FreeRef, Freeze, Get, NewRef, Swap
+from effax.ir.prims.refs import FREES
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.transforms.framework.rewriter import Rewrite, Transform, at_every_depth
 

@@ -21,8 +21,7 @@ from effax.ir.build import Builder
 from effax.ir.errors import TransformError
 from effax.ir.memo import Memoized, memoize
 from effax.ir.primitive import Primitive
-from effax.ir.prims.control import Jit
-from effax.ir.prims.elementwise import ConvertElementType
+from effax.ir.prims import ConvertElementType, Jit
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import ArrayType, Type
 from effax.transforms.framework.runner import as_result

@@ -23,7 +23,7 @@ from effax.effects import Free
 from effax.ir.analysis.queries import effects_on_variables, free_variables
 from effax.ir.edit.operations import equation
 from effax.ir.errors import BadArgument, NotApplicable, TransformError
-from effax.ir.prims.control import Jit
+from effax.ir.prims import Jit
 from effax.ir.syntax import Jaxpr, Var
 from effax.ir.text.printer import eqn_str
 from effax.ir.types import RefType

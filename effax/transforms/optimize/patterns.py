@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeVar
 from effax.ir.dtypes import as_dtype
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
-from effax.ir.prims.operands import Binary, Unary
+from effax.ir.prims import Binary, Unary
 from effax.ir.syntax import Atom, Scalar
 from effax.ir.types import Shape
 

@@ -28,7 +28,7 @@ from effax.ir.build import lit, typing_of
 from effax.ir.dtypes import family, int_bounds
 from effax.ir.errors import BadArgument, EffaxError, TransformError
 from effax.ir.primitive import Primitive
-from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.prims import BroadcastInDim
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
 from effax.ir.types import ArrayType, Type
 from effax.transforms.framework.rewriter import Rewrite, Transform, at_every_depth

@@ -22,10 +22,20 @@ from __future__ import annotations
 
 from typing import Final
 
+from effax.ir import prims as p
 from effax.ir.dtypes import as_dtype, family
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.reduce import ReduceMax, ReduceMin, ReduceProd, ReduceSum
-from effax.ir.prims.shape import BroadcastInDim, ExpandDims, Reshape, Rev, Squeeze, Transpose
+from effax.ir.prims import (
+    BroadcastInDim,
+    ExpandDims,
+    ReduceMax,
+    ReduceMin,
+    ReduceProd,
+    ReduceSum,
+    Reshape,
+    Rev,
+    Squeeze,
+    Transpose,
+)
 from effax.ir.types import ArrayType
 from effax.transforms.framework.rewriter import Transform
 from effax.transforms.optimize.rewrite import (
@@ -87,7 +97,7 @@ def _same_axes(match: Match) -> bool:
 def _widened(match: Match) -> bool:
     """Whether the conversion in the middle loses nothing."""
     inner = match.prims["inner"]
-    assert isinstance(inner, ew.ConvertElementType)
+    assert isinstance(inner, p.ConvertElementType)
     have, middle = _type(match).dtype, inner.new_dtype
     wide = ("float32", "float64")
     return family(middle) == "float" and (
@@ -100,62 +110,62 @@ def _nested(kind: type, *, inner: object, outer: object) -> App:
 
 
 ARITHMETIC: Final = (
-    Rule("-(-x) = x", App(ew.Neg, App(ew.Neg, x)), x, NUMBERS),
-    Rule("x + 0 = x", App(ew.Add, x, Number(0)), x, INTEGERS),
-    Rule("x + -0.0 = x", App(ew.Add, x, Number(-0.0)), x, FLOATS),
-    Rule("x - 0 = x", App(ew.Sub, x, Number(0)), x, REALS),
-    Rule("0 - x = -x", App(ew.Sub, Number(0), x), App(ew.Neg, x), INTEGERS),
-    Rule("-0.0 - x = -x", App(ew.Sub, Number(-0.0), x), App(ew.Neg, x), FLOATS),
-    Rule("x - x = 0", App(ew.Sub, x, x), Number(0), INTEGERS),
-    Rule("x + (-y) = x - y", App(ew.Add, x, App(ew.Neg, y)), App(ew.Sub, x, y), REALS),
-    Rule("x - (-y) = x + y", App(ew.Sub, x, App(ew.Neg, y)), App(ew.Add, x, y), REALS),
-    Rule("x · 1 = x", App(ew.Mul, x, Number(1)), x, REALS),
-    Rule("x · 0 = 0", App(ew.Mul, x, Number(0)), Number(0), INTEGERS),
-    Rule("x · -1 = -x", App(ew.Mul, x, Number(-1)), App(ew.Neg, x), FLOATS),
+    Rule("-(-x) = x", App(p.Neg, App(p.Neg, x)), x, NUMBERS),
+    Rule("x + 0 = x", App(p.Add, x, Number(0)), x, INTEGERS),
+    Rule("x + -0.0 = x", App(p.Add, x, Number(-0.0)), x, FLOATS),
+    Rule("x - 0 = x", App(p.Sub, x, Number(0)), x, REALS),
+    Rule("0 - x = -x", App(p.Sub, Number(0), x), App(p.Neg, x), INTEGERS),
+    Rule("-0.0 - x = -x", App(p.Sub, Number(-0.0), x), App(p.Neg, x), FLOATS),
+    Rule("x - x = 0", App(p.Sub, x, x), Number(0), INTEGERS),
+    Rule("x + (-y) = x - y", App(p.Add, x, App(p.Neg, y)), App(p.Sub, x, y), REALS),
+    Rule("x - (-y) = x + y", App(p.Sub, x, App(p.Neg, y)), App(p.Add, x, y), REALS),
+    Rule("x · 1 = x", App(p.Mul, x, Number(1)), x, REALS),
+    Rule("x · 0 = 0", App(p.Mul, x, Number(0)), Number(0), INTEGERS),
+    Rule("x · -1 = -x", App(p.Mul, x, Number(-1)), App(p.Neg, x), FLOATS),
     Rule(
         "(-x) · (-y) = x · y",
-        App(ew.Mul, App(ew.Neg, x), App(ew.Neg, y)),
-        App(ew.Mul, x, y),
+        App(p.Mul, App(p.Neg, x), App(p.Neg, y)),
+        App(p.Mul, x, y),
         REALS,
     ),
-    Rule("x / 1 = x", App(ew.Div, x, Number(1)), x, REALS),
-    Rule("x¹ = x", App(ew.IntegerPow(1), x), x, REALS),
-    Rule("max(x, x) = x", App(ew.Max, x, x), x, REALS),
-    Rule("min(x, x) = x", App(ew.Min, x, x), x, REALS),
+    Rule("x / 1 = x", App(p.Div, x, Number(1)), x, REALS),
+    Rule("x¹ = x", App(p.IntegerPow(1), x), x, REALS),
+    Rule("max(x, x) = x", App(p.Max, x, x), x, REALS),
+    Rule("min(x, x) = x", App(p.Min, x, x), x, REALS),
 )
 
 LOGIC: Final = (
-    Rule("¬¬x = x", App(ew.Not, App(ew.Not, x)), x, INTEGERS | BOOL),
-    Rule("x ∧ x = x", App(ew.And, x, x), x, INTEGERS | BOOL),
-    Rule("x ∨ x = x", App(ew.Or, x, x), x, INTEGERS | BOOL),
-    Rule("x ∧ true = x", App(ew.And, x, Number(True)), x, BOOL),
-    Rule("x ∧ false = false", App(ew.And, x, Number(False)), Number(False), BOOL),
-    Rule("x ∨ 0 = x", App(ew.Or, x, Number(0)), x, INTEGERS | BOOL),
-    Rule("x ⊕ 0 = x", App(ew.Xor, x, Number(0)), x, INTEGERS | BOOL),
-    Rule("x ⊕ x = 0", App(ew.Xor, x, x), Number(0), INTEGERS | BOOL),
-    Rule("p ? x : x = x", App(ew.SelectN, Hole("p"), x, x), x, BOOL),
+    Rule("¬¬x = x", App(p.Not, App(p.Not, x)), x, INTEGERS | BOOL),
+    Rule("x ∧ x = x", App(p.And, x, x), x, INTEGERS | BOOL),
+    Rule("x ∨ x = x", App(p.Or, x, x), x, INTEGERS | BOOL),
+    Rule("x ∧ true = x", App(p.And, x, Number(True)), x, BOOL),
+    Rule("x ∧ false = false", App(p.And, x, Number(False)), Number(False), BOOL),
+    Rule("x ∨ 0 = x", App(p.Or, x, Number(0)), x, INTEGERS | BOOL),
+    Rule("x ⊕ 0 = x", App(p.Xor, x, Number(0)), x, INTEGERS | BOOL),
+    Rule("x ⊕ x = 0", App(p.Xor, x, x), Number(0), INTEGERS | BOOL),
+    Rule("p ? x : x = x", App(p.SelectN, Hole("p"), x, x), x, BOOL),
 )
 
 PARTS: Final = (
-    Rule("conj(conj(x)) = x", App(ew.Conj, App(ew.Conj, x)), x, COMPLEX),
+    Rule("conj(conj(x)) = x", App(p.Conj, App(p.Conj, x)), x, COMPLEX),
     Rule(
         "re(x + iy) = x",
-        App(ew.Real, App(ew.Complex, x, y)),
+        App(p.Real, App(p.Complex, x, y)),
         x,
         COMPLEX,
-        samples=(Sample(App(ew.Real(), App(ew.Complex(), x, y)), (3,), "float64"),),
+        samples=(Sample(App(p.Real(), App(p.Complex(), x, y)), (3,), "float64"),),
     ),
     Rule(
         "im(x + iy) = y",
-        App(ew.Imag, App(ew.Complex, x, y)),
+        App(p.Imag, App(p.Complex, x, y)),
         y,
         COMPLEX,
-        samples=(Sample(App(ew.Imag(), App(ew.Complex(), x, y)), (3,), "float32"),),
+        samples=(Sample(App(p.Imag(), App(p.Complex(), x, y)), (3,), "float32"),),
     ),
     Rule(
         "stop(stop(x)) = stop(x)",
-        App(ew.StopGradient, App(ew.StopGradient, x)),
-        App(ew.StopGradient, x),
+        App(p.StopGradient, App(p.StopGradient, x)),
+        App(p.StopGradient, x),
         ANY,
     ),
 )
@@ -166,20 +176,20 @@ _F32 = as_dtype("float32")
 CONVERSIONS: Final = (
     Rule(
         "convert(x) = x, where x has the type",
-        App(ew.ConvertElementType, x, name="outer"),
+        App(p.ConvertElementType, x, name="outer"),
         x,
         ANY,
-        samples=(Sample(App(ew.ConvertElementType(_F32), x), (2, 3), "float32"),),
+        samples=(Sample(App(p.ConvertElementType(_F32), x), (2, 3), "float32"),),
     ),
     Rule(
         "convert(wider(x)) = x",
-        App(ew.ConvertElementType, App(ew.ConvertElementType, x, name="inner")),
+        App(p.ConvertElementType, App(p.ConvertElementType, x, name="inner")),
         x,
         FLOATS,
         _widened,
         (
             Sample(
-                App(ew.ConvertElementType(_F32), App(ew.ConvertElementType(_F64), x)),
+                App(p.ConvertElementType(_F32), App(p.ConvertElementType(_F64), x)),
                 (2, 3),
                 "float32",
             ),

@@ -36,9 +36,7 @@ from effax.ir.build import lit
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.eval.numpy import evaluate, literal_value
 from effax.ir.indexing import row
-from effax.ir.prims.control import Scan, While
-from effax.ir.prims.index import Gather
-from effax.ir.prims.shape import BroadcastInDim, Concatenate
+from effax.ir.prims import BroadcastInDim, Concatenate, Gather, Scan, While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.rewriter import Rewrite, at_every_depth

@@ -23,7 +23,7 @@ from math import prod
 from typing import Final
 
 from effax.ir.build import Builder
-from effax.ir.prims.shape import Concatenate, Reshape, Slice
+from effax.ir.prims import Concatenate, Reshape, Slice
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type
 from effax.transforms.optimize.dce import dce_jaxpr

@@ -17,10 +17,8 @@ from typing import Final, NamedTuple
 from returns.result import Result
 
 from effax.ir.errors import TransformError
-from effax.ir.prims.control import Jit, Scan, stacked_type
-from effax.ir.prims.convert import ConvertElementType
-from effax.ir.prims.remat import Name, Remat
-from effax.ir.prims.shape import Concatenate, Reshape
+from effax.ir.prims import Concatenate, ConvertElementType, Jit, Name, Remat, Reshape, Scan
+from effax.ir.prims.scan import stacked_type
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type

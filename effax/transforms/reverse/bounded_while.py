@@ -24,8 +24,7 @@ from enum import Enum
 from math import isqrt
 
 from effax.ir.build import Builder, lit
-from effax.ir.prims.control import Cond, Scan, While
-from effax.ir.prims.remat import Remat
+from effax.ir.prims import Cond, Remat, Scan, While
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import PREDICATE, Type
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from effax.ir import prims as p
 from effax.ir.build import lit
 from effax.ir.dtypes import is_complex
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import NO_RULES, JvpOut, Linear, RuleBuilder, RuleSet
 from effax.transforms.rules.common import linear_jvp, sum_to
@@ -75,7 +75,7 @@ def _div_dy(b: RuleBuilder, d: Atom, x: Atom, y: Atom, z: Atom) -> Atom:
 def _rem_dy(b: RuleBuilder, d: Atom, x: Atom, y: Atom, z: Atom) -> Atom:
     # x rem y = x - y·trunc(x/y)
     quotient = div(b, x, y)
-    whole = mul(b, b(ew.Sign(), quotient), b(ew.Floor(), b(ew.Abs(), quotient)))
+    whole = mul(b, b(p.Sign(), quotient), b(p.Floor(), b(p.Abs(), quotient)))
     return mul(b, d, neg(b, whole))
 
 
@@ -91,32 +91,32 @@ def _sign_jvp(
     if not is_complex(z.type.dtype):
         return JvpOut([s], [None])
     assert dz is not None
-    turn = b(ew.Imag(), mul(b, b(ew.Conj(), s), dz))
-    angle = div(b, turn, nonzero(b, b(ew.Abs(), z)))
-    return JvpOut([s], [mul(b, s, b(ew.Complex(), lit(0, angle.type), angle))])
+    turn = b(p.Imag(), mul(b, b(p.Conj(), s), dz))
+    angle = div(b, turn, nonzero(b, b(p.Abs(), z)))
+    return JvpOut([s], [mul(b, s, b(p.Complex(), lit(0, angle.type), angle))])
 
 
 ARITHMETIC: Final[RuleSet] = (
-    NO_RULES.extend(ew.Neg, pointwise(linear_jvp, _neg_transpose))
-    .extend(ew.Add, binary(lambda b, d, x, y, z: d, lambda b, d, x, y, z: d, _add_transpose))
+    NO_RULES.extend(p.Neg, pointwise(linear_jvp, _neg_transpose))
+    .extend(p.Add, binary(lambda b, d, x, y, z: d, lambda b, d, x, y, z: d, _add_transpose))
     .extend(
-        ew.Sub,
+        p.Sub,
         binary(lambda b, d, x, y, z: d, lambda b, d, x, y, z: neg(b, d), _sub_transpose),
     )
     # d(x·y) = dx·y + x·dy
     .extend(
-        ew.Mul,
+        p.Mul,
         binary(
             lambda b, d, x, y, z: mul(b, d, y),
             lambda b, d, x, y, z: mul(b, x, d),
             _mul_transpose,
         ),
     )
-    .extend(ew.Div, binary(lambda b, d, x, y, z: div(b, d, y), _div_dy, _div_transpose))
-    .extend(ew.Rem, binary(lambda b, d, x, y, z: d, _rem_dy))
-    .extend(ew.Square, unary(lambda b, d, x, y: mul(b, d, scaled(b, x, 2))))
-    .extend(ew.Sign, pointwise(_sign_jvp))
-    .extend(ew.Floor, constant())
-    .extend(ew.Ceil, constant())
-    .extend(ew.RoundEven, constant())
+    .extend(p.Div, binary(lambda b, d, x, y, z: div(b, d, y), _div_dy, _div_transpose))
+    .extend(p.Rem, binary(lambda b, d, x, y, z: d, _rem_dy))
+    .extend(p.Square, unary(lambda b, d, x, y: mul(b, d, scaled(b, x, 2))))
+    .extend(p.Sign, pointwise(_sign_jvp))
+    .extend(p.Floor, constant())
+    .extend(p.Ceil, constant())
+    .extend(p.RoundEven, constant())
 )

@@ -18,11 +18,18 @@ from typing import Final, TypeVar
 
 from effax.ir.dtypes import INT32
 from effax.ir.indexing import Dim, Indexer, Pick, Span
+from effax.ir.prims import (
+    Concatenate,
+    ConvertElementType,
+    Eq,
+    Gather,
+    Iota,
+    ReduceMax,
+    ReduceMin,
+    ReduceSum,
+    Slice,
+)
 from effax.ir.prims import collective as p
-from effax.ir.prims.elementwise import ConvertElementType, Eq
-from effax.ir.prims.index import Gather
-from effax.ir.prims.reduce import ReduceMax, ReduceMin, ReduceSum
-from effax.ir.prims.shape import Concatenate, Iota, Slice
 from effax.ir.syntax import Atom
 from effax.ir.types import array_type
 from effax.transforms.framework.rules import (

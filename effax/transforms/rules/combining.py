@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
+from effax.ir import prims
 from effax.ir.build import lit
 from effax.ir.dtypes import INT32
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, is_dynamic, layout
-from effax.ir.prims import elementwise as ew
+from effax.ir.prims import BroadcastInDim, Concatenate, Iota, Reshape, Rev, Slice, Sort
 from effax.ir.prims import index as p
-from effax.ir.prims.reduce import Sort
-from effax.ir.prims.shape import BroadcastInDim, Concatenate, Iota, Reshape, Rev, Slice
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape, array_type
 from effax.transforms.framework.rules import (
@@ -89,8 +88,8 @@ def _product_of_others(
     rows_shape = (count, *moved.type.shape[n:])
     rows = Indexer((Pick(None), *(Span(0, k) for k in rows_shape[1:])))
     by_position = b(p.Gather(rows), b(Reshape(rows_shape), moved), order)
-    differs = b(ew.Ne(), _span(b, ids, 1, count), _span(b, ids, 0, count - 1))
-    edge = b(ew.ConvertElementType(INT32), differs)
+    differs = b(prims.Ne(), _span(b, ids, 1, count), _span(b, ids, 0, count - 1))
+    edge = b(prims.ConvertElementType(INT32), differs)
     before = _running_before(b, by_position, edge)
     backward = [b(Rev((0,)), a) for a in (by_position, edge)]
     after = b(Rev((0,)), _running_before(b, *backward))
@@ -109,7 +108,7 @@ def _running_before(b: RuleBuilder, rows: Atom, edges: Atom) -> Atom:
     first = b(BroadcastInDim((1,), ()), lit(1, array_type((), INT32)))
     starts = b(Concatenate(0), first, edges)
     propagate = b(BroadcastInDim((count, *rest), (0,)), starts) if rest else starts
-    begins = b(ew.Eq(), propagate, const(1, propagate))
+    begins = b(prims.Eq(), propagate, const(1, propagate))
     ones = b(BroadcastInDim((1, *rest), ()), const(1, rows))
     shifted = b(Concatenate(0), ones, _span(b, rows, 0, count - 1))
     alone = where(b, begins, const(1, rows), shifted)
@@ -119,8 +118,8 @@ def _running_before(b: RuleBuilder, rows: Atom, edges: Atom) -> Atom:
 def _until_edge(b: RuleBuilder, left: Dual, right: Dual) -> Dual:
     """The product, of the right side alone where it begins a run."""
     (x, before), (y, begins) = left, right
-    here = b(ew.Eq(), begins, const(1, begins))
-    return where(b, here, y, mul(b, x, y)), b(ew.Max(), before, begins)
+    here = b(prims.Eq(), begins, const(1, begins))
+    return where(b, here, y, mul(b, x, y)), b(prims.Max(), before, begins)
 
 
 def _span(b: RuleBuilder, x: Atom, start: int, stop: int) -> Atom:
@@ -140,15 +139,15 @@ def _numbers(
         if operand is None or not _is_pick(dim):
             continue
         if operand.type.dtype.itemsize < 4:
-            operand = b(ew.ConvertElementType(INT32), operand)
+            operand = b(prims.ConvertElementType(INT32), operand)
         low, high = const(0, operand), const(max(size - 1, 0), operand)
-        at: Atom = b(ew.ConvertElementType(INT32), b(ew.Clamp(), low, operand, high))
+        at: Atom = b(prims.ConvertElementType(INT32), b(prims.Clamp(), low, operand, high))
         at = _over(b, at, picks)
         number = at if number is None else add(b, scaled(b, number, max(size, 1)), at)
         if indexer.mode is Mode.DROP:
-            both = b(ew.And(), b(ew.Ge(), operand, low), b(ew.Le(), operand, high))
+            both = b(prims.And(), b(prims.Ge(), operand, low), b(prims.Le(), operand, high))
             here = _over(b, both, picks)
-            inside = here if inside is None else b(ew.And(), inside, here)
+            inside = here if inside is None else b(prims.And(), inside, here)
     assert number is not None, "several picks have an operand that tells them apart"
     if inside is not None:
         number = where(b, inside, number, const(-1, number))
@@ -173,8 +172,8 @@ def _extreme_jvp(
     dx, dv = tangents[:2]
     y = b(prim, x, value, *operands)
     there = b(p.Gather(prim.indexer), y, *operands)
-    dtype = ew.ConvertElementType(x.type.dtype)
-    in_x, in_v = b(dtype, b(ew.Eq(), x, y)), b(dtype, b(ew.Eq(), value, there))
+    dtype = prims.ConvertElementType(x.type.dtype)
+    in_x, in_v = b(dtype, b(prims.Eq(), x, y)), b(dtype, b(prims.Eq(), value, there))
     total = b(p.ScatterAdd(prim.indexer), in_x, in_v, *operands)
     moved = zeros(b, x.type) if dx is None else mul(b, dx, in_x)
     if dv is not None:

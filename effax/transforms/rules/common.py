@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from effax.ir.build import Builder, lit
 from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
-from effax.ir.prims.reduce import ReduceSum
-from effax.ir.prims.shape import BroadcastInDim, Transpose
+from effax.ir.prims import BroadcastInDim, ReduceSum, Transpose
 from effax.ir.syntax import Atom
 from effax.ir.types import ArrayType, Shape, Type
 from effax.transforms.framework.rules import DischargeOut, JvpOut, Linear, RuleBuilder

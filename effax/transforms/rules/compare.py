@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from effax.ir import prims as p
 from effax.ir.dtypes import is_complex, is_inexact_dtype
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Atom
 from effax.ir.types import ArrayType
 from effax.transforms.framework.rules import NO_RULES, JvpOut, Linear, RuleBuilder, RuleSet
@@ -31,23 +31,23 @@ from effax.transforms.rules.pointwise import (
 )
 
 CONSTANT: Final[tuple[type[Primitive], ...]] = (
-    ew.Eq,
-    ew.Ne,
-    ew.Lt,
-    ew.Le,
-    ew.Gt,
-    ew.Ge,
-    ew.IsFinite,
-    ew.Not,
-    ew.And,
-    ew.Or,
-    ew.Xor,
-    ew.ShiftLeft,
-    ew.ShiftRightLogical,
-    ew.ShiftRightArithmetic,
-    ew.PopulationCount,
-    ew.StopGradient,
-    ew.BitcastConvertType,
+    p.Eq,
+    p.Ne,
+    p.Lt,
+    p.Le,
+    p.Gt,
+    p.Ge,
+    p.IsFinite,
+    p.Not,
+    p.And,
+    p.Or,
+    p.Xor,
+    p.ShiftLeft,
+    p.ShiftRightLogical,
+    p.ShiftRightArithmetic,
+    p.PopulationCount,
+    p.StopGradient,
+    p.BitcastConvertType,
 )
 """Primitives whose derivative is zero wherever they have one, or zero by definition."""
 
@@ -57,7 +57,7 @@ def extremum_weights(b: RuleBuilder, x: Atom, y: Atom, z: Atom) -> tuple[Atom, A
 
     1 and 0 where they differ, a half each where they are equal, 0 and 0 where z is nan.
     """
-    in_x, in_y = b(ew.Eq(), x, z), b(ew.Eq(), y, z)
+    in_x, in_y = b(p.Eq(), x, z), b(p.Eq(), y, z)
     one, half, zero = const(1, z), const(0.5, z), const(0, z)
     return (
         where(b, in_x, where(b, in_y, half, one), zero),
@@ -80,9 +80,9 @@ def _clamp_jvp(
     """The tangent of the operand strictly between the bounds, of the bound strictly outside."""
     low, x, high = primals
     z = b(prim, low, x, high)
-    inside = b(ew.And(), b(ew.Gt(), x, low), b(ew.Lt(), x, high))
-    below = b(ew.And(), b(ew.Gt(), low, x), b(ew.Lt(), low, high))
-    above = b(ew.Gt(), x, high)
+    inside = b(p.And(), b(p.Gt(), x, low), b(p.Lt(), x, high))
+    below = b(p.And(), b(p.Gt(), low, x), b(p.Lt(), low, high))
+    above = b(p.Gt(), x, high)
     parts = [
         in_shape(b, where(b, region, d, const(0, d)), z)
         for region, d in zip((below, inside, above), tangents, strict=True)
@@ -103,8 +103,8 @@ def _nextafter_jvp(
 def _abs(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
     # The slope at 0 is 1; d|z| = Re(conj(z)·dz)/|z|, and 0 at 0
     if not is_complex(x.type.dtype):
-        return where(b, b(ew.Ge(), x, const(0, x)), d, neg(b, d))
-    toward = b(ew.Real(), mul(b, b(ew.Conj(), x), d))
+        return where(b, b(p.Ge(), x, const(0, x)), d, neg(b, d))
+    toward = b(p.Real(), mul(b, b(p.Conj(), x), d))
     return div(b, toward, nonzero(b, y))
 
 
@@ -138,7 +138,7 @@ def _select_transpose(
 
 def _convert_jvp(
     b: RuleBuilder,
-    prim: ew.ConvertElementType,
+    prim: p.ConvertElementType,
     primals: Sequence[Atom],
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
@@ -147,19 +147,19 @@ def _convert_jvp(
     y = b(prim, x)
     if not is_inexact_dtype(prim.new_dtype):
         return JvpOut([y], [None])
-    return JvpOut([y], [b(ew.ConvertElementType(prim.new_dtype), dx)])
+    return JvpOut([y], [b(p.ConvertElementType(prim.new_dtype), dx)])
 
 
 def convert_back(b: RuleBuilder, ct: Atom, type_: ArrayType) -> Atom:
     """A cotangent in the dtype of ``type_``: the real part where that is real."""
     if is_complex(ct.type.dtype) and not is_complex(type_.dtype):
-        ct = b(ew.Real(), ct)
-    return ct if ct.type.dtype == type_.dtype else b(ew.ConvertElementType(type_.dtype), ct)
+        ct = b(p.Real(), ct)
+    return ct if ct.type.dtype == type_.dtype else b(p.ConvertElementType(type_.dtype), ct)
 
 
 def _convert_transpose(
     b: RuleBuilder,
-    prim: ew.ConvertElementType,
+    prim: p.ConvertElementType,
     ins: Sequence[Atom | Linear],
     cts: Sequence[Atom | None],
 ) -> Sequence[Atom | None]:
@@ -186,7 +186,7 @@ def _real_transpose(
 ) -> Sequence[Atom | None]:
     # t·Re z = Re((t + 0i)·z)
     ct = only(cts)
-    return [b(ew.Complex(), ct, const(0, ct))]
+    return [b(p.Complex(), ct, const(0, ct))]
 
 
 def _imag_transpose(
@@ -194,7 +194,7 @@ def _imag_transpose(
 ) -> Sequence[Atom | None]:
     # t·Im z = Re((0 - ti)·z)
     ct = only(cts)
-    return [b(ew.Complex(), const(0, ct), neg(b, ct))]
+    return [b(p.Complex(), const(0, ct), neg(b, ct))]
 
 
 def _complex_transpose(
@@ -203,8 +203,8 @@ def _complex_transpose(
     # Re(t·(x + iy)) = Re t·x - Im t·y
     ct = only(cts)
     x, y = ins
-    dx = sum_to(b, b(ew.Real(), ct), x.type.shape) if isinstance(x, Linear) else None
-    dy = sum_to(b, neg(b, b(ew.Imag(), ct)), y.type.shape) if isinstance(y, Linear) else None
+    dx = sum_to(b, b(p.Real(), ct), x.type.shape) if isinstance(x, Linear) else None
+    dy = sum_to(b, neg(b, b(p.Imag(), ct)), y.type.shape) if isinstance(y, Linear) else None
     return [dx, dy]
 
 
@@ -212,7 +212,7 @@ def _conj_transpose(
     b: RuleBuilder, prim: Primitive, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
     # Re(t·conj(z)) = Re(conj(t)·z)
-    return [b(ew.Conj(), only(cts))]
+    return [b(p.Conj(), only(cts))]
 
 
 def _complex_jvp(
@@ -232,16 +232,16 @@ def _constants() -> RuleSet:
 
 COMPARISON: Final[RuleSet] = (
     _constants()
-    .extend(ew.Max, pointwise(_extremum_jvp))
-    .extend(ew.Min, pointwise(_extremum_jvp))
-    .extend(ew.Clamp, pointwise(_clamp_jvp))
-    .extend(ew.Abs, unary(_abs))
-    .extend(ew.Nextafter, pointwise(_nextafter_jvp))
-    .extend(ew.SelectN, pointwise(_select_jvp, _select_transpose))
-    .extend(ew.ConvertElementType, pointwise(_convert_jvp, _convert_transpose))
-    .extend(ew.Copy, pointwise(_identity_jvp, _identity_transpose))
-    .extend(ew.Real, pointwise(linear_jvp, _real_transpose))
-    .extend(ew.Imag, pointwise(linear_jvp, _imag_transpose))
-    .extend(ew.Complex, pointwise(_complex_jvp, _complex_transpose))
-    .extend(ew.Conj, pointwise(linear_jvp, _conj_transpose))
+    .extend(p.Max, pointwise(_extremum_jvp))
+    .extend(p.Min, pointwise(_extremum_jvp))
+    .extend(p.Clamp, pointwise(_clamp_jvp))
+    .extend(p.Abs, unary(_abs))
+    .extend(p.Nextafter, pointwise(_nextafter_jvp))
+    .extend(p.SelectN, pointwise(_select_jvp, _select_transpose))
+    .extend(p.ConvertElementType, pointwise(_convert_jvp, _convert_transpose))
+    .extend(p.Copy, pointwise(_identity_jvp, _identity_transpose))
+    .extend(p.Real, pointwise(linear_jvp, _real_transpose))
+    .extend(p.Imag, pointwise(linear_jvp, _imag_transpose))
+    .extend(p.Complex, pointwise(_complex_jvp, _complex_transpose))
+    .extend(p.Conj, pointwise(linear_jvp, _conj_transpose))
 )

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from effax.ir.prims.elementwise import ConvertElementType
-from effax.ir.prims.reduce import DotGeneral
+from effax.ir.prims import ConvertElementType, DotGeneral
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import (
     NO_RULES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from effax.ir.prims.control import Cond, Jit, Scan, While
+from effax.ir.prims import Cond, Jit, Scan, While
 from effax.transforms.framework.rules import NO_RULES, Rules, RuleSet
 from effax.transforms.rules.cond.discharge import cond_discharge
 from effax.transforms.rules.cond.jvp import cond_jvp

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from effax.ir.prims.conv import ConvGeneralDilated, dilated
-from effax.ir.prims.elementwise import ConvertElementType
-from effax.ir.prims.shape import Reshape, Rev
+from effax.ir.prims import ConvertElementType, ConvGeneralDilated, Reshape, Rev
+from effax.ir.prims.conv import dilated
 from effax.ir.syntax import Atom
 from effax.ir.types import ArrayType
 from effax.transforms.framework.rules import (

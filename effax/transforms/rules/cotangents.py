@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from effax.ir.build import Builder
-from effax.ir.prims.refs import NewRef
+from effax.ir.prims import NewRef
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, tangent_type
 from effax.transforms.framework.propagation import Mask

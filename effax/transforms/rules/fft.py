@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
+from effax.ir import prims as p
 from effax.ir.dtypes import real_dtype
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.fft import Fft, FftType
-from effax.ir.prims.shape import Iota
+from effax.ir.prims import Fft, FftType, Iota
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import (
     NO_RULES,
@@ -45,7 +44,7 @@ def _of_rfft(b: RuleBuilder, prim: Fft, ct: Atom) -> Atom:
     That sum is what the transpose of rfft is: a transform of half the size of that of ``ct`` with
     zeros for the other half.
     """
-    halves = mul(b, _weights(b, prim, ct, 0.5), b(ew.Conj(), ct))
+    halves = mul(b, _weights(b, prim, ct, 0.5), b(p.Conj(), ct))
     return scaled(b, b(Fft(FftType.IRFFT, prim.fft_lengths), halves), prod(prim.fft_lengths))
 
 
@@ -55,7 +54,7 @@ def _of_irfft(b: RuleBuilder, prim: Fft, ct: Atom) -> Atom:
     So its transpose is w · conj(rfft(ct)) / N.
     """
     made = b(Fft(FftType.RFFT, prim.fft_lengths), ct)
-    weighted = mul(b, _weights(b, prim, made, 2), b(ew.Conj(), made))
+    weighted = mul(b, _weights(b, prim, made, 2), b(p.Conj(), made))
     return scaled(b, weighted, 1 / prod(prim.fft_lengths))
 
 
@@ -64,11 +63,11 @@ def _weights(b: RuleBuilder, prim: Fft, like: Atom, weight: float) -> Atom:
     n = prim.fft_lengths[-1]
     shape = like.type.shape
     place = b(Iota(real_dtype(like.type.dtype), shape, len(shape) - 1))
-    inner = b(ew.Gt(), place, const(0, place))
+    inner = b(p.Gt(), place, const(0, place))
     if n % 2 == 0:
-        inner = b(ew.And(), inner, b(ew.Lt(), place, const(n // 2, place)))
+        inner = b(p.And(), inner, b(p.Lt(), place, const(n // 2, place)))
     weights = where(b, inner, const(weight, place), const(1, place))
-    return b(ew.ConvertElementType(like.type.dtype), weights)
+    return b(p.ConvertElementType(like.type.dtype), weights)
 
 
 def _batch(

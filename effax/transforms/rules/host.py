@@ -14,9 +14,7 @@ from effax.ir.build import Builder, typing_of
 from effax.ir.dtypes import BOOL
 from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
-from effax.ir.prims.control import Cond, Scan
-from effax.ir.prims.host import DebugCallback, IoCallback, PureCallback
-from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.prims import BroadcastInDim, Cond, DebugCallback, IoCallback, PureCallback, Scan
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type, array_type
 from effax.transforms.framework.rules import (

@@ -10,16 +10,16 @@ from effax.ir.build import lit
 from effax.ir.dtypes import INT32
 from effax.ir.indexing import Indexer, Pick, Span, is_dynamic, layout
 from effax.ir.primitive import Primitive
-from effax.ir.prims import index as p
-from effax.ir.prims.elementwise import Eq
-from effax.ir.prims.refs import AddUpdate
-from effax.ir.prims.shape import (
+from effax.ir.prims import (
+    AddUpdate,
     BroadcastInDim,
     DynamicSlice,
     DynamicUpdateSlice,
+    Eq,
     Iota,
     Reshape,
 )
+from effax.ir.prims import index as p
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape, array_type
 from effax.transforms.framework.rules import (

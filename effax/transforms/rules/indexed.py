@@ -13,8 +13,7 @@ from typing import NamedTuple
 from effax.ir.build import lit
 from effax.ir.dtypes import INT32, int_bounds
 from effax.ir.indexing import Dim, Indexer, Pick, Span, is_dynamic, layout
-from effax.ir.prims.elementwise import Add, ConvertElementType, Max, Min
-from effax.ir.prims.shape import BroadcastInDim, Iota, Reshape
+from effax.ir.prims import Add, BroadcastInDim, ConvertElementType, Iota, Max, Min, Reshape
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape
 from effax.transforms.framework.rules import RuleBuilder

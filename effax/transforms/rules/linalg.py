@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from effax.ir import prims
 from effax.ir.dtypes import is_complex
 from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
+from effax.ir.prims import Reshape, Transpose
 from effax.ir.prims import linalg as p
-from effax.ir.prims.shape import Reshape, Transpose
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import (
     NO_RULES,
@@ -201,7 +201,7 @@ def _svd_jvp(
     one, other = mul(b, inner, by_column), mul(b, by_row, inner)
     turn_u = mul(b, weights, add(b, one, m.adjoint(b, one)))
     turn_v = mul(b, weights, add(b, other, m.adjoint(b, other)))
-    vanishes = b(ew.Eq(), s, const(0, s))
+    vanishes = b(prims.Eq(), s, const(0, s))
     inverse = where(
         b, vanishes, const(0, s), div(b, const(1, s), where(b, vanishes, const(1, s), s))
     )

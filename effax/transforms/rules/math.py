@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from effax.ir.prims import elementwise as ew
+from effax.ir import prims as p
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import NO_RULES, JvpOut, RuleBuilder, RuleSet
 from effax.transforms.rules.pointwise import (
@@ -31,7 +31,7 @@ from effax.transforms.rules.pointwise import (
 
 
 def _integer_pow_jvp(
-    b: RuleBuilder, prim: ew.IntegerPow, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+    b: RuleBuilder, prim: p.IntegerPow, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
     """d(x^n) = n·x^(n-1)·dx, without 0^(-1) where n is 0."""
     (x,), (dx,) = primals, tangents
@@ -41,22 +41,22 @@ def _integer_pow_jvp(
         return JvpOut([y], [None])
     if n == 1:
         return JvpOut([y], [dx])
-    power = x if n == 2 else b(ew.IntegerPow(n - 1), x)
+    power = x if n == 2 else b(p.IntegerPow(n - 1), x)
     return JvpOut([y], [mul(b, dx, scaled(b, power, n))])
 
 
 def _pow_dx(b: RuleBuilder, d: Atom, x: Atom, y: Atom, z: Atom) -> Atom:
     # d(x^y)/dx = y·x^(y-1), and 0 where y is 0, also where 1/x is no number. There it is the
     # power that is replaced: an infinity multiplied by 0 would be nan in the next derivative.
-    size = b(ew.Abs(), x)
-    invertible = b(ew.IsFinite(), div(b, const(1, size), size))
-    flat = b(ew.And(), b(ew.Eq(), y, const(0, y)), b(ew.Not(), invertible))
-    return mul(b, d, mul(b, y, b(ew.Pow(), x, where(b, flat, const(0, y), shifted(b, y, -1)))))
+    size = b(p.Abs(), x)
+    invertible = b(p.IsFinite(), div(b, const(1, size), size))
+    flat = b(p.And(), b(p.Eq(), y, const(0, y)), b(p.Not(), invertible))
+    return mul(b, d, mul(b, y, b(p.Pow(), x, where(b, flat, const(0, y), shifted(b, y, -1)))))
 
 
 def _pow_dy(b: RuleBuilder, d: Atom, x: Atom, y: Atom, z: Atom) -> Atom:
     # d(x^y)/dy = x^y·log x, and 0 where x is 0 and y is not negative
-    return mul(b, d, mul(b, b(ew.Log(), nonzero(b, x)), z))
+    return mul(b, d, mul(b, b(p.Log(), nonzero(b, x)), z))
 
 
 def _tanh(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
@@ -66,7 +66,7 @@ def _tanh(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
 
 def _acosh(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
     # 1/√(x² - 1) = 1/√(x + 1) · 1/√(x - 1), which neither cancels nor overflows
-    return mul(b, d, mul(b, b(ew.Rsqrt(), shifted(b, x, 1)), b(ew.Rsqrt(), shifted(b, x, -1))))
+    return mul(b, d, mul(b, b(p.Rsqrt(), shifted(b, x, 1)), b(p.Rsqrt(), shifted(b, x, -1))))
 
 
 def _one_minus_square(b: RuleBuilder, x: Atom) -> Atom:
@@ -77,13 +77,13 @@ def _one_minus_square(b: RuleBuilder, x: Atom) -> Atom:
     """
     plain = sub(b, const(1, x), square(b, x))
     exact = mul(b, shifted(b, x, 1), sub(b, const(1, x), x))
-    return add(b, plain, b(ew.StopGradient(), sub(b, exact, plain)))
+    return add(b, plain, b(p.StopGradient(), sub(b, exact, plain)))
 
 
 def _gauss(b: RuleBuilder, x: Atom, sign: int) -> Atom:
     """``sign · 2/√π · exp(-x²)``, which is 0 in every dtype from 30 on, infinity included."""
-    near = b(ew.Clamp(), const(-30, x), x, const(30, x))
-    return scaled(b, b(ew.Exp(), neg(b, square(b, near))), sign * 2 / math.sqrt(math.pi))
+    near = b(p.Clamp(), const(-30, x), x, const(30, x))
+    return scaled(b, b(p.Exp(), neg(b, square(b, near))), sign * 2 / math.sqrt(math.pi))
 
 
 def _atan2_dy(b: RuleBuilder, d: Atom, y: Atom, x: Atom, z: Atom) -> Atom:
@@ -101,52 +101,52 @@ def _over_square(b: RuleBuilder, part: Atom, x: Atom, y: Atom) -> Atom:
 
     The last factor is no quotient, since XLA makes one of quotients of quotients.
     """
-    scale = b(ew.StopGradient(), b(ew.Max(), b(ew.Abs(), x), b(ew.Abs(), y)))
+    scale = b(p.StopGradient(), b(p.Max(), b(p.Abs(), x), b(p.Abs(), y)))
     length = add(b, square(b, div(b, x, scale)), square(b, div(b, y, scale)))
-    return mul(b, div(b, div(b, part, scale), length), b(ew.IntegerPow(-1), scale))
+    return mul(b, div(b, div(b, part, scale), length), b(p.IntegerPow(-1), scale))
 
 
 MATH: Final[RuleSet] = (
-    NO_RULES.extend(ew.Exp, unary(lambda b, d, x, y: mul(b, d, y)))
-    .extend(ew.Exp2, unary(lambda b, d, x, y: mul(b, d, scaled(b, y, math.log(2)))))
-    .extend(ew.Expm1, unary(lambda b, d, x, y: mul(b, d, shifted(b, y, 1))))
-    .extend(ew.Log, unary(lambda b, d, x, y: div(b, d, x)))
-    .extend(ew.Log1p, unary(lambda b, d, x, y: div(b, d, shifted(b, x, 1))))
-    .extend(ew.Sqrt, unary(lambda b, d, x, y: mul(b, d, div(b, const(0.5, y), y))))
-    .extend(ew.Rsqrt, unary(lambda b, d, x, y: mul(b, d, scaled(b, div(b, y, x), -0.5))))
+    NO_RULES.extend(p.Exp, unary(lambda b, d, x, y: mul(b, d, y)))
+    .extend(p.Exp2, unary(lambda b, d, x, y: mul(b, d, scaled(b, y, math.log(2)))))
+    .extend(p.Expm1, unary(lambda b, d, x, y: mul(b, d, shifted(b, y, 1))))
+    .extend(p.Log, unary(lambda b, d, x, y: div(b, d, x)))
+    .extend(p.Log1p, unary(lambda b, d, x, y: div(b, d, shifted(b, x, 1))))
+    .extend(p.Sqrt, unary(lambda b, d, x, y: mul(b, d, div(b, const(0.5, y), y))))
+    .extend(p.Rsqrt, unary(lambda b, d, x, y: mul(b, d, scaled(b, div(b, y, x), -0.5))))
     .extend(
-        ew.Cbrt,
-        unary(lambda b, d, x, y: mul(b, d, scaled(b, b(ew.IntegerPow(-2), y), 1 / 3))),
+        p.Cbrt,
+        unary(lambda b, d, x, y: mul(b, d, scaled(b, b(p.IntegerPow(-2), y), 1 / 3))),
     )
-    .extend(ew.Sin, unary(lambda b, d, x, y: mul(b, d, b(ew.Cos(), x))))
-    .extend(ew.Cos, unary(lambda b, d, x, y: mul(b, d, neg(b, b(ew.Sin(), x)))))
-    .extend(ew.Tan, unary(lambda b, d, x, y: mul(b, d, shifted(b, square(b, y), 1))))
+    .extend(p.Sin, unary(lambda b, d, x, y: mul(b, d, b(p.Cos(), x))))
+    .extend(p.Cos, unary(lambda b, d, x, y: mul(b, d, neg(b, b(p.Sin(), x)))))
+    .extend(p.Tan, unary(lambda b, d, x, y: mul(b, d, shifted(b, square(b, y), 1))))
     .extend(
-        ew.Asin,
-        unary(lambda b, d, x, y: mul(b, d, b(ew.Rsqrt(), _one_minus_square(b, x)))),
+        p.Asin,
+        unary(lambda b, d, x, y: mul(b, d, b(p.Rsqrt(), _one_minus_square(b, x)))),
     )
     .extend(
-        ew.Acos,
-        unary(lambda b, d, x, y: mul(b, d, neg(b, b(ew.Rsqrt(), _one_minus_square(b, x))))),
+        p.Acos,
+        unary(lambda b, d, x, y: mul(b, d, neg(b, b(p.Rsqrt(), _one_minus_square(b, x))))),
     )
-    .extend(ew.Atan, unary(lambda b, d, x, y: div(b, d, shifted(b, square(b, x), 1))))
-    .extend(ew.Atan2, binary(_atan2_dy, _atan2_dx))
-    .extend(ew.Sinh, unary(lambda b, d, x, y: mul(b, d, b(ew.Cosh(), x))))
-    .extend(ew.Cosh, unary(lambda b, d, x, y: mul(b, d, b(ew.Sinh(), x))))
-    .extend(ew.Tanh, unary(_tanh))
+    .extend(p.Atan, unary(lambda b, d, x, y: div(b, d, shifted(b, square(b, x), 1))))
+    .extend(p.Atan2, binary(_atan2_dy, _atan2_dx))
+    .extend(p.Sinh, unary(lambda b, d, x, y: mul(b, d, b(p.Cosh(), x))))
+    .extend(p.Cosh, unary(lambda b, d, x, y: mul(b, d, b(p.Sinh(), x))))
+    .extend(p.Tanh, unary(_tanh))
     .extend(
-        ew.Asinh,
-        unary(lambda b, d, x, y: mul(b, d, b(ew.Rsqrt(), shifted(b, square(b, x), 1)))),
+        p.Asinh,
+        unary(lambda b, d, x, y: mul(b, d, b(p.Rsqrt(), shifted(b, square(b, x), 1)))),
     )
-    .extend(ew.Acosh, unary(_acosh))
-    .extend(ew.Atanh, unary(lambda b, d, x, y: div(b, d, _one_minus_square(b, x))))
+    .extend(p.Acosh, unary(_acosh))
+    .extend(p.Atanh, unary(lambda b, d, x, y: div(b, d, _one_minus_square(b, x))))
     # d logistic(x) = y(1 - y) dx
     .extend(
-        ew.Logistic,
+        p.Logistic,
         unary(lambda b, d, x, y: mul(b, d, mul(b, y, sub(b, const(1, y), y)))),
     )
-    .extend(ew.Erf, unary(lambda b, d, x, y: mul(b, d, _gauss(b, x, 1))))
-    .extend(ew.Erfc, unary(lambda b, d, x, y: mul(b, d, _gauss(b, x, -1))))
-    .extend(ew.Pow, binary(_pow_dx, _pow_dy))
-    .extend(ew.IntegerPow, pointwise(_integer_pow_jvp))
+    .extend(p.Erf, unary(lambda b, d, x, y: mul(b, d, _gauss(b, x, 1))))
+    .extend(p.Erfc, unary(lambda b, d, x, y: mul(b, d, _gauss(b, x, -1))))
+    .extend(p.Pow, binary(_pow_dx, _pow_dy))
+    .extend(p.IntegerPow, pointwise(_integer_pow_jvp))
 )

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from effax.ir import prims as p
 from effax.ir.build import Builder
 from effax.ir.dtypes import INT32, is_complex
 from effax.ir.indexing import Dim, Indexer, Pick, Span
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.index import Gather
-from effax.ir.prims.linalg import Op, TriangularSolve
-from effax.ir.prims.reduce import DotGeneral, ReduceSum
-from effax.ir.prims.shape import BroadcastInDim, Iota, Transpose
+from effax.ir.prims import (
+    BroadcastInDim,
+    DotGeneral,
+    Gather,
+    Iota,
+    Op,
+    ReduceSum,
+    Transpose,
+    TriangularSolve,
+)
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape
 from effax.transforms.rules.pointwise import const, where
@@ -23,7 +29,7 @@ def swapped(b: Builder, x: Atom) -> Atom:
 
 def conj(b: Builder, x: Atom) -> Atom:
     """The conjugate; of real numbers, themselves."""
-    return b(ew.Conj(), x) if is_complex(x.type.dtype) else x
+    return b(p.Conj(), x) if is_complex(x.type.dtype) else x
 
 
 def adjoint(b: Builder, x: Atom) -> Atom:
@@ -59,27 +65,27 @@ def _places(b: Builder, shape: Shape) -> tuple[Atom, Atom]:
 def below(b: Builder, x: Atom, diagonal: bool = True) -> Atom:
     """The lower triangle, zeros elsewhere."""
     rows, columns = _places(b, x.type.shape)
-    inside = b(ew.Ge() if diagonal else ew.Gt(), rows, columns)
+    inside = b(p.Ge() if diagonal else p.Gt(), rows, columns)
     return where(b, inside, x, const(0, x))
 
 
 def above(b: Builder, x: Atom, diagonal: bool = True) -> Atom:
     """The upper triangle, zeros elsewhere."""
     rows, columns = _places(b, x.type.shape)
-    inside = b(ew.Le() if diagonal else ew.Lt(), rows, columns)
+    inside = b(p.Le() if diagonal else p.Lt(), rows, columns)
     return where(b, inside, x, const(0, x))
 
 
 def diagonal(b: Builder, x: Atom) -> Atom:
     """The diagonal of square matrices."""
     n = len(x.type.shape)
-    return b(ReduceSum((n - 1,)), where(b, b(ew.Eq(), *_places(b, x.type.shape)), x, const(0, x)))
+    return b(ReduceSum((n - 1,)), where(b, b(p.Eq(), *_places(b, x.type.shape)), x, const(0, x)))
 
 
 def diagonal_matrix(b: Builder, d: Atom) -> Atom:
     """Square matrices with these diagonals."""
     rows = across_rows(b, d)
-    return where(b, b(ew.Eq(), *_places(b, rows.type.shape)), rows, const(0, d))
+    return where(b, b(p.Eq(), *_places(b, rows.type.shape)), rows, const(0, d))
 
 
 def across_rows(b: Builder, d: Atom, n: int | None = None) -> Atom:
@@ -113,32 +119,32 @@ def inverse_order(b: Builder, order: Atom) -> Atom:
     """The position of each number in an order: where it is alone equal to the number."""
     shape = (*order.type.shape, order.type.shape[-1])
     numbers, places = _places(b, shape)
-    here = b(ew.Eq(), across_rows(b, order), numbers)
+    here = b(p.Eq(), across_rows(b, order), numbers)
     return b(ReduceSum((len(shape) - 1,)), where(b, here, places, const(0, places)))
 
 
 def real(b: Builder, x: Atom) -> Atom:
     """The real part."""
-    return b(ew.Real(), x) if is_complex(x.type.dtype) else x
+    return b(p.Real(), x) if is_complex(x.type.dtype) else x
 
 
 def like(b: Builder, x: Atom, other: Atom) -> Atom:
     """Real numbers in the dtype of ``other``."""
     if x.type.dtype == other.type.dtype:
         return x
-    return b(ew.ConvertElementType(other.type.dtype), x)
+    return b(p.ConvertElementType(other.type.dtype), x)
 
 
 def hermitian(b: Builder, x: Atom) -> Atom:
     """The Hermitian matrix with this lower triangle; of the diagonal, the real part."""
     strict = below(b, x, diagonal=False)
     middle = diagonal_matrix(b, like(b, real(b, diagonal(b, x)), x))
-    return b(ew.Add(), b(ew.Add(), strict, adjoint(b, strict)), middle)
+    return b(p.Add(), b(p.Add(), strict, adjoint(b, strict)), middle)
 
 
 def inverse_differences(b: Builder, w: Atom) -> Atom:
     """``1/(w_j - w_i)`` at (i, j), and 0 where they are equal, as on the diagonal."""
-    apart = b(ew.Sub(), across_rows(b, w), across_columns(b, w))
-    equal = b(ew.Eq(), apart, const(0, apart))
+    apart = b(p.Sub(), across_rows(b, w), across_columns(b, w))
+    equal = b(p.Eq(), apart, const(0, apart))
     safe = where(b, equal, const(1, apart), apart)
-    return where(b, equal, const(0, apart), b(ew.Div(), const(1, apart), safe))
+    return where(b, equal, const(0, apart), b(p.Div(), const(1, apart), safe))

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from effax.ir import prims as p
 from effax.ir.build import Builder, lit
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.prims import BroadcastInDim
 from effax.ir.syntax import Atom, Lit, Scalar
 from effax.transforms.framework.rules import (
     BatchOut,
@@ -45,32 +45,32 @@ def const(value: Scalar, like: Atom) -> Lit:
 
 def add(b: Builder, x: Atom, y: Atom) -> Atom:
     """``x + y``."""
-    return b(ew.Add(), x, y)
+    return b(p.Add(), x, y)
 
 
 def sub(b: Builder, x: Atom, y: Atom) -> Atom:
     """``x - y``."""
-    return b(ew.Sub(), x, y)
+    return b(p.Sub(), x, y)
 
 
 def mul(b: Builder, x: Atom, y: Atom) -> Atom:
     """``x · y``."""
-    return b(ew.Mul(), x, y)
+    return b(p.Mul(), x, y)
 
 
 def div(b: Builder, x: Atom, y: Atom) -> Atom:
     """``x / y``."""
-    return b(ew.Div(), x, y)
+    return b(p.Div(), x, y)
 
 
 def neg(b: Builder, x: Atom) -> Atom:
     """``-x``."""
-    return b(ew.Neg(), x)
+    return b(p.Neg(), x)
 
 
 def square(b: Builder, x: Atom) -> Atom:
     """``x²``."""
-    return b(ew.Square(), x)
+    return b(p.Square(), x)
 
 
 def scaled(b: Builder, x: Atom, factor: Scalar) -> Atom:
@@ -85,12 +85,12 @@ def shifted(b: Builder, x: Atom, term: Scalar) -> Atom:
 
 def where(b: Builder, condition: Atom, yes: Atom, no: Atom) -> Atom:
     """``yes`` where the condition holds, else ``no``; literals without axes go with any shape."""
-    return b(ew.SelectN(), condition, no, yes)
+    return b(p.SelectN(), condition, no, yes)
 
 
 def nonzero(b: Builder, x: Atom) -> Atom:
     """``x`` with 1 in the place of 0: a divisor that is never 0."""
-    return where(b, b(ew.Eq(), x, const(0, x)), const(1, x), x)
+    return where(b, b(p.Eq(), x, const(0, x)), const(1, x), x)
 
 
 def in_shape(b: Builder, x: Atom, like: Atom) -> Atom:

@@ -8,24 +8,32 @@ from functools import partial
 from math import prod
 from typing import Final
 
+from effax.ir import prims as p
 from effax.ir.dtypes import INT32
 from effax.ir.indexing import Indexer, Pick
 from effax.ir.primitive import Primitive
-from effax.ir.prims import reduce as p
-from effax.ir.prims.elementwise import (
+from effax.ir.prims import (
+    BroadcastInDim,
+    Concatenate,
     ConvertElementType,
     Eq,
     Exp,
     Expm1,
+    Gather,
     Ge,
+    Iota,
     IsFinite,
     Log1p,
     Max,
     Min,
+    Pad,
+    Reshape,
+    Rev,
+    Slice,
     StopGradient,
 )
-from effax.ir.prims.index import Gather
-from effax.ir.prims.shape import BroadcastInDim, Concatenate, Iota, Pad, Reshape, Rev, Slice
+from effax.ir.prims.reduce import Cumulative, Reduction
+from effax.ir.prims.sort import ArgReduction
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape
 from effax.transforms.framework.rules import (
@@ -55,13 +63,13 @@ from effax.transforms.rules.pointwise import NONLINEAR, add, const, div, mul, su
 from effax.transforms.rules.shape import as_primitive
 
 
-def _reduced_after(prim: p.Reduction, size: int) -> p.Reduction:
+def _reduced_after(prim: Reduction, size: int) -> Reduction:
     return replace(prim, axes=after_batch(prim.axes))
 
 
 def _reduction(
-    jvp: JvpRule[p.Reduction], transpose: TransposeRule[p.Reduction] | Unsupported = NONLINEAR
-) -> Rules[p.Reduction]:
+    jvp: JvpRule[Reduction], transpose: TransposeRule[Reduction] | Unsupported = NONLINEAR
+) -> Rules[Reduction]:
     return Rules(jvp, transpose, as_primitive(_reduced_after), Indivisible(), no_refs)
 
 
@@ -72,13 +80,13 @@ def _spread_back(b: RuleBuilder, x: Atom, axes: Sequence[int], shape: Shape) -> 
 
 
 def _sum_transpose(
-    b: RuleBuilder, prim: p.Reduction, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+    b: RuleBuilder, prim: Reduction, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
     return [_spread_back(b, only(cts), prim.axes, ins[0].type.shape)]
 
 
 def _prod_jvp(
-    b: RuleBuilder, prim: p.Reduction, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+    b: RuleBuilder, prim: Reduction, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
     """dy = sum_i dx_i · (product of the elements before i) · (product of those after i).
 
@@ -109,7 +117,7 @@ def _flattened(b: RuleBuilder, x: Atom, axes: Sequence[int]) -> Atom:
 
 
 def _extremum_jvp(
-    b: RuleBuilder, prim: p.Reduction, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+    b: RuleBuilder, prim: Reduction, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
     """The mean of the tangents at the places of the extreme element."""
     (x,), (dx,) = primals, tangents
@@ -121,18 +129,18 @@ def _extremum_jvp(
     return JvpOut([y], [div(b, b(p.ReduceSum(prim.axes), mul(b, dx, weight)), total)])
 
 
-def _cumulative_after(prim: p.Cumulative, size: int) -> p.Cumulative:
+def _cumulative_after(prim: Cumulative, size: int) -> Cumulative:
     return replace(prim, axis=prim.axis + 1)
 
 
 def _cumulative(
-    jvp: JvpRule[p.Cumulative], transpose: TransposeRule[p.Cumulative] | Unsupported = NONLINEAR
-) -> Rules[p.Cumulative]:
+    jvp: JvpRule[Cumulative], transpose: TransposeRule[Cumulative] | Unsupported = NONLINEAR
+) -> Rules[Cumulative]:
     return Rules(jvp, transpose, as_primitive(_cumulative_after), Indivisible(), no_refs)
 
 
 def _cumsum_transpose(
-    b: RuleBuilder, prim: p.Cumulative, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+    b: RuleBuilder, prim: Cumulative, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
     # Each element is in the sums from its own place on.
     return [b(replace(prim, reverse=not prim.reverse), only(cts))]
@@ -182,7 +190,7 @@ def _log_sum(b: RuleBuilder, left: Dual, right: Dual) -> Dual:
 def _running_jvp(
     combine: Combine,
     b: RuleBuilder,
-    prim: p.Cumulative,
+    prim: Cumulative,
     primals: Sequence[Atom],
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
@@ -241,7 +249,7 @@ def _interleaved(b: RuleBuilder, even: Atom, odd: Atom, axis: int) -> Atom:
     return add(b, *propagate)
 
 
-def _arg_after(prim: p.ArgReduction, size: int) -> p.ArgReduction:
+def _arg_after(prim: ArgReduction, size: int) -> ArgReduction:
     return replace(prim, axis=prim.axis + 1)
 
 
@@ -289,7 +297,7 @@ def _sort_batch(
     return BatchOut(outs, [True] * len(outs))
 
 
-_ARG: Final[Rules[p.ArgReduction]] = Rules(
+_ARG: Final[Rules[ArgReduction]] = Rules(
     no_tangent, NONLINEAR, as_primitive(_arg_after), Indivisible(), no_refs
 )
 

@@ -9,9 +9,8 @@ from typing import Final, TypeVar
 from effax.ir.dtypes import BOOL
 from effax.ir.indexing import Indexer, Span
 from effax.ir.primitive import Primitive
+from effax.ir.prims import AddUpdate, ReduceSum
 from effax.ir.prims import shape as p
-from effax.ir.prims.reduce import ReduceSum
-from effax.ir.prims.refs import AddUpdate
 from effax.ir.syntax import Atom, Lit
 from effax.ir.types import Shape, array_type
 from effax.transforms.framework.rules import (

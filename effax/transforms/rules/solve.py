@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from effax.ir.errors import NotApplicable
-from effax.ir.prims.control import Jit
-from effax.ir.prims.elementwise import Neg, Sub
-from effax.ir.prims.solve import LinearSolve, Root
+from effax.ir.prims import Jit, LinearSolve, Neg, Root, Sub
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import tangent_type
 from effax.transforms.discharge import discharge_jaxpr

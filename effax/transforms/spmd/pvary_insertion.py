@@ -27,10 +27,8 @@ from effax.ir.axes import Axes
 from effax.ir.build import Builder
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
+from effax.ir.prims import CustomJvp, CustomVjp, ReduceMax, ReduceMin, ShardMap
 from effax.ir.prims import collective as c
-from effax.ir.prims.custom import CustomJvp, CustomVjp
-from effax.ir.prims.reduce import ReduceMax, ReduceMin
-from effax.ir.prims.shard import ShardMap
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, is_inexact
 

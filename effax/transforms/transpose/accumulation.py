@@ -7,8 +7,7 @@ from typing import Final
 from effax.effects import NO_EFFECTS
 from effax.ir.build import Builder, Where
 from effax.ir.indexing import whole
-from effax.ir.prims.elementwise import Add
-from effax.ir.prims.refs import AddUpdate, Freeze, NewRef
+from effax.ir.prims import Add, AddUpdate, Freeze, NewRef
 from effax.ir.syntax import Atom, Eqn, Var
 from effax.transforms.rules.common import zeros
 from effax.transforms.transpose.template import cotangent_ref_type

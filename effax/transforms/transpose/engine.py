@@ -27,8 +27,7 @@ from effax.ir.build import Builder, Where
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.indexing import whole
 from effax.ir.memo import memoize
-from effax.ir.prims.elementwise import Add, ConvertElementType
-from effax.ir.prims.refs import AddUpdate, EmptyRef, Freeze, Get, NewRef
+from effax.ir.prims import Add, AddUpdate, ConvertElementType, EmptyRef, Freeze, Get, NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.transforms.discharge import changed_refs

@@ -14,7 +14,7 @@ from effax.effects import Accum, Alloc, ArgIndex, Free, Row, SideEffect, Write
 from effax.ir.build import Builder, typing_of
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
-from effax.ir.prims.control import While
+from effax.ir.prims import While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, is_inexact
 from effax.transforms.framework.propagation import (

@@ -10,8 +10,7 @@ from effax.ir.dtypes import DType
 from effax.ir.errors import TransformError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
-from effax.ir.prims.elementwise import ConvertElementType
-from effax.ir.prims.refs import AddUpdate
+from effax.ir.prims import AddUpdate, ConvertElementType
 from effax.ir.syntax import Atom, Var
 from effax.ir.types import RefType, Type, ref_type, tangent_type
 from effax.transforms.framework.dead_code import without_dead

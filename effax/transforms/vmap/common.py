@@ -11,8 +11,8 @@ from effax.ir.build import Builder
 from effax.ir.errors import TransformError
 from effax.ir.indexing import whole
 from effax.ir.primitive import Primitive
+from effax.ir.prims import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.prims.collective import exchanges
-from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.syntax import Atom
 from effax.ir.types import RefType, Type, ref_type
 from effax.transforms.framework.rules import BatchBuilder

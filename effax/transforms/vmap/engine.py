@@ -38,7 +38,7 @@ from effax.ir.dtypes import BOOL
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
-from effax.ir.prims.control import While
+from effax.ir.prims import While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, array_type
 from effax.transforms.framework.propagation import (

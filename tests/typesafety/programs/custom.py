@@ -5,7 +5,7 @@ from typing import Any, assert_type
 import effax
 from effax import Array
 from effax.custom_batching import custom_vmap, sequential_vmap
-from effax.ir.prims.custom import Lanes
+from effax.ir.prims import Lanes
 from effax.ir.syntax import Jaxpr
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.framework.zero_propagation import propagate_zeros

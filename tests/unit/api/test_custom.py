@@ -12,7 +12,7 @@ import effax
 import effax.numpy as jnp
 from effax import lax
 from effax.ir.errors import TransformError
-from effax.ir.prims.custom import CustomJvp
+from effax.ir.prims import CustomJvp
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
 from effax.transforms.rules.custom.recursive_calls import has_knots, tied

@@ -15,9 +15,7 @@ from effax import checkpoint_policies as policies
 from effax.ad_checkpoint import checkpoint_name
 from effax.ir.analysis.check import checked
 from effax.ir.errors import BadArgument, RefError, TransformError
-from effax.ir.prims.elementwise import Sin
-from effax.ir.prims.reduce import DotGeneral
-from effax.ir.prims.remat import Remat
+from effax.ir.prims import DotGeneral, Remat, Sin
 from effax.ir.recursion import postorder
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse

@@ -16,7 +16,7 @@ from effax import lax
 from effax.ad import SavedResidual, saved_residuals
 from effax.ad_checkpoint import checkpoint_name, print_saved_residuals
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.control import Scan
+from effax.ir.prims import Scan
 from effax.ir.recursion import postorder
 from effax.ir.syntax import Jaxpr
 from effax.transforms.linearize import linearize

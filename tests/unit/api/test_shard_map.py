@@ -12,7 +12,7 @@ import effax as jax
 import effax.numpy as jnp
 from effax import P, lax
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.shard import ShardMap
+from effax.ir.prims import ShardMap
 from effax.sharding import Mesh, NamedSharding, PartitionSpec, make_mesh
 
 # Of functions without annotations: mypy would look for the overload of each.

@@ -14,7 +14,7 @@ from effax import lax
 from effax.ad_checkpoint import checkpoint_name
 from effax.arrays.binding import bind
 from effax.custom_batching import custom_vmap
-from effax.ir.prims.remat import OptimizationBarrier
+from effax.ir.prims import OptimizationBarrier
 from effax.ir.registry import own_primitives
 from effax.ir.syntax import Jaxpr
 from effax.testing import check_grads

@@ -11,7 +11,7 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax import lax
-from effax.ir.prims.control import Scan
+from effax.ir.prims import Scan
 from effax.ir.syntax import Jaxpr, Lit
 from effax.transforms.jvp import jvp
 from tests.unit.transforms.array_cases import DIFFERENTIABLE, Case

@@ -30,7 +30,7 @@ from effax.extend import (
 )
 from effax.ir import Builder, Jaxpr, lit
 from effax.ir.errors import BadArgument
-from effax.ir.prims.elementwise import Abs
+from effax.ir.prims import Abs
 from effax.testing import check_effects, check_primitive, laws
 from effax.testing.laws import LawBroken
 from effax.testing.primitive_checks import check_behaviour

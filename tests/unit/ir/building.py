@@ -6,9 +6,21 @@ from collections.abc import Callable, Sequence
 
 from effax.ir.build import Builder, lit
 from effax.ir.indexing import Indexer, Mode, Pick, Span, row, whole
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.elementwise import Add, Lt, Mul, Sin
-from effax.ir.prims.refs import AddUpdate, Freeze, Get, NewRef, Swap
+from effax.ir.prims import (
+    Add,
+    AddUpdate,
+    Cond,
+    Freeze,
+    Get,
+    Jit,
+    Lt,
+    Mul,
+    NewRef,
+    Scan,
+    Sin,
+    Swap,
+    While,
+)
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import Type, array_type, ref_type
 

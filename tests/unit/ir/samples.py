@@ -8,21 +8,44 @@ from typing import NamedTuple
 
 import numpy as np
 
+from effax.ir import prims as p
 from effax.ir.axes import Axis
 from effax.ir.build import typing_of
 from effax.ir.dtypes import as_dtype, family
 from effax.ir.eval.spmd import Devices
 from effax.ir.indexing import Indexer, Mode, Pick, Span, row, whole
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims import collective, custom, host, linalg, reduce, remat, shape, shard
-from effax.ir.prims import elementwise as e
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.conv import ConvGeneralDilated
-from effax.ir.prims.fft import Fft, FftType
-from effax.ir.prims.host import HostFunction
-from effax.ir.prims.index import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
-from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
-from effax.ir.prims.solve import LinearSolve, Root
+from effax.ir.prims import (
+    AddUpdate,
+    Cond,
+    ConvGeneralDilated,
+    EmptyRef,
+    Fft,
+    FftType,
+    FreeRef,
+    Freeze,
+    Gather,
+    Get,
+    HostFunction,
+    Jit,
+    LinearSolve,
+    NewRef,
+    Root,
+    Scan,
+    Scatter,
+    ScatterAdd,
+    ScatterMax,
+    ScatterMin,
+    ScatterMul,
+    Swap,
+    While,
+    collective,
+    custom,
+    host,
+    linalg,
+    remat,
+    shard,
+)
 from effax.ir.registry import own_primitives
 from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
@@ -75,7 +98,7 @@ def elementwise() -> list[Sample]:
     return [
         Sample(prim(), (arr("2,3", dtype),) * prim.arity)
         for _, prim in sorted(own_primitives().items())
-        if issubclass(prim, e.Elementwise)
+        if issubclass(prim, p.Elementwise)
         for kind in sorted(prim.accepts)
         for dtype in PARTS.get(kind, ())
     ]
@@ -89,64 +112,64 @@ TABLE = arr("4,3")
 REF = ref_type(TABLE)
 
 CONVERSIONS = [
-    Sample(e.Abs(), (arr("3", "complex64"),)),
-    Sample(e.Abs(), (arr("3", weak=True),)),
-    Sample(e.Real(), (arr("3", "complex64"),)),
-    Sample(e.Imag(), (arr("3", "complex128"),)),
-    Sample(e.Complex(), (arr("3"), arr("3"))),
-    Sample(e.IntegerPow(3), (arr("3", "int8"),)),
-    Sample(e.IntegerPow(-2), (arr("3"),)),
-    Sample(e.ConvertElementType(as_dtype("bfloat16")), (arr("3", "int32"),)),
-    Sample(e.ConvertElementType(INT32, True), (arr("3"),)),
-    Sample(e.BitcastConvertType(as_dtype("uint32")), (arr("3"),)),
-    Sample(e.SelectN(), (arr("3", "bool"), arr("3"), arr("3"))),
-    Sample(e.SelectN(), (INDEX, arr("3"), arr("3"), arr("3"))),
-    Sample(e.Add(), (arr("2,3", weak=True), arr("", weak=True))),
+    Sample(p.Abs(), (arr("3", "complex64"),)),
+    Sample(p.Abs(), (arr("3", weak=True),)),
+    Sample(p.Real(), (arr("3", "complex64"),)),
+    Sample(p.Imag(), (arr("3", "complex128"),)),
+    Sample(p.Complex(), (arr("3"), arr("3"))),
+    Sample(p.IntegerPow(3), (arr("3", "int8"),)),
+    Sample(p.IntegerPow(-2), (arr("3"),)),
+    Sample(p.ConvertElementType(as_dtype("bfloat16")), (arr("3", "int32"),)),
+    Sample(p.ConvertElementType(INT32, True), (arr("3"),)),
+    Sample(p.BitcastConvertType(as_dtype("uint32")), (arr("3"),)),
+    Sample(p.SelectN(), (arr("3", "bool"), arr("3"), arr("3"))),
+    Sample(p.SelectN(), (INDEX, arr("3"), arr("3"), arr("3"))),
+    Sample(p.Add(), (arr("2,3", weak=True), arr("", weak=True))),
 ]
 
 SHAPES = [
-    Sample(shape.Reshape((3, 2)), (arr("2,3"),)),
-    Sample(shape.BroadcastInDim((4, 3), (1,)), (arr("3"),)),
-    Sample(shape.BroadcastInDim((), ()), (arr(""),)),
-    Sample(shape.Transpose((1, 0)), (arr("2,3"),)),
-    Sample(shape.Squeeze((0,)), (arr("1,3"),)),
-    Sample(shape.ExpandDims((0, 2)), (arr("3"),)),
-    Sample(shape.Concatenate(0), (arr("2"), arr("3"))),
-    Sample(shape.Pad(((1, -1, 2), (0, 0, 0))), (arr("2,3"), arr(""))),
-    Sample(shape.Rev((0,)), (arr("3", "bool"),)),
-    Sample(shape.Slice((0, 1), (2, 3)), (arr("2,3"),)),
-    Sample(shape.Slice((0,), (5,), (2,)), (arr("5"),)),
-    Sample(shape.Iota(INT32, (3, 2), 1), ()),
-    Sample(shape.DynamicSlice((2, 2)), (arr("2,3"), INDEX, INDEX)),
-    Sample(shape.DynamicUpdateSlice(), (arr("2,3"), arr("1,2"), INDEX, INDEX)),
+    Sample(p.Reshape((3, 2)), (arr("2,3"),)),
+    Sample(p.BroadcastInDim((4, 3), (1,)), (arr("3"),)),
+    Sample(p.BroadcastInDim((), ()), (arr(""),)),
+    Sample(p.Transpose((1, 0)), (arr("2,3"),)),
+    Sample(p.Squeeze((0,)), (arr("1,3"),)),
+    Sample(p.ExpandDims((0, 2)), (arr("3"),)),
+    Sample(p.Concatenate(0), (arr("2"), arr("3"))),
+    Sample(p.Pad(((1, -1, 2), (0, 0, 0))), (arr("2,3"), arr(""))),
+    Sample(p.Rev((0,)), (arr("3", "bool"),)),
+    Sample(p.Slice((0, 1), (2, 3)), (arr("2,3"),)),
+    Sample(p.Slice((0,), (5,), (2,)), (arr("5"),)),
+    Sample(p.Iota(INT32, (3, 2), 1), ()),
+    Sample(p.DynamicSlice((2, 2)), (arr("2,3"), INDEX, INDEX)),
+    Sample(p.DynamicUpdateSlice(), (arr("2,3"), arr("1,2"), INDEX, INDEX)),
 ]
 
 DOT = (((1,), (0,)), ((), ()))
 REDUCTIONS = [
     *(
         Sample(prim((0,)), (arr("2,3"),))
-        for prim in (reduce.ReduceSum, reduce.ReduceProd, reduce.ReduceMax, reduce.ReduceMin)
+        for prim in (p.ReduceSum, p.ReduceProd, p.ReduceMax, p.ReduceMin)
     ),
     *(
         Sample(prim((0, 1)), (arr("2,3", dtype),))
-        for prim in (reduce.ReduceAnd, reduce.ReduceOr)
+        for prim in (p.ReduceAnd, p.ReduceOr)
         for dtype in ("bool", "uint8")
     ),
-    *(Sample(prim(1, INT32), (arr("2,3"),)) for prim in (reduce.Argmax, reduce.Argmin)),
-    Sample(reduce.Argmax(0, INT32), (arr("3"),)),
+    *(Sample(prim(1, INT32), (arr("2,3"),)) for prim in (p.Argmax, p.Argmin)),
+    Sample(p.Argmax(0, INT32), (arr("3"),)),
     *(
         Sample(prim(0, reverse), (arr("3", dtype),))
-        for prim in (reduce.CumSum, reduce.CumProd, reduce.CumMax, reduce.CumMin)
+        for prim in (p.CumSum, p.CumProd, p.CumMax, p.CumMin)
         for reverse, dtype in ((False, "int8"), (True, "bfloat16"))
     ),
-    Sample(reduce.CumLogSumExp(0), (arr("3"),)),
-    Sample(reduce.CumLogSumExp(0, True), (arr("3", "bfloat16"),)),
-    Sample(reduce.Sort(0, 2), (arr("3"), arr("3", "int32"), arr("3", "complex64"))),
-    Sample(reduce.TopK(2, 1), (arr("2,3"),)),
-    Sample(reduce.TopK(0, 0), (arr("3", "uint8"),)),
-    Sample(reduce.DotGeneral(DOT), (arr("2,3"), arr("3,4"))),
+    Sample(p.CumLogSumExp(0), (arr("3"),)),
+    Sample(p.CumLogSumExp(0, True), (arr("3", "bfloat16"),)),
+    Sample(p.Sort(0, 2), (arr("3"), arr("3", "int32"), arr("3", "complex64"))),
+    Sample(p.TopK(2, 1), (arr("2,3"),)),
+    Sample(p.TopK(0, 0), (arr("3", "uint8"),)),
+    Sample(p.DotGeneral(DOT), (arr("2,3"), arr("3,4"))),
     Sample(
-        reduce.DotGeneral(DOT, as_dtype("float32"), "highest"),
+        p.DotGeneral(DOT, as_dtype("float32"), "highest"),
         (arr("2,3", "bfloat16"), arr("3,4", "bfloat16")),
     ),
 ]
@@ -208,7 +231,7 @@ def control() -> list[Sample]:
     loop = nested()
     rule = program([arr("3")] * 4, lambda b, x, y, dx, dy: [x, dy])
     fwd = program([arr("3")] * 2, lambda b, x, y: [x, y])
-    sums = program([arr("3")] * 2, lambda b, x, y: [b(e.Mul(), x, y)])
+    sums = program([arr("3")] * 2, lambda b, x, y: [b(p.Mul(), x, y)])
     scans, whiles, conds = (
         [eqn for eqn in loop.eqns if isinstance(eqn.prim, prim)] for prim in (Scan, While, Cond)
     )
@@ -258,7 +281,7 @@ MESH = (AXIS, Axis("j", 2))
 def sharded() -> list[Sample]:
     """Programs on the devices of a mesh, with and without collectives."""
     total = collective.Psum(AXIS)
-    held = program([arr("3"), arr("2")], lambda b, x, y: [b(total, x), b(e.Neg(), y)])
+    held = program([arr("3"), arr("2")], lambda b, x, y: [b(total, x), b(p.Neg(), y)])
     over_i, over_both = (("i",),), (("j", "i"),)
     divided = shard.ShardMap(held, MESH, (over_i, over_both), ((), over_both))
     alike = shard.ShardMap(held, MESH, ((), over_both), ((), over_both), False)

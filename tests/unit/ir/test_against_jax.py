@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from effax.ir import prims
 from effax.ir.dtypes import as_dtype, family, int_bounds
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims import elementwise as e
-from effax.ir.prims import reduce as r
-from effax.ir.prims import shape as s
+from effax.ir.prims.reduce import Cumulative, Reduction
 from effax.ir.types import Shape, type_of_value
 
 pytestmark = [pytest.mark.jax, pytest.mark.slow]
@@ -105,8 +104,8 @@ def compare(prim: Primitive, jax_function: Callable[..., Any], *args: Value) -> 
 
 ELEMENTWISE = [
     (value(), dtype)
-    for name, value in sorted(vars(e).items())
-    if isinstance(value, type) and issubclass(value, e.Elementwise) and hasattr(value, "name")
+    for name, value in sorted(vars(prims).items())
+    if isinstance(value, type) and issubclass(value, prims.Elementwise) and hasattr(value, "name")
     for kind in sorted(value.accepts)
     for dtype in DTYPES.get(kind, ())
     if (value.name, dtype) not in INEXACT_IN_XLA
@@ -114,7 +113,7 @@ ELEMENTWISE = [
 
 
 @pytest.mark.parametrize(("prim", "dtype"), ELEMENTWISE, ids=lambda v: getattr(v, "name", v))
-def test_elementwise(prim: e.Elementwise, dtype: str) -> None:
+def test_elementwise(prim: prims.Elementwise, dtype: str) -> None:
     x = edges(dtype)
     if prim.arity == 1:
         args = [x]
@@ -139,7 +138,7 @@ def test_conversion(have: str) -> None:
 
     for ct_spec in [d for d in EVERY if convertible(have, d)]:
         dtype = as_dtype(ct_spec)
-        convert = e.ConvertElementType(dtype)
+        convert = prims.ConvertElementType(dtype)
         compare(convert, lambda x, d=dtype: lax.convert_element_type(x, d), edges(have))
 
 
@@ -150,7 +149,7 @@ def test_integer_power(dtype: str) -> None:
     kind = family(as_dtype(dtype))
     x = np.array([1.1, -0.7, 2.5, 0.0]).astype(as_dtype(dtype)) if kind == "float" else edges(dtype)
     for n in (0, 1, 3, 7, *((-2,) if kind in ("float", "complex") else ())):
-        compare(e.IntegerPow(n), lambda v, n=n: lax.integer_pow(v, n), x)
+        compare(prims.IntegerPow(n), lambda v, n=n: lax.integer_pow(v, n), x)
 
 
 def drawn(shape: Shape, dtype: str, seed: int = 0) -> Value:
@@ -172,17 +171,24 @@ SHAPES: list[tuple[Shape, tuple[int, ...]]] = [
     ((0, 4), (1,)),
     ((), ()),
 ]
-REDUCTIONS = [r.ReduceSum, r.ReduceProd, r.ReduceMax, r.ReduceMin, r.ReduceAnd, r.ReduceOr]
-RUNS = [r.CumSum, r.CumProd, r.CumMax, r.CumMin]
+REDUCTIONS = [
+    prims.ReduceSum,
+    prims.ReduceProd,
+    prims.ReduceMax,
+    prims.ReduceMin,
+    prims.ReduceAnd,
+    prims.ReduceOr,
+]
+RUNS = [prims.CumSum, prims.CumProd, prims.CumMax, prims.CumMin]
 
 
-def taken(prims: Sequence[type[r.Reduction | r.Cumulative]]) -> list[tuple[type[Any], str]]:
+def taken(several: Sequence[type[Reduction | Cumulative]]) -> list[tuple[type[Any], str]]:
     """Each primitive with each dtype that it takes."""
-    return [(p, d) for p in prims for d in EVERY if family(as_dtype(d)) in p.accepts]
+    return [(p, d) for p in several for d in EVERY if family(as_dtype(d)) in p.accepts]
 
 
 @pytest.mark.parametrize(("prim", "dtype"), taken(REDUCTIONS), ids=lambda v: getattr(v, "name", v))
-def test_reductions(prim: type[r.Reduction], dtype: str) -> None:
+def test_reductions(prim: type[Reduction], dtype: str) -> None:
     from jax import lax
 
     jax_function = getattr(lax, prim.name)
@@ -195,7 +201,7 @@ NUMBERS = [(p, d) for p, d in taken(RUNS) if d != "bool"]
 
 @pytest.mark.parametrize(("prim", "dtype"), NUMBERS, ids=lambda v: getattr(v, "name", v))
 @pytest.mark.parametrize("reverse", [False, True])
-def test_running_combinations(prim: type[r.Cumulative], dtype: str, reverse: bool) -> None:
+def test_running_combinations(prim: type[Cumulative], dtype: str, reverse: bool) -> None:
     from jax import lax
 
     jax_function = getattr(lax, prim.name)
@@ -217,17 +223,17 @@ def test_positions_of_extremes_and_order(dtype: str) -> None:
         if family(x.dtype) == "float":
             x.reshape(-1)[2] = np.nan
         payload, key = drawn(shape, "complex64"), drawn(shape, "int8", 1)
-        compare(r.Argmax(axis, index), lambda v, a=axis: lax.argmax(v, a, np.int32), x)
-        compare(r.Argmin(axis, index), lambda v, a=axis: lax.argmin(v, a, np.int32), x)
+        compare(prims.Argmax(axis, index), lambda v, a=axis: lax.argmax(v, a, np.int32), x)
+        compare(prims.Argmin(axis, index), lambda v, a=axis: lax.argmin(v, a, np.int32), x)
         for keys, operands in ((1, [x, payload]), (2, [key, x, payload])):
             compare(
-                r.Sort(axis, keys),
+                prims.Sort(axis, keys),
                 lambda *v, a=axis, n=keys: lax.sort(v, dimension=a, num_keys=n),
                 *operands,
             )
 
 
-CONTRACTIONS: list[tuple[r.DotDimensionNumbers, Shape, Shape]] = [
+CONTRACTIONS: list[tuple[prims.DotDimensionNumbers, Shape, Shape]] = [
     ((((1,), (0,)), ((), ())), (3, 4), (4, 5)),
     ((((2,), (1,)), ((0,), (0,))), (2, 3, 4), (2, 4, 5)),
     ((((0, 1), (1, 0)), ((), ())), (3, 4), (4, 3)),
@@ -239,15 +245,17 @@ CONTRACTIONS: list[tuple[r.DotDimensionNumbers, Shape, Shape]] = [
 
 @pytest.mark.parametrize("dtype", EVERY)
 @pytest.mark.parametrize(("numbers", "left", "right"), CONTRACTIONS, ids=str)
-def test_contraction(numbers: r.DotDimensionNumbers, left: Shape, right: Shape, dtype: str) -> None:
+def test_contraction(
+    numbers: prims.DotDimensionNumbers, left: Shape, right: Shape, dtype: str
+) -> None:
     from jax import lax
 
     lhs, rhs = drawn(left, dtype), drawn(right, dtype, 1)
-    compare(r.DotGeneral(numbers), lambda x, y: lax.dot_general(x, y, numbers), lhs, rhs)
+    compare(prims.DotGeneral(numbers), lambda x, y: lax.dot_general(x, y, numbers), lhs, rhs)
     if family(lhs.dtype) == "float" and lhs.dtype.itemsize <= 4:
         wide = as_dtype("float32")
         compare(
-            r.DotGeneral(numbers, wide),
+            prims.DotGeneral(numbers, wide),
             lambda x, y: lax.dot_general(x, y, numbers, preferred_element_type=wide),
             lhs,
             rhs,
@@ -268,24 +276,30 @@ def test_movement(dtype: str) -> None:
 
     x, value = drawn((3, 4), dtype), drawn((), dtype, 1)
     for config in PADDINGS:
-        compare(s.Pad(config), lambda v, p, c=config: lax.pad(v, p, c), x, value)
-    compare(s.Reshape((4, 3)), lambda v: lax.reshape(v, (4, 3)), x)
-    compare(s.Transpose((1, 0)), lambda v: lax.transpose(v, (1, 0)), x)
-    compare(s.Rev((0, 1)), lambda v: lax.rev(v, (0, 1)), x)
-    compare(s.Squeeze((1,)), lambda v: lax.squeeze(v, (1,)), x[:, :1])
-    compare(s.ExpandDims((0, 3)), lambda v: lax.expand_dims(v, (0, 3)), x)
+        compare(prims.Pad(config), lambda v, p, c=config: lax.pad(v, p, c), x, value)
+    compare(prims.Reshape((4, 3)), lambda v: lax.reshape(v, (4, 3)), x)
+    compare(prims.Transpose((1, 0)), lambda v: lax.transpose(v, (1, 0)), x)
+    compare(prims.Rev((0, 1)), lambda v: lax.rev(v, (0, 1)), x)
+    compare(prims.Squeeze((1,)), lambda v: lax.squeeze(v, (1,)), x[:, :1])
+    compare(prims.ExpandDims((0, 3)), lambda v: lax.expand_dims(v, (0, 3)), x)
     compare(
-        s.BroadcastInDim((2, 3, 4), (1, 2)), lambda v: lax.broadcast_in_dim(v, (2, 3, 4), (1, 2)), x
+        prims.BroadcastInDim((2, 3, 4), (1, 2)),
+        lambda v: lax.broadcast_in_dim(v, (2, 3, 4), (1, 2)),
+        x,
     )
-    compare(s.Concatenate(1), lambda *v: lax.concatenate(v, 1), x, x[:, :1], x[:, :0])
-    compare(s.Slice((0, 1), (3, 4), (2, 1)), lambda v: lax.slice(v, (0, 1), (3, 4), (2, 1)), x)
+    compare(prims.Concatenate(1), lambda *v: lax.concatenate(v, 1), x, x[:, :1], x[:, :0])
+    compare(prims.Slice((0, 1), (3, 4), (2, 1)), lambda v: lax.slice(v, (0, 1), (3, 4), (2, 1)), x)
     for start in (0, 1, 99):
         at = np.asarray(start, np.int32)
         compare(
-            s.DynamicSlice((2, 2)), lambda v, i, j: lax.dynamic_slice(v, (i, j), (2, 2)), x, at, at
+            prims.DynamicSlice((2, 2)),
+            lambda v, i, j: lax.dynamic_slice(v, (i, j), (2, 2)),
+            x,
+            at,
+            at,
         )
         compare(
-            s.DynamicUpdateSlice(),
+            prims.DynamicUpdateSlice(),
             lambda v, u, i, j: lax.dynamic_update_slice(v, u, (i, j)),
             *(x, drawn((2, 2), dtype, 2), at, at),
         )
@@ -296,7 +310,7 @@ def test_counting(dtype: str) -> None:
     from jax import lax
 
     shape, t = (2, 300), as_dtype(dtype)
-    compare(s.Iota(t, shape, 1), lambda: lax.broadcasted_iota(t, shape, 1))
+    compare(prims.Iota(t, shape, 1), lambda: lax.broadcasted_iota(t, shape, 1))
 
 
 @pytest.mark.parametrize("dtype", EVERY)
@@ -304,10 +318,10 @@ def test_selection(dtype: str) -> None:
     from jax import lax
 
     cases = [drawn((3, 4), dtype, i) for i in range(3)]
-    compare(e.SelectN(), lax.select_n, drawn((3, 4), "bool"), *cases[:2])
-    compare(e.SelectN(), lax.select_n, np.asarray(True), *cases[:2])
+    compare(prims.SelectN(), lax.select_n, drawn((3, 4), "bool"), *cases[:2])
+    compare(prims.SelectN(), lax.select_n, np.asarray(True), *cases[:2])
     which = np.random.default_rng(0).integers(0, 3, (3, 4)).astype(np.int32)
-    compare(e.SelectN(), lax.select_n, which, *cases)
+    compare(prims.SelectN(), lax.select_n, which, *cases)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "float32"])
@@ -320,4 +334,4 @@ def test_bits(dtype: str) -> None:
         x = x[~np.isnan(x)] if dtype == "float32" else np.abs(x)
         if dtype == "float32" or ct_spec != "float32":
             # Small integers read as floats are denormal.
-            compare(e.BitcastConvertType(t), lambda v, t=t: lax.bitcast_convert_type(v, t), x)
+            compare(prims.BitcastConvertType(t), lambda v, t=t: lax.bitcast_convert_type(v, t), x)

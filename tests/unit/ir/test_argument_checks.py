@@ -9,8 +9,7 @@ import pytest
 from effax.ir import Eqn, Lit, array_type, everywhere, lit, map_eqns, map_subjaxprs, parse
 from effax.ir.build import Builder
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims.control import Jit
-from effax.ir.prims.elementwise import Add, Cos, Mul, Neg, Sin
+from effax.ir.prims import Add, Cos, Jit, Mul, Neg, Sin
 from effax.ir.syntax import Atom, Jaxpr
 from effax.passes import cse
 from effax.transforms.framework.runner import unwrap

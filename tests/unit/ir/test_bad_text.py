@@ -12,8 +12,7 @@ import pytest
 
 from effax.ir.errors import BadArgument, ParseError
 from effax.ir.field_types import type_mismatch
-from effax.ir.prims.control import Jit
-from effax.ir.prims.host import IoCallback
+from effax.ir.prims import IoCallback, Jit
 from effax.ir.source import SavedSource
 from effax.ir.text.json import from_json, to_json
 from effax.ir.text.parser import parse

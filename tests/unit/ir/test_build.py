@@ -5,8 +5,7 @@ import pytest
 from effax.ir.analysis.check import checked
 from effax.ir.build import Builder, lit, template, typing_of
 from effax.ir.errors import IllTyped
-from effax.ir.prims.control import Jit
-from effax.ir.prims.elementwise import Add, Neg
+from effax.ir.prims import Add, Jit, Neg
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Lit, Var
 from effax.ir.types import Type, array_type

@@ -11,8 +11,7 @@ from effax.effects import Accum, Write
 from effax.ir.errors import EffaxError, IllTyped
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Primitive
-from effax.ir.prims.custom import CustomLinear
-from effax.ir.prims.elementwise import Nullary
+from effax.ir.prims import CustomLinear, Nullary
 from effax.ir.registry import own_primitives
 from effax.ir.types import RefType, type_of_value
 from tests.unit.ir.building import REF

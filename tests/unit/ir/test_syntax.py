@@ -19,8 +19,7 @@ from effax.effects import Accum, ArgIndex, Io, Read, Row, Write
 from effax.ir.build import Builder
 from effax.ir.dtypes import as_dtype
 from effax.ir.errors import IllTyped
-from effax.ir.prims.elementwise import Add, Mul, Neg
-from effax.ir.prims.refs import Freeze, NewRef, Swap
+from effax.ir.prims import Add, Freeze, Mul, Neg, NewRef, Swap
 from effax.ir.source import SavedSource
 from effax.ir.syntax import (
     ClosedJaxpr,

@@ -13,7 +13,7 @@ import effax.numpy as jnp
 from effax import lax
 from effax.arrays.device_array import Array
 from effax.ir.errors import BadArgument, EffaxError, IllTyped
-from effax.ir.prims.elementwise import Binary, Unary
+from effax.ir.prims import Binary, Unary
 from tests.unit.numpy.agreement import assert_same, converted
 from tests.unit.numpy.tracing import run_traced, traced
 

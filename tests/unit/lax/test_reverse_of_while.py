@@ -13,7 +13,7 @@ import effax
 import effax.numpy as jnp
 from effax import lax
 from effax.ir.errors import BadArgument, NotApplicable, RefError
-from effax.ir.prims.elementwise import Sin
+from effax.ir.prims import Sin
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 from effax.testing import check_grads

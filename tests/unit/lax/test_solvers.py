@@ -11,8 +11,7 @@ import effax
 import effax.numpy as jnp
 from effax import lax
 from effax.ir.errors import BadArgument, EffaxError, IllTyped, RefError, TransformError
-from effax.ir.prims.control import While
-from effax.ir.prims.solve import LinearSolve
+from effax.ir.prims import LinearSolve, While
 from effax.testing import check_grads
 
 A = jnp.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.3, 0.1, 2.0]])

@@ -14,7 +14,7 @@ import effax.numpy as jnp
 from effax import lax
 from effax.ir.analysis.check import check
 from effax.ir.eval.numpy import evaluate
-from effax.ir.prims.control import Cond, While
+from effax.ir.prims import Cond, While
 from effax.ir.syntax import Jaxpr
 from effax.lowering.branches import in_place
 from effax.transforms.discharge import discharge

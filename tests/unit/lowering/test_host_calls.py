@@ -16,15 +16,24 @@ import pytest
 from returns.unsafe import unsafe_perform_io
 
 from effax.effects import Io, Row, SideEffect
+from effax.ir import prims as p
 from effax.ir.build import Builder, lit
 from effax.ir.errors import EffaxError, IllTyped, LoweringError
 from effax.ir.eval.numpy import evaluate
 from effax.ir.indexing import whole
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims import elementwise as e
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.host import DebugCallback, HostFunction, IoCallback, PureCallback
-from effax.ir.prims.refs import AddUpdate, Get
+from effax.ir.prims import (
+    AddUpdate,
+    Cond,
+    DebugCallback,
+    Get,
+    HostFunction,
+    IoCallback,
+    Jit,
+    PureCallback,
+    Scan,
+    While,
+)
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type, array_type, ref_type
 from effax.lowering import xla
@@ -82,21 +91,21 @@ def test_calls_come_in_the_order_of_the_text_through_loops_calls_and_branches(
 
     def step(b: Builder, i: Atom, x: Atom) -> list[Atom]:
         b.emit(say, [x])
-        return [b(e.Add(), i, lit(1, N)), b(e.Add(), x, lit(1, F))]
+        return [b(p.Add(), i, lit(1, N)), b(p.Add(), x, lit(1, F))]
 
     def again(b: Builder, i: Atom, x: Atom) -> list[Atom]:
         b.emit(tell(log, ordered=False), [i])
-        return [b(e.Lt(), i, lit(2, N))]
+        return [b(p.Lt(), i, lit(2, N))]
 
     loop = While(body([N, F], again), body([N, F], step), 0)
     quiet = body([F], lambda b, x: [x])
-    loud = body([F], lambda b, x: (b.emit(say, [b(e.Neg(), x)]), [x])[1])
+    loud = body([F], lambda b, x: (b.emit(say, [b(p.Neg(), x)]), [x])[1])
     inner = body([F], lambda b, x: b.emit(loop, [lit(0, N), x])[1:])
 
     def everything(b: Builder, x: Atom) -> list[Atom]:
         b.emit(say, [lit(-1, F)])
         (y,) = b.emit(Jit(inner), [x])
-        (z,) = b.emit(Cond((quiet, loud)), [b(e.Gt(), y, x), y])
+        (z,) = b.emit(Cond((quiet, loud)), [b(p.Gt(), y, x), y])
         elements = Scan(body([F], lambda b, x: (b.emit(say, [x]), [x])[1]), 3, True, 0, 1)
         (z,) = b.emit(elements, [z])
         b.emit(say, [z])
@@ -238,7 +247,7 @@ def test_effects_are_put_in_order_before_they_are_lowered(log: list[object]) -> 
             raise lower(jaxpr).failure()
         assert "tokens.threaded" in str(caught.value)
     assert threaded(body([F], lambda b, x: [x])) is not None
-    pure = body([F], lambda b, x: [b(e.Neg(), x)])
+    pure = body([F], lambda b, x: [b(p.Neg(), x)])
     assert threaded(pure) is pure
 
 

@@ -14,17 +14,15 @@ import numpy as np
 import pytest
 from returns.result import Failure, Success
 
+from effax.ir import prims
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import FLOAT0, as_dtype
 from effax.ir.errors import LoweringError
 from effax.ir.indexing import Indexer, Mode, Pick, Span, row
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims import control as c
-from effax.ir.prims import elementwise as e
+from effax.ir.prims import CustomJvp, CustomLinear, CustomVjp, refs
 from effax.ir.prims import index as ix
 from effax.ir.prims import reduce as r
-from effax.ir.prims import refs
-from effax.ir.prims.custom import CustomJvp, CustomLinear, CustomVjp
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, Type, array_type, ref_type
@@ -52,18 +50,18 @@ VEC = array("float32", 3)
 
 def mixed() -> Jaxpr:
     """A program with literals, a broadcast, a call, a loop, a conditional, reads and writes."""
-    half = program([VEC], lambda b, x: [b(e.Mul(), x, lit(0.5, F))])
-    step = program([VEC, F], lambda b, x, y: [b(e.Sub(), x, y), b(r.ReduceSum((0,)), x)])
-    negate = program([VEC], lambda b, x: [b(e.Neg(), x)])
+    half = program([VEC], lambda b, x: [b(prims.Mul(), x, lit(0.5, F))])
+    step = program([VEC, F], lambda b, x, y: [b(prims.Sub(), x, y), b(r.ReduceSum((0,)), x)])
+    negate = program([VEC], lambda b, x: [b(prims.Neg(), x)])
     table = array("float32", 8, 3)
 
     def body(b: Builder, table: Var, i: Var, y: Var, flag: Var) -> Sequence[Atom]:
         read = b(ix.Gather(row((8, 3))), table, i)
-        (x,) = b.emit(c.Jit(half, "half<lambda>"), (read,))
-        x, sums = b.emit(c.Scan(step, 4, False, 0, 1), (x, y))
-        (z,) = b.emit(c.Cond((half, negate)), (flag, x))
+        (x,) = b.emit(prims.Jit(half, "half<lambda>"), (read,))
+        x, sums = b.emit(prims.Scan(step, 4, False, 0, 1), (x, y))
+        (z,) = b.emit(prims.Cond((half, negate)), (flag, x))
         new = b(ix.Scatter(Indexer((Pick(None), Span(0, 3)), Mode.DROP)), table, z, i)
-        return [new, sums, b(e.Copy(), x), lit(1, array("int32"))]
+        return [new, sums, b(prims.Copy(), x), lit(1, array("int32"))]
 
     return program([table, array("int32"), array("float32", 4), array("bool")], body)
 
@@ -118,7 +116,7 @@ def test_a_module_tells_its_types() -> None:
 
 
 def test_the_names_of_modules_and_functions_need_no_quotes() -> None:
-    text = lower(applied(c.Jit(mixed_free(), "<lambda> 2")), name="2 odd-names").unwrap().text
+    text = lower(applied(prims.Jit(mixed_free(), "<lambda> 2")), name="2 odd-names").unwrap().text
     assert text.startswith("module @f2_odd_names {")
     assert "@lambda_2_0(" in text
 
@@ -179,14 +177,18 @@ def test_decimal_literals_are_read_back_as_they_are() -> None:
 def test_literals_are_written_once_a_function() -> None:
     def body(b: Builder, x: Var) -> list[Atom]:
         for _ in range(20):
-            x = b(e.Add(), b(e.Mul(), x, lit(2, F)), lit(2, array_type((), np.float32, weak=True)))
+            x = b(
+                prims.Add(),
+                b(prims.Mul(), x, lit(2, F)),
+                lit(2, array_type((), np.float32, weak=True)),
+            )
         return [x]
 
     assert module(program([VEC], body)).text.count("stablehlo.constant") == 1
 
 
 def test_constants_are_arguments() -> None:
-    jaxpr = program([VEC, VEC], lambda b, k, x: [b(e.Add(), k, x)]).replace(n_consts=1)
+    jaxpr = program([VEC, VEC], lambda b, k, x: [b(prims.Add(), k, x)]).replace(n_consts=1)
     assert module(jaxpr).in_types == (VEC, VEC)
     agree(jaxpr, [samples("float32", (3,)), samples("float32", (3,), 1)])
 
@@ -194,11 +196,11 @@ def test_constants_are_arguments() -> None:
 def test_float0_is_lowered_as_booleans() -> None:
     assert element(FLOAT0) == "i1"
     type_ = array_type((2,), FLOAT0)
-    assert "tensor<2xi1>" in module(program([type_], lambda b, x: [b(e.Copy(), x)])).text
+    assert "tensor<2xi1>" in module(program([type_], lambda b, x: [b(prims.Copy(), x)])).text
 
 
 def test_aliased_arguments_keep_their_memory() -> None:
-    jaxpr = program([VEC, VEC], lambda b, x, y: [b(e.Sin(), y), b(e.Add(), x, y)])
+    jaxpr = program([VEC, VEC], lambda b, x, y: [b(prims.Sin(), y), b(prims.Add(), x, y)])
     call = executable(jaxpr, ((0, 1),))
     x, y = (xla.new_ref_buffer(samples("float32", (3,), k)) for k in range(2))
     before = xla.pointer(x)
@@ -240,11 +242,11 @@ def test_a_missing_rule_is_an_error_that_names_the_primitive() -> None:
 
 
 def doubled(w: Writer, prim: Twice, ins: Sequence[Val]) -> Sequence[Val]:
-    return (w.apply1(e.Add(), ins[0], ins[0]),)
+    return (w.apply1(prims.Add(), ins[0], ins[0]),)
 
 
 def expanded(prim: Twice, types: tuple[ArrayType, ...]) -> Jaxpr:
-    return program(types, lambda b, x: [b(e.Mul(), x, lit(2, types[0]))])
+    return program(types, lambda b, x: [b(prims.Mul(), x, lit(2, types[0]))])
 
 
 BOOKS = [DEFAULT.extend(Twice, doubled), DEFAULT.extend(Twice, Expansion(expanded))]
@@ -283,15 +285,15 @@ def named(base: type[object]) -> Iterator[type[object]]:
 
 
 def test_every_primitive_on_arrays_has_a_rule() -> None:
-    prims = [p for p in named(Primitive) if p.__module__ != refs.__name__]
-    assert len(prims) > 100
-    assert [p for p in prims if p not in DEFAULT.rules] == []
+    several = [p for p in named(Primitive) if p.__module__ != refs.__name__]
+    assert len(several) > 100
+    assert [p for p in several if p not in DEFAULT.rules] == []
 
 
 def test_custom_derivatives_leave_the_call() -> None:
-    call = program([VEC], lambda b, x: [b(e.Sin(), x)])
-    rule = program([VEC, VEC], lambda b, x, t: [b(e.Cos(), x), t])
-    both = program([VEC], lambda b, x: [b(e.Cos(), x), x])
+    call = program([VEC], lambda b, x: [b(prims.Sin(), x)])
+    rule = program([VEC, VEC], lambda b, x, t: [b(prims.Cos(), x), t])
+    both = program([VEC], lambda b, x: [b(prims.Cos(), x), x])
     custom = [
         CustomJvp(call, rule, 0, "f"),
         CustomVjp(call, both, rule, 0, (), (True,), "f"),
@@ -333,7 +335,7 @@ def test_references_are_discharged_first(jaxpr: Jaxpr, what: str) -> None:
 
 
 def test_references_in_held_programs_are_found() -> None:
-    jaxpr = applied(c.Jit(with_a_ref_inside()), samples("float32", (3,)))
+    jaxpr = applied(prims.Jit(with_a_ref_inside()), samples("float32", (3,)))
     assert isinstance(lower(jaxpr), Failure)
 
 
@@ -344,10 +346,10 @@ def test_the_result_is_a_success() -> None:
 def chain(n: int) -> Jaxpr:
     def body(b: Builder, x: Var, y: Var) -> list[Atom]:
         for k in range(n // 4):
-            x = b(e.Add(), x, y)
-            y = b(e.Mul(), x, lit(2.0 + k % 7, F))
-            x = b(e.Sin(), y)
-            y = b(e.Sub(), x, y)
+            x = b(prims.Add(), x, y)
+            y = b(prims.Mul(), x, lit(2.0 + k % 7, F))
+            x = b(prims.Sin(), y)
+            y = b(prims.Sub(), x, y)
         return [x, y]
 
     return program([VEC, VEC], body)

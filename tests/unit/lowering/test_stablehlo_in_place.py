@@ -15,14 +15,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from effax.ir import prims
 from effax.ir.build import Builder, lit
 from effax.ir.eval.numpy import evaluate
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
-from effax.ir.prims import control as c
-from effax.ir.prims import elementwise as e
 from effax.ir.prims import index as ix
 from effax.ir.prims import reduce as r
-from effax.ir.prims import shape as s
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import array_type
 from effax.lowering import xla
@@ -77,13 +75,13 @@ def swap(dims: tuple[Dim, ...], mode: Mode, b: Builder, x: Var, v: Var, *at: Var
 
 def count_up(dims: tuple[Dim, ...], mode: Mode, b: Builder, x: Var, v: Var, *at: Var) -> list[Atom]:
     old = get(b, dims, x, *at, mode=mode)
-    new = put(b, dims, x, b(e.Add(), old, v), *at, mode=mode)
-    return [new, b(e.Sin(), old)]
+    new = put(b, dims, x, b(prims.Add(), old, v), *at, mode=mode)
+    return [new, b(prims.Sin(), old)]
 
 
 def scale(dims: tuple[Dim, ...], mode: Mode, b: Builder, x: Var, v: Var, *at: Var) -> list[Atom]:
     old = get(b, dims, x, *at, mode=mode)
-    return [put(b, dims, x, b(e.Mul(), old, v), *at, mode=mode)]
+    return [put(b, dims, x, b(prims.Mul(), old, v), *at, mode=mode)]
 
 
 def exchange(dims: tuple[Dim, ...], b: Builder, x: Var, i: Var, j: Var) -> list[Atom]:
@@ -102,36 +100,36 @@ def summed(b: Builder, x: Var, v: Var, i: Var) -> list[Atom]:
 
 def window_swap(b: Builder, x: Var, v: Var, i: Var) -> list[Atom]:
     zero = lit(0, INT)
-    row = b(s.ExpandDims((0,)), v)
-    old = b(s.DynamicSlice((1, COLUMNS)), x, i, zero)
-    return [b(s.DynamicUpdateSlice(), x, row, i, zero), b(s.Squeeze((0,)), old)]
+    row = b(prims.ExpandDims((0,)), v)
+    old = b(prims.DynamicSlice((1, COLUMNS)), x, i, zero)
+    return [b(prims.DynamicUpdateSlice(), x, row, i, zero), b(prims.Squeeze((0,)), old)]
 
 
 def in_a_call(body: Body, b: Builder, *ins: Var) -> Sequence[Atom]:
-    return b.emit(c.Jit(program([v.type for v in ins], body)), ins)
+    return b.emit(prims.Jit(program([v.type for v in ins], body)), ins)
 
 
 def peek_in_a_call(b: Builder, x: Var, v: Var, i: Var) -> list[Atom]:
     peek = program([x.type, i.type], lambda b, x, i: [get(b, PICK, x, i)])
-    old = b(c.Jit(peek), x, i)
+    old = b(prims.Jit(peek), x, i)
     return [put(b, PICK, x, v, i), old]
 
 
 def in_a_loop(b: Builder, x: Var, v: Var, many: Var) -> Sequence[Atom]:
     step = program([v.type, x.type, INT], lambda b, v, x, i: swap(PICK, Mode.CLIP, b, x, v, i))
-    return b.emit(c.Scan(step, many.type.shape[0], False, 1, 1), (v, x, many))
+    return b.emit(prims.Scan(step, many.type.shape[0], False, 1, 1), (v, x, many))
 
 
 def after_a_loop(b: Builder, x: Var, v: Var, many: Var) -> list[Atom]:
-    step = program([x.type, F, INT], lambda b, x, t, i: [b(e.Add(), t, get(b, PICK, x, i))])
-    total = b(c.Scan(step, many.type.shape[0], False, 1, 1), x, v, many)
+    step = program([x.type, F, INT], lambda b, x, t, i: [b(prims.Add(), t, get(b, PICK, x, i))])
+    total = b(prims.Scan(step, many.type.shape[0], False, 1, 1), x, v, many)
     return [put(b, FIXED, x, v), total]
 
 
 def read_before(held: Body, b: Builder, x: Var, *others: Var) -> list[Atom]:
     """What a call, a loop or a branch updates was read before, outside of it."""
     old = get(b, PICK, x, lit(7, INT))
-    return [*held(b, x, *others), b(e.Sin(), old), old]
+    return [*held(b, x, *others), b(prims.Sin(), old), old]
 
 
 def write_in_a_call(b: Builder, x: Var, v: Var, i: Var) -> Sequence[Atom]:
@@ -140,31 +138,31 @@ def write_in_a_call(b: Builder, x: Var, v: Var, i: Var) -> Sequence[Atom]:
 
 def writes_in_a_loop(b: Builder, x: Var, v: Var, many: Var) -> Sequence[Atom]:
     step = program([v.type, x.type, INT], lambda b, v, x, i: [put(b, PICK, x, v, i)])
-    return b.emit(c.Scan(step, many.type.shape[0], False, 1, 1), (v, x, many))
+    return b.emit(prims.Scan(step, many.type.shape[0], False, 1, 1), (v, x, many))
 
 
 def writes_until(b: Builder, x: Var, v: Var, i: Var) -> Sequence[Atom]:
     types = [v.type, x.type, INT]
-    again = program(types, lambda b, v, x, i: [b(e.Lt(), i, lit(20, INT))])
+    again = program(types, lambda b, v, x, i: [b(prims.Lt(), i, lit(20, INT))])
 
     def step(b: Builder, v: Var, x: Var, i: Var) -> list[Atom]:
-        return [put(b, PICK, x, v, i), b(e.Add(), i, lit(1, INT))]
+        return [put(b, PICK, x, v, i), b(prims.Add(), i, lit(1, INT))]
 
-    return b.emit(c.While(again, program(types, step), 1), (v, x, i))
+    return b.emit(prims.While(again, program(types, step), 1), (v, x, i))
 
 
 def write_in_a_branch(b: Builder, x: Var, v: Var, i: Var) -> Sequence[Atom]:
     types = [x.type, v.type, i.type]
     yes = program(types, partial(write, PICK, Mode.CLIP))
     no = program(types, lambda b, x, v, i: [x])
-    return b.emit(c.Cond((no, yes)), (b(e.Lt(), i, lit(9, INT)), x, v, i))
+    return b.emit(prims.Cond((no, yes)), (b(prims.Lt(), i, lit(9, INT)), x, v, i))
 
 
 def in_a_branch(b: Builder, x: Var, v: Var, i: Var) -> Sequence[Atom]:
     types = [x.type, v.type, i.type]
     yes = program(types, partial(swap, PICK, Mode.CLIP))
     no = program(types, lambda b, x, v, i: [put(b, PICK, x, lit(0, F), i), v])
-    return b.emit(c.Cond((no, yes)), (b(e.Lt(), i, lit(9, INT)), x, v, i))
+    return b.emit(prims.Cond((no, yes)), (b(prims.Lt(), i, lit(9, INT)), x, v, i))
 
 
 AT, TO = np.array(5, np.int32), np.array(2, np.int32)

@@ -10,7 +10,7 @@ import pytest
 
 from effax.ir.build import Builder
 from effax.ir.indexing import Indexer, Mode, Pick, Span, layout
-from effax.ir.prims.index import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
+from effax.ir.prims import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import type_of_value
 from tests.unit.lowering.compiled import Array, agree, i32, program, samples, scalar

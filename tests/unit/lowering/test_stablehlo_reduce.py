@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from effax.ir import prims
 from effax.ir.dtypes import as_dtype, family
 from effax.ir.errors import LoweringError
 from effax.ir.primitive import Primitive
-from effax.ir.prims import reduce as r
 from effax.lowering.rules.default import DEFAULT, HOST_LIBRARIES
 from effax.lowering.stablehlo import lower
 from effax.lowering.writer import LoweringRules
@@ -24,8 +24,15 @@ from tests.unit.lowering.compiled import (
     samples,
 )
 
-REDUCTIONS = (r.ReduceSum, r.ReduceProd, r.ReduceMax, r.ReduceMin, r.ReduceAnd, r.ReduceOr)
-CUMULATIVE = (r.CumSum, r.CumProd, r.CumMax, r.CumMin)
+REDUCTIONS = (
+    prims.ReduceSum,
+    prims.ReduceProd,
+    prims.ReduceMax,
+    prims.ReduceMin,
+    prims.ReduceAnd,
+    prims.ReduceOr,
+)
+CUMULATIVE = (prims.CumSum, prims.CumProd, prims.CumMax, prims.CumMin)
 ALL = [*DTYPES, "float16", "float64", "int8", "uint32", "int64"]
 
 
@@ -36,29 +43,34 @@ def of(kinds: tuple[type, ...], dtype: str) -> list[type]:
 @pytest.mark.parametrize("dtype", ALL)
 def test_reductions(dtype: str) -> None:
     x = samples(dtype, (3, 4, 2))
-    prims: list[Primitive] = [
+    several: list[Primitive] = [
         k(axes) for k in of(REDUCTIONS, dtype) for axes in [(0,), (2, 0), (0, 1, 2), ()]
     ]
-    agree(in_each(prims, x), [x], names=[str(p) for p in prims])
+    agree(in_each(several, x), [x], names=[str(p) for p in several])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_reductions_of_nothing(dtype: str) -> None:
     x = samples(dtype, (0, 3))
-    prims: list[Primitive] = [k((0,)) for k in of(REDUCTIONS, dtype)]
-    agree(in_each(prims, x), [x])
+    several: list[Primitive] = [k((0,)) for k in of(REDUCTIONS, dtype)]
+    agree(in_each(several, x), [x])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_extremes_of_nan(dtype: str) -> None:
     x = np.array([[1, np.nan, 3], [-np.inf, 2, np.inf]], as_dtype(dtype))
-    agree(in_each([r.ReduceMax((1,)), r.ReduceMin((1,)), r.CumMax(1), r.CumMin(1)], x), [x])
+    agree(
+        in_each(
+            [prims.ReduceMax((1,)), prims.ReduceMin((1,)), prims.CumMax(1), prims.CumMin(1)], x
+        ),
+        [x],
+    )
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_narrow_floats_accumulate_in_float32(dtype: str) -> None:
     x = np.full(2000, 1.0, as_dtype(dtype))
-    sums = run(in_each([r.ReduceSum((0,)), r.CumSum(0)], x), [x])
+    sums = run(in_each([prims.ReduceSum((0,)), prims.CumSum(0)], x), [x])
     assert float(sums[0]) == 2000
     assert float(sums[1][-1]) == 2000
 
@@ -67,10 +79,10 @@ def test_narrow_floats_accumulate_in_float32(dtype: str) -> None:
 def test_arg_reductions(dtype: str) -> None:
     x = samples(dtype, (3, 50))
     indices = [as_dtype(d) for d in ("int32", "int64", "uint8")]
-    prims: list[Primitive] = [
-        k(axis, d) for k in (r.Argmax, r.Argmin) for axis in (0, 1) for d in indices
+    several: list[Primitive] = [
+        k(axis, d) for k in (prims.Argmax, prims.Argmin) for axis in (0, 1) for d in indices
     ]
-    agree(in_each(prims, x), [x], names=[str(p) for p in prims])
+    agree(in_each(several, x), [x], names=[str(p) for p in several])
 
 
 ROWS = [
@@ -87,7 +99,7 @@ ROWS = [
 def test_the_first_extreme_counts_and_nan_wins(dtype: str) -> None:
     x = np.array(ROWS, as_dtype(dtype))
     index = as_dtype("int32")
-    found = agree(in_each([r.Argmax(1, index), r.Argmin(1, index)], x), [x])
+    found = agree(in_each([prims.Argmax(1, index), prims.Argmin(1, index)], x), [x])
     assert found[0].tolist() == [1, 0, 2, 0, 0, 0]
     assert found[1].tolist() == [0, 0, 2, 0, 0, 2]
 
@@ -96,10 +108,10 @@ def test_the_first_extreme_counts_and_nan_wins(dtype: str) -> None:
 @pytest.mark.parametrize("reverse", [False, True])
 def test_cumulative(dtype: str, reverse: bool) -> None:
     x = samples(dtype, (3, 40))
-    prims: list[Primitive] = [k(axis, reverse) for k in of(CUMULATIVE, dtype) for axis in (0, 1)]
+    several: list[Primitive] = [k(axis, reverse) for k in of(CUMULATIVE, dtype) for axis in (0, 1)]
     # Where terms cancel, sums in another order differ by a rounding of the terms.
     relative = None if dtype == "float16" else 1e-4
-    agree(in_each(prims, x), [x], relative, names=[str(p) for p in prims])
+    agree(in_each(several, x), [x], relative, names=[str(p) for p in several])
 
 
 @pytest.mark.parametrize("shape", [(0,), (1,), (3, 0), (0, 3)])
@@ -109,7 +121,9 @@ def test_cumulative_of_nothing_and_of_one(shape: tuple[int, ...]) -> None:
 
 
 def test_a_long_cumulative_sum_takes_few_operations() -> None:
-    assert len(module(applied(r.CumSum(0), samples("float32", (1 << 20,)))).text.splitlines()) < 12
+    assert (
+        len(module(applied(prims.CumSum(0), samples("float32", (1 << 20,)))).text.splitlines()) < 12
+    )
 
 
 SPECIAL = [3.0, np.nan, -0.0, 0.0, -np.inf, 1.0, np.nan, np.inf, 1.0, 0.0, -0.0]
@@ -119,7 +133,7 @@ SPECIAL = [3.0, np.nan, -0.0, 0.0, -np.inf, 1.0, np.nan, np.inf, 1.0, 0.0, -0.0]
 def test_sort_puts_nan_last_and_is_stable(dtype: str) -> None:
     x = np.array(SPECIAL, as_dtype(dtype))
     order = np.arange(len(SPECIAL), dtype=np.int32)
-    found = agree(applied(r.Sort(0), x, order), [x, order])
+    found = agree(applied(prims.Sort(0), x, order), [x, order])
     assert found[1].tolist() == [4, 2, 3, 9, 10, 5, 8, 0, 7, 1, 6]
 
 
@@ -130,7 +144,7 @@ NEGATIVE_NAN = np.copysign(np.nan, -1)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 def test_the_greatest_are_nan_and_the_first_of_equals(dtype: str, rules: LoweringRules) -> None:
     x = np.array([SPECIAL, [NEGATIVE_NAN, *SPECIAL[1:]]], as_dtype(dtype))
-    values, at = in_both(r.TopK(10, 1), x, rules)
+    values, at = in_both(prims.TopK(10, 1), x, rules)
     assert at[0].tolist() == [1, 6, 7, 0, 5, 8, 2, 3, 9, 10]
     assert at[1].tolist() == [0, 1, 6, 7, 5, 8, 2, 3, 9, 10]
     assert np.signbit(values[0, 6]) and not np.signbit(values[0, 7])
@@ -139,18 +153,18 @@ def test_the_greatest_are_nan_and_the_first_of_equals(dtype: str, rules: Lowerin
 @pytest.mark.parametrize("rules", [DEFAULT, HOST_LIBRARIES], ids=["anywhere", "host"])
 def test_the_greatest_of_every_dtype_and_shape(rules: LoweringRules) -> None:
     ends = np.array([0, -1, 2**31 - 1, -(2**31), 1, -1, 5], np.int32)
-    assert in_both(r.TopK(7, 0), ends, rules)[1].tolist() == [2, 6, 4, 0, 1, 5, 3]
-    unsigned = in_both(r.TopK(7, 0), ends.view(np.uint32), rules)[1]
+    assert in_both(prims.TopK(7, 0), ends, rules)[1].tolist() == [2, 6, 4, 0, 1, 5, 3]
+    unsigned = in_both(prims.TopK(7, 0), ends.view(np.uint32), rules)[1]
     assert unsigned.tolist() == [1, 5, 3, 2, 6, 4, 0]
     for dtype in ("bool", "int8", "uint16", "int64"):
-        in_both(r.TopK(3, 1), samples(dtype, (4, 5)), rules)
+        in_both(prims.TopK(3, 1), samples(dtype, (4, 5)), rules)
     x = samples("float32", (3, 4, 2))
     for k, axis in ((0, 0), (3, 0), (2, 1), (1, 2)):
-        in_both(r.TopK(k, axis), x, rules)
-    in_both(r.TopK(1, 1), x[:0], rules)
+        in_both(prims.TopK(k, axis), x, rules)
+    in_both(prims.TopK(1, 1), x[:0], rules)
 
 
-def in_both(prim: r.TopK, x: Array, rules: LoweringRules) -> list[Array]:
+def in_both(prim: prims.TopK, x: Array, rules: LoweringRules) -> list[Array]:
     """The compiled results, which are those of the evaluator to the bit."""
     found = run(applied(prim, x), [x], rules)
     for a, b in zip(found, prim.evaluate(x), strict=True):
@@ -163,7 +177,7 @@ def in_both(prim: r.TopK, x: Array, rules: LoweringRules) -> list[Array]:
 def test_sort_of_integers(dtype: str, axis: int) -> None:
     x = samples(dtype, (5, 7))
     order = np.arange(35, dtype=np.int32).reshape(5, 7)
-    agree(applied(r.Sort(axis), x, order), [x, order])
+    agree(applied(prims.Sort(axis), x, order), [x, order])
 
 
 def test_sort_by_many_keys() -> None:
@@ -173,7 +187,7 @@ def test_sort_by_many_keys() -> None:
     rest = samples("complex64", (6,))
     for keys in (1, 2, 3):
         values = [first, second, third, rest]
-        agree(applied(r.Sort(0, keys), *values), values)
+        agree(applied(prims.Sort(0, keys), *values), values)
 
 
 DOTS = [
@@ -192,7 +206,7 @@ def test_dot_general(dtype: str) -> None:
     for contract, batch, left, right in DOTS:
         x, y = samples(dtype, left), samples(dtype, right, 1)
         relative = 0.02 if dtype in ("bfloat16", "float16") else 1e-5
-        agree(applied(r.DotGeneral((contract, batch)), x, y), [x, y], relative)
+        agree(applied(prims.DotGeneral((contract, batch)), x, y), [x, y], relative)
 
 
 WIDER = [
@@ -213,27 +227,27 @@ WIDER = [
 @pytest.mark.parametrize(("operands", "result"), WIDER)
 def test_dot_general_in_another_dtype(operands: str, result: str) -> None:
     x, y = samples(operands, (6, 40)), samples(operands, (40, 5), 1)
-    prim = r.DotGeneral((((1,), (0,)), ((), ())), as_dtype(result))
+    prim = prims.DotGeneral((((1,), (0,)), ((), ())), as_dtype(result))
     agree(applied(prim, x, y), [x, y], 0.02 if result == "bfloat16" else 1e-4)
 
 
 def test_a_wider_result_does_not_overflow() -> None:
     x = np.full((1, 100), 127, np.int8)
-    prim = r.DotGeneral((((1,), (1,)), ((), ())), as_dtype("int32"))
+    prim = prims.DotGeneral((((1,), (1,)), ((), ())), as_dtype("int32"))
     assert run(applied(prim, x, x), [x, x])[0].item() == 127 * 127 * 100
 
 
 @pytest.mark.parametrize("precision", [None, "default", "high", "highest", "HIGHEST"])
 def test_precision(precision: str | None) -> None:
     x: Array = samples("float32", (3, 3))
-    prim = r.DotGeneral((((1,), (0,)), ((), ())), None, precision)
+    prim = prims.DotGeneral((((1,), (0,)), ((), ())), None, precision)
     word = (precision or "default").upper()
     assert f"precision = [{word}, {word}]" in module(applied(prim, x, x)).text
 
 
 def test_an_unknown_precision_is_an_error() -> None:
     x: Array = samples("float32", (3, 3))
-    prim = r.DotGeneral((((1,), (0,)), ((), ())), None, "utmost")
+    prim = prims.DotGeneral((((1,), (0,)), ((), ())), None, "utmost")
     error = lower(applied(prim, x, x)).failure()
     assert isinstance(error, LoweringError)
     assert "utmost" in str(error)

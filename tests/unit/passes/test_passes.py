@@ -9,10 +9,10 @@ from returns.result import Failure, Result, Success
 
 import effax as jax
 import effax.numpy as jnp
+from effax.ir import prims as p
 from effax.ir.build import lit
 from effax.ir.edit.operations import replace_eqn
 from effax.ir.errors import BadArgument, TransformError
-from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
 from effax.passes import (
@@ -48,7 +48,7 @@ PROGRAM = parse("""
 """)
 
 
-def swapping(name: str, old: type, new: ew.Unary) -> Pass:
+def swapping(name: str, old: type, new: p.Unary) -> Pass:
     """The pass that puts one function in the place of another, once a run."""
 
     def transform(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
@@ -65,8 +65,8 @@ def names(jaxpr: Jaxpr) -> list[str]:
 
 
 FAILS = Pass("fails", lambda jaxpr: Failure(TransformError("it never works")))
-COS = swapping("sin to cos", ew.Sin, ew.Cos())
-SIN = swapping("cos to sin", ew.Cos, ew.Sin())
+COS = swapping("sin to cos", p.Sin, p.Cos())
+SIN = swapping("cos to sin", p.Cos, p.Sin())
 DOUBLE = Pass("doubled", lambda jaxpr: Success(jaxpr.replace(outs=[*jaxpr.outs, *jaxpr.outs])))
 UNBOUND = Pass("unbound", lambda jaxpr: Success(jaxpr.replace(eqns=[])))
 
@@ -90,7 +90,7 @@ def test_a_failure_ends_a_pipeline() -> None:
 
 
 def test_an_error_that_a_pass_raises_is_its_failure() -> None:
-    wrong = Pass("wrong", lambda jaxpr: Success(replace_eqn(jaxpr, 7, ew.Sin())))
+    wrong = Pass("wrong", lambda jaxpr: Success(replace_eqn(jaxpr, 7, p.Sin())))
     error = (wrong | dce)(PROGRAM).failure()
     assert "no such equation" in error.what
 
@@ -246,7 +246,7 @@ def test_what_a_pass_raises_is_its_failure_with_the_cause() -> None:
 
 
 def test_a_failure_names_its_pass_and_is_raised_by_unwrap() -> None:
-    wrong = Pass("wrong", lambda jaxpr: Success(replace_eqn(jaxpr, 7, ew.Sin())))
+    wrong = Pass("wrong", lambda jaxpr: Success(replace_eqn(jaxpr, 7, p.Sin())))
     with pytest.raises(TransformError, match=r"no such equation(.|\n)*in: +the pass wrong"):
         unwrap((dce | wrong)(PROGRAM))
 

@@ -12,9 +12,9 @@ from returns.result import Result, Success
 
 import effax as jax
 import effax.numpy as jnp
+from effax.ir import prims as p
 from effax.ir.edit.operations import insert, replace_eqn
 from effax.ir.errors import BadArgument, TransformError
-from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Jaxpr
 from effax.passes import Guarantee, Pass, bisect, dce, dump, fixpoint, inline, watch
 from tests.unit.passes.test_passes import COS, PROGRAM, SIN, names
@@ -49,7 +49,7 @@ def test_a_fixpoint_without_end_says_what_comes_back_or_grows() -> None:
     turn = Pass("turn", lambda j: (SIN if names(j)[0] == "cos" else COS)(j))
     found = fixpoint(turn)(FLAT).failure()
     assert "round 0 comes back after round 1" in str(found)
-    grow = Pass("grow", lambda j: Success(insert(j, 0, ew.Neg(), [j.binders[0]]).jaxpr))
+    grow = Pass("grow", lambda j: Success(insert(j, 0, p.Neg(), [j.binders[0]]).jaxpr))
     found = fixpoint(grow, limit=3)(FLAT).failure()
     assert "changes after 3 rounds, from 3 to 6 equations" in str(found)
 
@@ -73,7 +73,7 @@ def test_arguments_of_other_kinds_are_errors(make: Callable[[], object]) -> None
 def test_what_takes_a_program_tells_of_one_that_is_closed_over_its_constants() -> None:
     closed = jax.make_jaxpr(jnp.sin)(1.0)
     with pytest.raises(AttributeError, match=r"the program is `\.jaxpr`"):
-        str(replace_eqn(cast("Jaxpr", closed), 0, ew.Cos()))
+        str(replace_eqn(cast("Jaxpr", closed), 0, p.Cos()))
     with pytest.raises(AttributeError, match=r"ClosedJaxpr has no colour$"):
         cast("Any", closed).colour  # noqa: B018
 

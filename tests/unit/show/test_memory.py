@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from effax import show
-from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.prims import BroadcastInDim
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Jaxpr, Var
 from effax.ir.text.parser import parse

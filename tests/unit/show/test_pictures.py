@@ -16,7 +16,7 @@ import effax
 from effax import show
 from effax.experimental import io_callback
 from effax.ir.errors import BadArgument
-from effax.ir.prims.control import Jit
+from effax.ir.prims import Jit
 from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.ir.text.printer import eqn_str
 from effax.ir.types import array_type

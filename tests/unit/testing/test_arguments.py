@@ -10,8 +10,7 @@ from pyrsistent import PMap
 
 from effax import testing
 from effax.ir.errors import BadArgument
-from effax.ir.prims.elementwise import Add, Mul, Sin
-from effax.ir.prims.refs import Swap
+from effax.ir.prims import Add, Mul, Sin, Swap
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
 from effax.passes import Step, cse, dce

@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 from returns.result import Success
 
+from effax.ir import prims as p
 from effax.ir.errors import BadArgument
-from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
 from effax.testing import check_laws, laws
@@ -36,9 +36,9 @@ def test_the_table_has_every_law() -> None:
 def test_a_wrong_rule_is_found_and_made_small() -> None:
     # d sin(x) = x·dx
     wrong = replace(
-        DEFAULT_RULES.rules[ew.Sin], jvp=partial(unary_jvp, lambda b, d, x, y: mul(b, d, x))
+        DEFAULT_RULES.rules[p.Sin], jvp=partial(unary_jvp, lambda b, d, x, y: mul(b, d, x))
     )
-    rules = DEFAULT_RULES.extend(ew.Sin, wrong)
+    rules = DEFAULT_RULES.extend(p.Sin, wrong)
     with pytest.raises(LawBroken) as broken:
         check_laws(
             Passes(rules), only=["jvp_is_the_derivative"], focus="elementwise.smooth", examples=200
@@ -48,7 +48,7 @@ def test_a_wrong_rule_is_found_and_made_small() -> None:
     assert found is not None and "As a test:" in text
     program = parse(found[1])
     assert len(program.eqns) <= 3
-    assert any(isinstance(eqn.prim, ew.Sin) for eqn in program.eqns)
+    assert any(isinstance(eqn.prim, p.Sin) for eqn in program.eqns)
 
 
 def test_a_wrong_pass_is_found() -> None:

@@ -11,14 +11,11 @@ import pytest
 from returns.result import Result, Success
 
 from effax.effects import NO_EFFECTS
+from effax.ir import prims as p
 from effax.ir.build import Builder
 from effax.ir.edit.operations import everywhere, replace_eqn
 from effax.ir.errors import BadArgument, TransformError
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Scan
-from effax.ir.prims.host import DebugCallback
-from effax.ir.prims.refs import AddUpdate, Get, Swap
-from effax.ir.prims.shape import Rev, Transpose
+from effax.ir.prims import AddUpdate, DebugCallback, Get, Rev, Scan, Swap, Transpose
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var, renumbered
 from effax.ir.text.parser import parse
 from effax.ir.types import ArrayType
@@ -65,7 +62,7 @@ def with_a_copy(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
     first = jaxpr.binders[0]
     if not isinstance(first.type, ArrayType):
         return Success(jaxpr)
-    eqn = Eqn(ew.Copy(), (first,), (Var(jaxpr.size, first.type.strong()),), NO_EFFECTS)
+    eqn = Eqn(p.Copy(), (first,), (Var(jaxpr.size, first.type.strong()),), NO_EFFECTS)
     return Success(jaxpr.replace(eqns=[*jaxpr.eqns, eqn]))
 
 
@@ -93,7 +90,7 @@ def test_what_a_pass_is_held_to_can_be_said() -> None:
     report = check_pass(dce, claims=[Guarantee.NEVER_LARGER], examples=3)
     assert report.claims == (Guarantee.NEVER_LARGER,)
     assert "claims nothing" in str(check_pass(Pass("any", dce.transform, ()), examples=3))
-    zero = App(ew.Add, x, Number(0))
+    zero = App(p.Add, x, Number(0))
     with pytest.raises(LawBroken, match="bit by bit"):
         check_pass(algebra(zero, x), claims=[Guarantee.SAME_BITS], focus=zero)
     with pytest.raises(BadArgument, match=r"check_pass claims what is no claim"):
@@ -120,8 +117,8 @@ def cosines(jaxpr: Jaxpr) -> Jaxpr:
 
 def _cosines(jaxpr: Jaxpr) -> Jaxpr:
     for i, eqn in enumerate(jaxpr.eqns):
-        if isinstance(eqn.prim, ew.Sin):
-            jaxpr = replace_eqn(jaxpr, i, ew.Cos())
+        if isinstance(eqn.prim, p.Sin):
+            jaxpr = replace_eqn(jaxpr, i, p.Cos())
     return jaxpr
 
 
@@ -150,14 +147,14 @@ WRONG: tuple[Pass, ...] = (
     cosines,
     late_reads,
     silent,
-    algebra(App(ew.Sub, x, x), Number(0)),
-    algebra(App(ew.Mul, x, Number(0)), Number(0)),
-    algebra(App(ew.Div, x, x), Number(1)),
-    algebra(App(ew.Eq, x, x), Number(True)),
-    algebra(App(ew.Add, x, Number(0)), x, Guarantee.SAME_BITS),
-    algebra(App(ew.Div, App(ew.Mul, x, y), y), x),
-    algebra(App(ew.Not, App(ew.Lt, x, y)), App(ew.Ge, x, y), families=frozenset({"bool"})),
-    algebra(App(ew.Log, App(ew.Exp, x)), x),
+    algebra(App(p.Sub, x, x), Number(0)),
+    algebra(App(p.Mul, x, Number(0)), Number(0)),
+    algebra(App(p.Div, x, x), Number(1)),
+    algebra(App(p.Eq, x, x), Number(True)),
+    algebra(App(p.Add, x, Number(0)), x, Guarantee.SAME_BITS),
+    algebra(App(p.Div, App(p.Mul, x, y), y), x),
+    algebra(App(p.Not, App(p.Lt, x, y)), App(p.Ge, x, y), families=frozenset({"bool"})),
+    algebra(App(p.Log, App(p.Exp, x)), x),
 )
 
 
@@ -225,16 +222,16 @@ def known_carries(jaxpr: Jaxpr) -> Jaxpr:
     return everywhere(_known, jaxpr)
 
 
-def chosen(by: type[ew.Lt | ew.Gt | ew.Ge], *cases: Pattern, as_: type[ew.Max | ew.Min]) -> Pass:
+def chosen(by: type[p.Lt | p.Gt | p.Ge], *cases: Pattern, as_: type[p.Max | p.Min]) -> Pass:
     """A choice by comparison as an extremum, which nan is not."""
-    left = App(ew.SelectN, App(by, x, y), *cases)
+    left = App(p.SelectN, App(by, x, y), *cases)
     return algebra(left, App(as_, x, y), families=frozenset({"bool"}))
 
 
 NARROW: tuple[Pass, ...] = (
-    chosen(ew.Lt, x, y, as_=ew.Max),
-    chosen(ew.Gt, y, x, as_=ew.Max),
-    chosen(ew.Gt, x, y, as_=ew.Min),
+    chosen(p.Lt, x, y, as_=p.Max),
+    chosen(p.Gt, y, x, as_=p.Max),
+    chosen(p.Gt, x, y, as_=p.Min),
     swapped_writes,
     forward,
     known_carries,
@@ -265,20 +262,20 @@ def test_what_a_pass_changed_is_narrowed_down() -> None:
 
 
 def test_an_addition_of_zero_is_right_up_to_the_sign_of_zero() -> None:
-    left = App(ew.Add, x, Number(0))
+    left = App(p.Add, x, Number(0))
     assert check_pass(algebra(left, x), focus=left, examples=40).changed
 
 
-WRONG_RULE = Rule("x² = |x|", App(ew.IntegerPow(2), x), App(ew.Abs, x), FLOATS)
-RARE = App(ew.Erf, App(ew.Cbrt, x))
+WRONG_RULE = Rule("x² = |x|", App(p.IntegerPow(2), x), App(p.Abs, x), FLOATS)
+RARE = App(p.Erf, App(p.Cbrt, x))
 
 
 @pytest.mark.parametrize(
     ("step", "focus"),
     [
-        (cosines, ew.Sin),
-        (cosines, ew.Sin()),
-        (algebra(App(ew.Acosh, x), x), ew.Acosh),
+        (cosines, p.Sin),
+        (cosines, p.Sin()),
+        (algebra(App(p.Acosh, x), x), p.Acosh),
         (algebra(RARE, x), [RARE, "scan"]),
         (Pass("wrong", rewriting([WRONG_RULE])), WRONG_RULE),
         (late_reads, ["refs.swap", "refs.get"]),
@@ -293,7 +290,7 @@ def test_what_a_pass_looks_for_is_met_often(step: Pass, focus: Any) -> None:
 def test_programs_of_the_user_are_tried_first() -> None:
     program = parse("""{ lambda ; a:f32[] b:f32[]. let
         c:f32[] = atan2 a b; d:f32[] = atan2 c c in (d,) }""")
-    rare = algebra(App(ew.Atan2, x, x), x)
+    rare = algebra(App(p.Atan2, x, x), x)
     with pytest.raises(LawBroken, match="atan2"):
         check_pass(rare, programs=[program], examples=1)
     with pytest.raises(BadArgument, match=r"takes a program"):
@@ -301,7 +298,7 @@ def test_programs_of_the_user_are_tried_first() -> None:
 
 
 def test_a_pass_that_never_fires_is_not_proved() -> None:
-    rare = algebra(App(ew.Atan2, App(ew.Atan2, x, y), x), x)
+    rare = algebra(App(p.Atan2, App(p.Atan2, x, y), x), x)
     with pytest.raises(Inconclusive, match=r"changed no program(.|\n)*`focus=`") as unproved:
         check_pass(rare, examples=10)
     assert isinstance(unproved.value, AssertionError)
@@ -339,7 +336,7 @@ def test_a_kind_of_step_that_does_not_exist_is_refused() -> None:
         check_pass(dce, focus=["scan", "nonsense"])
 
 
-@pytest.mark.parametrize("focus", [Transpose, App(ew.Neg, App(Transpose, Hole("x")))])
+@pytest.mark.parametrize("focus", [Transpose, App(p.Neg, App(Transpose, Hole("x")))])
 def test_what_programs_cannot_be_full_of(focus: Any) -> None:
     with pytest.raises(BadArgument, match="which has parameters"):
         check_pass(dce, focus=focus)

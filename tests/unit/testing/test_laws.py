@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from returns.result import Success
 
+from effax.ir import prims as p
 from effax.ir.axes import Axis
 from effax.ir.errors import BadArgument, NotApplicable
-from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
 from effax.passes import Pass
@@ -128,7 +128,7 @@ def test_a_law_gets_what_it_names() -> None:
         given.append((passes.rules, step, more))
 
     step = Pass("identity", Success)
-    mine = Passes(DEFAULT_RULES.extend(ew.Sin, DEFAULT_RULES.rules[ew.Cos]))
+    mine = Passes(DEFAULT_RULES.extend(p.Sin, DEFAULT_RULES.rules[p.Cos]))
     check_law(notes, mine, step=step, examples=1)
     assert given == [(mine.rules, step, 3)]
 
@@ -142,8 +142,8 @@ def test_what_rules_refuse_is_told() -> None:
     def refuses(*_: object) -> Any:
         raise NotApplicable("the sine of lanes is unknown")
 
-    rules = replace(DEFAULT_RULES.rules[ew.Sin], batch=refuses)
-    passes = Passes(DEFAULT_RULES.extend(ew.Sin, rules))
+    rules = replace(DEFAULT_RULES.rules[p.Sin], batch=refuses)
+    passes = Passes(DEFAULT_RULES.extend(p.Sin, rules))
     tried = check_law("vmap_is_stacking", passes, focus="elementwise.smooth", examples=40)
     assert tried.programs > 5
     ((reason, times),) = tried.refused

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from returns.result import Success
 
+from effax.ir import prims as p
 from effax.ir.analysis.queries import size
-from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
 from effax.passes import Guarantee, Pass, cse, dce, fixpoint, unroll_to, when
@@ -80,12 +80,12 @@ def broken_by(mine: ModuleType) -> dict[str, Callable[[], object]]:
         "of_function": lambda: check_pass(Pass("shifted", mine.shifted), examples=60),
         "of_rules": lambda: check_law(
             "jvp_is_the_derivative",
-            Passes(DEFAULT_RULES.extend(ew.Sin, mine.SINE)),
+            Passes(DEFAULT_RULES.extend(p.Sin, mine.SINE)),
             focus="elementwise.smooth",
         ),
         "of_rule": lambda: check_law(
             "vmap_is_stacking",
-            Passes(DEFAULT_RULES.extend(ew.Cos, mine.cosine())),
+            Passes(DEFAULT_RULES.extend(p.Cos, mine.cosine())),
             focus="elementwise.smooth",
         ),
         "of_book": lambda: check_laws(
@@ -197,7 +197,7 @@ def test_a_crash_tells_where() -> None:
 
 
 X = Hole("x")
-RULE: Final = Rule("x + 0 = x", App(ew.Add, X, Number(0)), X, frozenset({"float"}))
+RULE: Final = Rule("x + 0 = x", App(p.Add, X, Number(0)), X, frozenset({"float"}))
 STEP: Final = Pass("mine", dce.transform, (Guarantee.SAME_MEANING, Guarantee.IDEMPOTENT))
 
 
@@ -215,9 +215,9 @@ def same(jaxpr: Jaxpr) -> Jaxpr:
     "value",
     [
         *(None, True, -3, 1.5, 2j, "a'b", b"c", (1,), (), [1, 2], {"a": 1}, {3, 4}, frozenset({5})),
-        *(frozenset(), set(), Guarantee.IDEMPOTENT, ew.Sin(), ew.Sin, np.dtype("int8"), has_loops),
+        *(frozenset(), set(), Guarantee.IDEMPOTENT, p.Sin(), p.Sin, np.dtype("int8"), has_loops),
         *(laws.LAWS[0], DEFAULT_RULES, cse, STEP, RULE, Number(3), partial(dict, a=3)),
-        *(App(ew.Max, X, App(ew.Neg, X), name="outer"), App(ew.Sin(), X), replace(RULE, name="r")),
+        *(App(p.Max, X, App(p.Neg, X), name="outer"), App(p.Sin(), X), replace(RULE, name="r")),
         *(rewriting([RULE]), Pass("made", rewriting([RULE, replace(RULE, name="r")]))),
         *(cse | dce, fixpoint(cse, 3), when(has_loops, dce | STEP), Passes(inline=same)),
         parse("{ lambda ; a:f64[]. let b:f64[] = sin a in (b,) }").in_types[0],
@@ -257,7 +257,7 @@ def test_values_are_imported_from_where_they_are_defined(tmp_path: Path) -> None
     prelude = (
         "from effax.passes import Pass, cse\nfrom effax.transforms.optimize.rewrite import *\n"
     )
-    prelude += "from effax.ir.prims.elementwise import *\nx = Hole('x')\n"
+    prelude += "from effax.ir.prims import *\nx = Hole('x')\n"
     found = imported(
         tmp_path,
         zz_defines=prelude + "mine = Pass('mine', lambda j: j)\n"

@@ -9,7 +9,7 @@ import pytest
 
 from effax.ir import Eqn, evaluate, map_eqns
 from effax.ir.build import Builder
-from effax.ir.prims.host import DebugCallback
+from effax.ir.prims import DebugCallback
 from effax.ir.syntax import Jaxpr
 from effax.passes import as_pass
 from effax.testing import NUMERIC, LawBroken, check_law, law, laws, random_inputs

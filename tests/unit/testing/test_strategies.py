@@ -15,8 +15,7 @@ from returns.result import Success
 
 from effax.ir.analysis.check import check
 from effax.ir.indexing import Indexer, Pick, Span
-from effax.ir.prims.control import Cond, Scan, While
-from effax.ir.prims.refs import AddUpdate, Swap
+from effax.ir.prims import AddUpdate, Cond, Scan, Swap, While
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.types import RefType, Type
 from effax.testing.generate.features import Features

@@ -8,12 +8,11 @@ import numpy as np
 from returns.pipeline import is_successful
 
 from effax.effects import Accum
+from effax.ir import prims
 from effax.ir.build import Builder
 from effax.ir.primitive import Value
-from effax.ir.prims import elementwise as ew
+from effax.ir.prims import BroadcastInDim, DotGeneral
 from effax.ir.prims import refs as p
-from effax.ir.prims.reduce import DotGeneral
-from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType
 from effax.transforms.transpose.engine import (
@@ -133,16 +132,16 @@ def only_accumulates(made: Transposed, position: int) -> bool:
 
 
 def big_zeros(jaxpr: Jaxpr, size: int = 1000) -> int:
-    prims = [e.prim for e in jaxpr.eqns if isinstance(e.prim, BroadcastInDim)]
-    own = sum(size in prim.shape for prim in prims)
+    several = [e.prim for e in jaxpr.eqns if isinstance(e.prim, BroadcastInDim)]
+    own = sum(size in prim.shape for prim in several)
     return own + sum(big_zeros(h, size) for e in jaxpr.eqns for h in e.prim.subjaxprs())
 
 
 def plumbed(b: Builder, c: Var, i: Var, r: Var, x: Var) -> Sequence[Atom]:
     """Every primitive of references, on a linear one that comes in and two local ones."""
-    old = swap(b, r, b(ew.Mul(), x, c), Pick(None), at=[i])
+    old = swap(b, r, b(prims.Mul(), x, c), Pick(None), at=[i])
     s = b(p.NewRef(), old)
-    add(b, s, b(ew.Mul(), get(b, r, Pick(0)), c))
+    add(b, s, b(prims.Mul(), get(b, r, Pick(0)), c))
     e = b(p.EmptyRef(f32(2)))
     swap(b, e, b(BroadcastInDim((2,), ()), number(0.0)))
     swap(b, e, x, Pick(1))

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from effax.ir import prims
 from effax.ir.dtypes import as_dtype
 from effax.ir.indexing import Indexer, Mode, Pick, Span
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims import index, linalg, reduce, shape
-from effax.ir.prims.conv import ConvGeneralDilated
-from effax.ir.prims.fft import Fft, FftType
+from effax.ir.prims import ConvGeneralDilated, Fft, FftType, index, linalg
 
 F64 = as_dtype("float64")
 
@@ -68,84 +66,118 @@ UNIT = between(-0.8, 0.8, 2, 3)
 
 def _unary() -> list[Case]:
     everywhere = [
-        ew.Sign(), ew.Floor(), ew.Ceil(), ew.RoundEven(), ew.Exp(), ew.Exp2(), ew.Expm1(),
-        ew.Cbrt(), ew.Square(), ew.Sin(), ew.Cos(), ew.Tan(), ew.Atan(), ew.Sinh(), ew.Cosh(),
-        ew.Tanh(), ew.Asinh(), ew.Logistic(), ew.Erf(), ew.Erfc(), ew.Abs(), ew.IntegerPow(3),
-        ew.IntegerPow(-2), ew.IntegerPow(1), ew.IntegerPow(2), ew.IntegerPow(0),
-    ]  # fmt: skip
-    positive = [ew.Log(), ew.Log1p(), ew.Sqrt(), ew.Rsqrt()]
-    linear = [ew.Neg(), ew.Copy(), ew.ConvertElementType(F64)]
+        prims.Sign(),
+        prims.Floor(),
+        prims.Ceil(),
+        prims.RoundEven(),
+        prims.Exp(),
+        prims.Exp2(),
+        prims.Expm1(),
+        prims.Cbrt(),
+        prims.Square(),
+        prims.Sin(),
+        prims.Cos(),
+        prims.Tan(),
+        prims.Atan(),
+        prims.Sinh(),
+        prims.Cosh(),
+        prims.Tanh(),
+        prims.Asinh(),
+        prims.Logistic(),
+        prims.Erf(),
+        prims.Erfc(),
+        prims.Abs(),
+        prims.IntegerPow(3),
+        prims.IntegerPow(-2),
+        prims.IntegerPow(1),
+        prims.IntegerPow(2),
+        prims.IntegerPow(0),
+    ]
+    positive = [prims.Log(), prims.Log1p(), prims.Sqrt(), prims.Rsqrt()]
+    linear = [prims.Neg(), prims.Copy(), prims.ConvertElementType(F64)]
     return [
         *(Case(p, (X,)) for p in everywhere),
         *(Case(p, (POSITIVE,)) for p in positive),
-        *(Case(p, (UNIT,)) for p in (ew.Asin(), ew.Acos(), ew.Atanh())),
-        Case(ew.Acosh(), (POSITIVE + 1.1,)),
+        *(Case(p, (UNIT,)) for p in (prims.Asin(), prims.Acos(), prims.Atanh())),
+        Case(prims.Acosh(), (POSITIVE + 1.1,)),
         *(Case(p, (X,), linear=((0,),)) for p in linear),
     ]
 
 
 def _complex() -> list[Case]:
     holomorphic = [
-        ew.Exp(), ew.Log(), ew.Sin(), ew.Tanh(), ew.Sqrt(), ew.Square(), ew.Logistic(),
-        ew.IntegerPow(3),
-    ]  # fmt: skip
-    linear = [ew.Real(), ew.Imag(), ew.Conj(), ew.Neg(), ew.ConvertElementType(Z.dtype)]
-    product = reduce.DotGeneral((((1,), (1,)), ((), ())))
+        prims.Exp(),
+        prims.Log(),
+        prims.Sin(),
+        prims.Tanh(),
+        prims.Sqrt(),
+        prims.Square(),
+        prims.Logistic(),
+        prims.IntegerPow(3),
+    ]
+    linear = [
+        prims.Real(),
+        prims.Imag(),
+        prims.Conj(),
+        prims.Neg(),
+        prims.ConvertElementType(Z.dtype),
+    ]
+    product = prims.DotGeneral((((1,), (1,)), ((), ())))
     return [
-        *(Case(p, (Z,)) for p in (*holomorphic, ew.Abs(), ew.Sign())),
+        *(Case(p, (Z,)) for p in (*holomorphic, prims.Abs(), prims.Sign())),
         *(Case(p, (Z,), linear=((0,),)) for p in linear),
-        Case(ew.ConvertElementType(Z.dtype), (X,), linear=((0,),)),
-        Case(ew.Complex(), (X, Y), (0, 1), ((0, 1),)),
-        Case(ew.Complex(), (S, Y), (0, 1), ((0, 1),)),
-        Case(ew.Mul(), (Z, W), (0, 1), ((0,), (1,))),
-        Case(ew.Div(), (Z, W), (0, 1), ((0,),)),
-        Case(ew.Pow(), (Z, W), (0, 1)),
+        Case(prims.ConvertElementType(Z.dtype), (X,), linear=((0,),)),
+        Case(prims.Complex(), (X, Y), (0, 1), ((0, 1),)),
+        Case(prims.Complex(), (S, Y), (0, 1), ((0, 1),)),
+        Case(prims.Mul(), (Z, W), (0, 1), ((0,), (1,))),
+        Case(prims.Div(), (Z, W), (0, 1), ((0,),)),
+        Case(prims.Pow(), (Z, W), (0, 1)),
         Case(product, (Z, W), (0, 1), ((0,), (1,))),
-        Case(reduce.ReduceProd((1,)), (Z,)),
+        Case(prims.ReduceProd((1,)), (Z,)),
     ]
 
 
 def _binary() -> list[Case]:
     pairs = ((X, Y), (S, Y), (X, S), (S, normal(seed=3)))
-    both = [(ew.Add(), ((0, 1),)), (ew.Sub(), ((0, 1),)), (ew.Mul(), ((0,), (1,)))]
-    both += [(ew.Div(), ((0,),))]
-    rough = [ew.Rem(), ew.Max(), ew.Min(), ew.Atan2()]
+    both = [(prims.Add(), ((0, 1),)), (prims.Sub(), ((0, 1),)), (prims.Mul(), ((0,), (1,)))]
+    both += [(prims.Div(), ((0,),))]
+    rough = [prims.Rem(), prims.Max(), prims.Min(), prims.Atan2()]
     which = bools(2, 3)
     return [
         *(Case(p, pair, (0, 1), linear) for p, linear in both for pair in pairs),
         *(Case(p, pair, (0, 1)) for p in rough for pair in pairs),
-        Case(ew.Pow(), (POSITIVE, Y), (0, 1)),
-        Case(ew.Pow(), (np.abs(S), Y), (0, 1)),
-        Case(ew.Clamp(), (X, Y, X + 1), (0, 1, 2)),
-        Case(ew.Clamp(), (np.asarray(-0.5), Y, np.asarray(0.5)), (0, 1, 2)),
-        Case(ew.Clamp(), (X, S, X + 1), (0, 1, 2)),
-        Case(ew.SelectN(), (which, X, Y), (1, 2), ((1, 2),)),
-        Case(ew.SelectN(), (which, S, Y), (1, 2), ((1, 2),)),
-        Case(ew.SelectN(), (which, S, S + 1), (1, 2), ((1, 2),)),
-        Case(ew.SelectN(), (np.asarray(True), X, Y), (1, 2), ((1, 2),)),
-        Case(ew.SelectN(), (np.asarray(True), S, Y), (1, 2), ((1, 2),)),
-        Case(ew.SelectN(), (ints([2, 0, 1]), *normal(3, 3)), (1, 2, 3), ((1, 2, 3),)),
+        Case(prims.Pow(), (POSITIVE, Y), (0, 1)),
+        Case(prims.Pow(), (np.abs(S), Y), (0, 1)),
+        Case(prims.Clamp(), (X, Y, X + 1), (0, 1, 2)),
+        Case(prims.Clamp(), (np.asarray(-0.5), Y, np.asarray(0.5)), (0, 1, 2)),
+        Case(prims.Clamp(), (X, S, X + 1), (0, 1, 2)),
+        Case(prims.SelectN(), (which, X, Y), (1, 2), ((1, 2),)),
+        Case(prims.SelectN(), (which, S, Y), (1, 2), ((1, 2),)),
+        Case(prims.SelectN(), (which, S, S + 1), (1, 2), ((1, 2),)),
+        Case(prims.SelectN(), (np.asarray(True), X, Y), (1, 2), ((1, 2),)),
+        Case(prims.SelectN(), (np.asarray(True), S, Y), (1, 2), ((1, 2),)),
+        Case(prims.SelectN(), (ints([2, 0, 1]), *normal(3, 3)), (1, 2, 3), ((1, 2, 3),)),
     ]
 
 
 def _shapes() -> list[Case]:
     x = normal(3, 4)
     moving = [
-        shape.Reshape((2, 6)), shape.Transpose((1, 0)), shape.Rev((1,)), shape.ExpandDims((0, 2)),
-        shape.BroadcastInDim((2, 3, 4), (1, 2)), shape.Slice((1, 0), (3, 4)),
-        shape.Slice((0, 1), (3, 4), (2, 2)), shape.Slice((1, 1), (1, 3)),
+        prims.Reshape((2, 6)), prims.Transpose((1, 0)), prims.Rev((1,)), prims.ExpandDims((0, 2)),
+        prims.BroadcastInDim((2, 3, 4), (1, 2)), prims.Slice((1, 0), (3, 4)),
+        prims.Slice((0, 1), (3, 4), (2, 2)), prims.Slice((1, 1), (1, 3)),
     ]  # fmt: skip
     pads = [((1, 2, 0), (0, 1, 2)), ((-1, 1, 0), (2, -2, 1)), ((-1, -1, 1), (0, 0, 0))]
     return [
         *(Case(p, (x,), linear=((0,),)) for p in moving),
-        Case(shape.Squeeze((0, 2)), (normal(1, 3, 1),), linear=((0,),)),
-        Case(shape.BroadcastInDim((4, 3), (0, 1)), (normal(1, 3),), linear=((0,),)),
-        Case(shape.BroadcastInDim((1, 3), (0, 1)), (normal(1, 3),), linear=((0,),)),
-        Case(shape.BroadcastInDim((2, 3), ()), (S,), linear=((0,),)),
-        *(Case(shape.Pad(p), (x, S), (0, 1), ((0, 1),)) for p in pads),
-        Case(shape.Pad(()), (S, S + 1), (0, 1), ((0, 1),)),
-        Case(shape.Concatenate(1), (x, normal(3, 2), normal(3, 1)), (0, 1, 2), ((0, 1, 2),)),
-        Case(shape.Concatenate(0), (x,), (0,), ((0,),)),
+        Case(prims.Squeeze((0, 2)), (normal(1, 3, 1),), linear=((0,),)),
+        Case(prims.BroadcastInDim((4, 3), (0, 1)), (normal(1, 3),), linear=((0,),)),
+        Case(prims.BroadcastInDim((1, 3), (0, 1)), (normal(1, 3),), linear=((0,),)),
+        Case(prims.BroadcastInDim((2, 3), ()), (S,), linear=((0,),)),
+        *(Case(prims.Pad(p), (x, S), (0, 1), ((0, 1),)) for p in pads),
+        Case(prims.Pad(()), (S, S + 1), (0, 1), ((0, 1),)),
+        Case(prims.Concatenate(1), (x, normal(3, 2), normal(3, 1)), (0, 1, 2), ((0, 1, 2),)),
+        Case(prims.Concatenate(0), (x,), (0,), ((0,),)),
     ]
 
 
@@ -153,12 +185,12 @@ def _windows() -> list[Case]:
     x = normal(4, 5)
     one, two, far, before = (np.asarray(i, np.int32) for i in (1, 2, 9, -3))
     small = np.asarray(250, np.uint8)
-    sliced, updated = shape.DynamicSlice((2, 3)), shape.DynamicUpdateSlice()
+    sliced, updated = prims.DynamicSlice((2, 3)), prims.DynamicUpdateSlice()
     update = normal(2, 3)
     return [
         *(Case(sliced, (x, *at), linear=((0,),)) for at in ((one, two), (far, before))),
-        Case(shape.DynamicSlice((3,)), (normal(260), small), linear=((0,),)),
-        Case(shape.DynamicSlice((4, 3)), (x, one, two), linear=((0,),)),
+        Case(prims.DynamicSlice((3,)), (normal(260), small), linear=((0,),)),
+        Case(prims.DynamicSlice((4, 3)), (x, one, two), linear=((0,),)),
         *(
             Case(updated, (x, update, *at), (0, 1), ((0, 1),))
             for at in ((one, two), (far, before), (one, np.asarray(1, np.uint32)))
@@ -212,20 +244,20 @@ def _reductions() -> list[Case]:
     x = normal(3, 4, 2)
     zero = x.copy()
     zero[0, 1], zero[1, 2], zero[1, 0, 0] = 0.0, 0.0, 0.0
-    running = [reduce.CumProd, reduce.CumMax, reduce.CumMin, reduce.CumLogSumExp]
+    running = [prims.CumProd, prims.CumMax, prims.CumMin, prims.CumLogSumExp]
     sizes = [normal(n, 2, seed=n) for n in (0, 1, 2, 3, 4, 7)]
     return [
-        *(Case(reduce.ReduceSum(axes), (x,), linear=((0,),)) for axes in ((), (1,), (0, 2))),
-        *(Case(reduce.ReduceProd(axes), (a,)) for axes in ((), (1,), (2, 0)) for a in (x, zero)),
-        Case(reduce.ReduceProd((0,)), (sizes[0],)),
-        *(Case(prim((0, 2)), (x,)) for prim in (reduce.ReduceMax, reduce.ReduceMin)),
-        *(Case(reduce.CumSum(1, back), (x,), linear=((0,),)) for back in (False, True)),
+        *(Case(prims.ReduceSum(axes), (x,), linear=((0,),)) for axes in ((), (1,), (0, 2))),
+        *(Case(prims.ReduceProd(axes), (a,)) for axes in ((), (1,), (2, 0)) for a in (x, zero)),
+        Case(prims.ReduceProd((0,)), (sizes[0],)),
+        *(Case(prim((0, 2)), (x,)) for prim in (prims.ReduceMax, prims.ReduceMin)),
+        *(Case(prims.CumSum(1, back), (x,), linear=((0,),)) for back in (False, True)),
         *(Case(prim(0, back), (a,)) for prim in running for back in (False, True) for a in sizes),
-        *(Case(reduce.CumProd(1, back), (zero,)) for back in (False, True)),
-        Case(reduce.Sort(1), (x,)),
-        Case(reduce.Sort(0), (normal(5),)),
-        *(Case(reduce.TopK(k, axis), (x,)) for k, axis in ((2, 1), (3, 0), (1, 2))),
-        Case(reduce.Sort(1, 2), (ints([[1, 0, 1], [2, 2, 1]]), X, Y), (1, 2)),
+        *(Case(prims.CumProd(1, back), (zero,)) for back in (False, True)),
+        Case(prims.Sort(1), (x,)),
+        Case(prims.Sort(0), (normal(5),)),
+        *(Case(prims.TopK(k, axis), (x,)) for k, axis in ((2, 1), (3, 0), (1, 2))),
+        Case(prims.Sort(1, 2), (ints([[1, 0, 1], [2, 2, 1]]), X, Y), (1, 2)),
     ]
 
 
@@ -239,7 +271,7 @@ def _contractions() -> list[Case]:
         ((((1,), (2,)), ((2, 0), (0, 1))), (2, 3, 4), (4, 2, 3)),
     ]
     return [
-        Case(reduce.DotGeneral(n), (normal(*a), normal(*b)), (0, 1), ((0,), (1,)))
+        Case(prims.DotGeneral(n), (normal(*a), normal(*b)), (0, 1), ((0,), (1,)))
         for n, a, b in numbers
     ]
 
@@ -313,22 +345,37 @@ DIFFERENTIABLE: Sequence[Case] = [
 def _discrete() -> list[Case]:
     i, j = ints([[3, -2, 0], [7, 5, -9]]), ints([[1, 2, 3], [0, 31, 40]])
     true, false = bools(2, 3), ~bools(2, 3)
-    integral = [ew.Add(), ew.Div(), ew.Rem(), ew.And(), ew.Or(), ew.Xor(), ew.Max(), ew.ShiftLeft()]
-    integral += [ew.ShiftRightLogical(), ew.ShiftRightArithmetic()]
-    compared = [ew.Eq(), ew.Ne(), ew.Lt(), ew.Le(), ew.Gt(), ew.Ge()]
+    integral = [
+        prims.Add(),
+        prims.Div(),
+        prims.Rem(),
+        prims.And(),
+        prims.Or(),
+        prims.Xor(),
+        prims.Max(),
+        prims.ShiftLeft(),
+    ]
+    integral += [prims.ShiftRightLogical(), prims.ShiftRightArithmetic()]
+    compared = [prims.Eq(), prims.Ne(), prims.Lt(), prims.Le(), prims.Gt(), prims.Ge()]
     f32 = X.astype(np.float32)
     return [
         *(Case(p, (i, j)) for p in integral),
         *(Case(p, (i, np.asarray(2, np.int32))) for p in integral),
-        *(Case(p, (X, Y)) for p in (*compared, ew.Nextafter())),
-        *(Case(p, (true, false)) for p in (ew.And(), ew.Or(), ew.Xor(), ew.Max(), ew.Min())),
-        *(Case(p, (i,)) for p in (ew.Not(), ew.PopulationCount(), ew.IntegerPow(2), ew.Sign())),
-        *(Case(p, (X,)) for p in (ew.IsFinite(), ew.StopGradient())),
-        Case(ew.ConvertElementType(as_dtype("int32")), (X,)),
-        Case(ew.BitcastConvertType(as_dtype("int32")), (f32,)),
-        *(Case(p((1,)), (true,)) for p in (reduce.ReduceAnd, reduce.ReduceOr)),
-        *(Case(p(1, as_dtype("int32")), (X,)) for p in (reduce.Argmax, reduce.Argmin)),
-        Case(shape.Pad(((1, 1, 0), (0, 0, 1))), (i, np.asarray(5, np.int32))),
+        *(Case(p, (X, Y)) for p in (*compared, prims.Nextafter())),
+        *(
+            Case(p, (true, false))
+            for p in (prims.And(), prims.Or(), prims.Xor(), prims.Max(), prims.Min())
+        ),
+        *(
+            Case(p, (i,))
+            for p in (prims.Not(), prims.PopulationCount(), prims.IntegerPow(2), prims.Sign())
+        ),
+        *(Case(p, (X,)) for p in (prims.IsFinite(), prims.StopGradient())),
+        Case(prims.ConvertElementType(as_dtype("int32")), (X,)),
+        Case(prims.BitcastConvertType(as_dtype("int32")), (f32,)),
+        *(Case(p((1,)), (true,)) for p in (prims.ReduceAnd, prims.ReduceOr)),
+        *(Case(p(1, as_dtype("int32")), (X,)) for p in (prims.Argmax, prims.Argmin)),
+        Case(prims.Pad(((1, 1, 0), (0, 0, 1))), (i, np.asarray(5, np.int32))),
     ]
 
 

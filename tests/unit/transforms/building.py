@@ -10,8 +10,7 @@ from effax.ir.build import Builder, lit
 from effax.ir.eval.numpy import evaluate
 from effax.ir.indexing import Dim, Indexer, Pick, Span, row, whole
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims import refs
-from effax.ir.prims.control import Scan
+from effax.ir.prims import Scan, refs
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 

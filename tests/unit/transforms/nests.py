@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from effax.ir import prims
 from effax.ir.build import Builder, lit
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.custom import CustomJvp
-from effax.ir.prims.remat import Remat
+from effax.ir.prims import Cond, CustomJvp, Jit, Remat, Scan, While
 from effax.ir.recursion import postorder
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import array_type
 from tests.unit.transforms.building import program
 
 F: Final = array_type((), "float32")
-LEAF: Final = program([F], lambda b, x: [b(ew.Sin(), x)])
-RULE: Final = program([F, F], lambda b, x, t: [b(ew.Sin(), x), b(ew.Mul(), b(ew.Cos(), x), t)])
-NEVER: Final = program([F], lambda b, x: [b(ew.Lt(), x, x)])
+LEAF: Final = program([F], lambda b, x: [b(prims.Sin(), x)])
+RULE: Final = program(
+    [F, F], lambda b, x, t: [b(prims.Sin(), x), b(prims.Mul(), b(prims.Cos(), x), t)]
+)
+NEVER: Final = program([F], lambda b, x: [b(prims.Lt(), x, x)])
 TRUE: Final = lit(True, array_type((), "bool"))
 
 HOLD: Final[dict[str, tuple[Callable[[Jaxpr], Primitive], tuple[Atom, ...]]]] = {
@@ -43,7 +43,7 @@ def nest(kind: str, levels: int, calls: int = 1, leaf: Jaxpr = LEAF) -> Jaxpr:
         y: Atom = x
         for _ in range(calls):
             (y,) = b.emit(prim, [*first, y])
-        jaxpr = b.finish([b(ew.Mul(), y, x)])
+        jaxpr = b.finish([b(prims.Mul(), y, x)])
     return jaxpr
 
 

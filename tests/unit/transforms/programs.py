@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from effax.ir import prims
 from effax.ir.build import Builder, lit
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.refs import EmptyRef, FreeRef, Freeze, NewRef
+from effax.ir.prims import Cond, EmptyRef, FreeRef, Freeze, Jit, NewRef, Scan, While
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 from tests.unit.transforms.building import Pick, Span, add, get, number, program, swap
@@ -32,15 +31,15 @@ def refs_of(*shape: int) -> RefType:
 
 
 def mul(b: Builder, x: Atom, y: Atom) -> Atom:
-    return b(ew.Mul(), x, y)
+    return b(prims.Mul(), x, y)
 
 
 def plus(b: Builder, x: Atom, y: Atom) -> Atom:
-    return b(ew.Add(), x, y)
+    return b(prims.Add(), x, y)
 
 
 def sin(b: Builder, x: Atom) -> Atom:
-    return b(ew.Sin(), x)
+    return b(prims.Sin(), x)
 
 
 def straight() -> Jaxpr:
@@ -172,13 +171,13 @@ def whiles() -> Jaxpr:
 
     def test(b: Builder, r: Atom, w: Atom, n: Atom, x: Atom) -> list[Atom]:
         add(b, r, mul(b, x, w), Pick(1))
-        return [b(ew.Lt(), n, lit(3, N))]
+        return [b(prims.Lt(), n, lit(3, N))]
 
     def step(b: Builder, r: Atom, w: Atom, n: Atom, x: Atom) -> list[Atom]:
         a = get(b, r, Pick(1))
         y = sin(b, plus(b, mul(b, w, x), a))
         swap(b, r, y, Pick(0))
-        return [b(ew.Add(), n, lit(1, N)), y]
+        return [b(prims.Add(), n, lit(1, N)), y]
 
     types: list[Type] = [R3, F, N, F]
     loop = While(program(types, test), program(types, step), 2)
@@ -195,7 +194,7 @@ def empty_ref() -> Jaxpr:
 
     def step(b: Builder, r: Atom, i: Atom, x: Atom) -> list[Atom]:
         swap(b, r, sin(b, x), Pick(None), at=[i])
-        return [b(ew.Add(), i, lit(1, N))]
+        return [b(prims.Add(), i, lit(1, N))]
 
     body = program([R3, N, F], step)
 
@@ -207,7 +206,7 @@ def empty_ref() -> Jaxpr:
         return [top]
 
     held = program([F3], inner)
-    return program([F3], lambda b, xs: b.emit(Jit(held, "fill"), [b(ew.Mul(), xs, xs)]))
+    return program([F3], lambda b, xs: b.emit(Jit(held, "fill"), [b(prims.Mul(), xs, xs)]))
 
 
 PROGRAMS: Final[dict[str, Callable[[], Jaxpr]]] = {
@@ -233,7 +232,7 @@ def chain(n: int) -> Jaxpr:
         for _ in range(n // 4):
             z = sin(b, mul(b, x, y))
             y = plus(b, z, x)
-            x = b(ew.Exp(), y)
+            x = b(prims.Exp(), y)
         return [x, y]
 
     return program([F3, F3], body)

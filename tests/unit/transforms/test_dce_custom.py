@@ -12,7 +12,7 @@ import effax
 import effax.numpy as jnp
 from effax.ir.analysis.check import check
 from effax.ir.eval.numpy import evaluate
-from effax.ir.prims.custom import CustomJvp, CustomLinear, CustomVjp, CustomVmap
+from effax.ir.prims import CustomJvp, CustomLinear, CustomVjp, CustomVmap
 from effax.ir.syntax import Jaxpr
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import linearize

@@ -9,12 +9,10 @@ import pytest
 from returns.pipeline import is_successful
 
 from effax.effects import Accum, Read, Write
+from effax.ir import prims
 from effax.ir.build import Builder
-from effax.ir.prims import elementwise as ew
+from effax.ir.prims import BroadcastInDim, Cond, Gather, Jit, Scan, Scatter, ScatterAdd, While
 from effax.ir.prims import refs as p
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.index import Gather, Scatter, ScatterAdd
-from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Type, array_type
 from effax.transforms.discharge import Discharged, discharge, has_refs
@@ -85,10 +83,10 @@ def nested(kind: str, body: Jaxpr) -> Jaxpr:
 def leaf(b: Builder, r: Atom, s: Atom, x: Atom) -> Sequence[Atom]:
     """Reads, writes and accumulates into ``r: f32[3]``, reads ``s: f32[]``."""
     first = get(b, r, Pick(0))
-    old = swap(b, r, b(ew.Mul(), first, x), Pick(1))
-    add(b, r, b(ew.Add(), old, get(b, s)), Pick(0))
-    swap(b, r, b(ew.Sin(), get(b, r, Span(0, 2))), Span(1, 2))
-    return [b(ew.Add(), first, get(b, r, Pick(2)))]
+    old = swap(b, r, b(prims.Mul(), first, x), Pick(1))
+    add(b, r, b(prims.Add(), old, get(b, s)), Pick(0))
+    swap(b, r, b(prims.Sin(), get(b, r, Span(0, 2))), Span(1, 2))
+    return [b(prims.Add(), first, get(b, r, Pick(2)))]
 
 
 LEAF = program([ref(3), REF, F32], leaf)
@@ -96,7 +94,7 @@ LEAF = program([ref(3), REF, F32], leaf)
 
 def test_a_pure_program_is_given_back_as_it_is() -> None:
     pure = program(
-        [F32], lambda b, x: b.emit(Jit(program([F32], lambda c, y: [c(ew.Sin(), y)])), [x])
+        [F32], lambda b, x: b.emit(Jit(program([F32], lambda c, y: [c(prims.Sin(), y)])), [x])
     )
     made = discharged(pure)
     assert made.jaxpr is pure
@@ -121,7 +119,7 @@ def test_local_references_go() -> None:
     def body(b: Builder, x: Var) -> Sequence[Atom]:
         r = b(p.NewRef(), x)
         e = b(p.EmptyRef(f32(2)))
-        add(b, r, b(ew.Sin(), x))
+        add(b, r, b(prims.Sin(), x))
         swap(b, e, get(b, r), Pick(1))
         b.emit(p.FreeRef(), [b(p.NewRef(), number(1.0))])
         return [b(p.Freeze(), r), b(p.Freeze(), e)]
@@ -156,8 +154,8 @@ def test_indexing_stays_as_it_is(dims: list[Pick | Span]) -> None:
 
     def body(b: Builder, r: Var, *at: Var) -> Sequence[Atom]:
         part = get(b, r, *dims, at=at)
-        old = swap(b, r, b(ew.Sin(), part), *dims, at=at)
-        add(b, r, b(ew.Cos(), part), *dims, at=at)
+        old = swap(b, r, b(prims.Sin(), part), *dims, at=at)
+        add(b, r, b(prims.Cos(), part), *dims, at=at)
         return [part, old]
 
     made = assert_same(program(types, body))
@@ -210,9 +208,9 @@ def scanned(reverse: bool = False) -> Jaxpr:
     def body(b: Builder, total: Var, c: Var, r: Var, s: Var, x: Var) -> Sequence[Atom]:
         here = get(b, r, Pick(0))
         add(b, r, get(b, s), Pick(1))
-        swap(b, r, b(ew.Mul(), x, c), Pick(0))
+        swap(b, r, b(prims.Mul(), x, c), Pick(0))
         add(b, total, here)
-        return [b(ew.Add(), c, get(b, r, Pick(1))), here]
+        return [b(prims.Add(), c, get(b, r, Pick(1))), here]
 
     inner = program([REF, F32, ref(2), REF, F32], body)
     types: list[Type] = [REF, F32, ref(4, 2), ref(4), f32(4)]
@@ -234,7 +232,7 @@ def test_scanned_references(reverse: bool) -> None:
 
 
 def test_a_scanned_reference_that_is_only_read_stays_scanned() -> None:
-    inner = program([F32, REF], lambda b, c, r: [b(ew.Add(), c, get(b, r))])
+    inner = program([F32, REF], lambda b, c, r: [b(prims.Add(), c, get(b, r))])
     made = assert_same(program([F32, ref(5)], lambda b, c, r: b.emit(scan(inner, 5, 0, 1), [c, r])))
     (loop,) = [e.prim for e in made.jaxpr.eqns if isinstance(e.prim, Scan)]
     assert loop.n_carry == 1
@@ -277,11 +275,11 @@ def test_branches_that_change_different_references() -> None:
 
 
 def test_a_condition_reads_what_the_body_writes() -> None:
-    cond = program([REF, F32], lambda b, r, c: [b(ew.Lt(), get(b, r), number(3.0))])
+    cond = program([REF, F32], lambda b, r, c: [b(prims.Lt(), get(b, r), number(3.0))])
 
     def body(b: Builder, r: Var, c: Var) -> Sequence[Atom]:
         add(b, r, number(1.0))
-        return [b(ew.Add(), c, get(b, r))]
+        return [b(prims.Add(), c, get(b, r))]
 
     loop = While(cond, program([REF, F32], body), 1)
     made = assert_same(program([REF, F32], lambda b, r, c: b.emit(loop, [r, c])))
@@ -294,11 +292,11 @@ def test_a_condition_reads_what_the_body_writes() -> None:
 def test_a_condition_that_writes_takes_effect_as_often_as_it_runs() -> None:
     def cond(b: Builder, k: Var, r: Var, s: Var, c: Var) -> Sequence[Atom]:
         add(b, r, number(1.0))
-        return [b(ew.Lt(), b(ew.Add(), get(b, r), get(b, s)), k)]
+        return [b(prims.Lt(), b(prims.Add(), get(b, r), get(b, s)), k)]
 
     def body(b: Builder, k: Var, r: Var, s: Var, c: Var) -> Sequence[Atom]:
         add(b, s, number(2.0))
-        return [b(ew.Add(), c, get(b, r))]
+        return [b(prims.Add(), c, get(b, r))]
 
     types: list[Type] = [F32, REF, REF, F32]
     loop = While(program(types, cond), program(types, body), 3)
@@ -312,13 +310,15 @@ def test_a_condition_that_writes_takes_effect_as_often_as_it_runs() -> None:
 
 def test_a_condition_that_writes_is_one_program_at_any_depth() -> None:
     def nest(cond: Jaxpr) -> Jaxpr:
-        body = program([REF, F32], lambda b, r, c: [b(ew.Add(), c, number(1.0))])
+        body = program([REF, F32], lambda b, r, c: [b(prims.Add(), c, number(1.0))])
         loop = While(cond, body, 1)
-        return program([REF, F32], lambda b, r, c: [b(ew.Lt(), *b.emit(loop, [r, c]), get(b, r))])
+        return program(
+            [REF, F32], lambda b, r, c: [b(prims.Lt(), *b.emit(loop, [r, c]), get(b, r))]
+        )
 
     def start(b: Builder, r: Var, c: Var) -> Sequence[Atom]:
         add(b, r, number(-1.0))
-        return [b(ew.Lt(), c, get(b, r))]
+        return [b(prims.Lt(), c, get(b, r))]
 
     jaxpr = program([REF, F32], start)
     for _ in range(30):
@@ -360,7 +360,7 @@ def test_cost_is_linear_and_small(n: int) -> None:
         y: Atom = x
         for k in range(n // 4):
             add(b, r, y, Pick(k % 3))
-            y = b(ew.Sin(), get(b, r, Pick((k + 1) % 3)))
+            y = b(prims.Sin(), get(b, r, Pick((k + 1) % 3)))
             swap(b, r, y, Pick(k % 3))
         return [y]
 

@@ -12,15 +12,14 @@ import pytest
 
 from effax.effects import Row, SideEffect, commutes
 from effax.effects.row import effect_text
+from effax.ir import prims as p
 from effax.ir.analysis.check import checked
 from effax.ir.build import Builder, lit
 from effax.ir.edit.without_io import silent
 from effax.ir.errors import NotApplicable, TransformError
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.remat import Remat
+from effax.ir.prims import Cond, Jit, Remat, Scan, While
 from effax.ir.registry import registry
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.text.parser import parse
@@ -165,19 +164,19 @@ def test_what_nobody_notices_is_dead_where_its_results_are() -> None:
 
 def held(b: Builder, x: Atom) -> list[Atom]:
     publish(b, "a", x)
-    return [b(ew.Sin(), x)]
+    return [b(p.Sin(), x)]
 
 
 INNER = program([F], held)
 CALLS = {
     "jit": lambda b, x: b.emit(Jit(INNER), [x]),
     "remat": lambda b, x: b.emit(Remat(INNER), [x]),
-    "cond": lambda b, x: b.emit(Cond((INNER, INNER)), [b(ew.Gt(), x, lit(0.0, F)), x]),
+    "cond": lambda b, x: b.emit(Cond((INNER, INNER)), [b(p.Gt(), x, lit(0.0, F)), x]),
     "scan": lambda b, x: b.emit(Scan(INNER, 2, False, 0, 1), [x]),
     "while": lambda b, x: b.emit(
         While(
-            program([N, F], lambda b, i, x: (publish(b, "b", x), [b(ew.Lt(), i, lit(2, N))])[1]),
-            program([N, F], lambda b, i, x: [b(ew.Add(), i, lit(1, N)), *held(b, x)]),
+            program([N, F], lambda b, i, x: (publish(b, "b", x), [b(p.Lt(), i, lit(2, N))])[1]),
+            program([N, F], lambda b, i, x: [b(p.Add(), i, lit(1, N)), *held(b, x)]),
             0,
         ),
         [lit(0, N), x],
@@ -231,7 +230,7 @@ def test_lanes_are_refused_where_the_table_says_no() -> None:
 def test_an_effect_that_a_linear_value_decides_is_not_dropped() -> None:
     def body(b: Builder, x: Atom) -> list[Atom]:
         publish(b, "a", x)
-        return [b(ew.Neg(), x)]
+        return [b(p.Neg(), x)]
 
     for jaxpr in (
         program([F], body),
@@ -269,7 +268,7 @@ def test_a_program_has_a_silent_form_unless_it_hears() -> None:
     assert (
         silent(program([F], lambda b, x: b.emit(Jit(program([], lambda b: [look(b)])), []))) is None
     )
-    pure = program([F], lambda b, x: [b(ew.Sin(), x)])
+    pure = program([F], lambda b, x: [b(p.Sin(), x)])
     assert silent(pure) is pure
 
 

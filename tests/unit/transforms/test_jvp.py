@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from returns.result import Failure
 
+from effax.ir import prims
 from effax.ir.analysis.check import check
 from effax.ir.build import Builder, lit
 from effax.ir.errors import NotApplicable, TransformError
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Jit, Scan, While
-from effax.ir.prims.refs import AddUpdate, FreeRef, NewRef
+from effax.ir.prims import AddUpdate, FreeRef, Jit, NewRef, Scan, While
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, is_inexact
 from effax.transforms.framework.rules import NO_RULES
@@ -140,7 +139,7 @@ def test_a_mask_of_one_input_gives_what_the_others_at_zero_give(name: str) -> No
 
 def test_zeros_are_made_for_the_carry_that_grew_and_for_no_other() -> None:
     def step(b: Builder, w: Atom, fixed: Atom, grows: Atom) -> list[Atom]:
-        return [b(ew.Neg(), fixed), b(ew.Mul(), grows, w)]
+        return [b(prims.Neg(), fixed), b(prims.Mul(), grows, w)]
 
     body = program([p.F3, p.F3, p.F3], step)
     jaxpr = program(
@@ -154,7 +153,7 @@ def test_zeros_are_made_for_the_carry_that_grew_and_for_no_other() -> None:
 
 
 def test_instantiate_gives_zeros_for_results_without_a_tangent() -> None:
-    jaxpr = program([p.F3, p.F3], lambda b, x, y: [b(ew.Neg(), x), b(ew.Neg(), y)])
+    jaxpr = program([p.F3, p.F3], lambda b, x, y: [b(prims.Neg(), x), b(prims.Neg(), y)])
     assert jvp(jaxpr, (True, False)).unwrap().out_tangents == (True, False)
     made = jvp(jaxpr, (True, False), instantiate=True).unwrap()
     assert made.out_tangents == (True, True)
@@ -183,12 +182,12 @@ def test_both_references_are_freed() -> None:
 
 
 def test_the_condition_of_a_while_gets_no_tangent_code_it_does_not_need() -> None:
-    test = program([p.F, p.N], lambda b, x, n: [b(ew.Lt(), n, lit(3, p.N))])
-    step = program([p.F, p.N], lambda b, x, n: [p.sin(b, x), b(ew.Add(), n, lit(1, p.N))])
+    test = program([p.F, p.N], lambda b, x, n: [b(prims.Lt(), n, lit(3, p.N))])
+    step = program([p.F, p.N], lambda b, x, n: [p.sin(b, x), b(prims.Add(), n, lit(1, p.N))])
     jaxpr = program([p.F], lambda b, x: b.emit(While(test, step, 0), [x, lit(0, p.N)])[:1])
     (loop,) = [eqn.prim for eqn in jvp(jaxpr, (True,)).unwrap().jaxpr.eqns]
     assert isinstance(loop, While)
-    assert [eqn.prim for eqn in loop.cond.eqns] == [ew.Lt()]
+    assert [eqn.prim for eqn in loop.cond.eqns] == [prims.Lt()]
 
 
 def test_a_differentiated_value_needs_a_differentiated_reference() -> None:

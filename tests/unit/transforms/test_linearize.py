@@ -5,14 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from effax.ir import prims
 from effax.ir.analysis.check import check
 from effax.ir.build import Builder, lit
 from effax.ir.errors import NotApplicable
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Jit, Scan, While
-from effax.ir.prims.refs import AddUpdate, Get, Swap
+from effax.ir.prims import AddUpdate, Get, Jit, Scan, Swap, While
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.rules import (
@@ -94,9 +93,9 @@ def test_a_linear_program_can_be_linearized(name: str) -> None:
 def test_only_what_tangents_pass_through_is_linear() -> None:
     jaxpr = p.chain(400)
     made = linear(jaxpr)
-    assert set(primitives(made.linear)) <= {ew.Mul(), ew.Add()}
+    assert set(primitives(made.linear)) <= {prims.Mul(), prims.Add()}
     assert len(made.linear.eqns) <= 1.5 * 400
-    assert count(made.primal, ew.Sin, ew.Exp, ew.Cos) == 300
+    assert count(made.primal, prims.Sin, prims.Exp, prims.Cos) == 300
 
 
 def test_equations_that_need_no_derivative_appear_in_the_primal_program_only() -> None:
@@ -105,7 +104,7 @@ def test_equations_that_need_no_derivative_appear_in_the_primal_program_only() -
         return [p.mul(b, x, heavy), heavy]
 
     made = linear(program([p.F, p.F], body), True, False)
-    assert primitives(made.linear) == [ew.Mul()]
+    assert primitives(made.linear) == [prims.Mul()]
     assert made.out_tangents == (True, False)
     assert len(made.residuals) == 1
 
@@ -135,7 +134,7 @@ def test_a_scan_keeps_one_residual_an_iteration_and_constants_once() -> None:
     made = linear(jaxpr, False, True, False)
     (loop,) = (eqn for eqn in made.linear.eqns)
     assert isinstance(loop.prim, Scan)
-    assert set(primitives(loop.prim.jaxpr)) == {ew.Mul()}
+    assert set(primitives(loop.prim.jaxpr)) == {prims.Mul()}
     assert {FromInput(0), FromInput(2)} <= set(made.residuals)
     assert len(made.residuals) == 3
 
@@ -148,17 +147,17 @@ def test_a_scan_drops_what_no_tangent_needs() -> None:
     jaxpr = program([p.F, p.F3], lambda b, *xs: b.emit(Scan(body, 3, False, 0, 1), xs)[:1])
     made = linear(jaxpr)
     assert made.residuals == ()
-    assert count(made.primal, ew.Cos, ew.Sin) == 0
+    assert count(made.primal, prims.Cos, prims.Sin) == 0
 
 
 def test_a_while_over_a_reference_writes_once_and_its_tangent_is_right() -> None:
     def test(b: Builder, r: Atom, n: Atom, x: Atom) -> list[Atom]:
-        return [b(ew.Lt(), n, lit(3, p.N))]
+        return [b(prims.Lt(), n, lit(3, p.N))]
 
     def step(b: Builder, r: Atom, n: Atom, x: Atom) -> list[Atom]:
         y = p.mul(b, x, get(b, r))
         add(b, r, number(1.0, p.F))
-        return [b(ew.Add(), n, lit(1, p.N)), y]
+        return [b(prims.Add(), n, lit(1, p.N)), y]
 
     types: list[Type] = [p.R, p.N, p.F]
     loop = While(program(types, test), program(types, step), 1)
@@ -184,10 +183,10 @@ def test_values_that_must_wait_for_tangents_are_refused() -> None:
         return JvpOut(b.emit(prim, primals), tangents)
 
     rules = rules_or_default(None).extend(Log, Rules(log_jvp, none, none, Indivisible(), none))
-    test = program([p.N, p.F], lambda b, n, x: [b(ew.Lt(), n, lit(3, p.N))])
+    test = program([p.N, p.F], lambda b, n, x: [b(prims.Lt(), n, lit(3, p.N))])
 
     def step(b: Builder, n: Atom, x: Atom) -> list[Atom]:
-        return [b(ew.Add(), n, lit(1, p.N)), b(Log("a"), p.sin(b, x))]
+        return [b(prims.Add(), n, lit(1, p.N)), b(Log("a"), p.sin(b, x))]
 
     loop = While(test, program([p.N, p.F], step), 0)
     jaxpr = program([p.F], lambda b, x: b.emit(loop, [lit(0, p.N), x])[1:])

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from returns.result import Success
 
+from effax.ir import prims
 from effax.ir.analysis.check import check
 from effax.ir.build import Builder, lit
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Jit
-from effax.ir.prims.refs import AddUpdate
+from effax.ir.prims import AddUpdate, Jit
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.text.parser import parse
 from effax.passes import (
@@ -93,8 +92,8 @@ def programs_in(module: ModuleType) -> list[str]:
 
 RULE = Rule(
     "x + (-y) = x - y",
-    App(ew.Add, Hole("x"), App(ew.Neg, Hole("y"))),
-    App(ew.Sub, Hole("x"), Hole("y")),
+    App(prims.Add, Hole("x"), App(prims.Neg, Hole("y"))),
+    App(prims.Sub, Hole("x"), Hole("y")),
     REALS,
 )
 
@@ -401,7 +400,7 @@ def test_accumulations_are_fused_over_others_and_not_over_reads() -> None:
           in (e,) }
         """,
     )
-    assert [count(made, kind) for kind in (AddUpdate, ew.Add)] == [4, 3]
+    assert [count(made, kind) for kind in (AddUpdate, prims.Add)] == [4, 3]
 
 
 def test_what_is_constant_leaves_every_loop_around_it() -> None:
@@ -601,7 +600,7 @@ def busy(n: int) -> Jaxpr:
     def body(b: Builder, r: Atom, s: Atom, x: Atom) -> list[Atom]:
         y = x
         for i in range(n):
-            y = p.plus(b, p.sin(b, y), b(ew.Neg(), p.sin(b, x)))
+            y = p.plus(b, p.sin(b, y), b(prims.Neg(), p.sin(b, x)))
             swap(b, r, y)
             old = get(b, r)
             swap(b, s, p.plus(b, get(b, s), old))

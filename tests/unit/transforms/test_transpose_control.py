@@ -8,14 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from effax.ir import prims
 from effax.ir.build import Builder
 from effax.ir.errors import NotApplicable
 from effax.ir.eval.numpy import evaluate
-from effax.ir.prims import elementwise as ew
+from effax.ir.prims import BroadcastInDim, Cond, Gather, Jit, Scan, Slice, While
 from effax.ir.prims import refs as p
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.index import Gather
-from effax.ir.prims.shape import BroadcastInDim, Slice
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Type, is_inexact
 from effax.transforms.discharge import discharge
@@ -79,7 +77,7 @@ def nested(
         zeros = [b(BroadcastInDim(t.shape, ()), number(0.0)) for t in inner.out_types]
         return [
             *zeros[:-1],
-            b(ew.Mul(), b(BroadcastInDim(inner.out_types[-1].shape, ()), a[-1]), a[0]),
+            b(prims.Mul(), b(BroadcastInDim(inner.out_types[-1].shape, ()), a[-1]), a[0]),
         ]
 
     branches = (program(inner.in_types, other), inner)
@@ -126,10 +124,15 @@ def loop_body(
     b: Builder, c: Var, w: Var, s: Var, y: Var, z: Var, a: Var, r: Var, x: Var
 ) -> Sequence[Atom]:
     """consts c fixed, w and the reference s linear; carry y, z; scanned a fixed, r, x linear."""
-    add(b, s, b(ew.Mul(), y, a))
-    here = swap(b, r, b(ew.Add(), y, x))
-    new = b(ew.Add(), b(ew.Mul(), y, c), b(ew.Mul(), w, a))
-    return [b(ew.Add(), new, here), b(ew.Add(), z, get(b, s)), b(ew.Mul(), new, a), b(ew.Neg(), x)]
+    add(b, s, b(prims.Mul(), y, a))
+    here = swap(b, r, b(prims.Add(), y, x))
+    new = b(prims.Add(), b(prims.Mul(), y, c), b(prims.Mul(), w, a))
+    return [
+        b(prims.Add(), new, here),
+        b(prims.Add(), z, get(b, s)),
+        b(prims.Mul(), new, a),
+        b(prims.Neg(), x),
+    ]
 
 
 LOOP_TYPES: list[Type] = [F32, F32, REF, F32, F32, f32(5), ref(5), f32(5)]
@@ -180,7 +183,7 @@ def test_what_is_transposed_can_be_transposed(ct_specs: Sequence[CotangentSpec])
 
 def test_a_scan_only_carries_cotangents_that_are_not_zero() -> None:
     def body(b: Builder, y: Var, z: Var, x: Var) -> Sequence[Atom]:
-        return [b(ew.Add(), y, x), b(ew.Add(), z, y), b(ew.Neg(), y)]
+        return [b(prims.Add(), y, x), b(prims.Add(), z, y), b(prims.Neg(), y)]
 
     jaxpr = program(
         [F32, F32, f32(4)], lambda b, *a: b.emit(scan(program([F32] * 3, body), 4, 0, 2), a)
@@ -194,7 +197,7 @@ def test_a_scan_only_carries_cotangents_that_are_not_zero() -> None:
 
 def test_constants_and_scanned_inputs_of_a_scan_use_the_references_that_are_given() -> None:
     def body(b: Builder, w: Var, y: Var, u: Var) -> Sequence[Atom]:
-        return [b(ew.Add(), b(ew.Add(), y, b(Slice((0,), (4,)), w)), u)]
+        return [b(prims.Add(), b(prims.Add(), y, b(Slice((0,), (4,)), w)), u)]
 
     inner = program([f32(1000), f32(4), f32(4)], body)
     jaxpr = program([f32(1000), f32(4), f32(6, 4)], lambda b, *a: b.emit(scan(inner, 6, 1, 1), a))
@@ -211,7 +214,7 @@ def test_microbatches() -> None:
     layers, width = 3, 2
 
     def layer(b: Builder, y: Var, dw: Var, act: Var, w: Var) -> Sequence[Atom]:
-        return [b(ew.Add(), b(DOT, y, w), b(DOT, act, dw))]
+        return [b(prims.Add(), b(DOT, y, w), b(DOT, act, dw))]
 
     inner = program([f32(1, width), f32(width, width), f32(1, width), f32(width, width)], layer)
 
@@ -255,7 +258,7 @@ def test_branches_share_references_and_give_zeros_only_where_one_has_none() -> N
     types = [F32, f32(3), F32]
 
     def first(b: Builder, c: Var, x: Var, y: Var) -> Sequence[Atom]:
-        return [b(ew.Mul(), y, c)]
+        return [b(prims.Mul(), y, c)]
 
     def second(b: Builder, c: Var, x: Var, y: Var) -> Sequence[Atom]:
         return [b(Gather(row((3,), 1)), x)]
@@ -269,8 +272,8 @@ def test_branches_share_references_and_give_zeros_only_where_one_has_none() -> N
 
 
 def test_a_loop_whose_linear_values_go_through() -> None:
-    cond = program([F32, F32, I32], lambda b, w, y, i: [b(ew.Lt(), i, number(3, I32))])
-    body = program([F32, F32, I32], lambda b, w, y, i: [y, b(ew.Add(), i, number(1, I32))])
+    cond = program([F32, F32, I32], lambda b, w, y, i: [b(prims.Lt(), i, number(3, I32))])
+    body = program([F32, F32, I32], lambda b, w, y, i: [y, b(prims.Add(), i, number(1, I32))])
 
     def whole(b: Builder, w: Var, y: Var, i: Var) -> Sequence[Atom]:
         return b.emit(While(cond, body, 1), [w, y, i])[:1]
@@ -283,21 +286,21 @@ def test_a_loop_that_reads_a_linear_reference_for_nothing() -> None:
 
     def step(b: Builder, r: Var, i: Var) -> Sequence[Atom]:
         get(b, r)
-        return [b(ew.Add(), i, number(1, I32))]
+        return [b(prims.Add(), i, number(1, I32))]
 
-    cond = program(types, lambda b, r, i: [b(ew.Lt(), i, number(3, I32))])
+    cond = program(types, lambda b, r, i: [b(prims.Lt(), i, number(3, I32))])
 
     def body(b: Builder, r: Var, i: Var, x: Var) -> Sequence[Atom]:
         b.emit(While(cond, program(types, step), 1), [r, i])
-        return [b(ew.Add(), get(b, r), x)]
+        return [b(prims.Add(), get(b, r), x)]
 
     for ct_specs in ((R, N, V), (T, N, V), (D, N, V)):
         check(program([REF, I32, F32], body), ct_specs)
 
 
 def test_a_loop_whose_condition_is_linear_is_refused() -> None:
-    cond = program([F32, F32], lambda b, c, y: [b(ew.Lt(), y, c)])
-    body = program([F32, F32], lambda b, c, y: [b(ew.Mul(), y, c)])
+    cond = program([F32, F32], lambda b, c, y: [b(prims.Lt(), y, c)])
+    body = program([F32, F32], lambda b, c, y: [b(prims.Mul(), y, c)])
     jaxpr = program([F32, F32], lambda b, *a: b.emit(While(cond, body, 1), a))
     error = transpose(jaxpr, (N, V)).failure()
     assert isinstance(error, NotApplicable)
@@ -310,20 +313,20 @@ def test_a_condition_may_change_a_linear_reference_in_a_condition() -> None:
 
     def zero(b: Builder, r: Var, i: Var) -> Sequence[Atom]:
         swap(b, r, number(0.0))
-        return [b(ew.Lt(), i, number(2, I32))]
+        return [b(prims.Lt(), i, number(2, I32))]
 
     def one_more(b: Builder, r: Var, i: Var) -> Sequence[Atom]:
-        return [b(ew.Add(), i, number(1, I32))]
+        return [b(prims.Add(), i, number(1, I32))]
 
     asks = While(program([REF, I32], zero), program([REF, I32], one_more), 1)
 
     def again(b: Builder, r: Var, x: Var, i: Var) -> Sequence[Atom]:
         b.emit(asks, [r, number(0, I32)])
-        return [b(ew.Lt(), i, number(2, I32))]
+        return [b(prims.Lt(), i, number(2, I32))]
 
     def step(b: Builder, r: Var, x: Var, i: Var) -> Sequence[Atom]:
         add(b, r, x)
-        return [b(ew.Add(), i, number(1, I32))]
+        return [b(prims.Add(), i, number(1, I32))]
 
     types: list[Type] = [REF, F32, I32]
     loop = While(program(types, again), program(types, step), 2)
@@ -341,16 +344,16 @@ def test_what_a_loop_reads_may_change_after_it() -> None:
     types: list[Type] = [REF, I32, F32]
 
     def step(b: Builder, r: Var, i: Var, y: Var) -> Sequence[Atom]:
-        return [b(ew.Add(), i, number(1, I32)), b(ew.Mul(), y, get(b, r))]
+        return [b(prims.Add(), i, number(1, I32)), b(prims.Mul(), y, get(b, r))]
 
-    cond = program(types, lambda b, r, i, y: [b(ew.Lt(), i, number(3, I32))])
+    cond = program(types, lambda b, r, i, y: [b(prims.Lt(), i, number(3, I32))])
     loop = While(cond, program(types, step), 1)
 
     def body(b: Builder, c: Var, x: Var) -> Sequence[Atom]:
         r = b(p.NewRef(), c)
         _, y = b.emit(loop, [r, number(0, I32), x])
         add(b, r, number(5.0))
-        return [b(ew.Mul(), y, get(b, r))]
+        return [b(prims.Mul(), y, get(b, r))]
 
     check(program([F32, F32], body), (N, V))
 
@@ -361,9 +364,9 @@ def test_what_a_loop_reads_may_change_after_it() -> None:
 def test_effects_on_fixed_references_run_once_and_in_order() -> None:
     def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
         add(b, r, c)
-        y = b(ew.Mul(), x, get(b, r))
-        swap(b, r, b(ew.Sin(), c))
-        return [b(ew.Mul(), y, get(b, r))]
+        y = b(prims.Mul(), x, get(b, r))
+        swap(b, r, b(prims.Sin(), c))
+        return [b(prims.Mul(), y, get(b, r))]
 
     jaxpr = program([REF, F32, F32], body)
     made = check(jaxpr, (N, N, V))
@@ -373,7 +376,7 @@ def test_effects_on_fixed_references_run_once_and_in_order() -> None:
     np.testing.assert_allclose(after, finals)
     nothing = transposed(jaxpr, (N, N, D))
     assert count(nothing.jaxpr, p.AddUpdate, p.Swap) == 2
-    assert count(nothing.jaxpr, ew.Mul) == 0
+    assert count(nothing.jaxpr, prims.Mul) == 0
 
 
 def test_calls_that_are_linear_in_part_are_split() -> None:
@@ -381,19 +384,19 @@ def test_calls_that_are_linear_in_part_are_split() -> None:
 
     def held(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
         add(b, r, c)
-        s = b(ew.Sin(), get(b, r))
-        return [s, b(ew.Mul(), x, s)]
+        s = b(prims.Sin(), get(b, r))
+        return [s, b(prims.Mul(), x, s)]
 
     inner = program([REF, F32, F32], held)
 
     def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
         s, y = b.emit(Jit(inner), [r, c, x])
         add(b, r, s)
-        return [b(ew.Mul(), y, get(b, r))]
+        return [b(prims.Mul(), y, get(b, r))]
 
     jaxpr = program([REF, F32, F32], body)
     made = check(jaxpr, (N, N, V))
-    assert count(made.jaxpr, ew.Sin) == 1
+    assert count(made.jaxpr, prims.Sin) == 1
     args = values(jaxpr)
     _, finals = run(jaxpr, args)
     _, after = run(made.jaxpr, [args[0], args[1], np.asarray(1, np.float32)])
@@ -402,8 +405,8 @@ def test_calls_that_are_linear_in_part_are_split() -> None:
 
 def test_a_scan_that_carries_a_fixed_value_is_split() -> None:
     def step(b: Builder, i: Var, y: Var, c: Var) -> Sequence[Atom]:
-        scaled = b(ew.Mul(), y, b(ew.Mul(), c, b(ew.ConvertElementType(F32.dtype), i)))
-        return [b(ew.Add(), i, number(1, I32)), b(ew.Add(), scaled, y)]
+        scaled = b(prims.Mul(), y, b(prims.Mul(), c, b(prims.ConvertElementType(F32.dtype), i)))
+        return [b(prims.Add(), i, number(1, I32)), b(prims.Add(), scaled, y)]
 
     inner = program([I32, F32, F32], step)
     jaxpr = program([I32, F32, f32(4)], lambda b, *a: b.emit(scan(inner, 4, 0, 2), a)[1:])
@@ -414,22 +417,22 @@ def test_a_fixed_result_of_a_call_without_fixed_arguments() -> None:
     def held(b: Builder, x: Var) -> Sequence[Atom]:
         r = b(p.NewRef(), number(2.0))
         add(b, r, number(1.0))
-        return [b(ew.Neg(), x), b(p.Freeze(), r)]
+        return [b(prims.Neg(), x), b(p.Freeze(), r)]
 
     inner = program([F32], held)
 
     def body(b: Builder, x: Var) -> Sequence[Atom]:
         y, three = b.emit(Jit(inner), [x])
-        return [b(ew.Mul(), y, three)]
+        return [b(prims.Mul(), y, three)]
 
     check(program([F32], body), (V,))
     looped = scan(
-        program([F32, F32], lambda b, w, x: b.emit(Jit(inner), [b(ew.Add(), w, x)])), 3, 1, 0
+        program([F32, F32], lambda b, w, x: b.emit(Jit(inner), [b(prims.Add(), w, x)])), 3, 1, 0
     )
 
     def outer(b: Builder, w: Var, x: Var) -> Sequence[Atom]:
         y, threes = b.emit(looped, [w, x])
-        return [b(ew.Mul(), y, threes)]
+        return [b(prims.Mul(), y, threes)]
 
     check(program([F32, f32(3)], outer), (V, V))
 
@@ -447,14 +450,14 @@ class TestRulesThatCannotSplit:
     def held(self) -> Jaxpr:
         def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
             add(b, r, c)
-            return [b(ew.Mul(), x, c), b(ew.Sin(), c)]
+            return [b(prims.Mul(), x, c), b(prims.Sin(), c)]
 
         return program([REF, F32, F32], body)
 
     def test_an_effect_that_would_run_after_a_later_one(self) -> None:
         def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
             y, _ = b.emit(Jit(self.held()), [r, c, x])
-            return [b(ew.Mul(), y, get(b, r))]
+            return [b(prims.Mul(), y, get(b, r))]
 
         words = self.failure(program([REF, F32, F32], body), (N, N, V))
         assert "that one would run first" in words
@@ -471,14 +474,14 @@ class TestRulesThatCannotSplit:
     def test_a_fixed_result_that_an_effect_keeps_from_being_copied(self) -> None:
         def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
             y, s = b.emit(Jit(self.held()), [r, c, x])
-            return [b(ew.Mul(), y, s)]
+            return [b(prims.Mul(), y, s)]
 
         words = self.failure(program([REF, F32, F32], body), (N, N, V))
         assert "cannot split it" in words
 
     def test_a_fixed_carry(self) -> None:
         def step(b: Builder, c: Var, y: Var) -> Sequence[Atom]:
-            return [b(ew.Sin(), c), b(ew.Mul(), y, c)]
+            return [b(prims.Sin(), c), b(prims.Mul(), y, c)]
 
         loop = scan(program([F32, F32], step), 3, 0, 2)
         words = self.failure(program([F32, F32], lambda b, *a: b.emit(loop, a)[1:]), (N, V))
@@ -486,17 +489,17 @@ class TestRulesThatCannotSplit:
 
 
 def test_arguments_of_calls_are_computed_where_they_are_needed() -> None:
-    inner = program([F32, F32, F32], lambda b, c, x, y: [b(ew.Mul(), x, c), b(ew.Neg(), y)])
+    inner = program([F32, F32, F32], lambda b, c, x, y: [b(prims.Mul(), x, c), b(prims.Neg(), y)])
 
     def body(b: Builder, c: Var, x: Var, y: Var) -> Sequence[Atom]:
-        return b.emit(Jit(inner), [b(ew.Sin(), b(ew.Cos(), c)), x, y])
+        return b.emit(Jit(inner), [b(prims.Sin(), b(prims.Cos(), c)), x, y])
 
-    assert count(check(program([F32] * 3, body), (N, V, V)).jaxpr, ew.Sin, ew.Cos) == 2
+    assert count(check(program([F32] * 3, body), (N, V, V)).jaxpr, prims.Sin, prims.Cos) == 2
 
 
 def test_what_no_iteration_adds_to_gets_no_accumulator() -> None:
     def step(b: Builder, w: Var, y: Var) -> Sequence[Atom]:
-        return [b(ew.Neg(), y), w]
+        return [b(prims.Neg(), y), w]
 
     inner = program([f32(1000), F32], step)
     jaxpr = program([f32(1000), F32], lambda b, *a: b.emit(scan(inner, 4, 1, 1), a))
@@ -548,7 +551,7 @@ def test_reverse_mode(name: str, variant: int) -> None:
 
 
 def test_nested_scans_are_transposed_once_a_level() -> None:
-    jaxpr = program([F32, F32], lambda b, c, y: [b(ew.Mul(), y, c)])
+    jaxpr = program([F32, F32], lambda b, c, y: [b(prims.Mul(), y, c)])
     for _ in range(25):
         inner = jaxpr
         jaxpr = program([F32, F32], lambda b, *a: b.emit(scan(inner, 1, 1, 1), a))  # noqa: B023

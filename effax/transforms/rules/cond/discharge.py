@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.ir.prims.control import Cond
+from effax.ir.prims import Cond
 from effax.ir.syntax import Atom, Jaxpr
 from effax.transforms.discharge import Discharged, discharge_jaxpr
 from effax.transforms.framework.rules import DischargeOut, RuleBuilder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.ir.prims.control import Cond
+from effax.ir.prims import Cond
 from effax.ir.syntax import Atom
 from effax.transforms.framework.propagation import propagate_call
 from effax.transforms.framework.rules import JvpOut, RuleBuilder

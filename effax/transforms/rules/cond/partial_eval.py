@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from effax.ir.build import Builder
-from effax.ir.prims.control import Cond
+from effax.ir.prims import Cond
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type
 from effax.transforms.framework.propagation import Mask

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from effax.ir.errors import NotApplicable
-from effax.ir.prims.control import Cond
+from effax.ir.prims import Cond
 from effax.ir.syntax import Atom
 from effax.ir.types import tangent_type
 from effax.transforms.framework.rules import Linear, RuleBuilder

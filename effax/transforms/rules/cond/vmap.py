@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from effax.ir.build import lit
-from effax.ir.prims.control import Cond
-from effax.ir.prims.elementwise import And, Clamp, Eq, Not, SelectN
-from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.prims import And, BroadcastInDim, Clamp, Cond, Eq, Not, SelectN
 from effax.ir.syntax import Atom, Jaxpr
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import BatchBuilder, BatchOut

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from effax.ir.build import Builder
-from effax.ir.prims.custom import (
+from effax.ir.prims import (
     LaneRule,
     Lanes,
+    ReduceSum,
     SparseBackward,
     SparseJvp,
     SparseVjp,
@@ -16,7 +17,6 @@ from effax.ir.prims.custom import (
     ZerosJvp,
     ZerosVjp,
 )
-from effax.ir.prims.reduce import ReduceSum
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, tangent_type
 from effax.transforms.framework.propagation import Mask

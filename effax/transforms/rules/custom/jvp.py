@@ -6,15 +6,8 @@ from collections.abc import Sequence
 
 from effax.ir.build import template
 from effax.ir.errors import TransformError
-from effax.ir.prims.custom import (
-    CustomJvp,
-    CustomLinear,
-    CustomVjp,
-    CustomVmap,
-    ZerosVjp,
-    no_forward,
-)
-from effax.ir.prims.elementwise import Add
+from effax.ir.prims import Add, CustomJvp, CustomLinear, CustomVjp, CustomVmap, ZerosVjp
+from effax.ir.prims.custom import no_forward
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.transforms.framework.rules import JvpOut, RuleBuilder

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from effax.ir.build import template
 from effax.ir.errors import TransformError
-from effax.ir.prims.control import Jit
-from effax.ir.prims.custom import CustomJvp, CustomLinear, CustomVjp, CustomVmap
+from effax.ir.prims import CustomJvp, CustomLinear, CustomVjp, CustomVmap, Jit
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type
 from effax.transforms.framework.propagation import Mask

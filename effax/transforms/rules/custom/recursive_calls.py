@@ -18,7 +18,8 @@ from typing import Final
 from effax.ir.errors import TransformError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
-from effax.ir.prims.custom import Custom, CustomJvp, CustomVjp
+from effax.ir.prims import CustomJvp, CustomVjp
+from effax.ir.prims.custom import Custom
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Jaxpr
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from effax.ir.prims.custom import CustomJvp, CustomLinear, CustomVjp, CustomVmap
+from effax.ir.prims import CustomJvp, CustomLinear, CustomVjp, CustomVmap
 from effax.transforms.framework.rules import NO_RULES, Indivisible, Rules, RuleSet
 from effax.transforms.rules.custom import jvp, linear, vmap
 

@@ -14,7 +14,8 @@ from effax.effects import Accum, Write
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import BOOL
 from effax.ir.errors import TransformError
-from effax.ir.prims.custom import (
+from effax.ir.prims import (
+    BroadcastInDim,
     CustomJvp,
     CustomLinear,
     CustomVjp,
@@ -22,7 +23,6 @@ from effax.ir.prims.custom import (
     LaneRule,
     Lanes,
 )
-from effax.ir.prims.shape import BroadcastInDim
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, array_type, is_inexact
 from effax.transforms.framework.rules import BatchBuilder, BatchOut

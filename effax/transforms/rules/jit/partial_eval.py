@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from effax.ir.build import Builder
-from effax.ir.prims.control import Jit
-from effax.ir.prims.remat import Remat
+from effax.ir.prims import Jit, Remat
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import Type
 from effax.transforms.framework.propagation import Mask

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from effax.ir.prims.control import Jit
+from effax.ir.prims import Jit
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.cotangents import call_operands, spec_of, values_of

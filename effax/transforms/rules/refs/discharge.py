@@ -8,9 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.ir.prims.elementwise import Add, ConvertElementType
-from effax.ir.prims.index import Gather, Scatter, ScatterAdd
-from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
+from effax.ir.prims import (
+    Add,
+    AddUpdate,
+    ConvertElementType,
+    EmptyRef,
+    FreeRef,
+    Freeze,
+    Gather,
+    Get,
+    NewRef,
+    Scatter,
+    ScatterAdd,
+    Swap,
+)
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import DischargeOut, RuleBuilder
 from effax.transforms.rules.common import array_of, zeros

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from effax.ir.errors import TransformError
-from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
+from effax.ir.prims import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.syntax import Atom
 from effax.ir.types import tangent_type
 from effax.transforms.framework.rules import JvpOut, RuleBuilder

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from effax.ir.build import typing_of
-from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
+from effax.ir.prims import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.syntax import Atom, Var
 from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.common import zeros

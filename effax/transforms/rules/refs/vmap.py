@@ -10,10 +10,18 @@ from collections.abc import Sequence
 
 from effax.ir.build import lit
 from effax.ir.dtypes import int_bounds, is_integer
-from effax.ir.prims.elementwise import Mul
-from effax.ir.prims.reduce import ReduceSum
-from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
-from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.prims import (
+    AddUpdate,
+    BroadcastInDim,
+    EmptyRef,
+    FreeRef,
+    Freeze,
+    Get,
+    Mul,
+    NewRef,
+    ReduceSum,
+    Swap,
+)
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.common import to_front

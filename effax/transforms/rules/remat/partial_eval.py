@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from effax.ir.build import Builder
-from effax.ir.prims.remat import NOTHING, Remat
+from effax.ir.prims import Remat
+from effax.ir.prims.remat import NOTHING
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.types import RefType, Type
 from effax.transforms.discharge import discharge_jaxpr, has_refs

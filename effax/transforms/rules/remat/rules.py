@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from effax.ir.prims.remat import Name, OptimizationBarrier, Remat
+from effax.ir.prims import Name, OptimizationBarrier, Remat
 from effax.ir.syntax import Atom
 from effax.transforms.discharge import discharge_jaxpr
 from effax.transforms.framework.rules import (

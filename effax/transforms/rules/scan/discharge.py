@@ -13,9 +13,7 @@ from dataclasses import replace
 
 from effax.ir import indexing
 from effax.ir.build import lit
-from effax.ir.prims.control import Scan
-from effax.ir.prims.elementwise import Add
-from effax.ir.prims.index import Gather, Scatter
+from effax.ir.prims import Add, Gather, Scan, Scatter
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import COUNTER, array_type
 from effax.transforms.discharge import Discharged, discharge_jaxpr

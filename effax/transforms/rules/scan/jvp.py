@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from effax.ir.prims.control import Scan
+from effax.ir.prims import Scan
 from effax.ir.syntax import Atom
 from effax.transforms.framework.renumber import rearranged
 from effax.transforms.framework.rules import JvpOut, RuleBuilder

@@ -23,8 +23,7 @@ from typing import NamedTuple
 from effax.effects import Row, SideEffect
 from effax.effects.order import COMMUTING_KINDS
 from effax.ir.build import Builder
-from effax.ir.prims.control import Scan
-from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.prims import BroadcastInDim, Scan
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var, has_side_effects
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.propagation import Mask

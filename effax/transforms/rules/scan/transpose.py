@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from effax.effects import ArgIndex
 from effax.ir.errors import NotApplicable
-from effax.ir.prims.control import Scan
-from effax.ir.prims.refs import Freeze
+from effax.ir.prims import Freeze, Scan
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import tangent_type
 from effax.transforms.framework.propagation import Mask

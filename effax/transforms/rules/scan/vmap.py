@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from effax.effects import ArgIndex
-from effax.ir.prims.control import Scan
+from effax.ir.prims import Scan
 from effax.ir.syntax import Atom
 from effax.ir.types import RefType
 from effax.transforms.framework.rules import BatchBuilder, BatchOut

@@ -14,10 +14,18 @@ from effax.ir.build import Builder
 from effax.ir.indexing import row, whole
 from effax.ir.memo import memoize
 from effax.ir.partition import Spec, names_in, sizes_of
-from effax.ir.prims.index import Gather
-from effax.ir.prims.refs import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
-from effax.ir.prims.shape import Reshape
-from effax.ir.prims.shard import ShardMap
+from effax.ir.prims import (
+    AddUpdate,
+    EmptyRef,
+    FreeRef,
+    Freeze,
+    Gather,
+    Get,
+    NewRef,
+    Reshape,
+    ShardMap,
+    Swap,
+)
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Shape, Type
 from effax.transforms.framework.propagation import uses_axis

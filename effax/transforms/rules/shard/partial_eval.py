@@ -12,8 +12,7 @@ from typing import NamedTuple
 from effax.ir.analysis.variance import variance
 from effax.ir.build import Builder
 from effax.ir.partition import Spec, names_in
-from effax.ir.prims.shape import Reshape
-from effax.ir.prims.shard import ShardMap
+from effax.ir.prims import Reshape, ShardMap
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.propagation import Mask

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from effax.ir.partition import Spec
-from effax.ir.prims.shard import ShardMap
+from effax.ir.prims import ShardMap
 from effax.ir.syntax import Atom
 from effax.ir.types import RefType, Type, array_type, ref_type
 from effax.transforms.discharge import discharge_jaxpr

@@ -13,9 +13,7 @@ from effax.ir.axes import Axes
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import INT32
 from effax.ir.partition import Spec
-from effax.ir.prims.collective import AxisIndex, Psum
-from effax.ir.prims.elementwise import And, Eq
-from effax.ir.prims.shard import ShardMap
+from effax.ir.prims import And, AxisIndex, Eq, Psum, ShardMap
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, array_type
 from effax.transforms.framework.propagation import Mask

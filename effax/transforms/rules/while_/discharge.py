@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.ir.prims.control import Jit, While
+from effax.ir.prims import Jit, While
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.transforms.discharge import discharge_jaxpr
 from effax.transforms.framework.rules import DischargeOut, RuleBuilder, RuleSet

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from effax.effects import Accum, Write
 from effax.ir.build import Builder
-from effax.ir.prims.control import While
+from effax.ir.prims import While
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import tangent_type
 from effax.transforms.framework.propagation import Mask

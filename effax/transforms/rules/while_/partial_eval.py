@@ -24,9 +24,7 @@ from effax.effects import Accum, ArgIndex, Read, Row, SideEffect, Write
 from effax.ir.build import Builder, lit
 from effax.ir.edit.without_io import silent
 from effax.ir.indexing import whole
-from effax.ir.prims.control import Jit, While
-from effax.ir.prims.elementwise import Add, Lt
-from effax.ir.prims.refs import EmptyRef, FreeRef, Freeze, Get, NewRef
+from effax.ir.prims import Add, EmptyRef, FreeRef, Freeze, Get, Jit, Lt, NewRef, While
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import COUNTER, RefType, Type
 from effax.transforms.framework.propagation import Mask

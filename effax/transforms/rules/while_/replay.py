@@ -7,9 +7,7 @@ from typing import Final, NamedTuple
 
 from effax.ir.build import Builder, lit
 from effax.ir.indexing import row
-from effax.ir.prims.control import While
-from effax.ir.prims.elementwise import Add, Eq, Lt, SelectN, ShiftRightLogical, Sub
-from effax.ir.prims.refs import EmptyRef, Get, Swap
+from effax.ir.prims import Add, EmptyRef, Eq, Get, Lt, SelectN, ShiftRightLogical, Sub, Swap, While
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import COUNTER, Type, array_type
 from effax.transforms.framework.propagation import Mask

@@ -29,9 +29,7 @@ from collections.abc import Sequence
 from effax.effects import Accum, SideEffect, Write
 from effax.ir.build import Builder, lit
 from effax.ir.errors import NotApplicable
-from effax.ir.prims.control import While
-from effax.ir.prims.elementwise import Lt, Sub
-from effax.ir.prims.refs import Freeze
+from effax.ir.prims import Freeze, Lt, Sub, While
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import COUNTER, ArrayType, Type, tangent_type
 from effax.transforms.framework.propagation import Mask

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from effax.ir.build import Builder, lit
-from effax.ir.prims.control import While, fits
-from effax.ir.prims.elementwise import Add, Lt, Max, Sub
+from effax.ir.prims import Add, Lt, Max, Sub, While
+from effax.ir.prims.common.subjaxpr_checks import fits
 from effax.ir.syntax import Atom, Lit, Var
 from effax.ir.types import COUNTER
 from effax.transforms.rules.while_.partial_eval import counted

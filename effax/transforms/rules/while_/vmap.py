@@ -18,10 +18,7 @@ from collections.abc import Sequence
 
 from effax.ir.build import Builder
 from effax.ir.dtypes import BOOL
-from effax.ir.prims.control import While
-from effax.ir.prims.elementwise import And
-from effax.ir.prims.reduce import ReduceOr
-from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.prims import And, BroadcastInDim, ReduceOr, While
 from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.ir.types import Type, array_type
 from effax.transforms.framework.propagation import Mask

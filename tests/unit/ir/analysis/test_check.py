@@ -15,12 +15,26 @@ from effax.ir.axes import Axis
 from effax.ir.build import Builder
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims.collective import Psum
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.elementwise import Add, Lt, Mul, Neg, Sin
-from effax.ir.prims.refs import AddUpdate, FreeRef, Freeze, Get, NewRef, Swap
-from effax.ir.prims.remat import Remat
-from effax.ir.prims.shard import ShardMap
+from effax.ir.prims import (
+    Add,
+    AddUpdate,
+    Cond,
+    FreeRef,
+    Freeze,
+    Get,
+    Jit,
+    Lt,
+    Mul,
+    Neg,
+    NewRef,
+    Psum,
+    Remat,
+    Scan,
+    ShardMap,
+    Sin,
+    Swap,
+    While,
+)
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, array_type, ref_type

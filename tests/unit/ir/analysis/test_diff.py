@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from effax.ir import prims as p
 from effax.ir.analysis.diff import diff
 from effax.ir.edit.operations import insert, replace_eqn
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Jit
+from effax.ir.prims import Jit
 from effax.ir.syntax import renumbered
 from effax.ir.text.parser import parse
 from tests.counting import calls
@@ -61,7 +61,7 @@ def test_a_difference_reads_as_edits_inside_of_held_programs_too() -> None:
 
 def test_what_is_equal_can_be_left_out() -> None:
     jaxpr = chain(40)
-    found = diff(jaxpr, replace_eqn(jaxpr, 20, ew.Cos()))
+    found = diff(jaxpr, replace_eqn(jaxpr, 20, p.Cos()))
     lines = found.text(context=1).splitlines()
     assert len(lines) == 5
     assert [line[0] for line in lines] == [" ", " ", "-", "+", " "]
@@ -70,7 +70,7 @@ def test_what_is_equal_can_be_left_out() -> None:
 
 def test_an_insertion_is_one_addition() -> None:
     jaxpr = chain(50)
-    made, _ = insert(jaxpr, 7, ew.Exp(), [jaxpr.binders[0]])
+    made, _ = insert(jaxpr, 7, p.Exp(), [jaxpr.binders[0]])
     found = diff(jaxpr, made)
     assert (found.count("added"), found.count("removed"), found.count("changed")) == (1, 0, 0)
 
@@ -103,7 +103,7 @@ def test_reads_on_two_sides_of_a_write_are_not_the_same() -> None:
 def test_the_work_grows_with_the_programs() -> None:
     def work(n: int) -> int:
         old = chain(n)
-        new = replace_eqn(old, n // 2, ew.Neg(), [old.eqns[n // 2].ins[0]])
+        new = replace_eqn(old, n // 2, p.Neg(), [old.eqns[n // 2].ins[0]])
         return calls(lambda: diff(old, new))
 
     work(12)

@@ -11,7 +11,7 @@ from effax.ir.analysis.queries import (
     size,
     walk,
 )
-from effax.ir.prims.control import Jit
+from effax.ir.prims import Jit
 from effax.ir.text.parser import parse
 from tests.unit.ir.building import chain, nested, program, writer
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from effax.ir import prims as p
 from effax.ir.analysis.check import check
 from effax.ir.build import Builder, lit
 from effax.ir.edit.mapping import map_eqns
 from effax.ir.edit.operations import everywhere
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.refs import AddUpdate, Swap
+from effax.ir.prims import AddUpdate, Swap
 from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.ir.text.parser import parse
 from effax.ir.types import array_type
@@ -43,8 +43,8 @@ def test_nothing_said_is_the_same_program() -> None:
 def test_other_equations_come_in_the_place_of_one() -> None:
     def change(b: Builder, eqn: Eqn) -> Atom | None:
         match eqn.prim, eqn.ins:
-            case ew.Add(), (x, y) if x == y:
-                return b(ew.Neg(), b(ew.Mul(), lit(-2, x.type), x))
+            case p.Add(), (x, y) if x == y:
+                return b(p.Neg(), b(p.Mul(), lit(-2, x.type), x))
         return None
 
     made = rewritten(change)
@@ -57,7 +57,7 @@ def test_other_equations_come_in_the_place_of_one() -> None:
 
 def test_an_equation_goes_and_what_follows_is_renumbered() -> None:
     def change(b: Builder, eqn: Eqn) -> object:
-        if isinstance(eqn.prim, ew.Sin):
+        if isinstance(eqn.prim, p.Sin):
             return eqn.ins[0]
         return () if isinstance(eqn.prim, AddUpdate) else None
 
@@ -76,7 +76,7 @@ def test_a_write_goes_with_its_result() -> None:
 
 def test_held_programs_are_changed_with_everywhere() -> None:
     def cosines(b: Builder, eqn: Eqn) -> Atom | None:
-        return b(ew.Cos(), *eqn.ins) if isinstance(eqn.prim, ew.Sin) else None
+        return b(p.Cos(), *eqn.ins) if isinstance(eqn.prim, p.Sin) else None
 
     assert str(rewritten(cosines)).count("sin") == 1
     assert "sin" not in str(everywhere(partial(map_eqns, cosines), PROGRAM))
@@ -90,13 +90,13 @@ def test_held_programs_are_changed_with_everywhere() -> None:
         (lambda b, eqn: "ab", BadArgument, "nothing in the new program"),
         (lambda b, eqn: (), BadArgument, r"one atom takes(.|\n)*expected: 1(.|\n)*found: +0"),
         (lambda b, eqn: lit(0, array_type((), "int32")), IllTyped, r"found: +i32\[\]"),
-        (lambda b, eqn: b(ew.Cos(), *eqn.ins) and None, BadArgument, "that stays"),
-        (lambda b, eqn: b(ew.Add(), *eqn.ins), IllTyped, "sin a"),
+        (lambda b, eqn: b(p.Cos(), *eqn.ins) and None, BadArgument, "that stays"),
+        (lambda b, eqn: b(p.Add(), *eqn.ins), IllTyped, "sin a"),
     ],
 )
 def test_what_cannot_take_the_place_of_an_equation(give: Any, error: Any, says: str) -> None:
     def change(b: Builder, eqn: Eqn) -> object:
-        return give(b, eqn) if isinstance(eqn.prim, ew.Sin) else None
+        return give(b, eqn) if isinstance(eqn.prim, p.Sin) else None
 
     with pytest.raises(error, match=says) as found:
         rewritten(change)
@@ -105,7 +105,7 @@ def test_what_cannot_take_the_place_of_an_equation(give: Any, error: Any, says: 
 
 def test_the_work_is_linear() -> None:
     def negated(b: Builder, eqn: Eqn) -> Atom:
-        return b(ew.Neg(), b(eqn.prim, *eqn.ins))
+        return b(p.Neg(), b(eqn.prim, *eqn.ins))
 
     small, large = chain(50), chain(400)
     map_eqns(negated, small)

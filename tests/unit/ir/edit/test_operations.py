@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from effax.effects import ArgIndex, Read, Write
+from effax.ir import prims
 from effax.ir.analysis.check import check
 from effax.ir.edit.operations import (
     everywhere,
@@ -19,9 +20,7 @@ from effax.ir.edit.operations import (
 )
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.eval.numpy import evaluate
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Jit
-from effax.ir.prims.refs import AddUpdate, Get, Swap
+from effax.ir.prims import AddUpdate, Get, Jit, Swap
 from effax.ir.syntax import Jaxpr, Lit, Var, alpha_eq
 from effax.ir.text.parser import parse
 from tests.counting import calls
@@ -29,7 +28,7 @@ from tests.unit.ir.building import ALL, F32, VEC, WEAK, chain, nested, program, 
 
 SIN = parse("{ lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }")
 FOREIGN = Var(77, F32)
-OTHER: tuple[Any, ...] = (1.0, None, "sin", ew.Cos, SIN.binders[0], str)
+OTHER: tuple[Any, ...] = (1.0, None, "sin", prims.Cos, SIN.binders[0], str)
 """Arguments of other kinds than the functions take."""
 
 CALL = """
@@ -44,11 +43,11 @@ def valid(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def test_an_equation_is_replaced_and_the_rest_is_shared() -> None:
-    made = valid(replace_eqn(SIN, 0, ew.Cos()))
+    made = valid(replace_eqn(SIN, 0, prims.Cos()))
     assert made == parse(str(SIN).replace("sin", "cos"))
     assert made.eqns[1] is SIN.eqns[1]
-    assert SIN.eqns[0].prim == ew.Sin()
-    assert replace_eqn(SIN, -1, ins=[SIN.binders[0], SIN.binders[0]]).eqns[1].prim == ew.Mul()
+    assert SIN.eqns[0].prim == prims.Sin()
+    assert replace_eqn(SIN, -1, ins=[SIN.binders[0], SIN.binders[0]]).eqns[1].prim == prims.Mul()
 
 
 def test_effects_follow_from_what_an_equation_becomes() -> None:
@@ -67,7 +66,7 @@ def test_effects_follow_from_what_an_equation_becomes() -> None:
 
 
 def test_an_equation_is_inserted_and_the_rest_renumbered() -> None:
-    made, outs = insert(SIN, 1, ew.Neg(), [SIN.eqns[0].outs[0]])
+    made, outs = insert(SIN, 1, prims.Neg(), [SIN.eqns[0].outs[0]])
     assert valid(made) == parse(
         "{ lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = neg b; "
         "d:f32[] = mul b 2.0:f32[] in (d,) }"
@@ -76,15 +75,15 @@ def test_an_equation_is_inserted_and_the_rest_renumbered() -> None:
     used = made.outs[0]
     assert isinstance(used, Var)
     assert valid(substitute(made, {used: outs[0]})).outs == outs
-    first, _ = insert(SIN, 0, ew.Neg(), SIN.binders)
-    last, _ = insert(SIN, 2, ew.Neg(), SIN.outs)
+    first, _ = insert(SIN, 0, prims.Neg(), SIN.binders)
+    last, _ = insert(SIN, 2, prims.Neg(), SIN.outs)
     assert [e.prim.name for e in valid(first).eqns] == ["neg", "sin", "mul"]
     assert [e.prim.name for e in valid(last).eqns] == ["sin", "mul", "neg"]
 
 
 def test_an_equation_at_the_end_costs_the_same_however_long_the_program_is() -> None:
     def work(jaxpr: Jaxpr) -> int:
-        return calls(lambda: insert(jaxpr, len(jaxpr.eqns), ew.Neg(), [jaxpr.binders[0]]))
+        return calls(lambda: insert(jaxpr, len(jaxpr.eqns), prims.Neg(), [jaxpr.binders[0]]))
 
     short, long = chain(64), chain(4096)
     work(short)
@@ -93,12 +92,12 @@ def test_an_equation_at_the_end_costs_the_same_however_long_the_program_is() -> 
 
 
 def test_a_program_is_spliced_in_for_a_call() -> None:
-    inner = program([F32, F32], lambda b, x, y: [b(ew.Add(), y, x), x])
+    inner = program([F32, F32], lambda b, x, y: [b(prims.Add(), y, x), x])
 
     def body(b, x):  # type: ignore[no-untyped-def]
-        s = b(ew.Sin(), x)
+        s = b(prims.Sin(), x)
         p, q = b.emit(Jit(inner), [s, x])
-        return [b(ew.Mul(), p, q)]
+        return [b(prims.Mul(), p, q)]
 
     jaxpr = program([F32], body)
     made, outs = splice(jaxpr, 1, 2, inner, jaxpr.eqns[1].ins)
@@ -113,7 +112,7 @@ def test_a_program_is_spliced_in_for_a_call() -> None:
 def test_what_is_used_does_not_go() -> None:
     with pytest.raises(BadArgument, match="substitute"):
         remove(SIN, 0)
-    unused, _ = insert(SIN, 1, ew.Neg(), SIN.binders)
+    unused, _ = insert(SIN, 1, prims.Neg(), SIN.binders)
     assert alpha_eq(valid(remove(unused, 1)), SIN)
     with pytest.raises(BadArgument, match="is used"):
         splice(SIN, 0, 1, parse("{ lambda ; . let  in () }"), [], results=False)
@@ -122,32 +121,32 @@ def test_what_is_used_does_not_go() -> None:
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda: replace_eqn(SIN, 7, ew.Cos()),
+        lambda: replace_eqn(SIN, 7, prims.Cos()),
         lambda: replace_eqn(SIN, 0, ins=[SIN.eqns[1].outs[0]]),
-        lambda: insert(SIN, 0, ew.Neg(), [SIN.eqns[0].outs[0]]),
-        lambda: insert(SIN, 3, ew.Neg(), SIN.binders),
+        lambda: insert(SIN, 0, prims.Neg(), [SIN.eqns[0].outs[0]]),
+        lambda: insert(SIN, 3, prims.Neg(), SIN.binders),
         lambda: splice(SIN, 1, 0, SIN, SIN.binders),
         lambda: substitute(SIN, {SIN.eqns[0].outs[0]: SIN.eqns[1].outs[0]}),
         lambda: rename(SIN, {1: 0}),
         lambda: rename(SIN, lambda i: i - 1),
         lambda: rename(SIN, lambda i: i + 10**12),
         lambda: rename(SIN, OTHER[5]),
-        lambda: insert(SIN, 1, ew.Neg(), [FOREIGN]),
+        lambda: insert(SIN, 1, prims.Neg(), [FOREIGN]),
         lambda: splice(SIN, 0, 0, SIN, [FOREIGN]),
         lambda: substitute(SIN, {FOREIGN: SIN.binders[0]}),
         lambda: substitute(SIN, {SIN.binders[0]: FOREIGN}),
         lambda: substitute(SIN, {SIN.eqns[1].outs[0]: FOREIGN}),
-        lambda: replace_eqn(SIN, -3, ew.Cos()),
-        lambda: insert(SIN, -3, ew.Neg(), SIN.binders),
+        lambda: replace_eqn(SIN, -3, prims.Cos()),
+        lambda: insert(SIN, -3, prims.Neg(), SIN.binders),
         lambda: remove(SIN, 2),
-        lambda: replace_eqn(SIN, OTHER[0], ew.Cos()),
-        lambda: insert(SIN, OTHER[1], ew.Neg(), SIN.binders),
+        lambda: replace_eqn(SIN, OTHER[0], prims.Cos()),
+        lambda: insert(SIN, OTHER[1], prims.Neg(), SIN.binders),
         lambda: remove(SIN, OTHER[2]),
         lambda: replace_eqn(SIN, 0, OTHER[3]),
         lambda: insert(SIN, 0, OTHER[3], SIN.binders),
-        lambda: insert(SIN, 0, ew.Neg(), [OTHER[0]]),
+        lambda: insert(SIN, 0, prims.Neg(), [OTHER[0]]),
         lambda: replace_eqn(SIN, 0, ins=[OTHER[0]]),
-        lambda: insert(SIN, 0, ew.Neg(), OTHER[4]),
+        lambda: insert(SIN, 0, prims.Neg(), OTHER[4]),
         lambda: substitute(SIN, {OTHER[0]: SIN.binders[0]}),
         lambda: map_subjaxprs(lambda held: OTHER[1], parse(CALL)),
     ],
@@ -160,17 +159,17 @@ def test_what_does_not_exist_or_is_not_in_scope_is_an_error(edit) -> None:  # ty
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda: replace_eqn(SIN, 0, ew.Add()),
-        lambda: replace_eqn(SIN, 0, ew.IsFinite()),
-        lambda: insert(SIN, 0, ew.Add(), SIN.binders),
+        lambda: replace_eqn(SIN, 0, prims.Add()),
+        lambda: replace_eqn(SIN, 0, prims.IsFinite()),
+        lambda: insert(SIN, 0, prims.Add(), SIN.binders),
         lambda: splice(SIN, 0, 1, chain(2), SIN.binders),
         lambda: splice(SIN, 0, 0, SIN, SIN.binders),
         lambda: substitute(SIN, {SIN.binders[0]: Var(0, chain(1).in_types[0])}),
         lambda: substitute(SIN, {Var(0, VEC): Lit(1.0, F32)}),
-        lambda: insert(SIN, 1, ew.Neg(), [Var(0, VEC)]),
-        lambda: insert(SIN, 1, ew.Neg(), [Var(0, WEAK)]),
+        lambda: insert(SIN, 1, prims.Neg(), [Var(0, VEC)]),
+        lambda: insert(SIN, 1, prims.Neg(), [Var(0, WEAK)]),
         lambda: replace_eqn(SIN, 0, ins=[Var(0, WEAK)]),
-        lambda: insert(SIN, 0, ew.Neg(), [Lit(3, F32)]),
+        lambda: insert(SIN, 0, prims.Neg(), [Lit(3, F32)]),
         lambda: splice(SIN, 0, 0, SIN, []),
     ],
 )
@@ -182,10 +181,10 @@ def test_what_does_not_fit_is_ill_typed(edit) -> None:  # type: ignore[no-untype
 def test_what_an_edit_does_not_touch_is_kept() -> None:
     jaxpr = Jaxpr(SIN.binders, SIN.eqns, SIN.outs, 1, ["x"])
     for made in (
-        replace_eqn(jaxpr, 0, ew.Cos()),
-        insert(jaxpr, 1, ew.Neg(), jaxpr.binders).jaxpr,
+        replace_eqn(jaxpr, 0, prims.Cos()),
+        insert(jaxpr, 1, prims.Neg(), jaxpr.binders).jaxpr,
         splice(jaxpr, 1, 1, SIN, jaxpr.binders, results=False).jaxpr,
-        remove(insert(jaxpr, 1, ew.Neg(), jaxpr.binders).jaxpr, 1),
+        remove(insert(jaxpr, 1, prims.Neg(), jaxpr.binders).jaxpr, 1),
         rename(jaxpr, lambda i: i + 1),
         substitute(jaxpr, {jaxpr.binders[0]: Lit(1.0, F32)}),
     ):

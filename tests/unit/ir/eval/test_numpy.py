@@ -10,9 +10,7 @@ from effax.ir.analysis.check import checked
 from effax.ir.build import Builder, lit
 from effax.ir.eval.numpy import evaluate, literal_value
 from effax.ir.indexing import Indexer, Span
-from effax.ir.prims.control import Cond, Jit, Scan
-from effax.ir.prims.elementwise import Add, Mul, Neg
-from effax.ir.prims.refs import AddUpdate, Freeze, Get, NewRef, Swap
+from effax.ir.prims import Add, AddUpdate, Cond, Freeze, Get, Jit, Mul, Neg, NewRef, Scan, Swap
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.text.parser import parse
 from effax.ir.types import array_type, ref_type

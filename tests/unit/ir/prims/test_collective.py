@@ -12,9 +12,8 @@ from effax.ir.errors import Divergence, IllTyped, UnboundAxis
 from effax.ir.eval.numpy import evaluate
 from effax.ir.eval.spmd import Devices, evaluate_spmd
 from effax.ir.primitive import Value
+from effax.ir.prims import Add, Cond, ConvertElementType, Gt, Jit, Lt, Scan, While
 from effax.ir.prims import collective as c
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.elementwise import Add, ConvertElementType, Gt, Lt
 from effax.ir.syntax import Jaxpr, Lit
 from effax.ir.types import array_type
 from tests.unit.ir.building import F32, program

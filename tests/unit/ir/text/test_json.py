@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from effax.ir.errors import BadArgument
-from effax.ir.prims.control import Jit
-from effax.ir.prims.elementwise import Unary
+from effax.ir.prims import Jit, Unary
 from effax.ir.registry import registry
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.json import from_json, to_json

@@ -15,10 +15,7 @@ from effax.ir.dtypes import FLOAT0, DType, as_dtype
 from effax.ir.errors import BadArgument, ParseError
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims.control import Jit
-from effax.ir.prims.elementwise import Add, Neg, Unary
-from effax.ir.prims.index import Gather
-from effax.ir.prims.refs import Get, Swap
+from effax.ir.prims import Add, Gather, Get, Jit, Neg, Swap, Unary
 from effax.ir.registry import own_primitives, registry
 from effax.ir.syntax import Jaxpr, Lit, Var
 from effax.ir.text.parser import parse

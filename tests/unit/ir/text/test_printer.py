@@ -9,10 +9,7 @@ import pytest
 from effax.ir.build import Builder, lit
 from effax.ir.errors import IllTyped
 from effax.ir.indexing import Indexer, Mode, Pick, Span
-from effax.ir.prims.control import Jit
-from effax.ir.prims.elementwise import Add, Mul, Neg, Sin
-from effax.ir.prims.reduce import CumSum
-from effax.ir.prims.refs import Get, Swap
+from effax.ir.prims import Add, CumSum, Get, Jit, Mul, Neg, Sin, Swap
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.ir.text.format import VAR_NAMES, var_number

@@ -10,13 +10,10 @@ from typing import Any, Final
 import pytest
 from returns.result import Success
 
+from effax.ir import prims as p
 from effax.ir.analysis.queries import size, walk
 from effax.ir.edit.operations import everywhere, insert, replace_eqn
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.reduce import DotGeneral
-from effax.ir.prims.refs import AddUpdate, Freeze, Get, Swap
-from effax.ir.prims.shape import Rev
+from effax.ir.prims import AddUpdate, Cond, DotGeneral, Freeze, Get, Jit, Rev, Scan, Swap, While
 from effax.ir.syntax import Jaxpr, Lit
 from effax.ir.types import RefType
 from effax.passes import SIMPLIFIES, Guarantee, Pass
@@ -100,7 +97,7 @@ def test_linear_programs_stay_linear() -> None:
 def test_pairs_still_fit() -> None:
     @law(about=About.PAIRS, features=NUMERIC)
     def no_sines(first: Jaxpr, second: Jaxpr) -> None:
-        assert ew.Sin not in kinds(second)
+        assert p.Sin not in kinds(second)
 
     broken = reported(lambda: check_law(no_sines, examples=200))
     # Loops of the second program stay, which takes what the first one gives.
@@ -114,8 +111,8 @@ def test_pairs_still_fit() -> None:
 def flipped(jaxpr: Jaxpr) -> Success[Jaxpr]:
     """The operands of the first sum the other way round: a second run puts them back."""
     for i, eqn in enumerate(jaxpr.eqns):
-        if isinstance(eqn.prim, ew.Add) and eqn.ins[0] != eqn.ins[1]:
-            return Success(replace_eqn(jaxpr, i, ew.Add(), eqn.ins[::-1]))
+        if isinstance(eqn.prim, p.Add) and eqn.ins[0] != eqn.ins[1]:
+            return Success(replace_eqn(jaxpr, i, p.Add(), eqn.ins[::-1]))
     return Success(jaxpr)
 
 
@@ -125,10 +122,10 @@ def doubled(jaxpr: Jaxpr) -> Success[Jaxpr]:
     def at_top(program: Jaxpr) -> Jaxpr:
         for i, eqn in enumerate(program.eqns):
             x = eqn.ins[0] if eqn.ins else None
-            if isinstance(eqn.prim, ew.Add) and x is not None and x.type.dtype == "float64":
+            if isinstance(eqn.prim, p.Add) and x is not None and x.type.dtype == "float64":
                 two = Lit(2.0, x.type.update(shape=()))  # type: ignore[union-attr]  # of an array
                 if not x.type.shape:
-                    program = replace_eqn(program, i, ew.Mul(), [x, two])
+                    program = replace_eqn(program, i, p.Mul(), [x, two])
         return program
 
     return Success(everywhere(at_top, jaxpr))
@@ -137,8 +134,8 @@ def doubled(jaxpr: Jaxpr) -> Success[Jaxpr]:
 def copied(jaxpr: Jaxpr) -> Success[Jaxpr]:
     """A sine computed twice."""
     for i, eqn in enumerate(jaxpr.eqns):
-        if isinstance(eqn.prim, ew.Sin):
-            return Success(insert(jaxpr, i, ew.Sin(), eqn.ins)[0])
+        if isinstance(eqn.prim, p.Sin):
+            return Success(insert(jaxpr, i, p.Sin(), eqn.ins)[0])
     return Success(jaxpr)
 
 
@@ -160,7 +157,7 @@ def test_faults_of_passes_are_small(step: Pass, says: str, most: int) -> None:
 
 def reversed_lanes(b: Any, prim: Any, ins: Any, batched: Any, size: int) -> BatchOut:
     """The batch rule of sine with the lanes in the other order."""
-    outs, flags = DEFAULT_RULES.rules[ew.Sin].batch(b, prim, ins, batched, size)  # type: ignore[operator]  # it has one
+    outs, flags = DEFAULT_RULES.rules[p.Sin].batch(b, prim, ins, batched, size)  # type: ignore[operator]  # it has one
     return BatchOut([b(Rev((0,)), outs[0])], flags)
 
 
@@ -177,8 +174,8 @@ WRONG_SINE: Final = partial(unary_jvp, lambda b, d, x, y: mul(b, d, x))
     ],
 )
 def test_faults_of_rules_are_small(rules: dict[str, object], only: str, focus: str) -> None:
-    wrong = replace(DEFAULT_RULES.rules[ew.Sin], **rules)  # type: ignore[arg-type]  # dataclasses.replace checks the names
-    passes = Passes(DEFAULT_RULES.extend(ew.Sin, wrong))
+    wrong = replace(DEFAULT_RULES.rules[p.Sin], **rules)  # type: ignore[arg-type]  # dataclasses.replace checks the names
+    passes = Passes(DEFAULT_RULES.extend(p.Sin, wrong))
     if only == "vjp_is_adjoint_to_jvp":
         # What is wrong in one way everywhere is its own adjoint.
         check_law(only, passes, focus=focus, examples=20)
@@ -188,8 +185,8 @@ def test_faults_of_rules_are_small(rules: dict[str, object], only: str, focus: s
 
 
 def test_one_fault_is_told_once() -> None:
-    wrong = replace(DEFAULT_RULES.rules[ew.Sin], batch=reversed_lanes)
-    passes = Passes(DEFAULT_RULES.extend(ew.Sin, wrong))
+    wrong = replace(DEFAULT_RULES.rules[p.Sin], batch=reversed_lanes)
+    passes = Passes(DEFAULT_RULES.extend(p.Sin, wrong))
     only = ["vmap_commutes_with_jvp", "vmap_is_stacking", "jvp_keeps_values"]
     broken = reported(
         lambda: check_laws(passes, only=only, focus="elementwise.smooth", examples=99)

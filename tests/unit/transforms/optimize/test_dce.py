@@ -6,12 +6,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from effax.ir import prims
 from effax.ir.analysis.check import check
 from effax.ir.build import Builder, lit
 from effax.ir.errors import TransformError
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.refs import AddUpdate, FreeRef, Freeze, Get, NewRef, Swap
+from effax.ir.prims import AddUpdate, Cond, FreeRef, Freeze, Get, Jit, NewRef, Scan, Swap, While
 from effax.ir.syntax import Atom, Jaxpr
 from effax.transforms.jvp import jvp
 from effax.transforms.optimize.dce import dce
@@ -91,7 +90,7 @@ def test_writes_to_a_local_reference_that_nobody_reads_go() -> None:
         b.emit(Freeze(), [r])
         return [p.mul(b, x, x)]
 
-    assert primitives(reduced(program([p.F], body))) == [ew.Mul()]
+    assert primitives(reduced(program([p.F], body))) == [prims.Mul()]
 
 
 def test_writes_after_the_last_read_go_and_the_reference_is_freed() -> None:
@@ -114,7 +113,10 @@ def test_writes_to_the_callers_reference_stay_and_its_reads_go() -> None:
         return [y, x]
 
     jaxpr = program([p.R, p.F], body)
-    assert [type(prim) for prim in primitives(reduced(jaxpr, False, True))] == [ew.Sin, AddUpdate]
+    assert [type(prim) for prim in primitives(reduced(jaxpr, False, True))] == [
+        prims.Sin,
+        AddUpdate,
+    ]
 
 
 def test_a_call_is_narrowed_to_what_is_used_of_it() -> None:
@@ -124,7 +126,7 @@ def test_a_call_is_narrowed_to_what_is_used_of_it() -> None:
     assert made.used_ins == (False, True)
     (eqn,) = made.jaxpr.eqns
     assert isinstance(eqn.prim, Jit)
-    assert (len(eqn.ins), len(eqn.outs), primitives(eqn.prim.jaxpr)) == (1, 1, [ew.Mul()])
+    assert (len(eqn.ins), len(eqn.outs), primitives(eqn.prim.jaxpr)) == (1, 1, [prims.Mul()])
 
 
 def test_a_scan_loses_carries_stacked_results_constants_and_scanned_inputs() -> None:
@@ -162,15 +164,15 @@ def test_a_scan_keeps_what_a_later_iteration_reads_from_a_local_reference() -> N
     made = reduced(jaxpr)
     assert count(made, AddUpdate) == 1
     assert count(made, NewRef) == 1
-    assert count(made, ew.Sin) == 0
+    assert count(made, prims.Sin) == 0
     np.testing.assert_array_equal(run(made, values(jaxpr))[0], run(jaxpr, values(jaxpr))[0])
 
 
 def test_a_while_keeps_what_its_condition_needs() -> None:
-    test = program([p.N, p.F, p.F], lambda b, n, x, y: [b(ew.Lt(), x, number(1.0, p.F))])
+    test = program([p.N, p.F, p.F], lambda b, n, x, y: [b(prims.Lt(), x, number(1.0, p.F))])
 
     def step(b: Builder, n: Atom, x: Atom, y: Atom) -> list[Atom]:
-        return [b(ew.Add(), n, lit(1, p.N)), p.plus(b, x, number(0.5, p.F)), p.mul(b, y, y)]
+        return [b(prims.Add(), n, lit(1, p.N)), p.plus(b, x, number(0.5, p.F)), p.mul(b, y, y)]
 
     loop = While(test, program([p.N, p.F, p.F], step), 0)
     jaxpr = program([p.N, p.F, p.F], lambda b, *args: b.emit(loop, args))
@@ -203,7 +205,7 @@ def test_what_a_call_writes_to_a_dead_reference_goes() -> None:
         return list(b.emit(Jit(held), [r, x]))
 
     made = reduced(program([p.F3, p.F], body))
-    assert count(made, Swap, NewRef, ew.Sin) == 0
+    assert count(made, Swap, NewRef, prims.Sin) == 0
 
 
 def test_a_missing_entry_is_told() -> None:

@@ -3,11 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from effax.ir import prims
 from effax.ir.analysis.check import check
 from effax.ir.build import Builder
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Cond, Jit, Scan
-from effax.ir.prims.refs import NewRef
+from effax.ir.prims import Cond, Jit, NewRef, Scan
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.ir.types import array_type
@@ -51,7 +50,7 @@ def test_a_call_that_is_made_twice_is_named_apart() -> None:
         return [t, u, s]
 
     made = inlined(program([p.F], body))
-    assert primitives(made) == [ew.Mul(), ew.Sin(), ew.Mul(), ew.Sin()]
+    assert primitives(made) == [prims.Mul(), prims.Sin(), prims.Mul(), prims.Sin()]
     assert [v.id for eqn in made.eqns for v in eqn.outs] == [1, 2, 3, 4]
 
 
@@ -62,13 +61,13 @@ def test_programs_in_loops_and_branches_are_inlined_too() -> None:
     body = program([p.N, p.F], lambda b, i, c: b.emit(cond, [i, c]))
     jaxpr = program([p.N, p.F], lambda b, i, x: b.emit(Scan(body, 2, False, 1, 1), [i, x]))
     made = inlined(jaxpr)
-    assert (count(made, Jit), count(made, ew.Sin)) == (0, 2)
+    assert (count(made, Jit), count(made, prims.Sin)) == (0, 2)
 
 
 def test_a_predicate_chooses_calls() -> None:
     inner = program([p.F], lambda b, x: [p.sin(b, x)])
     jaxpr = program(
-        [p.F], lambda b, x: b.emit(Jit(inner, "b"), [b(ew.Neg(), *b.emit(Jit(inner, "a"), [x]))])
+        [p.F], lambda b, x: b.emit(Jit(inner, "b"), [b(prims.Neg(), *b.emit(Jit(inner, "a"), [x]))])
     )
 
     def which(eqn: Eqn) -> bool:

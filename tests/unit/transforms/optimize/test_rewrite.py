@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from returns.result import Failure
 
+from effax.ir import prims as p
 from effax.ir.build import Builder, lit, typing_of
 from effax.ir.errors import BadArgument, EffaxError, TransformError
 from effax.ir.primitive import Primitive
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.shape import Reshape, Transpose
+from effax.ir.prims import Reshape, Transpose
 from effax.ir.syntax import Jaxpr, Lit
 from effax.ir.text.parser import parse
 from effax.ir.types import array_type
@@ -55,7 +55,7 @@ def one(prim: str, operands: str, type_: str = "f32[]") -> str:
 
 COMMUTING = [
     kind
-    for kind in vars(ew).values()
+    for kind in vars(p).values()
     if isinstance(kind, type) and issubclass(kind, Primitive) and kind.commutes
 ]
 
@@ -82,13 +82,13 @@ def test_what_commutes_gives_the_same_bit_by_bit(kind: type[Primitive], dtype: s
 
 @pytest.mark.parametrize("operands", ["a 0:i32[]", "0:i32[] a"])
 def test_operands_match_in_both_orders_where_they_commute(operands: str) -> None:
-    zero = Rule("x + 0 = x", App(ew.Add, x, Number(0)), x, INTEGERS)
+    zero = Rule("x + 0 = x", App(p.Add, x, Number(0)), x, INTEGERS)
     made = rewriting([zero])(parse(one("add", operands, "i32[]"))).unwrap()
     assert not made.eqns and made.outs == made.binders[:1]
 
 
 def test_operands_of_what_does_not_commute_match_as_they_are_written() -> None:
-    zero = Rule("x - 0 = x", App(ew.Sub, x, Number(0)), x, INTEGERS)
+    zero = Rule("x - 0 = x", App(p.Sub, x, Number(0)), x, INTEGERS)
     program = parse(one("sub", "0:i32[] a", "i32[]"))
     assert rewriting([zero])(program).unwrap() is program
 
@@ -101,7 +101,7 @@ def test_orders_inside_of_orders() -> None:
         found.append(tuple(str(match.atoms[n]) for n in "xyz"))  # type: ignore[arg-type]
         return False
 
-    rule = Rule("found", App(ew.Add, App(ew.Mul, x, y), App(ew.Mul, x, z)), x, FLOATS, note)
+    rule = Rule("found", App(p.Add, App(p.Mul, x, y), App(p.Mul, x, z)), x, FLOATS, note)
     text = """{ lambda ; a:f32[] b:f32[] c:f32[]. let
         d:f32[] = mul b a; e:f32[] = mul a c; f:f32[] = add d e in (f,) }"""
     rewriting([rule])(parse(text)).unwrap()
@@ -109,11 +109,11 @@ def test_orders_inside_of_orders() -> None:
 
 
 def test_a_rule_that_only_turns_operands_ends() -> None:
-    last = Rule("2 + x = x + 2", App(ew.Add, Number(2), x), App(ew.Add, x, Number(2)), FLOATS)
+    last = Rule("2 + x = x + 2", App(p.Add, Number(2), x), App(p.Add, x, Number(2)), FLOATS)
     assert "add a 2.0:f32[]" in after(last, one("add", "2.0:f32[] a"))
     program = parse(one("add", "a 2.0:f32[]"))
     assert rewriting([last])(program).unwrap() is program
-    turned = Rule("x + y = y + x", App(ew.Add, x, y), App(ew.Add, y, x), FLOATS)
+    turned = Rule("x + y = y + x", App(p.Add, x, y), App(p.Add, y, x), FLOATS)
     made = rewriting([turned])(parse(one("add", "a b"))).unwrap()
     assert len(made.eqns) == 1
 
@@ -136,26 +136,26 @@ def test_a_rule_that_only_turns_operands_ends() -> None:
 def test_a_number_matches_where_its_dtype_has_it(number: Any, literal: str, matches: bool) -> None:
     type_ = literal.split(":")[1]
     name = "or" if type_ == "bool[]" else "add"
-    prim = ew.Or if name == "or" else ew.Add
+    prim = p.Or if name == "or" else p.Add
     rule = Rule("found", App(prim, x, Number(number)), x, ANY)
     program = parse(one(name, f"a {literal}", type_))
     assert (rewriting([rule])(program).unwrap() != program) == matches
 
 
 def test_a_number_that_a_dtype_lacks_is_not_written() -> None:
-    halved = Rule("x / 2 = x · 0.5", App(ew.Div, x, Number(2)), App(ew.Mul, x, Number(0.5)), REALS)
+    halved = Rule("x / 2 = x · 0.5", App(p.Div, x, Number(2)), App(p.Mul, x, Number(0.5)), REALS)
     assert "mul a 0.5:f32[]" in after(halved, one("div", "a 2.0:f32[]"))
     assert "div a 2:i32[]" in after(halved, one("div", "a 2:i32[]", "i32[]"))
 
 
 def test_a_number_comes_in_the_place_of_arrays_too() -> None:
-    zero = Rule("x - x = 0", App(ew.Sub, x, x), Number(0), INTEGERS)
+    zero = Rule("x - x = 0", App(p.Sub, x, x), Number(0), INTEGERS)
     assert "broadcast_in_dim" in after(zero, one("sub", "a a", "i32[3]"))
     laws.rule_is_true(zero)
 
 
 def rule(**changes: Any) -> Callable[[], Rule]:
-    given: dict[str, Any] = {"left": App(ew.Neg, App(ew.Neg, x)), "right": x, "families": FLOATS}
+    given: dict[str, Any] = {"left": App(p.Neg, App(p.Neg, x)), "right": x, "families": FLOATS}
     return lambda: Rule("mine", **{**given, **changes})
 
 
@@ -165,11 +165,11 @@ def rule(**changes: Any) -> Callable[[], Rule]:
         (rule(left=x), r"left side of the rule mine is no application"),
         (rule(right=Hole("y")), r"has a hole that the left side lacks(.|\n)*x(.|\n)*found: +y"),
         (
-            rule(left=App(ew.Neg, App(ew.Neg, Hole("value"))), right=Hole("valu")),
+            rule(left=App(p.Neg, App(p.Neg, Hole("value"))), right=Hole("valu")),
             r"did you mean `value`\?",
         ),
         (rule(right=0.0), r"right side of the rule mine is no pattern(.|\n)*`Number\(0\.0\)`"),
-        (rule(right=App(ew.Neg, App(ew.Neg, x))), "more than one equation"),
+        (rule(right=App(p.Neg, App(p.Neg, x))), "more than one equation"),
         (rule(right=App(Transpose, x)), r"which has parameters(.|\n)*`Transpose\(\.\.\.\)`"),
         (rule(families=frozenset()), "holds for no family"),
         (rule(families="float"), r"holds for no family(.|\n)*frozenset\(\{'float'\}\)"),
@@ -177,16 +177,16 @@ def rule(**changes: Any) -> Callable[[], Rule]:
         (rule(families={"flaot"}), r"does not exist(.|\n)*found: +flaot(.|\n)*`float`"),
         (rule(where=True), "condition of the rule mine is no function"),
         (
-            rule(left=App(ew.Neg, App(ew.Neg, x, name="inner"), name="inner")),
+            rule(left=App(p.Neg, App(p.Neg, x, name="inner"), name="inner")),
             r"one name to two things(.|\n)*inner",
         ),
-        (rule(left=App(ew.Neg, x, name="x")), "one name to two things"),
+        (rule(left=App(p.Neg, x, name="x")), "one name to two things"),
         (rule(samples=(3,)), "sample that is none"),
         (rule(samples=(Sample(App(Transpose, x), (2, 2)),)), "has parameters"),
-        (rule(samples=(Sample(App(ew.Neg, x), (2,), "flaot32"),)), "dtype that does not exist"),
-        (lambda: App(ew.Add, x), r"arguments that it never has(.|\n)*expected: 2(.|\n)*found: +1"),
-        (lambda: App(ew.Neg, x, y), "arguments that it never has"),
-        (lambda: App(ew.Add, x, 0), r"no pattern(.|\n)*`Number\(0\)`"),  # type: ignore[arg-type]
+        (rule(samples=(Sample(App(p.Neg, x), (2,), "flaot32"),)), "dtype that does not exist"),
+        (lambda: App(p.Add, x), r"arguments that it never has(.|\n)*expected: 2(.|\n)*found: +1"),
+        (lambda: App(p.Neg, x, y), "arguments that it never has"),
+        (lambda: App(p.Add, x, 0), r"no pattern(.|\n)*`Number\(0\)`"),  # type: ignore[arg-type]
         (lambda: App("add", x, y), "applies a primitive"),  # type: ignore[arg-type]
         (lambda: Hole(""), "a hole has a name"),
         (lambda: Number(np.zeros(2)), "numbers of Python only"),  # type: ignore[arg-type]
@@ -203,7 +203,7 @@ def test_what_is_no_rule_is_refused_where_it_is_made(make: Callable[[], object],
 def test_a_left_side_of_too_many_orders_is_refused() -> None:
     left: Pattern = x
     for i in range(9):
-        left = App(ew.Add, left, Hole(f"h{i}"))
+        left = App(p.Add, left, Hole(f"h{i}"))
     with pytest.raises(BadArgument, match=r"too many orders(.|\n)*at most 8"):
         Rule("long", left, x, FLOATS)  # type: ignore[arg-type]
 
@@ -227,15 +227,15 @@ def test_functions_of_rules_that_fail_are_named() -> None:
     assert "right side of the rule mine raises ZeroDivisionError" in error.what
     assert isinstance(error.__cause__, ZeroDivisionError)
     assert "gives no pattern" in failing(lambda match: None).what
-    assert "more than one equation" in failing(lambda m: App(ew.Neg, App(ew.Neg, x))).what
-    assert "has a hole that the left side lacks" in failing(lambda m: App(ew.Neg, y)).what
+    assert "more than one equation" in failing(lambda m: App(p.Neg, App(p.Neg, x))).what
+    assert "has a hole that the left side lacks" in failing(lambda m: App(p.Neg, y)).what
 
 
 WRONG = [
-    Rule("x · y = max(x, y)", App(ew.Mul, x, y), App(ew.Max, x, y), FLOATS),
-    Rule("x + y = y + x + 0", App(ew.Add, x, Number(0)), x, FLOATS),
-    Rule("max(x, y) = x", App(ew.Max, x, y), x, FLOATS),
-    Rule("x ∨ y = y", App(ew.Or, x, y), y, BOOL),
+    Rule("x · y = max(x, y)", App(p.Mul, x, y), App(p.Max, x, y), FLOATS),
+    Rule("x + y = y + x + 0", App(p.Add, x, Number(0)), x, FLOATS),
+    Rule("max(x, y) = x", App(p.Max, x, y), x, FLOATS),
+    Rule("x ∨ y = y", App(p.Or, x, y), y, BOOL),
 ]
 
 
@@ -249,13 +249,13 @@ def test_a_wrong_rule_is_told_of_at_one_place(wrong: Rule) -> None:
     ("untried", "says"),
     [
         (
-            Rule("never", App(ew.Neg, App(ew.Neg, x)), x, FLOATS, lambda m: False),
+            Rule("never", App(p.Neg, App(p.Neg, x)), x, FLOATS, lambda m: False),
             "does not apply",
         ),
         (Rule("no sample", App(Transpose, x), x, FLOATS), "has parameters(.|\n)*among the samples"),
-        (Rule("of floats", App(ew.And, x, x), x, FLOATS), "does not apply"),
-        (Rule("half", App(ew.Mul, x, Number(0.5)), x, INTEGERS), "does not apply"),
-        (Rule("not here", App(ew.Mul, x, Number(2)), Number(0.5), INTEGERS), "does not apply"),
+        (Rule("of floats", App(p.And, x, x), x, FLOATS), "does not apply"),
+        (Rule("half", App(p.Mul, x, Number(0.5)), x, INTEGERS), "does not apply"),
+        (Rule("not here", App(p.Mul, x, Number(2)), Number(0.5), INTEGERS), "does not apply"),
     ],
     ids=str,
 )
@@ -265,13 +265,13 @@ def test_a_rule_that_was_not_tried_is_not_true(untried: Rule, says: str) -> None
 
 
 FALSE = [
-    Rule("¬(x < y) = x ≥ y", App(ew.Not, App(ew.Lt, x, y)), App(ew.Ge, x, y), BOOL),
-    Rule("x is not finite = false", App(ew.Not, App(ew.IsFinite, x)), Number(False), BOOL),
-    Rule("p ? y : x = x", App(ew.SelectN, Hole("p"), x, y), x, BOOL),
-    Rule("|x·x| = x·x", App(ew.Abs, App(ew.Mul, x, x)), App(ew.Mul, x, x), INTEGERS),
-    Rule("x·x ≥ 0", App(ew.Ge, App(ew.Mul, x, x), Number(0)), Number(True), INTEGERS),
-    Rule("x·x > 0", App(ew.Gt, App(ew.Mul, x, x), Number(0)), App(ew.Ne, x, Number(0)), FLOATS),
-    Rule("√(x·x) = |x|", App(ew.Sqrt, App(ew.Mul, x, x)), App(ew.Abs, x), FLOATS),
+    Rule("¬(x < y) = x ≥ y", App(p.Not, App(p.Lt, x, y)), App(p.Ge, x, y), BOOL),
+    Rule("x is not finite = false", App(p.Not, App(p.IsFinite, x)), Number(False), BOOL),
+    Rule("p ? y : x = x", App(p.SelectN, Hole("p"), x, y), x, BOOL),
+    Rule("|x·x| = x·x", App(p.Abs, App(p.Mul, x, x)), App(p.Mul, x, x), INTEGERS),
+    Rule("x·x ≥ 0", App(p.Ge, App(p.Mul, x, x), Number(0)), Number(True), INTEGERS),
+    Rule("x·x > 0", App(p.Gt, App(p.Mul, x, x), Number(0)), App(p.Ne, x, Number(0)), FLOATS),
+    Rule("√(x·x) = |x|", App(p.Sqrt, App(p.Mul, x, x)), App(p.Abs, x), FLOATS),
 ]
 
 
@@ -285,13 +285,13 @@ def test_what_types_in_some_dtypes_is_true_in_these() -> None:
     def of_integers(match: Match) -> bool:
         return match.atoms["x"].type.dtype.kind == "i"
 
-    unequal = App(ew.Not, App(ew.Ne, x, y))
-    laws.rule_is_true(Rule("¬(x ≠ y) = (x = y)", unequal, App(ew.Eq, x, y), BOOL))
-    less = App(ew.Not, App(ew.Lt, x, y))
-    laws.rule_is_true(Rule("¬(x < y) = x ≥ y", less, App(ew.Ge, x, y), BOOL, of_integers))
+    unequal = App(p.Not, App(p.Ne, x, y))
+    laws.rule_is_true(Rule("¬(x ≠ y) = (x = y)", unequal, App(p.Eq, x, y), BOOL))
+    less = App(p.Not, App(p.Lt, x, y))
+    laws.rule_is_true(Rule("¬(x < y) = x ≥ y", less, App(p.Ge, x, y), BOOL, of_integers))
     dtypes = [
         tuple(dtype.name for dtype in one.dtypes.values())
-        for one in laws_of_rules.instances(Rule("p", App(ew.SelectN, x, y, y), y, BOOL))
+        for one in laws_of_rules.instances(Rule("p", App(p.SelectN, x, y, y), y, BOOL))
     ]
     assert {first for first, _ in dtypes} == {"bool"} and len({*dtypes}) == 8
 
@@ -307,8 +307,8 @@ def chain(n: int) -> Jaxpr:
     b = Builder([F3, F3])
     u, v = b.binders
     for _ in range(n):
-        u, v = b(ew.Add(), u, b(ew.Neg(), v)), u
-        u = b(ew.Mul(), b(ew.Max(), u, v), lit(1, F3))
+        u, v = b(p.Add(), u, b(p.Neg(), v)), u
+        u = b(p.Mul(), b(p.Max(), u, v), lit(1, F3))
     return b.finish([u, v])
 
 
@@ -341,7 +341,7 @@ def test_literals_are_atoms_of_a_match() -> None:
 
     def square(match: Match) -> Pattern:
         seen.append(match.atoms["y"])
-        return App(ew.Neg, x)
+        return App(p.Neg, x)
 
-    after(Rule("mine", App(ew.Mul, x, y), square, FLOATS), one("mul", "a 3.0:f32[]"))
+    after(Rule("mine", App(p.Mul, x, y), square, FLOATS), one("mul", "a 3.0:f32[]"))
     assert isinstance(seen[0], Lit) and seen[0].value == 3.0

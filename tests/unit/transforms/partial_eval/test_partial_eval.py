@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from effax.effects import Io, Row
+from effax.ir import prims
 from effax.ir.analysis.check import check
 from effax.ir.build import Builder, lit
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.refs import AddUpdate, Get, NewRef, Swap
-from effax.ir.prims.shape import BroadcastInDim
+from effax.ir.prims import AddUpdate, BroadcastInDim, Cond, Get, Jit, NewRef, Scan, Swap, While
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.ir.types import Type
@@ -100,7 +98,7 @@ def test_so_they_do_under_every_policy(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     for known in masks(len(jaxpr.binders)):
         same(jaxpr, split(jaxpr, *known, policy=lambda eqn: False))
-        same(jaxpr, split(jaxpr, *known, policy=lambda eqn: isinstance(eqn.prim, ew.Mul | Jit)))
+        same(jaxpr, split(jaxpr, *known, policy=lambda eqn: isinstance(eqn.prim, prims.Mul | Jit)))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -184,10 +182,10 @@ def test_a_policy_says_what_is_computed_again() -> None:
     nothing = split(jaxpr, True, False, policy=lambda eqn: False)
     assert nothing.residuals == (FromInput(0),)
     assert len(nothing.unknown.eqns) == 4
-    products = split(jaxpr, True, False, policy=lambda eqn: eqn.prim == ew.Mul())
+    products = split(jaxpr, True, False, policy=lambda eqn: eqn.prim == prims.Mul())
     assert products.residuals == (FromOutput(0),)
-    assert count(products.unknown, ew.Sin) == 2
-    assert count(split(jaxpr, True, False).unknown, ew.Sin) == 0
+    assert count(products.unknown, prims.Sin) == 2
+    assert count(split(jaxpr, True, False).unknown, prims.Sin) == 0
 
 
 def test_a_policy_reaches_into_calls_and_loops() -> None:
@@ -195,7 +193,7 @@ def test_a_policy_reaches_into_calls_and_loops() -> None:
     called = program([p.F, p.F], lambda b, x, y: b.emit(Jit(inner), [x, y]))
     pe = split(called, True, False, policy=lambda eqn: False)
     assert pe.residuals == (FromInput(0),)
-    assert count(pe.unknown, ew.Sin) == 2
+    assert count(pe.unknown, prims.Sin) == 2
     looped = program(
         [p.F, p.F, p.F3],
         lambda b, x, y, xs: b.emit(
@@ -214,9 +212,9 @@ def test_a_policy_reaches_into_calls_and_loops() -> None:
     )
     pe = split(looped, True, False, True, policy=lambda eqn: False)
     assert set(pe.residuals) == {FromInput(0), FromInput(2)}
-    pe = split(looped, True, False, True, policy=lambda eqn: eqn.prim == ew.Mul())
+    pe = split(looped, True, False, True, policy=lambda eqn: eqn.prim == prims.Mul())
     assert [r for r in pe.residuals if isinstance(r, FromOutput)]
-    assert count(pe.unknown, ew.Sin) == 1
+    assert count(pe.unknown, prims.Sin) == 1
 
 
 def test_reads_before_a_late_write_are_known_and_those_after_are_not() -> None:
@@ -380,9 +378,9 @@ def test_a_scan_stacks_residuals_and_hoists_those_that_do_not_change() -> None:
     pe = split(jaxpr, True, True, False, True)
     same(jaxpr, pe)
     (once, loop) = (eqn for eqn in pe.known.eqns)
-    assert once.prim == ew.Sin()
+    assert once.prim == prims.Sin()
     assert isinstance(loop.prim, Scan)
-    assert count(loop.prim.jaxpr, ew.Sin) == 1
+    assert count(loop.prim.jaxpr, prims.Sin) == 1
     # The stacked product, `sin w` as it is, and `xs`, which is passed on.
     types = [t.shape for t in pe.unknown.in_types[: len(pe.residuals)]]
     assert sorted(types) == [(), (3,), (3,)]
@@ -441,8 +439,8 @@ def test_branches_share_places_for_residuals_of_one_type() -> None:
         return [p.mul(b, u, p.sin(b, x)), p.sin(b, x)]
 
     def two(b: Builder, x: Atom, u: Atom, xs: Atom) -> list[Atom]:
-        e = b(ew.Exp(), x)
-        return [p.mul(b, p.mul(b, u, e), p.mul(b, x, b(ew.Cos(), x))), e]
+        e = b(prims.Exp(), x)
+        return [p.mul(b, p.mul(b, u, e), p.mul(b, x, b(prims.Cos(), x))), e]
 
     cond = Cond((program(types, one), program(types, two)))
     jaxpr = program([p.N, *types], lambda b, *xs: b.emit(cond, xs))
@@ -452,7 +450,7 @@ def test_branches_share_places_for_residuals_of_one_type() -> None:
         np.testing.assert_allclose(run(recompose(pe), args)[0][0], run(jaxpr, args)[0][0])
     (early,) = pe.known.eqns
     assert len(early.outs) <= 3
-    assert count(pe.unknown, ew.Sin, ew.Cos, ew.Exp) == 0
+    assert count(pe.unknown, prims.Sin, prims.Cos, prims.Exp) == 0
 
 
 def test_an_unknown_index_makes_everything_unknown() -> None:
@@ -463,12 +461,12 @@ def test_an_unknown_index_makes_everything_unknown() -> None:
 
 def test_a_while_runs_its_effects_once_and_recomputes_on_copies() -> None:
     def test(b: Builder, r: Atom, n: Atom, u: Atom) -> list[Atom]:
-        return [b(ew.Lt(), n, lit(3, p.N))]
+        return [b(prims.Lt(), n, lit(3, p.N))]
 
     def step(b: Builder, r: Atom, n: Atom, u: Atom) -> list[Atom]:
         x = get(b, r)
         add(b, r, number(1.0, p.F))
-        return [b(ew.Add(), n, lit(1, p.N)), p.mul(b, u, x)]
+        return [b(prims.Add(), n, lit(1, p.N)), p.mul(b, u, x)]
 
     types: list[Type] = [p.R, p.N, p.F]
     loop = While(program(types, test), program(types, step), 1)
@@ -485,7 +483,7 @@ def test_a_while_with_an_unknown_condition_is_unknown() -> None:
         [p.F, p.F],
         lambda b, x, u: b.emit(
             While(
-                program([p.F, p.F], lambda b, x, u: [b(ew.Lt(), u, number(1.0, p.F))]),
+                program([p.F, p.F], lambda b, x, u: [b(prims.Lt(), u, number(1.0, p.F))]),
                 program([p.F, p.F], lambda b, x, u: [x, p.plus(b, u, number(0.5, p.F))]),
                 0,
             ),
@@ -540,9 +538,9 @@ def test_equations_keep_where_they_came_from() -> None:
 def test_a_reference_that_a_call_does_not_use_stays_known() -> None:
     idle = program([p.R, p.F], lambda b, r, y: [p.mul(b, y, y)])
     scan = program([p.R, p.F], lambda b, r, c: [p.mul(b, c, c)])
-    test = program([p.R, p.N, p.F], lambda b, r, n, y: [b(ew.Lt(), n, lit(2, p.N))])
+    test = program([p.R, p.N, p.F], lambda b, r, n, y: [b(prims.Lt(), n, lit(2, p.N))])
     step = program(
-        [p.R, p.N, p.F], lambda b, r, n, y: [b(ew.Add(), n, lit(1, p.N)), p.mul(b, y, y)]
+        [p.R, p.N, p.F], lambda b, r, n, y: [b(prims.Add(), n, lit(1, p.N)), p.mul(b, y, y)]
     )
 
     def body(b: Builder, i: Atom, x: Atom, y: Atom) -> list[Atom]:

@@ -12,11 +12,11 @@ import effax
 import effax.numpy as enp
 from effax import lax
 from effax.api import autodiff
+from effax.ir import prims
 from effax.ir.analysis.check import check
 from effax.ir.build import Builder, lit
 from effax.ir.errors import TransformError
 from effax.ir.eval.numpy import evaluate
-from effax.ir.prims import elementwise as ew
 from effax.ir.syntax import Jaxpr, renumbered
 from effax.ir.types import is_inexact
 from effax.testing.laws.reverse import reverse_is_linearize_then_transpose
@@ -111,8 +111,8 @@ def test_a_value_that_only_the_derivative_needs_stays_alone() -> None:
     """The sine is dead, its cosine is not."""
     b = Builder([p.F3])
     (v,) = b.binders
-    s = b(ew.Sin(), v)
-    jaxpr = b.finish([b(ew.Add(), s, lit(1.0, p.F3))])
+    s = b(prims.Sin(), v)
+    jaxpr = b.finish([b(prims.Add(), s, lit(1.0, p.F3))])
     grads = pulled(jaxpr).jaxpr
     assert primitives(grads) == ["sin", "cos", "add", "mul"]
     ends = without_dead(grads.replace(outs=grads.outs[1:]))
@@ -139,7 +139,7 @@ def test_a_result_without_a_cotangent_is_only_computed() -> None:
 def test_zeros_are_not_made() -> None:
     b = Builder([p.F3, p.F3])
     first, second = b.binders
-    jaxpr = b.finish([b(ew.Floor(), first), b(ew.Sin(), second)])
+    jaxpr = b.finish([b(prims.Floor(), first), b(prims.Sin(), second)])
     found = pulled(jaxpr)
     assert found.nonzero == (False, True)
     assert primitives(found.jaxpr) == ["floor", "sin", "cos", "mul"]
@@ -148,7 +148,7 @@ def test_zeros_are_not_made() -> None:
 def test_results_may_be_inputs_literals_and_the_same_twice() -> None:
     b = Builder([p.F3])
     (v,) = b.binders
-    y = b(ew.Sin(), v)
+    y = b(prims.Sin(), v)
     jaxpr = b.finish([y, v, y, lit(2.0, p.F3)])
     reverse_is_linearize_then_transpose(jaxpr)
     found = pulled(jaxpr).jaxpr
@@ -259,7 +259,7 @@ def test_integers_have_neither_tangents_nor_cotangents() -> None:
 def test_errors_are_those_of_both_passes() -> None:
     jaxpr = made(lambda x: -enp.sin(x), x)
     rules = RULES.extend(
-        ew.Neg, replace(RULES.of(ew.Neg()), transpose=Unsupported("this is a test"))
+        prims.Neg, replace(RULES.of(prims.Neg()), transpose=Unsupported("this is a test"))
     )
     done = linearize(jaxpr, [True], rules=rules).unwrap()
     ct_specs: list[CotangentSpec] = [*[NonLinear()] * len(done.residuals), GradValue()]

@@ -7,14 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from effax.ir import prims
 from effax.ir.build import Builder
 from effax.ir.errors import TransformError
-from effax.ir.prims import elementwise as ew
+from effax.ir.prims import Cond, DotGeneral, Gather, Jit, Slice
 from effax.ir.prims import refs as p
-from effax.ir.prims.control import Cond, Jit
-from effax.ir.prims.index import Gather
-from effax.ir.prims.reduce import DotGeneral
-from effax.ir.prims.shape import Slice
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, array_type
 from effax.transforms.transpose.engine import (
@@ -62,8 +59,8 @@ from tests.unit.transforms.building import (
 
 
 def affine(b: Builder, c: Var, x: Var, y: Var) -> Sequence[Atom]:
-    scaled = b(ew.Mul(), b(ew.Sin(), c), x)
-    return [b(ew.Sub(), b(ew.Add(), scaled, x), b(ew.Neg(), y)), b(ew.Mul(), y, c)]
+    scaled = b(prims.Mul(), b(prims.Sin(), c), x)
+    return [b(prims.Sub(), b(prims.Add(), scaled, x), b(prims.Neg(), y)), b(prims.Mul(), y, c)]
 
 
 AFFINE = program([F32, F32, F32], affine)
@@ -83,7 +80,7 @@ def test_values_and_references(
 
 def test_the_order_of_inputs_and_results() -> None:
     made = check(
-        program([f32(2), F32, f32(3), F32], lambda b, x, c, y, z: [y, b(ew.Mul(), z, c), x]),
+        program([f32(2), F32, f32(3), F32], lambda b, x, c, y, z: [y, b(prims.Mul(), z, c), x]),
         (R, N, V, V),
     )
     assert made.jaxpr.in_types == (F32, ref(2), f32(3), F32, f32(2))
@@ -94,17 +91,19 @@ def test_the_order_of_inputs_and_results() -> None:
 def test_what_nothing_reaches_is_not_materialised() -> None:
     made = check(AFFINE, (N, V, V), (False, True))
     assert made.nonzero == (False, True)
-    assert [type(e.prim) for e in made.jaxpr.eqns] == [ew.Mul]
+    assert [type(e.prim) for e in made.jaxpr.eqns] == [prims.Mul]
     assert not transposed(AFFINE, (N, V, V), (False, False)).jaxpr.eqns
 
 
 def test_scalars_that_go_with_arrays() -> None:
-    check(program([F32, f32(4)], lambda b, x, c: [b(ew.Mul(), x, c), b(ew.Add(), x, x)]), (V, N))
+    check(
+        program([F32, f32(4)], lambda b, x, c: [b(prims.Mul(), x, c), b(prims.Add(), x, x)]), (V, N)
+    )
 
 
 def test_dont_want_does_no_work() -> None:
     def body(b: Builder, w: Var, x: Var, dw: Var, dx: Var) -> Sequence[Atom]:
-        return [b(ew.Add(), b(DOT, dw, x), b(DOT, w, dx))]
+        return [b(prims.Add(), b(DOT, dw, x), b(DOT, w, dx))]
 
     jaxpr = program([f32(3, 4), f32(4), f32(3, 4), f32(4)], body)
     assert count(check(jaxpr, (N, N, V, V)).jaxpr, DotGeneral) == 2
@@ -115,11 +114,17 @@ def test_dont_want_does_no_work() -> None:
 
 def test_fixed_values_that_only_unwanted_ones_need_are_not_computed() -> None:
     def body(b: Builder, c: Var, x: Var, y: Var) -> Sequence[Atom]:
-        return [b(ew.Add(), b(ew.Mul(), b(ew.Sin(), c), x), b(ew.Mul(), b(ew.Cos(), c), y))]
+        return [
+            b(
+                prims.Add(),
+                b(prims.Mul(), b(prims.Sin(), c), x),
+                b(prims.Mul(), b(prims.Cos(), c), y),
+            )
+        ]
 
     made = check(program([F32, F32, F32], body), (N, V, D))
-    assert count(made.jaxpr, ew.Sin) == 1
-    assert count(made.jaxpr, ew.Cos) == 0
+    assert count(made.jaxpr, prims.Sin) == 1
+    assert count(made.jaxpr, prims.Cos) == 0
 
 
 @pytest.mark.parametrize("wants", [(N, V, V), (N, R, V), (N, R, R)])
@@ -139,7 +144,7 @@ def test_transposition_is_its_own_inverse(ct_specs: Sequence[CotangentSpec]) -> 
 def slices(b: Builder, i: Var, x: Var) -> Sequence[Atom]:
     first = b(Slice((0,), (3,)), x)
     one = b(Gather(row((1000,))), x, i)
-    return [b(ew.Add(), b(ew.Mul(), first, number(2.0)), one)]
+    return [b(prims.Add(), b(prims.Mul(), first, number(2.0)), one)]
 
 
 SLICES = program([I32, f32(1000)], slices)
@@ -168,8 +173,8 @@ def test_one_sparse_use_gives_a_value() -> None:
 
 def test_a_dense_use_after_sparse_ones_begins_the_accumulator() -> None:
     def body(b: Builder, i: Var, x: Var) -> Sequence[Atom]:
-        y = b(ew.Mul(), x, number(3.0))
-        return [b(Gather(row((1000,))), y, i), b(Slice((5,), (9,)), y), b(ew.Neg(), y)]
+        y = b(prims.Mul(), x, number(3.0))
+        return [b(Gather(row((1000,))), y, i), b(Slice((5,), (9,)), y), b(prims.Neg(), y)]
 
     made = check(program([I32, f32(1000)], body), (N, V))
     # The dense cotangent is the accumulator's first contents: no zeros.
@@ -203,7 +208,7 @@ def test_sparse_uses_across_a_boundary(wrap: str) -> None:
 
 
 def test_one_array_given_twice_to_a_call_is_not_an_alias() -> None:
-    inner = program([f32(8), f32(8)], lambda b, x, y: [b(Slice((0,), (2,)), x), b(ew.Neg(), y)])
+    inner = program([f32(8), f32(8)], lambda b, x, y: [b(Slice((0,), (2,)), x), b(prims.Neg(), y)])
     made = check(program([f32(8)], lambda b, x: b.emit(Jit(inner), [x, x])), (R,))
     (call,) = [e for e in made.jaxpr.eqns if isinstance(e.prim, Jit)]
     names = [a.id for a in call.ins if isinstance(a, Var)]
@@ -227,8 +232,8 @@ def test_every_primitive_of_references(
 
 
 def test_a_reference_that_is_only_read_is_added_to_directly() -> None:
-    made = check(program([REF, F32], lambda b, r, c: [b(ew.Mul(), get(b, r), c)]), (R, N))
-    assert [type(e.prim) for e in made.jaxpr.eqns] == [ew.Mul, p.AddUpdate]
+    made = check(program([REF, F32], lambda b, r, c: [b(prims.Mul(), get(b, r), c)]), (R, N))
+    assert [type(e.prim) for e in made.jaxpr.eqns] == [prims.Mul, p.AddUpdate]
 
 
 def test_a_reference_that_is_changed_is_added_to_at_the_end() -> None:
@@ -240,7 +245,7 @@ def test_a_reference_that_is_changed_is_added_to_at_the_end() -> None:
 
 
 def test_an_unwanted_reference_does_no_work() -> None:
-    jaxpr = program([REF, F32], lambda b, r, x: [b(ew.Add(), get(b, r), x)])
+    jaxpr = program([REF, F32], lambda b, r, x: [b(prims.Add(), get(b, r), x)])
     assert not check(jaxpr, (D, V)).jaxpr.eqns
 
 
@@ -312,7 +317,7 @@ class TestWideAccumulators:
         )
 
         def body(b: Builder, i: Var, x: Var, y: Var) -> Sequence[Atom]:
-            outs = [b(ew.Neg(), x), b(Slice((1,), (5,)), x), *b.emit(Jit(inner), [i, x])]
+            outs = [b(prims.Neg(), x), b(Slice((1,), (5,)), x), *b.emit(Jit(inner), [i, x])]
             outs += b.emit(Cond((inner, inner)), [i, i, x])
             return [*outs, *b.emit(scan(looped, 40, 2, 0), [i, x, y])]
 
@@ -345,8 +350,8 @@ class TestWideAccumulators:
         (PLUMBED, (N, N, R, T), None, "only the cotangent of a reference is threaded"),
         (PLUMBED, (N, N, N, V), None, "written to argument 2, which is not linear"),
         (SLICES, (V, V), None, "argument 0 cannot be linear"),
-        (program([F32], lambda b, x: [b(ew.Mul(), x, x)]), (V,), None, "not linear"),
-        (program([F32], lambda b, x: [b(ew.Sin(), x)]), (V,), None, "sin has no transpose rule"),
+        (program([F32], lambda b, x: [b(prims.Mul(), x, x)]), (V,), None, "not linear"),
+        (program([F32], lambda b, x: [b(prims.Sin(), x)]), (V,), None, "sin has no transpose rule"),
         (program([I32], lambda b, i: [i]), (N,), (True,), "result 0 has no cotangent"),
     ],
 )
@@ -365,7 +370,11 @@ def chain(n: int) -> Jaxpr:
     def body(b: Builder, c: Var, x: Var) -> Sequence[Atom]:
         y: Atom = x
         for k in range(n // 2):
-            y = b(ew.Add(), b(ew.Mul(), y, c), x) if k % 2 else b(ew.Neg(), b(ew.Mul(), c, y))
+            y = (
+                b(prims.Add(), b(prims.Mul(), y, c), x)
+                if k % 2
+                else b(prims.Neg(), b(prims.Mul(), c, y))
+            )
         return [y]
 
     return program([f32(3), f32(3)], body)

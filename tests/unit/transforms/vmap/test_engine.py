@@ -10,16 +10,13 @@ import pytest
 from returns.result import Failure
 
 from effax.effects import Accum, ArgIndex, Write
+from effax.ir import prims
 from effax.ir.analysis.check import checked
 from effax.ir.build import Builder, lit
 from effax.ir.errors import NotApplicable, TransformError
 from effax.ir.indexing import Indexer
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims import elementwise as ew
-from effax.ir.prims import refs, shape
-from effax.ir.prims.control import Cond, Jit, Scan, While
-from effax.ir.prims.index import Gather
-from effax.ir.prims.reduce import ReduceSum
+from effax.ir.prims import Cond, Gather, Jit, ReduceSum, Scan, While, refs, shape
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, array_type, ref_type, type_of_value
 from effax.transforms.discharge import discharge
@@ -367,7 +364,7 @@ def writing(kind: str) -> Jaxpr:
         cond = Cond((quiet, program(types, constant)))
         return program(
             types,
-            lambda b, r, x, i: b.emit(cond, [b(ew.Gt(), x, number(0.0, F)), r, x, i]),
+            lambda b, r, x, i: b.emit(cond, [b(prims.Gt(), x, number(0.0, F)), r, x, i]),
         ).replace(names=["table", "x", "i"])
     else:
         return inner.replace(names=["table", "x", "i"])
@@ -452,9 +449,9 @@ def test_a_predicate_of_all_lanes_stays_a_cond_of_batched_branches() -> None:
     jaxpr = program([B, F], lambda b, q, x: b.emit(pure, [q, x]))
     assert [type(e.prim) for e in agrees(jaxpr, [None, 0]).eqns] == [Cond]
     made = agrees(jaxpr, [0, None])
-    assert [type(e.prim) for e in made.eqns[-1:]] == [ew.SelectN]
+    assert [type(e.prim) for e in made.eqns[-1:]] == [prims.SelectN]
     # Nothing is masked where nothing has effects.
-    assert count(made, ew.And, ew.Not) == 0
+    assert count(made, prims.And, prims.Not) == 0
 
 
 def test_three_branches_and_indices_outside() -> None:
@@ -489,7 +486,7 @@ def test_adding_to_a_shared_reference_counts_the_lanes_that_are_there() -> None:
     inner = Cond((quiet, program(types, leaf)))
 
     def step(b: Builder, r: Atom, i: Atom, x: Atom, n: Atom) -> list[Atom]:
-        b.emit(inner, [b(ew.Gt(), n, x), r, i, n])
+        b.emit(inner, [b(prims.Gt(), n, x), r, i, n])
         b.emit(Jit(program(types, leaf), "leaf"), [r, i, x])
         return []
 
@@ -515,14 +512,14 @@ def countdown(effects: bool) -> Jaxpr:
     def test(b: Builder, r: Atom, s: Atom, n: Atom, x: Atom) -> list[Atom]:
         if effects:
             add(b, s, number(1.0, F))
-        return [b(ew.Gt(), n, lit(0, INT))]
+        return [b(prims.Gt(), n, lit(0, INT))]
 
     def step(b: Builder, r: Atom, s: Atom, n: Atom, x: Atom) -> list[Atom]:
         y = p.sin(b, p.plus(b, x, number(1.0, F)))
         if effects:
             old = swap(b, r, y)
             y = p.mul(b, y, p.plus(b, old, get(b, s)))
-        return [b(ew.Sub(), n, lit(1, INT)), y]
+        return [b(prims.Sub(), n, lit(1, INT)), y]
 
     types: list[Type] = [R, R, INT, F]
     loop = While(program(types, test), program(types, step), 2)
@@ -543,8 +540,8 @@ def test_a_loop_ends_where_no_lane_is_there() -> None:
     """The loop ends on the lanes that take the branch; of the others it would not."""
     types: list[Type] = [F]
     loop = While(
-        program(types, lambda b, x: [b(ew.Ne(), x, number(0.0, F))]),
-        program(types, lambda b, x: [b(ew.Sub(), x, number(1.0, F))]),
+        program(types, lambda b, x: [b(prims.Ne(), x, number(0.0, F))]),
+        program(types, lambda b, x: [b(prims.Sub(), x, number(1.0, F))]),
         0,
     )
     held = program(
@@ -561,11 +558,11 @@ def test_a_loop_ends_where_no_lane_is_there() -> None:
 def test_a_loop_in_the_body_of_a_loop() -> None:
     inner_types: list[Type] = [R, INT, F]
     inner = While(
-        program(inner_types, lambda b, r, n, x: [b(ew.Gt(), n, lit(0, INT))]),
+        program(inner_types, lambda b, r, n, x: [b(prims.Gt(), n, lit(0, INT))]),
         program(
             inner_types,
             lambda b, r, n, x: [
-                b(ew.Sub(), n, lit(1, INT)),
+                b(prims.Sub(), n, lit(1, INT)),
                 p.plus(b, p.sin(b, x), swap(b, r, x)),
             ],
         ),
@@ -574,7 +571,7 @@ def test_a_loop_in_the_body_of_a_loop() -> None:
 
     def step(b: Builder, r: Atom, n: Atom, x: Atom) -> list[Atom]:
         _, y = b.emit(inner, [r, n, x])
-        return [b(ew.Sub(), n, lit(1, INT)), y]
+        return [b(prims.Sub(), n, lit(1, INT)), y]
 
     outer = While(inner.cond, program(inner_types, step), 1)
     jaxpr = program(inner_types, lambda b, r, n, x: b.emit(outer, [r, n, x]))
@@ -597,7 +594,7 @@ def test_a_reference_made_in_a_branch_needs_no_mask() -> None:
     jaxpr = program([B, *types], lambda b, q, s, x: b.emit(cond, [q, s, x]))
     there = np.array([True, False, True])
     made = agrees(jaxpr, [0, 0, 0], [there, *arguments(jaxpr, [0, 0, 0])[1:]])
-    assert count(made, ew.SelectN) == 2
+    assert count(made, prims.SelectN) == 2
     made = agrees(jaxpr, [0, None, None], [there, *arguments(jaxpr, [0, None, None])[1:]])
     assert [v.type for e in made.eqns for v in e.outs if isinstance(v.type, RefType)] == [R]
 

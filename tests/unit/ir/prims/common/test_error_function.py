@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from effax.ir.prims.error_function import erf, erfc
+from effax.ir.prims.common.error_function import erf, erfc
 
 EDGES = [0.25, 0.84375, 1.25, 1 / 0.35, 6.0, 26.5, 28.0]
 X = np.concatenate(

@@ -1,0 +1,55 @@
+"""Checks of the subjaxprs of a primitive: argument types, result types, no returned references."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from effax.effects import Rule
+from effax.ir.errors import IllTyped, RefError
+from effax.ir.primitive import Primitive
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import ArrayType, RefType, Type
+
+
+def check_call(prim: Primitive, what: str, body: Jaxpr, ins: Sequence[Type]) -> None:
+    """Raises IllTyped unless ``body`` takes arguments of these types (weakness aside)."""
+    wanted = body.in_types
+    if len(wanted) != len(ins):
+        raise IllTyped(
+            f"{prim.name}: {what} takes another number of arguments",
+            expected=str(len(wanted)),
+            found=str(len(ins)),
+        )
+    for i, (want, have) in enumerate(zip(wanted, ins, strict=True)):
+        if want is not have and not fits(have, want):
+            raise IllTyped(
+                f"{prim.name}: {body.name_of(i)} of {what} has the wrong type",
+                expected=str(want),
+                found=str(have),
+            )
+
+
+def fits(have: Type, want: Type) -> bool:
+    """Whether a value of type ``have`` can be bound where ``want`` is declared."""
+    if isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        return have.shape == want.shape and have.dtype == want.dtype
+    return have is want
+
+
+def check_no_ref_results(prim: Primitive, what: str, body: Jaxpr) -> None:
+    """Raises RefError where the program returns a reference."""
+    for i, type_ in enumerate(body.out_types):
+        if isinstance(type_, RefType):
+            told = f"{prim.name}: result {i} of {what} is a reference"
+            raise RefError.against(Rule.ESCAPE, told, "an array", str(type_))
+
+
+def check_results(prim: Primitive, what: str, body: Jaxpr, wanted: Sequence[Type]) -> None:
+    """Raises IllTyped unless the program's results have these types (weakness aside)."""
+    found = body.out_types
+    if len(found) != len(wanted) or not all(map(fits, found, wanted)):
+        raise IllTyped(
+            f"{prim.name}: {what} gives results of the wrong type",
+            expected=", ".join(map(str, wanted)) or "no results",
+            found=", ".join(map(str, found)) or "no results",
+        )

@@ -1,0 +1,56 @@
+"""``jit``: a call of a jaxpr that is compiled as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
+from effax.ir.primitive import Primitive, Region, Typing, Value
+from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
+from effax.ir.recursion import with_fresh_stack
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import Type
+
+__all__ = [
+    "Jit",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Jit(Primitive):
+    """A call of a program that is compiled as one."""
+
+    jaxpr: Jaxpr
+    label: str = "f"
+    name: ClassVar[str] = "jit"
+
+    def typing(self, *ins: Type) -> Typing:
+        check_call(self, "the function", self.jaxpr, ins)
+        check_no_ref_results(self, "the function", self.jaxpr)
+        return Typing(self.jaxpr.out_types, self.jaxpr.effects)
+
+    @with_fresh_stack
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        from effax.ir.eval.numpy import evaluate
+
+        return evaluate(self.jaxpr, ins)
+
+    def prepare(self) -> Callable[..., Sequence[Value]]:
+        from effax.ir.eval.numpy import prepare
+
+        return prepare(self.jaxpr)
+
+    def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
+        return evaluate_spmd(self.jaxpr, devices, ins)
+
+    def subjaxprs(self) -> tuple[Jaxpr, ...]:
+        return (self.jaxpr,)
+
+    def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Jit:
+        return replace(self, jaxpr=jaxprs[0])
+
+    def regions(self) -> tuple[Region, ...]:
+        args, outs = range(len(self.jaxpr.binders)), range(len(self.jaxpr.outs))
+        return (Region(self.jaxpr, tuple(args), tuple(outs), (None,) * len(outs)),)
