@@ -21,7 +21,6 @@ PENDING: Final = (
     "effax/",
     "examples/",
     "tests/",
-    "README.md",
 )
 """Paths that are not rewritten yet. The list only shrinks."""
 
