@@ -69,6 +69,7 @@ _SHOWN: Final = frozenset(
         "staticmethod",
     }
 )
+_PASSES: Final = frozenset({"as_result", "jaxpr_pass"})
 _HEAD: Final = f"""# Every public name
 
 What is public, in one place: every name of every public module, its kind and its whole type.
@@ -211,7 +212,7 @@ def _functions(nodes: Sequence[ast.FunctionDef], name: str, indent: str = "") ->
         for decorator in node.decorator_list:
             if _decorator(decorator) in _SHOWN:
                 yield f"{indent}@{written(decorator)}"
-        gives = f" -> {written(node.returns)}" if node.returns is not None else ""
+        gives = f" -> {_result(node)}" if node.returns is not None else ""
         args = list(_arguments(node.args))
         line = f"{indent}def {name}({', '.join(args)}){gives}"
         if len(line) <= WIDTH:
@@ -220,6 +221,13 @@ def _functions(nodes: Sequence[ast.FunctionDef], name: str, indent: str = "") ->
             yield f"{indent}def {name}("
             yield from [f"{indent}    {arg}," for arg in args]
             yield f"{indent}){gives}"
+
+
+def _result(node: ast.FunctionDef) -> str:
+    """The type of the result, through the decorators that put it into a ``Result``."""
+    assert node.returns is not None
+    wraps = any(_decorator(each) in _PASSES for each in node.decorator_list)
+    return f"Result[{written(node.returns)}, TransformError]" if wraps else written(node.returns)
 
 
 def _decorator(node: ast.expr) -> str:

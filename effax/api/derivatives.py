@@ -30,7 +30,6 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.trace import current_trace, differs_along, is_shared, shown_ref
 from effax.ir.types import ArrayType, RefType, Type, tangent_type
 from effax.numpy.promotion import converted
-from effax.transforms.framework.rules import rules_or_default
 from effax.transforms.framework.runner import as_result, unwrap, without_collector
 from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.reverse.engine import (
@@ -40,6 +39,7 @@ from effax.transforms.reverse.engine import (
     run_backward,
     run_forward,
 )
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.spmd.pvary_insertion import explicit
 from effax.transforms.transpose.engine import CotangentSpec, GradValue, NonLinear, transpose
 from effax.tree import PyTree, PyTreeDef
@@ -163,7 +163,7 @@ def reversed_call(
     full = (*[False] * call.n_consts, *mask)
     wanted = [i == 0 for i in range(len(jaxpr.outs))]
     with without_collector():
-        plan = unwrap(_plan(jaxpr, full, wanted, rules_or_default(None)))
+        plan = unwrap(_plan(jaxpr, full, wanted, DEFAULT_RULES))
         if plan is None:
             return None
         trace = current_trace()

@@ -31,9 +31,9 @@ from effax.ir.types import Type, is_inexact
 from effax.lax.leaves import leaves_of
 from effax.transforms.discharge import discharge
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import rules_or_default
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.framework.zero_propagation import propagate_zeros
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.transpose.engine import GradValue, NonLinear, transpose
 from effax.tree import PyTree, PyTreeDef
 
@@ -107,7 +107,7 @@ def _check_vanishes(jaxpr: Jaxpr, zero: Mask, names: Sequence[str], label: str) 
     """Raises IllTyped where a result is not zero at zero. With references that is not known."""
     if jaxpr.effects:
         return
-    outs = propagate_zeros(jaxpr, zero, rules_or_default(None))
+    outs = propagate_zeros(jaxpr, zero, DEFAULT_RULES)
     for has, name, type_ in zip(outs, names, jaxpr.out_types, strict=False):
         if not has:
             raise IllTyped(

@@ -24,11 +24,10 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Type, is_inexact, tangent_type
 from effax.lax.carries import call_tree, no_refs
 from effax.lax.leaves import Leaves, leaves_of
-from effax.transforms.framework.rules import rules_or_default
-from effax.transforms.framework.runner import as_result, unwrap
+from effax.transforms.framework.runner import unwrap
 from effax.transforms.rules.cotangents import instantiated
 from effax.transforms.transpose.cotangent_spec import CotangentSpec, GradValue, NonLinear
-from effax.transforms.transpose.engine import transpose_jaxpr
+from effax.transforms.transpose.engine import transpose
 from effax.tree import PyTreeDef
 
 X = TypeVar("X")
@@ -101,9 +100,7 @@ def _transposed(flat: FlatFunction) -> FlatFunction:
     jaxpr, n = flat.jaxpr, len(flat.consts)
     types = jaxpr.in_types[n:]
     ct_specs: tuple[CotangentSpec, ...] = (*[NonLinear()] * n, *[GradValue()] * len(types))
-    made = unwrap(
-        as_result(transpose_jaxpr)(jaxpr, ct_specs, (True,) * len(types), rules_or_default(None))
-    )
+    made = unwrap(transpose(jaxpr, ct_specs, (True,) * len(types)))
     tangents = [tangent_type(t) for t in types]
     program = instantiated(made, (True,) * len(types), tangents)
     return FlatFunction(program.replace(n_consts=n), flat.consts, flat.out_tree)

@@ -53,9 +53,9 @@ from effax.transforms.framework.rules import (
     Rules,
     RuleSet,
     Unsupported,
-    rules_or_default,
 )
 from effax.transforms.framework.runner import located
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.rules.shard.expand import expanded
 
 _REF: Final = ref_type(TOKEN)
@@ -112,7 +112,7 @@ _LATE: Final = Unsupported("it is made when a program is lowered, after all othe
 def ordering_rules() -> RuleSet:
     """The library's rules, and how tokens are discharged."""
     rules = Rules(_LATE, _LATE, _LATE, Indivisible(), with_token_discharge)
-    return rules_or_default(None).extend(WithToken, rules)
+    return DEFAULT_RULES.extend(WithToken, rules)
 
 
 def in_order(w: Writer, prim: TokenCall, ins: Sequence[Val]) -> Sequence[Val]:
@@ -183,7 +183,7 @@ def _given(eqn: Eqn, ins: list[Atom], token: Var) -> tuple[Primitive, list[Atom]
             return While(_with_token(cond), _with_token(body), n + 1), [token, *ins]
         case ShardMap() as mapped if all(isinstance(a.type, ArrayType) for a in ins):
             types = tuple([a.type for a in ins if isinstance(a.type, ArrayType)])
-            every = expanded(mapped, types, rules_or_default(None))
+            every = expanded(mapped, types, DEFAULT_RULES)
             return Jit(_with_token(every), "shard_map"), [token, *ins]
         case prim if prim.subjaxprs():
             error = LoweringError(

@@ -28,8 +28,9 @@ from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.runner import Drawn, Given, run
 from effax.testing.primitive_checks import as_primitive, as_types, check_behaviour
 from effax.testing.report.report import LawBroken
-from effax.transforms.framework.rules import RuleSet, rules_or_default
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.rules.common import zeros
+from effax.transforms.rules.default import DEFAULT_RULES
 
 
 class Refused(NamedTuple):
@@ -148,7 +149,7 @@ def check_primitive(
     ]
     if linear is not None:
         _one_an_argument("linear", linear, ins)
-    used = rules_or_default(rules)
+    used = DEFAULT_RULES if rules is None else rules
     check_behaviour(prim, ins, linear, used)
     own, known = type(prim), registry()
     primitives = known if known.get(own.name) is own else registry(own)

@@ -22,8 +22,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from returns.result import Result
-
 from effax.effects import Accum, Rule, Write
 from effax.ir.build import Builder, Template, template
 from effax.ir.errors import TransformError
@@ -32,9 +30,9 @@ from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.dead_code import used_variables, without_dead
+from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleBuilder, RuleSet, Unsupported, rules_or_default
-from effax.transforms.framework.runner import as_result
+from effax.transforms.framework.rules import RuleBuilder, RuleSet, Unsupported
 
 
 class Discharged(NamedTuple):
@@ -64,7 +62,16 @@ class DischargeTemplate(NamedTuple):
     changed: tuple[int, ...]
 
 
-def discharge(jaxpr: Jaxpr, rules: RuleSet | None = None) -> Result[Discharged, TransformError]:
+def _discharge(jaxpr: Jaxpr, rules: RuleSet) -> Discharged:
+    if not has_refs(jaxpr):
+        return Discharged(jaxpr, (), ())
+    refs = tuple(i for i, v in enumerate(jaxpr.binders) if isinstance(v.type, RefType))
+    changed = changed_refs(jaxpr)
+    return Discharged(_Engine(jaxpr, rules).run(changed), refs, changed)
+
+
+@jaxpr_pass(_discharge, maxsize=1024)
+def discharge(jaxpr: Jaxpr, rules: RuleSet | None = None) -> Discharged:
     """Make ``jaxpr`` free of effects on references.
 
     A program without references, its own and those of programs that it holds included, is given
@@ -79,20 +86,8 @@ def discharge(jaxpr: Jaxpr, rules: RuleSet | None = None) -> Result[Discharged, 
         jaxpr: the program; the checker accepts it (no aliases, no use after free).
         rules: the rules; the library's own where it is None.
     """
-    return as_result(discharge_jaxpr)(jaxpr, rules_or_default(rules))
-
-
-def discharge_jaxpr(jaxpr: Jaxpr, rules: RuleSet) -> Discharged:
-    """:func:`discharge` for use inside of passes and rules: raises TransformError."""
-    # The very same program, and not an equal one that was kept.
-    return _without_refs(jaxpr, rules) if has_refs(jaxpr) else Discharged(jaxpr, (), ())
-
-
-@memoize(maxsize=1024)
-def _without_refs(jaxpr: Jaxpr, rules: RuleSet) -> Discharged:
-    refs = tuple(i for i, v in enumerate(jaxpr.binders) if isinstance(v.type, RefType))
-    changed = changed_refs(jaxpr)
-    return Discharged(_Engine(jaxpr, rules).run(changed), refs, changed)
+    run = discharge.cached if has_refs(jaxpr) else discharge.uncached
+    return run(jaxpr, rules_or_default(rules))
 
 
 def changed_refs(jaxpr: Jaxpr) -> tuple[int, ...]:

@@ -18,18 +18,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final, NamedTuple
-
-from returns.result import Result
+from typing import NamedTuple
 
 from effax.effects import NO_EFFECTS
 from effax.ir.build import Builder, Template, template
 from effax.ir.errors import EffaxError, TransformError
-from effax.ir.memo import Memoized, memoize
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims import NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, is_inexact, tangent_type
+from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import (
     REF_MAKERS,
     Mask,
@@ -38,14 +37,8 @@ from effax.transforms.framework.propagation import (
     propagate,
     propagate_call,
 )
-from effax.transforms.framework.rules import (
-    JvpOut,
-    RuleBuilder,
-    RuleSet,
-    Unsupported,
-    rules_or_default,
-)
-from effax.transforms.framework.runner import as_result, located
+from effax.transforms.framework.rules import JvpOut, RuleBuilder, RuleSet, Unsupported
+from effax.transforms.framework.runner import located
 from effax.transforms.rules.common import zeros
 
 
@@ -71,37 +64,7 @@ class JvpTemplate(NamedTuple):
     out_tangents: Mask
 
 
-def jvp(
-    jaxpr: Jaxpr,
-    tangents: Sequence[bool],
-    instantiate: bool | Sequence[bool] = False,
-    rules: RuleSet | None = None,
-) -> Result[Jvp, TransformError]:
-    """Differentiate ``jaxpr`` forward, with respect to the inputs that have tangents.
-
-    Type:     (a..., b...) -> c  =>  (a..., b..., ta...) -> (c, tc)     a has tangents
-    Effects:  those of the program, and the same on the tangent of each differentiated ref.
-    Laws:     tests/laws/test_jvp.py
-    Raises:   TransformError: a rule is missing; a differentiated value is written to a reference
-              that has no tangent.
-    Source:   autodidax, part 1.
-
-    Args:
-        jaxpr: the program.
-        tangents: one entry an input: whether it has a tangent (its type: the input's, strong).
-        instantiate: for which results a tangent of zero is given as an array of zeros.
-        rules: the rules; the library's own where it is None.
-    """
-    wanted = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
-    return as_result(jvp_once)(jaxpr, tuple(tangents), wanted, rules_or_default(rules))
-
-
-def jvp_once(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, rules: RuleSet) -> Jvp:
-    """:func:`jvp_jaxpr` without a cache.
-
-    Equal programs share what is kept in caches. One that a user gave may come from other lines,
-    with other names, than its equal, and keeps those.
-    """
+def _jvp(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, rules: RuleSet) -> Jvp:
     wanted = (instantiate,) * len(jaxpr.outs) if isinstance(instantiate, bool) else instantiate
     if (len(tangents), len(wanted)) != (len(jaxpr.binders), len(jaxpr.outs)):
         raise TransformError(
@@ -118,8 +81,30 @@ def jvp_once(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, rules: Rule
     return _Engine(jaxpr, tangents, rules).run(wanted)
 
 
-jvp_jaxpr: Final[Memoized[Jvp]] = memoize(maxsize=1024)(jvp_once)
-""":func:`jvp` for use inside of passes and rules: raises TransformError."""
+@jaxpr_pass(_jvp, maxsize=1024)
+def jvp(
+    jaxpr: Jaxpr,
+    tangents: Sequence[bool],
+    instantiate: bool | Sequence[bool] = False,
+    rules: RuleSet | None = None,
+) -> Jvp:
+    """Differentiate ``jaxpr`` forward, with respect to the inputs that have tangents.
+
+    Type:     (a..., b...) -> c  =>  (a..., b..., ta...) -> (c, tc)     a has tangents
+    Effects:  those of the program, and the same on the tangent of each differentiated ref.
+    Laws:     tests/laws/test_jvp.py
+    Raises:   TransformError: a rule is missing; a differentiated value is written to a reference
+              that has no tangent.
+    Source:   autodidax, part 1.
+
+    Args:
+        jaxpr: the program.
+        tangents: one entry an input: whether it has a tangent (its type: the input's, strong).
+        instantiate: for which results a tangent of zero is given as an array of zeros.
+        rules: the rules; the library's own where it is None.
+    """
+    wanted = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
+    return _jvp(jaxpr, tuple(tangents), wanted, rules_or_default(rules))
 
 
 class _Engine:

@@ -21,18 +21,16 @@ It is ``jvp``, of which partial evaluation takes the part that tangents do not d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from returns.result import Result
-
-from effax.ir.errors import NotApplicable, TransformError
-from effax.ir.memo import Memoized, memoize
+from effax.ir.errors import NotApplicable
 from effax.ir.prims import While
 from effax.ir.syntax import Jaxpr
+from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleSet, rules_or_default
-from effax.transforms.framework.runner import as_result, located
-from effax.transforms.jvp import jvp_once
+from effax.transforms.framework.rules import RuleSet
+from effax.transforms.framework.runner import located
+from effax.transforms.jvp import jvp
 from effax.transforms.optimize.dce import Sweep
 from effax.transforms.partial_eval.engine import PartialEvalJaxprs, divide
 from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, Residual, joined
@@ -56,12 +54,27 @@ class Linearized(NamedTuple):
     residuals: tuple[Residual, ...]
 
 
+def _linearize(
+    jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, rules: RuleSet
+) -> Linearized:
+    pushed = jvp.uncached(jaxpr, tangents, instantiate, rules)
+    n_ins, n_outs = len(jaxpr.binders), len(jaxpr.outs)
+    known = (True,) * n_ins + (False,) * sum(tangents)
+    late = (False,) * n_outs + (True,) * sum(pushed.out_tangents)
+    halves = divide(pushed.jaxpr, known, None, late, rules)
+    _check_early(halves, n_outs)
+    pe = joined(trimmed(halves))
+    _check_references(pe)
+    return Linearized(pe.known, pe.unknown, tangents, pushed.out_tangents, pe.residuals)
+
+
+@jaxpr_pass(_linearize, maxsize=256)
 def linearize(
     jaxpr: Jaxpr,
     tangents: Sequence[bool],
     instantiate: bool | Sequence[bool] = False,
     rules: RuleSet | None = None,
-) -> Result[Linearized, TransformError]:
+) -> Linearized:
     """Split the derivative of ``jaxpr`` in what its inputs decide, and a linear program.
 
     Type:     (a, b) -> c  =>  (a, b) -> (c, r)  and  (r, ta) -> tc     a has tangents
@@ -78,26 +91,7 @@ def linearize(
         rules: the rules; the library's own where it is None.
     """
     wanted = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
-    return as_result(linearize_once)(jaxpr, tuple(tangents), wanted, rules_or_default(rules))
-
-
-def linearize_once(
-    jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, rules: RuleSet
-) -> Linearized:
-    """:func:`linearize_jaxpr` without a cache, as in ``jvp``."""
-    pushed = jvp_once(jaxpr, tangents, instantiate, rules)
-    n_ins, n_outs = len(jaxpr.binders), len(jaxpr.outs)
-    known = (True,) * n_ins + (False,) * sum(tangents)
-    late = (False,) * n_outs + (True,) * sum(pushed.out_tangents)
-    halves = divide(pushed.jaxpr, known, None, late, rules)
-    _check_early(halves, n_outs)
-    pe = joined(trimmed(halves))
-    _check_references(pe)
-    return Linearized(pe.known, pe.unknown, tangents, pushed.out_tangents, pe.residuals)
-
-
-linearize_jaxpr: Final[Memoized[Linearized]] = memoize(maxsize=256)(linearize_once)
-""":func:`linearize` for use inside of passes and rules: raises TransformError."""
+    return _linearize(jaxpr, tuple(tangents), wanted, rules_or_default(rules))
 
 
 def trimmed(halves: PartialEvalJaxprs) -> PartialEvalJaxprs:

@@ -13,7 +13,7 @@ from effax.ir.prims import index as ix
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import COUNTER, Type
 from effax.testing.laws.pass_set import Passes
-from effax.transforms.discharge import discharge_jaxpr
+from effax.transforms.discharge import discharge
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import (
     DischargeOut,
@@ -123,7 +123,7 @@ def stale_condition(b: RuleBuilder, prim: While, ins: Ins, is_ref: Sequence[bool
     """The condition sees what references held before the loop."""
     given = right(While)(b, prim, ins, is_ref)
     loop = b.eqns[-1]
-    cond, body = discharge_jaxpr(prim.cond, b.rules), discharge_jaxpr(prim.body, b.rules)
+    cond, body = discharge.cached(prim.cond, b.rules), discharge.cached(prim.body, b.rules)
     if not isinstance(loop.prim, While) or cond.changed or not body.changed:
         return given
     # The contents come as constants for the condition, and are carried for the body.

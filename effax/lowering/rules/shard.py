@@ -8,13 +8,13 @@ from effax.ir.prims import ShardMap
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType
 from effax.lowering.writer import NO_RULES, Expansion, LoweringRules
-from effax.transforms.framework.rules import rules_or_default
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.rules.shard.expand import expanded
 
 
 def as_lanes(prim: ShardMap, types: tuple[ArrayType, ...]) -> Jaxpr:
     """The program of all devices."""
-    return expanded(prim, types, rules_or_default(None))
+    return expanded(prim, types, DEFAULT_RULES)
 
 
 SHARD: Final[LoweringRules] = NO_RULES.extend(ShardMap, Expansion(as_lanes))

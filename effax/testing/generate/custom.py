@@ -15,12 +15,12 @@ from effax.testing.generate import refs
 from effax.testing.generate.control import Grow, arguments, call, inside, results
 from effax.testing.generate.program_builder import ProgramBuilder
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import rules_or_default
-from effax.transforms.jvp import jvp_jaxpr
-from effax.transforms.linearize import linearize_jaxpr
+from effax.transforms.jvp import jvp
+from effax.transforms.linearize import linearize
 from effax.transforms.rules.common import zeros
-from effax.transforms.transpose.engine import GradValue, NonLinear, transpose_jaxpr
-from effax.transforms.vmap.engine import vmap_jaxpr
+from effax.transforms.rules.default import DEFAULT_RULES
+from effax.transforms.transpose.engine import GradValue, NonLinear, transpose
+from effax.transforms.vmap.engine import vmap
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class LanesOfProgram(LaneRule):
     label: str = "f"
 
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
-        made = vmap_jaxpr(self.program, batched, size, rules_or_default(None))
+        made = vmap.cached(self.program, batched, size, DEFAULT_RULES)
         return Lanes(made.jaxpr, made.out_batched)
 
 
@@ -57,7 +57,7 @@ def ruled(jaxpr: Jaxpr, kind: int) -> Primitive:
     if kind == 0:
         return CustomVmap(jaxpr, lanes, 0, "f")
     mask = tuple(map(is_inexact, jaxpr.in_types))
-    forward = jvp_jaxpr(jaxpr, mask, True, rules_or_default(None)).jaxpr
+    forward = jvp.cached(jaxpr, mask, True, DEFAULT_RULES).jaxpr
     own = lanes if kind in (2, 4) else None
     if kind <= 2:
         return CustomJvp(jaxpr, forward, 0, "f", own)
@@ -71,8 +71,8 @@ def ruled(jaxpr: Jaxpr, kind: int) -> Primitive:
 
 def _reverse(jaxpr: Jaxpr, mask: Mask) -> tuple[Jaxpr, Jaxpr]:
     """The rules that linearisation and transposition give."""
-    rules = rules_or_default(None)
-    done = linearize_jaxpr(jaxpr, mask, False, rules)
+    rules = DEFAULT_RULES
+    done = linearize.cached(jaxpr, mask, False, rules)
     n = len(jaxpr.outs)
     b = Builder(jaxpr.in_types)
     found = b.inline_jaxpr(done.primal, b.binders)
@@ -80,7 +80,7 @@ def _reverse(jaxpr: Jaxpr, mask: Mask) -> tuple[Jaxpr, Jaxpr]:
     fwd = b.finish([*found[:n], *residuals])
 
     ct_specs = (NonLinear(),) * len(residuals) + (GradValue(),) * sum(mask)
-    pulled = transpose_jaxpr(done.linear, ct_specs, (True,) * sum(done.out_tangents), rules)
+    pulled = transpose.cached(done.linear, ct_specs, (True,) * sum(done.out_tangents), rules)
     back = Builder([x.type for x in residuals])
     cts = [back.bind(tangent_type(t)) if is_inexact(t) else None for t in jaxpr.out_types]
     given = [ct for ct, has in zip(cts, done.out_tangents, strict=True) if has and ct is not None]

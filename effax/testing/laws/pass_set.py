@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from effax.ir.syntax import Jaxpr
 from effax.transforms.discharge import Discharged, discharge
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleSet, rules_or_default
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.jvp import Jvp, jvp
 from effax.transforms.optimize.dce import Dce, dce
 from effax.transforms.optimize.inline import inline
 from effax.transforms.partial_eval.partial_eval import PartialEval, partial_eval
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.transpose.cotangent_spec import CotangentSpec
 from effax.transforms.transpose.engine import Transposed, transpose
 from effax.transforms.vmap.engine import Vmapped, vmap
@@ -27,7 +28,7 @@ class Passes:
     book to hold the rules of your own primitives to them.
     """
 
-    rules: RuleSet = field(default_factory=lambda: rules_or_default(None))
+    rules: RuleSet = field(default_factory=lambda: DEFAULT_RULES)
     jvp_with: Callable[[Jaxpr, Mask, RuleSet], Jvp] = field(
         default=lambda jaxpr, mask, rules: unwrap(jvp(jaxpr, mask, rules=rules))
     )

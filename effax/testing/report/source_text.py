@@ -32,8 +32,9 @@ from effax.ir.types import ArrayType, RefType, array_type, ref_type
 from effax.testing.generate.values import shown
 from effax.testing.laws.pass_set import Passes
 from effax.testing.report.import_path import PLAIN, Place, place_of
-from effax.transforms.framework.rules import RuleSet, rules_or_default
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.optimize.rewrite import Hole, Number, Rewriting, rewriting
+from effax.transforms.rules.default import DEFAULT_RULES
 
 
 class Written:
@@ -157,7 +158,7 @@ class Written:
         for field in fields(Passes):
             part = getattr(value, field.name)
             if field.name == "rules":
-                if part != rules_or_default(None):
+                if part != DEFAULT_RULES:
                     given.append(f"rules={self.of(part)}")
             elif part is not field.default:
                 given.append(f"{field.name}={self.of(part, field.name)}")
@@ -165,7 +166,7 @@ class Written:
 
     def _rules(self, rules: RuleSet) -> str:
         """The library's book, with what differs from it."""
-        own = rules_or_default(None)
+        own = DEFAULT_RULES
         text = self.of(own)
         for prim, found in sorted(rules.rules.items(), key=lambda item: item[0].name):
             right = own.rules.get(prim)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from effax.ir.syntax import Jaxpr, Var
-from effax.transforms.optimize.dce import dce_once
+from effax.transforms.optimize.dce import dce
 
 
 def used_variables(jaxpr: Jaxpr) -> frozenset[int]:
@@ -16,4 +16,4 @@ def used_variables(jaxpr: Jaxpr) -> frozenset[int]:
 def without_dead(jaxpr: Jaxpr) -> Jaxpr:
     """The program without what no result needs and nobody can observe; inputs stay."""
     every_in, every_out = (True,) * len(jaxpr.binders), (True,) * len(jaxpr.outs)
-    return dce_once(jaxpr, every_out, every_in, every_in).jaxpr
+    return dce.uncached(jaxpr, every_out, every_in, every_in).jaxpr

@@ -271,13 +271,3 @@ class RuleSet:
 
 
 NO_RULES = RuleSet(pmap())
-
-
-def rules_or_default(rules: RuleSet | None) -> RuleSet:
-    """The given book, or the library's own."""
-    if rules is not None:
-        return rules
-    # The rules of control flow run passes, which read rules: the one import that closes a cycle.
-    from effax.transforms.rules.default import DEFAULT_RULES
-
-    return DEFAULT_RULES

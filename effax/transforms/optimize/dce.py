@@ -28,20 +28,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple, cast
 
-from returns.result import Result
-
 from effax.effects import Accum, Free, Read, SideEffect, Write, changes_state
 from effax.ir.build import typing_of
 from effax.ir.errors import TransformError
-from effax.ir.memo import Memoized, memoize
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims import Cond, FreeRef, Jit, Remat, Scan, ShardMap, While
 from effax.ir.prims.refs import FREES
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType
+from effax.transforms.framework.pass_ import jaxpr_pass
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.renumber import numbered
-from effax.transforms.framework.runner import as_result
 from effax.transforms.optimize.dce_custom import NARROW_CUSTOM
 
 
@@ -57,34 +55,8 @@ class Dce(NamedTuple):
     used_ins: Mask
 
 
-def dce(
-    jaxpr: Jaxpr,
-    used_outs: Sequence[bool] | None = None,
-    keep_inputs: bool | Sequence[bool] = True,
-) -> Result[Dce, TransformError]:
-    """Remove what no used result needs and nobody can observe.
-
-    Type:     a -> (b, c)  =>  a -> c     only c is used; an unused input goes unless it is kept
-    Effects:  those on the caller's references stay, reads for an unused result aside.
-    Laws:     tests/laws/test_dce.py
-    Raises:   TransformError: an entry for a result or an input is missing.
-
-    Args:
-        jaxpr: the program.
-        used_outs: one entry a result: whether somebody uses it; all are where it is None.
-        keep_inputs: which inputs stay even if they are not used.
-    """
-    n_ins, n_outs = len(jaxpr.binders), len(jaxpr.outs)
-    used = (True,) * n_outs if used_outs is None else tuple(used_outs)
-    keep = (keep_inputs,) * n_ins if isinstance(keep_inputs, bool) else tuple(keep_inputs)
-    return as_result(dce_once)(jaxpr, used, (True,) * n_ins, keep)
-
-
-def dce_once(jaxpr: Jaxpr, used_outs: Mask, observed: Mask, keep: Mask) -> Dce:
-    """:func:`dce_jaxpr` without a cache, as in ``jvp``.
-
-    ``observed`` says of which input references somebody sees the contents afterwards.
-    """
+def _dce(jaxpr: Jaxpr, used_outs: Mask, observed: Mask, keep: Mask) -> Dce:
+    """Remove dead code; ``observed`` marks the input references that are read afterwards."""
     if (len(used_outs), len(keep)) != (len(jaxpr.outs), len(jaxpr.binders)):
         raise TransformError(
             "dce needs one entry a result, and of `keep_inputs` one an input",
@@ -101,8 +73,28 @@ def dce_once(jaxpr: Jaxpr, used_outs: Mask, observed: Mask, keep: Mask) -> Dce:
     return Dce(_reduced(jaxpr, stay, kept, outs), used_ins)
 
 
-dce_jaxpr: Final[Memoized[Dce]] = memoize(maxsize=4096)(dce_once)
-""":func:`dce` for use inside of passes and rules: raises TransformError."""
+@jaxpr_pass(_dce, maxsize=4096)
+def dce(
+    jaxpr: Jaxpr,
+    used_outs: Sequence[bool] | None = None,
+    keep_inputs: bool | Sequence[bool] = True,
+) -> Dce:
+    """Remove what no used result needs and nobody can observe.
+
+    Type:     a -> (b, c)  =>  a -> c     only c is used; an unused input goes unless it is kept
+    Effects:  those on the caller's references stay, reads for an unused result aside.
+    Laws:     tests/laws/test_dce.py
+    Raises:   TransformError: an entry for a result or an input is missing.
+
+    Args:
+        jaxpr: the program.
+        used_outs: one entry a result: whether somebody uses it; all are where it is None.
+        keep_inputs: which inputs stay even if they are not used.
+    """
+    n_ins, n_outs = len(jaxpr.binders), len(jaxpr.outs)
+    used = (True,) * n_outs if used_outs is None else tuple(used_outs)
+    keep = (keep_inputs,) * n_ins if isinstance(keep_inputs, bool) else tuple(keep_inputs)
+    return _dce(jaxpr, used, (True,) * n_ins, keep)
 
 
 def _reduced(
@@ -281,13 +273,13 @@ def _reads(jaxpr: Jaxpr) -> set[int]:
 
 def _narrow_call(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
     call = cast("Jit | Remat", prim)
-    jaxpr, used_ins = dce_jaxpr(call.jaxpr, used, observed, _no_inputs(call.jaxpr))
+    jaxpr, used_ins = dce.cached(call.jaxpr, used, observed, _no_inputs(call.jaxpr))
     return Narrowed(replace(call, jaxpr=jaxpr), used_ins, used)
 
 
 def _narrow_shard_map(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
     call = cast("ShardMap", prim)
-    jaxpr, used_ins = dce_jaxpr(call.jaxpr, used, observed, _no_inputs(call.jaxpr))
+    jaxpr, used_ins = dce.cached(call.jaxpr, used, observed, _no_inputs(call.jaxpr))
     ins, outs = (
         tuple([spec for spec, keep in zip(specs, kept, strict=True) if keep])
         for specs, kept in ((call.in_specs, used_ins), (call.out_specs, used))
@@ -296,15 +288,15 @@ def _narrow_shard_map(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
 
 
 def _narrow_custom(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
-    return Narrowed(*NARROW_CUSTOM[type(prim)](prim, used, observed, dce_jaxpr))
+    return Narrowed(*NARROW_CUSTOM[type(prim)](prim, used, observed, dce.cached))
 
 
 def _narrow_cond(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
     branches = cast("Cond", prim).branches
     none = _no_inputs(branches[0])
-    masks = [dce_jaxpr(branch, used, observed[1:], none).used_ins for branch in branches]
+    masks = [dce.cached(branch, used, observed[1:], none).used_ins for branch in branches]
     keep = tuple(map(any, zip(*masks, strict=True)))
-    made = Cond(tuple([dce_jaxpr(b, used, observed[1:], keep).jaxpr for b in branches]))
+    made = Cond(tuple([dce.cached(b, used, observed[1:], keep).jaxpr for b in branches]))
     return Narrowed(made, (True, *keep), used)
 
 
@@ -314,7 +306,7 @@ def _narrow_scan(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
     c, n = scan.n_consts, scan.n_carry
     everything = _all_inputs(scan.jaxpr)
     while True:
-        body, used_ins = dce_jaxpr(scan.jaxpr, used, observed, everything)
+        body, used_ins = dce.cached(scan.jaxpr, used, observed, everything)
         reads = _reads(body)
         # An element of a scanned reference is not seen again by a later iteration.
         seen = tuple([o or (i in reads and i < c) for i, o in enumerate(observed)])
@@ -323,7 +315,7 @@ def _narrow_scan(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
             break
         used, observed = fed, seen
     keep = tuple([c <= i < c + n and used[i - c] for i in range(len(used_ins))])
-    body, used_ins = dce_jaxpr(scan.jaxpr, used, observed, keep)
+    body, used_ins = dce.cached(scan.jaxpr, used, observed, keep)
     kept_ins = tuple([u or k for u, k in zip(used_ins, keep, strict=True)])
     made = replace(scan, jaxpr=body, n_consts=sum(kept_ins[:c]), n_carry=sum(used[:n]))
     return Narrowed(made, kept_ins, used)
@@ -335,8 +327,8 @@ def _narrow_while(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
     c = loop.n_consts
     everything = _all_inputs(loop.body)
     while True:
-        cond, cond_ins = dce_jaxpr(loop.cond, (True,), observed, everything)
-        body, body_ins = dce_jaxpr(loop.body, used, observed, everything)
+        cond, cond_ins = dce.cached(loop.cond, (True,), observed, everything)
+        body, body_ins = dce.cached(loop.body, used, observed, everything)
         either = tuple([a or b for a, b in zip(cond_ins, body_ins, strict=True)])
         reads = _reads(cond) | _reads(body)
         seen = tuple([o or i in reads for i, o in enumerate(observed)])
@@ -346,8 +338,8 @@ def _narrow_while(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
         used, observed = fed, seen
     keep = (*either[:c], *used)
     made = While(
-        dce_jaxpr(loop.cond, (True,), observed, keep).jaxpr,
-        dce_jaxpr(loop.body, used, observed, keep).jaxpr,
+        dce.cached(loop.cond, (True,), observed, keep).jaxpr,
+        dce.cached(loop.body, used, observed, keep).jaxpr,
         sum(keep[:c]),
     )
     return Narrowed(made, keep, used)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from effax.transforms.optimize.dce import Dce
 
 Shrink = Callable[[Jaxpr, Mask, Mask, Mask], "Dce"]
-"""``dce_jaxpr``: of a program, the used results, the observed references, the inputs to keep."""
+"""``dce.cached``: of a program, the used results, the observed references, the inputs to keep."""
 
 Kept = tuple[Primitive, Mask, Mask]
 """A call with less inside, and which arguments and results of the old one it has."""

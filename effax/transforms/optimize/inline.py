@@ -13,24 +13,30 @@ After::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
-
-from returns.result import Result
+from typing import NamedTuple
 
 from effax.ir.build import Builder
-from effax.ir.errors import TransformError
-from effax.ir.memo import Memoized, memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims import ConvertElementType, Jit
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import ArrayType, Type
-from effax.transforms.framework.runner import as_result
+from effax.transforms.framework.pass_ import jaxpr_pass
 
 Which = Callable[[Eqn], bool]
 """Says of an equation that is a call whether it is inlined. A pure function."""
 
 
-def inline(jaxpr: Jaxpr, which: Which | None = None) -> Result[Jaxpr, TransformError]:
+def _inline(jaxpr: Jaxpr, which: Which | None) -> Jaxpr:
+    if not any(eqn.prim.subjaxprs() for eqn in jaxpr.eqns):
+        return jaxpr
+    b = Builder(jaxpr.in_types)
+    calls = _Calls(b, which)
+    outs = calls.run(jaxpr)
+    return b.finish(outs, jaxpr.n_consts, jaxpr.names) if calls.changed else jaxpr
+
+
+@jaxpr_pass(_inline, maxsize=1024)
+def inline(jaxpr: Jaxpr, which: Which | None = None) -> Jaxpr:
     """Replace calls (``jit``) by what they call, at every depth and in every program held.
 
     Type:     a -> b  =>  a -> b
@@ -41,21 +47,7 @@ def inline(jaxpr: Jaxpr, which: Which | None = None) -> Result[Jaxpr, TransformE
         jaxpr: the program.
         which: the calls that are inlined; all of them where it is None.
     """
-    return as_result(inline_once)(jaxpr, which)
-
-
-def inline_once(jaxpr: Jaxpr, which: Which | None) -> Jaxpr:
-    """:func:`inline_jaxpr` without a cache, as in ``jvp``."""
-    if not any(eqn.prim.subjaxprs() for eqn in jaxpr.eqns):
-        return jaxpr
-    b = Builder(jaxpr.in_types)
-    calls = _Calls(b, which)
-    outs = calls.run(jaxpr)
-    return b.finish(outs, jaxpr.n_consts, jaxpr.names) if calls.changed else jaxpr
-
-
-inline_jaxpr: Final[Memoized[Jaxpr]] = memoize(maxsize=1024)(inline_once)
-""":func:`inline` for use inside of passes and rules."""
+    return _inline(jaxpr, which)
 
 
 class _Frame(NamedTuple):
@@ -121,7 +113,7 @@ class _Calls:
     def held_inlined(self, prim: Primitive) -> Primitive:
         """The primitive with calls inlined in the programs that it holds."""
         before = prim.subjaxprs()
-        after = [inline_jaxpr(held, self.which) for held in before]
+        after = [inline.cached(held, self.which) for held in before]
         if all(old == new for old, new in zip(before, after, strict=True)):
             return prim
         self.changed = True

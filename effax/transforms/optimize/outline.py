@@ -17,12 +17,10 @@ After ``outline(program, 0, 2, "f")``::
 
 from __future__ import annotations
 
-from returns.result import Result
-
 from effax.effects import Free
 from effax.ir.analysis.queries import effects_on_variables, free_variables
 from effax.ir.edit.operations import equation
-from effax.ir.errors import BadArgument, NotApplicable, TransformError
+from effax.ir.errors import BadArgument, NotApplicable
 from effax.ir.prims import Jit
 from effax.ir.syntax import Jaxpr, Var
 from effax.ir.text.printer import eqn_str
@@ -31,7 +29,8 @@ from effax.transforms.framework.renumber import numbered
 from effax.transforms.framework.runner import as_result
 
 
-def outline(jaxpr: Jaxpr, start: int, stop: int, label: str = "f") -> Result[Jaxpr, TransformError]:
+@as_result
+def outline(jaxpr: Jaxpr, start: int, stop: int, label: str = "f") -> Jaxpr:
     """Make a call of ``jaxpr.eqns[start:stop]``: what they use goes in, what is used of them out.
 
     Type:     a -> b  =>  a -> b
@@ -42,10 +41,6 @@ def outline(jaxpr: Jaxpr, start: int, stop: int, label: str = "f") -> Result[Jax
         TransformError: there are no such equations, or a reference that they make is used after
             them, or they consume one that is made before.
     """
-    return as_result(_outlined)(jaxpr, start, stop, label)
-
-
-def _outlined(jaxpr: Jaxpr, start: int, stop: int, label: str) -> Jaxpr:
     if not 0 <= start < stop <= len(jaxpr.eqns):
         raise BadArgument(
             "there is no such stretch of equations",

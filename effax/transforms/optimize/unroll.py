@@ -40,7 +40,7 @@ from effax.ir.prims import BroadcastInDim, Concatenate, Gather, Scan, While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.rewriter import Rewrite, at_every_depth
-from effax.transforms.optimize.dce import dce_once
+from effax.transforms.optimize.dce import dce
 from effax.transforms.optimize.licm import ends
 
 
@@ -163,8 +163,8 @@ def _trips(eqn: Eqn, loop: While, ins: Sequence[Atom], growth: int) -> int | Non
     keep = tuple(i in used for i in range(len(ins)))
     carried = tuple(i + n in used for i in range(len(ins) - n))
     observed = (False,) * len(ins)
-    test = dce_once(cond, (True,), observed, keep).jaxpr
-    step = dce_once(body, carried, observed, keep).jaxpr
+    test = dce.uncached(cond, (True,), observed, keep).jaxpr
+    step = dce.uncached(body, carried, observed, keep).jaxpr
     if test.free_axes or step.free_axes:
         return None
     if test.effects or step.effects or not all(ends(e.prim) for e in (*test.eqns, *step.eqns)):
@@ -183,10 +183,12 @@ def _deciding(loop: While) -> set[int] | None:
     """The arguments from which the condition follows; None where a reference is among them."""
     n, total = loop.n_consts, len(loop.body.binders)
     nothing = (False,) * total
-    used = {i for i, u in enumerate(dce_once(loop.cond, (True,), nothing, nothing).used_ins) if u}
+    used = {
+        i for i, u in enumerate(dce.uncached(loop.cond, (True,), nothing, nothing).used_ins) if u
+    }
     while True:
         carried = tuple(i + n in used for i in range(total - n))
-        more = dce_once(loop.body, carried, nothing, nothing).used_ins
+        more = dce.uncached(loop.body, carried, nothing, nothing).used_ins
         grown = used | {i for i, u in enumerate(more) if u}
         if grown == used:
             break

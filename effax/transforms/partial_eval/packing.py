@@ -26,7 +26,7 @@ from effax.ir.build import Builder
 from effax.ir.prims import Concatenate, Reshape, Slice
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type
-from effax.transforms.optimize.dce import dce_jaxpr
+from effax.transforms.optimize.dce import dce
 from effax.transforms.partial_eval.partial_eval import FromOutput, PartialEval, Residual
 
 MANY: Final = 64
@@ -72,7 +72,7 @@ def packed(pe: PartialEval, apart: Sequence[bool] | None = None) -> PartialEval:
 def _used(pe: PartialEval) -> Sequence[bool]:
     """Which residuals the unknown half needs."""
     every, nothing = (True,) * len(pe.unknown.outs), (False,) * len(pe.unknown.binders)
-    return dce_jaxpr(pe.unknown, every, (True,) * len(nothing), nothing).used_ins
+    return dce.cached(pe.unknown, every, (True,) * len(nothing), nothing).used_ins
 
 
 def _repacked(
@@ -119,7 +119,7 @@ def _without(pe: PartialEval, unused: Sequence[int]) -> Jaxpr:
     n = len(pe.unknown.binders)
     every, left = (True,) * len(pe.unknown.outs), set(unused)
     keep = tuple([i not in left for i in range(n)])
-    return dce_jaxpr(pe.unknown, every, (True,) * n, keep).jaxpr
+    return dce.cached(pe.unknown, every, (True,) * n, keep).jaxpr
 
 
 def _pack(b: Builder, parts: Sequence[Atom]) -> Atom:

@@ -22,19 +22,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeVar
-
-from returns.result import Result
+from typing import NamedTuple, TypeVar
 
 from effax.ir.build import Builder
 from effax.ir.errors import TransformError
-from effax.ir.memo import Memoized, memoize
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Type
+from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.renumber import numbered
-from effax.transforms.framework.rules import Policy, RuleSet, rules_or_default
-from effax.transforms.framework.runner import as_result
+from effax.transforms.framework.rules import Policy, RuleSet
 from effax.transforms.partial_eval.engine import PartialEvalJaxprs, divide
 
 T = TypeVar("T")
@@ -83,13 +80,26 @@ class PartialEval(NamedTuple):
     residuals: tuple[Residual, ...]
 
 
+def _partial_eval(
+    jaxpr: Jaxpr, known: Mask, policy: Policy | None, instantiate: Mask, rules: RuleSet
+) -> PartialEval:
+    if (len(known), len(instantiate)) != (len(jaxpr.binders), len(jaxpr.outs)):
+        raise TransformError(
+            "partial_eval needs one entry an input, and of `instantiate` one a result",
+            expected=f"{len(jaxpr.binders)} and {len(jaxpr.outs)}",
+            found=f"{len(known)} and {len(instantiate)}",
+        )
+    return joined(divide(jaxpr, known, policy, instantiate, rules))
+
+
+@jaxpr_pass(_partial_eval, maxsize=1024)
 def partial_eval(
     jaxpr: Jaxpr,
     known: Sequence[bool],
     policy: Policy | None = None,
     instantiate: bool | Sequence[bool] = False,
     rules: RuleSet | None = None,
-) -> Result[PartialEval, TransformError]:
+) -> PartialEval:
     """Split ``jaxpr`` in what its known inputs decide, and what is left.
 
     Type:     (a, b) -> (c, d)  =>  a -> (c, r)  and  (r, b) -> d     a known, r residuals
@@ -108,26 +118,7 @@ def partial_eval(
         rules: the rules; the library's own where it is None.
     """
     forced = (instantiate,) * len(jaxpr.outs) if isinstance(instantiate, bool) else instantiate
-    return as_result(partial_eval_once)(
-        jaxpr, tuple(known), policy, tuple(forced), rules_or_default(rules)
-    )
-
-
-def partial_eval_once(
-    jaxpr: Jaxpr, known: Mask, policy: Policy | None, instantiate: Mask, rules: RuleSet
-) -> PartialEval:
-    """:func:`partial_eval_jaxpr` without a cache, as in ``jvp``."""
-    if (len(known), len(instantiate)) != (len(jaxpr.binders), len(jaxpr.outs)):
-        raise TransformError(
-            "partial_eval needs one entry an input, and of `instantiate` one a result",
-            expected=f"{len(jaxpr.binders)} and {len(jaxpr.outs)}",
-            found=f"{len(known)} and {len(instantiate)}",
-        )
-    return joined(divide(jaxpr, known, policy, instantiate, rules))
-
-
-partial_eval_jaxpr: Final[Memoized[PartialEval]] = memoize(maxsize=1024)(partial_eval_once)
-""":func:`partial_eval` for use inside of passes and rules: raises TransformError."""
+    return _partial_eval(jaxpr, tuple(known), policy, tuple(forced), rules_or_default(rules))
 
 
 def joined(halves: PartialEvalJaxprs) -> PartialEval:

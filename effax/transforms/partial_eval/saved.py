@@ -14,18 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from returns.result import Result
-
-from effax.ir.errors import TransformError
 from effax.ir.prims import Concatenate, ConvertElementType, Jit, Name, Remat, Reshape, Scan
 from effax.ir.prims.scan import stacked_type
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type
-from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleSet, rules_or_default
+from effax.transforms.framework.pass_ import rules_or_default
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.framework.runner import as_result
-from effax.transforms.linearize import linearize_once
+from effax.transforms.linearize import linearize
 from effax.transforms.partial_eval.partial_eval import FromInput
 
 
@@ -89,9 +86,10 @@ class SavedResidual(NamedTuple):
         return f"{self.type} {self.origin}"
 
 
+@as_result
 def saved(
     jaxpr: Jaxpr, tangents: Sequence[bool], rules: RuleSet | None = None
-) -> Result[tuple[SavedResidual, ...], TransformError]:
+) -> tuple[SavedResidual, ...]:
     """What ``linearize`` of ``jaxpr`` keeps for the linear program, each value once.
 
     What is in one array with others, handed over by a call, counts by itself.
@@ -103,11 +101,7 @@ def saved(
         tangents: one entry an input: whether it has a tangent.
         rules: the rules; the library's own where it is None.
     """
-    return as_result(_saved)(jaxpr, tuple(tangents), rules_or_default(rules))
-
-
-def _saved(jaxpr: Jaxpr, tangents: Mask, rules: RuleSet) -> tuple[SavedResidual, ...]:
-    done = linearize_once(jaxpr, tangents, False, rules)
+    done = linearize.uncached(jaxpr, tuple(tangents), False, rules_or_default(rules))
     outer = _Scope(done.primal, None, None)
     found: list[SavedResidual] = []
     for residual in done.residuals:

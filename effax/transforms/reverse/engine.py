@@ -27,17 +27,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, cast
 
-from returns.result import Result
-
 from effax.ir.build import Builder
 from effax.ir.errors import EffaxError, NotApplicable, TransformError
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, is_inexact, tangent_type
 from effax.transforms.framework.dead_code import without_dead
+from effax.transforms.framework.pass_ import rules_or_default
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleSet, rules_or_default
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.framework.runner import as_result
-from effax.transforms.linearize import linearize_once
+from effax.transforms.linearize import linearize
 from effax.transforms.reverse.template import (
     Later,
     ReverseTemplate,
@@ -46,7 +45,7 @@ from effax.transforms.reverse.template import (
 )
 from effax.transforms.transpose.accumulation import Sums, added
 from effax.transforms.transpose.cotangent_spec import GradValue, NonLinear
-from effax.transforms.transpose.engine import transpose_jaxpr
+from effax.transforms.transpose.engine import transpose
 
 _new: Final = tuple.__new__
 
@@ -65,12 +64,13 @@ class Reverse(NamedTuple):
     nonzero: Mask
 
 
+@as_result
 def reverse(
     jaxpr: Jaxpr,
     tangents: Sequence[bool],
     cts: Sequence[bool] | None = None,
     rules: RuleSet | None = None,
-) -> Result[Reverse, TransformError]:
+) -> Reverse:
     """Run ``jaxpr``, and pull cotangents of its results back to inputs, in one program.
 
     Type:     (a, b) -> (c, d)  =>  (a, b, tc) -> (c, d, ta)    a has tangents, c has cotangents
@@ -87,13 +87,10 @@ def reverse(
         rules: the rules; the library's own where it is None.
     """
     given = tuple(map(is_inexact, jaxpr.out_types)) if cts is None else tuple(cts)
-    return as_result(_reverse)(jaxpr, tuple(tangents), given, rules_or_default(rules))
-
-
-def _reverse(jaxpr: Jaxpr, tangents: Mask, cts: Mask, rules: RuleSet) -> Reverse:
-    _check_cotangents(jaxpr, cts)
-    plan = plan_reverse(jaxpr, tangents, cts, rules)
-    return _composed(jaxpr, tangents, cts, rules) if plan is None else assembled(plan)
+    used, wanted = rules_or_default(rules), tuple(tangents)
+    _check_cotangents(jaxpr, given)
+    plan = plan_reverse(jaxpr, wanted, given, used)
+    return _composed(jaxpr, wanted, given, used) if plan is None else assembled(plan)
 
 
 def _check_cotangents(jaxpr: Jaxpr, cts: Mask) -> None:
@@ -113,10 +110,10 @@ def _check_cotangents(jaxpr: Jaxpr, cts: Mask) -> None:
 
 def _composed(jaxpr: Jaxpr, tangents: Mask, cts: Mask, rules: RuleSet) -> Reverse:
     """Linearisation and transposition of the whole program, one after the other."""
-    done = linearize_once(jaxpr, tangents, False, rules)
+    done = linearize.uncached(jaxpr, tangents, False, rules)
     ct_specs = (NonLinear(),) * len(done.residuals) + (GradValue(),) * sum(tangents)
     present = tuple([ct for ct, has in zip(cts, done.out_tangents, strict=True) if has])
-    pulled = transpose_jaxpr(done.linear, ct_specs, present, rules)
+    pulled = transpose.cached(done.linear, ct_specs, present, rules)
     b = Builder(jaxpr.in_types)
     args = list(b.binders)
     given = _bind_cotangents(b, jaxpr, cts)

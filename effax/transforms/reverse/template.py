@@ -15,11 +15,11 @@ from effax.ir.types import Type, tangent_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.jvp import jvp_template
-from effax.transforms.linearize import Linearized, linearize_jaxpr
-from effax.transforms.optimize.dce import dce_once
+from effax.transforms.linearize import Linearized, linearize
+from effax.transforms.optimize.dce import dce
 from effax.transforms.partial_eval.partial_eval import FromOutput, Residual
 from effax.transforms.transpose.cotangent_spec import CotangentSpecs, GradRef, GradValue, NonLinear
-from effax.transforms.transpose.engine import transpose_jaxpr
+from effax.transforms.transpose.engine import transpose
 from effax.transforms.transpose.plan import used_in_part
 
 
@@ -116,7 +116,7 @@ def _of_whole(
     """The template of a program of one equation."""
     if True not in mask:
         return _joined(whole, (), (), cts, needed, Jaxpr((), (), ()), ())
-    done = linearize_jaxpr(whole, mask, False, rules)
+    done = linearize.cached(whole, mask, False, rules)
     if done.primal.out_types[: len(cts)] != whole.out_types:
         raise NotApplicable("a jvp rule gives results of other types than the application")
     if True not in cts:
@@ -141,8 +141,8 @@ def _differentiated(
     # What only other tangents need is not there when uses are counted.
     linear = done.linear
     if not all(present):
-        linear = dce_once(linear, present, every, every).jaxpr
-    pulled = transpose_jaxpr(linear, ct_specs, (True,) * sum(present), rules)
+        linear = dce.uncached(linear, present, every, every).jaxpr
+    pulled = transpose.cached(linear, ct_specs, (True,) * sum(present), rules)
     values = [i for i in marked if i not in places]
     given = tuple([i for i, has in zip(values, pulled.nonzero, strict=True) if has])
     if pulled.jaxpr.out_types != tuple([tangent_type(types[i]) for i in given]):
@@ -153,7 +153,7 @@ def _differentiated(
     ):
         raise NotApplicable("a derivative has effects that others may see")
     n_ins, n_outs = len(pulled.jaxpr.binders), len(pulled.jaxpr.outs)
-    back = dce_once(pulled.jaxpr, (True,) * n_outs, (True,) * n_ins, (False,) * n_ins)
+    back = dce.uncached(pulled.jaxpr, (True,) * n_outs, (True,) * n_ins, (False,) * n_ins)
     added = [i for i in marked if i in places]
     places = tuple([i for i, k in zip(added, own, strict=True) if back.used_ins[k]])
     taken = iter(back.used_ins[n + len(added) :])
@@ -185,7 +185,7 @@ def _joined(
     place = {j: n_ins + rank for rank, j in enumerate(kept)}
     picks = tuple([place[r.index] if isinstance(r, FromOutput) else r.index for r in residuals])
     every = (True,) * n_ins
-    front = dce_once(primal, tuple(wanted), every, every)
+    front = dce.uncached(primal, tuple(wanted), every, every)
     return ReverseTemplate(
         template(front.jaxpr),
         False,

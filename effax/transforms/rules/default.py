@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Final
 
+from effax.transforms.framework.pass_ import register_default_rules
 from effax.transforms.framework.rules import NO_RULES, RuleSet
 from effax.transforms.rules.arith import ARITHMETIC
 from effax.transforms.rules.collective import COLLECTIVES
@@ -49,3 +50,4 @@ FAMILIES: Final = (
 )
 
 DEFAULT_RULES: Final[RuleSet] = reduce(RuleSet.union, FAMILIES, NO_RULES)
+register_default_rules(DEFAULT_RULES)

@@ -9,7 +9,7 @@ from effax.ir.errors import NotApplicable
 from effax.ir.prims import Jit, LinearSolve, Neg, Root, Sub
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import tangent_type
-from effax.transforms.discharge import discharge_jaxpr
+from effax.transforms.discharge import discharge
 from effax.transforms.framework.rules import (
     NO_RULES,
     BatchBuilder,
@@ -23,10 +23,10 @@ from effax.transforms.framework.rules import (
     RuleSet,
     Unsupported,
 )
-from effax.transforms.jvp import jvp_jaxpr
+from effax.transforms.jvp import jvp
 from effax.transforms.rules.common import to_front, zeros
 from effax.transforms.vmap.common import at_arguments
-from effax.transforms.vmap.engine import vmap_jaxpr
+from effax.transforms.vmap.engine import vmap
 
 
 def linear_solve_jvp(
@@ -58,7 +58,7 @@ def _moved(
     mask = (*[t is not None for t in tangents], *[False] * len(x))
     if True not in mask:
         return [None] * len(f.outs)
-    pushed = jvp_jaxpr(f, mask, False, b.rules)
+    pushed = jvp.cached(f, mask, False, b.rules)
     present = [t for t in tangents if t is not None]
     results = b.emit(Jit(pushed.jaxpr, "f"), [*consts, *x, *present])
     given = iter(results[len(f.outs) :])
@@ -115,7 +115,7 @@ def _batched(b: BatchBuilder, jaxpr: Jaxpr, flags: Sequence[bool], size: int) ->
     """The program over the batch, every result batched; it takes the mask of lanes first."""
     every = (True,) * len(jaxpr.outs)
     with at_arguments(range(len(flags))):
-        return vmap_jaxpr(
+        return vmap.cached(
             jaxpr, tuple(flags), size, b.rules, b.shared, b.active is not None, every, b.axis
         ).jaxpr
 
@@ -140,7 +140,7 @@ def solve_discharge(
     b: RuleBuilder, prim: LinearSolve | Root, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
     """Its programs use no references from outside; their own go."""
-    programs = [discharge_jaxpr(jaxpr, b.rules).jaxpr for jaxpr in prim.subjaxprs()]
+    programs = [discharge.cached(jaxpr, b.rules).jaxpr for jaxpr in prim.subjaxprs()]
     return DischargeOut(b.emit(prim.with_subjaxprs(programs), ins), [None] * len(ins))
 
 

@@ -20,21 +20,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from returns.result import Result
-
 from effax.effects import NO_EFFECTS
 from effax.ir.build import Builder, Where
-from effax.ir.errors import EffaxError, TransformError
+from effax.ir.errors import EffaxError
 from effax.ir.indexing import whole
-from effax.ir.memo import memoize
 from effax.ir.prims import Add, AddUpdate, ConvertElementType, EmptyRef, Freeze, Get, NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.transforms.discharge import changed_refs
 from effax.transforms.framework.dead_code import without_dead
+from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rules import RuleSet, rules_or_default
-from effax.transforms.framework.runner import as_result, located
+from effax.transforms.framework.rules import RuleSet
+from effax.transforms.framework.runner import located
 from effax.transforms.rules.common import zeros
 from effax.transforms.transpose.cotangent_spec import (
     CotangentSpec,
@@ -64,7 +62,6 @@ __all__ = [
     "ThreadedRef",
     "Transposed",
     "transpose",
-    "transpose_jaxpr",
 ]
 
 ADD: Final = Add()
@@ -84,12 +81,20 @@ class Transposed(NamedTuple):
     nonzero: Mask
 
 
+def _transpose(jaxpr: Jaxpr, ct_specs: CotangentSpecs, cts: Mask, rules: RuleSet) -> Transposed:
+    check_cotangent_specs(jaxpr, ct_specs, cts)
+    threaded = tuple([isinstance(w, ThreadedRef) for w in ct_specs])
+    kinds = tuple(map(_kind, ct_specs))
+    return _Engine(plan(jaxpr, kinds, cts, threaded, rules), ct_specs, rules).run(cts)
+
+
+@jaxpr_pass(_transpose, maxsize=512)
 def transpose(
     jaxpr: Jaxpr,
     ct_specs: Sequence[CotangentSpec],
     cts: Sequence[bool] | None = None,
     rules: RuleSet | None = None,
-) -> Result[Transposed, TransformError]:
+) -> Transposed:
     """Transpose ``jaxpr``, which is linear in the inputs that are not ``NonLinear``.
 
     Cotangents are summed with ``add``, or in place with ``+=`` where there is a reference: that
@@ -113,18 +118,7 @@ def transpose(
         rules: the rules; the library's own where it is None.
     """
     given = tuple(map(is_inexact, jaxpr.out_types)) if cts is None else tuple(cts)
-    return as_result(transpose_jaxpr)(jaxpr, tuple(ct_specs), given, rules_or_default(rules))
-
-
-@memoize(maxsize=512)
-def transpose_jaxpr(
-    jaxpr: Jaxpr, ct_specs: CotangentSpecs, cts: Mask, rules: RuleSet
-) -> Transposed:
-    """:func:`transpose` for use inside of passes and rules: raises TransformError."""
-    check_cotangent_specs(jaxpr, ct_specs, cts)
-    threaded = tuple([isinstance(w, ThreadedRef) for w in ct_specs])
-    kinds = tuple(map(_kind, ct_specs))
-    return _Engine(plan(jaxpr, kinds, cts, threaded, rules), ct_specs, rules).run(cts)
+    return transpose.cached(jaxpr, tuple(ct_specs), given, rules_or_default(rules))
 
 
 def _kind(ct_spec: CotangentSpec) -> Kind:

@@ -30,17 +30,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from returns.result import Result
-
 from effax.effects import NO_EFFECTS, Accum, Alloc, ArgIndex, SideEffect, Write
 from effax.ir.build import Builder, Template, template, typing_of
 from effax.ir.dtypes import BOOL
-from effax.ir.errors import EffaxError, TransformError
+from effax.ir.errors import EffaxError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims import While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, array_type
+from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import (
     NONE,
     Mask,
@@ -50,8 +49,8 @@ from effax.transforms.framework.propagation import (
     propagate_call,
     uses_axis,
 )
-from effax.transforms.framework.rules import BatchBuilder, RuleSet, Unsupported, rules_or_default
-from effax.transforms.framework.runner import as_result, located
+from effax.transforms.framework.rules import BatchBuilder, RuleSet, Unsupported
+from effax.transforms.framework.runner import located
 from effax.transforms.rules.common import inverse, permuted, to_front
 from effax.transforms.rules.custom.recursive_calls import is_knotted
 from effax.transforms.vmap.batch_axes import Axes, checked_axes, checked_name, no_axis
@@ -77,54 +76,8 @@ class BatchTemplate(NamedTuple):
     out_batched: Mask
 
 
-def vmap(
-    jaxpr: Jaxpr,
-    size: int,
-    in_axes: Sequence[int | None],
-    out_axes: Axes = 0,
-    rules: RuleSet | None = None,
-    axis_name: str | None = None,
-) -> Result[Vmapped, TransformError]:
-    """Batch ``jaxpr`` over lanes: along an axis of length ``size`` of some of its inputs.
-
-    Type:     (a, b) -> c  =>  (n·a, b) -> n·c      n = size, a batched
-    Effects:  kinds are kept; a batched ref's cell gains an axis of length n.
-    Axes:     ``axis_name`` is bound: collectives along it are done, others are kept.
-    Laws:     tests/laws/test_vmap.py
-    Raises:   TransformError: a wrong axis; a result that is batched where no axis is given for
-              it; a write to a reference that all lanes share (SharedWrite); a missing rule; the
-              program uses ``axis_name`` at another size, or where lanes part.
-    Source:   autodidax, part 1.
-
-    Args:
-        jaxpr: the program of one lane.
-        size: the number of lanes.
-        in_axes: for each input, where in its type the batch axis is; None: it has none. An axis
-            may be negative. The inputs' types in ``jaxpr`` are those of one lane.
-        out_axes: for each result, or for all of them, where the batch axis shall be; a result
-            that is the same in all lanes is broadcast. None: the result must be that, and has no
-            batch axis.
-        rules: the rules; the library's own where it is None.
-        axis_name: what collectives call the axis.
-    """
-    return as_result(_vmap)(jaxpr, size, in_axes, out_axes, rules_or_default(rules), axis_name)
-
-
-def _vmap(
-    jaxpr: Jaxpr,
-    size: int,
-    in_axes: Sequence[int | None],
-    out_axes: Axes,
-    rules: RuleSet,
-    axis_name: str | None,
-) -> Vmapped:
-    sources, targets = checked_axes(jaxpr, size, in_axes, out_axes)
-    name = checked_name(jaxpr, int(size), axis_name)
-    return _vmap_cached(jaxpr, int(size), sources, targets, rules, name)
-
-
 @memoize(maxsize=1024)
-def _vmap_cached(
+def _vmap_axes(
     jaxpr: Jaxpr,
     size: int,
     sources: tuple[int | None, ...],
@@ -172,8 +125,7 @@ def _shared(jaxpr: Jaxpr, batched: Mask) -> frozenset[int]:
     return frozenset(i for i, (v, has) in pairs if isinstance(v.type, RefType) and not has)
 
 
-@memoize(maxsize=1024)
-def vmap_jaxpr(
+def _vmap(
     jaxpr: Jaxpr,
     batched: Mask,
     size: int,
@@ -207,6 +159,42 @@ def vmap_jaxpr(
             outs[i], flags[i] = to_front(b, outs[i], False, size), True
     names = ("", *jaxpr.names) if masked and jaxpr.names else jaxpr.names
     return Vmapped(b.finish(outs, jaxpr.n_consts + masked, names), tuple(flags))
+
+
+@jaxpr_pass(_vmap, maxsize=1024)
+def vmap(
+    jaxpr: Jaxpr,
+    size: int,
+    in_axes: Sequence[int | None],
+    out_axes: Axes = 0,
+    rules: RuleSet | None = None,
+    axis_name: str | None = None,
+) -> Vmapped:
+    """Batch ``jaxpr`` over lanes: along an axis of length ``size`` of some of its inputs.
+
+    Type:     (a, b) -> c  =>  (n·a, b) -> n·c      n = size, a batched
+    Effects:  kinds are kept; a batched ref's cell gains an axis of length n.
+    Axes:     ``axis_name`` is bound: collectives along it are done, others are kept.
+    Laws:     tests/laws/test_vmap.py
+    Raises:   TransformError: a wrong axis; a result that is batched where no axis is given for
+              it; a write to a reference that all lanes share (SharedWrite); a missing rule; the
+              program uses ``axis_name`` at another size, or where lanes part.
+    Source:   autodidax, part 1.
+
+    Args:
+        jaxpr: the program of one lane.
+        size: the number of lanes.
+        in_axes: for each input, where in its type the batch axis is; None: it has none. An axis
+            may be negative. The inputs' types in ``jaxpr`` are those of one lane.
+        out_axes: for each result, or for all of them, where the batch axis shall be; a result
+            that is the same in all lanes is broadcast. None: the result must be that, and has no
+            batch axis.
+        rules: the rules; the library's own where it is None.
+        axis_name: what collectives call the axis.
+    """
+    sources, targets = checked_axes(jaxpr, size, in_axes, out_axes)
+    name = checked_name(jaxpr, int(size), axis_name)
+    return _vmap_axes(jaxpr, int(size), sources, targets, rules_or_default(rules), name)
 
 
 class _Engine:

@@ -35,7 +35,7 @@ from effax.testing import check_effects, check_primitive, laws
 from effax.testing.laws import LawBroken
 from effax.testing.primitive_checks import check_behaviour
 from effax.transforms import FLOATS, App, Hole, Number, Rule, rewriting, unwrap
-from effax.transforms.framework.rules import rules_or_default
+from effax.transforms.rules.default import DEFAULT_RULES
 
 jax: Any = effax
 F3, F23 = extend.array_type((3,), "float32"), extend.array_type((2, 3), "float32")
@@ -737,11 +737,11 @@ class LonelyLength(Soft):
 
 
 def test_what_says_that_it_commutes_does() -> None:
-    check_behaviour(Length(), (F3, F3), None, rules_or_default(None))
+    check_behaviour(Length(), (F3, F3), None, DEFAULT_RULES)
     with pytest.raises(BadRule, match=r"lean, which says that it commutes, depends on the order"):
-        check_behaviour(Lean(), (F3, F3), None, rules_or_default(None))
+        check_behaviour(Lean(), (F3, F3), None, DEFAULT_RULES)
     with pytest.raises(BadRule, match=r"says that it commutes(.|\n)*two arguments"):
-        check_behaviour(LonelyLength(), (F3,), None, rules_or_default(None))
+        check_behaviour(LonelyLength(), (F3,), None, DEFAULT_RULES)
 
 
 def test_rules_match_what_commutes_of_ones_own_in_both_orders() -> None:

@@ -19,7 +19,7 @@ from effax.ir import Jaxpr
 from effax.testing import assume, check_primitive, law
 from effax.testing.check_primitive import Checked, Refused, Skipped, _found, programs_of
 from effax.testing.primitive_checks import check_behaviour
-from effax.transforms.framework.rules import rules_or_default
+from effax.transforms.rules.default import DEFAULT_RULES
 
 F3 = extend.array_type((3,), "float32")
 R3 = extend.ref_type(F3)
@@ -70,7 +70,7 @@ def means(meaning: Meaning, *says: Any, **methods: Any) -> Any:
 
 
 def conduct(prim: Any, *types: Type) -> None:
-    check_behaviour(prim, types, None, rules_or_default(None))
+    check_behaviour(prim, types, None, DEFAULT_RULES)
 
 
 def pops(r: Value, x: Value) -> Sequence[Value]:

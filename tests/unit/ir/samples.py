@@ -50,7 +50,7 @@ from effax.ir.registry import own_primitives
 from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 from effax.transforms.rules.default import DEFAULT_RULES
-from effax.transforms.vmap.engine import vmap_jaxpr
+from effax.transforms.vmap.engine import vmap
 from tests.unit.ir.building import chain, nested, program
 
 INT32 = as_dtype("int32")
@@ -314,7 +314,7 @@ class InLanes(custom.LaneRule):
     label: str = "in_lanes"
 
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> custom.Lanes:
-        inner = vmap_jaxpr(self.of, batched, size, DEFAULT_RULES)
+        inner = vmap.cached(self.of, batched, size, DEFAULT_RULES)
         return custom.Lanes(inner.jaxpr, inner.out_batched)
 
 

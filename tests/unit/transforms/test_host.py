@@ -26,7 +26,7 @@ from effax.ir.text.parser import parse
 from effax.ir.text.printer import pretty
 from effax.ir.types import Type, array_type
 from effax.transforms.discharge import discharge
-from effax.transforms.framework.rules import Indivisible, Rules, rules_or_default
+from effax.transforms.framework.rules import Indivisible, Rules
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import linearize
 from effax.transforms.optimize.dce import dce
@@ -34,6 +34,7 @@ from effax.transforms.optimize.inline import inline
 from effax.transforms.partial_eval.partial_eval import partial_eval, recompose
 from effax.transforms.reverse.engine import reverse
 from effax.transforms.rules.common import no_refs
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.rules.host import ACTS_OUTSIDE, acts_jvp, each_lane, not_computed
 from effax.transforms.transpose.cotangent_spec import GradValue
 from effax.transforms.transpose.engine import transpose
@@ -100,7 +101,7 @@ class Look(Primitive):
         return [np.asarray(float(len(LOG)))]
 
 
-RULES = rules_or_default(None).extend(Publish, ACTS_OUTSIDE).extend(Look, ACTS_OUTSIDE)
+RULES = DEFAULT_RULES.extend(Publish, ACTS_OUTSIDE).extend(Look, ACTS_OUTSIDE)
 LANES = RULES.extend(Publish, Rules(acts_jvp, not_computed, each_lane, Indivisible(), no_refs))
 
 

@@ -20,11 +20,11 @@ from effax.transforms.framework.rules import (
     RuleBuilder,
     Rules,
     Unsupported,
-    rules_or_default,
 )
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.partial_eval.partial_eval import FromInput
+from effax.transforms.rules.default import DEFAULT_RULES
 from tests.unit.transforms import programs as p
 from tests.unit.transforms.building import add, count, get, number, primitives, program, run, values
 from tests.unit.transforms.partial_eval.test_partial_eval import Log
@@ -182,7 +182,7 @@ def test_values_that_must_wait_for_tangents_are_refused() -> None:
     ) -> JvpOut:
         return JvpOut(b.emit(prim, primals), tangents)
 
-    rules = rules_or_default(None).extend(Log, Rules(log_jvp, none, none, Indivisible(), none))
+    rules = DEFAULT_RULES.extend(Log, Rules(log_jvp, none, none, Indivisible(), none))
     test = program([p.N, p.F], lambda b, n, x: [b(prims.Lt(), n, lit(3, p.N))])
 
     def step(b: Builder, n: Atom, x: Atom) -> list[Atom]:

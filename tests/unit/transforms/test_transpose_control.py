@@ -17,8 +17,9 @@ from effax.ir.prims import refs as p
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Type, is_inexact
 from effax.transforms.discharge import discharge
-from effax.transforms.framework.rules import Indivisible, rules_or_default
+from effax.transforms.framework.rules import Indivisible
 from effax.transforms.linearize import linearize
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.transpose.engine import (
     CotangentSpec,
     transpose,
@@ -64,7 +65,7 @@ from tests.unit.transforms.programs import PROGRAMS
 def nested(
     kind: str, inner: Jaxpr, ct_specs: Sequence[CotangentSpec]
 ) -> tuple[Jaxpr, Sequence[CotangentSpec]]:
-    """A linear program that calls ``inner``, and its wants."""
+    """A linear program that calls ``inner``, and the cotangent specs of its inputs."""
     b = Builder(inner.in_types)
     if kind == "jit":
         return b.finish(b.emit(Jit(inner), b.binders)), ct_specs
@@ -97,7 +98,7 @@ CALLEE = program(
 
 @pytest.mark.parametrize("outer", ["jit", "cond", "scan"])
 @pytest.mark.parametrize("inner", ["jit", "cond", "scan"])
-@pytest.mark.parametrize("wants", [(N, N, R, V), (N, N, T, R), (N, N, D, V), (N, N, T, D)])
+@pytest.mark.parametrize("ct_specs", [(N, N, R, V), (N, N, T, R), (N, N, D, V), (N, N, T, D)])
 def test_nested_control_flow(outer: str, inner: str, ct_specs: Sequence[CotangentSpec]) -> None:
     def scalar(jaxpr: Jaxpr) -> Jaxpr:
         if not any(t.shape for t in jaxpr.out_types):
@@ -145,7 +146,7 @@ LOOP = program(
 
 
 @pytest.mark.parametrize(
-    "wants",
+    "ct_specs",
     [
         (N, V, R, V, V, N, R, V),
         (N, R, T, V, V, N, T, R),
@@ -170,7 +171,7 @@ def test_scan(ct_specs: Sequence[CotangentSpec], cts: Sequence[bool] | None) -> 
     )
 
 
-@pytest.mark.parametrize("wants", [(N, V, T, V, V, N, T, V), (N, R, T, V, R, N, T, R)])
+@pytest.mark.parametrize("ct_specs", [(N, V, T, V, V, N, T, V), (N, R, T, V, R, N, T, R)])
 def test_what_is_transposed_can_be_transposed(ct_specs: Sequence[CotangentSpec]) -> None:
     programs = [(LOOP, ct_specs)]
     programs += [nested(kind, CALLEE, (N, N, T, V)) for kind in ("jit", "cond", "scan")]
@@ -441,7 +442,7 @@ class TestRulesThatCannotSplit:
     """A book whose calls cannot be split: what would go wrong is an error."""
 
     def failure(self, jaxpr: Jaxpr, ct_specs: Sequence[CotangentSpec]) -> str:
-        rules = rules_or_default(None)
+        rules = DEFAULT_RULES
         for prim in (Jit, Scan):
             whole = replace(rules.rules[prim], split=Indivisible())
             rules = rules.extend(prim, whole)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from effax.ir.prims import Cond
 from effax.ir.syntax import Atom, Jaxpr
-from effax.transforms.discharge import Discharged, discharge_jaxpr
+from effax.transforms.discharge import Discharged, discharge
 from effax.transforms.framework.rules import DischargeOut, RuleBuilder
 from effax.transforms.rules.common import placed
 
@@ -14,7 +14,7 @@ from effax.transforms.rules.common import placed
 def cond_discharge(
     b: RuleBuilder, prim: Cond, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
-    branches = [discharge_jaxpr(branch, b.rules) for branch in prim.branches]
+    branches = [discharge.cached(branch, b.rules) for branch in prim.branches]
     changed = tuple(sorted({i for branch in branches for i in branch.changed}))
     made = Cond(tuple(giving(branch, changed) for branch in branches))
     results = b.emit(made, ins)

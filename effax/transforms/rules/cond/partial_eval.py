@@ -19,7 +19,7 @@ from effax.transforms.partial_eval.packing import packed
 from effax.transforms.partial_eval.partial_eval import (
     FromInput,
     PartialEval,
-    partial_eval_jaxpr,
+    partial_eval,
     spares_references,
 )
 from effax.transforms.rules.common import zeros
@@ -64,7 +64,7 @@ def _branches(rules: RuleSet, prim: Cond, known: Mask, policy: Policy | None) ->
     """The branches split, so that a result is known in all of them or in none."""
     forced = (False,) * len(prim.branches[0].outs)
     while True:
-        halves = [partial_eval_jaxpr(br, known, policy, forced, rules) for br in prim.branches]
+        halves = [partial_eval.cached(br, known, policy, forced, rules) for br in prim.branches]
         lost = tuple([not all(has) for has in zip(*[pe.known_outs for pe in halves], strict=True)])
         if lost == forced:
             return list(map(packed, halves))

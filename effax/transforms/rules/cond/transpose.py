@@ -15,7 +15,7 @@ from effax.ir.types import tangent_type
 from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.cotangents import call_operands, instantiated, spec_of, values_of
 from effax.transforms.transpose.cotangent_spec import GradValue
-from effax.transforms.transpose.engine import transpose_jaxpr
+from effax.transforms.transpose.engine import transpose
 
 
 def cond_transpose(
@@ -26,7 +26,7 @@ def cond_transpose(
         raise NotApplicable("cond is not linear in the index that selects its branch")
     ct_specs = tuple(map(spec_of, operands))
     has = tuple([ct is not None for ct in cts])
-    branches = [transpose_jaxpr(branch, ct_specs, has, b.rules) for branch in prim.branches]
+    branches = [transpose.cached(branch, ct_specs, has, b.rules) for branch in prim.branches]
     values = [x for x, w in zip(operands, ct_specs, strict=True) if isinstance(w, GradValue)]
     types = [tangent_type(x.type) for x in values]
     given = tuple(map(any, zip(*[branch.nonzero for branch in branches], strict=True)))

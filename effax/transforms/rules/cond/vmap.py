@@ -16,7 +16,7 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.vmap.common import at_arguments, check_acts_together
-from effax.transforms.vmap.engine import closed_batch, runs_under_mask, vmap_jaxpr
+from effax.transforms.vmap.engine import closed_batch, runs_under_mask, vmap
 
 
 def cond_batch(
@@ -36,7 +36,7 @@ def _branch(
 ) -> Jaxpr:
     shared = frozenset(i - 1 for i in b.shared)
     with at_arguments(range(1, 1 + len(batched))):
-        return vmap_jaxpr(branch, batched, size, b.rules, shared, masked, wanted, b.axis).jaxpr
+        return vmap.cached(branch, batched, size, b.rules, shared, masked, wanted, b.axis).jaxpr
 
 
 def _each_its_own(

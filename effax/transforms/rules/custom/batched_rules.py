@@ -21,10 +21,10 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, tangent_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet
-from effax.transforms.jvp import jvp_jaxpr
+from effax.transforms.jvp import jvp
 from effax.transforms.rules.common import to_front
 from effax.transforms.vmap.common import with_axis
-from effax.transforms.vmap.engine import vmap_jaxpr
+from effax.transforms.vmap.engine import vmap
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class JvpLanes(LaneRule):
         # A tangent and what it belongs to have the axis both, or neither.
         joint = tuple([x or y for x, y in zip(batched[:n], dots, strict=True)])
         inner = self.rule(size, joint)
-        done = jvp_jaxpr(inner.jaxpr, self.given, self.out_tangents, self.rules)
+        done = jvp.cached(inner.jaxpr, self.given, self.out_tangents, self.rules)
         b = Builder()
         args = [
             to_front(b, b.bind(with_axis(t, size) if has else t), has or not ct_spec, size)
@@ -93,7 +93,7 @@ class OverLanes:
         """The program over the batch; where masked it takes a mask."""
         everything = (True,) * len(jaxpr.outs)
         held = self.shared if shared is None else shared
-        inside = vmap_jaxpr(
+        inside = vmap.cached(
             jaxpr,
             tuple(batched),
             self.size,

@@ -11,8 +11,8 @@ from effax.ir.prims.custom import no_forward
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.transforms.framework.rules import JvpOut, RuleBuilder
-from effax.transforms.jvp import jvp_jaxpr, with_tangents
-from effax.transforms.optimize.dce import dce_jaxpr
+from effax.transforms.jvp import jvp, with_tangents
+from effax.transforms.optimize.dce import dce
 from effax.transforms.rules.common import zeros
 from effax.transforms.rules.custom.batched_rules import JvpLanes
 from effax.transforms.rules.custom.recursive_calls import tied, untied
@@ -124,7 +124,7 @@ def custom_vmap_jvp(
     """
     given = tuple([t is not None for t in tangents])
     present = [t for t in tangents if t is not None]
-    inner = jvp_jaxpr(prim.call, given, False, b.rules)
+    inner = jvp.cached(prim.call, given, False, b.rules)
     whole = bool(prim.call.effects)
     lanes = JvpLanes(
         prim.lanes, prim.call.in_types, given, inner.out_tangents, whole, b.rules, prim.label
@@ -136,7 +136,7 @@ def custom_vmap_jvp(
     n_ins, n_outs = len(inner.jaxpr.binders), len(outs)
     dots_only = (False,) * n_outs + (True,) * sum(inner.out_tangents)
     keep = (True,) * n_ins
-    pushed = dce_jaxpr(inner.jaxpr, dots_only, keep, keep).jaxpr
+    pushed = dce.cached(inner.jaxpr, dots_only, keep, keep).jaxpr
     made = CustomVmap(pushed, lanes, prim.n_consts, prim.label)
     dots = b.emit(made, [*primals, *present])
     return with_tangents([*outs, *dots], inner.out_tangents)
@@ -157,7 +157,7 @@ def custom_linear_jvp(
     if any(t is not None for t in tangents[:n]):
         mask = tuple([i < n and t is not None for i, t in enumerate(tangents)])
         present = [t for t in tangents[:n] if t is not None]
-        inner = jvp_jaxpr(prim.forward, mask, False, b.rules)
+        inner = jvp.cached(prim.forward, mask, False, b.rules)
         results = b.inline(template(inner.jaxpr), [*primals, *present])
         _, parts = with_tangents(results, inner.out_tangents)
         total = [_sum(b, x, y) for x, y in zip(total, parts, strict=True)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from effax.ir.prims import Jit
 from effax.ir.syntax import Atom
-from effax.transforms.discharge import discharge_jaxpr
+from effax.transforms.discharge import discharge
 from effax.transforms.framework.rules import DischargeOut, RuleBuilder
 from effax.transforms.rules.common import placed
 
@@ -15,7 +15,7 @@ from effax.transforms.rules.common import placed
 def jit_discharge(
     b: RuleBuilder, prim: Jit, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
-    inner = discharge_jaxpr(prim.jaxpr, b.rules)
+    inner = discharge.cached(prim.jaxpr, b.rules)
     results = b.emit(replace(prim, jaxpr=inner.jaxpr), ins)
     new = results[inner.n_outs :]
     return DischargeOut(results[: inner.n_outs], placed(inner.changed, new, len(ins)))

@@ -8,13 +8,13 @@ from dataclasses import replace
 from effax.ir.prims import Jit
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import JvpOut, RuleBuilder
-from effax.transforms.jvp import jvp_jaxpr, with_tangents
+from effax.transforms.jvp import jvp, with_tangents
 
 
 def jit_jvp(
     b: RuleBuilder, prim: Jit, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
     present = [t for t in tangents if t is not None]
-    inner = jvp_jaxpr(prim.jaxpr, tuple([t is not None for t in tangents]), False, b.rules)
+    inner = jvp.cached(prim.jaxpr, tuple([t is not None for t in tangents]), False, b.rules)
     outs = b.emit(replace(prim, jaxpr=inner.jaxpr), [*primals, *present])
     return with_tangents(outs, inner.out_tangents)

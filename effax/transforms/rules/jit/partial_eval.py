@@ -16,7 +16,7 @@ from effax.transforms.partial_eval.partial_eval import (
     FromInput,
     FromOutput,
     PartialEval,
-    partial_eval_jaxpr,
+    partial_eval,
     spares_references,
 )
 
@@ -26,7 +26,7 @@ def jit_split(
 ) -> PartialEvalOut | None:
     none = (False,) * len(prim.jaxpr.outs)
     return split_call(
-        prim, prim, partial_eval_jaxpr(prim.jaxpr, known, policy, none, rules), in_types
+        prim, prim, partial_eval.cached(prim.jaxpr, known, policy, none, rules), in_types
     )
 
 

@@ -9,7 +9,7 @@ from effax.ir.prims import Jit
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.cotangents import call_operands, spec_of, values_of
-from effax.transforms.transpose.engine import transpose_jaxpr
+from effax.transforms.transpose.engine import transpose
 
 
 def jit_transpose(
@@ -17,6 +17,6 @@ def jit_transpose(
 ) -> Sequence[Atom | None]:
     ct_specs = tuple(map(spec_of, ins))
     has = tuple([ct is not None for ct in cts])
-    inner = transpose_jaxpr(prim.jaxpr, ct_specs, has, b.rules)
+    inner = transpose.cached(prim.jaxpr, ct_specs, has, b.rules)
     results = b.emit(replace(prim, jaxpr=inner.jaxpr), call_operands(ins, cts))
     return values_of(ct_specs, inner.nonzero, results)

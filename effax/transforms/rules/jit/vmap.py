@@ -9,7 +9,7 @@ from effax.ir.prims import Jit
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.vmap.common import at_arguments
-from effax.transforms.vmap.engine import vmap_jaxpr
+from effax.transforms.vmap.engine import vmap
 
 
 def jit_batch(
@@ -17,7 +17,7 @@ def jit_batch(
 ) -> BatchOut:
     masked = b.active is not None
     with at_arguments(range(len(ins))):
-        inner = vmap_jaxpr(
+        inner = vmap.cached(
             prim.jaxpr, tuple(batched), size, b.rules, b.shared, masked, None, b.axis
         )
     outs = b.emit(replace(prim, jaxpr=inner.jaxpr), [*b.mask(), *ins])

@@ -9,11 +9,11 @@ from effax.ir.prims import Remat
 from effax.ir.prims.remat import NOTHING
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.types import RefType, Type
-from effax.transforms.discharge import discharge_jaxpr, has_refs
+from effax.transforms.discharge import discharge, has_refs
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import PartialEvalOut, Policy, RuleSet
-from effax.transforms.optimize.dce import dce_jaxpr
-from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, partial_eval_jaxpr
+from effax.transforms.optimize.dce import dce
+from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, partial_eval
 from effax.transforms.rules.jit.partial_eval import split_call
 
 
@@ -40,12 +40,12 @@ def remat_split(
     none = (False,) * len(prim.jaxpr.outs)
     if prim.jaxpr.effects:
         # Somebody sees what it does, so that is done once, and what it reads is kept.
-        pe = partial_eval_jaxpr(prim.jaxpr, known, keeps, none, rules)
+        pe = partial_eval.cached(prim.jaxpr, known, keeps, none, rules)
     elif own == NOTHING:
         pe = _all_again(prim.jaxpr, known, rules)
     else:
         pure = _without_local_refs(prim.jaxpr, rules)
-        pe = partial_eval_jaxpr(pure, known, keeps, none, rules)
+        pe = partial_eval.cached(pure, known, keeps, none, rules)
     return split_call(prim, replace(prim, differentiated=True), pe, in_types)
 
 
@@ -56,20 +56,20 @@ def _without_local_refs(jaxpr: Jaxpr, rules: RuleSet) -> Jaxpr:
     """
     if any(isinstance(v.type, RefType) for v in jaxpr.binders) or not has_refs(jaxpr):
         return jaxpr
-    return discharge_jaxpr(jaxpr, rules).jaxpr
+    return discharge.cached(jaxpr, rules).jaxpr
 
 
 def _all_again(jaxpr: Jaxpr, known: Mask, rules: RuleSet) -> PartialEval:
     """The known results early, and for the others the whole program late."""
-    pe = partial_eval_jaxpr(jaxpr, known, None, (False,) * len(jaxpr.outs), rules)
+    pe = partial_eval.cached(jaxpr, known, None, (False,) * len(jaxpr.outs), rules)
     n_early = sum(pe.known_outs)
     results = tuple([j < n_early for j in range(len(pe.known.outs))])
     every = (True,) * len(pe.known.binders)
-    early = dce_jaxpr(pe.known, results, every, every).jaxpr
+    early = dce.cached(pe.known, results, every, every).jaxpr
 
     unknown = tuple([not has for has in known])
     late_outs = tuple([not has for has in pe.known_outs])
-    late = dce_jaxpr(jaxpr, late_outs, (True,) * len(known), unknown)
+    late = dce.cached(jaxpr, late_outs, (True,) * len(known), unknown)
     taken = [i for i, used in enumerate(late.used_ins) if used or unknown[i]]
     order = sorted(taken, key=unknown.__getitem__)
     b = Builder([jaxpr.binders[i].type for i in order])

@@ -8,7 +8,7 @@ from typing import Final
 
 from effax.ir.prims import Name, OptimizationBarrier, Remat
 from effax.ir.syntax import Atom
-from effax.transforms.discharge import discharge_jaxpr
+from effax.transforms.discharge import discharge
 from effax.transforms.framework.rules import (
     NO_RULES,
     BatchBuilder,
@@ -21,20 +21,20 @@ from effax.transforms.framework.rules import (
     Rules,
     RuleSet,
 )
-from effax.transforms.jvp import jvp_jaxpr, with_tangents
+from effax.transforms.jvp import jvp, with_tangents
 from effax.transforms.rules.common import no_refs, placed
 from effax.transforms.rules.cotangents import call_operands, spec_of, values_of
 from effax.transforms.rules.remat.partial_eval import remat_split
-from effax.transforms.transpose.engine import transpose_jaxpr
+from effax.transforms.transpose.engine import transpose
 from effax.transforms.vmap.common import at_arguments
-from effax.transforms.vmap.engine import vmap_jaxpr
+from effax.transforms.vmap.engine import vmap
 
 
 def remat_jvp(
     b: RuleBuilder, prim: Remat, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
     present = [t for t in tangents if t is not None]
-    inner = jvp_jaxpr(prim.jaxpr, tuple([t is not None for t in tangents]), False, b.rules)
+    inner = jvp.cached(prim.jaxpr, tuple([t is not None for t in tangents]), False, b.rules)
     outs = b.emit(replace(prim, jaxpr=inner.jaxpr), [*primals, *present])
     return with_tangents(outs, inner.out_tangents)
 
@@ -45,7 +45,7 @@ def remat_transpose(
     """What the linear part needs is computed first, inside, and the linear part backward."""
     ct_specs = tuple(map(spec_of, ins))
     has = tuple([ct is not None for ct in cts])
-    inner = transpose_jaxpr(prim.jaxpr, ct_specs, has, b.rules)
+    inner = transpose.cached(prim.jaxpr, ct_specs, has, b.rules)
     made = replace(prim, jaxpr=inner.jaxpr, differentiated=True)
     return values_of(ct_specs, inner.nonzero, b.emit(made, call_operands(ins, cts)))
 
@@ -55,7 +55,7 @@ def remat_batch(
 ) -> BatchOut:
     masked = b.active is not None
     with at_arguments(range(len(ins))):
-        inner = vmap_jaxpr(
+        inner = vmap.cached(
             prim.jaxpr, tuple(batched), size, b.rules, b.shared, masked, None, b.axis
         )
     outs = b.emit(replace(prim, jaxpr=inner.jaxpr), [*b.mask(), *ins])
@@ -66,7 +66,7 @@ def remat_discharge(
     b: RuleBuilder, prim: Remat, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
     """The program is discharged. Contents are not held back by a barrier: they stay in place."""
-    inner = discharge_jaxpr(prim.jaxpr, b.rules)
+    inner = discharge.cached(prim.jaxpr, b.rules)
     made = replace(prim, jaxpr=inner.jaxpr)
     args = list(ins)
     if True in is_ref and prim.differentiated and prim.prevent_cse:

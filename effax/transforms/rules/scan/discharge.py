@@ -16,7 +16,7 @@ from effax.ir.build import lit
 from effax.ir.prims import Add, Gather, Scan, Scatter
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import COUNTER, array_type
-from effax.transforms.discharge import Discharged, discharge_jaxpr
+from effax.transforms.discharge import Discharged, discharge
 from effax.transforms.framework.dead_code import without_dead
 from effax.transforms.framework.rules import DischargeOut, RuleBuilder
 from effax.transforms.rules.common import placed
@@ -25,7 +25,7 @@ from effax.transforms.rules.common import placed
 def scan_discharge(
     b: RuleBuilder, prim: Scan, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
-    inner = discharge_jaxpr(prim.jaxpr, b.rules)
+    inner = discharge.cached(prim.jaxpr, b.rules)
     if not inner.changed:
         return DischargeOut(b.emit(replace(prim, jaxpr=inner.jaxpr), ins), [None] * len(ins))
     first_x = prim.n_consts + prim.n_carry

@@ -13,7 +13,7 @@ from effax.ir.prims import Scan
 from effax.ir.syntax import Atom
 from effax.transforms.framework.renumber import rearranged
 from effax.transforms.framework.rules import JvpOut, RuleBuilder
-from effax.transforms.jvp import close_tangents, jvp_jaxpr, regrouped, with_tangents
+from effax.transforms.jvp import close_tangents, jvp, regrouped, with_tangents
 
 
 def scan_jvp(
@@ -23,7 +23,7 @@ def scan_jvp(
     mask = tuple([t is not None for t in closed])
     d_consts, d_carry, _ = (tuple(group) for group in prim.split(mask))
     n_ys = len(prim.jaxpr.outs) - prim.n_carry
-    inner = jvp_jaxpr(prim.jaxpr, mask, (*d_carry, *(False,) * n_ys), b.rules)
+    inner = jvp.cached(prim.jaxpr, mask, (*d_carry, *(False,) * n_ys), b.rules)
 
     first_x = prim.n_consts + prim.n_carry
     ins = regrouped(mask, (0, prim.n_consts, first_x, len(mask)))

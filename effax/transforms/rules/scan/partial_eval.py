@@ -29,13 +29,13 @@ from effax.ir.types import RefType, Type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.renumber import rearranged
 from effax.transforms.framework.rules import PartialEvalOut, Policy, RuleSet
-from effax.transforms.optimize.dce import dce_jaxpr
+from effax.transforms.optimize.dce import dce
 from effax.transforms.partial_eval.packing import packed
 from effax.transforms.partial_eval.partial_eval import (
     FromInput,
     FromOutput,
     PartialEval,
-    partial_eval_jaxpr,
+    partial_eval,
     spares_references,
 )
 
@@ -79,7 +79,7 @@ def _closed(
     n_ys = len(prim.jaxpr.outs) - k
     while True:
         forced = (*[not has for has in known[c : c + k]], *[False] * n_ys)
-        pe = partial_eval_jaxpr(prim.jaxpr, known, policy, forced, rules)
+        pe = partial_eval.cached(prim.jaxpr, known, policy, forced, rules)
         lost = {c + j for j in range(k) if known[c + j] and not pe.known_outs[j]}
         lost |= {i for i in _contended(pe) if i < c}
         if not lost:
@@ -253,9 +253,9 @@ def _in_two(body: Jaxpr, consts: Sequence[bool], n_outs: int, rules: RuleSet) ->
         n = len(body.binders)
         nothing = Jaxpr((), (), ())
         return PartialEval(nothing, body, (False,) * n, (False,) * len(body.outs), ())
-    found = partial_eval_jaxpr(body, fixed, _is_worth_keeping, late, rules)
+    found = partial_eval.cached(body, fixed, _is_worth_keeping, late, rules)
     every, inputs = (True,) * len(found.known.outs), (True,) * len(found.known.binders)
-    return found._replace(known=dce_jaxpr(found.known, every, inputs, inputs).jaxpr)
+    return found._replace(known=dce.cached(found.known, every, inputs, inputs).jaxpr)
 
 
 def _is_worth_keeping(eqn: Eqn) -> bool:

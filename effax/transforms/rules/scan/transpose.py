@@ -34,7 +34,7 @@ from effax.transforms.rules.cotangents import (
     values_of,
 )
 from effax.transforms.transpose.cotangent_spec import CotangentSpec, DontWant, GradValue
-from effax.transforms.transpose.engine import Transposed, transpose_jaxpr
+from effax.transforms.transpose.engine import Transposed, transpose
 
 
 class Operands(NamedTuple):
@@ -95,7 +95,7 @@ def _closed(
     of_ys = [ct is not None for ct in operands.y_cts]
     mask = tuple([ct is not None and w for ct, w in zip(operands.carry_cts, wanted, strict=True)])
     while True:
-        inner = transpose_jaxpr(prim.jaxpr, tuple(ct_specs), (*mask, *of_ys), b.rules)
+        inner = transpose.cached(prim.jaxpr, tuple(ct_specs), (*mask, *of_ys), b.rules)
         made = iter(inner.nonzero)
         grown = tuple([w and (next(made) or has) for w, has in zip(wanted, mask, strict=True)])
         if grown == mask:

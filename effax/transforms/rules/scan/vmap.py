@@ -17,7 +17,7 @@ from effax.ir.types import RefType
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.common import permuted, to_front
 from effax.transforms.vmap.common import Borrowed, at_arguments, borrow
-from effax.transforms.vmap.engine import closed_batch, vmap_jaxpr
+from effax.transforms.vmap.engine import closed_batch, vmap
 
 
 def scan_batch(
@@ -26,7 +26,7 @@ def scan_batch(
     closed, given = closed_batch(b, prim, ins, batched, size)
     with at_arguments(range(len(ins))):
         masked = b.active is not None
-        inner = vmap_jaxpr(prim.jaxpr, closed, size, b.rules, b.shared, masked, given, b.axis)
+        inner = vmap.cached(prim.jaxpr, closed, size, b.rules, b.shared, masked, given, b.axis)
     args: list[Atom] = []
     borrowed: list[Borrowed] = []
     for i, (x, has, now) in enumerate(zip(ins, batched, closed, strict=True)):

@@ -31,7 +31,7 @@ from effax.ir.types import RefType, Shape, Type
 from effax.transforms.framework.propagation import uses_axis
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.rules.common import inverse, permuted, zeros
-from effax.transforms.vmap.engine import vmap_jaxpr
+from effax.transforms.vmap.engine import vmap
 
 
 @memoize(maxsize=256)
@@ -77,7 +77,7 @@ def _along(jaxpr: Jaxpr, axis: Axis, prim: ShardMap, rules: RuleSet) -> Jaxpr:
     wanted = tuple([axis.name in names_in(spec) for spec in prim.out_specs])
     used = any(uses_axis(eqn.prim, axis.name) for eqn in jaxpr.eqns)
     name = axis.name if used else None
-    made = vmap_jaxpr(jaxpr, batched, axis.size, rules, shared, False, wanted, name)
+    made = vmap.cached(jaxpr, batched, axis.size, rules, shared, False, wanted, name)
     if made.out_batched == wanted:
         return made.jaxpr
     # What is the same on all devices, or is taken for that, is the first one's.

@@ -21,7 +21,7 @@ from effax.transforms.partial_eval.partial_eval import (
     FromInput,
     FromOutput,
     PartialEval,
-    partial_eval_jaxpr,
+    partial_eval,
     spares_references,
 )
 
@@ -30,7 +30,7 @@ def shard_map_split(
     rules: RuleSet, prim: ShardMap, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
 ) -> PartialEvalOut | None:
     none = (False,) * len(prim.jaxpr.outs)
-    pe = partial_eval_jaxpr(prim.jaxpr, known, policy, none, rules)
+    pe = partial_eval.cached(prim.jaxpr, known, policy, none, rules)
     parts = _Parts(prim, pe)
     forwarded = {r.index for r in pe.residuals if isinstance(r, FromInput)}
     gained = any(pe.known_outs) or parts.computed or pe.known.effects

@@ -10,7 +10,7 @@ from effax.ir.partition import Spec
 from effax.ir.prims import ShardMap
 from effax.ir.syntax import Atom
 from effax.ir.types import RefType, Type, array_type, ref_type
-from effax.transforms.discharge import discharge_jaxpr
+from effax.transforms.discharge import discharge
 from effax.transforms.framework.rules import (
     NO_RULES,
     BatchBuilder,
@@ -21,13 +21,13 @@ from effax.transforms.framework.rules import (
     Rules,
     RuleSet,
 )
-from effax.transforms.jvp import jvp_jaxpr, with_tangents
+from effax.transforms.jvp import jvp, with_tangents
 from effax.transforms.rules.common import placed
 from effax.transforms.rules.shard.expand import expanded
 from effax.transforms.rules.shard.partial_eval import shard_map_split
 from effax.transforms.rules.shard.transpose import shard_map_transpose
 from effax.transforms.vmap.common import at_arguments
-from effax.transforms.vmap.engine import vmap_jaxpr
+from effax.transforms.vmap.engine import vmap
 
 
 def _picked(specs: Sequence[Spec], mask: Sequence[bool]) -> tuple[Spec, ...]:
@@ -39,7 +39,7 @@ def shard_map_jvp(
 ) -> JvpOut:
     """A tangent is divided as its primal is."""
     mask = tuple([t is not None for t in tangents])
-    inner = jvp_jaxpr(prim.jaxpr, mask, False, b.rules)
+    inner = jvp.cached(prim.jaxpr, mask, False, b.rules)
     made = replace(
         prim,
         jaxpr=inner.jaxpr,
@@ -56,7 +56,7 @@ def shard_map_batch(
     """Each device has all lanes of its part: the batch axis is not divided."""
     masked = b.active is not None
     with at_arguments(range(len(ins))):
-        inner = vmap_jaxpr(
+        inner = vmap.cached(
             prim.jaxpr, tuple(batched), size, b.rules, b.shared, masked, None, b.axis
         )
     mask: tuple[Spec, ...] = ((),) if masked else ()
@@ -79,7 +79,7 @@ def shard_map_discharge(
 ) -> DischargeOut:
     """References of devices are theirs; with one from outside, all devices become lanes first."""
     if True not in is_ref:
-        made = replace(prim, jaxpr=discharge_jaxpr(prim.jaxpr, b.rules).jaxpr)
+        made = replace(prim, jaxpr=discharge.cached(prim.jaxpr, b.rules).jaxpr)
         return DischargeOut(b.emit(made, ins), [None] * len(ins))
     types: list[Type] = [
         ref_type(array_type(x.type.shape, x.type.dtype), v.type.kind)
@@ -87,7 +87,7 @@ def shard_map_discharge(
         else x.type
         for x, v in zip(ins, prim.jaxpr.binders, strict=True)
     ]
-    inner = discharge_jaxpr(expanded(prim, tuple(types), b.rules), b.rules)
+    inner = discharge.cached(expanded(prim, tuple(types), b.rules), b.rules)
     results = b.inline_jaxpr(inner.jaxpr, ins)
     new = results[inner.n_outs :]
     return DischargeOut(results[: inner.n_outs], placed(inner.changed, new, len(ins)))

@@ -28,7 +28,7 @@ from effax.transforms.transpose.cotangent_spec import (
     NonLinear,
     ThreadedRef,
 )
-from effax.transforms.transpose.engine import Transposed, transpose_jaxpr
+from effax.transforms.transpose.engine import Transposed, transpose
 
 
 def shard_map_transpose(
@@ -38,7 +38,7 @@ def shard_map_transpose(
     has = tuple([ct is not None for ct in cts])
     # Each device has cotangents of its own inside; what is shared is seen to at the border.
     alone = implicit(prim.jaxpr, frozenset([axis.name for axis in prim.mesh]))
-    inner = transpose_jaxpr(alone, ct_specs, has, b.rules)
+    inner = transpose.cached(alone, ct_specs, has, b.rules)
     fixed = [x for x in ins if not isinstance(x, Linear)]
     threaded = [x for x in ins if isinstance(x, Linear) and isinstance(_want(x), ThreadedRef)]
     refs = [x.ref for x in threaded if x.ref is not None]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from effax.ir.prims import Jit, While
 from effax.ir.syntax import Atom, Jaxpr, Var
-from effax.transforms.discharge import discharge_jaxpr
+from effax.transforms.discharge import discharge
 from effax.transforms.framework.rules import DischargeOut, RuleBuilder, RuleSet
 from effax.transforms.rules.common import placed
 
@@ -37,8 +37,8 @@ class _Loop:
 
     def __init__(self, rules: RuleSet, prim: While) -> None:
         self.rules = rules
-        self.cond = discharge_jaxpr(prim.cond, rules)
-        self.discharged_body = discharge_jaxpr(prim.body, rules)
+        self.cond = discharge.cached(prim.cond, rules)
+        self.discharged_body = discharge.cached(prim.body, rules)
         self.changed = tuple(sorted({*self.cond.changed, *self.discharged_body.changed}))
         consts = [i for i in range(prim.n_consts) if i not in self.changed]
         self.n_consts = len(consts)

@@ -16,7 +16,7 @@ from effax.ir.types import tangent_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.renumber import rearranged
 from effax.transforms.framework.rules import JvpOut, RuleBuilder, RuleSet
-from effax.transforms.jvp import close_tangents, jvp_jaxpr, regrouped, with_tangents
+from effax.transforms.jvp import close_tangents, jvp, regrouped, with_tangents
 
 
 def loop_jvp(
@@ -25,7 +25,7 @@ def loop_jvp(
     closed = close_tangents(b, prim, primals, tangents)
     mask = tuple([t is not None for t in closed])
     d_carry = mask[prim.n_consts :]
-    body = jvp_jaxpr(prim.body, mask, d_carry, b.rules)
+    body = jvp.cached(prim.body, mask, d_carry, b.rules)
 
     ins = regrouped(mask, (0, prim.n_consts, len(mask)))
     both = While(
@@ -40,7 +40,7 @@ def loop_jvp(
 def _condition(cond: Jaxpr, mask: Mask, rules: RuleSet) -> Jaxpr:
     """The condition over ``(*primals, *tangents present)``."""
     if any(isinstance(e, Write | Accum) and mask[e.ref] for e in cond.effects):
-        return jvp_jaxpr(cond, mask, False, rules).jaxpr
+        return jvp.cached(cond, mask, False, rules).jaxpr
     b = Builder(cond.in_types)
     primals = tuple(b.binders)
     for type_, has in zip(cond.in_types, mask, strict=True):

@@ -29,8 +29,8 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import COUNTER, RefType, Type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import PartialEvalOut, Policy, RuleSet
-from effax.transforms.optimize.dce import dce_jaxpr
-from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, partial_eval_jaxpr
+from effax.transforms.optimize.dce import dce
+from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, partial_eval
 
 
 def loop_split(
@@ -101,8 +101,8 @@ def _closed(rules: RuleSet, prim: While, known: Mask) -> tuple[Mask, PartialEval
     c = prim.n_consts
     while True:
         forced = tuple([not has for has in known[c:]])
-        body = partial_eval_jaxpr(prim.body, known, None, forced, rules)
-        cond = partial_eval_jaxpr(prim.cond, known, None, (False,), rules)
+        body = partial_eval.cached(prim.body, known, None, forced, rules)
+        cond = partial_eval.cached(prim.cond, known, None, (False,), rules)
         lost = {c + j for j, has in enumerate(body.known_outs) if known[c + j] and not has}
         lost |= _changed_late(body) | _changed_late(cond)
         if not lost:
@@ -127,7 +127,7 @@ def _first(pe: PartialEval, n: int) -> Jaxpr:
     """The known half with its first results alone, which are no residuals."""
     used = tuple([j < n for j in range(len(pe.known.outs))])
     every = (True,) * len(pe.known.binders)
-    return dce_jaxpr(pe.known, used, every, every).jaxpr
+    return dce.cached(pe.known, used, every, every).jaxpr
 
 
 class _Copies(NamedTuple):

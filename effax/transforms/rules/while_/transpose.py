@@ -34,7 +34,7 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import COUNTER, ArrayType, Type, tangent_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import Linear, RuleBuilder
-from effax.transforms.optimize.dce import dce_jaxpr
+from effax.transforms.optimize.dce import dce
 from effax.transforms.rules.common import zeros
 from effax.transforms.rules.cotangents import (
     among,
@@ -48,7 +48,7 @@ from effax.transforms.rules.cotangents import (
 from effax.transforms.rules.while_.replay import Part, Replay, Stack
 from effax.transforms.rules.while_.trip_count import trip_count
 from effax.transforms.transpose.cotangent_spec import CotangentSpec, DontWant, GradValue, NonLinear
-from effax.transforms.transpose.engine import Transposed, transpose_jaxpr
+from effax.transforms.transpose.engine import Transposed, transpose
 
 
 def loop_transpose(
@@ -161,7 +161,7 @@ class _Backward:
         while True:
             has = dict(zip(self.linear, mask, strict=True))
             outs = tuple([has.get(j, False) for j in range(len(self.carry))])
-            inner = transpose_jaxpr(self.prim.body, ct_specs, outs, self.b.rules)
+            inner = transpose.cached(self.prim.body, ct_specs, outs, self.b.rules)
             made = iter(inner.nonzero)
             grown = [w and (next(made) or old) for w, old in zip(wanted, mask, strict=True)]
             if grown == mask:
@@ -183,7 +183,7 @@ class _Backward:
         b, n_fixed = self.b, len(self.fixed_consts)
         every, some = (True,) * len(body.outs), [True] * len(body.binders)
         some[n_fixed : n_fixed + len(self.fixed)] = [False] * len(self.fixed)
-        made = dce_jaxpr(body, every, (True,) * len(some), tuple(some))
+        made = dce.cached(body, every, (True,) * len(some), tuple(some))
         used = [u or s for u, s in zip(made.used_ins, some, strict=True)]
         step = Part(made.jaxpr, tuple(used))
         replay = self._replay([j for j, u in zip(self.fixed, used[n_fixed:], strict=False) if u])
@@ -249,7 +249,7 @@ class _Backward:
     def _fixed_part(self, program: Jaxpr, used_outs: Mask) -> Part:
         """Results of the condition or the body that depend on what is fixed alone."""
         none = (False,) * len(program.binders)
-        made = dce_jaxpr(program, used_outs, none, none)
+        made = dce.cached(program, used_outs, none, none)
         is_fixed = [not isinstance(x, Linear) for x in (*self.consts, *self.carry)]
         if any(u and not f for u, f in zip(made.used_ins, is_fixed, strict=True)):
             raise NotApplicable("a while loop is not linear in what decides how often it runs")

@@ -26,7 +26,7 @@ from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.common import to_front
 from effax.transforms.rules.pointwise import where
 from effax.transforms.vmap.common import at_arguments, check_acts_together
-from effax.transforms.vmap.engine import Vmapped, closed_batch, vmap_jaxpr
+from effax.transforms.vmap.engine import Vmapped, closed_batch, vmap
 
 
 def loop_batch(
@@ -51,7 +51,7 @@ def _batched(
 ) -> Vmapped:
     with at_arguments(range(len(closed))):
         masked = masked or b.active is not None
-        return vmap_jaxpr(program, closed, size, b.rules, b.shared, masked, wanted, b.axis)
+        return vmap.cached(program, closed, size, b.rules, b.shared, masked, wanted, b.axis)
 
 
 def _while_any(cond: Jaxpr) -> Jaxpr:

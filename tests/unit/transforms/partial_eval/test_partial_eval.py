@@ -23,7 +23,6 @@ from effax.transforms.framework.rules import (
     Rules,
     RuleSet,
     Unsupported,
-    rules_or_default,
 )
 from effax.transforms.jvp import jvp
 from effax.transforms.partial_eval.partial_eval import (
@@ -33,6 +32,7 @@ from effax.transforms.partial_eval.partial_eval import (
     partial_eval,
     recompose,
 )
+from effax.transforms.rules.default import DEFAULT_RULES
 from tests.unit.transforms import programs as p
 from tests.unit.transforms.building import (
     Pick,
@@ -306,7 +306,7 @@ class Log(Primitive):
 
 def logging_book() -> RuleSet:
     none = Unsupported("it is for tests")
-    return rules_or_default(None).extend(Log, Rules(none, none, none, Indivisible(), none))
+    return DEFAULT_RULES.extend(Log, Rules(none, none, none, Indivisible(), none))
 
 
 def logged(jaxpr: Jaxpr, args: Sequence[Value]) -> list[tuple[str, float]]:

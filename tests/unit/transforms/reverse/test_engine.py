@@ -21,13 +21,14 @@ from effax.ir.syntax import Jaxpr, renumbered
 from effax.ir.types import is_inexact
 from effax.testing.laws.reverse import reverse_is_linearize_then_transpose
 from effax.transforms.framework.dead_code import without_dead
-from effax.transforms.framework.rules import Unsupported, rules_or_default
+from effax.transforms.framework.rules import Unsupported
 from effax.transforms.linearize import linearize
 from effax.transforms.reverse.engine import Reverse, plan_reverse, reverse
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.transpose.engine import CotangentSpec, GradValue, NonLinear, transpose
 from tests.unit.transforms import programs as p
 
-RULES = rules_or_default(None)
+RULES = DEFAULT_RULES
 x = enp.arange(1.0, 4.0) / 4
 
 
