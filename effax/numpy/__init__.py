@@ -31,7 +31,9 @@ from effax.numpy.join import *
 from effax.numpy.lift import *
 from effax.numpy.nanreduce import *
 from effax.numpy.padding import *
+from effax.numpy.predicates import *
 from effax.numpy.products import *
+from effax.numpy.quantiles import *
 from effax.numpy.reduce import *
 from effax.numpy.shapes import *
 from effax.numpy.sorting import *

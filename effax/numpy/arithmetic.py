@@ -1,4 +1,4 @@
-"""Elementwise functions made of primitives: division, powers, rounding, logic, special values."""
+"""Elementwise functions composed of primitives: division, powers, rounding, logic."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from effax.ir.types import Shape, array_type
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.dtypes import finfo
+from effax.numpy.predicates import isnan, real_operand, signbit
 
 __all__ = [
     "around", "clip", "conjugate", "copysign", "divmod", "fix", "floor_divide", "fmax", "fmin",
-    "fmod", "heaviside", "iscomplex", "isfinite", "isinf", "isnan", "isneginf", "isposinf",
-    "isreal", "logical_and", "logical_not", "logical_or", "logical_xor", "mod", "modf", "pow",
-    "power", "remainder", "round", "signbit", "trunc",
+    "fmod", "heaviside", "mod", "modf", "pow", "power", "remainder", "round", "trunc",
 ]  # fmt: skip
 
 
 def _real_operands(x1: ArrayLike, x2: ArrayLike, what: str) -> tuple[Array | Lit, Array | Lit]:
-    """Two operands in one dtype of real numbers. Raises IllTyped for complex ones."""
+    """Return two operands in one real dtype. Raises IllTyped for complex ones."""
     dtype, weak = uf.number(*pr.common_dtype((x1, x2), what))
     if is_complex(dtype):
         raise IllTyped(f"{what} takes real operands", expected="real numbers", found=str(dtype))
@@ -37,14 +36,14 @@ def _zero(like: Array | Lit) -> Lit:
 
 
 def _is_wrong(rest: Array, b: Array | Lit) -> Array:
-    """Whether a remainder is not zero and has another sign than the divisor."""
+    """Return whether a remainder is nonzero and its sign differs from the divisor's."""
     zero = _zero(b)
     signs_differ = uf.not_equal(bind1(p.Lt(), rest, zero), bind1(p.Lt(), b, zero))
     return uf.bitwise_and(signs_differ, bind1(p.Ne(), rest, zero))
 
 
 def _remainder(a: Array | Lit, b: Array | Lit) -> Array:
-    """The remainder with the sign of the divisor."""
+    """Return the remainder with the sign of the divisor."""
     rest = bind1(p.Rem(), a, b)
     if family(rest.dtype) == "uint":
         return rest
@@ -52,7 +51,21 @@ def _remainder(a: Array | Lit, b: Array | Lit) -> Array:
 
 
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The remainder with the sign of the divisor, as Python's ``%``."""
+    """Return the remainder of ``x1 / x2`` with the sign of ``x2``, as Python's ``%``.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar.
+
+    Returns:
+        Array of the broadcast shape.
+
+    Raises:
+        IllTyped: an operand is complex.
+
+    >>> jnp.remainder(jnp.array([-7, 7]), 3)
+    Array([2, 1], dtype=int32)
+    """
     return _remainder(*_real_operands(x1, x2, "remainder"))
 
 
@@ -60,12 +73,40 @@ mod = remainder
 
 
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The remainder with the sign of the dividend."""
+    """Return the remainder of ``x1 / x2`` with the sign of ``x1``.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar.
+
+    Returns:
+        Array of the broadcast shape.
+
+    Raises:
+        IllTyped: an operand is complex.
+
+    >>> jnp.fmod(jnp.array([-7, 7]), 3)
+    Array([-1,  1], dtype=int32)
+    """
     return bind1(p.Rem(), *_real_operands(x1, x2, "fmod"))
 
 
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The quotient rounded down, as Python's ``//``."""
+    """Return ``x1 / x2`` rounded down, as Python's ``//``.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar.
+
+    Returns:
+        Array of the broadcast shape.
+
+    Raises:
+        IllTyped: an operand is complex.
+
+    >>> jnp.floor_divide(jnp.array([-7, 7]), 2)
+    Array([-4,  3], dtype=int32)
+    """
     a, b = _real_operands(x1, x2, "floor_divide")
     return _floor_divide(a, b)
 
@@ -91,13 +132,41 @@ def _full(x: Array | Lit, shape: Shape) -> Array | Lit:
 
 
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
-    """``floor_divide`` and ``remainder``."""
+    """Return ``floor_divide(x1, x2)`` and ``remainder(x1, x2)``.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar.
+
+    Returns:
+        Pair of arrays of the broadcast shape.
+
+    Raises:
+        IllTyped: an operand is complex.
+
+    >>> jnp.divmod(jnp.array([7]), 3)
+    (Array([2], dtype=int32), Array([1], dtype=int32))
+    """
     a, b = _real_operands(x1, x2, "divmod")
     return _floor_divide(a, b), _remainder(a, b)
 
 
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 to the power of x2; a static integer power is multiplied out."""
+    """Return ``x1 ** x2``; a static integer exponent expands into products.
+
+    Args:
+        x1: base.
+        x2: exponent that broadcasts with ``x1``.
+
+    Returns:
+        Array of the promoted dtype and broadcast shape.
+
+    Raises:
+        IllTyped: an integer base has a negative exponent.
+
+    >>> jnp.power(jnp.array([2, 3]), 3)
+    Array([ 8, 27], dtype=int32)
+    """
     n = _static_integer(x2)
     if n is not None:
         return _integer_power(x1, n)
@@ -128,7 +197,7 @@ def _integer_power(x: ArrayLike, n: int) -> Array:
 
 def _negative_power(power: str, dtype: DType) -> IllTyped:
     return IllTyped(
-        "integers to a negative power are not integers",
+        "integers have no negative power",
         expected="a power that is at least 0",
         found=f"power {power} of {dtype}",
         remedy="convert the base to a floating dtype",
@@ -155,68 +224,22 @@ def _power_of_integers(x1: ArrayLike, x2: ArrayLike, dtype: DType, weak: bool) -
     return pr.converted(pr.to_shape(result, shape), dtype, weak)
 
 
-def isfinite(x: ArrayLike, /) -> Array:
-    """Whether elements are neither infinite nor nan."""
-    dtype, weak = pr.inexact(*pr.operand_kind(x, "the operand of isfinite"))
-    if is_complex(dtype):
-        return uf.bitwise_and(isfinite(uf.real(x)), isfinite(uf.imag(x)))
-    return bind1(p.IsFinite(), pr.typed(x, dtype, weak, "the operand of isfinite"))
-
-
-def isnan(x: ArrayLike, /) -> Array:
-    """Whether elements are nan."""
-    return uf.not_equal(x, x)
-
-
-def isinf(x: ArrayLike, /) -> Array:
-    """Whether elements are infinite, of either sign."""
-    dtype, _ = pr.operand_kind(x, "the operand of isinf")
-    if is_complex(dtype):
-        return uf.bitwise_or(isinf(uf.real(x)), isinf(uf.imag(x)))
-    return uf.equal(uf.absolute(x), float("inf")) if is_float(dtype) else isnan(x)
-
-
-def isposinf(x: ArrayLike, /) -> Array:
-    """Whether elements are positive infinity."""
-    return uf.equal(real_operand(x, "isposinf"), float("inf"))
-
-
-def isneginf(x: ArrayLike, /) -> Array:
-    """Whether elements are negative infinity."""
-    return uf.equal(real_operand(x, "isneginf"), float("-inf"))
-
-
-def real_operand(x: ArrayLike, what: str) -> ArrayLike:
-    """The operand. Raises IllTyped where it is complex."""
-    dtype, _ = pr.operand_kind(x, f"the operand of {what}")
-    if is_complex(dtype):
-        raise IllTyped(f"{what} takes real operands", expected="real numbers", found=str(dtype))
-    return x
-
-
-def iscomplex(x: ArrayLike, /) -> Array:
-    """Whether elements have an imaginary part."""
-    return uf.not_equal(uf.imag(x), 0)
-
-
-def isreal(x: ArrayLike, /) -> Array:
-    """Whether elements have no imaginary part."""
-    return uf.equal(uf.imag(x), 0)
-
-
-def signbit(x: ArrayLike, /) -> Array:
-    """Whether the sign bit is set: of negative elements, -0.0, and some nans."""
-    value = as_value(real_operand(x, "signbit"), "the operand of signbit")
-    if family(value.dtype) == "bool":
-        return pr.to_shape(pr.literal(False, array_type((), bool)), value.shape)
-    if not is_float(value.dtype):
-        return uf.less(value, 0)
-    bits = bind1(p.BitcastConvertType(np.dtype(f"i{value.dtype.itemsize}")), value)
-    return uf.less(bits, 0)
-
-
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The magnitude of x1 with the sign of x2."""
+    """Return the magnitude of ``x1`` with the sign of ``x2``.
+
+    Args:
+        x1: magnitudes.
+        x2: signs, broadcast with ``x1``.
+
+    Returns:
+        Floating array of the broadcast shape.
+
+    Raises:
+        IllTyped: an operand is complex.
+
+    >>> jnp.copysign(jnp.array([1.0, 2.0]), -1.0)
+    Array([-1., -2.], dtype=float32)
+    """
     dtype, weak = pr.inexact(*pr.common_dtype((x1, x2), "copysign"))
     a, b = (
         pr.converted(as_value(x), dtype, weak)
@@ -227,7 +250,18 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """0 where x1 is negative, 1 where it is positive, else x2."""
+    """Return 0 where ``x1`` is negative, 1 where it is positive, else ``x2``.
+
+    Args:
+        x1: array or scalar.
+        x2: value at 0, broadcast with ``x1``.
+
+    Returns:
+        Floating array of the broadcast shape.
+
+    >>> jnp.heaviside(jnp.array([-1.0, 0.0, 2.0]), 0.5)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
     dtype, weak = pr.inexact(*pr.common_dtype((x1, x2), "heaviside"))
     x = pr.converted(as_value(x1), dtype, weak)
     y = pr.converted(as_value(x2), dtype, weak)
@@ -236,13 +270,21 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def trunc(x: ArrayLike, /) -> Array:
-    """The nearest integer towards 0."""
+    """Return ``x`` rounded towards 0. Raises IllTyped for complex ``x``.
+
+    >>> jnp.trunc(jnp.array([-1.5, 1.5]))
+    Array([-1.,  1.], dtype=float32)
+    """
     dtype, _ = pr.operand_kind(real_operand(x, "trunc"), "the operand of trunc")
     return uf.where(uf.less(x, 0), uf.ceil(x), uf.floor(x)) if is_float(dtype) else as_value(x)
 
 
 def modf(x: ArrayLike, /) -> tuple[Array, Array]:
-    """The fractional and the whole part, both with the sign of ``x``."""
+    """Return the fractional and integral parts of ``x``, both with its sign.
+
+    >>> jnp.modf(jnp.array([-1.5]))
+    (Array([-0.5], dtype=float32), Array([-1.], dtype=float32))
+    """
     dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x, "modf"), "the operand of modf"))
     value = pr.converted(as_value(x), dtype, weak)
     whole = trunc(value)
@@ -250,11 +292,27 @@ def modf(x: ArrayLike, /) -> tuple[Array, Array]:
 
 
 def round(a: ArrayLike, decimals: int = 0) -> Array:
-    """Rounded to so many decimals, ties to even."""
+    """Return ``a`` rounded to a number of decimals, ties to even.
+
+    Args:
+        a: array or scalar.
+        decimals: number of decimals; negative for tens, hundreds, ...
+
+    Returns:
+        Array of the shape and dtype of ``a``.
+
+    Raises:
+        BadArgument: ``decimals`` is negative and ``a`` is of integers.
+
+    >>> jnp.round(jnp.array([1.25, 1.75]), 1)
+    Array([1.2, 1.8], dtype=float32)
+    """
     dtype, _ = pr.operand_kind(a, "the operand of round")
     if not is_inexact_dtype(dtype):
         if decimals < 0:
-            raise BadArgument("integers are rounded to no decimals", "decimals >= 0", str(decimals))
+            raise BadArgument(
+                "round of integers takes no negative `decimals`", "decimals >= 0", str(decimals)
+            )
         return as_value(a)
     if is_complex(dtype):
         parts = round(uf.real(a), decimals), round(uf.imag(a), decimals)
@@ -271,40 +329,57 @@ def round(a: ArrayLike, decimals: int = 0) -> Array:
 
 
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
-    """Elements moved into the interval from ``min`` to ``max``."""
+    """Return ``arr`` limited to the interval [min, max].
+
+    Args:
+        arr: array or scalar.
+        min: lower bound; None for none.
+        max: upper bound; None for none.
+
+    Returns:
+        Array of the promoted dtype and broadcast shape.
+
+    Raises:
+        IllTyped: ``arr`` is complex.
+
+    >>> jnp.clip(jnp.array([-1, 5]), 0, 3)
+    Array([0, 3], dtype=int32)
+    """
     result = as_value(real_operand(arr, "clip"))
     if min is not None:
         result = uf.maximum(min, result)
     return result if max is None else uf.minimum(max, result)
 
 
-def logical_not(x: ArrayLike, /) -> Array:
-    """Whether elements are zero."""
-    return uf.invert(uf.truth(x))
-
-
-def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether both elements are nonzero."""
-    return uf.bitwise_and(uf.truth(x1), uf.truth(x2))
-
-
-def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether one of the elements is nonzero."""
-    return uf.bitwise_or(uf.truth(x1), uf.truth(x2))
-
-
-def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether exactly one of the elements is nonzero."""
-    return uf.bitwise_xor(uf.truth(x1), uf.truth(x2))
-
-
 def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The greater of two elements; of one and nan, the one."""
+    """Return the larger operand; if one is nan, the other.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar.
+
+    Returns:
+        Array of the promoted dtype and broadcast shape.
+
+    >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.0)
+    Array([1., 0.], dtype=float32)
+    """
     return uf.where(uf.bitwise_or(uf.greater(x1, x2), isnan(x2)), x1, x2)
 
 
 def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The lesser of two elements; of one and nan, the one."""
+    """Return the smaller operand; if one is nan, the other.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar.
+
+    Returns:
+        Array of the promoted dtype and broadcast shape.
+
+    >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 0.0)
+    Array([0., 0.], dtype=float32)
+    """
     return uf.where(uf.bitwise_or(uf.less(x1, x2), isnan(x2)), x1, x2)
 
 
@@ -314,5 +389,9 @@ pow = power
 
 
 def conjugate(x: ArrayLike, /) -> Array:
-    """The complex conjugate."""
+    """Return the complex conjugate of ``x``.
+
+    >>> jnp.conjugate(jnp.array([1 + 2j]))
+    Array([1.-2.j], dtype=complex64)
+    """
     return uf.conj(x)

@@ -1,4 +1,4 @@
-"""Axes, shapes and sizes as users write them, made plain: nonnegative, static, checked."""
+"""Normalize axes, shapes and sizes to checked nonnegative Python ints."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from effax.ir.types import Shape
 
 
 def static_int(value: object, what: str) -> int:
-    """A Python int. Raises IllTyped for what is none; of a symbol, ConcretizationError."""
+    """Return a Python int. Raises IllTyped for other types, ConcretizationError for a tracer."""
     if type(value) is int:
         return value
     if isinstance(value, bool | np.bool_):
         raise IllTyped(f"{what} is a boolean", expected="an integer", found=repr(value))
     try:
-        return operator.index(value)  # type: ignore[arg-type]  # that is what is found out
+        return operator.index(value)  # type: ignore[arg-type]  # raises TypeError where it is none
     except TypeError as error:
         if isinstance(value, Array) and not value.shape and value.dtype.kind in "iu":
             raise error from None
@@ -31,7 +31,7 @@ def static_int(value: object, what: str) -> int:
 
 
 def plain_axis(axis: object, ndim: int, what: str) -> int:
-    """An axis counted from the first. Raises BadArgument where there is none such."""
+    """Return an axis in ``range(ndim)``. Raises BadArgument for one out of range."""
     index = static_int(axis, f"the axis of {what}")
     if -ndim <= index < ndim:
         return index % ndim
@@ -43,7 +43,7 @@ def plain_axis(axis: object, ndim: int, what: str) -> int:
 
 
 def plain_axes(axis: Axis, ndim: int, what: str) -> tuple[int, ...]:
-    """Distinct axes counted from the first; all of them where ``axis`` is None."""
+    """Return distinct axes in ``range(ndim)``; None means all."""
     if axis is None:
         return tuple(range(ndim))
     if type(axis) is int and 0 <= axis < ndim:
@@ -56,7 +56,7 @@ def plain_axes(axis: Axis, ndim: int, what: str) -> tuple[int, ...]:
 
 
 def plain_shape(shape: object, what: str) -> Shape:
-    """Sizes of axes as a tuple of ints. Raises IllTyped or BadArgument where they are none."""
+    """Return sizes as a tuple of ints. Raises IllTyped or BadArgument for an invalid shape."""
     if isinstance(shape, Sequence | np.ndarray) and not isinstance(shape, str):
         sizes = tuple([static_int(n, f"a size in the shape of {what}") for n in shape])
     elif isinstance(shape, Array) and shape.shape:
@@ -71,12 +71,12 @@ def plain_shape(shape: object, what: str) -> Shape:
 
 
 def sequence_of(axis: int | Sequence[int]) -> list[int]:
-    """One axis or several as a list."""
+    """Return one axis or several as a list."""
     return list(axis) if isinstance(axis, Sequence) else [axis]
 
 
 def no_out(out: None, what: str) -> None:
-    """Raises BadArgument where an output is given: arrays are immutable."""
+    """Raise BadArgument where an output is given: arrays are immutable."""
     if out is not None:
         raise BadArgument(
             f"{what} takes no `out`, since arrays are immutable",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.errors import IllTyped
 from effax.numpy import ufuncs as uf
-from effax.numpy.arithmetic import isnan
+from effax.numpy.predicates import isnan
 from effax.numpy.promotion import broadcast_shapes
 from effax.numpy.reduce import all as all_
 from effax.numpy.special import isclose
@@ -22,12 +22,38 @@ def allclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether no elements differ by more than ``atol + rtol · |b|``."""
+    """Return whether no elements differ by more than ``atol + rtol * abs(b)``.
+
+    Args:
+        a: array or scalar.
+        b: array or scalar that broadcasts with ``a``.
+        rtol: relative tolerance.
+        atol: absolute tolerance.
+        equal_nan: whether nans are equal.
+
+    Returns:
+        Boolean scalar.
+
+    >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.1]), atol=0.2)
+    Array(True, dtype=bool)
+    """
     return all_(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether two arrays have one shape and equal elements."""
+    """Return whether two arrays have the same shape and elements.
+
+    Args:
+        a1: first array or scalar.
+        a2: second array or scalar.
+        equal_nan: whether nans are equal.
+
+    Returns:
+        Boolean scalar.
+
+    >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([1, 2]))
+    Array(True, dtype=bool)
+    """
     x, y = as_value(a1, "the first array"), as_value(a2, "the second array")
     if x.shape != y.shape:
         return as_value(False)
@@ -38,7 +64,18 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Whether two arrays broadcast to one shape and have equal elements there."""
+    """Return whether two arrays broadcast to one shape and are equal there.
+
+    Args:
+        a1: first array or scalar.
+        a2: second array or scalar.
+
+    Returns:
+        Boolean scalar.
+
+    >>> jnp.array_equiv(jnp.array([1, 1]), 1)
+    Array(True, dtype=bool)
+    """
     x, y = as_value(a1, "the first array"), as_value(a2, "the second array")
     try:
         broadcast_shapes([x.shape, y.shape], "array_equiv")

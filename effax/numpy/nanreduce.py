@@ -5,8 +5,8 @@ from __future__ import annotations
 from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
 from effax.ir.dtypes import is_inexact_dtype
 from effax.numpy import ufuncs as uf
-from effax.numpy.arithmetic import isnan, logical_and
 from effax.numpy.axes import no_out
+from effax.numpy.predicates import isnan, logical_and
 from effax.numpy.reduce import all as all_
 from effax.numpy.reduce import (
     argmax,

@@ -1,39 +1,34 @@
-"""Sorting, order statistics, searching in what is sorted, and sets."""
+"""Sorting, order statistics, binary search and sets."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
 from effax.arrays.binding import bind
-from effax.arrays.device_array import Array, ArrayLike, Axis, as_value, from_numpy
+from effax.arrays.device_array import Array, ArrayLike, as_value, from_numpy
 from effax.config import allowed
 from effax.ir.dtypes import family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Iota, Sort
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
-from effax.numpy.arithmetic import isnan
-from effax.numpy.axes import no_out, plain_axes, plain_axis
+from effax.numpy.axes import plain_axis
 from effax.numpy.index import take
+from effax.numpy.predicates import isnan
 from effax.numpy.reduce import any as any_
-from effax.numpy.reduce import sum
 from effax.numpy.shapes import (
     broadcast_to,
     expand_dims,
     flip,
-    moveaxis,
     ravel,
-    reshape,
     slice_along,
 )
 
 __all__ = [
-    "argsort", "diff", "digitize", "isin", "lexsort", "median", "nanmedian", "nanquantile",
-    "percentile", "quantile", "searchsorted", "sort", "unique",
+    "argsort", "diff", "digitize", "isin", "lexsort", "searchsorted", "sort", "unique",
 ]  # fmt: skip
 
 
@@ -61,7 +56,25 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
-    """The elements in ascending order along an axis, nan last; None flattens."""
+    """Return ``a`` sorted in ascending order along ``axis``; nan sorts last.
+
+    Args:
+        a: array or scalar.
+        axis: axis to sort along; None sorts the flattened array.
+        kind: unsupported, must be None.
+        order: unsupported, must be None.
+        stable: ignored; the sort is always stable.
+        descending: whether to reverse the order.
+
+    Returns:
+        Array of the shape and dtype of ``a``, or 1-D where ``axis`` is None.
+
+    Raises:
+        BadArgument: ``kind`` or ``order`` is not None.
+
+    >>> jnp.sort(jnp.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
     _plain_sort(kind, order, "sort")
     x, place = _along(a, axis, "sort")
     (made,) = _sorted(place, [x])
@@ -77,7 +90,25 @@ def argsort(
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
-    """The positions that put the elements in order along an axis; equal ones keep their order."""
+    """Return the indices that sort ``a`` along ``axis``; equal elements keep their order.
+
+    Args:
+        a: array or scalar.
+        axis: axis to sort along; None sorts the flattened array.
+        kind: unsupported, must be None.
+        order: unsupported, must be None.
+        stable: ignored; the sort is always stable.
+        descending: whether to sort in descending order.
+
+    Returns:
+        Integer array of the shape of ``a``, or 1-D where ``axis`` is None.
+
+    Raises:
+        BadArgument: ``kind`` or ``order`` is not None.
+
+    >>> jnp.argsort(jnp.array([3, 1, 2]))
+    Array([1, 2, 0], dtype=int32)
+    """
     _plain_sort(kind, order, "argsort")
     x, place = _along(a, axis, "argsort")
     at = _positions(x, place)
@@ -90,15 +121,29 @@ def argsort(
 def _plain_sort(kind: object, order: object, what: str) -> None:
     if kind is not None or order is not None:
         raise BadArgument(
-            f"{what} has one kind, a stable one", "kind=None, order=None", f"{kind!r}, {order!r}"
+            f"{what} always sorts stably", "kind=None, order=None", f"{kind!r}, {order!r}"
         )
 
 
 def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1) -> Array:
-    """The positions that put in order by the last key, then the last but one, ..."""
+    """Return the indices that sort by the last key, ties by the one before, and so on.
+
+    Args:
+        keys: sequence of arrays of one shape, or an array split along its first axis.
+        axis: axis to sort along.
+
+    Returns:
+        Integer array of the shape of a key.
+
+    Raises:
+        BadArgument: ``keys`` is empty.
+
+    >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([1, 0, 1])))
+    Array([1, 2, 0], dtype=int32)
+    """
     values = [as_value(k, f"key {i} of lexsort") for i, k in enumerate(keys)]
     if not values:
-        raise BadArgument("lexsort needs keys", "at least one", "none")
+        raise BadArgument("expected keys for lexsort", "at least one", "none")
     place = plain_axis(axis, values[0].ndim, "lexsort")
     return _sorted(place, values[::-1], _positions(values[0], place))[-1]
 
@@ -111,29 +156,42 @@ def searchsorted(
     *,
     method: str = "scan",
 ) -> Array:
-    """Where elements of ``v`` go into the sorted vector ``a``.
+    """Return the insertion points of ``v`` in the sorted array ``a``, by binary search.
 
     Args:
-        a: a vector in ascending order.
-        v: what is looked for.
-        side: "left" for before equal elements, "right" for after them.
-        sorter: positions that sort ``a``, where it is not sorted.
-        method: kept for likeness with JAX; the search halves the vector.
+        a: 1-D array in ascending order.
+        v: values to insert.
+        side: "left" to insert before equal elements, "right" after them.
+        sorter: indices that sort ``a``, where it is not sorted.
+        method: ignored; for compatibility with JAX.
+
+    Returns:
+        Integer array of the shape of ``v``.
+
+    Raises:
+        BadArgument: ``side`` is neither "left" nor "right".
+        IllTyped: ``a`` is not 1-D.
+
+    >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([0, 3]))
+    Array([0, 1], dtype=int32)
     """
     if side not in ("left", "right"):
-        raise BadArgument("searchsorted knows two sides", "'left' or 'right'", repr(side))
-    x, looked_for = as_value(a, "the vector of searchsorted"), as_value(v, "what is looked for")
+        raise BadArgument("unknown side of searchsorted", "'left' or 'right'", repr(side))
+    x, queries = (
+        as_value(a, "the vector of searchsorted"),
+        as_value(v, "the queries of searchsorted"),
+    )
     if x.ndim != 1:
-        raise IllTyped("searchsorted looks into a vector", "1 axis", str(x.type))
+        raise IllTyped("searchsorted takes a vector", "1 axis", str(x.type))
     if sorter is not None:
         x = take(x, sorter)
-    dtype, weak = pr.common_dtype((x, looked_for), "searchsorted")
-    x, looked_for = (pr.converted(o, dtype, weak) for o in (x, looked_for))
-    return _halving(x, looked_for, side == "right")
+    dtype, weak = pr.common_dtype((x, queries), "searchsorted")
+    x, queries = (pr.converted(o, dtype, weak) for o in (x, queries))
+    return _halving(x, queries, side == "right")
 
 
 def _halving(x: Array, v: Array, after_equal: bool) -> Array:
-    """Binary search: the place is in [low, high], and each step halves the interval."""
+    """Return insertion points in [low, high], an interval that each step halves."""
     from effax.lax.whiles import fori_loop
 
     index = allowed(int)
@@ -157,7 +215,7 @@ def _halving(x: Array, v: Array, after_equal: bool) -> Array:
 
 
 def _before(x: Array, y: Array) -> Array:
-    """Whether x comes before y in order: nan comes last."""
+    """Return whether x sorts before y; nan sorts last."""
     less = uf.less(x, y)
     if not is_inexact_dtype(x.dtype):
         return less
@@ -165,156 +223,20 @@ def _before(x: Array, y: Array) -> Array:
 
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Array:
-    """The number of the bin that each element is in; bins are bounds in ascending order."""
-    return searchsorted(bins, x, side="left" if right else "right")
-
-
-def quantile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Array:
-    """The element at a part ``q`` (0 to 1) of the way through the sorted elements along axes.
+    """Return the index of the bin of each element of ``x``.
 
     Args:
-        a: the array.
-        q: a number or an array of numbers, whose axes come first in the result.
-        axis: along which axes; None for all.
-        out: not supported.
-        overwrite_input: not supported.
-        method: between two elements, "linear", "lower", "higher", "midpoint" or "nearest".
-        keepdims: whether the axes stay, with size 1.
+        x: array or scalar.
+        bins: 1-D array of bin bounds in ascending order.
+        right: whether bins include their right bound instead of their left one.
+
+    Returns:
+        Integer array of the shape of ``x``.
+
+    >>> jnp.digitize(jnp.array([0.5, 1.5]), jnp.array([0.0, 1.0, 2.0]))
+    Array([1, 2], dtype=int32)
     """
-    return _quantile(a, q, axis, out, overwrite_input, method, keepdims, False)
-
-
-def nanquantile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Array:
-    """As :func:`quantile`, of the elements that are not nan."""
-    return _quantile(a, q, axis, out, overwrite_input, method, keepdims, True)
-
-
-def percentile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Array:
-    """As :func:`quantile`, with ``q`` from 0 to 100."""
-    return quantile(a, uf.true_divide(q, 100), axis, out, overwrite_input, method, keepdims)
-
-
-def median(
-    a: ArrayLike,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Array:
-    """The middle element along axes, or the mean of the two in the middle."""
-    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
-
-
-def nanmedian(
-    a: ArrayLike,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Array:
-    """As :func:`median`, of the elements that are not nan."""
-    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
-
-
-def _quantile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: Axis,
-    out: None,
-    overwrite_input: bool,
-    method: str,
-    keepdims: bool,
-    skip_nan: bool,
-) -> Array:
-    no_out(out, "quantile")
-    if overwrite_input:
-        raise BadArgument("quantile overwrites nothing", "overwrite_input=False", "True")
-    x = as_value(a, "the argument of quantile")
-    dtype = pr.inexact(*pr.common_dtype((x, q), "quantile"))[0]
-    x, part = pr.converted(x, dtype, False), pr.converted(as_value(q), dtype, False)
-    axes = plain_axes(axis, x.ndim, "quantile")
-    kept = [n for i, n in enumerate(x.shape) if i not in axes]
-    count = math.prod(x.shape[i] for i in axes)
-    if count == 0:
-        raise BadArgument("quantile of no elements", "at least one element", str(x.type))
-    lines = reshape(moveaxis(x, axes, range(len(axes))), (count, *kept))
-    (ordered,) = _sorted(0, [lines])
-    found = _between(ordered, part, count, method, skip_nan)
-    if keepdims:
-        shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
-        found = reshape(found, (*part.shape, *shape))
-    return found
-
-
-def _between(ordered: Array, part: Array, count: int, method: str, skip_nan: bool) -> Array:
-    """The elements at these parts of the way; axes of ``part`` first, then those of a line."""
-    missing = isnan(ordered)
-    part = reshape(part, (*part.shape, *(1,) * (ordered.ndim - 1)))
-    if skip_nan:
-        there = uf.astype(sum(uf.invert(missing), 0), ordered.dtype)
-        place = uf.multiply(part, uf.maximum(uf.subtract(there, 1), 0))
-    else:
-        place = uf.multiply(part, count - 1)
-    low, high = uf.floor(place), uf.ceil(place)
-    below, above = _elements(ordered, low), _elements(ordered, high)
-    weight = uf.subtract(place, low)
-    match method:
-        case "linear":
-            found = uf.add(uf.multiply(below, uf.subtract(1, weight)), uf.multiply(above, weight))
-        case "lower":
-            found = below
-        case "higher":
-            found = above
-        case "midpoint":
-            found = uf.multiply(uf.add(below, above), 0.5)
-        case "nearest":
-            found = uf.where(uf.less_equal(weight, 0.5), below, above)
-        case _:
-            raise BadArgument(
-                "quantile knows no such method",
-                "linear, lower, higher, midpoint, nearest",
-                repr(method),
-            )
-    if skip_nan:
-        return found
-    return uf.where(any_(missing, 0), float("nan"), found)
-
-
-def _elements(ordered: Array, place: Array) -> Array:
-    """``ordered[place[i, j], j]``, for places along the first axis."""
-    from effax.numpy.index import take_along_axis
-
-    extra = place.ndim - (ordered.ndim - 1)
-    line = ordered.shape[1:]
-    lead = place.shape[:extra]
-    full = broadcast_to(place, (*lead, *line))
-    flat = reshape(full, (math.prod(lead), *line))
-    at = uf.astype(flat, allowed(int))
-    return reshape(take_along_axis(ordered, at, 0, mode="clip"), (*lead, *line))
+    return searchsorted(bins, x, side="left" if right else "right")
 
 
 def unique(
@@ -328,17 +250,27 @@ def unique(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array | tuple[Array, ...]:
-    """The different elements in ascending order. The value of the array must be known.
+    """Return the distinct elements of ``ar`` in ascending order.
 
     Args:
-        ar: the array.
-        return_index: whether the position of each first occurrence is a result too.
-        return_inverse: whether the positions that restore the array are.
-        return_counts: whether the numbers of occurrences are.
-        axis: along which axis parts are compared; None flattens.
-        equal_nan: whether all nans are one element.
-        size: how many; what is too many is left out, what is missing is filled.
-        fill_value: what fills up, by default the first element.
+        ar: array of known value.
+        return_index: whether to return the indices of first occurrences.
+        return_inverse: whether to return the indices that restore ``ar``.
+        return_counts: whether to return the counts of the elements.
+        axis: axis of the slices to compare; None flattens.
+        equal_nan: whether all nans are equal.
+        size: number of elements to return, truncated or filled up.
+        fill_value: padding up to ``size``; the first element by default.
+
+    Returns:
+        Array of distinct elements, or a tuple of it and the requested integer arrays.
+
+    Raises:
+        ConcretizationError: ``ar`` is traced.
+        BadArgument: there is no element to fill up with.
+
+    >>> jnp.unique(jnp.array([3, 1, 3]))
+    Array([1, 3], dtype=int32)
     """
     value = as_value(ar, "the argument of unique").numpy()
     found, index, inverse, counts = np.unique(
@@ -367,7 +299,7 @@ def _sized(x: np.ndarray, size: int, axis: int, fill: np.ndarray | None) -> np.n
     if have >= size:
         return np.take(x, range(size), axis)
     if fill is None and not have:
-        raise BadArgument("nothing fills up an empty result", "`fill_value`", "None")
+        raise BadArgument("expected a fill value for an empty result", "`fill_value`", "None")
     shape = [size - have if i == axis else n for i, n in enumerate(x.shape)]
     one = np.take(x, [0], axis) if fill is None else np.asarray(fill, x.dtype)
     return np.concatenate([x, np.broadcast_to(one, shape)], axis)
@@ -380,13 +312,30 @@ def diff(
     prepend: ArrayLike | None = None,
     append: ArrayLike | None = None,
 ) -> Array:
-    """The differences of neighbours along an axis, ``n`` times."""
+    """Return the ``n``-th differences of adjacent elements along ``axis``.
+
+    Args:
+        a: array or scalar.
+        n: order of the difference.
+        axis: axis to take differences along.
+        prepend: values joined before ``a`` first.
+        append: values joined after ``a`` first.
+
+    Returns:
+        Array of the dtype of ``a``, each order one element shorter along ``axis``.
+
+    Raises:
+        BadArgument: ``n`` is negative.
+
+    >>> jnp.diff(jnp.array([1, 4, 9]))
+    Array([3, 5], dtype=int32)
+    """
     from effax.numpy.join import concatenate
 
     x = as_value(a, "the argument of diff")
     place = plain_axis(axis, x.ndim, "diff")
     if n < 0:
-        raise BadArgument("diff is taken a number of times", "n >= 0", str(n))
+        raise BadArgument("`n` of diff is negative", "n >= 0", str(n))
     ends = [as_value(e) if e is not None else None for e in (prepend, append)]
     lone = [1 if i == place else m for i, m in enumerate(x.shape)]
     front, back = (None if e is None else e if e.ndim else broadcast_to(e, lone) for e in ends)
@@ -401,7 +350,19 @@ def diff(
 
 
 def isin(element: ArrayLike, test_elements: ArrayLike, invert: bool = False) -> Array:
-    """Whether elements are among the test elements."""
+    """Return whether each element of ``element`` is in ``test_elements``.
+
+    Args:
+        element: array or scalar.
+        test_elements: values to test against.
+        invert: whether to negate the result.
+
+    Returns:
+        Boolean array of the shape of ``element``.
+
+    >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2, 4]))
+    Array([False,  True, False], dtype=bool)
+    """
     tests = ravel(test_elements)
     found = any_(uf.equal(expand_dims(as_value(element), -1), tests), -1)
     return uf.invert(found) if invert else found

@@ -1,4 +1,4 @@
-"""Elementwise functions of analysis and number theory, and comparison up to a tolerance."""
+"""Elementwise functions of analysis and number theory, and comparison within a tolerance."""
 
 from __future__ import annotations
 
@@ -13,17 +13,9 @@ from effax.ir.dtypes import family, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import IllTyped
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
-from effax.numpy.arithmetic import (
-    floor_divide,
-    isfinite,
-    isinf,
-    isnan,
-    isneginf,
-    isposinf,
-    real_operand,
-    remainder,
-)
+from effax.numpy.arithmetic import floor_divide, remainder
 from effax.numpy.dtypes import finfo
+from effax.numpy.predicates import isfinite, isinf, isnan, isneginf, isposinf, real_operand
 from effax.numpy.reduce import any
 
 __all__ = [
@@ -41,7 +33,21 @@ def _both_inexact(x1: ArrayLike, x2: ArrayLike, what: str) -> tuple[Array, Array
 
 
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """sqrt(x1² + x2²) without overflow. Its derivative where both are 0 is taken for 0."""
+    """Return ``sqrt(x1**2 + x2**2)`` without overflow; its derivative at (0, 0) is defined as 0.
+
+    Args:
+        x1: real arrays or scalars that broadcast together.
+        x2: real arrays or scalars that broadcast together.
+
+    Returns:
+        Floating array of the broadcast shape.
+
+    Raises:
+        IllTyped: an operand is complex.
+
+    >>> jnp.hypot(jnp.array([3.0]), 4.0)
+    Array([5.], dtype=float32)
+    """
     a, b = _both_inexact(x1, x2, "hypot")
     infinite = uf.bitwise_or(isinf(a), isinf(b))
     greater = uf.maximum(uf.absolute(a), uf.absolute(b))
@@ -55,20 +61,48 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """log(exp(x1) + exp(x2)) without overflow; infinities that are equal share the derivative."""
+    """Return ``log(exp(x1) + exp(x2))`` without overflow; equal infinities share the derivative.
+
+    Args:
+        x1: real arrays or scalars that broadcast together.
+        x2: real arrays or scalars that broadcast together.
+
+    Returns:
+        Floating array of the broadcast shape.
+
+    Raises:
+        IllTyped: an operand is complex.
+
+    >>> jnp.logaddexp(jnp.array([-jnp.inf]), 2.0)
+    Array([2.], dtype=float32)
+    """
     return _log_of_sum(*_both_inexact(x1, x2, "logaddexp"), 1.0)
 
 
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """log2(2**x1 + 2**x2) without overflow; as :func:`logaddexp`."""
+    """Return ``log2(2**x1 + 2**x2)`` without overflow; equal infinities share the derivative.
+
+    Args:
+        x1: real arrays or scalars that broadcast together.
+        x2: real arrays or scalars that broadcast together.
+
+    Returns:
+        Floating array of the broadcast shape.
+
+    Raises:
+        IllTyped: an operand is complex.
+
+    >>> jnp.logaddexp2(jnp.array([2.0]), 2.0)
+    Array([3.], dtype=float32)
+    """
     return _log_of_sum(*_both_inexact(x1, x2, "logaddexp2"), float(np.log(2)))
 
 
 def _log_of_sum(a: Array, b: Array, unit: float) -> Array:
-    """The logarithm of the sum of exponentials, in a base whose natural logarithm is ``unit``.
+    """Return the logarithm of the sum of exponentials in the base exp(unit).
 
     high + log1p(expm1(high - top) + exp(low - top)), where top is high as a constant: a smooth
-    function of a and b also where they are equal, and log1p keeps what exp(low - top) adds.
+    function of a and b where they are equal too, and log1p keeps the term exp(low - top).
     """
     in_order = uf.greater_equal(a, b)
     high, low = uf.where(in_order, a, b), uf.where(in_order, b, a)
@@ -84,17 +118,29 @@ def _log_of_sum(a: Array, b: Array, unit: float) -> Array:
 
 
 def log2(x: ArrayLike, /) -> Array:
-    """The logarithm to base 2."""
+    """Return the base-2 logarithm of ``x``.
+
+    >>> jnp.log2(jnp.array([8.0]))
+    Array([3.], dtype=float32)
+    """
     return uf.true_divide(uf.log(x), float(np.log(2)))
 
 
 def log10(x: ArrayLike, /) -> Array:
-    """The logarithm to base 10."""
+    """Return the base-10 logarithm of ``x``.
+
+    >>> jnp.log10(jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
     return uf.multiply(uf.log(x), float(1 / np.log(10)))
 
 
 def sinc(x: ArrayLike, /) -> Array:
-    """sin(πx) / (πx), and 1 at 0."""
+    """Return ``sin(pi * x) / (pi * x)``, 1 at 0.
+
+    >>> jnp.sinc(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
     scaled = uf.multiply(_inexact(x, "sinc"), float(np.pi))
     near = uf.less(uf.absolute(scaled), 1)
     # Near 0 the quotient's derivatives lose all digits; those of the series do not.
@@ -117,29 +163,56 @@ def _inexact(x: ArrayLike, what: str) -> Array:
 
 
 def reciprocal(x: ArrayLike, /) -> Array:
-    """1 / x."""
+    """Return ``1 / x``.
+
+    >>> jnp.reciprocal(jnp.array([2.0]))
+    Array([0.5], dtype=float32)
+    """
     dtype, weak = pr.inexact(*pr.operand_kind(x, "the operand of reciprocal"))
     return bind1(prims.IntegerPow(-1), pr.typed(x, dtype, weak, "the operand of reciprocal"))
 
 
 def fabs(x: ArrayLike, /) -> Array:
-    """The magnitude of real elements, in a floating dtype."""
+    """Return the magnitude of a real ``x``, in a floating dtype.
+
+    >>> jnp.fabs(jnp.array([-2]))
+    Array([2.], dtype=float32)
+    """
     dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x, "fabs"), "the operand of fabs"))
     return bind1(prims.Abs(), pr.typed(x, dtype, weak, "the operand of fabs"))
 
 
 def deg2rad(x: ArrayLike, /) -> Array:
-    """Degrees as radians."""
+    """Return ``x`` degrees in radians.
+
+    >>> jnp.deg2rad(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return uf.multiply(_inexact(x, "deg2rad"), float(np.pi / 180))
 
 
 def rad2deg(x: ArrayLike, /) -> Array:
-    """Radians as degrees."""
+    """Return ``x`` radians in degrees.
+
+    >>> jnp.rad2deg(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return uf.multiply(_inexact(x, "rad2deg"), float(180 / np.pi))
 
 
 def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """The angle of complex elements."""
+    """Return the angle of complex numbers.
+
+    Args:
+        z: array or scalar.
+        deg: whether to return degrees instead of radians.
+
+    Returns:
+        Floating array of the shape of ``z``.
+
+    >>> jnp.angle(jnp.array([1.0, 1j]), deg=True)
+    Array([ 0., 90.], dtype=float32)
+    """
     real = uf.real(z)
     if not is_complex(pr.operand_kind(z, "the operand of angle")[0]):
         # 0 or π, which does not change with z.
@@ -149,7 +222,21 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 
 def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The greatest common divisor of integers, by Euclid's algorithm."""
+    """Return the greatest common divisor, by Euclid's algorithm.
+
+    Args:
+        x1: integer arrays or scalars that broadcast together.
+        x2: integer arrays or scalars that broadcast together.
+
+    Returns:
+        Integer array of the broadcast shape.
+
+    Raises:
+        IllTyped: an operand is not of integers.
+
+    >>> jnp.gcd(jnp.array([12, 7]), 8)
+    Array([4, 1], dtype=int32)
+    """
     from effax.lax.whiles import while_loop
 
     dtype, weak = pr.common_dtype((x1, x2), "gcd")
@@ -171,14 +258,42 @@ def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The least common multiple of integers."""
+    """Return the least common multiple.
+
+    Args:
+        x1: integer arrays or scalars that broadcast together.
+        x2: integer arrays or scalars that broadcast together.
+
+    Returns:
+        Integer array of the broadcast shape.
+
+    Raises:
+        IllTyped: an operand is not of integers.
+
+    >>> jnp.lcm(jnp.array([4, 7]), 6)
+    Array([12, 42], dtype=int32)
+    """
     divisor = gcd(x1, x2)
     parts = floor_divide(uf.absolute(x2), uf.masked(uf.not_equal(divisor, 0), divisor, 1))
     return uf.multiply(uf.absolute(x1), parts)
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 · 2**x2, for integers x2."""
+    """Return ``x1 * 2**x2``.
+
+    Args:
+        x1: real array or scalar.
+        x2: integer exponents that broadcast with ``x1``.
+
+    Returns:
+        Floating array of the broadcast shape.
+
+    Raises:
+        IllTyped: ``x1`` is complex, or ``x2`` is not of integers.
+
+    >>> jnp.ldexp(jnp.array([1.5]), 3)
+    Array([12.], dtype=float32)
+    """
     dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x1, "ldexp"), "an operand of ldexp"))
     if is_inexact_dtype(pr.operand_kind(x2, "an operand of ldexp")[0]):
         raise IllTyped("ldexp takes integer exponents", found=str(pr.operand_kind(x2, "")[0]))
@@ -198,7 +313,21 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """Elements with nan and the infinities replaced (by the greatest and least number)."""
+    """Return ``x`` with nans and infinities replaced by numbers.
+
+    Args:
+        x: array or scalar.
+        copy: ignored; for compatibility with NumPy.
+        nan: replacement of nan.
+        posinf: replacement of infinity; the largest number by default.
+        neginf: replacement of -infinity; the lowest number by default.
+
+    Returns:
+        Array of the shape and dtype of ``x``.
+
+    >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan]))
+    Array([1., 0.], dtype=float32)
+    """
     value = as_value(x, "the operand of nan_to_num")
     if is_complex(value.dtype):
         parts = (nan_to_num(p, copy, nan, posinf, neginf) for p in (uf.real(x), uf.imag(x)))
@@ -220,7 +349,21 @@ def isclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether elements differ by no more than ``atol + rtol · |b|``."""
+    """Return whether elements differ by at most ``atol + rtol * abs(b)``.
+
+    Args:
+        a: array or scalar.
+        b: array or scalar that broadcasts with ``a``.
+        rtol: relative tolerance.
+        atol: absolute tolerance.
+        equal_nan: whether nans are equal.
+
+    Returns:
+        Boolean array of the broadcast shape.
+
+    >>> jnp.isclose(jnp.array([1.0, 2.0]), 1.0)
+    Array([ True, False], dtype=bool)
+    """
     dtype, weak = pr.inexact(*pr.common_dtype((a, b), "isclose"))
     x, y = (pr.converted(as_value(o), dtype, weak) for o in (a, b))
     allowed = uf.add(atol, uf.multiply(rtol, uf.absolute(y)))

@@ -16,6 +16,7 @@ from effax.arrays.device_array import (
     TracedArray,
     as_value,
 )
+from effax.arrays.elementwise_docs import elementwise_doc
 from effax.config import allowed
 from effax.ir import prims as p
 from effax.ir.build import typing_of
@@ -41,20 +42,22 @@ BinaryFunction = Callable[[ArrayLike, ArrayLike], Array]
 UnaryFunction = Callable[[ArrayLike], Array]
 Dtyping = Callable[[DType, bool], tuple[DType, bool]]
 
+inexact: Final[Dtyping] = pr.inexact
+
 
 def _as_is(dtype: DType, weak: bool) -> tuple[DType, bool]:
     return dtype, weak
 
 
 def number(dtype: DType, weak: bool) -> tuple[DType, bool]:
-    """Booleans are numbers for arithmetic that has no boolean meaning."""
+    """Return the dtype of arithmetic that has no boolean meaning: booleans become integers."""
     if family(dtype) == "bool":
         return allowed(int), weak
     return dtype, weak
 
 
 class _Kept(dict[DType, bool]):
-    """Whether a function works in a dtype as it is, found once for each."""
+    """Cache of whether a function applies to a dtype without conversion."""
 
     def __init__(self, prim: p.Elementwise, dtyping: Dtyping) -> None:
         super().__init__()
@@ -68,7 +71,7 @@ class _Kept(dict[DType, bool]):
 
 
 class _AllKept(_Kept):
-    """That a function works in every dtype."""
+    """Cache of a function that applies to every dtype."""
 
     def __missing__(self, dtype: DType) -> bool:
         return True
@@ -79,7 +82,7 @@ _ALL_KEPT = _AllKept(p.Eq(), _as_is)
 
 
 def _atoms(trace: Trace, kept: _Kept, x1: object, x2: object) -> tuple[Atom, Atom] | None:
-    """What two symbols, or a symbol and a number, are in the trace, where nothing converts."""
+    """Return two operands as atoms of the trace, or None where one needs a conversion."""
     if type(x1) is TracedArray:
         if x1.trace is not trace:
             return None
@@ -99,7 +102,7 @@ def _atoms(trace: Trace, kept: _Kept, x1: object, x2: object) -> tuple[Atom, Ato
 
 
 def _beside(atom: Atom, x: object, kept: _Kept) -> Lit | None:
-    """A Python number as a constant of the atom's dtype, where promotion keeps that dtype."""
+    """Return a number as a constant of the atom's dtype, or None where promotion changes it."""
     dtype = atom.type.dtype
     kind = type(x)
     same_kind = (dtype.kind == "f" and (kind is float or kind is int)) or (
@@ -110,7 +113,7 @@ def _beside(atom: Atom, x: object, kept: _Kept) -> Lit | None:
     return None
 
 
-def _binary(prim: p.Elementwise, name: str, dtyping: Dtyping, doc: str) -> BinaryFunction:
+def _binary(prim: p.Elementwise, name: str, dtyping: Dtyping) -> BinaryFunction:
     kept = _Kept(prim, dtyping)
 
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -129,11 +132,11 @@ def _binary(prim: p.Elementwise, name: str, dtyping: Dtyping, doc: str) -> Binar
         return bind1(prim, *pr.brought_together((x1, x2), name, dtype, weak))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = elementwise_doc("jnp", name, "x1", "x2", inexact=dtyping is inexact)
     return function
 
 
-def _unary(prim: p.Elementwise, name: str, dtyping: Dtyping, doc: str) -> UnaryFunction:
+def _unary(prim: p.Elementwise, name: str, dtyping: Dtyping) -> UnaryFunction:
     kept = _Kept(prim, dtyping)
 
     def function(x: ArrayLike, /) -> Array:
@@ -145,96 +148,62 @@ def _unary(prim: p.Elementwise, name: str, dtyping: Dtyping, doc: str) -> UnaryF
         return bind1(prim, pr.typed(x, dtype, weak, f"the operand of {name}"))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = elementwise_doc("jnp", name, "x", inexact=dtyping is inexact)
     return function
 
 
-inexact: Final[Dtyping] = pr.inexact
-
-_sum_of_numbers: Final[BinaryFunction] = _binary(p.Add(), "add", _as_is, "")
-_product_of_numbers: Final[BinaryFunction] = _binary(p.Mul(), "multiply", _as_is, "")
-subtract: Final[BinaryFunction] = _binary(p.Sub(), "subtract", _as_is, "Elementwise difference.")
-true_divide: Final[BinaryFunction] = _binary(
-    p.Div(), "divide", inexact, "Elementwise quotient, in a floating dtype."
-)
+_sum_of_numbers: Final[BinaryFunction] = _binary(p.Add(), "add", _as_is)
+_product_of_numbers: Final[BinaryFunction] = _binary(p.Mul(), "multiply", _as_is)
+subtract: Final[BinaryFunction] = _binary(p.Sub(), "subtract", _as_is)
+true_divide: Final[BinaryFunction] = _binary(p.Div(), "divide", inexact)
 divide = true_divide
-maximum: Final[BinaryFunction] = _binary(
-    p.Max(), "maximum", _as_is, "The greater of two elements; nan if one is."
-)
-minimum: Final[BinaryFunction] = _binary(
-    p.Min(), "minimum", _as_is, "The lesser of two elements; nan if one is."
-)
-arctan2: Final[BinaryFunction] = _binary(
-    p.Atan2(), "arctan2", inexact, "The angle of the point (x2, x1)."
-)
-nextafter: Final[BinaryFunction] = _binary(
-    p.Nextafter(), "nextafter", inexact, "The next value from x1 towards x2."
-)
-equal: Final[BinaryFunction] = _binary(p.Eq(), "equal", _as_is, "Whether elements are equal.")
-not_equal: Final[BinaryFunction] = _binary(p.Ne(), "not_equal", _as_is, "Whether elements differ.")
-less: Final[BinaryFunction] = _binary(p.Lt(), "less", _as_is, "Whether x1 < x2.")
-less_equal: Final[BinaryFunction] = _binary(p.Le(), "less_equal", _as_is, "Whether x1 <= x2.")
-greater: Final[BinaryFunction] = _binary(p.Gt(), "greater", _as_is, "Whether x1 > x2.")
-greater_equal: Final[BinaryFunction] = _binary(p.Ge(), "greater_equal", _as_is, "Whether x1 >= x2.")
-bitwise_and: Final[BinaryFunction] = _binary(
-    p.And(), "bitwise_and", _as_is, "Bitwise and; logical on booleans."
-)
-bitwise_or: Final[BinaryFunction] = _binary(
-    p.Or(), "bitwise_or", _as_is, "Bitwise or; logical on booleans."
-)
-bitwise_xor: Final[BinaryFunction] = _binary(
-    p.Xor(), "bitwise_xor", _as_is, "Bitwise exclusive or."
-)
-left_shift: Final[BinaryFunction] = _binary(
-    p.ShiftLeft(), "left_shift", number, "Bits of x1 moved up by x2."
-)
-float_power: Final[BinaryFunction] = _binary(
-    p.Pow(), "float_power", inexact, "x1 to the power of x2, as floats."
-)
+maximum: Final[BinaryFunction] = _binary(p.Max(), "maximum", _as_is)
+minimum: Final[BinaryFunction] = _binary(p.Min(), "minimum", _as_is)
+arctan2: Final[BinaryFunction] = _binary(p.Atan2(), "arctan2", inexact)
+nextafter: Final[BinaryFunction] = _binary(p.Nextafter(), "nextafter", inexact)
+equal: Final[BinaryFunction] = _binary(p.Eq(), "equal", _as_is)
+not_equal: Final[BinaryFunction] = _binary(p.Ne(), "not_equal", _as_is)
+less: Final[BinaryFunction] = _binary(p.Lt(), "less", _as_is)
+less_equal: Final[BinaryFunction] = _binary(p.Le(), "less_equal", _as_is)
+greater: Final[BinaryFunction] = _binary(p.Gt(), "greater", _as_is)
+greater_equal: Final[BinaryFunction] = _binary(p.Ge(), "greater_equal", _as_is)
+bitwise_and: Final[BinaryFunction] = _binary(p.And(), "bitwise_and", _as_is)
+bitwise_or: Final[BinaryFunction] = _binary(p.Or(), "bitwise_or", _as_is)
+bitwise_xor: Final[BinaryFunction] = _binary(p.Xor(), "bitwise_xor", _as_is)
+left_shift: Final[BinaryFunction] = _binary(p.ShiftLeft(), "left_shift", number)
+float_power: Final[BinaryFunction] = _binary(p.Pow(), "float_power", inexact)
 
-negative: Final[UnaryFunction] = _unary(p.Neg(), "negative", _as_is, "Elementwise negation.")
-sign: Final[UnaryFunction] = _unary(
-    p.Sign(), "sign", _as_is, "-1, 0 or 1; of a complex number, its direction."
-)
-exp: Final[UnaryFunction] = _unary(p.Exp(), "exp", inexact, "e to the power of x.")
-exp2: Final[UnaryFunction] = _unary(p.Exp2(), "exp2", inexact, "2 to the power of x.")
-expm1: Final[UnaryFunction] = _unary(p.Expm1(), "expm1", inexact, "exp(x) - 1, exact near 0.")
-log: Final[UnaryFunction] = _unary(p.Log(), "log", inexact, "The natural logarithm.")
-log1p: Final[UnaryFunction] = _unary(p.Log1p(), "log1p", inexact, "log(1 + x), exact near 0.")
-sqrt: Final[UnaryFunction] = _unary(p.Sqrt(), "sqrt", inexact, "The square root.")
-cbrt: Final[UnaryFunction] = _unary(p.Cbrt(), "cbrt", inexact, "The cube root.")
-square: Final[UnaryFunction] = _unary(p.Square(), "square", number, "x times x.")
-sin: Final[UnaryFunction] = _unary(p.Sin(), "sin", inexact, "The sine.")
-cos: Final[UnaryFunction] = _unary(p.Cos(), "cos", inexact, "The cosine.")
-tan: Final[UnaryFunction] = _unary(p.Tan(), "tan", inexact, "The tangent.")
-arcsin: Final[UnaryFunction] = _unary(p.Asin(), "arcsin", inexact, "The inverse sine.")
-arccos: Final[UnaryFunction] = _unary(p.Acos(), "arccos", inexact, "The inverse cosine.")
-arctan: Final[UnaryFunction] = _unary(p.Atan(), "arctan", inexact, "The inverse tangent.")
-sinh: Final[UnaryFunction] = _unary(p.Sinh(), "sinh", inexact, "The hyperbolic sine.")
-cosh: Final[UnaryFunction] = _unary(p.Cosh(), "cosh", inexact, "The hyperbolic cosine.")
-tanh: Final[UnaryFunction] = _unary(p.Tanh(), "tanh", inexact, "The hyperbolic tangent.")
-arcsinh: Final[UnaryFunction] = _unary(
-    p.Asinh(), "arcsinh", inexact, "The inverse hyperbolic sine."
-)
-arccosh: Final[UnaryFunction] = _unary(
-    p.Acosh(), "arccosh", inexact, "The inverse hyperbolic cosine."
-)
-arctanh: Final[UnaryFunction] = _unary(
-    p.Atanh(), "arctanh", inexact, "The inverse hyperbolic tangent."
-)
-invert: Final[UnaryFunction] = _unary(
-    p.Not(), "invert", _as_is, "Bitwise complement; logical on booleans."
-)
+negative: Final[UnaryFunction] = _unary(p.Neg(), "negative", _as_is)
+sign: Final[UnaryFunction] = _unary(p.Sign(), "sign", _as_is)
+exp: Final[UnaryFunction] = _unary(p.Exp(), "exp", inexact)
+exp2: Final[UnaryFunction] = _unary(p.Exp2(), "exp2", inexact)
+expm1: Final[UnaryFunction] = _unary(p.Expm1(), "expm1", inexact)
+log: Final[UnaryFunction] = _unary(p.Log(), "log", inexact)
+log1p: Final[UnaryFunction] = _unary(p.Log1p(), "log1p", inexact)
+sqrt: Final[UnaryFunction] = _unary(p.Sqrt(), "sqrt", inexact)
+cbrt: Final[UnaryFunction] = _unary(p.Cbrt(), "cbrt", inexact)
+square: Final[UnaryFunction] = _unary(p.Square(), "square", number)
+sin: Final[UnaryFunction] = _unary(p.Sin(), "sin", inexact)
+cos: Final[UnaryFunction] = _unary(p.Cos(), "cos", inexact)
+tan: Final[UnaryFunction] = _unary(p.Tan(), "tan", inexact)
+arcsin: Final[UnaryFunction] = _unary(p.Asin(), "arcsin", inexact)
+arccos: Final[UnaryFunction] = _unary(p.Acos(), "arccos", inexact)
+arctan: Final[UnaryFunction] = _unary(p.Atan(), "arctan", inexact)
+sinh: Final[UnaryFunction] = _unary(p.Sinh(), "sinh", inexact)
+cosh: Final[UnaryFunction] = _unary(p.Cosh(), "cosh", inexact)
+tanh: Final[UnaryFunction] = _unary(p.Tanh(), "tanh", inexact)
+arcsinh: Final[UnaryFunction] = _unary(p.Asinh(), "arcsinh", inexact)
+arccosh: Final[UnaryFunction] = _unary(p.Acosh(), "arccosh", inexact)
+arctanh: Final[UnaryFunction] = _unary(p.Atanh(), "arctanh", inexact)
+invert: Final[UnaryFunction] = _unary(p.Not(), "invert", _as_is)
 
-_floor: Final[UnaryFunction] = _unary(p.Floor(), "floor", inexact, "")
-_ceil: Final[UnaryFunction] = _unary(p.Ceil(), "ceil", inexact, "")
-_rint: Final[UnaryFunction] = _unary(p.RoundEven(), "rint", inexact, "")
+_floor: Final[UnaryFunction] = _unary(p.Floor(), "floor", inexact)
+_ceil: Final[UnaryFunction] = _unary(p.Ceil(), "ceil", inexact)
+_rint: Final[UnaryFunction] = _unary(p.RoundEven(), "rint", inexact)
 
 
-def _on_booleans(
-    numbers: BinaryFunction, booleans: BinaryFunction, name: str, doc: str
-) -> BinaryFunction:
-    """A function with a meaning of its own on two booleans."""
+def _on_booleans(numbers: BinaryFunction, booleans: BinaryFunction, name: str) -> BinaryFunction:
+    """Return a function that applies ``booleans`` to two booleans, else ``numbers``."""
 
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         if _is_boolean(x1) and _is_boolean(x2):
@@ -242,7 +211,7 @@ def _on_booleans(
         return numbers(x1, x2)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = numbers.__doc__
     return function
 
 
@@ -254,34 +223,32 @@ def _is_boolean(x: object) -> bool:
     )
 
 
-add: Final[BinaryFunction] = _on_booleans(
-    _sum_of_numbers, bitwise_or, "add", "Elementwise sum; of booleans, logical or."
-)
-multiply: Final[BinaryFunction] = _on_booleans(
-    _product_of_numbers, bitwise_and, "multiply", "Elementwise product; of booleans, logical and."
-)
+add: Final[BinaryFunction] = _on_booleans(_sum_of_numbers, bitwise_or, "add")
+multiply: Final[BinaryFunction] = _on_booleans(_product_of_numbers, bitwise_and, "multiply")
 
 
-def _on_integers(floats: UnaryFunction, name: str, doc: str) -> UnaryFunction:
-    """A rounding function, which leaves integers as they are."""
+def _on_integers(floats: UnaryFunction, name: str) -> UnaryFunction:
+    """Return a rounding function that returns integers unchanged."""
 
     def function(x: ArrayLike, /) -> Array:
         dtype, _ = pr.operand_kind(x, f"the operand of {name}")
         return floats(x) if is_inexact_dtype(dtype) else as_value(x)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = floats.__doc__
     return function
 
 
-floor: Final[UnaryFunction] = _on_integers(
-    _floor, "floor", "The greatest integer that is not greater."
-)
-ceil: Final[UnaryFunction] = _on_integers(_ceil, "ceil", "The least integer that is not less.")
+floor: Final[UnaryFunction] = _on_integers(_floor, "floor")
+ceil: Final[UnaryFunction] = _on_integers(_ceil, "ceil")
 
 
 def rint(x: ArrayLike, /) -> Array:
-    """The nearest integer, ties to even, in a floating dtype."""
+    """Return ``x`` rounded to the nearest integer, ties to even, in an inexact dtype.
+
+    >>> jnp.rint(jnp.array([0.5, 1.6]))
+    Array([0., 2.], dtype=float32)
+    """
     dtype, _ = pr.operand_kind(x, "the operand of rint")
     if is_complex(dtype):
         return bind1(p.Complex(), _rint(real(x)), _rint(imag(x)))
@@ -289,7 +256,11 @@ def rint(x: ArrayLike, /) -> Array:
 
 
 def absolute(x: ArrayLike, /) -> Array:
-    """The magnitude of elements; real for complex ones."""
+    """Return the magnitude of ``x``; real for complex ``x``.
+
+    >>> jnp.absolute(jnp.array([-2, 1]))
+    Array([2, 1], dtype=int32)
+    """
     dtype, weak = pr.operand_kind(x, "the operand of absolute")
     if family(dtype) in ("bool", "uint"):
         return as_value(x)
@@ -297,18 +268,30 @@ def absolute(x: ArrayLike, /) -> Array:
 
 
 def positive(x: ArrayLike, /) -> Array:
-    """The operand itself, as an array."""
+    """Return ``x`` as an array.
+
+    >>> jnp.positive(jnp.array([1]))
+    Array([1], dtype=int32)
+    """
     return as_value(x, "the operand of positive")
 
 
 def real(x: ArrayLike, /) -> Array:
-    """The real part."""
+    """Return the real part of ``x``.
+
+    >>> jnp.real(jnp.array([1 + 2j]))
+    Array([1.], dtype=float32)
+    """
     value = as_value(x, "the operand of real")
     return bind1(p.Real(), value) if is_complex(value.dtype) else value
 
 
 def imag(x: ArrayLike, /) -> Array:
-    """The imaginary part."""
+    """Return the imaginary part of ``x``; zeros for real ``x``.
+
+    >>> jnp.imag(jnp.array([1 + 2j]))
+    Array([2.], dtype=float32)
+    """
     value = as_value(x, "the operand of imag")
     if is_complex(value.dtype):
         return bind1(p.Imag(), value)
@@ -316,13 +299,28 @@ def imag(x: ArrayLike, /) -> Array:
 
 
 def conj(x: ArrayLike, /) -> Array:
-    """The complex conjugate."""
+    """Return the complex conjugate of ``x``.
+
+    >>> jnp.conj(jnp.array([1 + 2j]))
+    Array([1.-2.j], dtype=complex64)
+    """
     value = as_value(x, "the operand of conj")
     return bind1(p.Conj(), value) if is_complex(value.dtype) else value
 
 
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Bits of x1 moved down by x2; the sign stays."""
+    """Return ``x1`` shifted right by ``x2`` bits; the sign is kept.
+
+    Args:
+        x1: integer array or scalar.
+        x2: integer array or scalar that broadcasts with ``x1``.
+
+    Returns:
+        Integer array of the broadcast shape.
+
+    >>> jnp.right_shift(jnp.array([-8, 8]), 2)
+    Array([-2,  2], dtype=int32)
+    """
     dtype, weak = number(*pr.common_dtype((x1, x2), "right_shift"))
     operands = pr.brought_together((x1, x2), "right_shift", dtype, weak)
     logical = family(dtype) == "uint"
@@ -330,7 +328,7 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _cases(trace: Trace, which: Atom, x: object, y: object) -> tuple[Atom, ...] | None:
-    """The operands of a selection, where nothing converts and nothing is broadcast."""
+    """Return the operands of a selection, or None where one needs a conversion or a broadcast."""
     pair = _atoms(trace, _ALL_KEPT, x, y)
     if pair is None or which.type.dtype.kind != "b":
         return None
@@ -339,7 +337,7 @@ def _cases(trace: Trace, which: Atom, x: object, y: object) -> tuple[Atom, ...] 
 
 
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Elements of ``x`` where the condition holds, else of ``y``."""
+    """Return elements of ``x`` where ``condition`` is nonzero, else of ``y``."""
     trace = current_trace()
     if trace is not None and type(condition) is TracedArray and condition.trace is trace:
         ins = _cases(trace, condition.atom, x, y)
@@ -354,21 +352,25 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def masked(mask: Array, x: Array, fill: bool | int | float = 0) -> Array:
-    """Elements of ``x`` where the mask of its shape holds, else a number, in the dtype of x."""
+    """Return elements of ``x`` where ``mask`` is true, else ``fill`` in the dtype of ``x``."""
     return bind1(p.SelectN(), mask, pr.literal(fill, array_type((), x.dtype, x.weak_type)), x)
 
 
 def flat_root(x: Array, root: UnaryFunction = sqrt) -> Array:
-    """A root of what is not negative, whose derivative at 0 is taken for 0 and not for infinity.
+    """Return a root of ``x >= 0`` whose derivative at 0 is defined as 0 instead of infinity.
 
-    So norms and deviations have, where they are 0, the least of their subgradients.
+    Norms and deviations then have the least of their subgradients at 0.
     """
     zero = equal(x, 0)
     return masked(invert(zero), root(masked(invert(zero), x, 1)))
 
 
 def bitwise_count(x: ArrayLike, /) -> Array:
-    """How many bits of the magnitude are set."""
+    """Return the number of bits set in the magnitude of ``x``, as uint8.
+
+    >>> jnp.bitwise_count(jnp.array([7, -8]))
+    Array([3, 1], dtype=uint8)
+    """
     dtype, weak = number(*pr.operand_kind(x, "the operand of bitwise_count"))
     value = pr.typed(x, dtype, weak, "the operand of bitwise_count")
     magnitude = bind1(p.Abs(), value) if family(dtype) == "int" else value
@@ -376,13 +378,24 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 
 
 def truth(x: ArrayLike) -> Array:
-    """Whether elements are not zero."""
+    """Return whether elements are nonzero."""
     dtype, _ = pr.operand_kind(x, "a condition")
     return as_value(x) if family(dtype) == "bool" else not_equal(x, 0)
 
 
 def astype(x: ArrayLike, dtype: DTypeLike) -> Array:
-    """The array in another dtype."""
+    """Return ``x`` converted to another dtype; complex to real drops the imaginary part.
+
+    Args:
+        x: array or scalar.
+        dtype: dtype of the result.
+
+    Returns:
+        Array of the shape of ``x``.
+
+    >>> jnp.astype(jnp.array([1.7]), jnp.int32)
+    Array([1], dtype=int32)
+    """
     target = allowed(dtype)
     value = as_value(x, "the operand of astype")
     if is_complex(value.dtype) and not is_complex(target) and family(target) != "bool":

@@ -1,0 +1,168 @@
+"""Elementwise predicates and logic."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from effax.arrays.binding import bind1
+from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.ir import prims as p
+from effax.ir.dtypes import family, is_complex, is_float
+from effax.ir.errors import IllTyped
+from effax.ir.types import array_type
+from effax.numpy import promotion as pr
+from effax.numpy import ufuncs as uf
+
+__all__ = [
+    "iscomplex", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "signbit",
+]  # fmt: skip
+
+
+def isfinite(x: ArrayLike, /) -> Array:
+    """Return whether ``x`` is neither infinite nor nan.
+
+    >>> jnp.isfinite(jnp.array([1.0, jnp.inf]))
+    Array([ True, False], dtype=bool)
+    """
+    dtype, weak = pr.inexact(*pr.operand_kind(x, "the operand of isfinite"))
+    if is_complex(dtype):
+        return uf.bitwise_and(isfinite(uf.real(x)), isfinite(uf.imag(x)))
+    return bind1(p.IsFinite(), pr.typed(x, dtype, weak, "the operand of isfinite"))
+
+
+def isnan(x: ArrayLike, /) -> Array:
+    """Return whether ``x`` is nan.
+
+    >>> jnp.isnan(jnp.array([1.0, jnp.nan]))
+    Array([False,  True], dtype=bool)
+    """
+    return uf.not_equal(x, x)
+
+
+def isinf(x: ArrayLike, /) -> Array:
+    """Return whether ``x`` is infinite, of either sign.
+
+    >>> jnp.isinf(jnp.array([1.0, -jnp.inf]))
+    Array([False,  True], dtype=bool)
+    """
+    dtype, _ = pr.operand_kind(x, "the operand of isinf")
+    if is_complex(dtype):
+        return uf.bitwise_or(isinf(uf.real(x)), isinf(uf.imag(x)))
+    return uf.equal(uf.absolute(x), float("inf")) if is_float(dtype) else isnan(x)
+
+
+def isposinf(x: ArrayLike, /) -> Array:
+    """Return whether ``x`` is positive infinity. Raises IllTyped for complex ``x``.
+
+    >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
+    Array([ True, False], dtype=bool)
+    """
+    return uf.equal(real_operand(x, "isposinf"), float("inf"))
+
+
+def isneginf(x: ArrayLike, /) -> Array:
+    """Return whether ``x`` is negative infinity. Raises IllTyped for complex ``x``.
+
+    >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
+    Array([False,  True], dtype=bool)
+    """
+    return uf.equal(real_operand(x, "isneginf"), float("-inf"))
+
+
+def real_operand(x: ArrayLike, what: str) -> ArrayLike:
+    """Return the operand. Raises IllTyped where it is complex."""
+    dtype, _ = pr.operand_kind(x, f"the operand of {what}")
+    if is_complex(dtype):
+        raise IllTyped(f"{what} takes real operands", expected="real numbers", found=str(dtype))
+    return x
+
+
+def iscomplex(x: ArrayLike, /) -> Array:
+    """Return whether the imaginary part of ``x`` is nonzero.
+
+    >>> jnp.iscomplex(jnp.array([1j, 2.0]))
+    Array([ True, False], dtype=bool)
+    """
+    return uf.not_equal(uf.imag(x), 0)
+
+
+def isreal(x: ArrayLike, /) -> Array:
+    """Return whether the imaginary part of ``x`` is zero.
+
+    >>> jnp.isreal(jnp.array([1j, 2.0]))
+    Array([False,  True], dtype=bool)
+    """
+    return uf.equal(uf.imag(x), 0)
+
+
+def signbit(x: ArrayLike, /) -> Array:
+    """Return whether the sign bit of ``x`` is set, as in negative numbers and -0.0.
+
+    >>> jnp.signbit(jnp.array([-0.0, 1.0]))
+    Array([ True, False], dtype=bool)
+    """
+    value = as_value(real_operand(x, "signbit"), "the operand of signbit")
+    if family(value.dtype) == "bool":
+        return pr.to_shape(pr.literal(False, array_type((), bool)), value.shape)
+    if not is_float(value.dtype):
+        return uf.less(value, 0)
+    bits = bind1(p.BitcastConvertType(np.dtype(f"i{value.dtype.itemsize}")), value)
+    return uf.less(bits, 0)
+
+
+def logical_not(x: ArrayLike, /) -> Array:
+    """Return whether ``x`` is zero.
+
+    >>> jnp.logical_not(jnp.array([0, 2]))
+    Array([ True, False], dtype=bool)
+    """
+    return uf.invert(uf.truth(x))
+
+
+def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return whether both operands are nonzero.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar.
+
+    Returns:
+        Boolean array of the broadcast shape.
+
+    >>> jnp.logical_and(jnp.array([0, 1]), True)
+    Array([False,  True], dtype=bool)
+    """
+    return uf.bitwise_and(uf.truth(x1), uf.truth(x2))
+
+
+def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return whether at least one operand is nonzero.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar.
+
+    Returns:
+        Boolean array of the broadcast shape.
+
+    >>> jnp.logical_or(jnp.array([0, 1]), False)
+    Array([False,  True], dtype=bool)
+    """
+    return uf.bitwise_or(uf.truth(x1), uf.truth(x2))
+
+
+def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return whether exactly one operand is nonzero.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar.
+
+    Returns:
+        Boolean array of the broadcast shape.
+
+    >>> jnp.logical_xor(jnp.array([0, 1]), True)
+    Array([ True, False], dtype=bool)
+    """
+    return uf.bitwise_xor(uf.truth(x1), uf.truth(x2))
