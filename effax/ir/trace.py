@@ -249,7 +249,7 @@ class Trace:
         """Along which of the checked axes a value of this trace may differ."""
         if isinstance(atom, Lit) or not self.checked:
             return SAME
-        return self._differs.of(atom, self.builder.eqns)
+        return self._differs.of(atom, self.builder.eqns, self.builder.next_id)
 
     def definition(self, atom: Atom) -> Source | SavedSource | None:
         """The user's line that made a value of this trace; of an input, that of what is passed."""

@@ -16,11 +16,12 @@ After, with a tangent for ``a``::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 from effax.effects import NO_EFFECTS
+from effax.ir.analysis.dataflow import analyze, close_regions
 from effax.ir.build import Builder, Template, template
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.memo import memoize
@@ -34,8 +35,6 @@ from effax.transforms.framework.propagation import (
     Mask,
     Property,
     mentions_refs,
-    propagate,
-    propagate_call,
 )
 from effax.transforms.framework.rules import JvpOut, RuleBuilder, RuleSet, Unsupported
 from effax.transforms.framework.runner import located
@@ -219,7 +218,7 @@ def close_tangents(
     """
     types = tuple([p.type for p in primals])
     mask = tuple([t is not None for t in tangents])
-    grown, _ = propagate_call(prim, types, mask, tangent_property(b.rules))
+    grown, _ = close_regions(HasTangent(b.rules), prim, mask)
     return [
         zeros(b, tangent_type(type_)) if now and not before else t
         for t, type_, before, now in zip(tangents, types, mask, grown, strict=True)
@@ -247,14 +246,17 @@ def regrouped(mask: Mask, cuts: Sequence[int]) -> list[int]:
     return order
 
 
-@lru_cache(maxsize=16)
-def tangent_property(rules: RuleSet) -> Property:
-    """How having a tangent spreads, under the rules of a book."""
+@dataclass(frozen=True)
+class HasTangent(Property):
+    """Whether a value has a tangent, under a set of rules."""
 
-    def outs(prim: Primitive, types: tuple[Type, ...], mask: Mask) -> Mask:
-        return jvp_template(rules, prim, types, mask).out_tangents
+    rules: RuleSet
 
-    return Property(outs, is_inexact, control=False)
+    def outs(self, prim: Primitive, types: tuple[Type, ...], ins: Mask) -> Mask:
+        return jvp_template(self.rules, prim, types, ins).out_tangents
+
+    def tracks(self, type_: Type) -> bool:
+        return is_inexact(type_)
 
 
 def active_refs(jaxpr: Jaxpr, tangents: Mask, rules: RuleSet) -> frozenset[int]:
@@ -264,7 +266,7 @@ def active_refs(jaxpr: Jaxpr, tangents: Mask, rules: RuleSet) -> frozenset[int]:
     """
     if not mentions_refs(jaxpr):
         return frozenset()
-    found = propagate(jaxpr, tangents, tangent_property(rules))
+    found = analyze(HasTangent(rules), jaxpr, tangents)
     for i, (before, after) in enumerate(zip(tangents, found.ins, strict=True)):
         if after and not before:
             error = TransformError(
@@ -277,4 +279,4 @@ def active_refs(jaxpr: Jaxpr, tangents: Mask, rules: RuleSet) -> frozenset[int]:
             error.position = i
             raise error
     made = (v.id for eqn in jaxpr.eqns if type(eqn.prim) in REF_MAKERS for v in eqn.outs)
-    return frozenset(i for i in made if i in found.variables)
+    return frozenset(i for i in made if found.variables[i])

@@ -22,14 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effax.ir.analysis.variance import SAME, Names, Positions, of_application, of_call, variance
+from effax.ir.analysis.dataflow import NONE, Positions, positions_of, written
+from effax.ir.analysis.variance import DIFFERS, SAME, Names, variance
 from effax.ir.axes import Axes
 from effax.ir.build import Builder
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims import CustomJvp, CustomVjp, ReduceMax, ReduceMin, ShardMap
 from effax.ir.prims import collective as c
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import RefType, is_inexact
 
 Each = tuple[Names, ...]
@@ -37,7 +38,7 @@ Each = tuple[Names, ...]
 
 @memoize(maxsize=1024)
 def explicit(
-    jaxpr: Jaxpr, ins: Each, axes: Axes, fixed: Positions = frozenset(), outs: Each | None = None
+    jaxpr: Jaxpr, ins: Each, axes: Axes, fixed: Positions = NONE, outs: Each | None = None
 ) -> Jaxpr:
     """The program with every change from shared to different values written out.
 
@@ -88,7 +89,7 @@ class _Engine:
     def differs(self, atom: Atom) -> Names:
         if isinstance(atom, Lit):
             return SAME
-        return self.found.get(atom.id, SAME) & self.names
+        return self.found[atom.id] & self.names
 
     def raised(self, x: Atom, have: Names, ct_spec: Names) -> Atom:
         """The value as one that differs along more axes; only what has tangents is written out."""
@@ -102,14 +103,12 @@ class _Engine:
     def step(self, eqn: Eqn) -> None:
         ins = tuple([self.differs(a) for a in eqn.ins])
         args = [self.value(a) for a in eqn.ins]
-        fixed = frozenset(
-            [i for i, a in enumerate(eqn.ins) if isinstance(a, Var) and a.id in self.held]
-        )
+        fixed = positions_of(self.held, eqn)
         prim = eqn.prim
         if isinstance(prim, c.Collective) and prim.axis.name in self.names:
             made: Sequence[Atom] = self.collective(prim, args, ins)
         elif prim.subjaxprs() and prim.regions():
-            closed, given = of_call(prim, ins, fixed)
+            closed, given = DIFFERS.call(eqn, ins, fixed)
             if isinstance(prim, CustomVjp):
                 closed = _as_cotangents(prim, closed, given)
             # Where devices part no cotangents can be summed: they are, outside.
@@ -118,7 +117,7 @@ class _Engine:
             args = [self.raised(x, a, z) for x, a, z in zip(args, ins, closed, strict=True)]
             made = self.b.emit(_held(prim, closed, given, self.axes, fixed), args, eqn.source)
         else:
-            closed, _ = of_application(eqn, ins, fixed)
+            closed = written(DIFFERS, eqn, ins, fixed)
             most = SAME.union(*[own for i, own in enumerate(closed) if i not in fixed])
             most = most.union(*map(self.differs, eqn.outs))
             args = [self.raised(x, a, most) for x, a in zip(args, ins, strict=True)]

@@ -8,22 +8,17 @@ split in two.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from effax.effects import Accum, Alloc, ArgIndex, Free, Row, SideEffect, Write
-from effax.ir.build import Builder, typing_of
+from effax.ir.analysis.dataflow import Analysis, analyze, close_regions
+from effax.ir.build import Builder
 from effax.ir.errors import TransformError
-from effax.ir.primitive import Primitive
 from effax.ir.prims import While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, is_inexact
-from effax.transforms.framework.propagation import (
-    Mask,
-    Property,
-    mentions_refs,
-    propagate,
-    propagate_call,
-)
+from effax.transforms.framework.propagation import Mask, mentions_refs
 from effax.transforms.framework.rules import Indivisible, PartialEvalOut, RuleSet
 from effax.transforms.optimize.dce import dce
 
@@ -37,12 +32,23 @@ WANTED: Final[Kind] = 2
 Kinds = tuple[Kind, ...]
 
 
-def _all_results(prim: Primitive, types: tuple[Type, ...], mask: Mask) -> Mask:
-    return (True in mask,) * len(typing_of(prim, types).outs)
+@dataclass(frozen=True)
+class _Linear(Analysis[Kind]):
+    """Every result of an equation has the greatest kind among its operands."""
+
+    bottom = FIXED
+
+    def join(self, first: Kind, second: Kind) -> Kind:
+        return max(first, second)
+
+    def transfer(self, eqn: Eqn, ins: Kinds) -> Kinds:
+        return (max(ins, default=FIXED),) * len(eqn.outs)
+
+    def tracks(self, type_: Type) -> bool:
+        return is_inexact(type_)
 
 
-LINEAR = Property(_all_results, is_inexact, control=False, by_rules=False)
-"""How linearity spreads: every result of an equation with a linear argument is linear."""
+LINEAR: Final = _Linear()
 
 
 class Call(NamedTuple):
@@ -110,13 +116,9 @@ class Linearity:
 
     def _call(self, eqn: Eqn, given: Kinds) -> Kinds:
         types = tuple([a.type for a in eqn.ins])
-        linear, outs = propagate_call(eqn.prim, types, tuple([k > 0 for k in given]), LINEAR)
-        wanted, wanted_outs = linear, outs
-        if UNWANTED in given:
-            mask = tuple([k == WANTED for k in given])
-            wanted, wanted_outs = propagate_call(eqn.prim, types, mask, LINEAR)
-        closed = _joined(linear, wanted)
-        for v, kind in zip(eqn.outs, _joined(outs, wanted_outs), strict=True):
+        closed, results = close_regions(LINEAR, eqn.prim, given)
+        outs = tuple([kind > FIXED for kind in results])
+        for v, kind in zip(eqn.outs, results, strict=True):
             self.kinds[v.id] = kind
         self.nonlinear_effects = self.nonlinear_effects or bool(fixed_effects(eqn, closed))
         if self.split is not None and is_mixed(eqn, closed, outs):
@@ -189,34 +191,25 @@ def by_copy(rules: RuleSet, call: Call) -> PartialEvalOut | None:
     return PartialEvalOut(early.jaxpr, late, fixed_outs, 0, tuple(range(len(types))))
 
 
-def _joined(linear: Mask, wanted: Mask) -> Kinds:
-    return tuple([WANTED if w else int(has) for has, w in zip(linear, wanted, strict=True)])
-
-
 def _first_kinds(jaxpr: Jaxpr, ins: Kinds, refs: bool) -> list[Kind]:
-    """Kinds by variable number: of the inputs, and where there are references, of everything.
+    """Return kinds by variable number: of the inputs; where there are references, of everything.
 
     Raises TransformError where a linear value is written to a reference that is fixed.
     """
-    kinds = [FIXED] * jaxpr.size
-    for v, kind in zip(jaxpr.binders, ins, strict=True):
-        kinds[v.id] = kind
     if not refs:
+        kinds = [FIXED] * jaxpr.size
+        for v, kind in zip(jaxpr.binders, ins, strict=True):
+            kinds[v.id] = kind
         return kinds
-    linear = propagate(jaxpr, tuple([k > 0 for k in ins]), LINEAR)
-    for i, (kind, now) in enumerate(zip(ins, linear.ins, strict=True)):
+    found = analyze(LINEAR, jaxpr, ins)
+    for i, (kind, now) in enumerate(zip(ins, found.ins, strict=True)):
         if now and not kind:
             raise TransformError(
                 f"a linear value is written to {jaxpr.name_of(i)}, which is not linear",
                 found=str(jaxpr.binders[i].type),
                 remedy="mark it as linear too: GradRef() to have its gradient, or DontWant()",
             )
-    wanted = linear
-    if UNWANTED in ins:
-        wanted = propagate(jaxpr, tuple([k == WANTED for k in ins]), LINEAR)
-    for i in linear.variables:
-        kinds[i] = WANTED if i in wanted.variables else UNWANTED
-    return kinds
+    return list(found.variables)
 
 
 def fixed_effects(eqn: Eqn, kinds: Kinds) -> Row[ArgIndex]:

@@ -27,10 +27,11 @@ What a lane does to the world outside happens for every lane, also where all do 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from effax.effects import NO_EFFECTS, Accum, Alloc, ArgIndex, SideEffect, Write
+from effax.ir.analysis.dataflow import NONE, analyze, close_regions, positions_of
 from effax.ir.build import Builder, Template, template, typing_of
 from effax.ir.dtypes import BOOL
 from effax.ir.errors import EffaxError
@@ -40,21 +41,13 @@ from effax.ir.prims import While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, array_type
 from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
-from effax.transforms.framework.propagation import (
-    NONE,
-    Mask,
-    Property,
-    positions_of,
-    propagate,
-    propagate_call,
-    uses_axis,
-)
+from effax.transforms.framework.propagation import Mask, Property, uses_axis
 from effax.transforms.framework.rules import BatchBuilder, RuleSet, Unsupported
 from effax.transforms.framework.runner import located
 from effax.transforms.rules.common import inverse, permuted, to_front
 from effax.transforms.rules.custom.recursive_calls import is_knotted
 from effax.transforms.vmap.batch_axes import Axes, checked_axes, checked_name, no_axis
-from effax.transforms.vmap.common import Borrowed, SharedWrite, borrow, lane_type, with_axis
+from effax.transforms.vmap.common import Borrowed, SharedWrite, borrow, with_axis
 
 
 class Vmapped(NamedTuple):
@@ -221,11 +214,9 @@ class _Engine:
         self.flags = [False] * jaxpr.size
         # References that are made here, and those of them that are batched.
         self.made: set[int] = set()
-        self.marked: frozenset[int] = frozenset()
+        self.marked: Mask = ()
         if any(eqn.effects is not NO_EFFECTS and _has_alloc(eqn) for eqn in jaxpr.eqns):
-            self.marked = propagate(
-                jaxpr, batched, batch_property(rules, size, axis), shared
-            ).variables
+            self.marked = analyze(IsBatched(rules, size, axis), jaxpr, batched, shared).variables
 
     def run(self, b: Builder, args: Sequence[Atom]) -> tuple[list[Atom], list[bool]]:
         """Append the batched program; gives its results, and which of them are batched."""
@@ -300,7 +291,7 @@ class _Engine:
     def _allocate(self, b: Builder, eqn: Eqn, args: list[Atom]) -> bool:
         """Note a reference that is made; whether it is batched (its operand then is, too)."""
         self.made.update(v.id for v in eqn.outs)
-        if not any(v.id in self.marked for v in eqn.outs):
+        if not any(self.marked[v.id] for v in eqn.outs):
             return False
         flags = [isinstance(a, Var) and self.flags[a.id] for a in eqn.ins]
         args[:] = [to_front(b, x, has, self.size) for x, has in zip(args, flags, strict=True)]
@@ -364,32 +355,37 @@ def batch_template(
 
 
 def closed_batch(
-    b: BatchBuilder, prim: Primitive, ins: Sequence[Atom], batched: Sequence[bool], size: int
+    b: BatchBuilder, prim: Primitive, batched: Sequence[bool], size: int
 ) -> tuple[Mask, Mask]:
-    """Which arguments and results of a primitive that holds programs are batched.
+    """Return which operands (in every iteration) and results of a primitive are batched."""
+    return close_regions(IsBatched(b.rules, size, b.axis), prim, tuple(batched), b.shared)
 
-    What a loop feeds back joins its arguments.
+
+@dataclass(frozen=True)
+class IsBatched(Property):
+    """Whether a value is batched, under a set of rules, along an axis of that size and name.
+
+    What is received from a side effect is, whatever the effect was given; so is what is computed
+    from the index along the axis.
     """
-    types = tuple(
-        [lane_type(x.type) if has else x.type for x, has in zip(ins, batched, strict=True)]
-    )
-    return propagate_call(
-        prim, types, tuple(batched), batch_property(b.rules, size, b.axis), b.shared
-    )
 
+    rules: RuleSet
+    size: int
+    axis: str | None
+    control = True
 
-@lru_cache(maxsize=64)
-def batch_property(rules: RuleSet, size: int, axis: str | None = None) -> Property:
-    """How being batched spreads, under the rules of a book, over lanes of that name."""
-
-    def outs(prim: Primitive, types: tuple[Type, ...], mask: Mask) -> Mask:
+    def outs(self, prim: Primitive, types: tuple[Type, ...], ins: Mask) -> Mask:
         made, effects = typing_of(prim, types)
         if effects:
-            return (True in mask or bool(effects.host),) * len(made)
-        used = axis if axis is not None and uses_axis(prim, axis) else None
-        return batch_template(rules, prim, types, mask, size, axis=used).out_batched
+            return (True in ins or bool(effects.host),) * len(made)
+        used = self.axis if self._is_used_by(prim) else None
+        return batch_template(self.rules, prim, types, ins, self.size, axis=used).out_batched
 
-    return Property(outs, lambda type_: True, control=True, axis=axis, from_outside=True)
+    def origin(self, eqn: Eqn) -> bool:
+        return self._is_used_by(eqn.prim) or bool(eqn.effects.host)
+
+    def _is_used_by(self, prim: Primitive) -> bool:
+        return self.axis is not None and uses_axis(prim, self.axis)
 
 
 def _at_axis(b: Builder, out: Atom, batched: bool, size: int, axis: int | None) -> Atom:

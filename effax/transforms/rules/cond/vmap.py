@@ -22,7 +22,7 @@ from effax.transforms.vmap.engine import closed_batch, runs_under_mask, vmap
 def cond_batch(
     b: BatchBuilder, prim: Cond, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    closed, given = closed_batch(b, prim, ins, batched, size)
+    closed, given = closed_batch(b, prim, batched, size)
     if batched[0]:
         return _each_its_own(b, prim, ins, closed, size)
     masked = b.active is not None

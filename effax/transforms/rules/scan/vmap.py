@@ -23,7 +23,7 @@ from effax.transforms.vmap.engine import closed_batch, vmap
 def scan_batch(
     b: BatchBuilder, prim: Scan, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    closed, given = closed_batch(b, prim, ins, batched, size)
+    closed, given = closed_batch(b, prim, batched, size)
     with at_arguments(range(len(ins))):
         masked = b.active is not None
         inner = vmap.cached(prim.jaxpr, closed, size, b.rules, b.shared, masked, given, b.axis)

@@ -32,7 +32,7 @@ from effax.transforms.vmap.engine import Vmapped, closed_batch, vmap
 def loop_batch(
     b: BatchBuilder, prim: While, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    closed, given = closed_batch(b, prim, ins, batched, size)
+    closed, given = closed_batch(b, prim, batched, size)
     args = [
         to_front(b, x, has, size) if now else x
         for x, has, now in zip(ins, batched, closed, strict=True)
