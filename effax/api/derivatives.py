@@ -32,13 +32,8 @@ from effax.ir.types import ArrayType, RefType, Type, tangent_type
 from effax.numpy.promotion import converted
 from effax.transforms.framework.runner import as_result, unwrap, without_collector
 from effax.transforms.linearize import Linearized, linearize
-from effax.transforms.reverse.engine import (
-    ReversePlan,
-    assembled,
-    plan_reverse,
-    run_backward,
-    run_forward,
-)
+from effax.transforms.reverse.engine import fuse, run_backward, run_forward
+from effax.transforms.reverse.plan import Composed, Fused, plan_reverse
 from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.spmd.pvary_insertion import explicit
 from effax.transforms.transpose.engine import CotangentSpec, GradValue, NonLinear, transpose
@@ -152,7 +147,7 @@ class Pulled(NamedTuple):
 def reversed_call(
     call: TracedCall, mask: Sequence[bool], cotangent: Callable[[], Array]
 ) -> Pulled | None:
-    """Run a call forward and backward at once, where ``plan_reverse`` can.
+    """Run a call forward and backward at once; return None where the plan is ``Composed``.
 
     Args:
         call: the traced call.
@@ -164,7 +159,7 @@ def reversed_call(
     wanted = [i == 0 for i in range(len(jaxpr.outs))]
     with without_collector():
         plan = unwrap(_plan(jaxpr, full, wanted, DEFAULT_RULES))
-        if plan is None:
+        if isinstance(plan, Composed):
             return None
         trace = current_trace()
         if trace is None:
@@ -181,10 +176,8 @@ def reversed_call(
 _plan: Final = as_result(plan_reverse)
 
 
-def _run_now(
-    plan: ReversePlan, operands: Sequence[Operand], cotangent: Callable[[], Array]
-) -> Pulled:
-    made = assembled(plan)
+def _run_now(plan: Fused, operands: Sequence[Operand], cotangent: Callable[[], Array]) -> Pulled:
+    made = fuse(plan)
     results = run(made.jaxpr, [*operands, cotangent()])
     n = len(plan.jaxpr.outs)
     rest = iter(results[n:])

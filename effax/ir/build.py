@@ -172,6 +172,11 @@ class Builder:
         self.eqns.append(_new(Eqn, (prim, ins, outs, effects, source)))
         return outs
 
+    def emit_like(self, eqn: Eqn, ins: tuple[Atom, ...]) -> tuple[Var, ...]:
+        """Append the application of an equation to other operands, of the same types."""
+        prim, _, outs, effects, source = eqn
+        return self.emit_typed(prim, ins, tuple([v.type for v in outs]), effects, source)
+
     def __call__(self, prim: Primitive, *ins: Atom) -> Var:
         """Append an equation of one result and give that result.
 

@@ -65,11 +65,23 @@ class JvpTemplate(NamedTuple):
 
 def _jvp(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, rules: RuleSet) -> Jvp:
     wanted = (instantiate,) * len(jaxpr.outs) if isinstance(instantiate, bool) else instantiate
-    if (len(tangents), len(wanted)) != (len(jaxpr.binders), len(jaxpr.outs)):
+    check_tangents(jaxpr, tangents)
+    if len(wanted) != len(jaxpr.outs):
         raise TransformError(
-            "jvp needs one entry an input, and of `instantiate` one a result",
-            expected=f"{len(jaxpr.binders)} and {len(jaxpr.outs)}",
-            found=f"{len(tangents)} and {len(wanted)}",
+            "jvp needs one entry of `instantiate` a result",
+            expected=str(len(jaxpr.outs)),
+            found=str(len(wanted)),
+        )
+    return _Engine(jaxpr, tangents, rules).run(wanted)
+
+
+def check_tangents(jaxpr: Jaxpr, tangents: Sequence[bool]) -> None:
+    """Raise TransformError unless each input has an entry, and a tangent only where it can."""
+    if len(tangents) != len(jaxpr.binders):
+        raise TransformError(
+            "jvp needs one entry an input",
+            expected=str(len(jaxpr.binders)),
+            found=str(len(tangents)),
         )
     for i, (v, has) in enumerate(zip(jaxpr.binders, tangents, strict=True)):
         if has and not is_inexact(v.type):
@@ -77,7 +89,6 @@ def _jvp(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, rules: RuleSet)
                 f"{jaxpr.name_of(i)} has no tangents: only floats and complex numbers do",
                 found=str(v.type),
             )
-    return _Engine(jaxpr, tangents, rules).run(wanted)
 
 
 @jaxpr_pass(_jvp, maxsize=1024)

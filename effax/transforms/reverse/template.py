@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import cached_property
+from typing import Final, NamedTuple
 
 from effax.effects import Accum
 from effax.ir.build import Builder, Template, template
-from effax.ir.errors import NotApplicable
-from effax.ir.memo import memoize
+from effax.ir.memo import Memoized, memoize
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Jaxpr
-from effax.ir.types import Type, tangent_type
+from effax.ir.types import Type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.jvp import jvp_template
@@ -52,27 +52,41 @@ class ReverseTemplate(NamedTuple):
     places: tuple[int, ...] = ()
 
 
-class Later(NamedTuple):
-    """An application whose template depends on which of its results have a cotangent."""
+class NotFused(NamedTuple):
+    """An application that cannot be differentiated by itself.
 
-    out_tangents: Mask
-
-
-@memoize(maxsize=1 << 14)
-def first_template(
-    rules: RuleSet, prim: Primitive, types: tuple[Type, ...], mask: Mask
-) -> ReverseTemplate | Later | None:
-    """What is known of an application on the way forward; None where nothing has a tangent.
-
-    For most primitives, which have one result and hold no programs, that is the template.
+    Attributes:
+        reason: why.
     """
-    out_tangents = jvp_template(rules, prim, types, mask).out_tangents
-    if prim.subjaxprs() or len(out_tangents) != 1:
-        return Later(out_tangents)
-    if not out_tangents[0]:
-        return None
-    made = reverse_template(rules, prim, types, mask, (True,), (True,))
-    return made if made.given else None
+
+    reason: str
+
+
+class Application:
+    """An application of which an operand has a tangent.
+
+    Attributes:
+        out_tangents: which results have a tangent.
+    """
+
+    def __init__(
+        self, rules: RuleSet, prim: Primitive, types: tuple[Type, ...], mask: Mask
+    ) -> None:
+        self.out_tangents = jvp_template(rules, prim, types, mask).out_tangents
+        self._args = (rules, prim, types, mask)
+
+    @cached_property
+    def template(self) -> ReverseTemplate | NotFused:
+        """The template of an application whose one result is used and has a cotangent.
+
+        Raises:
+            EffaxError: a rule fails.
+        """
+        return reverse_template(*self._args, (True,), (True,))
+
+
+application: Final[Memoized[Application]] = memoize(maxsize=1 << 14)(Application)
+"""The application of ``(rules, prim, types, mask)``; one value for equal arguments."""
 
 
 @memoize(maxsize=1 << 14)
@@ -84,8 +98,8 @@ def reverse_template(
     cts: Mask,
     needed: Mask,
     places: tuple[int, ...] = (),
-) -> ReverseTemplate:
-    """The template of one application.
+) -> ReverseTemplate | NotFused:
+    """Differentiate one application.
 
     Args:
         rules: the rules.
@@ -93,45 +107,50 @@ def reverse_template(
         types: of its arguments.
         mask: which arguments have a tangent.
         cts: which results have a cotangent; only those have that have a tangent.
-        needed: which results somebody uses.
+        needed: which results are used.
         places: arguments with a tangent whose cotangents are added in place.
 
     Raises:
-        NotApplicable: the halves have effects, or other types than the application.
+        EffaxError: a rule fails.
     """
     b = Builder(types)
     whole = b.finish(b.emit(prim, b.binders))
-    made = _of_whole(rules, whole, mask, cts, needed, places)
+    made = _of_whole(rules, prim, whole, mask, cts, needed, places)
+    if isinstance(made, NotFused):
+        return made
     return made._replace(plain=made.forward == template(whole))
 
 
 def _of_whole(
     rules: RuleSet,
+    prim: Primitive,
     whole: Jaxpr,
     mask: Mask,
     cts: Mask,
     needed: Mask,
     places: tuple[int, ...],
-) -> ReverseTemplate:
+) -> ReverseTemplate | NotFused:
     """The template of a program of one equation."""
     if True not in mask:
         return _joined(whole, (), (), cts, needed, Jaxpr((), (), ()), ())
     done = linearize.cached(whole, mask, False, rules)
     if done.primal.out_types[: len(cts)] != whole.out_types:
-        raise NotApplicable("a jvp rule gives results of other types than the application")
+        return NotFused(f"the jvp rule of {prim.name} changes the type of a result")
+    if done.primal.effects:
+        return NotFused(f"the derivative of {prim.name} has effects")
     if True not in cts:
         return _joined(done.primal, (), (), cts, needed, Jaxpr((), (), ()), ())
-    return _differentiated(rules, done, whole.in_types, cts, needed, places)
+    return _differentiated(rules, prim, done, cts, needed, places)
 
 
 def _differentiated(
     rules: RuleSet,
+    prim: Primitive,
     done: Linearized,
-    types: tuple[Type, ...],
     cts: Mask,
     needed: Mask,
     places: tuple[int, ...],
-) -> ReverseTemplate:
+) -> ReverseTemplate | NotFused:
     marked = [i for i, has in enumerate(done.in_tangents) if has]
     n = len(done.residuals)
     how = [GradRef() if i in places else GradValue() for i in marked]
@@ -145,19 +164,16 @@ def _differentiated(
     pulled = transpose.cached(linear, ct_specs, (True,) * sum(present), rules)
     values = [i for i in marked if i not in places]
     given = tuple([i for i, has in zip(values, pulled.nonzero, strict=True) if has])
-    if pulled.jaxpr.out_types != tuple([tangent_type(types[i]) for i in given]):
-        raise NotApplicable("the cotangent of an argument has another type than its tangent")
     own = range(n, n + len(places))
-    if done.primal.effects or not all(
-        isinstance(effect, Accum) and effect.ref in own for effect in pulled.jaxpr.effects
-    ):
-        raise NotApplicable("a derivative has effects that others may see")
+    if not all(isinstance(effect, Accum) and effect.ref in own for effect in pulled.jaxpr.effects):
+        return NotFused(f"the derivative of {prim.name} has effects")
     n_ins, n_outs = len(pulled.jaxpr.binders), len(pulled.jaxpr.outs)
     back = dce.uncached(pulled.jaxpr, (True,) * n_outs, (True,) * n_ins, (False,) * n_ins)
     added = [i for i in marked if i in places]
     places = tuple([i for i, k in zip(added, own, strict=True) if back.used_ins[k]])
-    taken = iter(back.used_ins[n + len(added) :])
-    cts = tuple([ct and next(taken) for ct in cts])
+    taken = back.used_ins[n + len(added) :]
+    if not all(taken):
+        return NotFused(f"{prim.name} does not use the cotangent of a result")
     residuals = [r for r, used in zip(done.residuals, back.used_ins, strict=False) if used]
     tangents = linear.binders[n:]
     numbers = used_in_part(linear, rules)

@@ -1,67 +1,93 @@
-"""Sums of cotangents, of whole ones as values, and of parts in references."""
+"""The accumulator of the backward sweeps: sums of cotangents, as values or in references."""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Final
 
 from effax.effects import NO_EFFECTS
 from effax.ir.build import Builder, Where
 from effax.ir.indexing import whole
-from effax.ir.prims import Add, AddUpdate, Freeze, NewRef
-from effax.ir.syntax import Atom, Eqn, Var
+from effax.ir.prims import Add, AddUpdate, ConvertElementType, Freeze, NewRef
+from effax.ir.syntax import Atom, Var
+from effax.ir.types import RefType, Type
 from effax.transforms.rules.common import zeros
 from effax.transforms.transpose.template import cotangent_ref_type
 
 ADD: Final = Add()
-_new: Final = tuple.__new__
 
 
 def added(b: Builder, first: Atom, second: Atom, source: Where) -> Atom:
-    """The sum of two cotangents of one value; fast where they have one type."""
+    """Append the sum of two cotangents of one value."""
     type_ = first.type
     if type_ is not second.type:
         return b.emit(ADD, (first, second), source)[0]
-    v: Var = _new(Var, (b.next_id, type_))
-    b.next_id += 1
-    b.eqns.append(_new(Eqn, (ADD, (first, second), (v,), NO_EFFECTS, source)))
-    return v
+    return b.emit_typed(ADD, (first, second), (type_,), NO_EFFECTS, source)[0]
 
 
 class Sums:
-    """Cotangents by number: a sum so far, or a reference in which it grows."""
+    """Cotangents by variable number: values, or references in which they grow.
 
-    def __init__(self, b: Builder, size: int) -> None:
+    Attributes:
+        values: the sums that are values.
+        refs: the references of the others: those of linear references, and of arrays that an
+            equation uses in a part.
+    """
+
+    __slots__ = ("accumulated", "b", "refs", "values")
+
+    def __init__(self, b: Builder, size: int, accumulated: Container[int] = ()) -> None:
+        """No cotangents yet.
+
+        Args:
+            b: the builder to which sums are appended.
+            size: one more than the greatest variable number.
+            accumulated: the numbers of the arrays whose sum is a reference from its first part on.
+        """
         self.b = b
-        self.sums: list[Atom | None] = [None] * size
+        self.values: list[Atom | None] = [None] * size
         self.refs: dict[int, Var] = {}
+        self.accumulated = accumulated
 
-    def has(self, k: int) -> bool:
-        """Whether there is a cotangent."""
-        return k in self.refs or self.sums[k] is not None
-
-    def add(self, k: int, part: Atom, source: Where) -> None:
-        """Add a whole cotangent."""
-        ref, old = self.refs.get(k), self.sums[k]
+    def add(self, v: Var, part: Atom, source: Where) -> None:
+        """Add to the cotangent of a value, in place where it has a reference."""
+        k, type_ = v
+        ref = self.refs.get(k)
         if ref is not None:
-            self.b.emit(AddUpdate(whole(ref.type.shape)), (ref, part), source)
+            add_in_place(self.b, ref, part, source)
+        elif type(type_) is RefType or k in self.accumulated:
+            self.refs[k] = _new_ref(self.b, type_, part, source)
         else:
-            self.sums[k] = part if old is None else added(self.b, old, part, source)
+            old = self.values[k]
+            self.values[k] = part if old is None else added(self.b, old, part, source)
 
     def place(self, v: Var, source: Where) -> Var:
-        """The reference to which a part is added; it begins with the sum so far, or zeros."""
+        """Return the reference to which a part is added; it begins with the sum or zeros."""
         ref = self.refs.get(v.id)
         if ref is None:
-            type_ = cotangent_ref_type(v.type)
-            first = self.sums[v.id] or zeros(self.b, type_.inner)
-            (ref,) = self.b.emit(NewRef(type_.kind), (first,), source)
-            self.refs[v.id] = ref
+            first = self.values[v.id] or zeros(self.b, cotangent_ref_type(v.type).inner)
+            ref = self.refs[v.id] = _new_ref(self.b, v.type, first, source)
         return ref
 
-    def whole(self, k: int, source: Where) -> Atom:
-        """The whole cotangent of a value that is not used before this point."""
-        ref = self.refs.pop(k, None)
-        if ref is not None:
-            (self.sums[k],) = self.b.emit(Freeze(), (ref,), source)
-        found = self.sums[k]
-        assert found is not None, "a cotangent flows here"
-        return found
+    def take(self, v: Var, source: Where) -> Atom | None:
+        """Return the whole cotangent of a value that is not used before this point; None for zero.
+
+        That of a reference is the reference in which it grew.
+        """
+        k, type_ = v
+        if k not in self.refs:
+            return self.values[k]
+        if type(type_) is RefType:
+            return self.refs[k]
+        return self.b.emit(Freeze(), (self.refs.pop(k),), source)[0]
+
+
+def add_in_place(b: Builder, ref: Var, part: Atom, source: Where) -> None:
+    """Add a whole cotangent to a reference, which may be wider."""
+    if part.type.dtype != ref.type.dtype:
+        part = b.emit(ConvertElementType(ref.type.dtype), (part,), source)[0]
+    b.emit(AddUpdate(whole(ref.type.shape)), (ref, part), source)
+
+
+def _new_ref(b: Builder, type_: Type, first: Atom, source: Where) -> Var:
+    return b.emit(NewRef(cotangent_ref_type(type_).kind), (first,), source)[0]

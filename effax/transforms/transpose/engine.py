@@ -20,11 +20,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from effax.effects import NO_EFFECTS
-from effax.ir.build import Builder, Where
+from effax.ir.build import Builder
 from effax.ir.errors import EffaxError
-from effax.ir.indexing import whole
-from effax.ir.prims import Add, AddUpdate, ConvertElementType, EmptyRef, Freeze, Get, NewRef
+from effax.ir.prims import Add, EmptyRef, Freeze, Get, NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.transforms.discharge import changed_refs
@@ -33,7 +31,7 @@ from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.framework.runner import located
-from effax.transforms.rules.common import zeros
+from effax.transforms.transpose.accumulation import Sums, add_in_place
 from effax.transforms.transpose.cotangent_spec import (
     CotangentSpec,
     CotangentSpecs,
@@ -137,9 +135,7 @@ class _Engine:
         self.b = Builder()
         size = todo.jaxpr.size
         self.fixed: list[Atom | None] = [None] * size
-        self.ct: list[Atom | None] = [None] * size
-        # Where a cotangent accumulates: for every linear reference, and for some arrays.
-        self.ref: list[Var | None] = [None] * size
+        self.sums = Sums(self.b, size, todo.accumulated)
         self.in_place = (
             bool(todo.accumulated) or todo.refs or any(isinstance(w, GradRef) for w in ct_specs)
         )
@@ -155,18 +151,18 @@ class _Engine:
             self._forward(eqn)
         for atom, ct in zip(jaxpr.outs, given, strict=True):
             if ct is not None and isinstance(atom, Var) and self.todo.kinds[atom.id] == WANTED:
-                self.add(atom, ct, None)
+                self.sums.add(atom, ct, None)
         for eqn, kinds, has_effects in self.todo.backward:
             if self.in_place or len(eqn.outs) != 1 or has_effects:
                 self._backward(eqn, kinds, has_effects)
             else:
                 self._backward_plainly(eqn, kinds)
         for v, ref in bound:
-            local = self.ref[v.id]
+            local = self.sums.refs.get(v.id)
             if local is not None:
-                self._accumulate(ref, b(Freeze(), local), None)
+                add_in_place(b, ref, b(Freeze(), local), None)
         values = [
-            self._take(v, None)
+            self.sums.take(v, None)
             for v, ct_spec in zip(jaxpr.binders, self.ct_specs, strict=True)
             if isinstance(ct_spec, GradValue)
         ]
@@ -196,7 +192,7 @@ class _Engine:
             if isinstance(v.type, RefType) and isinstance(ct_spec, GradRef) and i in changed:
                 later.append((v, ref))
             else:
-                self.ref[v.id] = ref
+                self.sums.refs[v.id] = ref
         return later
 
     def _value(self, atom: Atom) -> Atom:
@@ -205,20 +201,17 @@ class _Engine:
         return found
 
     def _forward(self, eqn: Eqn) -> None:
-        prim, ins, outs, effects, source = eqn
-        args = tuple([self._value(a) for a in ins])
-        types = tuple([v.type for v in outs])
-        made = self.b.emit_typed(prim, args, types, effects, source)
-        for v, w in zip(outs, made, strict=True):
+        made = self.b.emit_like(eqn, tuple([self._value(a) for a in eqn.ins]))
+        for v, w in zip(eqn.outs, made, strict=True):
             self.fixed[v.id] = w
 
     def _backward(self, eqn: Eqn, kinds: Kinds, has_effects: bool) -> None:
         prim, ins, outs, effects, source = eqn
-        cts = [self._take(v, source) for v in outs]
+        cts = [self.sums.take(v, source) for v in outs]
         if effects and isinstance(prim, Freeze | Get) and _reads_all(prim, ins[0]):
             # The whole cotangent is summed up as that of an array: a first one is not added.
             if cts[0] is not None and isinstance(ins[0], Var):
-                self.add(ins[0], cts[0], source)
+                self.sums.add(ins[0], cts[0], source)
             return
         present = [ct for ct in cts if ct is not None]
         if not (present or has_effects or (effects and self._is_met(ins, kinds))):
@@ -241,13 +234,13 @@ class _Engine:
         for i, ct in zip(rule.given, self.b.inline(rule.body, args, source), strict=True):
             a = ins[i]
             if type(a) is Var and own[a.id] == WANTED:
-                self.add(a, ct, source)
+                self.sums.add(a, ct, source)
 
     def _backward_plainly(self, eqn: Eqn, kinds: Kinds) -> None:
         """:meth:`_backward` where nothing is a reference, for an equation of one result."""
         _, ins, outs, _, source = eqn
-        sums, fixed, own = self.ct, self.fixed, self.todo.kinds
-        ct = sums[outs[0][0]]
+        sums, fixed, own = self.sums, self.fixed, self.todo.kinds
+        ct = sums.values[outs[0].id]
         if ct is None:
             return
         args: list[Atom] = [
@@ -259,9 +252,8 @@ class _Engine:
         rule = self._template(eqn, kinds, ONE, ())
         for i, part in zip(rule.given, self.b.inline(rule.body, args, source), strict=True):
             a = ins[i]
-            if type(a) is Var and own[a[0]] == WANTED:
-                old = sums[a[0]]
-                sums[a[0]] = part if old is None else self._sum(old, part, source)
+            if type(a) is Var and own[a.id] == WANTED:
+                sums.add(a, part, source)
 
     def _template(
         self, eqn: Eqn, how: Kinds, has: Mask, ref_types: tuple[Type, ...]
@@ -272,12 +264,6 @@ class _Engine:
         except EffaxError as error:
             located(error, eqn)
             raise
-
-    def _sum(self, first: Atom, second: Atom, source: Where) -> Atom:
-        type_ = first.type
-        if type_ is second.type:
-            return self.b.emit_typed(ADD, (first, second), (type_,), NO_EFFECTS, source)[0]
-        return self.b.emit(ADD, (first, second), source)[0]
 
     def _places(self, eqn: Eqn, kinds: Kinds) -> tuple[Kinds, list[Atom]]:
         """Which arguments have their cotangent added in place, and where."""
@@ -298,55 +284,20 @@ class _Engine:
             kind == WANTED
             and isinstance(a, Var)
             and isinstance(a.type, RefType)
-            and self.ref[a.id] is not None
+            and a.id in self.sums.refs
             for a, kind in zip(ins, kinds, strict=True)
         )
 
     def _place(self, i: int, a: Var, eqn: Eqn) -> Var | None:
         """Where the equation can add the cotangent of its operand ``i`` in place, if anywhere."""
-        found = self.ref[a.id]
         if type(a.type) is not RefType:
-            if found is None and a.id not in self.todo.accumulated:
+            has_ref = a.id in self.sums.refs
+            if not has_ref and a.id not in self.todo.accumulated:
                 return None
             operands = sparse_operands(self.rules, eqn.prim)
-            if i not in (operands.in_part if found is None else operands.in_place):
+            if i not in (operands.in_place if has_ref else operands.in_part):
                 return None
-        if found is None:
-            first = zeros(self.b, cotangent_ref_type(a.type).inner)
-            found = self.ref[a.id] = self._new_ref(a.type, first, eqn.source)
-        return found
-
-    def _take(self, v: Var, source: Where) -> Atom | None:
-        """The whole cotangent of a value that is not used before this point.
-
-        For a reference: the reference that holds it.
-        """
-        ref = self.ref[v.id]
-        if ref is None:
-            return self.ct[v.id]
-        if type(v.type) is RefType:
-            return ref
-        return self.b.emit(Freeze(), (ref,), source)[0]
-
-    def add(self, v: Var, ct: Atom, source: Where) -> None:
-        """Add to the cotangent of a value, in place where it has a reference."""
-        ref = self.ref[v.id]
-        if ref is not None:
-            self._accumulate(ref, ct, source)
-        elif self.in_place and (type(v.type) is RefType or v.id in self.todo.accumulated):
-            self.ref[v.id] = self._new_ref(v.type, ct, source)
-        else:
-            old = self.ct[v.id]
-            self.ct[v.id] = ct if old is None else self._sum(old, ct, source)
-
-    def _accumulate(self, ref: Var, ct: Atom, source: Where) -> None:
-        if ct.type.dtype != ref.type.dtype:
-            ct = self.b.emit(ConvertElementType(ref.type.dtype), (ct,), source)[0]
-        self.b.emit(AddUpdate(whole(ref.type.shape)), (ref, ct), source)
-
-    def _new_ref(self, type_: Type, first: Atom, source: Where) -> Var:
-        kind = cotangent_ref_type(type_).kind
-        return self.b.emit(NewRef(kind), (first,), source)[0]
+        return self.sums.place(a, eqn.source)
 
 
 def _reads_all(prim: Freeze | Get, ref: Atom) -> bool:
