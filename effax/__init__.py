@@ -31,12 +31,12 @@ from effax import (
     tree_util,
     typing,
 )
-from effax import config as _config_module
 from effax.api.autodiff import grad, jvp, linearize, value_and_grad
 from effax.api.batching import vmap
 from effax.api.callbacks import pure_callback
 from effax.api.custom.closures import closure_convert, custom_gradient
 from effax.api.custom.decorators import custom_jvp, custom_rules, custom_vjp
+from effax.api.devices import block_until_ready, devices, effects_barrier
 from effax.api.jacobian import hessian, jacfwd, jacrev
 from effax.api.jit import jit
 from effax.api.linear import linear_transpose
@@ -45,15 +45,15 @@ from effax.api.shard_map import shard_map
 from effax.api.signature import effects_of, signature_of
 from effax.api.staging import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from effax.api.vjp import VJP, vjp
+from effax.arrays import config as _config_module
+from effax.arrays.config import enable_x64
 from effax.arrays.device_array import Array
 from effax.arrays.ref import Ref, empty_ref, free_ref, freeze, new_ref
-from effax.config import enable_x64
 from effax.ir.dtypes import FLOAT0
 from effax.ir.dtypes import DType as _DType
 from effax.ir.text.notebook import draw_with
 from effax.ir.trace import named_scope
 from effax.lax import stop_gradient
-from effax.runtime import block_until_ready, devices, effects_barrier
 from effax.sharding import NamedSharding, make_mesh
 from effax.sharding import PartitionSpec as P
 

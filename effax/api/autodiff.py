@@ -15,7 +15,6 @@ from typing import (
 )
 
 from effax import tree
-from effax.ad import GradValue
 from effax.api.derivatives import (
     Residuals,
     TracedCall,
@@ -41,6 +40,7 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.jvp import jvp as jvp_pass
+from effax.transforms.transpose.engine import GradValue
 from effax.tree import PyTree, PyTreeDef
 
 P = ParamSpec("P")

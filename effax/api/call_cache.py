@@ -9,10 +9,10 @@ from weakref import ref
 
 from effax.api.dispatch import Runner
 from effax.api.static import StaticValues
+from effax.arrays.config import config
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import EagerRef
 from effax.arrays.tracing import FlatFunction
-from effax.config import config
 from effax.ir.analysis.variance import Names
 from effax.ir.axes import Axes
 from effax.ir.types import Type

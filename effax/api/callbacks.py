@@ -8,8 +8,8 @@ from effax import tree
 from effax.api.host_functions import TreeFunction, array_leaves
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import bind
+from effax.arrays.config import allowed
 from effax.arrays.tracing import label_of
-from effax.config import allowed
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import IoCallback, PureCallback
 from effax.ir.types import ArrayType, array_type

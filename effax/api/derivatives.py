@@ -11,6 +11,7 @@ from effax import tree
 from effax.api.auxiliary import WithAux
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import Operand, annotate_errors, atom_in, run
+from effax.arrays.config import allowed, config
 from effax.arrays.device_array import Array, TracedArray, as_value, from_numpy
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import (
@@ -22,7 +23,6 @@ from effax.arrays.tracing import (
     shown_tree,
     trace_flat,
 )
-from effax.config import allowed, config
 from effax.ir.dtypes import FLOAT0, DType, is_complex, is_inexact_dtype, promote
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.scope import checked_axes

@@ -14,7 +14,8 @@ import optree
 
 from effax import tree
 from effax.ir.errors import BadArgument, LoweringError
-from effax.tree import NAMESPACE, PyTree, PyTreeDef
+from effax.tree import PyTree, PyTreeDef
+from effax.tree.functions import NAMESPACE
 
 T = TypeVar("T")
 C = TypeVar("C")

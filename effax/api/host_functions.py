@@ -9,9 +9,9 @@ import numpy as np
 
 from effax import tree
 from effax.arrays.binding import Operand
+from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, as_value, from_numpy, is_python_scalar
 from effax.arrays.ref import Ref
-from effax.config import allowed
 from effax.ir.primitive import Value
 from effax.ir.prims import HostFunction
 from effax.ir.trace import eager

@@ -16,6 +16,7 @@ from effax.api.staging import is_abstract, shapes_of, trace_abstractly
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import atom_in, bind
+from effax.arrays.config import config
 from effax.arrays.device_array import Array, TracedArray, as_value
 from effax.arrays.ref import Ref, TracedRef
 from effax.arrays.tracing import (
@@ -26,7 +27,6 @@ from effax.arrays.tracing import (
     input_type,
     trace_flat,
 )
-from effax.config import config
 from effax.ir.axes import Axes
 from effax.ir.errors import IllTyped
 from effax.ir.prims import Jit

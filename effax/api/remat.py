@@ -8,15 +8,17 @@ from typing import ParamSpec, TypeVar, cast
 from effax import tree
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
-from effax.arrays.binding import Operand, bind
+from effax.arrays.binding import Operand, bind, bind1
+from effax.arrays.device_array import as_value
 from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, label_of, like, trace_flat
 from effax.ir.errors import BadArgument
-from effax.ir.prims import Remat, SaveAs, SaveRule
+from effax.ir.prims import Name, Remat, SaveAs, SaveRule
 from effax.ir.prims.remat import impure_error
 from effax.ir.trace import shown_ref
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 def checkpoint(
@@ -61,6 +63,14 @@ def checkpoint(
         return cast(R, tree.unflatten(traced.out_tree, outs))
 
     return called
+
+
+def checkpoint_name(x: T, name: str) -> T:
+    """``x``, a tree of arrays, as it is; its leaves are called ``name``."""
+    if not isinstance(name, str):
+        raise BadArgument("a name is a string", found=f"{type(name).__name__}: {name!r:.60}")
+    made: T = tree.map(lambda leaf: bind1(Name(name), as_value(leaf)), x)
+    return made
 
 
 def as_rule(policy: object, what: str) -> SaveRule:

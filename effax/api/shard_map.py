@@ -8,6 +8,7 @@ from typing import ParamSpec, TypeVar, cast, overload
 from effax import tree
 from effax.arrays.argument_checks import axis_names_of, check_callable
 from effax.arrays.binding import Operand, bind
+from effax.arrays.sharding import Mesh, PartitionSpec
 from effax.arrays.tracing import (
     FlatArgs,
     FlatFunction,
@@ -27,7 +28,6 @@ from effax.ir.prims.shard import shared_write
 from effax.ir.scope import axes_in_scope
 from effax.ir.trace import differs_along, shown_ref
 from effax.ir.types import Type
-from effax.sharding import Mesh, PartitionSpec
 from effax.tree import PyTreeDef
 
 P = ParamSpec("P")

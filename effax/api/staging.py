@@ -9,6 +9,7 @@ from typing import Literal, overload
 from effax import tree
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable, integers
+from effax.arrays.config import allowed
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import (
     FlatFunction,
@@ -19,7 +20,6 @@ from effax.arrays.tracing import (
     like,
     trace_flat,
 )
-from effax.config import allowed
 from effax.ir.dtypes import DType
 from effax.ir.errors import IllTyped
 from effax.ir.syntax import ClosedJaxpr

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, Literal, NamedTuple, TypeVar, TypeVarTuple, cast, overload
 
 from effax import tree
-from effax.ad import DidntWant, DontWant, GradRef, GradValue
 from effax.api.derivatives import (
     Residuals,
     checked_cotangents,
@@ -15,6 +14,7 @@ from effax.api.derivatives import (
     tangent_for,
     traced_call,
 )
+from effax.api.with_refs import DidntWant
 from effax.arrays.binding import Operand
 from effax.arrays.device_array import Array
 from effax.arrays.ref import EagerRef, Ref
@@ -24,7 +24,7 @@ from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, RefType, Type, is_inexact, ref_type, tangent_type
-from effax.transforms.transpose.engine import CotangentSpec
+from effax.transforms.transpose.engine import CotangentSpec, DontWant, GradRef, GradValue
 from effax.tree import PyTree, PyTreeDef
 
 R = TypeVar("R")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard, final
 import numpy as np
 
 from effax.arrays.array import Array, ArrayLike, Axis, DTypeLike
-from effax.config import allowed
+from effax.arrays.config import allowed
 from effax.ir.build import lit
 from effax.ir.dtypes import FLOAT0
 from effax.ir.errors import BadArgument, ConcretizationError, IllTyped

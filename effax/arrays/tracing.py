@@ -12,6 +12,7 @@ import numpy as np
 
 from effax import tree
 from effax.arrays.binding import Operand, atom_in, handle
+from effax.arrays.config import allowed
 from effax.arrays.device_array import (
     NOT_NUMBERS,
     Array,
@@ -22,7 +23,6 @@ from effax.arrays.device_array import (
     python_kind,
 )
 from effax.arrays.ref import EagerRef, Ref, TracedRef
-from effax.config import allowed
 from effax.effects import Rule
 from effax.ir.analysis.variance import Names
 from effax.ir.axes import Axes

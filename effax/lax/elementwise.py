@@ -10,6 +10,7 @@ from typing import Final, TypeVar, cast
 
 from effax import tree
 from effax.arrays.binding import bind1
+from effax.arrays.config import allowed
 from effax.arrays.device_array import (
     Array,
     ArrayLike,
@@ -20,7 +21,6 @@ from effax.arrays.device_array import (
     python_kind,
 )
 from effax.arrays.ref import Ref
-from effax.config import allowed
 from effax.ir import prims as p
 from effax.ir.dtypes import FAMILY_RANKS, DType, family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped

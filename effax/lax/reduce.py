@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import cast
 
 from effax.arrays.binding import bind, bind1
+from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
-from effax.config import allowed
 from effax.ir import prims
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import DotDimensionNumbers

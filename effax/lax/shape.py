@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from effax.arrays.binding import bind1
+from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
-from effax.config import allowed
 from effax.ir.errors import BadArgument
 from effax.ir.prims import shape as prims
 from effax.ir.types import Shape

@@ -9,6 +9,7 @@ from typing import Literal, cast, overload
 import numpy as np
 
 from effax.arrays.binding import bind1
+from effax.arrays.config import config
 from effax.arrays.device_array import (
     Array,
     ArrayLike,
@@ -20,7 +21,6 @@ from effax.arrays.device_array import (
     not_an_array,
 )
 from effax.arrays.ref import Ref
-from effax.config import config
 from effax.ir.dtypes import (
     DType,
     family,

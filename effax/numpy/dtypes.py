@@ -7,8 +7,8 @@ from typing import Final
 import ml_dtypes
 import numpy as np
 
+from effax.arrays.config import allowed, config
 from effax.arrays.device_array import Array, DTypeLike, is_python_scalar, python_kind
-from effax.config import allowed, config
 from effax.ir.dtypes import DType, as_dtype, family, promote
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Type

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from effax.arrays.binding import bind1
+from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
-from effax.config import allowed
 from effax.ir.dtypes import complex_dtype, is_complex, real_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Fft, FftType, Pad

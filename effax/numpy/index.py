@@ -8,10 +8,10 @@ from typing import overload
 import numpy as np
 
 from effax.arrays.binding import bind1
+from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, DeviceArray, as_value, from_numpy
 from effax.arrays.indexing import Selection, integers, wrapped
 from effax.arrays.indexing import select as selection_of
-from effax.config import allowed
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from effax.arrays.binding import bind1
+from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, DeviceArray, DTypeLike, as_value
-from effax.config import allowed
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Concatenate
 from effax.numpy import promotion as pr

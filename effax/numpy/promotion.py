@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from effax.arrays.binding import Operand, bind1
+from effax.arrays.config import allowed, config
 from effax.arrays.device_array import (
     Array,
     DeviceArray,
@@ -17,7 +18,6 @@ from effax.arrays.device_array import (
     not_an_array,
     python_kind,
 )
-from effax.config import allowed, config
 from effax.ir.build import lit
 from effax.ir.dtypes import DType, family, int_bounds, is_inexact_dtype, promote
 from effax.ir.errors import BadArgument, IllTyped

@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 from effax.arrays.binding import bind1
+from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
-from effax.config import allowed
 from effax.ir import prims
 from effax.ir.dtypes import DType, as_dtype, family, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped

@@ -8,8 +8,8 @@ from typing import cast
 import numpy as np
 
 from effax.arrays.binding import bind
+from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, as_value, from_numpy
-from effax.config import allowed
 from effax.ir.dtypes import family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Iota, Sort

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from effax.arrays.binding import bind1
+from effax.arrays.config import allowed
 from effax.arrays.device_array import (
     Array,
     ArrayLike,
@@ -17,7 +18,6 @@ from effax.arrays.device_array import (
     as_value,
 )
 from effax.arrays.elementwise_docs import elementwise_doc
-from effax.config import allowed
 from effax.ir import prims as p
 from effax.ir.build import typing_of
 from effax.ir.dtypes import DType, family, is_complex, is_inexact_dtype

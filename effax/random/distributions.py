@@ -8,8 +8,8 @@ from typing import cast
 
 import numpy as np
 
+from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
-from effax.config import allowed
 from effax.ir.dtypes import DType, family, int_bounds, is_complex, is_float, real_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from effax.arrays.config import config
 from effax.arrays.device_array import Array, ArrayLike, as_value, from_numpy, is_python_scalar
-from effax.config import config
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.lax import elementwise as el

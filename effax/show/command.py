@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from effax.config import enable_x64
+from effax.arrays.config import enable_x64
 from effax.ir.errors import BadArgument, EffaxError, ParseError
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.printer import pretty

@@ -13,8 +13,8 @@ from types import ModuleType
 
 from effax import tree
 from effax.api.static import StaticArgs
+from effax.arrays.config import allowed
 from effax.arrays.tracing import arg_names, input_type, label_of, trace_flat
-from effax.config import allowed
 from effax.ir.analysis.check import checked
 from effax.ir.errors import BadArgument
 from effax.ir.syntax import ClosedJaxpr, Jaxpr

@@ -9,7 +9,7 @@ import numpy as np
 from effax import tree
 from effax.api.autodiff import jvp
 from effax.api.vjp import vjp
-from effax.config import config
+from effax.arrays.config import config
 from effax.ir.dtypes import FLOAT0, is_complex, is_inexact_dtype
 from effax.ir.errors import BadArgument
 from effax.tree import PyTree

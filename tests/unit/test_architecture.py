@@ -21,6 +21,13 @@ ROOMS = tuple(sorted(path.parent.name for path in SOURCE.glob("*/__init__.py")))
 CYCLIC = {"arrays", "extend", "ir", "numpy", "passes", "testing"}
 """Rooms whose modules still import each other in a circle; the set only gets smaller."""
 
+NAMESPACES = {
+    *("__init__", "__main__", "ad", "ad_checkpoint", "checkpoint_policies", "config"),
+    *("custom_batching", "custom_derivatives", "debug", "export", "flatten_util", "ops", "ref"),
+    *("sharding", "tree_util", "typing"),
+}
+"""The modules at the top: what users import, and ``python -m effax``."""
+
 
 def name(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
@@ -93,6 +100,15 @@ def test_the_modules_of_a_room_import_each_other_in_no_circle(room: str) -> None
     inside = {dotted(path) for path in paths}
     graph = {dotted(path): imported_at_run_time(path) & inside for path in paths}
     TopologicalSorter(graph).prepare()
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.glob("*.py")), ids=name)
+def test_a_module_at_the_top_only_names_what_is_public(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert path.stem in NAMESPACES
+    assert path.stem == "__init__" or len(text.splitlines()) <= 40
+    kinds = {type(node) for node in ast.parse(text).body}
+    assert not kinds & {ast.FunctionDef, ast.ClassDef, ast.For, ast.With}
 
 
 @pytest.mark.parametrize("layer", CORE)

@@ -8,8 +8,8 @@ from typing import cast
 
 import optree
 
-from effax import tree
-from effax.tree import NAMESPACE, PyTree, PyTreeDef
+from effax.tree import functions as tree
+from effax.tree.functions import NAMESPACE, PyTree, PyTreeDef
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,18 @@
+"""Entries of ``with_refs``, and the placeholders that results have for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from effax import tree
+from effax.transforms.transpose.engine import GradRef
+
+
+@dataclass(frozen=True)
+class DidntWant:
+    """Stands in the place of a gradient that was not asked for."""
+
+
+# Placeholders hold no arrays, so that results with them leave traced functions.
+tree.register_pytree_node(GradRef, lambda _: ((), None), lambda _, __: GradRef())
+tree.register_pytree_node(DidntWant, lambda _: ((), None), lambda _, __: DidntWant())

@@ -1,0 +1,234 @@
+"""How arrays are divided over devices: meshes with named axes, and specifications.
+
+A mesh gives names to the axes of a grid of devices. Programs of ``shard_map`` mean the same
+on any devices; one process with one device runs all of a mesh on that, so a mesh may as well be
+made of sizes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from effax.arrays.argument_checks import axis_names_of, integers
+from effax.ir.axes import Axes, Axis
+from effax.ir.errors import BadArgument
+from effax.ir.partition import Spec, local_type, spec_text
+from effax.ir.types import Shape, array_type
+
+__all__ = ["Mesh", "NamedSharding", "P", "PartitionSpec", "make_mesh"]
+
+
+class Mesh:
+    """A grid of devices whose axes have names.
+
+    Args:
+        devices: an array of devices (``effax.devices()``, in a NumPy array or nested lists), or the
+            sizes of the axes: then the devices are numbers. The devices change no meaning.
+        axis_names: one name an axis.
+
+    Raises:
+        BadArgument: names and axes are not equally many, a name is none, or an axis is empty.
+    """
+
+    __slots__ = ("_axes", "_devices")
+
+    _axes: Axes
+    _devices: np.ndarray
+
+    def __init__(self, devices: object, axis_names: str | Sequence[str]) -> None:
+        grid = _grid(devices)
+        names = axis_names_of(axis_names, "Mesh: axis_names") if grid.ndim else ()
+        if len(names) != grid.ndim:
+            raise BadArgument(
+                "a mesh has one name for each of its axes",
+                expected=f"{grid.ndim} names",
+                found=repr(axis_names),
+            )
+        if not grid.size:
+            raise BadArgument(
+                "a mesh has at least one device along each axis",
+                expected="sizes of at least 1",
+                found=str(grid.shape),
+            )
+        grid.setflags(write=False)
+        object.__setattr__(self, "_devices", grid)
+        axes = tuple([Axis(name, n) for name, n in zip(names, grid.shape, strict=True)])
+        object.__setattr__(self, "_axes", axes)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a mesh is immutable: cannot set {name}")
+
+    @property
+    def axes(self) -> Axes:
+        """The axes: names and sizes."""
+        return self._axes
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """The names of the axes."""
+        return tuple([axis.name for axis in self._axes])
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return tuple([axis.size for axis in self._axes])
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """The sizes of the axes, by name."""
+        return {axis.name: axis.size for axis in self._axes}
+
+    @property
+    def devices(self) -> np.ndarray:
+        """The devices, or their numbers, in a grid."""
+        return self._devices
+
+    @property
+    def size(self) -> int:
+        """How many devices there are."""
+        return int(self._devices.size)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mesh):
+            return NotImplemented
+        same = list(self._devices.flat) == list(other._devices.flat)
+        return self._axes == other._axes and same
+
+    def __hash__(self) -> int:
+        return hash(self._axes)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Mesh, (self.axis_sizes, self.axis_names))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{axis.name!r}: {axis.size}" for axis in self._axes)
+        return f"Mesh({shown})"
+
+
+def _grid(devices: object) -> np.ndarray:
+    """The devices in a grid; sizes stand for numbered devices."""
+    if isinstance(devices, int | np.integer) or (
+        isinstance(devices, tuple | list) and all(isinstance(n, int | np.integer) for n in devices)
+    ):
+        sizes = integers(devices, "Mesh: sizes of axes")
+        if any(n < 1 for n in sizes):
+            raise BadArgument(
+                "a mesh has at least one device along each axis",
+                expected="sizes of at least 1",
+                found=repr(sizes),
+            )
+        return np.arange(prod(sizes)).reshape(sizes)
+    return np.array(devices, dtype=object)
+
+
+def make_mesh(
+    axis_shapes: Sequence[int],
+    axis_names: Sequence[str],
+    *,
+    devices: Sequence[object] | None = None,
+) -> Mesh:
+    """A mesh of these sizes.
+
+    Args:
+        axis_shapes: the sizes of the axes.
+        axis_names: one name an axis.
+        devices: devices to fill it with, in order. None: they are numbers.
+
+    Raises:
+        BadArgument: as for :class:`Mesh`; there are too few devices.
+    """
+    sizes = integers(axis_shapes, "make_mesh: axis_shapes")
+    if devices is None:
+        return Mesh(sizes, axis_names)
+    if len(devices) < prod(sizes):
+        raise BadArgument(
+            "make_mesh: there are too few devices",
+            expected=f"at least {prod(sizes)}",
+            found=str(len(devices)),
+            remedy="leave `devices` out: all of the mesh then runs on one device",
+        )
+    grid = np.empty(prod(sizes), dtype=object)
+    grid[:] = list(devices)[: prod(sizes)]
+    return Mesh(grid.reshape(sizes), axis_names)
+
+
+class PartitionSpec:
+    """Over which axes of a mesh each dimension of an array is divided.
+
+    ``P('x', None, ('y', 'z'))``: the first dimension over ``x``, the second over none, the third
+    over ``y`` and ``z``, of which ``z`` runs fastest. Dimensions left out are not divided.
+    """
+
+    __slots__ = ("_entries",)
+
+    _entries: tuple[str | tuple[str, ...] | None, ...]
+
+    def __init__(self, *entries: str | Sequence[str] | None) -> None:
+        object.__setattr__(self, "_entries", tuple([_entry(e) for e in entries]))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a spec is immutable: cannot set {name}")
+
+    @property
+    def spec(self) -> Spec:
+        """The names for each dimension."""
+        return tuple(
+            [() if e is None else (e,) if isinstance(e, str) else e for e in self._entries]
+        )
+
+    def __iter__(self) -> Iterator[str | tuple[str, ...] | None]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __getitem__(self, index: int) -> str | tuple[str, ...] | None:
+        return self._entries[index]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, PartitionSpec):
+            return self._entries == other._entries
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._entries)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (PartitionSpec, self._entries)
+
+    def __repr__(self) -> str:
+        return spec_text(self.spec)
+
+
+P = PartitionSpec
+
+
+def _entry(entry: object) -> str | tuple[str, ...] | None:
+    if entry is None or (isinstance(entry, tuple | list) and not entry):
+        return None
+    names = axis_names_of(entry, "an entry of a PartitionSpec")
+    return names[0] if len(names) == 1 else names
+
+
+@dataclass(frozen=True)
+class NamedSharding:
+    """A mesh and a specification: which part of an array each device has."""
+
+    mesh: Mesh
+    spec: PartitionSpec
+
+    def shard_shape(self, global_shape: Sequence[int]) -> Shape:
+        """The shape of one device's part. Raises IllTyped where dimensions do not divide."""
+        shape = integers(global_shape, "shard_shape")
+        whole = array_type(shape, "bool")
+        return local_type(whole, self.spec.spec, self.mesh.axes, "the array").shape
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device has the whole array."""
+        sizes = self.mesh.shape
+        return all(sizes.get(name, 1) == 1 for names in self.spec.spec for name in names)

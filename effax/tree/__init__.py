@@ -1,0 +1,31 @@
+"""Trees of arrays: nested tuples, lists, dicts, named tuples, and registered classes."""
+
+from __future__ import annotations
+
+from effax.tree.functions import (
+    PyTree,
+    PyTreeDef,
+    all,
+    all_leaves,
+    broadcast_prefix,
+    flatten,
+    leaves,
+    map,
+    paths,
+    reduce,
+    structure,
+    transpose,
+    unflatten,
+)  # fmt: skip
+from effax.tree.registry import (
+    register_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_static,
+)
+
+__all__ = [
+    "PyTree", "PyTreeDef", "all", "all_leaves", "broadcast_prefix", "flatten", "leaves", "map",
+    "paths", "reduce", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
+    "register_static", "structure", "transpose", "unflatten",
+]  # fmt: skip

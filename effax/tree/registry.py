@@ -1,0 +1,136 @@
+"""Classes whose instances are inner nodes of trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Protocol, TypeVar, cast
+
+import optree
+
+from effax.ir.errors import BadArgument
+from effax.tree.functions import NAMESPACE, PyTree
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+def register_pytree_node(
+    cls: type[T],
+    flatten_func: Callable[[T], tuple[Iterable[object], object]],
+    unflatten_func: Callable[[PyTree, Iterable[PyTree]], T],
+) -> None:
+    """Make instances of ``cls`` inner nodes of trees.
+
+    Args:
+        cls: the class.
+        flatten_func: gives the children, and auxiliary data that is compared by ``==``.
+        unflatten_func: makes an instance from auxiliary data and children.
+    """
+    optree.register_pytree_node(
+        cls,  # type: ignore[arg-type]  # optree wants a Collection; it only calls the functions
+        cast("PyTree", flatten_func),
+        cast("PyTree", unflatten_func),
+        namespace=NAMESPACE,
+    )
+
+
+class TreeClass(Protocol):
+    """What a class has that says itself how it is taken apart and put together."""
+
+    def tree_flatten(self) -> tuple[Iterable[object], object]:
+        """The children, and auxiliary data that is compared by ``==``."""
+        ...
+
+    @classmethod
+    def tree_unflatten(cls, aux_data: PyTree, children: Iterable[PyTree], /) -> object:
+        """An instance from auxiliary data and children."""
+        ...
+
+
+Tree = TypeVar("Tree", bound=TreeClass)
+
+
+def register_pytree_node_class(cls: type[Tree]) -> type[Tree]:
+    """Class decorator: use its methods ``tree_flatten`` and ``tree_unflatten``."""
+    made = cast("Callable[[object, Iterable[object]], Tree]", cls.tree_unflatten)
+    register_pytree_node(cls, cls.tree_flatten, made)
+    return cls
+
+
+def register_dataclass(
+    nodetype: type[T],
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+) -> type[T]:
+    """Make instances of a dataclass inner nodes of trees; also a class decorator.
+
+    Args:
+        nodetype: the dataclass.
+        data_fields: the fields that are children; where it is None, all that are not marked by
+            ``dataclasses.field(metadata={"static": True})``.
+        meta_fields: the fields that are compared by ``==`` and not traced; the others where it
+            is None.
+
+    Raises:
+        BadArgument: it is no dataclass, or the two lists are not its fields, each once.
+    """
+    if not is_dataclass(nodetype):
+        raise BadArgument("register_dataclass takes a dataclass", found=f"{nodetype!r:.60}")
+    init = [f for f in fields(nodetype) if f.init]
+    static = {f.name for f in init if f.metadata.get("static", False)}
+    if data_fields is None:
+        data_fields = [f.name for f in init if f.name not in (meta_fields or static)]
+    if meta_fields is None:
+        meta_fields = [f.name for f in init if f.name not in data_fields]
+    named = [*data_fields, *meta_fields]
+    if sorted(named) != sorted(f.name for f in init):
+        raise BadArgument(
+            f"the fields of {nodetype.__name__} are to be data or meta, each once",
+            expected=", ".join(f.name for f in init),
+            found=", ".join(named),
+        )
+    data, meta = tuple(data_fields), tuple(meta_fields)
+
+    def flatten_fields(x: object) -> tuple[list[object], tuple[object, ...], list[str]]:
+        kept = tuple([getattr(x, name) for name in meta])
+        return [getattr(x, name) for name in data], kept, list(data)
+
+    def unflatten_fields(kept: tuple[object, ...], children: Iterable[object]) -> T:
+        given = dict(zip(meta, kept, strict=True))
+        return nodetype(**given, **dict(zip(data, children, strict=True)))
+
+    optree.register_pytree_node(
+        nodetype,  # type: ignore[arg-type]  # as in register_pytree_node
+        cast("PyTree", flatten_fields),
+        cast("PyTree", unflatten_fields),
+        path_entry_type=optree.GetAttrEntry,
+        namespace=NAMESPACE,
+    )
+    return nodetype
+
+
+def register_static(cls: type[T]) -> type[T]:
+    """Class decorator: instances are trees without leaves, compared by ``==``."""
+    register_pytree_node(cls, lambda x: ((), x), lambda x, _: x)
+    return cls
+
+
+class Partial(partial[R]):
+    """A ``functools.partial`` that is a tree: its arguments are children, its function is not.
+
+    So it passes through ``jit`` and ``vmap``; functions are compared by identity.
+    """
+
+
+def _flatten_partial(f: Partial[object]) -> tuple[tuple[object, ...], object]:
+    return (f.args, f.keywords), f.func
+
+
+def _unflatten_partial(func: PyTree, children: Iterable[PyTree]) -> Partial[object]:
+    args, keywords = children
+    return Partial(func, *args, **keywords)
+
+
+register_pytree_node(Partial, _flatten_partial, _unflatten_partial)
