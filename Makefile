@@ -30,7 +30,7 @@ test: lint types imports .venv/with-jax  ## Everything that CI runs: linters, ty
 		echo "Skipped: the tests on a newer Python, since neither python3.13 nor python3.12 was found.")
 
 check: lint types imports  ## The fast loop: linters, types and unit tests
-	.venv/bin/pytest -q -n $(WORKERS) -m "not slow" tests/unit
+	.venv/bin/pytest -q -n $(WORKERS) -m "not slow" tests/unit tests/golden
 
 laws: .venv/extra-dev  ## The laws, on many more random programs
 	.venv/bin/pytest -q -n $(WORKERS) --hypothesis-profile=laws tests/laws

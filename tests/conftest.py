@@ -25,6 +25,14 @@ settings.register_profile(
 settings.load_profile("fast")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="rewrite the expected output in tests/golden/passes",
+    )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if find_spec("jax") is not None:
         return

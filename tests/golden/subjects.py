@@ -1,0 +1,203 @@
+"""The passes that have golden files: how to run each, and how to validate its output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from effax import passes
+from effax.ir import Eqn, Jaxpr
+from effax.ir.prims import Add, Jit, Mul, Neg, Sub, While
+from effax.lowering.program import stablehlo_of
+from effax.passes import Pass, unroll_to, unwrap
+from effax.testing.laws.partial_eval import keep_cheap, keep_contractions, keep_nothing
+from effax.transforms import (
+    NUMBERS,
+    REALS,
+    App,
+    Checkpoints,
+    Dce,
+    Discharged,
+    Hole,
+    Jvp,
+    Linearized,
+    Number,
+    PartialEval,
+    Reverse,
+    Rule,
+    Transposed,
+    Vmapped,
+    bounded,
+    dce,
+    discharge,
+    inline,
+    jvp,
+    linearize,
+    outline,
+    partial_eval,
+    reverse,
+    rewriting,
+    transpose,
+    vmap,
+)
+from effax.transforms.spmd.pvary_insertion import explicit
+from tests.golden import validation as v
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A pass under test.
+
+    Attributes:
+        transform: the pass on a program and the options of the case; raises EffaxError.
+        validate: raises AssertionError unless the result is right, on deterministic inputs.
+    """
+
+    transform: Callable[..., Any]
+    validate: Callable[[Jaxpr, Mapping[str, Any], Any], None]
+
+
+POLICIES: Final = {
+    "keep_nothing": keep_nothing,
+    "keep_contractions": keep_contractions,
+    "keep_cheap": keep_cheap,
+}
+
+RULES: Final = {
+    "add_neg": Rule(
+        "x + (-y) = x - y",
+        App(Add, Hole("x"), App(Neg, Hole("y"))),
+        App(Sub, Hole("x"), Hole("y")),
+        REALS,
+    ),
+    "neg_sub": Rule(
+        "-(x - y) = y - x",
+        App(Neg, App(Sub, Hole("x"), Hole("y"))),
+        App(Sub, Hole("y"), Hole("x")),
+        NUMBERS,
+    ),
+    "double": Rule(
+        "x + x = 2 x", App(Add, Hole("x"), Hole("x")), App(Mul, Number(2), Hole("x")), NUMBERS
+    ),
+}
+
+
+def _dce(jaxpr: Jaxpr, **options: Any) -> Dce:
+    return unwrap(dce(jaxpr, **options))
+
+
+def _discharge(jaxpr: Jaxpr) -> Discharged:
+    return unwrap(discharge(jaxpr))
+
+
+def _jvp(jaxpr: Jaxpr, **options: Any) -> Jvp:
+    return unwrap(jvp(jaxpr, **options))
+
+
+def _linearize(jaxpr: Jaxpr, **options: Any) -> Linearized:
+    return unwrap(linearize(jaxpr, **options))
+
+
+def _vmap(jaxpr: Jaxpr, **options: Any) -> Vmapped:
+    return unwrap(vmap(jaxpr, **options))
+
+
+def _partial_eval(jaxpr: Jaxpr, policy: str | None = None, **options: Any) -> PartialEval:
+    return unwrap(
+        partial_eval(jaxpr, policy=None if policy is None else POLICIES[policy], **options)
+    )
+
+
+def _transpose(jaxpr: Jaxpr, ct_specs: tuple[str, ...], **options: Any) -> Transposed:
+    return unwrap(transpose(jaxpr, [v.COTANGENT_SPECS[name] for name in ct_specs], **options))
+
+
+def _reverse(jaxpr: Jaxpr, **options: Any) -> Reverse:
+    return unwrap(reverse(jaxpr, **options))
+
+
+def _inline(jaxpr: Jaxpr, only: str | None = None) -> Jaxpr:
+    def is_named(eqn: Eqn) -> bool:
+        return isinstance(eqn.prim, Jit) and eqn.prim.label == only
+
+    return unwrap(inline(jaxpr, None if only is None else is_named))
+
+
+def _outline(jaxpr: Jaxpr, **options: Any) -> Jaxpr:
+    return unwrap(outline(jaxpr, **options))
+
+
+def _rewrite(jaxpr: Jaxpr, rules: tuple[str, ...]) -> Jaxpr:
+    return unwrap(rewriting([RULES[name] for name in rules])(jaxpr))
+
+
+def _bounded(jaxpr: Jaxpr, max_steps: int, checkpoints: str = "SQRT") -> Jaxpr:
+    """Bound the loop that is the only equation of the program."""
+    (eqn,) = jaxpr.eqns
+    assert isinstance(eqn.prim, While)
+    return bounded(eqn.prim, max_steps, Checkpoints[checkpoints])
+
+
+def _insert_pvary(jaxpr: Jaxpr, varies: tuple[tuple[str, ...], ...]) -> Jaxpr:
+    """Insert ``pvary`` given the axes along which each input varies."""
+    return explicit(jaxpr, tuple(map(frozenset, varies)), jaxpr.free_axes)
+
+
+def _lower(jaxpr: Jaxpr) -> str:
+    return stablehlo_of(jaxpr)[1].text
+
+
+def _of_pass(step: Pass) -> Subject:
+    """Return a subject for a pass that keeps the meaning of programs."""
+    return _of_passes(lambda: step)
+
+
+def _of_passes(choose: Callable[..., Pass]) -> Subject:
+    """Return a subject for passes that keep the meaning of programs, selected by options."""
+
+    def transform(jaxpr: Jaxpr, **options: Any) -> Jaxpr:
+        return unwrap(choose(**options)(jaxpr))
+
+    def validate(jaxpr: Jaxpr, options: Mapping[str, Any], made: Jaxpr) -> None:
+        v.check_guarantees(choose(**options), jaxpr, made)
+
+    return Subject(transform, validate)
+
+
+def _accumulate(fuse: bool = False) -> Pass:
+    return passes.fuse_accumulations if fuse else passes.accumulate
+
+
+def _unroll(growth: int = 0) -> Pass:
+    return unroll_to(growth) if growth else passes.unroll
+
+
+def _hoist(carries: bool = False) -> Pass:
+    return passes.loop_carries if carries else passes.hoist
+
+
+SUBJECTS: Final[dict[str, Subject]] = {
+    "jvp": Subject(_jvp, v.check_jvp),
+    "linearize": Subject(_linearize, v.check_linearized),
+    "vmap": Subject(_vmap, v.check_vmapped),
+    "partial_eval": Subject(_partial_eval, v.check_partial_eval),
+    "transpose": Subject(_transpose, v.check_transposed),
+    "reverse": Subject(_reverse, v.check_reverse),
+    "discharge": Subject(_discharge, v.check_discharged),
+    "dce": Subject(_dce, v.check_dce),
+    "inline": Subject(_inline, v.check_same_bits),
+    "outline": Subject(_outline, v.check_same_bits),
+    "rewriting": Subject(_rewrite, v.check_same_values),
+    "bounded": Subject(_bounded, v.check_same_bits),
+    "insert_pvary": Subject(_insert_pvary, v.check_pvary),
+    "lowering": Subject(_lower, v.check_module),
+    "cse": _of_pass(passes.cse),
+    "fold": _of_pass(passes.fold),
+    "simplify": _of_pass(passes.simplify),
+    "forward_stores": _of_pass(passes.forward_stores),
+    "dead_stores": _of_pass(passes.dead_stores),
+    "unroll": _of_passes(_unroll),
+    "accumulate": _of_passes(_accumulate),
+    "hoist": _of_passes(_hoist),
+}
