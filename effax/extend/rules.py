@@ -10,7 +10,7 @@ from weakref import ReferenceType
 
 import numpy as np
 
-from effax.api.custom.site import FEW, written_out
+from effax.api.custom.call_site import MAX_LITERAL_ELEMENTS, literal_array
 from effax.arrays.binding import atom_in, handle
 from effax.arrays.device_array import Array, DeviceArray, as_value
 from effax.arrays.ref import Ref
@@ -291,13 +291,13 @@ def _with_literals(jaxpr: Jaxpr, consts: Sequence[object], label: str) -> Jaxpr:
 
 
 def _literal(b: Builder, const: object, label: str) -> Atom:
-    made = written_out(b, const) if isinstance(const, DeviceArray) else None
+    made = literal_array(b, const) if isinstance(const, DeviceArray) else None
     if made is not None:
         return made
     raise BadRule(
         f"{label} closes over an array or a reference",
         expected="a rule of its arguments, of the primitive's fields, of scalars and of arrays of "
-        f"at most {FEW} elements",
+        f"at most {MAX_LITERAL_ELEMENTS} elements",
         found=shown(const),
         remedy="make it an argument of the primitive, or compute it in the rule (`arange`, `full`)",
     )

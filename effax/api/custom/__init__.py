@@ -1,1 +1,1 @@
-"""Functions that bring rules of their own, for derivatives and for batching."""
+"""Functions with custom rules for derivatives and for batching."""

@@ -1,4 +1,4 @@
-"""Calls of functions that bring rules of their own."""
+"""Calls of functions with custom rules."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ from typing import (
 )
 
 from effax import tree
-from effax.api.custom.jvp_rule import JvpOfZeros, JvpRule
-from effax.api.custom.rule_tracing import is_fixed, knot, primals_are, traced_once, with_rules
-from effax.api.custom.site import Site
-from effax.api.custom.vjp_rule import TracedVjp, VjpOfZeros, VjpRule, traced_vjp
-from effax.api.custom.vmap_rule import LanesOf
+from effax.api.custom.call_site import CallSite
+from effax.api.custom.jvp_rule import JvpRule, SymbolicZerosJvp
+from effax.api.custom.rule_tracing import (
+    is_nondiff,
+    recursive_call,
+    set_primals,
+    trace_once,
+    with_rules,
+)
+from effax.api.custom.vjp_rule import SymbolicZerosVjp, TracedVjp, VjpRule, traced_vjp
+from effax.api.custom.vmap_rule import UserVmapRule
 from effax.api.methods import BindsAsMethod
 from effax.arrays.argument_checks import check_callable, integers, strings
 from effax.arrays.binding import Operand, bind
@@ -28,7 +34,7 @@ from effax.arrays.ref import Ref
 from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, trace_flat
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
-from effax.ir.prims import CustomJvp, CustomVjp, CustomVmap, LaneRule
+from effax.ir.prims import CustomJvp, CustomVjp, CustomVmap, VmapRule
 from effax.ir.trace import current_trace
 from effax.lax.elementwise import stop_gradient
 
@@ -39,7 +45,7 @@ _RULES: Final = frozenset({"defjvp", "defjvps", "defvjp", "def_vmap"})
 
 
 class Custom(BindsAsMethod[R], Generic[P, R]):
-    """A function and its rules; the classes that users see say how these are given."""
+    """A function and its custom rules; the public subclasses set the rules."""
 
     _jvp: JvpRule | None = None
     _vjp: VjpRule | None = None
@@ -51,12 +57,12 @@ class Custom(BindsAsMethod[R], Generic[P, R]):
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
-        """A function without rules yet.
+        """Wrap a function; it has no rules yet.
 
         Args:
             fun: the function.
-            nondiff_argnums: positions of arguments that rules get first, as they are: these need
-                not be arrays, and have no derivatives.
+            nondiff_argnums: positions of arguments without derivatives, which need not be arrays.
+                Rules take them first, unchanged.
             nondiff_argnames: names of such arguments.
 
         Raises:
@@ -74,13 +80,13 @@ class Custom(BindsAsMethod[R], Generic[P, R]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            # Of a stack of decorators, the one that knows how gives the rule.
+            # Of stacked decorators, delegate to the inner one that sets this rule.
             if name in _RULES and isinstance(self.__dict__.get("fun"), Custom):
                 return getattr(self.fun, name)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _missing(self) -> str | None:
-        """What has to be given before the function can be called."""
+        """Return the rules that must be set before the function can be called, or None."""
         if self._jvp is None and self._vjp is None and self._vmap is None:
             return "a rule"
         return None
@@ -96,8 +102,8 @@ class Custom(BindsAsMethod[R], Generic[P, R]):
             )
         if current_trace() is None:
             return self.fun(*args, **kwargs)
-        site, leaves = self._taken_apart(args, cast("dict[str, object]", kwargs))
-        filled = site.filled(self.fun)
+        site, leaves = self._call_site(args, cast("dict[str, object]", kwargs))
+        filled = site.partial(self.fun)
         in_tree = tree.structure((tree.unflatten(site.args_tree, [0] * len(site.types)), {}))
         label = f"{type(self).__name__}({self.label})"
 
@@ -105,22 +111,24 @@ class Custom(BindsAsMethod[R], Generic[P, R]):
             options = TraceOptions(leaves, on_values=True)
             return trace_flat(filled, in_tree, site.types, site.names, label, options)
 
-        flat, serves = traced_once(self, site, leaves, trace)
-        consts, prim = self._knot(site, flat, leaves) or self._ruled(site, flat, leaves, serves)
+        flat, reusable = trace_once(self, site, leaves, trace)
+        consts, prim = self._recursive_call(site, flat, leaves) or self._primitive(
+            site, flat, leaves, reusable
+        )
         outs = bind(prim, *consts, *leaves)
         return cast(R, tree.unflatten(flat.out_tree, outs))
 
     def _setters(self) -> list[str]:
         return [name for name in sorted(_RULES) if hasattr(type(self), name)]
 
-    def _taken_apart(
+    def _call_site(
         self, args: Sequence[object], kwargs: dict[str, object]
-    ) -> tuple[Site, list[Operand]]:
+    ) -> tuple[CallSite, list[Operand]]:
         full = self._positional(args, kwargs)
         for i in self.nondiff:
             if not 0 <= i < len(full):
                 raise BadArgument(
-                    f"{self.label}: nondiff_argnums names an argument that the call does not have",
+                    f"{self.label}: nondiff_argnums is out of range for the arguments of the call",
                     expected=f"0 to {len(full) - 1}" if full else "none",
                     found=str(i),
                 )
@@ -129,18 +137,18 @@ class Custom(BindsAsMethod[R], Generic[P, R]):
         flat = flat_args(_NamedLike(self.fun, self.nondiff), rest, {})
         types = tuple([x.type for x in flat.leaves])
         args_tree = flat.treedef.children()[0]
-        site = Site(self.label, fixed, self.nondiff, args_tree, types, tuple(flat.names))
+        site = CallSite(self.label, fixed, self.nondiff, args_tree, types, tuple(flat.names))
         return site, flat.leaves
 
     def _fixed(self, argument: object) -> object:
-        """An argument without derivatives. With a reverse rule, one that has some is refused."""
+        """Return a nondifferentiable argument; a reverse rule refuses one with tangents later."""
         traced = [x for x in tree.leaves(argument) if isinstance(x, TracedArray)]
-        if self._vjp is not None or all(map(is_fixed, traced)):
+        if self._vjp is not None or all(map(is_nondiff, traced)):
             return argument
         return tree.map(lambda x: stop_gradient(x) if isinstance(x, Array) else x, argument)
 
     def _positional(self, args: Sequence[object], kwargs: dict[str, object]) -> tuple[object, ...]:
-        """All arguments by position, defaults filled in. Raises BadArgument where one cannot be."""
+        """Return all arguments by position, with defaults. Raises BadArgument where that fails."""
         if self._signature is None:
             if not kwargs:
                 return tuple(args)
@@ -152,7 +160,7 @@ class Custom(BindsAsMethod[R], Generic[P, R]):
                 return tuple(bound.args)
             names = ", ".join(bound.kwargs)
         raise BadArgument(
-            f"{self.label}, which has custom rules, takes arguments by position only",
+            f"{self.label} has custom rules, and arguments that are not positional",
             expected="no keyword-only arguments",
             found=names,
         )
@@ -162,89 +170,91 @@ class Custom(BindsAsMethod[R], Generic[P, R]):
         for name in names:
             if name not in parameters:
                 raise BadArgument(
-                    f"{self.label}: nondiff_argnames has a name that the function does not have",
+                    f"{self.label}: nondiff_argnames has a name that is not a parameter",
                     expected=", ".join(parameters) or "no names",
                     found=name,
                 )
         return [parameters.index(name) for name in names]
 
-    def _knot(
-        self, site: Site, flat: FlatFunction, leaves: Sequence[Operand]
+    def _recursive_call(
+        self, site: CallSite, flat: FlatFunction, leaves: Sequence[Operand]
     ) -> tuple[list[Operand], Primitive] | None:
-        found = knot(self, site, flat, leaves)
+        found = recursive_call(self, site, flat, leaves)
         if found is None:
             return None
         consts, call, depth = found
-        lanes = self._lanes(site, flat, consts)
-        if self._vjp is not None:
-            n = len(consts)
-            return consts, CustomVjp(call, depth, depth, n, (), (), self.label, lanes=lanes)
-        return consts, CustomJvp(call, depth, len(consts), self.label, lanes=lanes)
+        n, vmap_rule = len(consts), self._vmap_rule(site, flat, consts)
+        if self._vjp is None:
+            return consts, CustomJvp(call, depth, n, self.label, vmap_rule)
+        return consts, CustomVjp(call, depth, depth, n, (), (), self.label, None, vmap_rule)
 
-    def _lanes(self, site: Site, flat: FlatFunction, consts: Sequence[Operand]) -> LaneRule | None:
+    def _vmap_rule(
+        self, site: CallSite, flat: FlatFunction, consts: Sequence[Operand]
+    ) -> VmapRule | None:
         if self._vmap is None:
             return None
-        return LanesOf(
+        return UserVmapRule(
             self._vmap, site, flat.out_tree, flat.jaxpr.out_types, tuple(consts), self.label
         )
 
     def _check_both(self, jvp: JvpRule, vjp: VjpRule, leaves: Sequence[Operand]) -> None:
-        """Raises BadArgument where rules for both derivatives cannot go together."""
+        """Raise BadArgument where rules for both derivatives cannot be combined."""
         if any(isinstance(x, Ref) for x in leaves):
             raise BadArgument(
-                f"{self.label} has rules for both derivatives, and takes a reference",
+                f"{self.label} has rules for both derivatives, and a reference as an argument",
                 expected="arrays",
                 found=", ".join(str(x.type) for x in leaves),
                 remedy="give it a reverse rule only",
             )
         if jvp.symbolic_zeros or vjp.symbolic_zeros:
             raise BadArgument(
-                f"{self.label} has rules for both derivatives, of which one looks at zeros",
+                f"{self.label} has rules for both derivatives, one with symbolic zeros",
                 expected="rules without symbolic_zeros",
                 found="symbolic_zeros=True",
-                remedy="give it one of the two, or rules that take arrays",
+                remedy="give it one of the two, or rules without symbolic zeros",
             )
 
-    def _ruled(
-        self, site: Site, flat: FlatFunction, leaves: Sequence[Operand], serves: bool
+    def _primitive(
+        self, site: CallSite, flat: FlatFunction, leaves: Sequence[Operand], reusable: bool
     ) -> tuple[list[Operand], Primitive]:
-        """The constants, and the primitive with the rules; ``serves`` as for ``with_rules``."""
+        """Return the constants, and the primitive with its rules; ``reusable``: see with_rules."""
         jvp, vjp = self._jvp, self._vjp
         both = jvp is not None and vjp is not None
         if jvp is not None and vjp is not None:
             self._check_both(jvp, vjp, leaves)
         traced: list[TracedVjp] = []
-        begin = partial(primals_are, self, site)
+        begin = partial(set_primals, self, site)
 
         def trace_rules() -> list[FlatFunction]:
             rules = []
             if vjp is not None and not vjp.symbolic_zeros:
                 traced[:] = [
-                    traced_vjp(vjp, site, flat, leaves, both, partial(primals_are, self, site))
+                    traced_vjp(vjp, site, flat, leaves, both, partial(set_primals, self, site))
                 ]
                 rules += [traced[0].fwd, traced[0].bwd]
             if jvp is not None and not jvp.symbolic_zeros:
                 rules.append(jvp.traced(site, flat, leaves, begin))
             return rules
 
-        consts, (call, *rules) = with_rules(self, site, flat, serves, trace_rules)
+        consts, (call, *rules) = with_rules(self, site, flat, reusable, trace_rules)
         n = len(consts)
         shape = (site, flat.out_tree, flat.jaxpr.out_types, tuple(consts), self.label)
-        lanes = self._lanes(site, flat, consts)
+        vmap_rule = self._vmap_rule(site, flat, consts)
         if vjp is not None and vjp.symbolic_zeros:
-            asked = VjpOfZeros(vjp.fwd, *shape, vjp.bwd, tuple(leaves))
-            return consts, CustomVjp(call, asked, None, n, (), (), self.label, lanes=lanes)
+            symbolic = SymbolicZerosVjp(vjp.fwd, *shape, vjp.bwd, tuple(leaves))
+            return consts, CustomVjp(call, symbolic, None, n, (), (), self.label, None, vmap_rule)
         if vjp is not None:
             refs = tuple([n + i for i in traced[0].refs])
             fwd, bwd, *pushed = rules
             forward = pushed[0] if pushed else None
             wanted = traced[0].wanted
-            return consts, CustomVjp(call, fwd, bwd, n, refs, wanted, self.label, forward, lanes)
+            made = CustomVjp(call, fwd, bwd, n, refs, wanted, self.label, forward, vmap_rule)
+            return consts, made
         if jvp is not None:
-            rule = JvpOfZeros(jvp.fun, *shape) if jvp.symbolic_zeros else rules[0]
-            return consts, CustomJvp(call, rule, n, self.label, lanes)
-        assert lanes is not None
-        return consts, CustomVmap(call, lanes, n, self.label)
+            rule = SymbolicZerosJvp(jvp.fun, *shape) if jvp.symbolic_zeros else rules[0]
+            return consts, CustomJvp(call, rule, n, self.label, vmap_rule)
+        assert vmap_rule is not None
+        return consts, CustomVmap(call, vmap_rule, n, self.label)
 
 
 def _signature_of(fun: Callable[..., object]) -> inspect.Signature | None:
@@ -255,15 +265,15 @@ def _signature_of(fun: Callable[..., object]) -> inspect.Signature | None:
 
 
 class _NamedLike:
-    """Carries the names of the arguments that are left when some are filled in."""
+    """Stands in for a function with some arguments filled in, to name the others."""
 
     def __init__(self, fun: Callable[..., object], nondiff: Sequence[int]) -> None:
         self.fun = fun
         self.nondiff = nondiff
 
     def __call__(self) -> None:
-        """Unsupported called: it only has names."""
+        """Never called: the class only carries names."""
 
     def parameters_left(self, names: Sequence[str], rest: str) -> list[str]:
-        """The names of the positional parameters that are not filled in."""
+        """Return the names of the positional parameters that are not filled in."""
         return [n for i, n in enumerate(names) if i not in self.nondiff]

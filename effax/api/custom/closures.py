@@ -1,4 +1,4 @@
-"""Functions with what they close over as arguments; derivatives given beside the result."""
+"""``closure_convert``, and ``custom_gradient``: a derivative returned beside the result."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
+from effax.api.custom.call_site import cast_result, check_pair
 from effax.api.custom.decorators import custom_vjp
-from effax.api.custom.site import check_pair, fitted
 from effax.api.derivatives import tangent_for, zero_of
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import Operand, run
@@ -27,17 +27,17 @@ R = TypeVar("R")
 def closure_convert(
     fun: Callable[..., R], *example_args: object
 ) -> tuple[Callable[..., R], list[PyTree]]:
-    """``fun`` with the values that it closes over, and that may be differentiated, as arguments.
+    """Convert the differentiable values that ``fun`` closes over to arguments.
 
     Args:
         fun: a pure function of trees of arrays.
-        example_args: arguments; only their types count, for which ``fun`` is traced, once.
+        example_args: arguments, of which only the types are used: ``fun`` is traced once.
 
     Returns:
-        A function of arguments of those types and of the values, and the list of the values.
+        A function of arguments of those types followed by the values, and the list of values.
 
     Raises:
-        IllTyped: the function that comes back is called with other trees or types.
+        IllTyped: the returned function is called with other trees or types.
     """
     check_callable(fun, "closure_convert")
     flat_in = flat_args(fun, example_args, {})
@@ -54,13 +54,14 @@ def closure_convert(
         leaves, treedef = tree.flatten((own, {}))
         if treedef != flat_in.treedef or len(given) != n:
             raise IllTyped(
-                f"{label}: the arguments have another structure than those of the example",
+                f"{label}: the arguments have another structure than example_args",
                 expected=f"{shown_tree(flat_in.treedef.children()[0])} and {n} values",
                 found=shown_tree(tree.structure(args)),
             )
-        told = zip(leaves, types, flat_in.names, strict=True)
+        named = zip(leaves, types, flat_in.names, strict=True)
         operands: list[Operand] = [
-            x if isinstance(x, Ref) else fitted(x, t, f"{label}: {name}") for x, t, name in told
+            x if isinstance(x, Ref) else cast_result(x, t, f"{label}: {name}")
+            for x, t, name in named
         ]
         rest = iter(given)
         consts = [
@@ -74,14 +75,14 @@ def closure_convert(
 
 @dataclass(frozen=True)
 class _Pullback:
-    """A traced backward rule: a tree whose leaves are what it closes over."""
+    """A traced backward rule: a pytree whose leaves are the values that it closes over."""
 
     consts: tuple[Operand, ...]
     jaxpr: Jaxpr
     out_tree: PyTreeDef
 
     def __call__(self, cts: object, types: Sequence[Type]) -> PyTree:
-        """Its cotangents, from those of results of these types."""
+        """Return the cotangents of the arguments, from those of results of these types."""
         pairs = zip(tree.leaves(cts), types, strict=True)
         given = [as_value(ct) for ct, t in pairs if is_inexact(t)]
         return tree.unflatten(self.out_tree, run(self.jaxpr, [*self.consts, *given]))
@@ -95,21 +96,21 @@ tree.register_pytree_node(
 
 
 def custom_gradient(fun: Callable[P, tuple[R, Callable[..., object]]]) -> custom_vjp[P, R]:
-    """A function whose reverse derivative is given beside its result.
+    """Make a function whose reverse derivative is returned beside its result.
 
     Args:
-        fun: gives a pair: the result, and a function from the result's cotangent to a tuple of
+        fun: returns a pair: the result, and a function from the result's cotangent to a tuple of
             cotangents, one an argument; for one argument its cotangent alone will do. That
-            function may close over what was computed for the result.
+            function may close over values computed for the result.
 
     Raises:
-        IllTyped: called, ``fun`` gives no pair, or cotangents that do not fit.
+        IllTyped: called, ``fun`` does not return a pair, or the cotangents do not fit.
     """
     check_callable(fun, "custom_gradient")
     label = label_of(fun)
 
     def both(*args: object) -> tuple[object, Callable[..., object]]:
-        # Keywords are positions by now.
+        # Keyword arguments were made positional by custom_vjp.
         result = cast("Callable[..., object]", fun)(*args)
         out, rule = check_pair(result, label, "(result, a function of its cotangent)")
         return out, check_callable(rule, f"custom_gradient of {label}")

@@ -1,4 +1,4 @@
-"""``custom_jvp``, ``custom_vjp``, ``custom_vmap``, and ``custom_rules``, which is all of them."""
+"""``custom_jvp``, ``custom_vjp``, ``custom_vmap``, and ``custom_rules``, which combines them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from effax.arrays import operators as ops
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.device_array import Array
 from effax.ir.errors import BadArgument
-from effax.lax.control import map as map_lanes
+from effax.lax.control import map as lax_map
 from effax.tree import PyTree
 
 P = ParamSpec("P")
@@ -22,18 +22,18 @@ Rule = TypeVar("Rule", bound=Callable[..., object])
 
 
 class custom_jvp(Custom[P, R]):  # noqa: N801  JAX's name
-    """A function whose forward derivative is given by ``defjvp``.
+    """A function whose forward derivative is set by ``defjvp``.
 
-    The rule takes ``(primals, tangents)`` as tuples and gives ``(result, tangent of result)``.
+    The rule takes ``(primals, tangents)`` as tuples and returns ``(result, tangent of result)``.
     Arguments at ``nondiff_argnums`` (or ``nondiff_argnames``) come first in the rule, and have no
     tangents.
     """
 
     def defjvp(self, jvp: Rule, symbolic_zeros: bool = False) -> Rule:
-        """Set the rule; gives it back, so that this is a decorator.
+        """Set the rule, and return it: a decorator.
 
-        With ``symbolic_zeros`` the rule gets a ``custom_derivatives.SymbolicZero`` for each
-        tangent that is known to be zero, and may give such.
+        With ``symbolic_zeros`` the rule takes a ``custom_derivatives.SymbolicZero`` for each
+        tangent that is known to be zero, and may return such.
         """
         check_callable(jvp, f"defjvp of {self.label}")
         self._jvp = JvpRule(jvp, symbolic_zeros)
@@ -42,17 +42,17 @@ class custom_jvp(Custom[P, R]):  # noqa: N801  JAX's name
     def defjvps(self, *jvps: Callable[..., object] | None) -> None:
         """Set one rule an argument: ``(tangent, result, *primals) -> tangent of the result``.
 
-        None: the result does not depend on that argument.
+        A rule of None: the result does not depend on that argument.
 
         Raises:
-            BadArgument: a rule is no function, or there are ``nondiff_argnums``.
+            BadArgument: a rule is not callable, or there are ``nondiff_argnums``.
         """
         for rule in jvps:
             if rule is not None:
                 check_callable(rule, f"defjvps of {self.label}")
         if self.nondiff:
             raise BadArgument(
-                f"defjvps of {self.label}, which has arguments without derivatives",
+                f"defjvps of {self.label} with nondifferentiable arguments",
                 expected="no nondiff_argnums",
                 found=str(self.nondiff),
                 remedy="use `defjvp`",
@@ -61,7 +61,7 @@ class custom_jvp(Custom[P, R]):  # noqa: N801  JAX's name
         def jvp(primals: tuple[PyTree, ...], tangents: tuple[PyTree, ...]) -> tuple[PyTree, PyTree]:
             if len(jvps) != len(primals):
                 raise BadArgument(
-                    f"defjvps of {self.label} got another number of rules than of arguments",
+                    f"defjvps of {self.label} has the wrong number of rules",
                     expected=str(len(primals)),
                     found=str(len(jvps)),
                 )
@@ -80,11 +80,11 @@ class custom_jvp(Custom[P, R]):  # noqa: N801  JAX's name
 
 
 class custom_vjp(Custom[P, R]):  # noqa: N801  JAX's name
-    """A function whose reverse derivative is given by ``defvjp(fwd, bwd)``.
+    """A function whose reverse derivative is set by ``defvjp(fwd, bwd)``.
 
-    ``fwd`` takes the arguments and gives ``(result, residuals)``; ``bwd`` takes the residuals and
-    the result's cotangent and gives one cotangent an argument (None: zero). A reference among
-    the residuals must be an argument of ``fwd``; ``bwd`` then gets that reference. Arguments at
+    ``fwd`` takes the arguments and returns ``(result, residuals)``; ``bwd`` takes the residuals and
+    the result's cotangent and returns one cotangent an argument (None: zero). A reference among
+    the residuals must be an argument of ``fwd``; ``bwd`` then takes that reference. Arguments at
     ``nondiff_argnums`` (or ``nondiff_argnames``) come first in ``bwd``, and have no cotangents.
     """
 
@@ -100,11 +100,11 @@ class custom_vjp(Custom[P, R]):  # noqa: N801  JAX's name
         Args:
             fwd: the forward rule.
             bwd: the backward rule.
-            symbolic_zeros: whether ``fwd`` gets a ``custom_derivatives.CustomVJPPrimal`` for each
+            symbolic_zeros: whether ``fwd`` takes a ``custom_derivatives.CustomVJPPrimal`` for each
                 leaf of its arguments, which says if that is differentiated, and ``bwd`` a
                 ``SymbolicZero`` for each cotangent that is known to be zero.
-            optimize_remat: accepted for JAX's sake: what ``checkpoint`` computes again of ``fwd``
-                is what the backward pass uses, always.
+            optimize_remat: accepted for JAX's sake: ``checkpoint`` recomputes only the part of
+                ``fwd`` that the backward pass uses, always.
         """
         check_callable(fwd, f"defvjp of {self.label}: fwd")
         check_callable(bwd, f"defvjp of {self.label}: bwd")
@@ -115,20 +115,20 @@ class custom_vjp(Custom[P, R]):  # noqa: N801  JAX's name
 
 
 class custom_vmap(Custom[P, R]):  # noqa: N801  JAX's name
-    """A function that is batched as ``def_vmap`` says.
+    """A function whose batching rule is set by ``def_vmap``.
 
-    The rule takes ``(axis_size, in_batched, *args)``: the number of lanes; a list that has for
-    each argument a tree of booleans, whether a leaf has an axis for them, its first; and the
-    arguments. It gives ``(result, out_batched)``, with a boolean for each leaf of the result.
+    The rule takes ``(axis_size, in_batched, *args)``: the batch size; a list with a tree of
+    booleans for each argument, whether a leaf has the batch axis, its first; and the arguments.
+    It returns ``(result, out_batched)``, with a boolean for each leaf of the result.
     """
 
     def __init__(self, fun: Callable[P, R]) -> None:
         super().__init__(fun)
 
     def def_vmap(self, vmap_rule: Rule) -> Rule:
-        """Set the rule; gives it back, so that this is a decorator.
+        """Set the rule, and return it: a decorator.
 
-        A value that the rule closes over must be one that the function closes over.
+        A value that the rule closes over must be closed over by the function too.
         """
         check_callable(vmap_rule, f"def_vmap of {self.label}")
         self._vmap = vmap_rule
@@ -143,8 +143,8 @@ class custom_rules(custom_jvp[P, R], custom_vjp[P, R], custom_vmap[P, R]):  # no
 
     Forward derivatives are those of ``defjvp``, reverse ones those of ``defvjp``; where one of the
     two is missing, ``defjvp`` serves for both, and ``defvjp`` for reverse ones only. Without
-    either, the function itself is differentiated. ``def_vmap`` says how the function runs over
-    lanes; its derivatives do so as the programs of their rules do.
+    either, the function itself is differentiated. ``def_vmap`` batches the function; its
+    derivatives are batched as the programs of their rules.
 
     Arguments at ``nondiff_argnums`` (or ``nondiff_argnames``) come first in the rules, in the
     batching rule after ``axis_size`` and ``in_batched``, which has no entries for them.
@@ -165,7 +165,7 @@ class custom_rules(custom_jvp[P, R], custom_vjp[P, R], custom_vmap[P, R]):  # no
 
 
 def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
-    """``f``, which ``vmap`` runs for one lane after the other, in a loop."""
+    """Return ``f`` with a batching rule that runs it for one batch element after the other."""
     made = custom_vmap(f)
 
     @made.def_vmap
@@ -174,12 +174,12 @@ def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
         flags = tree.leaves(tuple(in_batched))
         mapped = [x for x, has in zip(leaves, flags, strict=True) if has]
 
-        def one(lane: list[Array]) -> R:
-            rest = iter(lane)
+        def one(element: list[Array]) -> R:
+            rest = iter(element)
             full = [next(rest) if has else x for x, has in zip(leaves, flags, strict=True)]
             return made(*tree.unflatten(treedef, full))  # type: ignore[call-arg]  # they are its arguments
 
-        out = map_lanes(one, mapped)
+        out = lax_map(one, mapped)
         return out, tree.map(lambda _: True, out)
 
     return made

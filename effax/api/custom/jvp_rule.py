@@ -1,4 +1,4 @@
-"""Rules for forward derivatives: traced, and checked against the function's results."""
+"""Custom rules for forward derivatives: traced, and checked against the function's results."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from effax import tree
-from effax.api.custom.rule_tracing import without_frames
-from effax.api.custom.site import Deferred, Site, check_pair, fitted
+from effax.api.custom.call_site import CallSite, DeferredRule, cast_result, check_pair
+from effax.api.custom.rule_tracing import outside_rules
 from effax.api.custom.zeros import SymbolicZero, symbolic_zero
 from effax.api.derivatives import checked_cotangents, tangent_for
 from effax.arrays.binding import Operand
@@ -27,33 +27,33 @@ from effax.tree import PyTree, PyTreeDef
 
 
 class JvpRule(NamedTuple):
-    """The user's rule, and whether it looks at zeros."""
+    """The user's rule, and whether it takes symbolic zeros."""
 
     fun: Callable[..., object]
     symbolic_zeros: bool
 
     def traced(
         self,
-        site: Site,
+        site: CallSite,
         flat: FlatFunction,
         leaves: Sequence[Operand],
-        begin: Callable[[Sequence[object]], None],
+        set_primals: Callable[[Sequence[object]], None],
     ) -> FlatFunction:
-        """The rule over primals, then tangents of what has some, to results and tangents.
+        """Trace the rule: from primals and the tangents that exist, to results and tangents.
 
-        Python may ask for the values of primals where those of ``leaves`` are known. ``begin`` is
-        told what the primals are in the rule.
+        Python may read the values of primals where those of ``leaves`` are known. ``set_primals``
+        is called with the primals that the rule gets.
         """
-        run = _Run(self.fun, site, flat.out_tree, flat.jaxpr.out_types)
+        run = _JvpApplication(self.fun, site, flat.out_tree, flat.jaxpr.out_types)
         given = tuple(map(is_inexact, site.types))
         types, names = run.inputs(given)
         in_tree = tree.structure(((0,) * len(types), {}))
 
         outers = [*leaves, *[None] * (len(types) - len(leaves))]
 
-        def full(*held: PyTree) -> tuple[list[Array], list[Array]]:
-            begin(held[: len(site.types)])
-            outs, dots = run(held, given, False)
+        def full(*inputs: PyTree) -> tuple[list[Array], list[Array]]:
+            set_primals(inputs[: len(site.types)])
+            outs, dots = run(inputs, given, False)
             pairs = zip(dots, flat.jaxpr.out_types, strict=True)
             return outs, [tangent_for(t.strong(), d) for d, t in pairs if is_inexact(t)]  # type: ignore[union-attr]  # results are arrays
 
@@ -61,11 +61,11 @@ class JvpRule(NamedTuple):
         return trace_flat(full, in_tree, types, names, run.what, options)
 
 
-class _Run(NamedTuple):
-    """One application of a rule to leaves."""
+class _JvpApplication(NamedTuple):
+    """The application of a rule to leaves."""
 
     fun: Callable[..., object]
-    site: Site
+    site: CallSite
     out_tree: PyTreeDef
     out_types: tuple[Type, ...]
 
@@ -74,7 +74,7 @@ class _Run(NamedTuple):
         return f"the jvp rule of {self.site.label}"
 
     def inputs(self, given: Sequence[bool]) -> tuple[list[Type], list[str]]:
-        """The types of primals and given tangents, and what they are called."""
+        """Return the types and the names of the primals and the given tangents."""
         site = self.site
         pairs = list(zip(site.types, site.names, given, strict=True))
         dots = [(tangent_type(t), f"the tangent of {name}") for t, name, has in pairs if has]
@@ -84,7 +84,7 @@ class _Run(NamedTuple):
     def __call__(
         self, leaves: Sequence[PyTree], given: Sequence[bool], symbolic: bool
     ) -> tuple[list[Array], list[Array | None]]:
-        """The results, and their tangents; None is zero."""
+        """Return the results, and their tangents; None is zero."""
         site = self.site
         rest = iter(leaves[len(site.types) :])
         tangents: list[object] = []
@@ -98,18 +98,20 @@ class _Run(NamedTuple):
         return self.checked(result)
 
     def checked(self, result: object) -> tuple[list[Array], list[Array | None]]:
-        """Both parts of what the rule gives. Raises IllTyped where they do not fit."""
+        """Check and return both parts of the rule's result. Raises IllTyped."""
         out, tangents = check_pair(result, self.what, "(result, tangent)")
         outs, out_tree = tree.flatten(out)
         check_same_tree(out_tree, self.out_tree, f"the result of {self.what}")
         names = result_names(f"the result of {self.what}", self.out_tree)
-        made = [fitted(o, t, name) for o, t, name in zip(outs, self.out_types, names, strict=True)]
-        names = result_names(f"the tangent given by {self.what}", self.out_tree)
+        made = [
+            cast_result(o, t, name) for o, t, name in zip(outs, self.out_types, names, strict=True)
+        ]
+        names = result_names(f"the tangent returned by {self.what}", self.out_tree)
         leaves, dots_tree = tree.flatten(tangents)
         if any(isinstance(x, SymbolicZero) for x in leaves) and dots_tree == self.out_tree:
             triples = zip(leaves, self.out_types, names, strict=True)
             return made, [self._dot(x, t, name) for x, t, name in triples]
-        what = f"the tangents given by {self.what}"
+        what = f"the tangents returned by {self.what}"
         dots = checked_cotangents(tangents, self.out_tree, self.out_types, what, names)
         pairs = zip(dots, self.out_types, strict=True)
         return made, [d if is_inexact(t) else None for d, t in pairs]
@@ -125,11 +127,11 @@ class _Run(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JvpOfZeros(Deferred, ZerosJvp):
-    """A forward rule that looks at zeros."""
+class SymbolicZerosJvp(DeferredRule, ZerosJvp):
+    """A forward rule with symbolic zeros."""
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseJvp:
-        run = _Run(self.fun, self.site, self.out_tree, self.out_types)
+        run = _JvpApplication(self.fun, self.site, self.out_tree, self.out_types)
         types, names = run.inputs(given)
         nonzero: list[bool] = []
 
@@ -138,6 +140,6 @@ class JvpOfZeros(Deferred, ZerosJvp):
             nonzero[:] = [d is not None for d in dots]
             return outs, [d for d in dots if d is not None]
 
-        with without_frames():
+        with outside_rules():
             jaxpr = self.traced(sparse, types, names, run.what)
         return SparseJvp(jaxpr, tuple(nonzero))

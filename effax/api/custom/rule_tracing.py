@@ -1,4 +1,4 @@
-"""Rules that are being traced: calls of their function inside of them are knots."""
+"""Traces of custom rules, and the recursive calls of their function within them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from effax import tree
-from effax.api.custom.site import Site
+from effax.api.custom.call_site import CallSite
 from effax.arrays.binding import Operand
 from effax.arrays.device_array import TracedArray
 from effax.arrays.ref import Ref
@@ -19,104 +20,109 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.trace import values_asked
 
 
-class Frame:
-    """Rules that are being traced: a call of their function inside of them is a knot.
+class RuleTrace:
+    """Rules of a call that are being traced.
 
-    ``flat`` is the function as it was traced, where that serves for each call of it, and ``consts``
-    what it and its rules close over, once that is known. ``primals`` are the arguments that the
-    rule has which is being traced, and ``elsewhere`` whether a knot takes others.
+    Attributes:
+        fun: the function that the rules belong to.
+        site: the call.
+        flat: the traced function, where it serves for all recursive calls; else None.
+        recursive: whether a rule calls the function on the same types.
+        other_primals: whether such a call has other arguments than the rule.
+        primals: the arguments of the call, as the rule that is being traced gets them.
+        consts: the values that the function and its rules close over, once they are known.
     """
 
-    def __init__(self, fun: object, site: Site, flat: FlatFunction | None) -> None:
+    def __init__(self, fun: object, site: CallSite, flat: FlatFunction | None) -> None:
         self.fun = fun
         self.site = site
         self.flat = flat
-        self.met = False
-        self.elsewhere = False
+        self.recursive = False
+        self.other_primals = False
         self.primals: Sequence[object] = ()
         self.consts: list[Operand] = []
 
-    def is_for(self, fun: object, site: Site) -> bool:
-        """Whether a call is one of the same function on the same types."""
-        return self.fun is fun and self.site.takes_the_same(site)
+    def is_for(self, fun: object, site: CallSite) -> bool:
+        """Whether a call applies the same function to the same types."""
+        return self.fun is fun and self.site.is_same_call(site)
 
 
-class _Frames(threading.local):
-    """The frames of this thread, innermost last, and the outermost that a knot belonged to."""
+class _RuleTraces(threading.local):
+    """The rules traced in this thread, innermost last, and the outermost that a call recurs to."""
 
     def __init__(self) -> None:
-        self.stack: list[Frame] = []
+        self.stack: list[RuleTrace] = []
         self.outermost = sys.maxsize
 
 
-_frames = carried(_Frames())
+_rule_traces = carried(_RuleTraces())
 
 
-class _Knots:
-    """Whether what was traced holds knots of rules around it."""
+class _RecursiveCalls:
+    """Whether recursive calls in the block belong to rules around it."""
 
-    escape = False
+    escaped = False
 
 
 @contextmanager
-def knots() -> Iterator[_Knots]:
-    """Watch for calls, traced in the block, that belong to rules which began before it.
+def recursive_calls() -> Iterator[_RecursiveCalls]:
+    """Watch for calls, traced in the block, that recur to rules which began before it.
 
-    What is traced then has a meaning in that place only, and must not be kept for another.
+    A program with such calls is valid in that place only, and must not be cached for another.
     """
-    seen = _Knots()
-    before, _frames.outermost = _frames.outermost, sys.maxsize
-    here = len(_frames.stack)
+    seen = _RecursiveCalls()
+    before, _rule_traces.outermost = _rule_traces.outermost, sys.maxsize
+    here = len(_rule_traces.stack)
     try:
         yield seen
     finally:
-        seen.escape = _frames.outermost < here
-        _frames.outermost = min(before, _frames.outermost)
+        seen.escaped = _rule_traces.outermost < here
+        _rule_traces.outermost = min(before, _rule_traces.outermost)
 
 
 @contextmanager
-def without_frames() -> Iterator[None]:
-    """Trace a rule that a transformation asks for: no rules are around it."""
-    stack, _frames.stack = _frames.stack, []
+def outside_rules() -> Iterator[None]:
+    """Trace a rule that a transformation requests: it is nested in no other rule."""
+    stack, _rule_traces.stack = _rule_traces.stack, []
     try:
         yield
     finally:
-        _frames.stack = stack
+        _rule_traces.stack = stack
 
 
-def is_fixed(x: object) -> bool:
-    """Whether ``x`` came from a call, as an argument without derivatives, to rules around here."""
-    return any(x is leaf for frame in _frames.stack for leaf in tree.leaves(frame.site.fixed))
+def is_nondiff(x: object) -> bool:
+    """Whether ``x`` is a nondifferentiable argument of a call whose rules are being traced."""
+    return any(x is leaf for rules in _rule_traces.stack for leaf in tree.leaves(rules.site.fixed))
 
 
-def traced_once(
-    fun: object, site: Site, leaves: Sequence[Operand], trace: Callable[[], FlatFunction]
+def trace_once(
+    fun: object, site: CallSite, leaves: Sequence[Operand], trace: Callable[[], FlatFunction]
 ) -> tuple[FlatFunction, bool]:
-    """The function, traced once for a call and those in its rules; whether it serves for these.
+    """Return the traced function of a call, and whether it serves for the recursive calls too.
 
-    So functions with rules may hold each other at many levels, and each is traced once.
+    Each function is traced once, so that functions with rules may be nested at many levels.
     """
-    frame = next((f for f in reversed(_frames.stack) if f.is_for(fun, site)), None)
-    if frame is not None and frame.flat is not None:
-        return frame.flat, False
+    around = next((r for r in reversed(_rule_traces.stack) if r.is_for(fun, site)), None)
+    if around is not None and around.flat is not None:
+        return around.flat, False
     before = values_asked()
-    with knots() as seen:
+    with recursive_calls() as seen:
         flat = trace()
-    # Knots in it count rules from where they are; references are checked for aliases at each call;
-    # and what looked at values is the function for these values.
+    # Not reusable are recursive calls, whose depth counts the rules from their place; references,
+    # which are checked for aliases at each call; and a trace that depends on values.
     refs = any(isinstance(x, Ref) for x in (*leaves, *flat.consts))
-    return flat, not (seen.escape or refs or values_asked() != before)
+    return flat, not (seen.escaped or refs or values_asked() != before)
 
 
-def primals_are(fun: object, site: Site, primals: Sequence[object]) -> None:
-    """Tell the rules that are being traced what the arguments of the call are inside of them."""
-    frame = _frames.stack[-1] if _frames.stack else None
-    if frame is not None and frame.fun is fun and frame.site is site:
-        frame.primals = primals
+def set_primals(fun: object, site: CallSite, primals: Sequence[object]) -> None:
+    """Set the arguments of the call, as the rule that is being traced gets them."""
+    rules = _rule_traces.stack[-1] if _rule_traces.stack else None
+    if rules is not None and rules.fun is fun and rules.site is site:
+        rules.primals = primals
 
 
 def _are_same(first: Sequence[object], second: Sequence[object]) -> bool:
-    """Whether two lists hold the same handles, or handles of the same variables."""
+    """Whether two lists have the same values: the same objects, or tracers of one variable."""
     return len(first) == len(second) and all(
         x is y
         or (
@@ -129,49 +135,57 @@ def _are_same(first: Sequence[object], second: Sequence[object]) -> bool:
     )
 
 
-def knot(
-    fun: object, site: Site, flat: FlatFunction, leaves: Sequence[Operand]
-) -> tuple[list[Operand], Jaxpr, int] | None:
-    """Of a call inside of its own rules: constants, program, how many rules out they are."""
-    stack = _frames.stack
+class RecursiveCall(NamedTuple):
+    """A call within its own rules: its constants, its program, and the depth of its rules."""
+
+    consts: list[Operand]
+    jaxpr: Jaxpr
+    depth: int
+
+
+def recursive_call(
+    fun: object, site: CallSite, flat: FlatFunction, leaves: Sequence[Operand]
+) -> RecursiveCall | None:
+    """Return the recursive call of a function whose rules are being traced; else None."""
+    stack = _rule_traces.stack
     for i in reversed(range(len(stack))):
-        frame = stack[i]
-        if frame.is_for(fun, site):
-            frame.met = True
-            frame.elsewhere |= not _are_same(frame.primals, leaves)
-            _frames.outermost = min(_frames.outermost, i)
-            consts, (jaxpr,) = shared_consts([flat], frame.consts)
-            return consts, jaxpr, len(stack) - 1 - i
+        rules = stack[i]
+        if rules.is_for(fun, site):
+            rules.recursive = True
+            rules.other_primals |= not _are_same(rules.primals, leaves)
+            _rule_traces.outermost = min(_rule_traces.outermost, i)
+            consts, (jaxpr,) = shared_consts([flat], rules.consts)
+            return RecursiveCall(consts, jaxpr, len(stack) - 1 - i)
     return None
 
 
 def with_rules(
     fun: object,
-    site: Site,
+    site: CallSite,
     flat: FlatFunction,
-    serves: bool,
+    reusable: bool,
     trace_rules: Callable[[], Sequence[FlatFunction]],
 ) -> tuple[list[Operand], list[Jaxpr]]:
-    """The programs of a function and of its rules, over one list of constants.
+    """Return the programs of a function and of its rules, over one list of constants.
 
-    A knot takes the constants of all of them, so rules with knots are traced again when
-    those are known. ``serves`` says whether ``flat`` is the program of each call in the rules.
+    A recursive call takes the constants of all of them, so rules with such calls are traced again
+    once these are known. ``reusable``: whether ``flat`` serves for all recursive calls.
     """
-    frame = Frame(fun, site, flat if serves else None)
+    rules = RuleTrace(fun, site, flat if reusable else None)
     before = values_asked()
-    _frames.stack.append(frame)
+    _rule_traces.stack.append(rules)
     try:
         consts, jaxprs = shared_consts([flat, *trace_rules()])
-        while frame.met and len(frame.consts) != len(consts):
-            frame.consts = consts
+        while rules.recursive and len(rules.consts) != len(consts):
+            rules.consts = consts
             consts, jaxprs = shared_consts([flat, *trace_rules()], consts)
     finally:
-        _frames.stack.pop()
-    if frame.elsewhere and values_asked() != before:
+        _rule_traces.stack.pop()
+    if rules.other_primals and values_asked() != before:
         raise ConcretizationError(
-            f"a rule of {site.label} looks at values, and calls {site.label} on others",
+            f"a rule of {site.label} depends on values, and calls {site.label} on others",
             expected=f"a call of {site.label} on the arguments of the rule",
-            found="other arguments, for which the rule might decide otherwise",
+            found="other arguments, for which the rule may decide otherwise",
             remedy="decide with `lax.cond` or `numpy.where` in the rule",
         )
     return consts, jaxprs

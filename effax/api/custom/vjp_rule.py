@@ -1,4 +1,4 @@
-"""Rules for reverse derivatives: traced, and checked against results and arguments."""
+"""Custom rules for reverse derivatives: traced, and checked against results and arguments."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from effax import tree
-from effax.api.custom.rule_tracing import without_frames
-from effax.api.custom.site import Deferred, Site, check_pair, fitted
+from effax.api.custom.call_site import CallSite, DeferredRule, cast_result, check_pair
+from effax.api.custom.rule_tracing import outside_rules
 from effax.api.custom.zeros import CustomVJPPrimal, SymbolicZero, symbolic_zero
 from effax.api.derivatives import tangent_for, zero_of
 from effax.arrays import operators as ops
@@ -32,7 +32,7 @@ from effax.tree import PyTree, PyTreeDef
 
 
 class VjpRule(NamedTuple):
-    """The user's rules, and whether they look at zeros."""
+    """The user's rules, and whether they take symbolic zeros."""
 
     fwd: Callable[..., object]
     bwd: Callable[..., object]
@@ -40,7 +40,7 @@ class VjpRule(NamedTuple):
 
 
 class TracedVjp(NamedTuple):
-    """Both rules, traced; ``refs`` and ``wanted`` are those of ``CustomVjp``, without constants."""
+    """Both rules, traced; ``refs`` and ``wanted`` as in ``CustomVjp``, constants not counted."""
 
     fwd: FlatFunction
     bwd: FlatFunction
@@ -50,33 +50,34 @@ class TracedVjp(NamedTuple):
 
 def traced_vjp(
     rule: VjpRule,
-    site: Site,
+    site: CallSite,
     flat: FlatFunction,
     leaves: Sequence[Operand],
-    every: bool,
-    begin: Callable[[Sequence[object]], None],
+    instantiate: bool,
+    set_primals: Callable[[Sequence[object]], None],
 ) -> TracedVjp:
-    """Trace both rules, on values where those of ``leaves`` are known.
+    """Trace both rules; Python may read values where those of ``leaves`` are known.
 
     Args:
         rule: the rules.
         site: the call.
         flat: the function.
         leaves: its arguments.
-        every: whether what can have a cotangent gets one, zeros where the rule gives None.
-        begin: is told what the arguments are in the forward rule.
+        instantiate: whether each argument that can have a cotangent gets one: zeros where the
+            rule returns None.
+        set_primals: called with the arguments that the forward rule gets.
     """
-    forward = _Forward(rule.fwd, site, flat.out_tree, flat.jaxpr.out_types)
+    forward = _ForwardRule(rule.fwd, site, flat.out_tree, flat.jaxpr.out_types)
     split: Callable[..., tuple[list[Array], list[object]]] = forward.rule(None)
 
-    def run_forward(*held: object) -> tuple[list[Array], list[object]]:
-        begin(held)
-        return split(*held)
+    def run_forward(*inputs: object) -> tuple[list[Array], list[object]]:
+        set_primals(inputs)
+        return split(*inputs)
 
     in_tree, label = _list_tree(len(site.types)), f"fwd of {site.label}"
     options = TraceOptions(leaves, on_values=True)
     fwd = trace_flat(run_forward, in_tree, site.types, site.names, label, options)
-    backward = _Backward(rule.bwd, forward, fwd.jaxpr.out_types[len(forward.out_types) :])
+    backward = _BackwardRule(rule.bwd, forward, fwd.jaxpr.out_types[len(forward.out_types) :])
     types, names = backward.inputs(tuple(map(is_inexact, forward.out_types)))
     outers: list[object] = [None] * len(types)
     n = len(backward.residual_types)
@@ -86,10 +87,10 @@ def traced_vjp(
 
     def run(*inputs: PyTree) -> list[Array]:
         entries = backward.entries(inputs, [is_inexact(t) for t in forward.out_types], False)
-        if every:
+        if instantiate:
             entries = _instantiated(entries, site.types)
         elif not any(e is not None for e in entries):
-            # The rule runs all the same, for its effects: one zero asks for it.
+            # The rule runs for its effects even so: one zero keeps the call.
             entries = _zeros(site.types)
         wanted[:] = [e is not None for e in entries]
         return [e for e in entries if e is not None]
@@ -104,7 +105,7 @@ def _list_tree(n: int) -> PyTreeDef:
 
 
 def _zeros(types: Sequence[Type]) -> list[Array | None]:
-    """A cotangent of zero for the first argument that has one."""
+    """Return a cotangent of zero for the first argument that can have one, else None."""
     can = [_has_cotangent(t) for t in types]
     first = can.index(True) if True in can else len(types)
     return [zero_of(t) if i == first else None for i, t in enumerate(types)]
@@ -119,13 +120,13 @@ def _has_cotangent(type_: Type) -> bool:
     return isinstance(type_, ArrayType) and is_inexact(type_)
 
 
-class _Forward:
-    """The forward rule: its results, and its residuals, arrays or references among arguments."""
+class _ForwardRule:
+    """The forward rule: its results, and its residuals, arrays or reference arguments."""
 
     def __init__(
         self,
         fun: Callable[..., object],
-        site: Site,
+        site: CallSite,
         out_tree: PyTreeDef,
         out_types: tuple[Type, ...],
     ) -> None:
@@ -138,8 +139,8 @@ class _Forward:
         self._is_ref: list[int | None] = []
 
     def rule(self, given: Sequence[bool] | None) -> Callable[..., tuple[list[Array], list[object]]]:
-        """The rule on leaves. ``given``: which are differentiated, for one that looks at that."""
-        fun = self.site.filled(self.fun)
+        """Return the rule on leaves; ``given``: which are differentiated, for symbolic zeros."""
+        fun = self.site.partial(self.fun)
 
         def run(*leaves: object) -> tuple[list[Array], list[object]]:
             args: Sequence[object] = leaves
@@ -150,7 +151,7 @@ class _Forward:
         return run
 
     def split(self, result: object, leaves: Sequence[object]) -> tuple[list[Array], list[object]]:
-        """The results, checked, and the residuals that are arrays. Raises on a new reference."""
+        """Return the checked results, and the residual arrays. Raises on a new reference."""
         rule = f"the forward rule of {self.site.label}"
         out, kept = check_pair(result, rule, "(result, residuals)")
         outs, out_tree = tree.flatten(out)
@@ -160,7 +161,9 @@ class _Forward:
         self.refs = tuple(dict.fromkeys(i for i in self._is_ref if i is not None))
         arrays = [x for x, i in zip(residuals, self._is_ref, strict=True) if i is None]
         names = result_names(f"the result of {rule}", self.out_tree)
-        made = [fitted(o, t, name) for o, t, name in zip(outs, self.out_types, names, strict=True)]
+        made = [
+            cast_result(o, t, name) for o, t, name in zip(outs, self.out_types, names, strict=True)
+        ]
         return made, arrays
 
     def _position(self, x: object, leaves: Sequence[object]) -> int | None:
@@ -170,14 +173,14 @@ class _Forward:
             if isinstance(leaf, Ref) and _is_same(leaf, x):
                 return i
         raise RefError(
-            f"the forward rule of {self.site.label} gives a reference that is not its argument",
+            f"the forward rule of {self.site.label} returns a reference that is not its argument",
             expected="references that are arguments of the forward rule",
             found=shown_ref(x),
             remedy="pass the reference as an argument",
         )
 
     def joined(self, arrays: Sequence[object], refs: Sequence[object]) -> PyTree:
-        """The tree of residuals as the backward rule gets it."""
+        """Return the tree of residuals for the backward rule."""
         assert self._treedef is not None
         rest = iter(arrays)
         place = dict(zip(self.refs, refs, strict=True))
@@ -191,15 +194,15 @@ def _is_same(a: Ref, b: Ref) -> bool:
     return a is b
 
 
-class _Backward(NamedTuple):
-    """The backward rule, after a forward rule that was traced."""
+class _BackwardRule(NamedTuple):
+    """The backward rule of a traced forward rule."""
 
     fun: Callable[..., object]
-    forward: _Forward
+    forward: _ForwardRule
     residual_types: tuple[Type, ...]
 
     def inputs(self, given: Sequence[bool]) -> tuple[list[Type], list[str]]:
-        """The types of residuals, references and given cotangents, and what they are called."""
+        """Return the types and the names of residuals, references and given cotangents."""
         forward, site = self.forward, self.forward.site
         names = result_names("the cotangent of the result", forward.out_tree)
         cts = [
@@ -208,14 +211,14 @@ class _Backward(NamedTuple):
             if has
         ]
         types = [*self.residual_types, *[site.types[i] for i in forward.refs], *[t for t, _ in cts]]
-        told = [f"residual {i}" for i in range(len(self.residual_types))]
-        told += [site.names[i] for i in forward.refs]
-        return types, [*told, *[name for _, name in cts]]
+        residuals = [f"residual {i}" for i in range(len(self.residual_types))]
+        refs = [site.names[i] for i in forward.refs]
+        return types, [*residuals, *refs, *[name for _, name in cts]]
 
     def entries(
         self, inputs: Sequence[PyTree], given: Sequence[bool], symbolic: bool
     ) -> list[Array | None]:
-        """One cotangent a leaf of the arguments; None is zero."""
+        """Return one cotangent a leaf of the arguments; None is zero."""
         forward, site = self.forward, self.forward.site
         n, m = len(self.residual_types), len(forward.refs)
         residuals = forward.joined(inputs[:n], inputs[n : n + m])
@@ -231,45 +234,45 @@ class _Backward(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class VjpOfZeros(Deferred, ZerosVjp):
-    """Reverse rules that look at zeros; ``fun`` is the forward one."""
+class SymbolicZerosVjp(DeferredRule, ZerosVjp):
+    """Reverse rules with symbolic zeros; ``fun`` is the forward one."""
 
     bwd: Callable[..., object]
     outers: tuple[object, ...]
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, VjpOfZeros)
-            and Deferred.__eq__(self, other)
+            isinstance(other, SymbolicZerosVjp)
+            and DeferredRule.__eq__(self, other)
             and (self.bwd is other.bwd)
         )
 
     def __hash__(self) -> int:
-        return hash((Deferred.__hash__(self), id(self.bwd)))
+        return hash((DeferredRule.__hash__(self), id(self.bwd)))
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseVjp:
-        forward = _Forward(self.fun, self.site, self.out_tree, self.out_types)
+        forward = _ForwardRule(self.fun, self.site, self.out_tree, self.out_types)
         site = self.site
         what = f"fwd of {site.label}"
-        with without_frames():
+        with outside_rules():
             fwd = self.traced(forward.rule(given), site.types, site.names, what, self.outers)
         residuals = fwd.out_types[len(self.out_types) :]
-        backward = _Backward(self.bwd, forward, residuals)
+        backward = _BackwardRule(self.bwd, forward, residuals)
         refs = tuple([len(self.consts) + i for i in forward.refs])
-        return SparseVjp(fwd, refs, BackwardOfZeros(self, given, backward, self.label))
+        return SparseVjp(fwd, refs, SymbolicZerosBackward(self, given, backward, self.label))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BackwardOfZeros(ZerosBackward):
-    """A backward rule that looks at zeros, for the arguments that are differentiated."""
+class SymbolicZerosBackward(ZerosBackward):
+    """A backward rule with symbolic zeros, for the arguments that are differentiated."""
 
-    rules: VjpOfZeros
+    rules: SymbolicZerosVjp
     given: tuple[bool, ...]
-    backward: _Backward
+    backward: _BackwardRule
     label: str
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, BackwardOfZeros) and (
+        return isinstance(other, SymbolicZerosBackward) and (
             (self.rules, self.given, self.backward.residual_types)
             == (other.rules, other.given, other.backward.residual_types)
         )
@@ -297,17 +300,17 @@ class BackwardOfZeros(ZerosBackward):
         n, refs = len(backward.residual_types), backward.forward.refs
         outers: list[object] = [None] * len(types)
         outers[n : n + len(refs)] = [rules.outers[i] for i in refs]
-        with without_frames():
+        with outside_rules():
             jaxpr = rules.traced(run, types, names, f"bwd of {rules.site.label}", outers)
         return SparseBackward(jaxpr, tuple(nonzero))
 
 
-def _argument_cotangents(site: Site, result: object) -> list[Array | None]:
-    """One cotangent a leaf of the arguments; None stands for a whole argument or a leaf of it."""
+def _argument_cotangents(site: CallSite, result: object) -> list[Array | None]:
+    """Return one cotangent a leaf of the arguments; None may replace an argument or a leaf."""
     children = site.args_tree.children()
     if not isinstance(result, tuple | list):
         raise IllTyped(
-            f"the backward rule of {site.label} must give a tuple of cotangents, one an argument",
+            f"the backward rule of {site.label} must return a tuple of cotangents, one an argument",
             expected=f"a tuple of {len(children)}",
             found=f"{type(result).__name__}: {result!r:.60}",
             remedy="return `(g,)` for one argument",
@@ -315,7 +318,7 @@ def _argument_cotangents(site: Site, result: object) -> list[Array | None]:
     given = tuple(result)
     if len(given) != len(children):
         raise IllTyped(
-            f"the backward rule of {site.label} gives another number of cotangents than arguments",
+            f"the backward rule of {site.label} returns the wrong number of cotangents",
             expected=str(len(children)),
             found=str(len(given)),
         )
@@ -334,16 +337,16 @@ def _leaf_cotangents(
         return [None] * len(wanted)
     full = tree.unflatten(child, range(child.num_leaves))
     try:
-        spread = tree.broadcast_prefix(ct, full)
+        leaves = tree.broadcast_prefix(ct, full)
     except ValueError:
-        spread = None
-    if spread is None or len(spread) != len(wanted):
+        leaves = None
+    if leaves is None or len(leaves) != len(wanted):
         raise IllTyped(
-            f"the backward rule of {label} gives another structure of cotangents than of arguments",
+            f"the backward rule of {label} returns cotangents of the wrong structure",
             expected=shown_tree(child),
             found=shown_tree(tree.structure(ct)),
         )
-    return [_leaf(label, x, t, name) for x, (t, name) in zip(spread, wanted, strict=True)]
+    return [_leaf(label, x, t, name) for x, (t, name) in zip(leaves, wanted, strict=True)]
 
 
 def _leaf(label: str, x: object, type_: Type, name: str) -> Array | None:
@@ -351,12 +354,12 @@ def _leaf(label: str, x: object, type_: Type, name: str) -> Array | None:
         return None
     ct_spec = tangent_type(type_)
     assert isinstance(ct_spec, ArrayType)
-    wrong = f"the backward rule of {label} gives a cotangent of the wrong type for {name}"
+    wrong = f"the backward rule of {label} returns a cotangent of the wrong type for {name}"
     if isinstance(x, SymbolicZero):
         if x.type.strong() is not ct_spec:
             raise IllTyped(wrong, str(ct_spec), str(x.type), "return None for a cotangent of zero")
         return None
-    value = as_value(x, f"the cotangent for {name} given by the backward rule of {label}")
+    value = as_value(x, f"the cotangent for {name} returned by the backward rule of {label}")
     if value.shape != ct_spec.shape or (value.dtype != ct_spec.dtype and not value.type.weak):
         raise IllTyped(wrong, expected=str(ct_spec), found=str(value.type))
     return ops.astype(value, ct_spec.dtype)

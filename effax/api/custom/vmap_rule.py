@@ -1,4 +1,4 @@
-"""Rules for batching: traced when the number of lanes is known, and checked."""
+"""Custom rules for batching: traced once the batch size is known, and checked."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from effax import tree
-from effax.api.custom.rule_tracing import without_frames
-from effax.api.custom.site import Deferred, check_pair
+from effax.api.custom.call_site import DeferredRule, check_pair
+from effax.api.custom.rule_tracing import outside_rules
 from effax.arrays.device_array import Array, as_value
 from effax.arrays.tracing import check_same_tree, result_names, shown_tree
 from effax.ir.errors import IllTyped
-from effax.ir.prims import LaneRule, Lanes
+from effax.ir.prims import BatchedProgram, VmapRule
 from effax.ir.types import Type
 from effax.numpy.promotion import converted
 from effax.transforms.vmap.common import with_axis
@@ -19,10 +19,10 @@ from effax.tree import PyTreeDef
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LanesOf(Deferred, LaneRule):
-    """A batching rule of the user's: ``(axis_size, in_batched, *args) -> (out, out_batched)``."""
+class UserVmapRule(DeferredRule, VmapRule):
+    """The user's batching rule: ``(axis_size, in_batched, *args) -> (out, out_batched)``."""
 
-    def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
+    def __call__(self, size: int, batched: tuple[bool, ...], /) -> BatchedProgram:
         site, own = self.site, batched[len(self.consts) :]
         what = f"the batching rule of {site.label}"
         pairs = zip(site.types, own, strict=True)
@@ -33,7 +33,7 @@ class LanesOf(Deferred, LaneRule):
         def run(*leaves: object) -> list[Array]:
             args = tree.unflatten(site.args_tree, leaves)
             result = self.fun(size, in_batched, *site.fixed, *args)
-            out, axes = check_pair(result, what, "(result, which of its leaves are batched)")
+            out, axes = check_pair(result, what, "(result, out_batched)")
             outs, out_tree = tree.flatten(out)
             check_same_tree(out_tree, self.out_tree, f"the result of {what}")
             flags[:] = _flags(axes, out_tree, what)
@@ -41,26 +41,26 @@ class LanesOf(Deferred, LaneRule):
             entries = zip(outs, self.out_types, flags, names, strict=True)
             return [_fitted(x, t, has, size, name) for x, t, has, name in entries]
 
-        with without_frames():
+        with outside_rules():
             jaxpr = self.traced(run, types, site.names, what)
-        return Lanes(jaxpr, tuple(flags))
+        return BatchedProgram(jaxpr, tuple(flags))
 
 
 def _flags(given: object, out_tree: PyTreeDef, what: str) -> Sequence[bool]:
-    """Which leaves of the result are batched: a tree of booleans like it, or one for all."""
+    """Return which leaves of the result are batched, from a tree of booleans or one for all."""
     leaves, treedef = tree.flatten(given)
     if treedef == tree.structure(0) and out_tree.num_leaves != 1:
         treedef, leaves = out_tree, leaves * out_tree.num_leaves
     if treedef != out_tree:
         raise IllTyped(
-            f"{what} says in another structure than its result's what is batched",
+            f"out_batched of {what} has another structure than its result",
             expected=shown_tree(out_tree),
             found=shown_tree(treedef),
         )
     for leaf in leaves:
         if not isinstance(leaf, bool):
             raise IllTyped(
-                f"{what} says with something else than booleans what is batched",
+                f"out_batched of {what} has an entry that is not a boolean",
                 expected="True or False for each leaf of the result",
                 found=f"{type(leaf).__name__}: {leaf!r:.60}",
             )
@@ -68,14 +68,14 @@ def _flags(given: object, out_tree: PyTreeDef, what: str) -> Sequence[bool]:
 
 
 def _fitted(value: object, type_: Type, batched: bool, size: int, name: str) -> Array:
-    """A result, in the type of the function's, with an axis in front if batched."""
+    """Cast a result to the type of the function's, with an axis in front if batched."""
     x = as_value(value, name)
     ct_spec = with_axis(type_, size) if batched else type_
     if x.shape != ct_spec.shape or (x.dtype != ct_spec.dtype and not x.weak_type):
         raise IllTyped(
             f"{name} has the wrong type",
-            expected=f"{ct_spec}, {'with' if batched else 'without'} an axis for {size} lanes",
+            expected=f"{ct_spec}, {'with' if batched else 'without'} a batch axis of length {size}",
             found=str(x.type),
-            remedy="say in the second part of what the rule gives whether it has the axis",
+            remedy="set its entry in out_batched to whether it has the axis",
         )
     return converted(x, ct_spec.dtype, ct_spec.weak)  # type: ignore[union-attr]  # results are arrays

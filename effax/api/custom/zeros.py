@@ -1,4 +1,4 @@
-"""What stands for zeros, and says what is differentiated, in rules that look at such things."""
+"""Symbolic zeros, and markers of differentiated arguments, for custom rules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SymbolicZero:
 
     @property
     def dtype(self) -> DType:
-        """The dtype; ``float0`` where it belongs to what has no tangents."""
+        """The dtype; ``float0`` for a primal without tangents."""
         return self.type.dtype
 
     @property
@@ -46,12 +46,12 @@ class SymbolicZero:
 
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype yields in promotion: it does not."""
+        """Whether the type is weak: False for tangents."""
         return self.type.weak
 
     @staticmethod
     def from_primal_value(val: object) -> SymbolicZero:
-        """The zero tangent of a value."""
+        """Return the zero tangent of a value."""
         return symbolic_zero(input_type(val, "the argument of from_primal_value"))
 
     def __repr__(self) -> str:
@@ -59,13 +59,13 @@ class SymbolicZero:
 
 
 def symbolic_zero(type_: Type) -> SymbolicZero:
-    """The zero tangent of values of this type."""
+    """Return the zero tangent of values of this type."""
     dtype = tangent_type(type_).dtype if is_inexact_dtype(type_.dtype) else FLOAT0
     return SymbolicZero(array_type(type_.shape, dtype))
 
 
 def zero_from_primal(val: object, symbolic_zeros: bool = False) -> PyTree:
-    """The tree of zero tangents of a tree of values: arrays, or ``SymbolicZero``s."""
+    """Return the tree of zero tangents of a tree of values: arrays, or ``SymbolicZero``s."""
 
     def zero(x: object) -> object:
         type_ = input_type(x, "a leaf of the argument of zero_from_primal")
@@ -83,7 +83,7 @@ class CustomVJPPrimal:
 
 
 def custom_vjp_primal_tree_values(tree_: object) -> PyTree:
-    """The tree of values of a tree of ``CustomVJPPrimal``s. Raises IllTyped for other leaves."""
+    """Return the values of a tree of ``CustomVJPPrimal``s. Raises IllTyped for other leaves."""
 
     def value(leaf: object) -> object:
         if not isinstance(leaf, CustomVJPPrimal):

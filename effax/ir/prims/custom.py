@@ -1,8 +1,8 @@
-"""Calls that bring rules of their own: derivatives, batching, and a derivative's linear part.
+"""Calls with custom rules: derivatives, batching, and the linear part of a derivative.
 
-A rule is a program where it is known when the function is called. What it depends on may be known
-when a transformation meets the call only: how many lanes there are, which tangents are zero. Such
-a rule is a value that is asked for a program, a pure function of plain data.
+A rule is a jaxpr where it can be traced with the call. A rule that depends on what only a
+transformation knows (the batch size, which tangents are zero) is a value that returns a jaxpr: a
+pure function of plain data.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 
 __all__ = [
+    "BatchedProgram",
     "CustomJvp",
     "CustomLinear",
     "CustomVjp",
     "CustomVmap",
-    "LaneRule",
-    "Lanes",
     "SparseBackward",
     "SparseJvp",
     "SparseVjp",
+    "VmapRule",
     "ZerosBackward",
     "ZerosJvp",
     "ZerosVjp",
@@ -43,31 +43,31 @@ def _call_region(jaxpr: Jaxpr) -> Region:
     return Region(jaxpr, tuple(range(len(jaxpr.binders))), tuple(outs), (None,) * len(outs))
 
 
-class Lanes(NamedTuple):
-    """A function over lanes: its program, and which of the results have the axis, in front."""
+class BatchedProgram(NamedTuple):
+    """A batched program, and which of its results have the batch axis, in front."""
 
     jaxpr: Jaxpr
     batched: tuple[bool, ...]
 
 
-class LaneRule(ByReference):
-    """How a call runs over lanes; equal rules give equal programs.
+class VmapRule(ByReference):
+    """A batching rule of a call; equal rules return equal programs.
 
-    Takes the number of lanes, and which arguments of the call have an axis for them, in front.
+    It takes the batch size, and which arguments of the call have a batch axis, in front.
     """
 
     __slots__ = ()
 
     @abstractmethod
-    def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
-        """Give the program."""
+    def __call__(self, size: int, batched: tuple[bool, ...], /) -> BatchedProgram:
+        """Return the program."""
 
 
 class SparseJvp(NamedTuple):
-    """A forward derivative for tangents of which some are zero.
+    """A forward derivative where some tangents are zero.
 
-    ``jaxpr`` maps the arguments and the tangents that are not zero to the results and those of
-    their tangents that ``nonzero`` marks, one entry a result.
+    ``jaxpr`` maps the arguments and the nonzero tangents to the results and those of their
+    tangents that ``nonzero`` marks, one entry a result.
     """
 
     jaxpr: Jaxpr
@@ -75,19 +75,19 @@ class SparseJvp(NamedTuple):
 
 
 class ZerosJvp(ByReference):
-    """A forward derivative that looks at which tangents, one entry an argument, are not zero."""
+    """A forward derivative as a function of which tangents, one entry an argument, are nonzero."""
 
     __slots__ = ()
 
     @abstractmethod
     def __call__(self, given: tuple[bool, ...], /) -> SparseJvp:
-        """Give the program."""
+        """Return the program."""
 
 
 class SparseBackward(NamedTuple):
-    """A backward rule for cotangents of which some are zero.
+    """A backward rule where some cotangents are zero.
 
-    ``jaxpr`` maps what is fixed and the cotangents that are not zero to those of the linear
+    ``jaxpr`` maps the fixed arguments and the nonzero cotangents to the cotangents of the linear
     arguments that ``nonzero`` marks.
     """
 
@@ -96,17 +96,17 @@ class SparseBackward(NamedTuple):
 
 
 class ZerosBackward(ByReference):
-    """A backward rule that looks at which results have a cotangent that is not zero."""
+    """A backward rule as a function of which results have a nonzero cotangent."""
 
     __slots__ = ()
 
     @abstractmethod
     def __call__(self, given: tuple[bool, ...], /) -> SparseBackward:
-        """Give the program."""
+        """Return the program."""
 
 
 class SparseVjp(NamedTuple):
-    """The rules of a reverse derivative for arguments of which some are differentiated.
+    """The rules of a reverse derivative where some arguments are differentiated.
 
     ``fwd`` and ``refs`` are those of ``CustomVjp``; the linear arguments of ``bwd`` are the
     differentiated ones.
@@ -118,17 +118,17 @@ class SparseVjp(NamedTuple):
 
 
 class ZerosVjp(ByReference):
-    """A reverse derivative that looks at which arguments are differentiated."""
+    """A reverse derivative as a function of which arguments are differentiated."""
 
     __slots__ = ()
 
     @abstractmethod
     def __call__(self, given: tuple[bool, ...], /) -> SparseVjp:
-        """Give the program."""
+        """Return the program."""
 
 
 class _Called(Primitive):
-    """What calls with rules of their own share: without its rules, each is its function."""
+    """The base of calls with custom rules: evaluated, each is its function."""
 
     __slots__ = ()
 
@@ -159,18 +159,18 @@ class CustomJvp(_Called):
 
     ``call`` maps the arguments to the results. ``rule`` maps constants, the other arguments, and
     the tangents of those, to results and their tangents; the first ``n_consts`` arguments have
-    no tangents. A call inside of its own rule has no rule but a depth: how many rules out the one
-    is that it belongs to (0: the innermost). A rule that looks at zeros is asked for its program.
-    So is ``lanes``, where there is one, when the call is batched.
+    no tangents. A recursive call, within its own rule, has a depth instead of the rule: the number
+    of rules between it and the one that it belongs to (0: the innermost). A rule with symbolic
+    zeros is a ``ZerosJvp``. ``vmap_rule``, where it is not None, batches the call.
     """
 
     call: Jaxpr
     rule: Jaxpr | ZerosJvp | int
     n_consts: int
     label: str
-    lanes: LaneRule | None = None
+    vmap_rule: VmapRule | None = None
     name: ClassVar[str] = "custom_jvp_call"
-    by_reference: ClassVar[tuple[str, ...]] = ("rule", "lanes")
+    by_reference: ClassVar[tuple[str, ...]] = ("rule", "vmap_rule")
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.call, self.rule) if isinstance(self.rule, Jaxpr) else (self.call,)
@@ -181,11 +181,11 @@ class CustomJvp(_Called):
 
     @property
     def depth(self) -> int | None:
-        """How many rules out its rule is; None where it has it."""
+        """The depth of a recursive call; None for a call with its rule."""
         return self.rule if isinstance(self.rule, int) else None
 
     def at(self, depth: int) -> CustomJvp:
-        """The same call inside of its own rule, with that depth."""
+        """Return the recursive call of this one with that depth."""
         return replace(self, rule=depth)
 
 
@@ -195,12 +195,12 @@ class CustomVjp(_Called):
 
     ``call`` maps the arguments to the results; ``fwd`` to the results and residuals; ``bwd`` maps
     the ``n_consts`` constants, the residuals, the references at ``refs`` among the arguments, and
-    cotangents of the results, to the cotangents of the arguments that ``wanted`` marks. A call
-    inside of its own rules has a depth in the place of both, as for ``CustomJvp``. Rules that look
-    at zeros are one value in the place of ``fwd``, and are asked for their programs.
+    cotangents of the results, to the cotangents of the arguments that ``wanted`` marks. A recursive
+    call, within its own rules, has a depth instead of both, as for ``CustomJvp``. Rules with
+    symbolic zeros are one ``ZerosVjp`` in the place of ``fwd``.
 
-    ``forward`` is a forward derivative too, as the rule of ``CustomJvp``, where there is one;
-    ``lanes`` is asked for a program when the call is batched.
+    ``forward``, where it is not None, is a forward derivative, as the rule of ``CustomJvp``;
+    ``vmap_rule`` batches the call.
     """
 
     call: Jaxpr
@@ -211,9 +211,9 @@ class CustomVjp(_Called):
     wanted: tuple[bool, ...]
     label: str
     forward: Jaxpr | None = None
-    lanes: LaneRule | None = None
+    vmap_rule: VmapRule | None = None
     name: ClassVar[str] = "custom_vjp_call"
-    by_reference: ClassVar[tuple[str, ...]] = ("fwd", "lanes")
+    by_reference: ClassVar[tuple[str, ...]] = ("fwd", "vmap_rule")
 
     def typing(self, *ins: Type) -> Typing:
         typing = _Called.typing(self, *ins)
@@ -237,11 +237,11 @@ class CustomVjp(_Called):
 
     @property
     def depth(self) -> int | None:
-        """How many rules out its rules are; None where it has them."""
+        """The depth of a recursive call; None for a call with its rules."""
         return self.fwd if isinstance(self.fwd, int) else None
 
     def at(self, depth: int) -> CustomVjp:
-        """The same call inside of its own rules, with that depth."""
+        """Return the recursive call of this one with that depth."""
         return replace(self, fwd=depth, bwd=depth, forward=None)
 
 
@@ -250,14 +250,14 @@ Custom = CustomJvp | CustomVjp
 
 @dataclass(frozen=True, slots=True)
 class CustomVmap(_Called):
-    """A call that says how it runs over lanes; the first ``n_consts`` arguments have none."""
+    """A call with its own batching rule; the first ``n_consts`` arguments are never batched."""
 
     call: Jaxpr
-    lanes: LaneRule
+    vmap_rule: VmapRule
     n_consts: int
     label: str
     name: ClassVar[str] = "custom_vmap_call"
-    by_reference: ClassVar[tuple[str, ...]] = ("lanes",)
+    by_reference: ClassVar[tuple[str, ...]] = ("vmap_rule",)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.call,)
@@ -268,15 +268,15 @@ class CustomVmap(_Called):
 
 @dataclass(frozen=True, slots=True)
 class CustomLinear(Primitive):
-    """A call of a linear function that brings its own transpose.
+    """A call of a linear function with its own transpose.
 
     Arguments: ``n_fixed`` constants, residuals and references, then linear ones. ``bwd`` maps the
     fixed ones and cotangents of the results to cotangents of the linear ones. Effects of ``bwd``
     happen when it runs, that is after transposition; this equation itself has none.
 
-    ``forward`` maps the arguments to the results: what the function is. The derivative of a
-    ``custom_vjp`` call has none, and is known by its transpose alone. Where ``paired`` the
-    transpose is such a call again, with both programs exchanged; else it is ``bwd``.
+    ``forward`` maps the arguments to the results. It is None for the derivative of a ``custom_vjp``
+    call, of which only the transpose is known. Where ``paired`` the transpose is such a call
+    again, with both programs exchanged; else it is ``bwd``.
     """
 
     bwd: Jaxpr | ZerosBackward
@@ -307,8 +307,8 @@ class CustomLinear(Primitive):
         return evaluate_spmd(self.forward, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
-        held = (self.bwd,) if isinstance(self.bwd, Jaxpr) else ()
-        return held if self.forward is None else (*held, self.forward)
+        bwd = (self.bwd,) if isinstance(self.bwd, Jaxpr) else ()
+        return bwd if self.forward is None else (*bwd, self.forward)
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomLinear:
         rest = list(jaxprs)
@@ -317,7 +317,7 @@ class CustomLinear(Primitive):
 
 
 def no_forward(kind: type[E], label: str) -> E:
-    """The error for a forward derivative of a call that has a reverse one only."""
+    """Return the error for a forward derivative of a call that has only a reverse one."""
     return kind(
         f"{label} has a custom reverse derivative and no forward one",
         expected="grad or vjp",

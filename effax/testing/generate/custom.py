@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from effax.ir.build import Builder
 from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
-from effax.ir.prims import CustomJvp, CustomVjp, CustomVmap, LaneRule, Lanes
+from effax.ir.prims import BatchedProgram, CustomJvp, CustomVjp, CustomVmap, VmapRule
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import is_inexact, tangent_type
 from effax.testing.generate import refs
@@ -24,19 +24,19 @@ from effax.transforms.vmap.engine import vmap
 
 
 @dataclass(frozen=True)
-class LanesOfProgram(LaneRule):
+class VmapRuleOfProgram(VmapRule):
     """The batching rule that batches the program."""
 
     program: Jaxpr
     label: str = "f"
 
-    def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
+    def __call__(self, size: int, batched: tuple[bool, ...], /) -> BatchedProgram:
         made = vmap.cached(self.program, batched, size, DEFAULT_RULES)
-        return Lanes(made.jaxpr, made.out_batched)
+        return BatchedProgram(made.jaxpr, made.out_batched)
 
 
 def custom(g: ProgramBuilder, grow: Grow) -> None:
-    """A call of a function on arrays that brings its derivatives, or its lanes, or all of them."""
+    """Add a call with custom derivatives, a batching rule, or both, on arrays."""
     ins = arguments(g, 3)
     inner = inside(g, [v.type for v in ins], ins)
     grow(inner, 3)
@@ -52,13 +52,13 @@ def custom(g: ProgramBuilder, grow: Grow) -> None:
 
 
 def ruled(jaxpr: Jaxpr, kind: int) -> Primitive:
-    """The call of a program: with a forward rule, a reverse one, lanes, or several of those."""
-    lanes = LanesOfProgram(jaxpr)
+    """Return a call of a program with a forward, a reverse, or a batching rule, or several."""
+    vmap_rule = VmapRuleOfProgram(jaxpr)
     if kind == 0:
-        return CustomVmap(jaxpr, lanes, 0, "f")
+        return CustomVmap(jaxpr, vmap_rule, 0, "f")
     mask = tuple(map(is_inexact, jaxpr.in_types))
     forward = jvp.cached(jaxpr, mask, True, DEFAULT_RULES).jaxpr
-    own = lanes if kind in (2, 4) else None
+    own = vmap_rule if kind in (2, 4) else None
     if kind <= 2:
         return CustomJvp(jaxpr, forward, 0, "f", own)
     try:

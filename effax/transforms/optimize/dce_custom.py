@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from effax.ir.build import Builder
 from effax.ir.primitive import Primitive
-from effax.ir.prims import CustomJvp, CustomLinear, CustomVjp, CustomVmap, LaneRule, Lanes
+from effax.ir.prims import BatchedProgram, CustomJvp, CustomLinear, CustomVjp, CustomVmap, VmapRule
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.rules.common import zeros
-from effax.transforms.rules.custom.recursive_calls import is_knotted
+from effax.transforms.rules.custom.recursive_calls import has_recursive_rules
 
 if TYPE_CHECKING:
     from effax.transforms.optimize.dce import Dce
@@ -47,18 +47,18 @@ def _either(*masks: Sequence[bool]) -> Mask:
 
 
 @dataclass(frozen=True, slots=True)
-class LanesOfSome(LaneRule):
+class VmapRuleOfUsed(VmapRule):
     """A batching rule of which only some results are used."""
 
-    rule: LaneRule
+    rule: VmapRule
     used: Mask
     shrink: Shrink
     label: str
 
-    def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
+    def __call__(self, size: int, batched: tuple[bool, ...], /) -> BatchedProgram:
         inner = self.rule(size, batched)
         every = (True,) * len(inner.jaxpr.binders)
-        return Lanes(
+        return BatchedProgram(
             self.shrink(inner.jaxpr, self.used, every, every).jaxpr,
             _picked(inner.batched, self.used),
         )
@@ -67,7 +67,7 @@ class LanesOfSome(LaneRule):
 def dce_custom_jvp(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
     """A call with a forward derivative."""
     assert isinstance(prim, CustomJvp)
-    if not isinstance(prim.rule, Jaxpr) or prim.lanes is not None or is_knotted(prim):
+    if not isinstance(prim.rule, Jaxpr) or prim.vmap_rule is not None or has_recursive_rules(prim):
         return _whole(prim, observed, used)
     pushed = _Pushed(prim.call, prim.rule, prim.n_consts, used, observed, shrink)
     call = shrink(prim.call, used, observed, _none(prim.call))
@@ -122,7 +122,7 @@ def dce_custom_vjp(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) 
     assert isinstance(prim, CustomVjp)
     if not isinstance(prim.fwd, Jaxpr) or not isinstance(prim.bwd, Jaxpr):
         return _whole(prim, observed, used)
-    if prim.lanes is not None or is_knotted(prim):
+    if prim.vmap_rule is not None or has_recursive_rules(prim):
         return _whole(prim, observed, used)
     # What the backward rule finds in a reference was left there by the forward one.
     observed = tuple([seen or i in prim.refs for i, seen in enumerate(observed)])
@@ -182,7 +182,9 @@ def dce_custom_vmap(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink)
         return _whole(prim, observed, used)
     call = shrink(prim.call, used, observed, every).jaxpr
     return (
-        replace(prim, call=call, lanes=LanesOfSome(prim.lanes, used, shrink, prim.label)),
+        replace(
+            prim, call=call, vmap_rule=VmapRuleOfUsed(prim.vmap_rule, used, shrink, prim.label)
+        ),
         every,
         used,
     )

@@ -45,7 +45,7 @@ from effax.transforms.framework.propagation import Mask, Property, uses_axis
 from effax.transforms.framework.rules import BatchBuilder, RuleSet, Unsupported
 from effax.transforms.framework.runner import located
 from effax.transforms.rules.common import inverse, permuted, to_front
-from effax.transforms.rules.custom.recursive_calls import is_knotted
+from effax.transforms.rules.custom.recursive_calls import has_recursive_rules
 from effax.transforms.vmap.batch_axes import Axes, checked_axes, checked_name, no_axis
 from effax.transforms.vmap.common import Borrowed, SharedWrite, borrow, with_axis
 
@@ -318,7 +318,7 @@ def needs_mask(prim: Primitive) -> bool:
     A loop must, to end when no lane is there. So must a call of a function that is called in its
     own rules, so that the calls inside are on the same types.
     """
-    if isinstance(prim, While) or is_knotted(prim):
+    if isinstance(prim, While) or has_recursive_rules(prim):
         return True
     return any(map(runs_under_mask, prim.subjaxprs()))
 

@@ -5,7 +5,7 @@ from typing import Any, assert_type
 import effax
 from effax import Array
 from effax.custom_batching import custom_vmap, sequential_vmap
-from effax.ir.prims import Lanes
+from effax.ir.prims import BatchedProgram
 from effax.ir.syntax import Jaxpr
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.framework.zero_propagation import propagate_zeros
@@ -104,4 +104,4 @@ def zero_at_zero(jaxpr: Jaxpr, rules: RuleSet) -> tuple[bool, ...]:
     return propagate_zeros(jaxpr, (True,), rules)
 
 
-Lanes(effax.make_jaxpr(again)(X, 2), (True,))  # E: arg-type
+BatchedProgram(effax.make_jaxpr(again)(X, 2), (True,))  # E: arg-type

@@ -46,7 +46,7 @@ CUSTOM: dict[str, Bad] = {
         lambda: jax.custom_vjp(total).defvjp(doubled, 3), BadArgument, "of total: bwd", "int: 3"
     ),
     "a rule without a pair": Bad(
-        lambda: jax.grad(custom_jvp(lambda p, t: p[0]))(1.0), IllTyped, "must give", "Traced"
+        lambda: jax.grad(custom_jvp(lambda p, t: p[0]))(1.0), IllTyped, "must return", "Traced"
     ),
     "a rule's result of another shape": Bad(
         lambda: jax.grad(custom_jvp(lambda p, t: (vector(), t[0])))(1.0),
@@ -63,7 +63,7 @@ CUSTOM: dict[str, Bad] = {
     "a rule's tangent of another shape": Bad(
         lambda: jax.grad(custom_jvp(lambda p, t: (p[0], vector())))(1.0),
         IllTyped,
-        "the tangent given by the jvp rule",
+        "the tangent returned by the jvp rule",
         r"f32\[3\]",
     ),
     "a rule's tangent in another tree": Bad(
@@ -78,7 +78,7 @@ CUSTOM: dict[str, Bad] = {
     "a keyword-only argument": Bad(
         lambda: jax.grad(lambda x: custom_jvp(lambda p, t: (p, t), lambda x, *, k: x)(x, k=2))(1.0),
         BadArgument,
-        "by position only",
+        "not positional",
         "k",
     ),
     "a closed-over tracer": Bad(
@@ -124,7 +124,7 @@ CUSTOM: dict[str, Bad] = {
             custom_vjp(lambda d: (d["a"] * 2, None), lambda r, g: ({"b": g},), lambda d: d["a"] * 2)
         )({"a": 1.0}),
         IllTyped,
-        "another structure of cotangents",
+        "cotangents of the wrong structure",
         "'b'",
     ),
     "forward mode": Bad(
@@ -151,7 +151,7 @@ BATCHED: dict[str, Bad] = {
         lambda: jax.custom_batching.custom_vmap(total).def_vmap(3), BadArgument, "def_vmap", "int"
     ),
     "a batching rule without a pair": Bad(
-        lambda: custom_vmap(lambda n, b, x: x)(vector()), BadRule, "must give", "Traced"
+        lambda: custom_vmap(lambda n, b, x: x)(vector()), BadRule, "must return", "Traced"
     ),
     "a batched result that is said not to be": Bad(
         lambda: custom_vmap(lambda n, b, x: (x, False))(vector()), BadRule, "wrong type", "3"
@@ -177,11 +177,11 @@ BATCHED: dict[str, Bad] = {
     "flags in another tree": Bad(
         lambda: custom_vmap(lambda n, b, x: (x, (True, True)))(vector()),
         BadRule,
-        "in another structure",
+        "another structure",
         r"\*, \*",
     ),
     "flags that are numbers": Bad(
-        lambda: custom_vmap(lambda n, b, x: (x, 1))(vector()), BadRule, "than booleans", "int: 1"
+        lambda: custom_vmap(lambda n, b, x: (x, 1))(vector()), BadRule, "not a boolean", "int: 1"
     ),
 }
 

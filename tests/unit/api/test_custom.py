@@ -15,7 +15,7 @@ from effax.ir.errors import TransformError
 from effax.ir.prims import CustomJvp
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
-from effax.transforms.rules.custom.recursive_calls import has_knots, tied
+from effax.transforms.rules.custom.recursive_calls import has_recursive_calls, unroll_rule
 
 jax: Any = effax
 
@@ -134,21 +134,21 @@ def test_backward_rules_call_their_function() -> None:
     )
 
 
-def test_programs_with_knots_are_finite_and_read_back() -> None:
+def test_programs_with_recursive_rules_are_finite_and_parse_back() -> None:
     f = recursive_sine()
     jaxpr = effax.make_jaxpr(f)(1.0).jaxpr
     prim = jaxpr.eqns[0].prim
     assert isinstance(prim, CustomJvp)
     assert isinstance(prim.rule, Jaxpr)
-    assert has_knots(prim.rule)
+    assert has_recursive_calls(prim.rule)
     assert parse(str(jaxpr)) == jaxpr
-    opened = tied(prim.rule, prim)
+    opened = unroll_rule(prim.rule, prim)
     inside = [eqn.prim for eqn in opened.eqns if type(eqn.prim) is type(prim)]
     assert inside == [prim, prim]
     assert effax.make_jaxpr(f)(1.0).jaxpr == jaxpr
 
 
-def test_a_knot_on_other_types_is_told() -> None:
+def test_a_recursive_rule_call_on_other_types_is_refused() -> None:
     @effax.custom_jvp
     def f(x: Any) -> Any:
         return jnp.sin(x)
@@ -159,7 +159,7 @@ def test_a_knot_on_other_types_is_told() -> None:
         return f(x), jax.vmap(f)(jnp.stack([x, x])).sum() * t
 
     assert float(jax.grad(f)(0.3)) == pytest.approx(2 * np.sin(0.3), rel=1e-5)
-    with pytest.raises(TransformError, match="inside of its own rule"):
+    with pytest.raises(TransformError, match="inside its own rule"):
         jax.grad(jax.grad(f))(0.3)
 
 

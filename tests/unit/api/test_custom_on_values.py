@@ -107,7 +107,7 @@ def test_a_rule_that_looks_and_calls_its_function_elsewhere_is_refused() -> None
         (x,), (dx,) = primals, tangents
         return f(x), f(-x) * dx if x > 0 else dx
 
-    with pytest.raises(ConcretizationError, match="a rule of f looks at values, and calls f on"):
+    with pytest.raises(ConcretizationError, match="a rule of f depends on values, and calls f on"):
         jax.grad(f)(1.0)
 
 

@@ -196,7 +196,7 @@ REFUSED = {
     "a reference": (
         lambda: jax.grad(lambda x: reading(x, effax.new_ref(1.0)))(1.0),
         BadArgument,
-        "takes a reference",
+        "a reference as an argument",
     ),
     "no such name": (
         lambda: jax.custom_rules(lambda x: x, nondiff_argnames="y"),

@@ -205,12 +205,12 @@ def with_rule(rule: Any) -> Any:
 WRONG = {
     "a zero of another shape": (
         lambda p, t: (p[0] * p[1], SymbolicZero.from_primal_value(XS)),
-        "tangent given by",
+        "tangent returned by",
         "f32\\[3\\]",
     ),
     "another tree": (lambda p, t: (p[0], (t[0], t[1])), "structure", r"\*"),
-    "another dtype": (lambda p, t: (p[0], jnp.int32(1)), "tangent given by", "i32"),
-    "no pair": (lambda p, t: p[0], "must give", "Traced"),
+    "another dtype": (lambda p, t: (p[0], jnp.int32(1)), "tangent returned by", "i32"),
+    "no pair": (lambda p, t: p[0], "must return", "Traced"),
 }
 
 

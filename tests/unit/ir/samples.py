@@ -307,15 +307,15 @@ CALLBACKS = [
 
 
 @dataclass(frozen=True)
-class InLanes(custom.LaneRule):
+class InLanes(custom.VmapRule):
     """A batching rule that is asked for a program: everything is batched."""
 
     of: Jaxpr
     label: str = "in_lanes"
 
-    def __call__(self, size: int, batched: tuple[bool, ...], /) -> custom.Lanes:
+    def __call__(self, size: int, batched: tuple[bool, ...], /) -> custom.BatchedProgram:
         inner = vmap.cached(self.of, batched, size, DEFAULT_RULES)
-        return custom.Lanes(inner.jaxpr, inner.out_batched)
+        return custom.BatchedProgram(inner.jaxpr, inner.out_batched)
 
 
 ASKED = [

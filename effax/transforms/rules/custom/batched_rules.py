@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from effax.ir.build import Builder
 from effax.ir.prims import (
-    LaneRule,
-    Lanes,
+    BatchedProgram,
     ReduceSum,
     SparseBackward,
     SparseJvp,
     SparseVjp,
+    VmapRule,
     ZerosBackward,
     ZerosJvp,
     ZerosVjp,
@@ -28,14 +28,14 @@ from effax.transforms.vmap.engine import vmap
 
 
 @dataclass(frozen=True, slots=True)
-class JvpLanes(LaneRule):
+class JvpOfVmapRule(VmapRule):
     """The rule of a call that was differentiated: the derivative of what the rule gives.
 
     Its arguments are those of the call, of these types, and the tangents of those ``given``. It
     gives the tangents that ``out_tangents`` marks, and where ``whole`` the results before them.
     """
 
-    rule: LaneRule
+    rule: VmapRule
     types: tuple[Type, ...]
     given: Mask
     out_tangents: Mask
@@ -43,7 +43,7 @@ class JvpLanes(LaneRule):
     rules: RuleSet
     label: str
 
-    def __call__(self, size: int, batched: tuple[bool, ...], /) -> Lanes:
+    def __call__(self, size: int, batched: tuple[bool, ...], /) -> BatchedProgram:
         n = len(self.types)
         of_dots = iter(batched[n:])
         dots = [has and next(of_dots) for has in self.given]
@@ -74,7 +74,7 @@ class JvpLanes(LaneRule):
                 assert dot_out is not None, "what is wanted is instantiated"
                 outs.append(dot_out)
                 flags.append(flag)
-        return Lanes(b.finish(outs), tuple(flags))
+        return BatchedProgram(b.finish(outs), tuple(flags))
 
 
 @dataclass(frozen=True, slots=True)

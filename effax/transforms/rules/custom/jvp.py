@@ -14,8 +14,8 @@ from effax.transforms.framework.rules import JvpOut, RuleBuilder
 from effax.transforms.jvp import jvp, with_tangents
 from effax.transforms.optimize.dce import dce
 from effax.transforms.rules.common import zeros
-from effax.transforms.rules.custom.batched_rules import JvpLanes
-from effax.transforms.rules.custom.recursive_calls import tied, untied
+from effax.transforms.rules.custom.batched_rules import JvpOfVmapRule
+from effax.transforms.rules.custom.recursive_calls import unbound_call_error, unroll_rule
 
 
 def _dense(b: RuleBuilder, atom: Atom, tangent: Atom | None) -> Atom:
@@ -35,7 +35,7 @@ def custom_jvp_jvp(
 ) -> JvpOut:
     """The user's rule, with zeros for tangents that are zero, unless it looks at those."""
     if isinstance(prim.rule, int):
-        raise untied(prim)
+        raise unbound_call_error(prim)
     _check_consts(prim.label, tangents[: prim.n_consts])
     own = list(zip(primals, tangents, strict=True))[prim.n_consts :]
     given = tuple([t is not None for _, t in own])
@@ -44,7 +44,7 @@ def custom_jvp_jvp(
         dots = [t for _, t in own if t is not None]
         return with_tangents(b.inline(template(sparse.jaxpr), [*primals, *dots]), sparse.nonzero)
     dense = [_dense(b, p, t) for p, t in own if is_inexact(p.type)]
-    results = b.inline(template(tied(prim.rule, prim)), [*primals, *dense])
+    results = b.inline(template(unroll_rule(prim.rule, prim)), [*primals, *dense])
     return with_tangents(results, tuple([is_inexact(a.type) for a in prim.call.outs]))
 
 
@@ -53,17 +53,17 @@ def custom_vjp_jvp(
 ) -> JvpOut:
     """The forward rule, and a linear equation that knows how to be transposed."""
     if isinstance(prim.fwd, int):
-        raise untied(prim)
+        raise unbound_call_error(prim)
     _check_consts(prim.label, tangents[: prim.n_consts])
     if not isinstance(prim.fwd, Jaxpr):
         return _sparse_vjp_jvp(b, prim, prim.fwd, primals, tangents)
     assert isinstance(prim.bwd, Jaxpr), "a forward rule has a backward one"
     n = len(prim.call.outs)
-    results = b.inline(template(tied(prim.fwd, prim)), primals)
+    results = b.inline(template(unroll_rule(prim.fwd, prim)), primals)
     residuals, refs = results[n:], [primals[i] for i in prim.refs]
     own = list(zip(primals, tangents, strict=True))[prim.n_consts :]
     dots = [_dense(b, p, t) for (p, t), ct_spec in zip(own, prim.wanted, strict=True) if ct_spec]
-    bwd = tied(prim.bwd, prim)
+    bwd = unroll_rule(prim.bwd, prim)
     if prim.forward is None:
         fixed = [*primals[: prim.n_consts], *residuals, *refs]
         linear = CustomLinear(bwd, len(fixed), _tangent_types(prim.call), prim.label)
@@ -73,7 +73,7 @@ def custom_vjp_jvp(
     n_ins, n_residuals, n_dots = len(primals), len(residuals), len(dots)
     pushed = RuleBuilder(b.rules, [x.type for x in [*fixed, *dots]])
     args, given = pushed.binders[:n_ins], pushed.binders[n_ins + n_residuals :]
-    both = pushed.inline(template(tied(prim.forward, prim)), [*args, *given])
+    both = pushed.inline(template(unroll_rule(prim.forward, prim)), [*args, *given])
     pulled = RuleBuilder(b.rules, [*[x.type for x in fixed], *_tangent_types(prim.call)])
     consts, rest = pulled.binders[: prim.n_consts], pulled.binders[n_ins:]
     cts = pulled.inline(template(bwd), [*consts, *rest])
@@ -126,8 +126,8 @@ def custom_vmap_jvp(
     present = [t for t in tangents if t is not None]
     inner = jvp.cached(prim.call, given, False, b.rules)
     whole = bool(prim.call.effects)
-    lanes = JvpLanes(
-        prim.lanes, prim.call.in_types, given, inner.out_tangents, whole, b.rules, prim.label
+    lanes = JvpOfVmapRule(
+        prim.vmap_rule, prim.call.in_types, given, inner.out_tangents, whole, b.rules, prim.label
     )
     if whole:
         made = CustomVmap(inner.jaxpr, lanes, prim.n_consts, prim.label)

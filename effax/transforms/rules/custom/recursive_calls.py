@@ -1,13 +1,13 @@
-"""Calls of a function with derivatives of its own inside of its own rules.
+"""Recursive rule calls: calls of a function with custom derivatives within its own rules.
 
-A rule may call the function that it belongs to, as in ``df(x, t) = (f(x), f(x + π/2)·t)``. That
-call has no rules: they are those around it, and it says how many rules out (0: the innermost). When
-a rule is put into a program its knots are tied again:
+A rule may call the function that it belongs to, as in ``df(x, t) = (f(x), f(x + π/2)·t)``. Such a
+call has no rules but a depth: the number of rules between it and the one that it belongs to (0:
+the innermost). When a rule is inlined, its recursive calls are unrolled once:
 
     custom_jvp_call[call=f rule={ lambda ; x t. let y = custom_jvp_call[call=f rule=0] x ... }]
 
-becomes, differentiated, ``y = custom_jvp_call[call=f rule={ the same rule }] x ...``. So any order
-of derivative finds the rule, and a program is finite. (Depths are de Bruijn's indices.)
+differentiates to ``y = custom_jvp_call[call=f rule={ the same rule }] x ...``. So every order of
+derivative finds the rule, and programs are finite. (Depths are de Bruijn indices.)
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from effax.ir.prims.custom import Custom
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Jaxpr
 
-UNTIED: Final = -1
-"""The depth of a knot on other types than its rule's: it has no rule any more."""
+UNBOUND: Final = -1
+"""The depth of a recursive call on types other than its rule's: no rule belongs to it."""
 
 Change = Callable[[Custom, int, int], Custom]
-"""What becomes of a knot, from its depth and how many rules inside it is found."""
+"""Replaces a recursive call, given its depth and the number of rules around it."""
 
 
 @memoize(maxsize=1024)
-def has_knots(jaxpr: Jaxpr) -> bool:
-    """Whether any call in the program, or in one that it holds, is a knot."""
+def has_recursive_calls(jaxpr: Jaxpr) -> bool:
+    """Whether the program, or a subjaxpr, has a recursive rule call."""
     return any(
-        _depth(eqn.prim) is not None or any(map(has_knots, eqn.prim.subjaxprs()))
+        _depth(eqn.prim) is not None or any(map(has_recursive_calls, eqn.prim.subjaxprs()))
         for eqn in jaxpr.eqns
     )
 
@@ -43,42 +43,42 @@ def _depth(prim: Primitive) -> int | None:
     return prim.depth if isinstance(prim, CustomJvp | CustomVjp) else None
 
 
-def is_knotted(prim: Primitive) -> bool:
-    """Whether this is a knot, or a call in whose rules there is one."""
+def has_recursive_rules(prim: Primitive) -> bool:
+    """Whether this is a recursive rule call, or its rules have one."""
     if not isinstance(prim, CustomJvp | CustomVjp):
         return False
-    return prim.depth is not None or any(map(has_knots, prim.subjaxprs()[1:]))
+    return prim.depth is not None or any(map(has_recursive_calls, prim.subjaxprs()[1:]))
 
 
 @memoize(maxsize=1024)
-def tied(rule: Jaxpr, owner: Custom) -> Jaxpr:
-    """A rule of ``owner`` for the place of the call: its knots are calls with all of the rules."""
+def unroll_rule(rule: Jaxpr, owner: Custom) -> Jaxpr:
+    """Return a rule of ``owner`` for inlining: recursive calls become calls with all rules."""
 
-    def tie(knot: Custom, depth: int, inside: int) -> Custom:
+    def unroll(call: Custom, depth: int, inside: int) -> Custom:
         if depth == inside:
-            fits = knot.call.in_types == owner.call.in_types
-            return _shifted(owner, inside) if fits else knot.at(UNTIED)
-        # One that belongs further out is one rule nearer to it now.
-        return knot.at(depth - 1) if depth > inside else knot
+            fits = call.call.in_types == owner.call.in_types
+            return _shifted(owner, inside) if fits else call.at(UNBOUND)
+        # A call that belongs to a rule further out has one rule less around it now.
+        return call.at(depth - 1) if depth > inside else call
 
-    return _Changed(tie).program(rule, 0)
+    return _Rewrite(unroll).program(rule, 0)
 
 
 def _shifted(owner: Custom, by: int) -> Custom:
-    """A call as it is so many rules further inside: what is free in it is further away."""
+    """Return a call for ``by`` more rules around it: its free depths grow by that number."""
     if not by:
         return owner
 
-    def shift(knot: Custom, depth: int, inside: int) -> Custom:
-        return knot.at(depth + by) if depth >= inside else knot
+    def shift(call: Custom, depth: int, inside: int) -> Custom:
+        return call.at(depth + by) if depth >= inside else call
 
-    made = _Changed(shift).prim(owner, 0)
+    made = _Rewrite(shift).prim(owner, 0)
     assert isinstance(made, CustomJvp | CustomVjp)
     return made
 
 
-class _Changed:
-    """One run over a program and what it holds, each program once for each depth."""
+class _Rewrite:
+    """A rewrite of a program and its subjaxprs, each once a depth."""
 
     def __init__(self, change: Change) -> None:
         self.change = change
@@ -86,7 +86,7 @@ class _Changed:
 
     @with_fresh_stack
     def program(self, jaxpr: Jaxpr, inside: int) -> Jaxpr:
-        if not has_knots(jaxpr):
+        if not has_recursive_calls(jaxpr):
             return jaxpr
         made = self.done.get((jaxpr, inside))
         if made is None:
@@ -101,33 +101,33 @@ class _Changed:
             call, *rules = prim.subjaxprs()
             made = [self.program(rule, inside + 1) for rule in rules]
             return prim.with_subjaxprs([self.program(call, inside), *made])
-        held = prim.subjaxprs()
-        if not any(map(has_knots, held)):
+        subjaxprs = prim.subjaxprs()
+        if not any(map(has_recursive_calls, subjaxprs)):
             return prim
-        return prim.with_subjaxprs([self.program(jaxpr, inside) for jaxpr in held])
+        return prim.with_subjaxprs([self.program(jaxpr, inside) for jaxpr in subjaxprs])
 
 
-def is_tight(owner: Custom) -> bool:
-    """Whether the knots in the rules of ``owner`` that are calls of it have its types."""
+def recurs_on_own_types(owner: Custom) -> bool:
+    """Whether the recursive calls of ``owner`` in its rules have its types."""
     if owner.depth is not None:
         return True
     fits = True
 
-    def look(knot: Custom, depth: int, inside: int) -> Custom:
+    def look(call: Custom, depth: int, inside: int) -> Custom:
         nonlocal fits
-        fits = fits and (depth != inside or knot.call.in_types == owner.call.in_types)
-        return knot
+        fits = fits and (depth != inside or call.call.in_types == owner.call.in_types)
+        return call
 
     for rule in owner.subjaxprs()[1:]:
-        _Changed(look).program(rule, 0)
+        _Rewrite(look).program(rule, 0)
     return fits
 
 
-def untied(prim: Custom) -> TransformError:
-    """The error for a knot that is differentiated where no call is around it."""
+def unbound_call_error(prim: Custom) -> TransformError:
+    """Return the error for differentiating a recursive call outside of the call of its rule."""
     return TransformError(
-        f"{prim.label} is differentiated inside of its own rule",
-        expected="a rule that is differentiated as part of the call that it belongs to",
+        f"{prim.label} is differentiated inside its own rule",
+        expected="a rule differentiated as part of its call",
         found=f"a call of {prim.label} in a rule of {prim.label}, on other types than the rule's",
-        remedy="let the rule call the function on arguments of the types that it was given",
+        remedy="let the rule call the function on arguments of its own types",
     )

@@ -15,13 +15,13 @@ from effax.ir.build import Builder, lit
 from effax.ir.dtypes import BOOL
 from effax.ir.errors import TransformError
 from effax.ir.prims import (
+    BatchedProgram,
     BroadcastInDim,
     CustomJvp,
     CustomLinear,
     CustomVjp,
     CustomVmap,
-    LaneRule,
-    Lanes,
+    VmapRule,
 )
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, array_type, is_inexact
@@ -34,17 +34,21 @@ from effax.transforms.rules.custom.batched_rules import (
     ZerosVjpOverLanes,
     summed_where_unbatched,
 )
-from effax.transforms.rules.custom.recursive_calls import is_knotted, is_tight, untied
+from effax.transforms.rules.custom.recursive_calls import (
+    has_recursive_rules,
+    recurs_on_own_types,
+    unbound_call_error,
+)
 from effax.transforms.vmap.common import with_axis
 
 
 def _ruled(
     prim: CustomJvp | CustomVjp | CustomVmap,
-    rule: LaneRule,
+    rule: VmapRule,
     flags: Sequence[bool],
     size: int,
     masked: bool,
-) -> Lanes:
+) -> BatchedProgram:
     """What the call's own rule gives. Raises TransformError where it cannot be asked."""
     if any(flags[: prim.n_consts]):
         raise TransformError(
@@ -63,9 +67,9 @@ def _ruled(
 
 def _call_over_lanes(prim: CustomJvp | CustomVjp, lanes: OverLanes, flags: Sequence[bool]) -> Jaxpr:
     """The function over the batch, all results batched."""
-    if prim.lanes is None:
+    if prim.vmap_rule is None:
         return lanes.program(prim.call, flags)
-    found = _ruled(prim, prim.lanes, flags, lanes.size, lanes.masked)
+    found = _ruled(prim, prim.vmap_rule, flags, lanes.size, lanes.masked)
     b = Builder([array_type((lanes.size,), BOOL)] if lanes.masked else [])
     args = [b.bind(t) for t in found.jaxpr.in_types]
     outs = b.inline_jaxpr(found.jaxpr, args)
@@ -76,7 +80,7 @@ def _call_over_lanes(prim: CustomJvp | CustomVjp, lanes: OverLanes, flags: Seque
 def custom_vmap_batch(
     b: BatchBuilder, prim: CustomVmap, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    found = _ruled(prim, prim.lanes, batched, size, b.active is not None)
+    found = _ruled(prim, prim.vmap_rule, batched, size, b.active is not None)
     return BatchOut(b.inline_jaxpr(found.jaxpr, ins), found.batched)
 
 
@@ -106,7 +110,7 @@ def custom_vjp_batch(
 
     def over_batch(flags: Sequence[bool], masked: bool) -> CustomVjp:
         lanes = OverLanes(size, b.shared, masked, b.rules, b.axis)
-        made = replace(prim, call=_call_over_lanes(prim, lanes, flags), lanes=None)
+        made = replace(prim, call=_call_over_lanes(prim, lanes, flags), vmap_rule=None)
         rest = list(zip(prim.call.binders, flags, strict=True))[prim.n_consts :]
         if isinstance(prim.fwd, Jaxpr) and isinstance(prim.bwd, Jaxpr):
             n_residuals = len(prim.fwd.outs) - len(prim.call.outs)
@@ -144,7 +148,7 @@ def _custom_batch(
     has one: so the calls inside are on the same types.
     """
     mask: tuple[Atom, ...] = b.mask()
-    if not is_knotted(prim):
+    if not has_recursive_rules(prim):
         made = over_batch(batched, bool(mask))
         return BatchOut(b.emit(made, [*mask, *ins]), [True] * len(made.call.outs))
     args, flags = list(ins), list(batched)
@@ -152,11 +156,11 @@ def _custom_batch(
         if i >= prim.n_consts and not isinstance(x.type, RefType):
             args[i], flags[i] = to_front(b, x, batched[i], size), True
     made = over_batch(flags, bool(mask))
-    if not mask and not is_tight(made):
+    if not mask and not recurs_on_own_types(made):
         mask = (b(BroadcastInDim((size,), ()), lit(True, array_type((), BOOL))),)
         made = over_batch(flags, True)
-    if not is_tight(made):
-        raise untied(prim)
+    if not recurs_on_own_types(made):
+        raise unbound_call_error(prim)
     return BatchOut(b.emit(made, [*mask, *args]), [True] * len(made.call.outs))
 
 

@@ -1,4 +1,4 @@
-"""What rules know of the call that they belong to, and the checks that they share."""
+"""The call that custom rules belong to, rules traced on demand, and the checks they share."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from effax.tree import PyTree, PyTreeDef
 
 
 @dataclass(frozen=True, eq=False)
-class Site:
-    """A call: the arguments that are filled in, the types of the others, and the results'.
+class CallSite:
+    """A call of a function with custom rules, apart from the values of its arguments.
 
     Attributes:
-        label: what the user calls the function.
-        fixed: the arguments at ``nondiff_argnums``, which rules get first.
+        label: the name of the function, for messages.
+        fixed: the arguments at ``nondiff_argnums``, which rules take first.
         nondiff: those positions.
         args_tree: the structure of the tuple of the other arguments.
-        types: of their leaves.
-        names: of their leaves.
+        types: the types of their leaves.
+        names: the user's names of their leaves.
     """
 
     label: str
@@ -42,8 +42,8 @@ class Site:
     types: tuple[Type, ...]
     names: tuple[str, ...]
 
-    def takes_the_same(self, other: Site) -> bool:
-        """Whether calls of one function are the same, the values of arrays aside."""
+    def is_same_call(self, other: CallSite) -> bool:
+        """Whether two calls of one function differ in the values of arrays only."""
         return (
             self.args_tree == other.args_tree
             and self.types == other.types
@@ -53,11 +53,11 @@ class Site:
 
     @cached_property
     def key(self) -> int:
-        """A hash that calls which are the same share."""
+        """A hash that is equal for calls that are the same."""
         return hash((self.args_tree, self.types, len(self.fixed)))
 
-    def filled(self, fun: Callable[..., object]) -> Callable[..., object]:
-        """The function on the arguments that are not filled in."""
+    def partial(self, fun: Callable[..., object]) -> Callable[..., object]:
+        """Return the function of the arguments that are not fixed."""
 
         def called(*args: object) -> object:
             rest = iter(args)
@@ -73,17 +73,17 @@ def _equal(a: object, b: object) -> bool:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Deferred:
-    """A rule that is traced when a transformation asks for it; the base of three kinds.
+class DeferredRule:
+    """A rule that is traced when a transformation requests it: the base of such rules.
 
-    A program takes the arrays that it uses as arguments, and it is too late for more of these.
-    So what the rule closes over must be what the function closes over, ``consts``, or an array
-    of few elements, which becomes literals. Rules are equal where the same function is called in
-    the same way; which constants they have does not matter: a program says which it uses.
+    The constants of a program are its arguments, fixed when the call is traced. So a value that
+    the rule closes over must be one of ``consts``, which the function closes over, or an array of
+    few elements, which becomes literals. Rules are equal where the same function is called in the
+    same way, whatever their constants are: a program says which of them it uses.
     """
 
     fun: Callable[..., object]
-    site: Site
+    site: CallSite
     out_tree: PyTreeDef
     out_types: tuple[Type, ...]
     consts: tuple[Operand, ...]
@@ -91,13 +91,13 @@ class Deferred:
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
-            isinstance(other, Deferred)
+            isinstance(other, DeferredRule)
             and type(self) is type(other)
             and self.fun is other.fun
             and self.out_tree == other.out_tree
             and self.out_types == other.out_types
             and len(self.consts) == len(other.consts)
-            and self.site.takes_the_same(other.site)
+            and self.site.is_same_call(other.site)
         )
 
     def __hash__(self) -> int:
@@ -111,9 +111,9 @@ class Deferred:
         what: str,
         outers: Sequence[object] | None = None,
     ) -> Jaxpr:
-        """The program of ``run`` over the constants, then inputs of these types.
+        """Trace ``run`` to a program over the constants, then inputs of these types.
 
-        Raises BadRule where it closes over something else, or does not fit the function.
+        Raises BadRule where it closes over another value, or does not fit the function.
         """
         in_tree = tree.structure(((0,) * len(types), {}))
         try:
@@ -122,24 +122,24 @@ class Deferred:
         except TransformError:
             raise
         except EffaxError as error:
-            told = BadRule(error.what, error.expected, error.found, error.remedy)
-            raise told.at(error.equation, raised_at(error) or error.source) from error
+            bad_rule = BadRule(error.what, error.expected, error.found, error.remedy)
+            raise bad_rule.at(error.equation, raised_at(error) or error.source) from error
         return self.over_consts(flat, what)
 
     def over_consts(self, flat: FlatFunction, what: str) -> Jaxpr:
-        """The program with literals in the place of further constants."""
+        """Replace further constants of the program by literals."""
         jaxpr, n, m = flat.jaxpr, len(self.consts), len(flat.consts)
         if n == m:
             return jaxpr
         b = Builder([*jaxpr.in_types[:n], *jaxpr.in_types[m:]])
         literals: list[Atom] = []
         for x in flat.consts[n:]:
-            made = written_out(b, x)
+            made = literal_array(b, x)
             if made is None:
                 raise BadRule(
                     f"{what} closes over a value that {self.site.label} does not use",
                     expected=f"values that {self.site.label} closes over, arguments, or arrays "
-                    f"of at most {FEW} elements",
+                    f"of at most {MAX_LITERAL_ELEMENTS} elements",
                     found=str(x.type),
                     remedy="pass the value as an argument",
                 )
@@ -148,30 +148,30 @@ class Deferred:
         return b.finish(outs, n, [*jaxpr.names[:n], *jaxpr.names[m:]])
 
 
-FEW: Final = 256
-"""How many elements of an array are written into a program one by one."""
+MAX_LITERAL_ELEMENTS: Final = 256
+"""The most elements of an array that become literals of a program, one by one."""
 
 
-def written_out(b: Builder, x: Operand) -> Atom | None:
-    """A concrete array built from literals; None where it has too many different elements."""
+def literal_array(b: Builder, x: Operand) -> Atom | None:
+    """Build a concrete array from literals; return None where it has too many elements."""
     if not isinstance(x, DeviceArray):
         return None
     value, scalar = x.numpy(), x.type.update(shape=())
     flat = value.reshape(-1)
-    # Zeros of both signs differ, and nan is itself.
+    # Bytes are compared: zeros of both signs differ, and nan equals itself.
     same = flat.size > 0 and flat.tobytes() == flat[:1].tobytes() * flat.size
     if same or flat.size == 0:
         element = lit(flat[0].item() if same else 0, scalar)
         return b(BroadcastInDim(value.shape, ()), element) if value.shape else element
-    if flat.size > FEW:
+    if flat.size > MAX_LITERAL_ELEMENTS:
         return None
     parts = [b(BroadcastInDim((1,), ()), lit(e.item(), scalar)) for e in flat]
     whole = b(Concatenate(0), *parts)
     return whole if value.ndim == 1 else b(Reshape(value.shape), whole)
 
 
-def fitted(value: object, type_: Type, what: str) -> Array:
-    """A result that a rule gives, in the type of the function's. Raises IllTyped."""
+def cast_result(value: object, type_: Type, what: str) -> Array:
+    """Cast a result of a rule to the type of the function's. Raises IllTyped."""
     x = as_value(value, what)
     yields = x.weak_type and promotes_to(x.dtype, type_.dtype)
     if x.shape != type_.shape or (x.dtype != type_.dtype and not yields):
@@ -180,10 +180,10 @@ def fitted(value: object, type_: Type, what: str) -> Array:
 
 
 def check_pair(result: object, what: str, pair: str) -> tuple[PyTree, PyTree]:
-    """The pair that a rule gives. Raises IllTyped where it gives none."""
+    """Return the two parts of a rule's result. Raises IllTyped where it is not a pair."""
     if not isinstance(result, tuple | list) or len(result) != 2:
         raise IllTyped(
-            f"{what} must give {pair}",
+            f"{what} must return {pair}",
             expected="a pair",
             found=f"{type(result).__name__}: {result!r:.60}",
         )
