@@ -31,6 +31,7 @@ from collections.abc import Sequence
 
 from returns.result import Result
 
+from effax.ir.analysis.dataflow import fixpoint
 from effax.ir.analysis.queries import size
 from effax.ir.build import lit
 from effax.ir.errors import BadArgument, TransformError
@@ -39,6 +40,7 @@ from effax.ir.indexing import row
 from effax.ir.prims import BroadcastInDim, Concatenate, Gather, Scan, While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import RefType, Type
+from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rewriter import Rewrite, at_every_depth
 from effax.transforms.optimize.dce import dce
 from effax.transforms.optimize.licm import ends
@@ -179,19 +181,18 @@ def _trips(eqn: Eqn, loop: While, ins: Sequence[Atom], growth: int) -> int | Non
     return None
 
 
-def _deciding(loop: While) -> set[int] | None:
-    """The arguments from which the condition follows; None where a reference is among them."""
+def _deciding(loop: While) -> frozenset[int] | None:
+    """Return the operands that determine the condition; None where a reference is among them."""
     n, total = loop.n_consts, len(loop.body.binders)
-    nothing = (False,) * total
-    used = {
-        i for i, u in enumerate(dce.uncached(loop.cond, (True,), nothing, nothing).used_ins) if u
-    }
-    while True:
-        carried = tuple(i + n in used for i in range(total - n))
-        more = dce.uncached(loop.body, carried, nothing, nothing).used_ins
-        grown = used | {i for i, u in enumerate(more) if u}
-        if grown == used:
-            break
-        used = grown
+
+    def needed(program: Jaxpr, outs: Mask) -> frozenset[int]:
+        nothing = (False,) * total
+        used = dce.uncached(program, outs, nothing, nothing).used_ins
+        return frozenset([i for i, u in enumerate(used) if u])
+
+    def grown(used: frozenset[int]) -> frozenset[int]:
+        return used | needed(loop.body, tuple([i + n in used for i in range(total - n)]))
+
+    used = fixpoint(grown, needed(loop.cond, (True,)))
     types = loop.body.in_types
     return None if any(isinstance(types[i], RefType) for i in used) else used

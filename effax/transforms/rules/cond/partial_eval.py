@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from effax.ir.analysis.dataflow import fixpoint
 from effax.ir.build import Builder
 from effax.ir.prims import Cond
 from effax.ir.syntax import Atom, Jaxpr
@@ -61,14 +62,16 @@ def cond_split(
 
 
 def _branches(rules: RuleSet, prim: Cond, known: Mask, policy: Policy | None) -> list[PartialEval]:
-    """The branches split, so that a result is known in all of them or in none."""
-    forced = (False,) * len(prim.branches[0].outs)
-    while True:
-        halves = [partial_eval.cached(br, known, policy, forced, rules) for br in prim.branches]
-        lost = tuple([not all(has) for has in zip(*[pe.known_outs for pe in halves], strict=True)])
-        if lost == forced:
-            return list(map(packed, halves))
-        forced = lost
+    """Split the branches, so that a result is known in all of them or in none."""
+
+    def halves(forced: Mask) -> list[PartialEval]:
+        return [partial_eval.cached(br, known, policy, forced, rules) for br in prim.branches]
+
+    def unknown(forced: Mask) -> Mask:
+        rows = [pe.known_outs for pe in halves(forced)]
+        return tuple([not all(row) for row in zip(*rows, strict=True)])
+
+    return list(map(packed, halves(fixpoint(unknown, (False,) * len(prim.branches[0].outs)))))
 
 
 class _Shared(NamedTuple):

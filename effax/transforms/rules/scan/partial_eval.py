@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from effax.effects import Row, SideEffect
 from effax.effects.order import COMMUTING_KINDS
+from effax.ir.analysis.dataflow import fixpoint
 from effax.ir.build import Builder
 from effax.ir.prims import BroadcastInDim, Scan
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var, has_side_effects
@@ -74,17 +75,22 @@ def scan_split(
 def _closed(
     rules: RuleSet, prim: Scan, known: Mask, policy: Policy | None
 ) -> tuple[Mask, PartialEval]:
-    """Which inputs of the body are known in every iteration, and the body split."""
+    """Return which inputs of the body are known in every iteration, and the body split."""
     c, k = prim.n_consts, prim.n_carry
     n_ys = len(prim.jaxpr.outs) - k
-    while True:
+
+    def body(known: Mask) -> PartialEval:
         forced = (*[not has for has in known[c : c + k]], *[False] * n_ys)
-        pe = partial_eval.cached(prim.jaxpr, known, policy, forced, rules)
-        lost = {c + j for j in range(k) if known[c + j] and not pe.known_outs[j]}
+        return partial_eval.cached(prim.jaxpr, known, policy, forced, rules)
+
+    def kept(known: Mask) -> Mask:
+        pe = body(known)
+        lost = {c + j for j in range(k) if not pe.known_outs[j]}
         lost |= {i for i in _contended(pe) if i < c}
-        if not lost:
-            return known, pe
-        known = tuple([has and i not in lost for i, has in enumerate(known)])
+        return tuple([has and i not in lost for i, has in enumerate(known)])
+
+    mask = fixpoint(kept, known)
+    return mask, body(mask)
 
 
 def _contended(pe: PartialEval) -> set[int]:

@@ -12,6 +12,7 @@ from itertools import accumulate, chain
 from typing import NamedTuple
 
 from effax.effects import ArgIndex
+from effax.ir.analysis.dataflow import fixpoint
 from effax.ir.errors import NotApplicable
 from effax.ir.prims import Freeze, Scan
 from effax.ir.syntax import Atom, Jaxpr
@@ -86,7 +87,7 @@ def scan_transpose(
 def _closed(
     b: RuleBuilder, prim: Scan, ct_specs: Sequence[CotangentSpec], operands: Operands
 ) -> tuple[Mask, Transposed]:
-    """Which carried cotangents may be nonzero in some iteration, and the transposed body.
+    """Return which carried cotangents may be nonzero in some iteration; the transposed body.
 
     The least set that has the given ones and what the body makes of its own: a cotangent that
     stays zero is not carried.
@@ -94,13 +95,16 @@ def _closed(
     wanted = [isinstance(ct_spec, GradValue) for ct_spec in prim.split(ct_specs)[1]]
     of_ys = [ct is not None for ct in operands.y_cts]
     mask = tuple([ct is not None and w for ct, w in zip(operands.carry_cts, wanted, strict=True)])
-    while True:
-        inner = transpose.cached(prim.jaxpr, tuple(ct_specs), (*mask, *of_ys), b.rules)
-        made = iter(inner.nonzero)
-        grown = tuple([w and (next(made) or has) for w, has in zip(wanted, mask, strict=True)])
-        if grown == mask:
-            return mask, inner
-        mask = grown
+
+    def body(mask: Mask) -> Transposed:
+        return transpose.cached(prim.jaxpr, tuple(ct_specs), (*mask, *of_ys), b.rules)
+
+    def grown(mask: Mask) -> Mask:
+        made = iter(body(mask).nonzero)
+        return tuple([w and (next(made) or has) for w, has in zip(wanted, mask, strict=True)])
+
+    mask = fixpoint(grown, mask)
+    return mask, body(mask)
 
 
 def _untouched(inner: Transposed, operands: Operands) -> set[int]:

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from effax.effects import Accum, ArgIndex, Read, Row, SideEffect, Write
+from effax.ir.analysis.dataflow import fixpoint
 from effax.ir.build import Builder, lit
 from effax.ir.edit.without_io import silent
 from effax.ir.indexing import whole
@@ -94,20 +95,25 @@ def _with_count(args: Sequence[Atom], n_carry: int) -> list[Atom]:
 
 
 def _closed(rules: RuleSet, prim: While, known: Mask) -> tuple[Mask, PartialEval, PartialEval]:
-    """Which inputs are known in every iteration; the condition and the body split.
+    """Return which inputs are known in every iteration; the condition and the body split.
 
     A reference stays known if all that is done to it, reads aside, is in the known half.
     """
     c = prim.n_consts
-    while True:
+
+    def halves(known: Mask) -> tuple[PartialEval, PartialEval]:
         forced = tuple([not has for has in known[c:]])
-        body = partial_eval.cached(prim.body, known, None, forced, rules)
         cond = partial_eval.cached(prim.cond, known, None, (False,), rules)
-        lost = {c + j for j, has in enumerate(body.known_outs) if known[c + j] and not has}
+        return cond, partial_eval.cached(prim.body, known, None, forced, rules)
+
+    def kept(known: Mask) -> Mask:
+        cond, body = halves(known)
+        lost = {c + j for j, has in enumerate(body.known_outs) if not has}
         lost |= _changed_late(body) | _changed_late(cond)
-        if not lost:
-            return known, cond, body
-        known = tuple([has and i not in lost for i, has in enumerate(known)])
+        return tuple([has and i not in lost for i, has in enumerate(known)])
+
+    mask = fixpoint(kept, known)
+    return mask, *halves(mask)
 
 
 def _changed_late(pe: PartialEval) -> set[int]:

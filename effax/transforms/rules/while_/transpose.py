@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from effax.effects import Accum, SideEffect, Write
+from effax.ir.analysis.dataflow import fixpoint
 from effax.ir.build import Builder, lit
 from effax.ir.errors import NotApplicable
 from effax.ir.prims import Freeze, Lt, Sub, While
@@ -154,19 +155,22 @@ class _Backward:
         return [*summed, *made]
 
     def _closed(self) -> tuple[Mask, Transposed]:
-        """Which carried cotangents may be nonzero in some iteration, and the transposed body."""
+        """Return which carried cotangents may be nonzero in some iteration; the transposed body."""
         ct_specs = (*self.const_wants, *self.carry_wants)
         wanted = [isinstance(self.carry_wants[j], GradValue) for j in self.linear]
-        mask = [self.cts[j] is not None and w for j, w in zip(self.linear, wanted, strict=True)]
-        while True:
+
+        def body(mask: Mask) -> Transposed:
             has = dict(zip(self.linear, mask, strict=True))
             outs = tuple([has.get(j, False) for j in range(len(self.carry))])
-            inner = transpose.cached(self.prim.body, ct_specs, outs, self.b.rules)
-            made = iter(inner.nonzero)
-            grown = [w and (next(made) or old) for w, old in zip(wanted, mask, strict=True)]
-            if grown == mask:
-                return tuple(mask), inner
-            mask = grown
+            return transpose.cached(self.prim.body, ct_specs, outs, self.b.rules)
+
+        def grown(mask: Mask) -> Mask:
+            made = iter(body(mask).nonzero)
+            return tuple([w and (next(made) or old) for w, old in zip(wanted, mask, strict=True)])
+
+        given = [self.cts[j] is not None and w for j, w in zip(self.linear, wanted, strict=True)]
+        mask = fixpoint(grown, tuple(given))
+        return mask, body(mask)
 
     def _untouched(self, inner: Transposed) -> set[int]:
         """The constants to whose cotangent no iteration adds anything."""
@@ -257,18 +261,20 @@ class _Backward:
         return Part(made.jaxpr, used)
 
     def _replay(self, wanted: Sequence[int]) -> Replay:
-        """The part of the body that computes these fixed carries, and what they need."""
-        needed = set(wanted)
-        while True:
+        """Return the part of the body that computes these fixed carries, and what they need."""
+
+        def part(needed: frozenset[int]) -> Part:
             outs = tuple([j in needed for j in range(len(self.carry))])
-            part = self._fixed_part(self.prim.body, outs)
-            grown = needed | {j for j in self.fixed if part.used[self._fixed_position(j)]}
-            if grown == needed:
-                break
-            needed = grown
+            return self._fixed_part(self.prim.body, outs)
+
+        def grown(needed: frozenset[int]) -> frozenset[int]:
+            used = part(needed).used
+            return needed | {j for j in self.fixed if used[self._fixed_position(j)]}
+
+        needed = fixpoint(grown, frozenset(wanted))
         kept = sorted(needed)
         types = [self.prim.body.in_types[self.prim.n_consts + j] for j in kept]
-        return Replay(kept, types, [self._init(j) for j in kept], part, self.fixed)
+        return Replay(kept, types, [self._init(j) for j in kept], part(needed), self.fixed)
 
 
 def _carried_type(ct: Atom) -> Type:
