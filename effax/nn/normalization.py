@@ -14,8 +14,9 @@ from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.axes import plain_axes, plain_axis, static_int
 from effax.numpy.dtypes import default_dtype
-from effax.numpy.reduce import max, mean, sum
+from effax.numpy.reduce import max, sum
 from effax.numpy.shapes import broadcast_to, expand_dims, reshape
+from effax.numpy.statistics import mean
 
 
 def _inexact(x: ArrayLike, what: str) -> Array:

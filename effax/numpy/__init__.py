@@ -19,6 +19,7 @@ from effax.numpy.comparison import *
 from effax.numpy.convolution import *
 from effax.numpy.creation import *
 from effax.numpy.creation import asarray as _asarray
+from effax.numpy.diagonals import *
 from effax.numpy.dtypes import *
 from effax.numpy.dtypes import ScalarType as _ScalarType
 from effax.numpy.dtypes import bool_ as _bool
@@ -31,13 +32,16 @@ from effax.numpy.join import *
 from effax.numpy.lift import *
 from effax.numpy.nanreduce import *
 from effax.numpy.padding import *
+from effax.numpy.positions import *
 from effax.numpy.predicates import *
 from effax.numpy.products import *
 from effax.numpy.quantiles import *
+from effax.numpy.ranges import *
 from effax.numpy.reduce import *
 from effax.numpy.shapes import *
 from effax.numpy.sorting import *
 from effax.numpy.special import *
+from effax.numpy.statistics import *
 from effax.numpy.ufuncs import *
 
 __all__ = [

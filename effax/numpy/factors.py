@@ -15,7 +15,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims import linalg as prims
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
-from effax.numpy.creation import eye
+from effax.numpy.diagonals import eye
 from effax.numpy.dtypes import finfo
 from effax.numpy.join import concatenate
 from effax.numpy.products import matmul

@@ -17,8 +17,8 @@ from effax.ir.prims.fft import TAKES
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.axes import plain_axes, static_int
-from effax.numpy.creation import arange
 from effax.numpy.join import concatenate, roll
+from effax.numpy.ranges import arange
 from effax.numpy.shapes import moveaxis, slice_along
 
 __all__ = [

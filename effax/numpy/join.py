@@ -1,4 +1,4 @@
-"""Joining, splitting, repeating and rolling arrays."""
+"""Concatenation, splitting, repetition and rotation of arrays."""
 
 from __future__ import annotations
 
@@ -56,13 +56,29 @@ def _in_one_dtype(arrays: Sequence[Array], what: str, dtype: DTypeLike | None) -
 
 
 def concatenate(arrays: Arrays, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
-    """The arrays one after the other along an axis, or flattened where it is None."""
+    """Return the arrays joined along an existing axis.
+
+    Args:
+        arrays: sequence of arrays of one shape but for ``axis``.
+        axis: axis to join along; None flattens.
+        dtype: dtype of the result, by promotion by default.
+
+    Returns:
+        Array whose size along ``axis`` is the sum of sizes.
+
+    Raises:
+        BadArgument: there are no arrays, or one is a scalar.
+        IllTyped: shapes differ in another axis.
+
+    >>> jnp.concatenate([jnp.array([1, 2]), jnp.array([3])])
+    Array([1, 2, 3], dtype=int32)
+    """
     values = _listed(arrays, "concatenate")
     if axis is None:
         values, axis = [ravel(x) for x in values], 0
     if any(not x.shape for x in values):
         raise BadArgument(
-            "arrays without axes cannot be concatenated",
+            "concatenate takes no scalars",
             expected="at least one axis",
             found=", ".join(str(x.type) for x in values),
             remedy="use `stack`",
@@ -76,7 +92,24 @@ concat = concatenate
 
 
 def stack(arrays: Arrays, axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Array:
-    """The arrays, of one shape, along a new axis."""
+    """Return the arrays joined along a new axis.
+
+    Args:
+        arrays: sequence of arrays of one shape.
+        axis: position of the new axis.
+        out: unsupported.
+        dtype: dtype of the result, by promotion by default.
+
+    Returns:
+        Array with a new axis of size ``len(arrays)``.
+
+    Raises:
+        IllTyped: shapes differ.
+
+    >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
     no_out(out, "stack")
     values = _listed(arrays, "stack")
     for i, x in enumerate(values):
@@ -91,7 +124,18 @@ def stack(arrays: Arrays, axis: int = 0, out: None = None, dtype: DTypeLike | No
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The parts of an array along an axis, each without it."""
+    """Return the slices of ``x`` along ``axis``, which they lack.
+
+    Args:
+        x: array or scalar.
+        axis: axis to split along.
+
+    Returns:
+        Tuple of ``x.shape[axis]`` arrays.
+
+    >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]))
+    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
     value = as_value(x, "the argument of unstack")
     place = plain_axis(axis, value.ndim, "unstack")
     return tuple(
@@ -100,43 +144,109 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 def hstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
-    """Side by side: along the second axis, or the only one."""
+    """Return the arrays joined along the second axis, vectors along the first.
+
+    Args:
+        tup: sequence of arrays, or an array split along its first axis.
+        dtype: dtype of the result, by promotion by default.
+
+    Returns:
+        Joined array.
+
+    >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3])])
+    Array([1, 2, 3], dtype=int32)
+    """
     values = [atleast_1d(x) for x in _listed(tup, "hstack")]
     return concatenate(values, 0 if values[0].ndim == 1 else 1, dtype)
 
 
 def vstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
-    """One below the other: along the first axis; vectors are rows."""
+    """Return the arrays joined along the first axis; vectors are rows.
+
+    Args:
+        tup: sequence of arrays, or an array split along its first axis.
+        dtype: dtype of the result, by promotion by default.
+
+    Returns:
+        Joined array of at least 2 axes.
+
+    >>> jnp.vstack([jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
     return concatenate([atleast_2d(x) for x in _listed(tup, "vstack")], 0, dtype)
 
 
 def dstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
-    """One behind the other: along the third axis."""
+    """Return the arrays joined along the third axis.
+
+    Args:
+        tup: sequence of arrays, or an array split along its first axis.
+        dtype: dtype of the result, by promotion by default.
+
+    Returns:
+        Joined array of at least 3 axes.
+
+    >>> jnp.dstack([jnp.ones((2, 3)), jnp.ones((2, 3))]).shape
+    (2, 3, 2)
+    """
     return concatenate([atleast_3d(x) for x in _listed(tup, "dstack")], 2, dtype)
 
 
 def column_stack(tup: Arrays) -> Array:
-    """Side by side; vectors are columns."""
+    """Return the arrays joined along the second axis; vectors are columns.
+
+    >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     values = _listed(tup, "column_stack")
     return concatenate([expand_dims(atleast_1d(x), 1) if x.ndim < 2 else x for x in values], 1)
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """``values`` after ``arr`` along an axis, both flattened where it is None."""
+    """Return ``values`` joined after ``arr``.
+
+    Args:
+        arr: array or scalar.
+        values: array or scalar to append.
+        axis: axis to join along; None flattens both.
+
+    Returns:
+        Joined array.
+
+    >>> jnp.append(jnp.array([1, 2]), 3)
+    Array([1, 2, 3], dtype=int32)
+    """
     return concatenate([arr, values], axis)
 
 
 def split(
     ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
 ) -> list[Array]:
-    """So many equal parts along an axis, or the parts between these positions."""
+    """Return equal parts of ``ary`` along ``axis``, or the parts between indices.
+
+    Args:
+        ary: array or scalar.
+        indices_or_sections: number of parts, or the indices to split at.
+        axis: axis to split along.
+
+    Returns:
+        List of arrays.
+
+    Raises:
+        BadArgument: the number does not divide the size.
+
+    >>> jnp.split(jnp.arange(4), 2)
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
     x = as_value(ary, "the argument of split")
     place = plain_axis(axis, x.ndim, "split")
     if not isinstance(indices_or_sections, Sequence) and not pr.shape_of(indices_or_sections):
         parts = static_int(indices_or_sections, "the number of parts of split")
         if parts < 1 or x.shape[place] % parts:
             raise BadArgument(
-                "split makes equal parts",
+                "split takes a number that divides the size",
                 expected=f"a number that divides {x.shape[place]}",
                 found=str(parts),
                 remedy="use `array_split`",
@@ -147,14 +257,31 @@ def split(
 def array_split(
     ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
 ) -> list[Array]:
-    """So many parts along an axis, as equal as can be, or the parts between these positions."""
+    """Return nearly equal parts of ``ary`` along ``axis``, or the parts between indices.
+
+    Args:
+        ary: array or scalar.
+        indices_or_sections: number of parts, or the indices to split at.
+        axis: axis to split along.
+
+    Returns:
+        List of arrays; the first ones are one element longer where needed.
+
+    Raises:
+        BadArgument: the number is below 1.
+
+    >>> jnp.array_split(jnp.arange(3), 2)
+    [Array([0, 1], dtype=int32), Array([2], dtype=int32)]
+    """
     x = as_value(ary, "the argument of array_split")
     place = plain_axis(axis, x.ndim, "array_split")
     size = x.shape[place]
     if not isinstance(indices_or_sections, Sequence) and not pr.shape_of(indices_or_sections):
         parts = static_int(indices_or_sections, "the number of parts of array_split")
         if parts < 1:
-            raise BadArgument("array_split makes parts", "a number of at least 1", str(parts))
+            raise BadArgument(
+                "array_split takes a positive number of parts", "a number of at least 1", str(parts)
+            )
         each, longer = divmod(size, parts)
         ends = [i * each + min(i, longer) for i in range(parts + 1)]
         return [slice_along(x, place, a, b) for a, b in pairwise(ends)]
@@ -164,18 +291,53 @@ def array_split(
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
-    """Parts along the second axis, or the only one."""
+    """Split along the second axis, a vector along the first; see :func:`split`.
+
+    Args:
+        ary: array or scalar.
+        indices_or_sections: number of parts, or the indices to split at.
+
+    Returns:
+        List of arrays.
+
+    >>> jnp.hsplit(jnp.array([[1, 2], [3, 4]]), 2)
+    [Array([[1],
+           [3]], dtype=int32), Array([[2],
+           [4]], dtype=int32)]
+    """
     x = as_value(ary, "the argument of hsplit")
     return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
-    """Parts along the first axis."""
+    """Split along the first axis; see :func:`split`.
+
+    Args:
+        ary: array or scalar.
+        indices_or_sections: number of parts, or the indices to split at.
+
+    Returns:
+        List of arrays.
+
+    >>> jnp.vsplit(jnp.array([[1, 2], [3, 4]]), 2)
+    [Array([[1, 2]], dtype=int32), Array([[3, 4]], dtype=int32)]
+    """
     return split(ary, indices_or_sections, 0)
 
 
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:  # noqa: N803  NumPy's name
-    """The array laid side by side so many times along each axis."""
+    """Return ``A`` repeated as a whole along each axis.
+
+    Args:
+        A: array or scalar.
+        reps: number of repetitions per axis; missing ones are 1.
+
+    Returns:
+        Array whose sizes are products of those of ``A`` and ``reps``.
+
+    >>> jnp.tile(jnp.array([1, 2]), 2)
+    Array([1, 2, 1, 2], dtype=int32)
+    """
     x = as_value(A, "the argument of tile")
     times = [
         static_int(n, "reps of tile") for n in (reps if isinstance(reps, Sequence) else [reps])
@@ -195,14 +357,22 @@ def repeat(
     *,
     total_repeat_length: int | None = None,
 ) -> Array:
-    """Each element so many times, along an axis or flattened.
+    """Return ``a`` with each element repeated along ``axis``.
 
     Args:
-        a: the array.
-        repeats: how many times: a number, or one an element.
-        axis: where; None flattens.
-        total_repeat_length: the size of the result, which must be given where ``repeats`` is
-            traced; then the last element fills up, or elements are left out.
+        a: array or scalar.
+        repeats: number of repetitions, or one number per element.
+        axis: axis to repeat along; None flattens.
+        total_repeat_length: size of the result, padded with the last element or truncated.
+
+    Returns:
+        Array of the dtype of ``a``.
+
+    Raises:
+        ConcretizationError: ``repeats`` is traced and there is no ``total_repeat_length``.
+
+    >>> jnp.repeat(jnp.array([1, 2]), 2)
+    Array([1, 1, 2, 2], dtype=int32)
     """
     x = as_value(a, "the argument of repeat")
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
@@ -239,7 +409,22 @@ def _repeat_traced(x: Array, counts: Array, axis: int, total: int) -> Array:
 def roll(
     a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None
 ) -> Array:
-    """The elements moved along axes; what leaves at the end comes in at the front."""
+    """Return ``a`` with the elements rotated along ``axis``.
+
+    Args:
+        a: array or scalar.
+        shift: number of places, or one number per axis.
+        axis: axis or axes to rotate along; None flattens meanwhile.
+
+    Returns:
+        Array of the shape and dtype of ``a``.
+
+    Raises:
+        BadArgument: the numbers of shifts and axes differ.
+
+    >>> jnp.roll(jnp.array([1, 2, 3]), 1)
+    Array([3, 1, 2], dtype=int32)
+    """
     x = as_value(a, "the argument of roll")
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)

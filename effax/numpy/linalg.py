@@ -12,7 +12,7 @@ from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import power
 from effax.numpy.axes import plain_axes
-from effax.numpy.creation import eye
+from effax.numpy.diagonals import eye
 from effax.numpy.factors import (
     EighResult,
     QRResult,

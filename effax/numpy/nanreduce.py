@@ -1,4 +1,4 @@
-"""Reductions that leave nan out."""
+"""Reductions that ignore nan."""
 
 from __future__ import annotations
 
@@ -8,18 +8,8 @@ from effax.numpy import ufuncs as uf
 from effax.numpy.axes import no_out
 from effax.numpy.predicates import isnan, logical_and
 from effax.numpy.reduce import all as all_
-from effax.numpy.reduce import (
-    argmax,
-    argmin,
-    cumprod,
-    cumsum,
-    max,
-    mean,
-    min,
-    prod,
-    sum,
-    var,
-)
+from effax.numpy.reduce import argmax, argmin, cumprod, cumsum, max, min, prod, sum
+from effax.numpy.statistics import mean, var
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
@@ -28,7 +18,7 @@ __all__ = [
 
 
 def _there(a: ArrayLike, where: ArrayLike | None, what: str) -> tuple[Array, ArrayLike | None]:
-    """The array, and which elements count: those that are not nan, of those in the mask."""
+    """Return the array and the mask of elements that count: those in ``where`` that are not nan."""
     x = as_value(a, f"the argument of {what}")
     if not is_inexact_dtype(x.dtype):
         return x, where
@@ -45,7 +35,23 @@ def nansum(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The sum of elements that are not nan."""
+    """Return the sum of the elements along ``axis`` that are not nan.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        dtype: dtype of the result.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+        initial: start value of the reduction.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+
+    Returns:
+        Array without the reduced axes.
+
+    >>> jnp.nansum(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(3., dtype=float32)
+    """
     x, there = _there(a, where, "nansum")
     return sum(x, axis, dtype, out, keepdims, initial, there)
 
@@ -59,7 +65,23 @@ def nanprod(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The product of elements that are not nan."""
+    """Return the product of the elements along ``axis`` that are not nan.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        dtype: dtype of the result.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+        initial: start value of the reduction.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+
+    Returns:
+        Array without the reduced axes.
+
+    >>> jnp.nanprod(jnp.array([2.0, jnp.nan, 3.0]))
+    Array(6., dtype=float32)
+    """
     x, there = _there(a, where, "nanprod")
     return prod(x, axis, dtype, out, keepdims, initial, there)
 
@@ -72,7 +94,22 @@ def nanmax(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The greatest element that is not nan; nan where there is none."""
+    """Return the largest element along ``axis`` that is not nan; nan if all are.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+        initial: start value of the reduction.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+
+    Returns:
+        Array of the dtype of ``a``, without the reduced axes.
+
+    >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(2., dtype=float32)
+    """
     return _extreme(a, axis, out, keepdims, initial, where, True)
 
 
@@ -84,7 +121,22 @@ def nanmin(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The least element that is not nan; nan where there is none."""
+    """Return the smallest element along ``axis`` that is not nan; nan if all are.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+        initial: start value of the reduction.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+
+    Returns:
+        Array of the dtype of ``a``, without the reduced axes.
+
+    >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(1., dtype=float32)
+    """
     return _extreme(a, axis, out, keepdims, initial, where, False)
 
 
@@ -117,7 +169,22 @@ def nanmean(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The mean of elements that are not nan."""
+    """Return the mean of the elements along ``axis`` that are not nan.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        dtype: dtype of the result.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+
+    Returns:
+        Inexact array without the reduced axes.
+
+    >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(2., dtype=float32)
+    """
     x, there = _there(a, where, "nanmean")
     return mean(x, axis, dtype, out, keepdims, where=there)
 
@@ -131,7 +198,23 @@ def nanvar(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The variance of elements that are not nan; nan where there are too few."""
+    """Return the variance of the elements along ``axis`` that are not nan.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        dtype: dtype of the result.
+        out: unsupported.
+        ddof: number subtracted from the element count in the divisor.
+        keepdims: whether reduced axes remain with size 1.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+
+    Returns:
+        Floating array without the reduced axes; nan where at most ``ddof`` elements remain.
+
+    >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
     x, there = _there(a, where, "nanvar")
     if there is None:
         return var(x, axis, dtype, out, ddof, keepdims)
@@ -150,21 +233,63 @@ def nanstd(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The square root of :func:`nanvar`, whose derivative at 0 is taken for 0."""
+    """Return the standard deviation of the elements along ``axis`` that are not nan.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        dtype: dtype of the result.
+        out: unsupported.
+        ddof: number subtracted from the element count in the divisor.
+        keepdims: whether reduced axes remain with size 1.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+
+    Returns:
+        Floating array without the reduced axes; nan where at most ``ddof`` elements remain.
+
+    >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
     return uf.flat_root(nanvar(a, axis, dtype, out, ddof, keepdims, where))
 
 
 def nanargmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """The index of the first greatest element that is not nan; -1 where all are."""
+    """Return the index of the first largest element that is not nan; -1 if all are.
+
+    Args:
+        a: array or scalar.
+        axis: axis to reduce; None flattens.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+
+    Returns:
+        Integer array without the reduced axis.
+
+    >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(2, dtype=int32)
+    """
     return _position(a, axis, out, bool(keepdims), True)
 
 
 def nanargmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """The index of the first least element that is not nan; -1 where all are."""
+    """Return the index of the first smallest element that is not nan; -1 if all are.
+
+    Args:
+        a: array or scalar.
+        axis: axis to reduce; None flattens.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+
+    Returns:
+        Integer array without the reduced axis.
+
+    >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(0, dtype=int32)
+    """
     return _position(a, axis, out, bool(keepdims), False)
 
 
@@ -183,14 +308,40 @@ def _position(a: ArrayLike, axis: int | None, out: None, keepdims: bool, greates
 def nancumsum(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """Running sums of elements, nan taken as 0."""
+    """Return the cumulative sum of the elements along ``axis``, nan counted as 0.
+
+    Args:
+        a: array or scalar.
+        axis: axis to accumulate along; None flattens.
+        dtype: dtype of the result.
+        out: unsupported.
+
+    Returns:
+        Array of the shape of ``a``, or 1-D where ``axis`` is None.
+
+    >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
+    Array([1., 1., 3.], dtype=float32)
+    """
     return cumsum(_filled(a, 0), axis, dtype, out)
 
 
 def nancumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """Running products of elements, nan taken as 1."""
+    """Return the cumulative product of the elements along ``axis``, nan counted as 1.
+
+    Args:
+        a: array or scalar.
+        axis: axis to accumulate along; None flattens.
+        dtype: dtype of the result.
+        out: unsupported.
+
+    Returns:
+        Array of the shape of ``a``, or 1-D where ``axis`` is None.
+
+    >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))
+    Array([2., 2., 6.], dtype=float32)
+    """
     return cumprod(_filled(a, 1), axis, dtype, out)
 
 

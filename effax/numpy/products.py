@@ -36,7 +36,7 @@ Axes = tuple[int, ...]
 
 
 class Precision(Enum):
-    """How exact the products of floats are on devices that can trade it for speed."""
+    """Precision of products of floats on devices that trade it for speed."""
 
     DEFAULT = "default"
     HIGH = "high"
@@ -44,18 +44,18 @@ class Precision(Enum):
 
 
 def plain_precision(precision: object) -> str | None:
-    """The name of a precision, which may be given as one of ``lax.Precision``."""
+    """Return the name of a precision, which may be a member of ``lax.Precision``."""
     if precision is None:
         return None
     name = str(precision.value if isinstance(precision, Precision) else precision).lower()
     names = [p.value for p in Precision]
     if name not in names:
-        raise BadArgument("there is no such precision", " or ".join(names), repr(precision))
+        raise BadArgument("unknown precision", " or ".join(names), repr(precision))
     return None if name == "default" else name
 
 
 def _operands(a: ArrayLike, b: ArrayLike, what: str) -> tuple[Array, Array]:
-    """Two arrays in one dtype."""
+    """Return two arrays in one dtype."""
     x, y = as_value(a, f"the first operand of {what}"), as_value(b, f"the second operand of {what}")
     if x.type.dtype is y.type.dtype:
         return x, y
@@ -71,7 +71,7 @@ def contract(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """``dot_general`` of arrays of one dtype."""
+    """Return ``dot_general`` of arrays of one dtype."""
     wanted = None if preferred_element_type is None else allowed(preferred_element_type)
     if wanted == a.dtype:
         wanted = None
@@ -95,7 +95,23 @@ def dot(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The last axis of ``a`` contracted with the last but one (or only one) of ``b``."""
+    """Contract the last axis of ``a`` with the last but one, or only, axis of ``b``.
+
+    Args:
+        a: array or scalar.
+        b: array or scalar.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        Array of the remaining axes of ``a``, then of ``b``; a product where one is a scalar.
+
+    Raises:
+        IllTyped: the contracted axes differ in size.
+
+    >>> jnp.dot(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array(11, dtype=int32)
+    """
     x, y = _operands(a, b, "dot")
     if not x.ndim or not y.ndim:
         return contract(x, y, ((), ()), ((), ()), precision, preferred_element_type)
@@ -112,7 +128,23 @@ def matmul(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The matrix product of the last two axes; the others are broadcast, vectors are promoted."""
+    """Return the matrix product over the last two axes; leading axes broadcast.
+
+    Args:
+        a: array of matrices, or a vector (a row).
+        b: array of matrices, or a vector (a column).
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        Array of shape (..., n, m), without n or m where that operand is a vector.
+
+    Raises:
+        IllTyped: an operand is a scalar, or the contracted axes differ in size.
+
+    >>> jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
     x, y = _operands(a, b, "matmul")
     if not x.ndim or not y.ndim:
         raise IllTyped(
@@ -137,14 +169,42 @@ def matmul(
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Matrices times vectors, along the last axes."""
+    """Return matrix-vector products over the last axes.
+
+    Args:
+        x1: array of shape (..., n, m).
+        x2: array of shape (..., m).
+
+    Returns:
+        Array of shape (..., n).
+
+    Raises:
+        IllTyped: sizes do not match.
+
+    >>> jnp.matvec(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
     x, y = _operands(x1, x2, "matvec")
     product = matmul(x, expand_dims(y, -1))
     return reshape(product, product.shape[:-1])
 
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Vectors (conjugated) times matrices, along the last axes."""
+    """Return products of conjugated vectors with matrices over the last axes.
+
+    Args:
+        x1: array of shape (..., n).
+        x2: array of shape (..., n, m).
+
+    Returns:
+        Array of shape (..., m).
+
+    Raises:
+        IllTyped: sizes do not match.
+
+    >>> jnp.vecmat(jnp.array([1, 1]), jnp.array([[1, 2], [3, 4]]))
+    Array([4, 6], dtype=int32)
+    """
     x, y = _operands(x1, x2, "vecmat")
     product = matmul(expand_dims(uf.conj(x), -2), y)
     return reshape(product, (*product.shape[:-2], product.shape[-1]))
@@ -157,7 +217,23 @@ def vdot(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The sum of products of all elements, those of ``a`` conjugated."""
+    """Return the sum of products of all elements, those of ``a`` conjugated.
+
+    Args:
+        a: array or scalar.
+        b: array or scalar.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        Scalar.
+
+    Raises:
+        IllTyped: the numbers of elements differ.
+
+    >>> jnp.vdot(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array(11, dtype=int32)
+    """
     x, y = ravel(uf.conj(a)), ravel(b)
     return dot(x, y, precision=precision, preferred_element_type=preferred_element_type)
 
@@ -171,7 +247,24 @@ def vecdot(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The sum of products along an axis, elements of ``x1`` conjugated; others broadcast."""
+    """Return the sum of products along ``axis``, elements of ``x1`` conjugated.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar.
+        axis: axis to contract in both operands; the others broadcast.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        Array of the broadcast shape without ``axis``.
+
+    Raises:
+        IllTyped: the contracted axes differ in size.
+
+    >>> jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
     x, y = _operands(x1, x2, "vecdot")
     x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
     _sizes_match(x, x.ndim - 1, y, y.ndim - 1, "vecdot")
@@ -190,7 +283,23 @@ def inner(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The last axes of both contracted."""
+    """Contract the last axes of ``a`` and ``b``.
+
+    Args:
+        a: array or scalar.
+        b: array or scalar.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        Array of the remaining axes of ``a``, then of ``b``; a product where one is a scalar.
+
+    Raises:
+        IllTyped: the contracted axes differ in size.
+
+    >>> jnp.inner(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array(11, dtype=int32)
+    """
     x, y = _operands(a, b, "inner")
     if not x.ndim or not y.ndim:
         product = uf.multiply(x, y)
@@ -205,7 +314,20 @@ def inner(
 
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """All products of an element of ``a`` and one of ``b``."""
+    """Return all products of an element of ``a`` and an element of ``b``.
+
+    Args:
+        a: array or scalar.
+        b: array or scalar.
+        out: unsupported.
+
+    Returns:
+        Array of shape (a.size, b.size).
+
+    >>> jnp.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([[3, 4],
+           [6, 8]], dtype=int32)
+    """
     no_out(out, "outer")
     return uf.multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
 
@@ -218,23 +340,41 @@ def tensordot(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The last so many axes of ``a`` contracted with the first of ``b``, or pairs of axes."""
+    """Contract axes of ``a`` with axes of ``b``.
+
+    Args:
+        a: array or scalar.
+        b: array or scalar.
+        axes: number of last axes of ``a`` and first ones of ``b``, or a pair of lists of axes.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        Array of the remaining axes of ``a``, then of ``b``.
+
+    Raises:
+        BadArgument: the axes do not pair up.
+        IllTyped: paired axes differ in size.
+
+    >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), 1).shape
+    (2, 4)
+    """
     x, y = _operands(a, b, "tensordot")
     if isinstance(axes, int):
         if not 0 <= axes <= min(x.ndim, y.ndim):
             raise BadArgument(
-                "tensordot contracts axes that there are",
+                "tensordot contracts more axes than the operands have",
                 expected=f"at most {min(x.ndim, y.ndim)}, for {x.type} and {y.type}",
                 found=str(axes),
             )
         left, right = tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes))
     else:
         if len(axes) != 2:
-            raise BadArgument("tensordot takes axes of both operands", "2 entries", str(axes))
+            raise BadArgument("tensordot expects axes of both operands", "2 entries", str(axes))
         left = _axes_of(axes[0], x, "tensordot")
         right = _axes_of(axes[1], y, "tensordot")
     if len(left) != len(right):
-        raise BadArgument("tensordot pairs axes", f"{len(left)} axes of each", str(axes))
+        raise BadArgument("tensordot expects pairs of axes", f"{len(left)} axes of each", str(axes))
     for i, j in zip(left, right, strict=True):
         _sizes_match(x, i, y, j, "tensordot")
     return contract(x, y, (left, right), ((), ()), precision, preferred_element_type)
@@ -247,7 +387,18 @@ def _axes_of(axes: int | Sequence[int], x: Array, what: str) -> Axes:
 
 
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """The Kronecker product: each element of ``a`` times the whole of ``b``."""
+    """Return the Kronecker product: each element of ``a`` times the whole of ``b``.
+
+    Args:
+        a: array or scalar.
+        b: array or scalar.
+
+    Returns:
+        Array whose sizes are the products of those of ``a`` and ``b``.
+
+    >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))
+    Array([ 1,  2, 10, 20], dtype=int32)
+    """
     x, y = _operands(a, b, "kron")
     ndim = max(x.ndim, y.ndim)
     x = reshape(x, [1] * (ndim - x.ndim) + list(x.shape))
@@ -267,7 +418,22 @@ def trace(
     dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
-    """The sum of the diagonal of two axes."""
+    """Return the sums of the diagonals in the plane of two axes.
+
+    Args:
+        a: array or scalar.
+        offset: diagonal; positive ones are above the main diagonal.
+        axis1: axis of the rows.
+        axis2: axis of the columns.
+        dtype: dtype of the result.
+        out: unsupported.
+
+    Returns:
+        Array of the remaining axes of ``a``.
+
+    >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
     no_out(out, "trace")
     return sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
@@ -280,7 +446,25 @@ def cross(
     axisc: int = -1,
     axis: int | None = None,
 ) -> Array:
-    """The cross product of vectors of 3 elements."""
+    """Return the cross product of vectors of 3 elements.
+
+    Args:
+        a: array or scalar.
+        b: array or scalar.
+        axisa: axis of the vectors of ``a``.
+        axisb: axis of the vectors of ``b``.
+        axisc: axis of the vectors of the result.
+        axis: axis of the vectors, in place of the three.
+
+    Returns:
+        Array of vectors of 3 elements; the other axes broadcast.
+
+    Raises:
+        IllTyped: the vectors have another number of elements.
+
+    >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
     if axis is not None:
         axisa = axisb = axisc = axis
     x = moveaxis(as_value(a, "the first operand of cross"), axisa, -1)
@@ -302,7 +486,7 @@ def _elements(x: Array) -> list[Array]:
 
 
 def real_square(x: Array) -> Array:
-    """|x|²."""
+    """Return ``abs(x) ** 2``."""
     if is_complex(x.dtype):
         return uf.add(uf.square(uf.real(x)), uf.square(uf.imag(x)))
     return uf.square(x)

@@ -1,4 +1,4 @@
-"""Reductions: sums, extremes, means, logic, positions of extremes, running combinations."""
+"""Reductions: sums, extremes, means, logic, indices of extremes, cumulative sums and products."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
 from effax.ir import prims
-from effax.ir.dtypes import DType, as_dtype, family, is_complex, is_float, is_inexact_dtype
+from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import reduce as r
 from effax.numpy import promotion as pr
@@ -19,16 +19,16 @@ from effax.numpy import ufuncs as uf
 from effax.numpy.axes import no_out, plain_axes, plain_axis
 from effax.numpy.creation import asarray
 from effax.numpy.dtypes import default_dtype
-from effax.numpy.shapes import broadcast_to, expand_dims, ravel, reshape
+from effax.numpy.shapes import broadcast_to, expand_dims, ravel
 
 __all__ = [
-    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod",
-    "cumsum", "max", "mean", "min", "prod", "ptp", "std", "sum", "var",
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum",
+    "max", "min", "prod", "ptp", "sum",
 ]  # fmt: skip
 
 
 def _accumulator(dtype: DType) -> DType:
-    """The dtype that sums and products of ``dtype`` have: integers grow to the default width."""
+    """Return the dtype of sums and products of ``dtype``: integers widen to the default width."""
     match family(dtype):
         case "bool":
             return default_dtype(None, int)
@@ -49,7 +49,7 @@ def _strong(x: Array) -> Array:
 
 
 def _where_else(x: Array, where: ArrayLike | None, neutral: float, what: str) -> Array:
-    """``x`` with the neutral element where the mask does not hold."""
+    """Return ``x`` with the neutral element where the mask is false."""
     if where is None:
         return x
     mask = as_value(where, f"the mask of {what}")
@@ -69,17 +69,26 @@ def sum(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """The sum of elements along axes.
+    """Return the sum of the elements along ``axis``.
 
     Args:
-        a: the array.
-        axis: along which axes; None for all.
-        dtype: to sum in; by default, integers narrower than the default ones are summed in it.
-        out: not supported.
-        keepdims: whether the axes stay, with size 1.
-        initial: what is added.
-        where: which elements count.
-        promote_integers: whether narrow integers are summed in the default dtype.
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        dtype: dtype to accumulate in; integers narrower than the default widen to it.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+        initial: start value of the reduction.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+        promote_integers: whether narrow integers widen.
+
+    Returns:
+        Array without the reduced axes.
+
+    Raises:
+        IllTyped: ``where`` is not boolean.
+
+    >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
+    Array([4, 6], dtype=int32)
     """
     no_out(out, "sum")
     x = _to_accumulate(a, dtype, promote_integers, "sum")
@@ -99,7 +108,27 @@ def prod(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """The product of elements along axes; the arguments are those of :func:`sum`."""
+    """Return the product of the elements along ``axis``.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        dtype: dtype to accumulate in; integers narrower than the default widen to it.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+        initial: start value of the reduction.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+        promote_integers: whether narrow integers widen.
+
+    Returns:
+        Array without the reduced axes.
+
+    Raises:
+        IllTyped: ``where`` is not boolean.
+
+    >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
+    Array([3, 8], dtype=int32)
+    """
     no_out(out, "prod")
     x = _to_accumulate(a, dtype, promote_integers, "prod")
     x = _where_else(x, where, 1, "prod")
@@ -125,7 +154,25 @@ def max(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The greatest element along axes, nan where there is one."""
+    """Return the largest element along ``axis``; nan if one is nan.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+        initial: lower bound of the result; required for empty reductions and with ``where``.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+
+    Returns:
+        Array of the dtype of ``a``, without the reduced axes.
+
+    Raises:
+        BadArgument: ``initial`` is missing.
+
+    >>> jnp.max(jnp.array([[1, 5], [3, 4]]), axis=0)
+    Array([3, 5], dtype=int32)
+    """
     return _extreme(a, axis, out, keepdims, initial, where, True)
 
 
@@ -137,7 +184,25 @@ def min(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The least element along axes, nan where there is one."""
+    """Return the smallest element along ``axis``; nan if one is nan.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+        initial: upper bound of the result; required for empty reductions and with ``where``.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+
+    Returns:
+        Array of the dtype of ``a``, without the reduced axes.
+
+    Raises:
+        BadArgument: ``initial`` is missing.
+
+    >>> jnp.min(jnp.array([[1, 5], [3, 4]]), axis=0)
+    Array([1, 4], dtype=int32)
+    """
     return _extreme(a, axis, out, keepdims, initial, where, False)
 
 
@@ -175,7 +240,20 @@ amin = min
 
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
-    """The greatest minus the least element along axes."""
+    """Return the range of the elements along ``axis``: largest minus smallest.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+
+    Returns:
+        Array of the dtype of ``a``, without the reduced axes.
+
+    >>> jnp.ptp(jnp.array([1, 5, 3]))
+    Array(4, dtype=int32)
+    """
     return uf.subtract(max(a, axis, out, keepdims), min(a, axis, out, keepdims))
 
 
@@ -187,7 +265,21 @@ def any(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Whether any element along axes is not zero."""
+    """Return whether any element along ``axis`` is nonzero.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+
+    Returns:
+        Boolean array without the reduced axes.
+
+    >>> jnp.any(jnp.array([0, 2]))
+    Array(True, dtype=bool)
+    """
     no_out(out, "any")
     x = _where_else(uf.truth(a), where, False, "any")
     axes = plain_axes(axis, x.ndim, "any")
@@ -202,7 +294,21 @@ def all(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Whether no element along axes is zero."""
+    """Return whether all elements along ``axis`` are nonzero.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+
+    Returns:
+        Boolean array without the reduced axes.
+
+    >>> jnp.all(jnp.array([0, 2]))
+    Array(False, dtype=bool)
+    """
     no_out(out, "all")
     x = _where_else(uf.truth(a), where, True, "all")
     axes = plain_axes(axis, x.ndim, "all")
@@ -210,149 +316,65 @@ def all(
 
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements along axes are not zero."""
-    return sum(uf.truth(a), axis, keepdims=keepdims)
-
-
-def mean(
-    a: ArrayLike,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: ArrayLike | None = None,
-) -> Array:
-    """The mean of elements along axes, in a floating dtype; narrow floats are summed in float32."""
-    no_out(out, "mean")
-    x = as_value(a, "the argument of mean")
-    target = pr.inexact(x.dtype, False)[0] if dtype is None else allowed(dtype)
-    work = _wide(target) if is_inexact_dtype(target) else allowed(float)
-    x = pr.converted(x, work, False)
-    total = sum(x, axis, keepdims=keepdims, where=where)
-    return uf.astype(uf.true_divide(total, _count(x, axis, keepdims, where)), target)
-
-
-def _wide(dtype: DType) -> DType:
-    return as_dtype("float32") if is_float(dtype) and dtype.itemsize < 4 else dtype
-
-
-def _count(x: Array, axis: Axis, keepdims: bool, where: ArrayLike | None) -> ArrayLike:
-    """How many elements are combined: a number, or an array where a mask decides."""
-    if where is None:
-        return math.prod(x.shape[i] for i in plain_axes(axis, x.ndim, "a mean"))
-    mask = broadcast_to(as_value(where), pr.broadcast_shapes([x.shape, pr.shape_of(where)], "mean"))
-    return sum(mask, axis, keepdims=keepdims)
-
-
-def var(
-    a: ArrayLike,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: ArrayLike | None = None,
-    mean: ArrayLike | None = None,
-    correction: int | float | None = None,
-) -> Array:
-    """The mean squared distance from the mean along axes.
+    """Return the number of nonzero elements along ``axis``.
 
     Args:
-        a: the array.
-        axis: along which axes; None for all.
-        dtype: of the result; a floating one by default.
-        out: not supported.
-        ddof: what is subtracted from the number of elements in the divisor.
-        keepdims: whether the axes stay, with size 1.
-        where: which elements count.
-        mean: the mean, with the axes kept, where it is known.
-        correction: another name of ``ddof``.
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        keepdims: whether reduced axes remain with size 1.
+
+    Returns:
+        Integer array without the reduced axes.
+
+    >>> jnp.count_nonzero(jnp.array([0, 2, 3]))
+    Array(2, dtype=int32)
     """
-    no_out(out, "var")
-    x = as_value(a, "the argument of var")
-    target = pr.inexact(x.dtype, False)[0] if dtype is None else allowed(dtype)
-    x = pr.converted(x, _wide(target) if is_inexact_dtype(target) else allowed(float), False)
-    middle = _mean_of(x, axis, where) if mean is None else as_value(mean)
-    apart = uf.subtract(x, middle)
-    if is_complex(apart.dtype):
-        squares = uf.real(uf.multiply(apart, uf.conj(apart)))
-    else:
-        squares = uf.square(apart)
-    total = sum(squares, axis, keepdims=keepdims, where=where)
-    fewer = ddof if correction is None else correction
-    count = _count(x, axis, keepdims, where)
-    divisor: ArrayLike = count - fewer if isinstance(count, int) else uf.subtract(count, fewer)
-    result = uf.true_divide(total, asarray(divisor, total.dtype))
-    real = target if not is_complex(target) else result.dtype
-    return uf.astype(result, real)
-
-
-def _mean_of(x: Array, axis: Axis, where: ArrayLike | None) -> Array:
-    return mean(x, axis, keepdims=True, where=where)
-
-
-def std(
-    a: ArrayLike,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: ArrayLike | None = None,
-    mean: ArrayLike | None = None,
-    correction: int | float | None = None,
-) -> Array:
-    """The square root of the variance, whose derivative at 0 is taken for 0.
-
-    The arguments are those of :func:`var`.
-    """
-    no_out(out, "std")
-    spread = var(
-        a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
-    )
-    return uf.flat_root(spread)
-
-
-def average(
-    a: ArrayLike,
-    axis: Axis = None,
-    weights: ArrayLike | None = None,
-    returned: bool = False,
-    keepdims: bool = False,
-) -> Array | tuple[Array, Array]:
-    """The mean weighted by ``weights``, and where asked for, the sum of weights."""
-    x = as_value(a, "the argument of average")
-    if weights is None:
-        result = mean(x, axis, keepdims=keepdims)
-        total: Array = uf.astype(uf.true_divide(x.size, result.size or 1), result.dtype)
-    else:
-        w = as_value(weights, "the weights of average")
-        if w.shape != x.shape:
-            if not isinstance(axis, int) or w.ndim != 1:
-                raise IllTyped("average has weights of another shape", str(x.shape), str(w.shape))
-            place = plain_axis(axis, x.ndim, "average")
-            w = reshape(w, [x.shape[place] if i == place else 1 for i in range(x.ndim)])
-        dtype = pr.inexact(*pr.common_dtype((x, w), "average"))[0]
-        x, w = uf.astype(x, dtype), broadcast_to(uf.astype(w, dtype), x.shape)
-        total = sum(w, axis, keepdims=keepdims)
-        result = uf.true_divide(sum(uf.multiply(x, w), axis, keepdims=keepdims), total)
-    return (result, broadcast_to(total, result.shape)) if returned else result
+    return sum(uf.truth(a), axis, keepdims=keepdims)
 
 
 def argmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """The index of the first greatest element; nan counts as greatest."""
+    """Return the index of the first largest element along ``axis``; nan counts as largest.
+
+    Args:
+        a: array or scalar.
+        axis: axis to reduce; None flattens.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+
+    Returns:
+        Integer array without the reduced axis.
+
+    Raises:
+        BadArgument: the axis is empty.
+
+    >>> jnp.argmax(jnp.array([1, 5, 3]))
+    Array(1, dtype=int32)
+    """
     return _position(a, axis, out, bool(keepdims), "argmax")
 
 
 def argmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """The index of the first least element; nan counts as least."""
+    """Return the index of the first smallest element along ``axis``; nan counts as smallest.
+
+    Args:
+        a: array or scalar.
+        axis: axis to reduce; None flattens.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+
+    Returns:
+        Integer array without the reduced axis.
+
+    Raises:
+        BadArgument: the axis is empty.
+
+    >>> jnp.argmin(jnp.array([4, 1, 3]))
+    Array(1, dtype=int32)
+    """
     return _position(a, axis, out, bool(keepdims), "argmin")
 
 
@@ -376,7 +398,20 @@ def _position(a: ArrayLike, axis: int | None, out: None, keepdims: bool, what: s
 def cumsum(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """Running sums along an axis, or of all elements flattened."""
+    """Return the cumulative sum of the elements along ``axis``.
+
+    Args:
+        a: array or scalar.
+        axis: axis to accumulate along; None flattens.
+        dtype: dtype of the result.
+        out: unsupported.
+
+    Returns:
+        Array of the shape of ``a``, or 1-D where ``axis`` is None.
+
+    >>> jnp.cumsum(jnp.array([1, 2, 3]))
+    Array([1, 3, 6], dtype=int32)
+    """
     no_out(out, "cumsum")
     x, place = _running(a, axis, dtype, "cumsum")
     return bind1(prims.CumSum(place), x)
@@ -385,7 +420,20 @@ def cumsum(
 def cumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """Running products along an axis, or of all elements flattened."""
+    """Return the cumulative product of the elements along ``axis``.
+
+    Args:
+        a: array or scalar.
+        axis: axis to accumulate along; None flattens.
+        dtype: dtype of the result.
+        out: unsupported.
+
+    Returns:
+        Array of the shape of ``a``, or 1-D where ``axis`` is None.
+
+    >>> jnp.cumprod(jnp.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int32)
+    """
     no_out(out, "cumprod")
     x, place = _running(a, axis, dtype, "cumprod")
     return bind1(prims.CumProd(place), x)

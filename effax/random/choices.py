@@ -17,8 +17,9 @@ from effax.lax.reduce import top_k
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.axes import plain_axis, plain_shape, static_int
-from effax.numpy.creation import arange, zeros
+from effax.numpy.creation import zeros
 from effax.numpy.index import take
+from effax.numpy.ranges import arange
 from effax.numpy.reduce import argmax, cumsum
 from effax.numpy.shapes import expand_dims, moveaxis, reshape, slice_along, transpose
 from effax.numpy.sorting import searchsorted

@@ -1,0 +1,397 @@
+"""Indices of elements, and selections by condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import overload
+
+import numpy as np
+
+from effax.arrays.device_array import Array, ArrayLike, as_value, from_numpy
+from effax.arrays.indexing import integers
+from effax.ir.dtypes import DType, family
+from effax.ir.errors import BadArgument, IllTyped
+from effax.numpy import promotion as pr
+from effax.numpy import ufuncs as uf
+from effax.numpy.arithmetic import floor_divide, remainder
+from effax.numpy.axes import plain_shape, static_int
+from effax.numpy.creation import full, zeros
+from effax.numpy.dtypes import default_dtype
+from effax.numpy.index import take
+from effax.numpy.join import concatenate, stack
+from effax.numpy.ranges import arange, meshgrid
+from effax.numpy.reduce import sum
+from effax.numpy.shapes import ravel, reshape
+from effax.numpy.sorting import argsort
+
+__all__ = [
+    "argwhere", "bincount", "diag_indices", "extract", "flatnonzero", "indices", "ix_",
+    "nonzero", "ravel_multi_index", "select", "tril_indices", "triu_indices", "unravel_index",
+    "where",
+]  # fmt: skip
+
+
+@overload
+def where(
+    condition: ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
+    /,
+) -> Array: ...
+
+
+@overload
+def where(
+    condition: ArrayLike,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> tuple[Array, ...]: ...
+
+
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, ...]:
+    """Return elements of ``x`` where ``condition`` is true, else of ``y``.
+
+    With one argument, :func:`nonzero`.
+
+    Args:
+        condition: boolean array; other dtypes count as true where nonzero.
+        x: array or scalar.
+        y: array or scalar.
+        size: number of indices, see :func:`nonzero`.
+        fill_value: padding up to ``size``, see :func:`nonzero`.
+
+    Returns:
+        Array of the broadcast shape; the indices of :func:`nonzero` without ``x`` and ``y``.
+
+    Raises:
+        BadArgument: only one of ``x`` and ``y``, or they come with ``size`` or ``fill_value``.
+
+    >>> jnp.where(jnp.array([True, False]), jnp.array([1, 2]), 0)
+    Array([1, 0], dtype=int32)
+    """
+    if x is not None and y is not None:
+        if size is not None or fill_value is not None:
+            raise BadArgument("where of three arguments takes no `size` and no `fill_value`")
+        return uf.where(condition, x, y)
+    if x is not None or y is not None:
+        raise BadArgument("where takes both cases or neither", "x and y", "one of them")
+    return nonzero(condition, size=size, fill_value=fill_value)
+
+
+def nonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> tuple[Array, ...]:
+    """Return the indices of the nonzero elements of ``a``.
+
+    Args:
+        a: array or scalar.
+        size: number of indices, truncated or padded; required where ``a`` is traced.
+        fill_value: padding up to ``size``, 0 by default.
+
+    Returns:
+        Tuple of one 1-D integer array per axis.
+
+    Raises:
+        IllTyped: ``a`` is a scalar.
+        ConcretizationError: ``a`` is traced and there is no ``size``.
+
+    >>> jnp.nonzero(jnp.array([0, 3, 4]))
+    (Array([1, 2], dtype=int32),)
+    """
+    mask = uf.truth(a)
+    if not mask.ndim:
+        raise IllTyped("nonzero takes no scalar", "at least one axis", str(mask.type))
+    if size is None:
+        return tuple(from_numpy(p.astype(default_dtype(int))) for p in np.nonzero(mask.numpy()))
+
+    count = static_int(size, "the size of nonzero")
+    flat = ravel(mask)
+    # The positions of true elements come first, in order, since sorting is stable.
+    order = argsort(uf.invert(flat))
+    missing = max(0, count - mask.size)
+    order = concatenate([order, full(missing, 0, order.dtype)]) if missing else order[:count]
+    filled = uf.greater_equal(arange(count), sum(flat))
+    fill = 0 if fill_value is None else fill_value
+    return tuple(uf.where(filled, fill, p) for p in unravel_index(order, mask.shape))
+
+
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """Return the indices of the nonzero elements of ``a``, one row per element.
+
+    Args:
+        a: array or scalar.
+        size: number of indices, see :func:`nonzero`.
+        fill_value: padding up to ``size``, 0 by default.
+
+    Returns:
+        Integer array of shape (number of elements, a.ndim).
+
+    >>> jnp.argwhere(jnp.array([0, 3, 4]))
+    Array([[1],
+           [2]], dtype=int32)
+    """
+    return stack(nonzero(a, size=size, fill_value=fill_value), 1)
+
+
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """Return the indices of the nonzero elements of the flattened ``a``.
+
+    Args:
+        a: array or scalar.
+        size: number of indices, see :func:`nonzero`.
+        fill_value: padding up to ``size``, 0 by default.
+
+    Returns:
+        1-D integer array.
+
+    >>> jnp.flatnonzero(jnp.array([0, 3, 4]))
+    Array([1, 2], dtype=int32)
+    """
+    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+
+
+def extract(condition: ArrayLike, arr: ArrayLike) -> Array:
+    """Return the elements of ``arr`` where ``condition`` is true.
+
+    Args:
+        condition: boolean array of known value and of the size of ``arr``.
+        arr: array or scalar.
+
+    Returns:
+        1-D array of the dtype of ``arr``.
+
+    Raises:
+        ConcretizationError: ``condition`` is traced.
+
+    >>> jnp.extract(jnp.array([True, False]), jnp.array([5, 6]))
+    Array([5], dtype=int32)
+    """
+    return take(ravel(arr), flatnonzero(condition))
+
+
+def select(
+    condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
+) -> Array:
+    """Return elements of the choice of the first condition that is true, else the default.
+
+    Args:
+        condlist: boolean arrays.
+        choicelist: one array per condition.
+        default: elements where no condition is true.
+
+    Returns:
+        Array of the promoted dtype and broadcast shape.
+
+    Raises:
+        BadArgument: the lists differ in length, or are empty.
+
+    >>> jnp.select([jnp.array([True, False])], [jnp.array([1, 2])], 9)
+    Array([1, 9], dtype=int32)
+    """
+    if len(condlist) != len(choicelist) or not condlist:
+        raise BadArgument(
+            "select expects one choice per condition",
+            expected=f"{len(condlist)} choices, at least 1",
+            found=str(len(choicelist)),
+        )
+    dtype, weak = pr.common_dtype((*choicelist, default), "select")
+    result = pr.converted(as_value(default), dtype, weak)
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        result = uf.where(condition, choice, result)
+    return result
+
+
+def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array, ...]:
+    """Return flat indices as indices into a shape.
+
+    Args:
+        indices: integer array.
+        shape: sizes of the array indexed.
+
+    Returns:
+        Tuple of one integer array per axis.
+
+    >>> jnp.unravel_index(jnp.array([3]), (2, 2))
+    (Array([1], dtype=int32), Array([1], dtype=int32))
+    """
+    rest: Array = integers(indices, "the argument of unravel_index")
+    found = []
+    for n in reversed(plain_shape(shape, "unravel_index")):
+        found.append(remainder(rest, max(n, 1)))
+        rest = floor_divide(rest, max(n, 1))
+    return tuple(reversed(found))
+
+
+def ravel_multi_index(
+    multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "clip"
+) -> Array:
+    """Return indices into a shape as flat indices.
+
+    Args:
+        multi_index: one integer array per axis.
+        dims: sizes of the array indexed.
+        mode: out of bounds, "clip" clamps and "wrap" is modulo.
+
+    Returns:
+        Integer array of the broadcast shape.
+
+    Raises:
+        BadArgument: the lengths differ, or an unknown mode.
+
+    >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([1])), (2, 2))
+    Array([3], dtype=int32)
+    """
+    if len(multi_index) != len(dims) or mode not in ("clip", "wrap"):
+        raise BadArgument(
+            "ravel_multi_index takes one array per axis, and mode 'clip' or 'wrap'",
+            expected=f"{len(dims)} arrays, mode 'clip' or 'wrap'",
+            found=f"{len(multi_index)} arrays, mode {mode!r}",
+        )
+    flat: ArrayLike = 0
+    for at, n in zip(multi_index, dims, strict=True):
+        inside = uf.minimum(uf.maximum(at, 0), n - 1) if mode == "clip" else remainder(at, n)
+        flat = uf.add(uf.multiply(flat, n), inside)
+    return as_value(flat)
+
+
+def indices(
+    dimensions: Sequence[int], dtype: type | DType | str | None = None, sparse: bool = False
+) -> Array | tuple[Array, ...]:
+    """Return the index grids of a shape.
+
+    Args:
+        dimensions: sizes.
+        dtype: dtype of the result, int32 by default.
+        sparse: whether to return grids of size 1 along the other axes.
+
+    Returns:
+        Array of shape (len(dimensions), *dimensions), or a tuple of sparse grids.
+
+    >>> jnp.indices((2, 2)).shape
+    (2, 2, 2)
+    """
+    lines = [arange(n, dtype=dtype or int) for n in dimensions]
+    grids = meshgrid(*lines, sparse=sparse, indexing="ij")
+    return tuple(grids) if sparse else stack(grids)
+
+
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
+    """Return vectors shaped to index a grid together; boolean ones count by their true elements.
+
+    >>> [x.shape for x in jnp.ix_(jnp.array([0, 1]), jnp.array([2]))]
+    [(2, 1), (1, 1)]
+    """
+    found = []
+    for i, a in enumerate(args):
+        x = as_value(a, f"argument {i} of ix_")
+        if x.ndim != 1:
+            raise IllTyped(f"argument {i} of ix_ is not a vector", "1 axis", str(x.type))
+        x = flatnonzero(x) if family(x.dtype) == "bool" else x
+        found.append(reshape(x, [x.size if j == i else 1 for j in range(len(args))]))
+    return tuple(found)
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """Return the indices of the elements on and below a diagonal.
+
+    Args:
+        n: number of rows.
+        k: diagonal; positive ones are above the main diagonal.
+        m: number of columns, ``n`` by default.
+
+    Returns:
+        Pair of 1-D integer arrays, rows and columns.
+
+    >>> jnp.tril_indices(2)
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
+    rows, columns = np.tril_indices(n, k, m)
+    return _known(rows), _known(columns)
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """Return the indices of the elements on and above a diagonal.
+
+    Args:
+        n: number of rows.
+        k: diagonal; positive ones are above the main diagonal.
+        m: number of columns, ``n`` by default.
+
+    Returns:
+        Pair of 1-D integer arrays, rows and columns.
+
+    >>> jnp.triu_indices(2)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
+    rows, columns = np.triu_indices(n, k, m)
+    return _known(rows), _known(columns)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
+    """Return the indices of the main diagonal.
+
+    Args:
+        n: size of each axis.
+        ndim: number of axes.
+
+    Returns:
+        Tuple of ``ndim`` 1-D integer arrays.
+
+    >>> jnp.diag_indices(2)
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
+    return (arange(n),) * ndim
+
+
+def _known(positions: np.ndarray) -> Array:
+    return from_numpy(positions.astype(default_dtype(int)))
+
+
+def bincount(
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+) -> Array:
+    """Return the number of occurrences of each nonnegative integer, or the sums of their weights.
+
+    Args:
+        x: 1-D integer array; negative elements count as 0.
+        weights: weight of each element.
+        minlength: least size of the result.
+        length: size of the result, beyond which elements do not count; required for a traced ``x``.
+
+    Returns:
+        1-D array of the dtype of ``weights``, integer by default.
+
+    Raises:
+        IllTyped: ``x`` is not 1-D.
+        ConcretizationError: ``x`` is traced and there is no ``length``.
+
+    >>> jnp.bincount(jnp.array([0, 2, 2]))
+    Array([1, 0, 2], dtype=int32)
+    """
+    values = integers(x, "the argument of bincount")
+    if values.ndim != 1:
+        raise IllTyped("bincount takes a vector", "1 axis", str(values.type))
+    if length is None:
+        known = values.numpy()
+        length = max(minlength, int(known.max()) + 1 if known.size else 0)
+    one = 1 if weights is None else as_value(weights)
+    dtype = default_dtype(int) if weights is None else pr.operand_kind(weights, "weights")[0]
+    return zeros(length, dtype).at[uf.maximum(values, 0)].add(one)

@@ -1,0 +1,201 @@
+"""Means, variances and standard deviations."""
+
+from __future__ import annotations
+
+import math
+
+from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
+from effax.ir.dtypes import DType, as_dtype, is_complex, is_float, is_inexact_dtype
+from effax.ir.errors import IllTyped
+from effax.numpy import promotion as pr
+from effax.numpy import ufuncs as uf
+from effax.numpy.axes import no_out, plain_axes, plain_axis
+from effax.numpy.creation import asarray
+from effax.numpy.dtypes import default_dtype
+from effax.numpy.reduce import sum
+from effax.numpy.shapes import broadcast_to, reshape
+
+__all__ = [
+    "average", "mean", "std", "var",
+]  # fmt: skip
+
+
+def mean(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Return the mean of the elements along ``axis``; floats below 32 bits accumulate in float32.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        dtype: dtype of the result; an inexact one by default.
+        out: unsupported.
+        keepdims: whether reduced axes remain with size 1.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+
+    Returns:
+        Array without the reduced axes.
+
+    >>> jnp.mean(jnp.array([1.0, 2.0, 6.0]))
+    Array(3., dtype=float32)
+    """
+    no_out(out, "mean")
+    x = as_value(a, "the argument of mean")
+    target = pr.inexact(x.dtype, False)[0] if dtype is None else default_dtype(dtype)
+    work = _wide(target) if is_inexact_dtype(target) else default_dtype(float)
+    x = pr.converted(x, work, False)
+    total = sum(x, axis, keepdims=keepdims, where=where)
+    return uf.astype(uf.true_divide(total, _count(x, axis, keepdims, where)), target)
+
+
+def _wide(dtype: DType) -> DType:
+    return as_dtype("float32") if is_float(dtype) and dtype.itemsize < 4 else dtype
+
+
+def _count(x: Array, axis: Axis, keepdims: bool, where: ArrayLike | None) -> ArrayLike:
+    """Return the number of combined elements: a number, or an array where there is a mask."""
+    if where is None:
+        return math.prod(x.shape[i] for i in plain_axes(axis, x.ndim, "a mean"))
+    mask = broadcast_to(as_value(where), pr.broadcast_shapes([x.shape, pr.shape_of(where)], "mean"))
+    return sum(mask, axis, keepdims=keepdims)
+
+
+def var(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: int | float | None = None,
+) -> Array:
+    """Return the variance of the elements along ``axis``.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        dtype: dtype of the result; a floating one by default.
+        out: unsupported.
+        ddof: number subtracted from the element count in the divisor.
+        keepdims: whether reduced axes remain with size 1.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+        mean: precomputed mean, with the reduced axes kept.
+        correction: alternative name of ``ddof``.
+
+    Returns:
+        Floating array without the reduced axes.
+
+    >>> jnp.var(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
+    no_out(out, "var")
+    x = as_value(a, "the argument of var")
+    target = pr.inexact(x.dtype, False)[0] if dtype is None else default_dtype(dtype)
+    x = pr.converted(x, _wide(target) if is_inexact_dtype(target) else default_dtype(float), False)
+    middle = _mean_of(x, axis, where) if mean is None else as_value(mean)
+    apart = uf.subtract(x, middle)
+    if is_complex(apart.dtype):
+        squares = uf.real(uf.multiply(apart, uf.conj(apart)))
+    else:
+        squares = uf.square(apart)
+    total = sum(squares, axis, keepdims=keepdims, where=where)
+    fewer = ddof if correction is None else correction
+    count = _count(x, axis, keepdims, where)
+    divisor: ArrayLike = count - fewer if isinstance(count, int) else uf.subtract(count, fewer)
+    result = uf.true_divide(total, asarray(divisor, total.dtype))
+    real = target if not is_complex(target) else result.dtype
+    return uf.astype(result, real)
+
+
+def _mean_of(x: Array, axis: Axis, where: ArrayLike | None) -> Array:
+    return mean(x, axis, keepdims=True, where=where)
+
+
+def std(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: int | float | None = None,
+) -> Array:
+    """Return the standard deviation along ``axis``; its derivative at 0 is defined as 0.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        dtype: dtype of the result; a floating one by default.
+        out: unsupported.
+        ddof: number subtracted from the element count in the divisor.
+        keepdims: whether reduced axes remain with size 1.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+        mean: precomputed mean, with the reduced axes kept.
+        correction: alternative name of ``ddof``.
+
+    Returns:
+        Floating array without the reduced axes.
+
+    >>> jnp.std(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
+    no_out(out, "std")
+    spread = var(
+        a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
+    )
+    return uf.flat_root(spread)
+
+
+def average(
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Array | tuple[Array, Array]:
+    """Return the weighted mean of the elements along ``axis``.
+
+    Args:
+        a: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        weights: weights of the shape of ``a``, or a vector along ``axis``; None for equal ones.
+        returned: whether to return the sum of weights as well.
+        keepdims: whether reduced axes remain with size 1.
+
+    Returns:
+        Inexact array without the reduced axes, or a pair of it and the sum of weights.
+
+    Raises:
+        IllTyped: ``weights`` has another shape.
+
+    >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
+    Array(1.5, dtype=float32)
+    """
+    x = as_value(a, "the argument of average")
+    if weights is None:
+        result = mean(x, axis, keepdims=keepdims)
+        total: Array = uf.astype(uf.true_divide(x.size, result.size or 1), result.dtype)
+    else:
+        w = as_value(weights, "the weights of average")
+        if w.shape != x.shape:
+            if not isinstance(axis, int) or w.ndim != 1:
+                raise IllTyped("average has weights of another shape", str(x.shape), str(w.shape))
+            place = plain_axis(axis, x.ndim, "average")
+            w = reshape(w, [x.shape[place] if i == place else 1 for i in range(x.ndim)])
+        dtype = pr.inexact(*pr.common_dtype((x, w), "average"))[0]
+        x, w = uf.astype(x, dtype), broadcast_to(uf.astype(w, dtype), x.shape)
+        total = sum(w, axis, keepdims=keepdims)
+        result = uf.true_divide(sum(uf.multiply(x, w), axis, keepdims=keepdims), total)
+    return (result, broadcast_to(total, result.shape)) if returned else result
