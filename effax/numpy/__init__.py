@@ -1,7 +1,9 @@
 """NumPy's functions, with JAX's argument names, defaults, dtypes and promotion.
 
-Arrays are immutable: what NumPy writes in place is a new array here (see ``Array.at``). Lists are
-converted by :func:`array` only; references are read first (``ref[...]``).
+Arrays are immutable: updates return new arrays (see ``Array.at``). Lists are converted by
+:func:`array` only; references are read first (``ref[...]``). All functions raise IllTyped for
+operands that are not arrays or numbers, and where dtypes do not promote or shapes do not broadcast;
+and BadArgument for axes out of range.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from effax.numpy.shapes import *
 from effax.numpy.sorting import *
 from effax.numpy.special import *
 from effax.numpy.statistics import *
+from effax.numpy.tensor_products import *
 from effax.numpy.ufuncs import *
 
 __all__ = [
@@ -372,32 +375,63 @@ pi: _Final[float] = _np.pi
 
 
 def ndim(a: object) -> int:
-    """The number of axes."""
+    """Return the number of axes of ``a``.
+
+    >>> jnp.ndim(jnp.ones((2, 3)))
+    2
+    """
     return len(shape(a))
 
 
 def shape(a: object) -> tuple[int, ...]:
-    """Sizes of the axes."""
+    """Return the sizes of the axes of ``a``.
+
+    >>> jnp.shape(jnp.ones((2, 3)))
+    (2, 3)
+    """
     found = getattr(a, "shape", None)
     return tuple(_asarray(a).shape if found is None else found)
 
 
 def size(a: object, axis: int | None = None) -> int:
-    """The number of elements, or the size of an axis."""
+    """Return the number of elements of ``a``, or its size along an axis.
+
+    Args:
+        a: array or scalar.
+        axis: axis; None for the number of elements.
+
+    Returns:
+        Python int.
+
+    >>> jnp.size(jnp.ones((2, 3)))
+    6
+    """
     sizes = shape(a)
     return int(_np.prod(sizes, dtype=int)) if axis is None else sizes[axis]
 
 
 def iscomplexobj(x: object) -> _builtins.bool:
-    """Whether the dtype is a complex one."""
+    """Return whether the dtype of ``x`` is complex.
+
+    >>> jnp.iscomplexobj(jnp.array([1j]))
+    True
+    """
     return _issubdtype(_result_type(x), _complexfloating)
 
 
 def isrealobj(x: object) -> _builtins.bool:
-    """Whether the dtype is not a complex one."""
+    """Return whether the dtype of ``x`` is not complex.
+
+    >>> jnp.isrealobj(jnp.array([1.0]))
+    True
+    """
     return not iscomplexobj(x)
 
 
 def isscalar(element: object) -> _builtins.bool:
-    """Whether ``element`` is a number or an array without axes."""
+    """Return whether ``element`` is a number or an array without axes.
+
+    >>> jnp.isscalar(jnp.array(1.0))
+    True
+    """
     return _np.isscalar(element) or (isinstance(element, _Array) and not element.shape)

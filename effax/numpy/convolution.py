@@ -21,15 +21,25 @@ def convolve(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """``c[k] = sum_n a[n] · v[k - n]`` of two vectors.
+    """Return the convolution of two vectors, ``c[k] = sum_n a[n] * v[k - n]``.
 
     Args:
-        a: a vector.
-        v: a vector.
-        mode: "full" for all k with a term, "same" for as many as the longer vector has elements,
-            "valid" for those where the vectors overlap completely.
-        precision: as for ``matmul``.
-        preferred_element_type: the dtype of the result.
+        a: vector.
+        v: vector.
+        mode: "full" for all k with a term, "same" for the size of the longer vector, "valid" for
+            complete overlap.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        1-D inexact array.
+
+    Raises:
+        IllTyped: an operand is not a vector, or is empty.
+        BadArgument: an unknown mode.
+
+    >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0]))
+    Array([1., 5., 6.], dtype=float32)
     """
     x, w = _vectors(a, v, "convolve")
     if x.size < w.size:
@@ -45,7 +55,25 @@ def correlate(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """``c[k] = sum_n a[n + k] · conj(v[n])`` of two vectors; see :func:`convolve`."""
+    """Return the correlation of two vectors, ``c[k] = sum_n a[n + k] * conj(v[n])``.
+
+    Args:
+        a: vector.
+        v: vector.
+        mode: "valid", "same" or "full", see :func:`convolve`.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        1-D inexact array.
+
+    Raises:
+        IllTyped: an operand is not a vector, or is empty.
+        BadArgument: an unknown mode.
+
+    >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 1.0]))
+    Array([3., 5.], dtype=float32)
+    """
     x, w = _vectors(a, v, "correlate")
     w = uf.conj(w)
     if x.size < w.size:
@@ -59,7 +87,7 @@ def _vectors(a: ArrayLike, v: ArrayLike, what: str) -> tuple[Array, Array]:
     x, w = (pr.converted(as_value(o), dtype, weak) for o in (a, v))
     if x.ndim != 1 or w.ndim != 1 or not x.size or not w.size:
         raise IllTyped(
-            f"{what} takes two vectors that are not empty", "1 axis each", f"{x.type}, {w.type}"
+            f"{what} takes two vectors of positive size", "1 axis each", f"{x.type}, {w.type}"
         )
     return x, w
 
@@ -67,13 +95,13 @@ def _vectors(a: ArrayLike, v: ArrayLike, what: str) -> tuple[Array, Array]:
 def _slid(
     x: Array, w: Array, mode: str, what: str, precision: object, dtype: DTypeLike | None
 ) -> Array:
-    """The products of the shorter vector ``w`` with windows of ``x``."""
+    """Return the products of the shorter vector ``w`` with windows of ``x``."""
     from effax.lax.convolution import conv_general_dilated
 
     k = w.size
     pads = {"full": (k - 1, k - 1), "same": (k // 2, k - k // 2 - 1), "valid": (0, 0)}
     if mode not in pads:
-        raise BadArgument(f"{what} knows no such mode", "full, same or valid", repr(mode))
+        raise BadArgument(f"unknown mode of {what}", "full, same or valid", repr(mode))
     found = conv_general_dilated(
         reshape(x, (1, 1, -1)),
         reshape(w, (1, 1, -1)),

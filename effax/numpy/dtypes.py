@@ -1,4 +1,4 @@
-"""Names of dtypes, what they promote to, and what they can hold."""
+"""Names of dtypes, their promotion, and their limits."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = [
 
 
 class ScalarType(type):
-    """The type of ``float32`` and the like: names a dtype; a call makes an array of it."""
+    """Type of ``float32`` and the like, which name a dtype and convert values when called."""
 
     _dtype: DType
 
     @property
     def dtype(cls) -> DType:
-        """The dtype that is named."""
+        """The dtype named."""
         return cls._dtype
 
     def __call__(cls, x: object) -> Array:
@@ -123,12 +123,12 @@ _PYTHON_NUMBERS: Final = (bool, int, float, complex)
 
 
 def default_dtype(dtype: DTypeLike | None, kind: type = float) -> DType:
-    """The dtype that is asked for, or else the default one of Python's ``kind``."""
+    """Return the requested dtype, or the default one of Python's ``kind``."""
     return allowed(kind if dtype is None else dtype)
 
 
 def dtype_of(x: object) -> tuple[DType, bool]:
-    """The dtype that a value has or that ``x`` names, and whether it is weak."""
+    """Return the dtype of a value or of a name, and whether it is weak."""
     if isinstance(x, Array):
         return x.dtype, x.weak_type
     if isinstance(x, Type):
@@ -143,14 +143,17 @@ def dtype_of(x: object) -> tuple[DType, bool]:
 
 
 def result_type(*args: object) -> DType:
-    """The dtype in which these meet: arrays, numbers, dtypes, Python's number types.
+    """Return the dtype to which arrays, numbers, dtypes and Python's number types promote.
 
-    Raises:
-        BadArgument: there are none.
-        IllTyped: one is neither, or they have no dtype in common.
+    Raises BadArgument without arguments, and IllTyped where there is no common dtype.
+
+    >>> jnp.result_type(jnp.int8, jnp.float16)
+    dtype('float16')
     """
     if not args:
-        raise BadArgument("result_type of nothing", expected="at least one argument")
+        raise BadArgument(
+            "result_type takes at least one argument", expected="at least one argument"
+        )
     try:
         return promote([dtype_of(x) for x in args], config.enable_x64)[0]
     except TypeError as error:
@@ -158,12 +161,40 @@ def result_type(*args: object) -> DType:
 
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
-    """The dtype in which two dtypes meet. Raises IllTyped where there is none."""
+    """Return the dtype to which two dtypes promote.
+
+    Args:
+        a: dtype.
+        b: dtype.
+
+    Returns:
+        Dtype.
+
+    Raises:
+        IllTyped: there is no common dtype.
+
+    >>> jnp.promote_types(jnp.int32, jnp.uint8)
+    dtype('int32')
+    """
     return result_type(a, b)
 
 
 def issubdtype(arg1: object, arg2: object) -> bool:
-    """Whether a dtype is, or is of, another one: ``issubdtype(x.dtype, floating)``."""
+    """Return whether a dtype or category is, or belongs to, another one.
+
+    Args:
+        arg1: dtype or category.
+        arg2: dtype or category, such as ``jnp.floating``.
+
+    Returns:
+        Python bool.
+
+    Raises:
+        IllTyped: an argument is neither.
+
+    >>> jnp.issubdtype(jnp.float32, jnp.floating)
+    True
+    """
     inner = arg1 in _CATEGORIES if isinstance(arg1, type) else False
     outer = _CATEGORIES.get(arg2) if isinstance(arg2, type) else None
     if inner:
@@ -173,7 +204,21 @@ def issubdtype(arg1: object, arg2: object) -> bool:
 
 
 def isdtype(dtype: DTypeLike, kind: object) -> bool:
-    """Whether a dtype is of a kind: a dtype, a name of the array API standard, or a tuple."""
+    """Return whether a dtype is of a kind.
+
+    Args:
+        dtype: dtype.
+        kind: dtype, name of the array API standard ("integral", "numeric", ...), or tuple of these.
+
+    Returns:
+        Python bool.
+
+    Raises:
+        IllTyped: ``kind`` is none of these.
+
+    >>> jnp.isdtype(jnp.int32, "integral")
+    True
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     families = _KINDS.get(kind) if isinstance(kind, str) else None
@@ -183,34 +228,54 @@ def isdtype(dtype: DTypeLike, kind: object) -> bool:
 
 
 def can_cast(from_: DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
-    """Whether NumPy's casting rule allows the conversion."""
+    """Return whether NumPy's casting rule allows a conversion.
+
+    Args:
+        from_: dtype.
+        to: dtype.
+        casting: "no", "equiv", "safe", "same_kind" or "unsafe".
+
+    Returns:
+        Python bool.
+
+    >>> jnp.can_cast(jnp.int8, jnp.int32)
+    True
+    """
     return bool(np.can_cast(_unchanged(from_), _unchanged(to), casting=casting))  # type: ignore[arg-type]  # NumPy checks it
 
 
 def finfo(dtype: DTypeLike) -> ml_dtypes.finfo:
-    """Limits of a floating dtype: ``eps``, ``max``, ``tiny``, ``bits``, ..."""
+    """Return the limits of a floating dtype: ``eps``, ``max``, ``tiny``, ``bits``, ...
+
+    >>> jnp.finfo(jnp.float32).bits
+    32
+    """
     # A dtype is equal to the Python type that names it.
     named = allowed(dtype) if dtype is float or dtype is complex else _unchanged(dtype)
     if family(named) not in ("float", "complex"):
-        raise IllTyped("finfo of a dtype that is not inexact", found=str(named))
+        raise IllTyped("finfo takes an inexact dtype", found=str(named))
     return ml_dtypes.finfo(named)  # type: ignore[no-untyped-call]  # ml_dtypes has no types
 
 
 def iinfo(dtype: DTypeLike) -> ml_dtypes.iinfo:
-    """Limits of an integer dtype: ``min``, ``max``, ``bits``."""
+    """Return the limits of an integer dtype: ``min``, ``max``, ``bits``.
+
+    >>> jnp.iinfo(jnp.int8).max
+    127
+    """
     named = allowed(dtype) if dtype is int else _unchanged(dtype)
     if family(named) not in ("int", "uint"):
-        raise IllTyped("iinfo of a dtype that is not one of integers", found=str(named))
+        raise IllTyped("iinfo takes an integer dtype", found=str(named))
     return ml_dtypes.iinfo(named)  # type: ignore[no-untyped-call]  # ml_dtypes has no types
 
 
 def _unchanged(dtype: object) -> DType:
-    """The dtype that is named, whether 64-bit dtypes are enabled or not. Raises IllTyped."""
+    """Return the dtype named, whether 64-bit dtypes are enabled or not. Raises IllTyped."""
     try:
         return as_dtype(dtype)
     except TypeError:
         raise IllTyped(
-            "this names no dtype",
+            "invalid dtype",
             expected="a dtype, such as `numpy.float32` or 'float32'",
             found=f"{dtype!r:.80}",
         ) from None

@@ -1,4 +1,4 @@
-"""Einstein summation: a contraction of many arrays as a path of contractions of two."""
+"""Einstein summation: a contraction of many arrays as a path of pairwise contractions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _PathInfo(Protocol):
     contraction_list: Sequence[tuple[object, ...]]
 
 
-# Its overloads do not know what it takes for a path.
+# Its overloads lack explicit paths.
 _contract_path = cast("Callable[..., tuple[list[object], _PathInfo]]", opt_einsum.contract_path)
 
 
@@ -50,20 +50,27 @@ def einsum(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Sums of products, named by letters: ``einsum('ij,jk->ik', a, b)``.
+    """Return a sum of products, with axes named by letters.
 
     Args:
-        subscripts: one letter an axis of each operand, and of the result after ``->``; or the
+        subscripts: one letter per axis of each operand, and of the result after ``->``; or the
             first operand, where operands and lists of axis numbers alternate.
-        operands: the arrays.
-        out: not supported.
-        optimize: how the order of contractions is found, as opt_einsum's; False takes them in
-            the order given.
-        precision: of the products.
-        preferred_element_type: the dtype in which products are summed.
+        operands: arrays, in the order of the subscripts.
+        out: unsupported.
+        optimize: strategy for the order of contractions, as of opt_einsum; False keeps the given
+            order.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        Array whose axes are those after ``->``.
 
     Raises:
         BadArgument: the subscripts do not fit the operands.
+        IllTyped: axes of one letter differ in size.
+
+    >>> jnp.einsum("ij,j->i", jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
     """
     no_out(out, "einsum")
     text, arrays = _named(subscripts, operands)
@@ -87,7 +94,7 @@ def einsum(
 
 
 def _named(subscripts: object, operands: Sequence[object]) -> tuple[str, list[Array]]:
-    """The subscripts in full, as ``ij,jk->ik``, and the operands."""
+    """Return the subscripts in full, as ``ij,jk->ik``, and the operands."""
     if isinstance(subscripts, str):
         arrays = [as_value(x, f"operand {i} of einsum") for i, x in enumerate(operands)]
         return _in_full(subscripts, tuple(x.shape for x in arrays)), arrays
@@ -109,7 +116,7 @@ def _parsed(operands: Sequence[object], shapes: bool) -> tuple[str, str, Sequenc
     try:
         found: tuple[str, str, Sequence[object]] = parse_einsum_input(operands, shapes=shapes)
     except (ValueError, TypeError, KeyError, IndexError) as error:
-        raise BadArgument("einsum does not understand the subscripts", found=str(error)) from None
+        raise BadArgument("einsum cannot parse the subscripts", found=str(error)) from None
     return found
 
 
@@ -123,7 +130,9 @@ def _path(text: str, shapes: tuple[Shape, ...], optimize: str | bool) -> tuple[_
     try:
         _, info = _contract_path(text, *shapes, shapes=True, optimize=path)
     except ValueError as error:
-        raise BadArgument("einsum does not fit its operands", found=str(error)) from None
+        raise BadArgument(
+            "the subscripts of einsum do not fit the operands", found=str(error)
+        ) from None
     steps = []
     for positions, _, formula, *_ in info.contraction_list:
         inputs, output = str(formula).split("->")
@@ -139,13 +148,13 @@ def _sizes(names: Iterable[str], arrays: Iterable[Array]) -> dict[str, int]:
         for letter, n in zip(name, x.shape, strict=True):
             have = sizes.get(letter, 1)
             if 1 not in (have, n) and have != n:
-                raise IllTyped(f"einsum gives axis {letter!r} two sizes", str(have), str(n))
+                raise IllTyped(f"axis {letter!r} of einsum has two sizes", str(have), str(n))
             sizes[letter] = max(have, n)
     return sizes
 
 
 def _prepared(x: Array, name: str, sizes: dict[str, int]) -> tuple[Array, str]:
-    """The operand with one axis a letter, and without axes that are repeated by broadcasting."""
+    """Return the operand with one axis per letter, without axes that only broadcast."""
     for letter in dict.fromkeys(name):
         while name.count(letter) > 1:
             i = name.index(letter)
@@ -160,7 +169,7 @@ def _prepared(x: Array, name: str, sizes: dict[str, int]) -> tuple[Array, str]:
 
 
 def _summed(x: Array, name: str, kept: set[str]) -> tuple[Array, str]:
-    """The operand summed over the letters that nothing else has."""
+    """Return the operand summed over the letters that occur nowhere else."""
     gone = tuple(i for i, c in enumerate(name) if c not in kept)
     if not gone:
         return x, name
@@ -176,7 +185,7 @@ def _pair(
     precision: object,
     preferred_element_type: DTypeLike | None,
 ) -> tuple[Array, str]:
-    """Two operands contracted over the letters that are not kept."""
+    """Contract two operands over the letters that are not kept."""
     x, x_name = _summed(x, x_name, kept | set(y_name))
     y, y_name = _summed(y, y_name, kept | set(x_name))
     both = [c for c in x_name if c in y_name]
@@ -204,7 +213,19 @@ def _in_order(x: Array, name: str, output: str) -> Array:
 def einsum_path(
     subscripts: str, *operands: ArrayLike, optimize: str | bool = "greedy"
 ) -> tuple[list[object], str]:
-    """The order of contractions that :func:`einsum` would take, and a description of it."""
+    """Return the order of contractions of :func:`einsum`, and a description of it.
+
+    Args:
+        subscripts: as in :func:`einsum`.
+        operands: arrays, in the order of the subscripts.
+        optimize: strategy, as of opt_einsum.
+
+    Returns:
+        Pair of the path, a list that starts with "einsum_path", and text.
+
+    >>> jnp.einsum_path("ij,jk", jnp.ones((2, 3)), jnp.ones((3, 2)))[0]
+    ['einsum_path', (0, 1)]
+    """
     shapes = [np.shape(x) if not isinstance(x, Array) else x.shape for x in operands]
     how = "auto" if optimize is True else optimize
     path, info = _contract_path(subscripts, *shapes, shapes=True, optimize=how)

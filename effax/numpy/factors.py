@@ -1,4 +1,4 @@
-"""Linear algebra by factorisation: solving, determinants, eigenvalues, singular values."""
+"""Factorizations of matrices: linear systems, determinants, eigenvalues, singular values."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ class EighResult(NamedTuple):
 
 
 class QRResult(NamedTuple):
-    """Orthonormal columns, and an upper triangle."""
+    """Orthonormal columns Q and upper triangular R."""
 
     Q: Array
     R: Array
 
 
 class SlogdetResult(NamedTuple):
-    """The sign of a determinant, and the logarithm of its magnitude."""
+    """Sign of a determinant, and logarithm of its magnitude."""
 
     sign: Array
     logabsdet: Array
 
 
 class SVDResult(NamedTuple):
-    """Left vectors as columns, values in descending order, right vectors as (conjugate) rows."""
+    """Left vectors as columns, descending singular values, adjoint right vectors as rows."""
 
     U: Array
     S: Array
@@ -75,7 +75,7 @@ def _matrices(a: ArrayLike, what: str, square: bool = True) -> Array:
 
 
 def _factors(prim: Primitive, *xs: Array) -> list[Array]:
-    """The factors, in the dtype of the matrices; narrow floats are factorised in float32."""
+    """Return the factors, in the dtype of the matrices; narrow floats factorize in float32."""
     dtype = xs[0].dtype
     wide = prims.work_dtype(dtype)
     outs = cast("list[Array]", bind(prim, *(pr.converted(x, wide, False) for x in xs)))
@@ -94,13 +94,25 @@ def _symmetrized(x: Array, wanted: bool) -> Array:
 
 
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
-    """The lower triangular L with a = L·Lᴴ, or the upper one with a = Uᴴ·U; nan if there is none.
+    """Return the Cholesky factor L with ``a = L @ L.H``, or U with ``a = U.H @ U``.
+
+    The factor is nan where there is none.
 
     Args:
-        a: Hermitian positive matrices.
-        upper: whether the upper triangle is given.
-        symmetrize_input: whether the mean of ``a`` and its adjoint is taken; else the lower
-            triangle alone counts.
+        a: Hermitian positive definite matrices, of shape (..., n, n).
+        upper: whether to return the upper factor.
+        symmetrize_input: whether to factorize the mean of ``a`` and its adjoint; else the lower
+            triangle only.
+
+    Returns:
+        Array of the shape of ``a``.
+
+    Raises:
+        IllTyped: the matrices are not square.
+
+    >>> jnp.linalg.cholesky(jnp.array([[4.0, 0.0], [0.0, 9.0]]))
+    Array([[2., 0.],
+           [0., 3.]], dtype=float32)
     """
     x = _symmetrized(_matrices(a, "cholesky"), symmetrize_input)
     (low,) = _factors(prims.Cholesky(), x)
@@ -108,14 +120,20 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
 
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
-    """The x with a·x = b.
+    """Return the solution x of ``a @ x = b``.
 
     Args:
-        a: square matrices.
-        b: a vector, or matrices whose columns are solved for.
+        a: array of shape (..., n, n).
+        b: vector, or array of shape (..., n, k).
+
+    Returns:
+        Array of the shape of ``b``, batch axes broadcast.
 
     Raises:
-        IllTyped: the matrices are not square, or the right-hand side does not fit.
+        IllTyped: the matrices are not square, or ``b`` does not fit.
+
+    >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
+    Array([1. , 0.5], dtype=float32)
     """
     x, y = _matrices(a, "solve"), as_value(b, "the right-hand side of solve")
     dtype = pr.inexact(*pr.common_dtype((x, y), "solve"))[0]
@@ -144,15 +162,21 @@ def _solve(x: Array, y: Array) -> Array:
 
 
 def inv(a: ArrayLike) -> Array:
-    """The inverse of square matrices."""
+    """Return the inverses of square matrices. Raises IllTyped for other shapes.
+
+    >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
     x = _matrices(a, "inv")
     return _solve(x, broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape))
 
 
 def det(a: ArrayLike) -> Array:
-    """The determinant of square matrices.
+    """Return the determinants of square matrices. Raises IllTyped for other shapes.
 
-    Of up to three rows it is written out, so that its derivative is exact also where it is 0.
+    >>> jnp.linalg.det(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array(8., dtype=float32)
     """
     x = _matrices(a, "det")
     n = x.shape[-1]
@@ -184,9 +208,24 @@ def _written_out(x: Array, n: int) -> Array:
 
 
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """The sign of the determinant and the logarithm of its magnitude; 0 and -inf where it is 0."""
+    """Return the signs and the logarithms of the magnitudes of determinants.
+
+    Args:
+        a: array of shape (..., n, n).
+        method: None or "lu".
+
+    Returns:
+        SlogdetResult of arrays without the last two axes.
+
+    Raises:
+        BadArgument: an unknown method.
+        IllTyped: the matrices are not square.
+
+    >>> jnp.linalg.slogdet(jnp.array([[1.0, 0.0], [0.0, -1.0]]))
+    SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
+    """
     if method not in (None, "lu"):
-        raise BadArgument("slogdet knows one method", "'lu'", repr(method))
+        raise BadArgument("unknown method of slogdet", "'lu'", repr(method))
     x = _matrices(a, "slogdet")
     found = log_determinant(pr.converted(x, prims.work_dtype(x.dtype), False))
     sign, size = found
@@ -200,37 +239,54 @@ def qr(a: ArrayLike, mode: Literal["reduced", "complete"] = "reduced") -> QRResu
 @overload
 def qr(a: ArrayLike, mode: str) -> QRResult | Array: ...
 def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
-    """``a = Q·R`` with orthonormal columns and an upper triangle.
+    """Return the QR factorization ``a = Q @ R``: orthonormal columns and an upper triangle.
 
     Args:
-        a: matrices.
-        mode: "reduced" for no more columns of Q than of a, "complete" for a square Q, "r" for R
-            alone.
+        a: array of shape (..., n, m).
+        mode: "reduced" for min(n, m) columns of Q, "complete" for a square Q, "r" for R alone.
+
+    Returns:
+        QRResult; R alone for mode "r".
 
     Raises:
-        NotApplicable: it is differentiated where a has more columns than rows, or where Q is
-            completed.
+        BadArgument: an unknown mode.
+        IllTyped: ``a`` has fewer than 2 axes.
+        NotApplicable: a wide ``a`` or a completed Q is differentiated.
+
+    >>> jnp.linalg.qr(jnp.array([[2.0, 0.0], [0.0, 3.0]])).R
+    Array([[2., 0.],
+           [0., 3.]], dtype=float32)
     """
     if mode not in ("reduced", "complete", "full", "r"):
-        raise BadArgument("qr knows no such mode", "reduced, complete or r", repr(mode))
+        raise BadArgument("unknown mode of qr", "reduced, complete or r", repr(mode))
     x = _matrices(a, "qr", square=False)
     q, r = _factors(prims.Qr(mode in ("complete", "full")), x)
     return r if mode == "r" else QRResult(q, r)
 
 
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:  # noqa: N803  NumPy's name
-    """Eigenvalues, ascending, and eigenvectors, as columns, of Hermitian matrices.
+    """Return eigenvalues and eigenvectors of Hermitian matrices.
 
-    Of real ones, the leading component of each vector is positive. Where eigenvalues are equal,
-    derivatives that would turn their vectors among themselves are taken for 0.
+    The leading component of each real vector is positive. Where eigenvalues are equal, derivatives
+    that would rotate their vectors into each other are defined as 0.
 
     Args:
-        a: the matrices.
-        UPLO: "L" or "U", the triangle that counts, where the input is not symmetrized.
-        symmetrize_input: whether the mean of ``a`` and its adjoint is taken.
+        a: array of shape (..., n, n).
+        UPLO: "L" or "U", the triangle to use where the input is not symmetrized.
+        symmetrize_input: whether to use the mean of ``a`` and its adjoint.
+
+    Returns:
+        EighResult of shapes (..., n) and (..., n, n).
+
+    Raises:
+        BadArgument: ``UPLO`` is another string.
+        IllTyped: the matrices are not square.
+
+    >>> jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    Array([1., 2.], dtype=float32)
     """
     if UPLO not in (None, "L", "U"):
-        raise BadArgument("UPLO names a triangle", "'L' or 'U'", repr(UPLO))
+        raise BadArgument("unknown triangle of eigh", "'L' or 'U'", repr(UPLO))
     x = _matrices(a, "eigh")
     x = _symmetrized(_adjoint(x) if UPLO == "U" else x, symmetrize_input)
     return EighResult(*_factors(prims.Eigh(), x))
@@ -242,7 +298,19 @@ def eigvalsh(
     *,
     symmetrize_input: bool = True,
 ) -> Array:
-    """The eigenvalues of :func:`eigh`."""
+    """Return the eigenvalues of Hermitian matrices in ascending order; see :func:`eigh`.
+
+    Args:
+        a: array of shape (..., n, n).
+        UPLO: "L" or "U", the triangle to use where the input is not symmetrized.
+        symmetrize_input: whether to use the mean of ``a`` and its adjoint.
+
+    Returns:
+        Real array of shape (..., n).
+
+    >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    Array([1., 2.], dtype=float32)
+    """
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
@@ -253,18 +321,25 @@ def svd(
 @overload
 def svd(a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False]) -> Array: ...
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Array:
-    """``a = U·diag(S)·Vh`` with orthonormal columns of U and rows of Vh, S descending.
+    """Return the singular value decomposition ``a = U @ diag(S) @ Vh``.
 
-    Of real matrices, the leading component of each row of Vh is positive. Where singular values
-    are equal, derivatives that would turn their vectors among themselves are taken for 0.
+    The leading component of each real row of Vh is positive. Where singular values are equal,
+    derivatives that would rotate their vectors into each other are defined as 0.
 
     Args:
-        a: matrices.
-        full_matrices: whether U and Vh are completed to square matrices.
-        compute_uv: whether the vectors are results, too.
+        a: array of shape (..., n, m).
+        full_matrices: whether to complete U and Vh to square matrices.
+        compute_uv: whether to return the vectors.
+
+    Returns:
+        SVDResult, S in descending order; only S without ``compute_uv``.
 
     Raises:
         NotApplicable: completed vectors are differentiated.
+        IllTyped: ``a`` has fewer than 2 axes.
+
+    >>> jnp.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]])).S
+    Array([4., 3.], dtype=float32)
     """
     x = _matrices(a, "svd", square=False)
     if not compute_uv:
@@ -276,7 +351,7 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) -> SV
 
 
 def _completed(columns: Array) -> Array:
-    """Orthonormal columns, and more of them, to a square matrix."""
+    """Complete orthonormal columns to a square matrix."""
     *_, rows, k = columns.shape
     if rows == k:
         return columns
@@ -286,25 +361,39 @@ def _completed(columns: Array) -> Array:
 
 
 def svdvals(x: ArrayLike, /) -> Array:
-    """Singular values in descending order."""
+    """Return the singular values in descending order.
+
+    >>> jnp.linalg.svdvals(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    Array([4., 3.], dtype=float32)
+    """
     return svd(x, compute_uv=False)
 
 
 def _cutoff(x: Array, s: Array, rtol: ArrayLike | None, unit: float = 1.0) -> Array:
-    """Below what a singular value is taken for 0."""
+    """Return the bound up to which a singular value counts as 0."""
     size = float(np.max(x.shape[-2:]))
     least = unit * size * float(finfo(s.dtype).eps) if rtol is None else rtol
     return uf.multiply(max(s, -1, keepdims=True, initial=0), expand_dims(as_value(least), -1))
 
 
 def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False) -> Array:
-    """The pseudo-inverse of Moore and Penrose.
+    """Return the Moore-Penrose pseudo-inverses of matrices.
 
     Args:
-        a: matrices.
-        rtol: singular values of no more than this part of the greatest are taken for 0; by
-            default ten times the greater size times the precision of the dtype.
-        hermitian: kept for likeness with NumPy.
+        a: array of shape (..., n, m).
+        rtol: cutoff of singular values relative to the largest; by default ``10 * max(n, m) *
+            eps``.
+        hermitian: ignored; for compatibility with NumPy.
+
+    Returns:
+        Array of shape (..., m, n).
+
+    Raises:
+        IllTyped: ``a`` has fewer than 2 axes.
+
+    >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
     """
     x = _matrices(a, "pinv", square=False)
     u, s, vh = _factors(prims.Svd(), x)
@@ -315,14 +404,42 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False) -
 
 
 def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None) -> Array:  # noqa: N803  NumPy's name
-    """How many singular values are more than ``rtol`` times the greatest."""
+    """Return the number of singular values above ``rtol`` times the largest.
+
+    Args:
+        M: array of shape (..., n, m).
+        rtol: relative cutoff; by default ``max(n, m) * eps``.
+
+    Returns:
+        Integer array without the last two axes.
+
+    Raises:
+        IllTyped: ``M`` has fewer than 2 axes.
+
+    >>> jnp.linalg.matrix_rank(jnp.array([[1.0, 1.0], [1.0, 1.0]]))
+    Array(1, dtype=int32)
+    """
     x = _matrices(M, "matrix_rank", square=False)
     s = svdvals(x)
     return sum(uf.astype(uf.greater(s, _cutoff(x, s, rtol)), int), -1)
 
 
 def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
-    """The condition number: the norm times that of the inverse; of singular values by default."""
+    """Return the condition numbers of matrices.
+
+    Args:
+        x: array of shape (..., n, m).
+        p: norm, see :func:`matrix_norm`; None for the ratio of extreme singular values.
+
+    Returns:
+        Real array without the last two axes.
+
+    Raises:
+        IllTyped: ``x`` has fewer than 2 axes, or is not square for other norms.
+
+    >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    Array(2., dtype=float32)
+    """
     value = _matrices(x, "cond", square=False)
     if p in (None, 2, -2):
         s = svdvals(value)
@@ -337,7 +454,7 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
 
 
 def norm_of_values(x: Array, combine: Callable[..., Array], axes: Sequence[int]) -> Array:
-    """A combination of the singular values of matrices on these axes, which go."""
+    """Combine the singular values of matrices on these axes, which are removed."""
     from effax.numpy.shapes import moveaxis
 
     return combine(svdvals(moveaxis(x, tuple(axes), (-2, -1))), -1)

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from effax.arrays.binding import bind1
-from effax.arrays.config import allowed
-from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.dtypes import complex_dtype, is_complex, real_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Fft, FftType, Pad
@@ -17,8 +16,7 @@ from effax.ir.prims.fft import TAKES
 from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.axes import plain_axes, static_int
-from effax.numpy.join import concatenate, roll
-from effax.numpy.ranges import arange
+from effax.numpy.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from effax.numpy.shapes import moveaxis, slice_along
 
 __all__ = [
@@ -30,7 +28,7 @@ Axes = Sequence[int] | None
 
 
 def _operand(a: ArrayLike, kind: FftType) -> Array:
-    """The array in a dtype that is transformed."""
+    """Return the array in a dtype of transforms."""
     x = as_value(a, f"the argument of {kind.value}")
     if kind is FftType.RFFT and is_complex(x.dtype):
         raise IllTyped("rfft takes real arrays", "real numbers", str(x.type), "use `fft`")
@@ -42,7 +40,7 @@ def _operand(a: ArrayLike, kind: FftType) -> Array:
 
 
 def _scale(norm: str | None, kind: FftType, count: int) -> float:
-    """By what the transform, which divides where it is an inverse, is multiplied."""
+    """Return the factor of the normalization, given that inverse primitives divide."""
     inverse = kind in (FftType.IFFT, FftType.IRFFT)
     if norm in (None, "backward"):
         return 1.0
@@ -50,7 +48,7 @@ def _scale(norm: str | None, kind: FftType, count: int) -> float:
         return math.sqrt(count) if inverse else 1 / math.sqrt(count)
     if norm == "forward":
         return float(count) if inverse else 1 / count
-    raise BadArgument("there is no such norm of transforms", "backward, ortho, forward", repr(norm))
+    raise BadArgument("no such norm of transforms", "backward, ortho, forward", repr(norm))
 
 
 def _transformed(
@@ -62,13 +60,13 @@ def _transformed(
         given = list(range(x.ndim - len(s), x.ndim))
     places = plain_axes(given, x.ndim, kind.value)
     if not places:
-        raise BadArgument(f"{kind.value} needs an axis", "at least one axis", str(x.type))
+        raise BadArgument(f"{kind.value} takes at least one axis", "at least one axis", str(x.type))
     sizes = [x.shape[i] for i in places]
     if kind is FftType.IRFFT and s is None:
         sizes[-1] = 2 * (sizes[-1] - 1)
     if s is not None:
         if len(s) != len(places):
-            raise BadArgument("there is one length an axis", f"{len(places)} lengths", str(s))
+            raise BadArgument("expected one length per axis", f"{len(places)} lengths", str(s))
         sizes = [static_int(n, f"a length of {kind.value}") for n in s]
     if min(sizes) < 1:
         raise BadArgument(f"{kind.value} of no elements", "positive lengths", str(sizes))
@@ -84,7 +82,7 @@ def _transformed(
 
 
 def _in_turns(x: Array, kind: FftType, sizes: list[int]) -> Array:
-    """Transform the last axes, three at most at a time, those before them apart."""
+    """Transform the last axes, at most three at a time."""
     first, last = sizes[:-3], tuple(sizes[-3:])
     if not first:
         return bind1(Fft(kind, last), x)
@@ -99,7 +97,7 @@ def _in_turns(x: Array, kind: FftType, sizes: list[int]) -> Array:
 
 
 def _resized(x: Array, axis: int, size: int) -> Array:
-    """Cut, or filled up with zeros, along an axis."""
+    """Truncate or zero-pad along an axis."""
     have = x.shape[axis]
     if have > size:
         return slice_along(x, axis, 0, size)
@@ -115,29 +113,80 @@ def _one(n: int | None) -> list[int] | None:
 
 
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """``A[k] = sum_m a[m] · exp(-2πi·m·k/n)`` along an axis.
+    """Return the discrete Fourier transform ``A[k] = sum_m a[m] * exp(-2πi * m * k / n)``.
 
     Args:
-        a: the array.
-        n: the length; what is longer is cut, what is shorter is filled with zeros.
-        axis: along which axis.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by its root), "forward".
+        a: array or scalar.
+        n: length to which ``axis`` is truncated or zero-padded; its size by default.
+        axis: axis to transform.
+        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex array, size ``n`` along ``axis``.
+
+    Raises:
+        BadArgument: an unknown norm, or a length below 1.
+
+    >>> jnp.fft.fft(jnp.array([1.0, 0.0, 0.0]))
+    Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
     return _transformed(a, FftType.FFT, _one(n), [axis], norm)
 
 
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of :func:`fft`."""
+    """Return the inverse transform of :func:`fft`.
+
+    Args:
+        a: array or scalar.
+        n: length to which ``axis`` is truncated or zero-padded; its size by default.
+        axis: axis to transform.
+        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex array, size ``n`` along ``axis``.
+
+    >>> jnp.fft.ifft(jnp.array([2.0, 0.0]))
+    Array([1.+0.j, 1.+0.j], dtype=complex64)
+    """
     return _transformed(a, FftType.IFFT, _one(n), [axis], norm)
 
 
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The first ``n//2 + 1`` elements of :func:`fft` of a real array, which tell the others."""
+    """Return the nonnegative frequencies of :func:`fft` of a real array.
+
+    Args:
+        a: array or scalar.
+        n: length to which ``axis`` is truncated or zero-padded; its size by default.
+        axis: axis to transform.
+        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex array, size ``n // 2 + 1`` along ``axis``.
+
+    Raises:
+        IllTyped: ``a`` is complex.
+
+    >>> jnp.fft.rfft(jnp.array([1.0, 0.0, 0.0]))
+    Array([1.+0.j, 1.+0.j], dtype=complex64)
+    """
     return _transformed(a, FftType.RFFT, _one(n), [axis], norm)
 
 
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of :func:`rfft`; ``n`` is even by default."""
+    """Return the inverse transform of :func:`rfft`.
+
+    Args:
+        a: array or scalar.
+        n: length of the result; ``2 * (size - 1)`` by default.
+        axis: axis to transform.
+        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Real array, size ``n`` along ``axis``.
+
+    >>> jnp.fft.irfft(jnp.array([2.0, 0.0]))
+    Array([1., 1.], dtype=float32)
+    """
     return _transformed(a, FftType.IRFFT, _one(n), [axis], norm)
 
 
@@ -145,110 +194,202 @@ _OTHER_WAY = {None: "forward", "backward": "forward", "forward": "backward", "or
 
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The transform of what is its own mirrored conjugate, given half: real."""
+    """Return the real transform of a Hermitian signal, from its nonnegative half.
+
+    Args:
+        a: array or scalar.
+        n: length of the result; ``2 * (size - 1)`` by default.
+        axis: axis to transform.
+        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Real array, size ``n`` along ``axis``.
+
+    >>> jnp.fft.hfft(jnp.array([1.0, 0.0]))
+    Array([1., 1.], dtype=float32)
+    """
     return irfft(uf.conj(as_value(a)), n, axis, _OTHER_WAY.get(norm, norm))
 
 
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of :func:`hfft`."""
+    """Return the inverse transform of :func:`hfft`.
+
+    Args:
+        a: array or scalar.
+        n: length to which ``axis`` is truncated or zero-padded; its size by default.
+        axis: axis to transform.
+        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex array, size ``n // 2 + 1`` along ``axis``.
+
+    >>> jnp.fft.ihfft(jnp.array([2.0, 0.0]))
+    Array([1.-0.j, 1.-0.j], dtype=complex64)
+    """
     return uf.conj(rfft(a, n, axis, _OTHER_WAY.get(norm, norm)))
 
 
 def fftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None
 ) -> Array:
-    """:func:`fft` along several axes, by default all."""
+    """Return :func:`fft` along several axes.
+
+    Args:
+        a: array or scalar.
+        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
+        axes: axes to transform; None for all, or the last ``len(s)``.
+        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex array, sizes ``s`` along ``axes``.
+
+    >>> jnp.fft.fftn(jnp.array([[1.0, 0.0]]))
+    Array([[1.+0.j, 1.+0.j]], dtype=complex64)
+    """
     return _transformed(a, FftType.FFT, s, axes, norm)
 
 
 def ifftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None
 ) -> Array:
-    """:func:`ifft` along several axes, by default all."""
+    """Return :func:`ifft` along several axes.
+
+    Args:
+        a: array or scalar.
+        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
+        axes: axes to transform; None for all, or the last ``len(s)``.
+        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex array, sizes ``s`` along ``axes``.
+
+    >>> jnp.fft.ifftn(jnp.array([[2.0, 0.0]]))
+    Array([[1.+0.j, 1.+0.j]], dtype=complex64)
+    """
     return _transformed(a, FftType.IFFT, s, axes, norm)
 
 
 def rfftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None
 ) -> Array:
-    """:func:`rfft` along the last of several axes, and :func:`fft` along the others."""
+    """Return :func:`rfft` along the last of several axes and :func:`fft` along the others.
+
+    Args:
+        a: array or scalar.
+        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
+        axes: axes to transform; None for all, or the last ``len(s)``.
+        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex array, size ``s[-1] // 2 + 1`` along the last axis.
+
+    Raises:
+        IllTyped: ``a`` is complex.
+
+    >>> jnp.fft.rfftn(jnp.array([[1.0, 0.0]]))
+    Array([[1.+0.j, 1.+0.j]], dtype=complex64)
+    """
     return _transformed(a, FftType.RFFT, s, axes, norm)
 
 
 def irfftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None
 ) -> Array:
-    """The inverse of :func:`rfftn`."""
+    """Return the inverse transform of :func:`rfftn`.
+
+    Args:
+        a: array or scalar.
+        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
+        axes: axes to transform; None for all, or the last ``len(s)``.
+        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Real array, sizes ``s`` along ``axes``.
+
+    >>> jnp.fft.irfftn(jnp.array([[2.0, 0.0]]))
+    Array([[1., 1.]], dtype=float32)
+    """
     return _transformed(a, FftType.IRFFT, s, axes, norm)
 
 
 def fft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = (-2, -1), norm: str | None = None
 ) -> Array:
-    """:func:`fftn` along two axes."""
+    """Return :func:`fftn` along two axes.
+
+    Args:
+        a: array or scalar.
+        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
+        axes: axes to transform; None for all, or the last ``len(s)``.
+        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex array, sizes ``s`` along ``axes``.
+
+    >>> jnp.fft.fft2(jnp.array([[1.0, 0.0]]))
+    Array([[1.+0.j, 1.+0.j]], dtype=complex64)
+    """
     return fftn(a, s, axes, norm)
 
 
 def ifft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = (-2, -1), norm: str | None = None
 ) -> Array:
-    """:func:`ifftn` along two axes."""
+    """Return :func:`ifftn` along two axes.
+
+    Args:
+        a: array or scalar.
+        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
+        axes: axes to transform; None for all, or the last ``len(s)``.
+        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex array, sizes ``s`` along ``axes``.
+
+    >>> jnp.fft.ifft2(jnp.array([[2.0, 0.0]]))
+    Array([[1.+0.j, 1.+0.j]], dtype=complex64)
+    """
     return ifftn(a, s, axes, norm)
 
 
 def rfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = (-2, -1), norm: str | None = None
 ) -> Array:
-    """:func:`rfftn` along two axes."""
+    """Return :func:`rfftn` along two axes.
+
+    Args:
+        a: array or scalar.
+        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
+        axes: axes to transform; None for all, or the last ``len(s)``.
+        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex array, size ``s[-1] // 2 + 1`` along the last axis.
+
+    Raises:
+        IllTyped: ``a`` is complex.
+
+    >>> jnp.fft.rfft2(jnp.array([[1.0, 0.0]]))
+    Array([[1.+0.j, 1.+0.j]], dtype=complex64)
+    """
     return rfftn(a, s, axes, norm)
 
 
 def irfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = (-2, -1), norm: str | None = None
 ) -> Array:
-    """:func:`irfftn` along two axes."""
+    """Return the inverse transform of :func:`rfft2`.
+
+    Args:
+        a: array or scalar.
+        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
+        axes: axes to transform; None for all, or the last ``len(s)``.
+        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Real array, sizes ``s`` along ``axes``.
+
+    >>> jnp.fft.irfft2(jnp.array([[2.0, 0.0]]))
+    Array([[1., 1.]], dtype=float32)
+    """
     return irfftn(a, s, axes, norm)
-
-
-def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None) -> Array:
-    """The frequencies of the elements of :func:`fft`, for samples ``d`` apart."""
-    size = _length(n, "fftfreq")
-    kind = allowed(float if dtype is None else dtype)
-    half = (size - 1) // 2 + 1
-    order = concatenate([arange(0, half), arange(-(size // 2), 0)])
-    return uf.true_divide(uf.astype(order, kind), uf.multiply(d, size))
-
-
-def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None) -> Array:
-    """The frequencies of the elements of :func:`rfft`, for samples ``d`` apart."""
-    size = _length(n, "rfftfreq")
-    kind = allowed(float if dtype is None else dtype)
-    order = uf.astype(arange(0, size // 2 + 1), kind)
-    return uf.true_divide(order, uf.multiply(d, size))
-
-
-def _length(n: int, what: str) -> int:
-    size = static_int(n, f"the length of {what}")
-    if size < 1:
-        raise BadArgument(f"{what} of no elements", "a positive length", str(size))
-    return size
-
-
-def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
-    """The element of frequency 0 in the middle."""
-    return _shifted(x, axes, 1)
-
-
-def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
-    """The inverse of :func:`fftshift`."""
-    return _shifted(x, axes, -1)
-
-
-def _shifted(x: ArrayLike, axes: int | Sequence[int] | None, way: int) -> Array:
-    value = as_value(x, "the argument of fftshift")
-    named = axes if axes is None or isinstance(axes, int) else list(axes)
-    places = plain_axes(named, value.ndim, "fftshift")
-    for axis in places:
-        half = value.shape[axis] // 2
-        value = roll(value, half * way, axis)
-    return value

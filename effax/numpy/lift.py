@@ -1,4 +1,4 @@
-"""Functions of single elements made functions of arrays, and interpolation."""
+"""Vectorization of functions of elements, and interpolation."""
 
 from __future__ import annotations
 
@@ -31,19 +31,25 @@ def interp(
     right: ArrayLike | str | None = None,
     period: ArrayLike | None = None,
 ) -> Array:
-    """The values at ``x`` of the polygon through the points ``(xp, fp)``.
+    """Return the piecewise linear interpolant of the points ``(xp, fp)`` at ``x``.
 
     Args:
-        x: where.
-        xp: a vector in ascending order (in any order where there is a period).
-        fp: a vector of its size.
-        left: the value before the first point, by default that of the first point;
-            "extrapolate" goes on straight.
-        right: the value after the last point, likewise.
-        period: the period of x, if it has one; then there is no left or right.
+        x: real array or scalar.
+        xp: vector in ascending order, in any order if there is a period.
+        fp: vector of the size of ``xp``.
+        left: value before the first point, ``fp[0]`` by default; "extrapolate" continues the line.
+        right: value after the last point, ``fp[-1]`` by default; likewise.
+        period: period of ``x``; replaces ``left`` and ``right``.
+
+    Returns:
+        Inexact array of the shape of ``x``.
 
     Raises:
-        IllTyped: ``xp`` and ``fp`` are not two vectors of one size, or ``x`` is complex.
+        IllTyped: ``xp`` and ``fp`` are not vectors of one size, or ``x`` is complex.
+        BadArgument: ``left`` or ``right`` is another string.
+
+    >>> jnp.interp(0.5, jnp.array([0.0, 1.0]), jnp.array([10.0, 20.0]))
+    Array(15., dtype=float32)
     """
     dtype = pr.inexact(*pr.common_dtype((x, xp), "interp"))[0]
     at, places = (pr.converted(as_value(o), dtype, False) for o in (x, xp))
@@ -51,13 +57,13 @@ def interp(
     values = pr.converted(values, pr.inexact(values.dtype, False)[0], False)
     if places.ndim != 1 or places.shape != values.shape or not places.size or is_complex(dtype):
         raise IllTyped(
-            "interp takes the coordinates of points",
+            "interp takes coordinates of points",
             expected="real x, and two vectors of one size for xp and fp",
             found=f"{at.type}, {places.type}, {values.type}",
         )
     for side in (left, right):
         if isinstance(side, str) and side != "extrapolate":
-            raise BadArgument("interp knows one name", "'extrapolate'", repr(side))
+            raise BadArgument("unknown extrapolation of interp", "'extrapolate'", repr(side))
     if period is not None:
         at, places, values = _unrolled(at, places, values, uf.absolute(period))
         left = right = None
@@ -69,7 +75,7 @@ def interp(
     lower = uf.subtract(upper, 1)
     x0, x1, f0, f1 = (take(a, i) for a in (places, values) for i in (lower, upper))
     width = uf.subtract(x1, x0)
-    # Of points at one place, the later one counts, and there is no slope between them.
+    # Of points at one coordinate, the last one counts; there is no slope between them.
     flat = uf.equal(width, 0)
     part = uf.true_divide(uf.subtract(at, x0), uf.where(flat, 1, width))
     found = uf.where(flat, f1, uf.add(f0, uf.multiply(part, uf.subtract(f1, f0))))
@@ -94,7 +100,7 @@ def _ends(
 
 
 def _unrolled(at: Array, places: Array, values: Array, period: Array) -> tuple[Array, Array, Array]:
-    """All within one period, and the points before and after it."""
+    """Map all coordinates into one period, and add the points before and after it."""
     at, places = mod(at, period), mod(places, period)
     order = argsort(places)
     places, values = take(places, order), take(values, order)
@@ -117,17 +123,22 @@ def vectorize(
     excluded: Collection[int | str] = frozenset(),
     signature: str | None = None,
 ) -> Callable[P, R]:
-    """A function of arrays, made of a function of their elements by ``vmap``, which broadcasts.
+    """Return a function of arrays that applies ``pyfunc`` to elements by ``vmap`` and broadcasts.
 
     Args:
-        pyfunc: the function of elements.
-        excluded: positions and names of arguments that are passed on as they are.
-        signature: which axes belong to the elements, such as ``"(n,m),(m)->(n)"``; by default,
-            elements are scalars. All other axes broadcast.
+        pyfunc: function of elements.
+        excluded: positions and names of arguments passed on unchanged.
+        signature: axes of the elements, such as ``"(n,m),(m)->(n)"``; scalars by default.
+
+    Returns:
+        Function with the arguments of ``pyfunc``; all axes outside the signature broadcast.
 
     Raises:
-        BadArgument: the signature cannot be read, or is not one of the arguments.
-        IllTyped: sizes that have one name differ, or shapes do not broadcast.
+        BadArgument: the signature is invalid, or does not fit the arguments.
+        IllTyped: sizes of one name differ, or shapes do not broadcast.
+
+    >>> jnp.vectorize(lambda x: x + 1)(jnp.array([1, 2]))
+    Array([2, 3], dtype=int32)
     """
     given_fun = cast("Callable[..., object]", pyfunc)
     inner, results = (None, None) if signature is None else _parsed(signature)
@@ -152,7 +163,7 @@ def vectorize(
         dims: Sequence[Sequence[str]] = [()] * len(given) if inner is None else inner
         if len(dims) != len(given):
             raise BadArgument(
-                "the signature is one of another number of arguments",
+                "the signature has another number of arguments",
                 expected=f"{len(dims)} arguments for {signature}",
                 found=str(len(given)),
             )
@@ -185,7 +196,7 @@ def _parsed(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]
         groups = [tuple(d for d in g.split(",") if d) for g in _GROUP.findall(side)]
         if not arrow or not groups or ",".join(f"({','.join(g)})" for g in groups) != side:
             raise BadArgument(
-                "this is no signature of a function of arrays",
+                "invalid signature",
                 expected="groups of axes, as in '(n,m),(m)->(n)'",
                 found=repr(signature),
             )
@@ -194,7 +205,7 @@ def _parsed(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]
 
 
 def _outer_shape(given: Sequence[Array], dims: Sequence[Sequence[str]]) -> tuple[int, ...]:
-    """What all other axes broadcast to. Raises IllTyped where sizes differ."""
+    """Return the broadcast shape of all other axes. Raises IllTyped where sizes differ."""
     sizes: dict[str, int] = {}
     for x, names in zip(given, dims, strict=True):
         if x.ndim < len(names):
@@ -215,7 +226,7 @@ def _with_ones(
     ranks: Sequence[int],
     results: Sequence[Sequence[str]] | None,
 ) -> object:
-    """The results with the axes of size 1 that were not mapped over."""
+    """Restore the axes of size 1 that were not mapped over."""
     from effax import tree
 
     ones = [

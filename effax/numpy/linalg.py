@@ -1,4 +1,4 @@
-"""Linear algebra: norms, powers, and the products under the names that the array API has."""
+"""Linear algebra: norms, powers, factorizations, and products by their array API names."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ from effax.numpy.factors import (
     svd,
     svdvals,
 )
-from effax.numpy.products import cross, matmul, outer, real_square, tensordot, vecdot
+from effax.numpy.products import matmul, real_square, vecdot
 from effax.numpy.reduce import max, min, sum
 from effax.numpy.shapes import broadcast_to, expand_dims, matrix_transpose, ravel, reshape
 from effax.numpy.shapes import diagonal as _diagonal
+from effax.numpy.tensor_products import cross, outer, tensordot
 
 __all__ = [
     "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det",
@@ -54,17 +55,24 @@ def norm(
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
 ) -> Array:
-    """The norm of vectors or matrices. The derivative of roots at 0 is taken for 0.
+    """Return norms of vectors or matrices; the derivative at 0 is defined as 0.
 
     Args:
-        x: the array.
-        ord: which norm: None for the Euclidean one, a number for the p-norm of vectors, "fro",
-            1, -1, 2, -2, inf, -inf, "nuc" of matrices.
-        axis: the axis of vectors or the two axes of matrices; None for the whole array.
-        keepdims: whether the axes stay, with size 1.
+        x: array or scalar.
+        ord: None for the 2-norm of all elements; a number for vectors; "fro", "nuc", 1, -1, 2, -2,
+            inf or -inf for matrices.
+        axis: axis of vectors, or two axes of matrices; None for the whole array.
+        keepdims: whether reduced axes remain with size 1.
+
+    Returns:
+        Inexact array without the reduced axes.
 
     Raises:
-        BadArgument: there is no such norm.
+        BadArgument: an unknown norm.
+        IllTyped: an array of other rank without ``axis``.
+
+    >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
+    Array(5., dtype=float32)
     """
     value = _inexact(x)
     if axis is None:
@@ -80,7 +88,7 @@ def norm(
         return _vector_norm(value, 2 if ord is None else ord, axes, keepdims)
     if len(axes) == 2:
         return _matrix_norm(value, "fro" if ord is None else ord, axes, keepdims)
-    raise BadArgument("norm works along one or two axes", "1 or 2 axes", str(axis))
+    raise BadArgument("norm takes one or two axes", "1 or 2 axes", str(axis))
 
 
 def vector_norm(
@@ -91,14 +99,45 @@ def vector_norm(
     keepdims: bool = False,
     ord: Order = 2,
 ) -> Array:
-    """The p-norm along axes, taken as one."""
+    """Return the p-norms of the elements along ``axis``.
+
+    Args:
+        x: array or scalar.
+        axis: axis or axes of the vectors; None for all.
+        keepdims: whether reduced axes remain with size 1.
+        ord: order p; inf, -inf and 0 (number of nonzeros) included.
+
+    Returns:
+        Inexact array without the reduced axes.
+
+    Raises:
+        BadArgument: ``ord`` is not a number.
+
+    >>> jnp.linalg.vector_norm(jnp.array([3.0, -4.0]), ord=1)
+    Array(7., dtype=float32)
+    """
     value = _inexact(x)
     named = axis if axis is None or isinstance(axis, int) else list(axis)
     return _vector_norm(value, ord, plain_axes(named, value.ndim, "vector_norm"), keepdims)
 
 
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Array:
-    """The norm of matrices on the last two axes."""
+    """Return the norms of matrices on the last two axes.
+
+    Args:
+        x: array of shape (..., n, m).
+        keepdims: whether reduced axes remain with size 1.
+        ord: "fro", "nuc", 1, -1, 2, -2, inf or -inf.
+
+    Returns:
+        Inexact array without the last two axes.
+
+    Raises:
+        BadArgument: an unknown norm.
+
+    >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    Array(5., dtype=float32)
+    """
     value = _inexact(x)
     return _matrix_norm(value, ord, plain_axes([-2, -1], value.ndim, "matrix_norm"), keepdims)
 
@@ -110,7 +149,7 @@ def _inexact(x: ArrayLike) -> Array:
 
 def _vector_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) -> Array:
     if isinstance(ord, str) or ord is None:
-        raise BadArgument("there is no such norm of vectors", "a number", repr(ord))
+        raise BadArgument("no such norm of vectors", "a number", repr(ord))
     if ord == 2:
         return uf.flat_root(sum(real_square(x), axes, keepdims=keepdims))
     size = uf.absolute(x)
@@ -136,7 +175,7 @@ def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
         return expand_dims(found, axes) if keepdims else found
     if ord not in (1, -1, np.inf, -np.inf):
         raise BadArgument(
-            "there is no such norm of matrices",
+            "no such norm of matrices",
             expected="'fro', 'nuc', 1, -1, 2, -2, inf or -inf",
             found=repr(ord),
         )
@@ -150,7 +189,22 @@ def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
 
 
 def matrix_power(a: ArrayLike, n: int) -> Array:
-    """The square matrix times itself, ``n`` times; its inverse for negative ``n``."""
+    """Return the ``n``-th power of square matrices, by repeated squaring.
+
+    Args:
+        a: array of shape (..., m, m).
+        n: exponent; negative ones invert first.
+
+    Returns:
+        Array of the shape of ``a``.
+
+    Raises:
+        IllTyped: the matrices are not square.
+
+    >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 3)
+    Array([[1, 3],
+           [0, 1]], dtype=int32)
+    """
     value = as_value(a, "the argument of matrix_power")
     if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
         raise IllTyped("matrix_power takes square matrices", found=str(value.type))
@@ -170,15 +224,29 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array:
-    """The product of matrices, in the cheapest order."""
+    """Return the product of matrices in the cheapest order.
+
+    Args:
+        arrays: 2 to 25 matrices; the first and last may be vectors.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+
+    Returns:
+        Matrix, vector or scalar.
+
+    Raises:
+        BadArgument: too few or too many arrays.
+
+    >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])
+    Array([12., 12.], dtype=float32)
+    """
     from effax.numpy.einstein import einsum
 
     if len(arrays) < 2:
-        raise BadArgument("multi_dot takes several arrays", "at least 2", str(len(arrays)))
+        raise BadArgument("multi_dot takes at least two arrays", "at least 2", str(len(arrays)))
     values = [as_value(x, f"array {i} of multi_dot") for i, x in enumerate(arrays)]
     letters = "abcdefghijklmnopqrstuvwxyz"
     if len(values) > len(letters) - 1:
-        raise BadArgument("multi_dot takes few arrays", "at most 25", str(len(values)))
+        raise BadArgument("multi_dot takes at most 25 arrays", "at most 25", str(len(values)))
     names = [letters[i : i + 2] for i in range(len(values))]
     names[0] = names[0][-values[0].ndim :]
     names[-1] = names[-1][: values[-1].ndim]
@@ -187,10 +255,32 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """The diagonals of matrices on the last two axes."""
+    """Return the diagonals of matrices on the last two axes.
+
+    Args:
+        x: array of shape (..., n, m).
+        offset: diagonal; positive ones are above the main diagonal.
+
+    Returns:
+        Array whose last axis is the diagonal.
+
+    >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
     return _diagonal(x, offset, -2, -1)
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """The sums of the diagonals of matrices on the last two axes."""
+    """Return the sums of the diagonals of matrices on the last two axes.
+
+    Args:
+        x: array of shape (..., n, m).
+        offset: diagonal; positive ones are above the main diagonal.
+
+    Returns:
+        Array without the last two axes.
+
+    >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
     return sum(diagonal(x, offset=offset), -1)

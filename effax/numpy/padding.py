@@ -1,4 +1,4 @@
-"""Padding arrays: with constants, or with what is there."""
+"""Padding of arrays, with constants or with elements of the array."""
 
 from __future__ import annotations
 
@@ -34,17 +34,23 @@ def pad(
     constant_values: ArrayLike | Sequence[object] = 0,
     reflect_type: str = "even",
 ) -> Array:
-    """The array with more elements before and after, on each axis.
+    """Return ``array`` with elements added before and after each axis.
 
     Args:
-        array: what is padded.
-        pad_width: how many: a number, ``(before, after)``, or a pair an axis.
+        array: array or scalar.
+        pad_width: number of elements: one for all, ``(before, after)``, or one pair per axis.
         mode: "constant", "empty" (zeros), "edge", "reflect", "symmetric" or "wrap".
-        constant_values: the constant, with the same forms as ``pad_width``.
-        reflect_type: "even"; others are not supported.
+        constant_values: constants, in the forms of ``pad_width``.
+        reflect_type: must be "even".
+
+    Returns:
+        Array of the dtype of ``array``.
 
     Raises:
-        BadArgument: the mode is none of these, a width is negative, or there is nothing to repeat.
+        BadArgument: an unknown mode, a negative width, or an empty axis with nothing to repeat.
+
+    >>> jnp.pad(jnp.array([1, 2]), (1, 2))
+    Array([0, 1, 2, 0, 0], dtype=int32)
     """
     x = as_value(array, "the argument of pad")
     widths = _widths(pad_width, x.ndim)
@@ -52,10 +58,12 @@ def pad(
         return _with_constants(x, widths, constant_values if mode == "constant" else 0)
     if mode not in _FROM_INSIDE:
         raise BadArgument(
-            "pad knows no such mode", f"constant, empty, {', '.join(_FROM_INSIDE)}", repr(mode)
+            "unknown mode of pad", f"constant, empty, {', '.join(_FROM_INSIDE)}", repr(mode)
         )
     if reflect_type != "even":
-        raise BadArgument("pad reflects evenly", "reflect_type 'even'", repr(reflect_type))
+        raise BadArgument(
+            "unsupported reflection of pad", "reflect_type 'even'", repr(reflect_type)
+        )
     for axis, (before, after) in enumerate(widths):
         if before == after == 0:
             continue
@@ -72,7 +80,7 @@ def _widths(pad_width: PadWidth, ndim: int) -> list[tuple[int, int]]:
         table = np.broadcast_to(np.asarray(pad_width), (ndim, 2))
     except ValueError:
         raise BadArgument(
-            "pad takes a number, a pair, or a pair an axis",
+            "pad takes a number, a pair, or one pair per axis",
             expected=f"widths that broadcast to shape {(ndim, 2)}",
             found=str(pad_width),
         ) from None
@@ -106,7 +114,7 @@ def _constant(value: object, x: Array) -> Array | Lit:
         return pr.literal(int(value) if kind in "iu" else value, x.type.update(shape=()))
     filled = uf.astype(value, x.dtype)  # type: ignore[arg-type]  # checked there
     if filled.shape:
-        raise IllTyped("pad takes scalars for constants", "a scalar", str(filled.type))
+        raise IllTyped("pad takes scalar constants", "a scalar", str(filled.type))
     return filled
 
 

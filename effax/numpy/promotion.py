@@ -1,4 +1,4 @@
-"""Bringing operands of elementwise functions together: dtypes promote, shapes broadcast."""
+"""Promotion of the dtypes of operands, and broadcast of their shapes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _kept_literal(value: Scalar, kind: str, type_: ArrayType) -> Lit:
 
 
 def literal(value: Scalar, type_: ArrayType) -> Lit:
-    """A typed scalar constant. Raises BadArgument for an integer that its dtype cannot hold."""
+    """Return a typed scalar constant. Raises BadArgument where it overflows the dtype."""
     if value == 0:
         # Zeros of either sign are equal, and would share one entry of a cache.
         return lit(value, type_)
@@ -49,7 +49,7 @@ def literal(value: Scalar, type_: ArrayType) -> Lit:
 
 
 def operand_kind(x: object, what: str) -> tuple[DType, bool]:
-    """The dtype of an operand and whether it is weak. Raises IllTyped for what is no operand."""
+    """Return the dtype of an operand and whether it is weak. Raises IllTyped for other values."""
     if isinstance(x, Array):
         type_ = x.type
         return type_.dtype, type_.weak
@@ -61,12 +61,12 @@ def operand_kind(x: object, what: str) -> tuple[DType, bool]:
 
 
 def shape_of(x: object) -> Shape:
-    """The shape of an operand."""
+    """Return the shape of an operand."""
     return tuple(x.shape) if isinstance(x, Array | np.ndarray | np.generic) else ()
 
 
 def common_dtype(operands: Sequence[object], what: str) -> tuple[DType, bool]:
-    """The dtype in which operands meet, and whether it is weak. Raises IllTyped."""
+    """Return the promoted dtype of operands and whether it is weak. Raises IllTyped."""
     kinds = [operand_kind(x, f"operand {i} of {what}") for i, x in enumerate(operands)]
     try:
         return promote(kinds, config.enable_x64)
@@ -75,12 +75,12 @@ def common_dtype(operands: Sequence[object], what: str) -> tuple[DType, bool]:
 
 
 def inexact(dtype: DType, weak: bool) -> tuple[DType, bool]:
-    """The floating dtype in which functions of real numbers take values of ``dtype``."""
+    """Return the inexact dtype in which functions of real numbers take values of ``dtype``."""
     return (dtype, weak) if is_inexact_dtype(dtype) else (allowed(float), weak)
 
 
 def converted(x: Array, dtype: DType, weak: bool) -> Array:
-    """An array in this dtype and weakness."""
+    """Return an array in this dtype and weakness."""
     type_ = x.type
     if type_.dtype == dtype and type_.weak == weak:
         return x
@@ -92,7 +92,7 @@ def converted(x: Array, dtype: DType, weak: bool) -> Array:
 
 
 def _holds(dtype: DType, value: Scalar) -> bool:
-    """Whether a constant can be written in a dtype: nothing is cut off or wrapped."""
+    """Return whether a dtype represents a constant without truncation or wrap-around."""
     match family(dtype):
         case "int" | "uint":
             low, high = int_bounds(dtype)
@@ -106,14 +106,14 @@ def _holds(dtype: DType, value: Scalar) -> bool:
 
 
 def typed(x: object, dtype: DType, weak: bool, what: str) -> Array | Lit:
-    """An operand in this dtype; a Python scalar becomes a constant."""
+    """Return an operand in this dtype; a Python scalar becomes a constant."""
     if is_python_scalar(x):
         return literal(x, array_type((), dtype, weak))
     return converted(as_value(x, what), dtype, weak)
 
 
 def broadcast_shapes(shapes: Sequence[Shape], what: str) -> Shape:
-    """The shape to which all broadcast, by NumPy's rule. Raises IllTyped where there is none."""
+    """Return the broadcast shape by NumPy's rule. Raises IllTyped where there is none."""
     first = shapes[0] if shapes else ()
     if all(s == first for s in shapes):
         return first
@@ -128,7 +128,7 @@ def broadcast_shapes(shapes: Sequence[Shape], what: str) -> Shape:
 
 
 def broadcast(x: Array | Lit, shape: Shape) -> Array | Lit:
-    """An operand in that shape; one without axes stays as it is, since it goes with any."""
+    """Return an operand in that shape; a scalar is returned unchanged, since it fits any."""
     have = x.type.shape
     if have == shape or not have:
         return x
@@ -136,7 +136,7 @@ def broadcast(x: Array | Lit, shape: Shape) -> Array | Lit:
 
 
 def to_shape(x: Operand, shape: Shape) -> Array:
-    """``x`` broadcast to ``shape``, where it is known to fit."""
+    """Return ``x`` broadcast to ``shape``, unchecked."""
     have = x.type.shape
     if have == shape and isinstance(x, Array):
         return x
@@ -150,7 +150,7 @@ def to_shape(x: Operand, shape: Shape) -> Array:
 def brought_together(
     operands: Sequence[object], what: str, dtype: DType, weak: bool
 ) -> list[Array | Lit]:
-    """The operands in one dtype and in shapes that elementwise primitives take.
+    """Return the operands in one dtype and in shapes that elementwise primitives take.
 
     A weak operand of the right dtype stays weak: the result is weak only where all operands are.
     """
@@ -168,5 +168,5 @@ def brought_together(
 
 
 def is_number(dtype: DType) -> bool:
-    """Whether the dtype is one of numbers (not a boolean)."""
+    """Return whether the dtype is numeric (not boolean)."""
     return family(dtype) in ("int", "uint", "float", "complex")

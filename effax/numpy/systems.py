@@ -1,7 +1,7 @@
-"""Systems of linear equations, and determinants, by LU, differentiated as what they are.
+"""Systems of linear equations, and determinants, by LU, differentiated implicitly.
 
-A·x = y gives A·dx = dy - dA·x: one matrix product and solutions with the factors that are there,
-where the derivative of the factors themselves would take several products and solutions more.
+From A·x = y follows A·dx = dy - dA·x: one matrix product and solutions with the same factors,
+where the derivative of the factors would take several products and solutions more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from effax.transforms.rules import matrices as m
 
 
 def solved_by_lu(a: Array, y: Array) -> Array:
-    """The x with a·x = y, of matrices in a dtype in which they are factorised, of one batch."""
+    """Return the x with a·x = y, for matrices in a dtype of factorizations and of one batch."""
     if not y.size:
         return y
     factors = cast("list[Array]", bind(prims.Lu(), bind1(StopGradient(), a)))
@@ -36,7 +36,7 @@ def solved_by_lu(a: Array, y: Array) -> Array:
 
 
 def log_determinant(a: Array) -> tuple[Array, Array]:
-    """The sign of the determinant and the logarithm of its magnitude, as :func:`solved_by_lu`."""
+    """Return the sign of the determinant and the logarithm of its magnitude, by LU."""
     if current_trace() is None or not a.size:
         sign, size, *_ = _by_factors(a)
     else:
@@ -46,7 +46,7 @@ def log_determinant(a: Array) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=1024)
 def _log_determinant(type_: ArrayType) -> CustomJvp:
-    """The call, whose derivative is d log det(a) = tr(a⁻¹·da)."""
+    """Return the call whose derivative is d log det(a) = tr(a⁻¹·da)."""
 
     def rule(a: Array, da: Array) -> list[Array]:
         sign, size, *factors = _by_factors(a)
@@ -62,7 +62,7 @@ def _log_determinant(type_: ArrayType) -> CustomJvp:
 
 
 def _by_factors(a: Array) -> list[Array]:
-    """The sign, the logarithm, the factors and the order of rows."""
+    """Return the sign, the logarithm, the factors and the order of rows."""
     lu, pivots, order = cast("list[Array]", bind(prims.Lu(), a))
     middle = _diagonal(lu)
     sign = prod(uf.sign(middle), -1)
@@ -78,20 +78,20 @@ def _diagonal(x: Array) -> Array:
 
 
 def _trace(x: Array) -> Array:
-    """The sum of the diagonal, without gathering it: its transpose puts numbers there."""
+    """Return the sum of the diagonal by a mask, whose transpose writes only the diagonal."""
     rows, columns = (bind1(Iota(INT32, x.shape, x.ndim - k)) for k in (2, 1))
     return sum(uf.where(uf.equal(rows, columns), x, 0), (-2, -1))
 
 
 def odd_exchanges(pivots: Array) -> Array:
-    """Whether the number of exchanged rows is odd."""
+    """Return whether the number of exchanged rows is odd."""
     places = bind1(Iota(INT32, pivots.shape, pivots.ndim - 1))
     return uf.equal(uf.bitwise_and(sum(uf.astype(uf.not_equal(pivots, places), int), -1), 1), 1)
 
 
 @lru_cache(maxsize=1024)
 def _equation(a: ArrayType, y: ArrayType) -> LinearSolve:
-    """The equation whose constants are the matrices, their factors and the order of rows."""
+    """Return the equation whose constants are the matrices, their factors and the order of rows."""
     order = array_type(a.shape[:-1], INT32)
     programs = []
     for body in (_product, _solution, _product_transposed, _solution_transposed):

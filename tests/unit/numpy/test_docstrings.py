@@ -14,7 +14,7 @@ import pytest
 import effax
 
 MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "nn", "nn.initializers", "random")
-DESCRIBED: tuple[str, ...] = ()
+DESCRIBED = ("numpy", "numpy.linalg", "numpy.fft")
 GLOBALS = {
     "jax": effax,
     "jnp": effax.numpy,

@@ -66,5 +66,5 @@ def test_bad_input() -> None:
         jnp.fft.fft(Z, norm="sideways")
     with pytest.raises(BadArgument, match="of no elements"):
         jnp.fft.fft(Z, 0)
-    with pytest.raises(BadArgument, match="one length an axis"):
+    with pytest.raises(BadArgument, match="one length per axis"):
         jnp.fft.fftn(Z, s=(2, 3), axes=(0,))

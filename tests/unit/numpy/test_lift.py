@@ -83,7 +83,7 @@ def test_signatures_and_what_is_left_alone() -> None:
 
 
 def test_vectorize_refuses() -> None:
-    with pytest.raises(BadArgument, match="no signature"):
+    with pytest.raises(BadArgument, match="invalid signature"):
         jnp.vectorize(plus, signature="(n),(n)")
     with pytest.raises(IllTyped, match="two sizes"):
         jnp.vectorize(jnp.dot, signature="(n),(n)->()")(XP, AT)
