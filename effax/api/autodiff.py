@@ -15,6 +15,7 @@ from typing import (
 )
 
 from effax import tree
+from effax.api.collector import paused_collector
 from effax.api.derivatives import (
     Residuals,
     TracedCall,
@@ -367,7 +368,7 @@ def jvp(
     in_tree = call.args.treedef.children()[0]
     dots = checked_tangents(tuple(tangents), in_tree, types, call.args.names)
     mask = [is_inexact(t) for t in types]
-    with annotate_errors(call.operands):
+    with paused_collector(), annotate_errors(call.operands):
         done = unwrap(jvp_pass(call.flat.jaxpr, (*[False] * call.n_consts, *mask)))
     given = [d for d, m in zip(dots, mask, strict=True) if m]
     results = run(done.jaxpr, [*call.operands, *given])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
+from effax.api.collector import paused_collector
 from effax.arrays.argument_checks import as_integer, axis_name_of, check_callable
 from effax.arrays.binding import Operand, annotate_errors, run
 from effax.arrays.ref import Ref
@@ -191,7 +192,7 @@ def _mapped(
     targets = _out_axes(out_axes, flat)
     in_axes = [*[None] * len(flat.consts), *axes]
     try:
-        with annotate_errors([*flat.consts, *flat_in.leaves]):
+        with paused_collector(), annotate_errors([*flat.consts, *flat_in.leaves]):
             done = unwrap(vmap_pass(flat.jaxpr, size, in_axes, targets, axis_name=axis_name))
     except NoAxis as error:
         name = result_names("the result", flat.out_tree)[error.result]

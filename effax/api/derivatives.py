@@ -9,6 +9,7 @@ import numpy as np
 
 from effax import tree
 from effax.api.auxiliary import WithAux
+from effax.api.collector import paused_collector
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import Operand, annotate_errors, atom_in, run
 from effax.arrays.config import allowed, config
@@ -30,7 +31,7 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.trace import current_trace, differs_along, is_shared, shown_ref
 from effax.ir.types import ArrayType, RefType, Type, tangent_type
 from effax.numpy.promotion import converted
-from effax.transforms.framework.runner import as_result, unwrap, without_collector
+from effax.transforms.framework.runner import as_result, unwrap
 from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.reverse.engine import fuse, run_backward, run_forward
 from effax.transforms.reverse.plan import Composed, Fused, plan_reverse
@@ -129,7 +130,7 @@ def linearized(call: TracedCall, mask: Sequence[bool]) -> Residuals:
     """
     full = (*[False] * call.n_consts, *mask)
     operands = call.operands
-    with annotate_errors(operands):
+    with paused_collector(), annotate_errors(operands):
         done: Linearized = unwrap(linearize(call.flat.jaxpr, full))
     results = run(done.primal, operands)
     n = len(call.flat.jaxpr.outs)
@@ -157,7 +158,7 @@ def reversed_call(
     jaxpr = call.flat.jaxpr
     full = (*[False] * call.n_consts, *mask)
     wanted = [i == 0 for i in range(len(jaxpr.outs))]
-    with without_collector():
+    with paused_collector():
         plan = unwrap(_plan(jaxpr, full, wanted, DEFAULT_RULES))
         if isinstance(plan, Composed):
             return None
@@ -204,7 +205,8 @@ def pulled_back(
     n = len(res.values)
     present = [c for c in cts if c is not None]
     full = [*[NonLinear()] * n, *ct_specs]
-    done = unwrap(transpose(res.linear, full, [c is not None for c in cts]))
+    with paused_collector():
+        done = unwrap(transpose(res.linear, full, [c is not None for c in cts]))
     results = iter(run(done.jaxpr, [*res.values, *refs, *present]))
     nonzero = iter(done.nonzero)
     return [next(results) if next(nonzero) else None for w in ct_specs if isinstance(w, GradValue)]

@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from effax import tree
+from effax.api.collector import paused_collector
 from effax.api.derivatives import checked_cotangents, tangent_for
 from effax.api.staging import trace_abstractly
 from effax.api.static import StaticArgs
@@ -72,10 +73,10 @@ def linear_transpose(
     out_names = result_names("the result", flat.out_tree)
     _check_real(types, names, label)
     _check_real(flat.jaxpr.out_types, out_names, label)
-    jaxpr = unwrap(discharge(flat.jaxpr)).jaxpr if not flat.jaxpr.effects else flat.jaxpr
-    done = unwrap(
-        transpose(jaxpr, [NonLinear()] * n + [GradValue()] * len(types), [True] * len(out_names))
-    )
+    ct_specs = [NonLinear()] * n + [GradValue()] * len(types)
+    with paused_collector():
+        jaxpr = unwrap(discharge(flat.jaxpr)).jaxpr if not flat.jaxpr.effects else flat.jaxpr
+        done = unwrap(transpose(jaxpr, ct_specs, [True] * len(out_names)))
     zero = [isinstance(c, DeviceArray) and not np.any(c.numpy()) for c in flat.consts]
     _check_vanishes(jaxpr, (*zero, *[True] * len(types)), out_names, label)
 

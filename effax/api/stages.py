@@ -8,6 +8,7 @@ from returns.io import IOFailure
 from returns.unsafe import unsafe_perform_io
 
 from effax import tree
+from effax.api.collector import paused_collector
 from effax.api.dispatch import ready, run
 from effax.arrays.device_array import TracedArray
 from effax.arrays.ref import TracedRef
@@ -23,7 +24,8 @@ R = TypeVar("R")
 
 def compiled(jaxpr: Jaxpr) -> CompiledProgram:
     """Compile a program, or return it from the cache. Raises what lowering or XLA reports."""
-    result = compile_program(jaxpr)
+    with paused_collector():
+        result = compile_program(jaxpr)
     if isinstance(result, IOFailure):
         raise unsafe_perform_io(result.failure())
     return unsafe_perform_io(result.unwrap())

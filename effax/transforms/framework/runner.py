@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from threading import Lock
 from typing import ParamSpec, TypeVar
 
 from returns.result import Failure, Result, Success
@@ -31,8 +29,7 @@ def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
     def bounded(*args: A.args, **kwargs: A.kwargs) -> Result[T, TransformError]:
         try:
             clear_if_large()
-            with without_collector():
-                return Success(run(*args, **kwargs))
+            return Success(run(*args, **kwargs))
         except TransformError as error:
             return Failure(error)
         except EffaxError as error:
@@ -75,45 +72,6 @@ def telling(
         raise TransformError(
             f"{what} raises {type(error).__name__}: {error}", remedy=remedy
         ) from error
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Keep Python's cycle collector away while a pass runs.
-
-    Programs are frozen and hold no cycles. On large ones the collector, which would look at all
-    of them again and again, costs as much as the pass.
-    """
-    _pauses.begin()
-    try:
-        yield
-    finally:
-        _pauses.end()
-
-
-class _Pauses:
-    """How many passes want the collector off; threads share it, and the last one turns it on."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.count = 0
-        self.was_enabled = False
-
-    def begin(self) -> None:
-        with self.lock:
-            if self.count == 0:
-                self.was_enabled = gc.isenabled()
-                gc.disable()
-            self.count += 1
-
-    def end(self) -> None:
-        with self.lock:
-            self.count -= 1
-            if self.count == 0 and self.was_enabled:
-                gc.enable()
-
-
-_pauses = _Pauses()
 
 
 def located(error: EffaxError, eqn: Eqn) -> EffaxError:
