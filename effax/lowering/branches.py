@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import family
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.memo import memoize
 from effax.ir.prims import (
     BroadcastInDim,
@@ -43,34 +44,23 @@ from effax.ir.prims import (
     ScatterAdd,
     While,
 )
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import PREDICATE, ArrayType, Type
 from effax.lowering.ordering import is_large
 
 
 def in_place(jaxpr: Jaxpr) -> Jaxpr:
     """The program with loops in the place of such conditionals."""
-    for eqn in jaxpr.eqns:
-        if type(eqn[0]) is Cond and _is_worth_it(eqn):
-            break
-    else:
+    if not any(type(eqn.prim) is Cond and _is_worth_it(eqn) for eqn in jaxpr.eqns):
         return jaxpr
-    b = Builder(jaxpr.in_types)
-    env: dict[int, Atom] = {v.id: w for v, w in zip(jaxpr.binders, b.binders, strict=True)}
-
-    def value(a: Atom) -> Atom:
-        return a if isinstance(a, Lit) else env[a.id]
-
+    made = Rewriter(jaxpr)
     for eqn in jaxpr.eqns:
-        args = [value(a) for a in eqn.ins]
-        outs: Sequence[Atom]
+        args = made.operands(eqn)
         if isinstance(eqn.prim, Cond) and _is_worth_it(eqn):
-            outs = _loops(b, eqn, args)
+            made.replace(eqn, _loops(made.b, eqn, args))
         else:
-            types = tuple([v.type for v in eqn.outs])
-            outs = b.emit_typed(eqn.prim, tuple(args), types, eqn.effects, eqn.source)
-        env.update((v.id, x) for v, x in zip(eqn.outs, outs, strict=True))
-    return b.finish([value(a) for a in jaxpr.outs], jaxpr.n_consts, jaxpr.names)
+            made.keep(eqn, args)
+    return made.finish()
 
 
 class Updates(NamedTuple):

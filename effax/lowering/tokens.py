@@ -27,6 +27,7 @@ from typing import ClassVar, Final
 
 from effax.effects import ArgIndex, Row, Write
 from effax.ir.build import Builder, lit, typing_of
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import LoweringError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Typing, Value
@@ -43,7 +44,7 @@ from effax.ir.prims import (
     ShardMap,
     While,
 )
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import ArrayType, Type, ref_type
 from effax.lowering.writer import NO_RULES, TOKEN, Val, Writer
 from effax.transforms.framework.rules import (
@@ -145,24 +146,15 @@ def _with_token(jaxpr: Jaxpr) -> Jaxpr:
     """The program with the token as its first input."""
     b = Builder([_REF, *jaxpr.in_types])
     token, *binders = b.binders
-    env: list[Atom | None] = [None] * jaxpr.size
-    for v, w in zip(jaxpr.binders, binders, strict=True):
-        env[v.id] = w
-
-    def value(atom: Atom) -> Atom:
-        found = atom if isinstance(atom, Lit) else env[atom.id]
-        assert found is not None, "a variable is used before it is bound"
-        return found
-
+    made = Rewriter(jaxpr, b, binders)
     for eqn in jaxpr.eqns:
-        ins = [value(a) for a in eqn.ins]
-        prim = eqn.prim
+        ins = made.operands(eqn)
         if eqn.effects.host:
-            prim, ins = _given(eqn, ins, token)
-        for v, w in zip(eqn.outs, b.emit(prim, ins, eqn.source), strict=True):
-            env[v.id] = w
+            made.replace(eqn, made.emit(eqn, *_given(eqn, [*ins], token)))
+        else:
+            made.keep(eqn, ins)
     names = ("", *jaxpr.names) if jaxpr.names else ()
-    return b.finish([value(a) for a in jaxpr.outs], jaxpr.n_consts + 1, names)
+    return b.finish(made.results(), jaxpr.n_consts + 1, names)
 
 
 def _given(eqn: Eqn, ins: list[Atom], token: Var) -> tuple[Primitive, list[Atom]]:

@@ -24,10 +24,11 @@ from typing import NamedTuple
 
 from effax.effects import Accum, Rule, Write
 from effax.ir.build import Builder, Template, template
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import TransformError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.syntax import Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.dead_code import used_variables, without_dead
 from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
@@ -108,20 +109,16 @@ def has_refs(jaxpr: Jaxpr) -> bool:
     )
 
 
-class _Engine:
-    """One run of the pass: by variable number, a value or the present contents of a reference."""
+class _Engine(Rewriter):
+    """One run of the pass: variables are bound to values, references to their contents."""
 
     def __init__(self, jaxpr: Jaxpr, rules: RuleSet) -> None:
-        self.jaxpr = jaxpr
+        super().__init__(jaxpr, Builder(map(contents_type, jaxpr.in_types)))
         self.rules = rules
-        self.b = Builder(map(contents_type, jaxpr.in_types))
-        self.env: list[Atom | None] = [None] * jaxpr.size
         self.used = used_variables(jaxpr)
 
     def run(self, changed: Sequence[int]) -> Jaxpr:
         jaxpr = self.jaxpr
-        for v, w in zip(jaxpr.binders, self.b.binders, strict=True):
-            self.env[v.id] = w
         for i, atom in enumerate(jaxpr.outs):
             if isinstance(atom.type, RefType):
                 raise TransformError(
@@ -133,31 +130,19 @@ class _Engine:
         for eqn in jaxpr.eqns:
             self.step(eqn)
         last = [jaxpr.binders[i] for i in changed]
-        outs = [self.value(a) for a in (*jaxpr.outs, *last)]
-        return self.b.finish(outs, jaxpr.n_consts, jaxpr.names)
-
-    def value(self, atom: Atom) -> Atom:
-        if isinstance(atom, Lit):
-            return atom
-        found = self.env[atom.id]
-        assert found is not None, "a variable is used before it is bound"
-        return found
+        return self.build([*self.results(), *map(self.read, last)])
 
     def step(self, eqn: Eqn) -> None:
-        prim, ins, outs, effects, source = eqn
+        prim, ins, outs, _, source = eqn
         env = self.env
-        args: list[Atom] = [a if type(a) is Lit else env[a.id] for a in ins]  # type: ignore[misc]  # bound before use
+        args = [a if type(a) is Lit else env[a.id] for a in ins]
         refs = tuple([type(a.type) is RefType for a in ins])
         if not (
             True in refs
             or (outs and type(outs[0].type) is RefType)
             or any(map(has_refs, prim.subjaxprs()))
         ):
-            types = tuple([v.type for v in outs])
-            for v, w in zip(
-                outs, self.b.emit_typed(prim, tuple(args), types, effects, source), strict=True
-            ):
-                env[v.id] = w
+            self.keep(eqn, tuple(args))
             return
         used = tuple([v.id in self.used for v in outs])
         rule = discharge_template(self.rules, prim, tuple([a.type for a in args]), refs, used)

@@ -22,12 +22,13 @@ from typing import NamedTuple
 
 from effax.effects import NO_EFFECTS
 from effax.ir.analysis.dataflow import analyze, close_regions
-from effax.ir.build import Builder, Template, template
+from effax.ir.build import Template, template
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims import NewRef
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import (
@@ -117,57 +118,44 @@ def jvp(
     return _jvp(jaxpr, tuple(tangents), wanted, rules_or_default(rules))
 
 
-class _Engine:
-    """One run of the pass: an environment of primals and tangents by variable number."""
+class _Engine(Rewriter):
+    """One run of the pass: each variable is bound to its primal, and maybe a tangent."""
 
     def __init__(self, jaxpr: Jaxpr, tangents: Mask, rules: RuleSet) -> None:
-        self.jaxpr = jaxpr
+        super().__init__(jaxpr)
         self.mask = tangents
         self.rules = rules
-        self.b = Builder(jaxpr.in_types)
-        self.primal: list[Atom | None] = [None] * jaxpr.size
         self.tangent: list[Atom | None] = [None] * jaxpr.size
         # References made here that take differentiated values, by variable number.
         self.active = active_refs(jaxpr, tangents, rules)
 
     def run(self, wanted: Mask) -> Jvp:
         jaxpr, b = self.jaxpr, self.b
-        for v, w in zip(jaxpr.binders, list(b.binders), strict=True):
-            self.primal[v.id] = w
         for v, has in zip(jaxpr.binders, self.mask, strict=True):
             if has:
                 self.tangent[v.id] = b.bind(tangent_type(v.type))
         for eqn in jaxpr.eqns:
             self.step(eqn)
-        outs: list[Atom] = [a if isinstance(a, Lit) else self._primal(a) for a in jaxpr.outs]
+        outs = self.results()
         tangents = [None if isinstance(a, Lit) else self.tangent[a.id] for a in jaxpr.outs]
         for i, (type_, ct_spec) in enumerate(zip(jaxpr.out_types, wanted, strict=True)):
             if ct_spec and tangents[i] is None and is_inexact(type_):
                 tangents[i] = zeros(b, tangent_type(type_))
         present = [t for t in tangents if t is not None]
-        made = b.finish([*outs, *present], jaxpr.n_consts, jaxpr.names)
-        return Jvp(made, tuple(t is not None for t in tangents), self.mask)
-
-    def _primal(self, v: Var) -> Atom:
-        found = self.primal[v.id]
-        assert found is not None, "a variable is used before it is bound"
-        return found
+        return Jvp(self.build([*outs, *present]), tuple(t is not None for t in tangents), self.mask)
 
     def step(self, eqn: Eqn) -> None:
         prim, ins, outs, effects, source = eqn
-        primal, tangent = self.primal, self.tangent
-        args: list[Atom] = [a if type(a) is Lit else primal[a[0]] for a in ins]  # type: ignore[misc]  # bound before use
-        given = [None if type(a) is Lit else tangent[a[0]] for a in ins]
+        primal, tangent = self.env, self.tangent
+        args = [a if type(a) is Lit else primal[a.id] for a in ins]
+        given = [None if type(a) is Lit else tangent[a.id] for a in ins]
         present = [t for t in given if t is not None]
         # Only a reference is ever in `active`, and what makes one has an effect.
         if effects is not NO_EFFECTS and any(v.id in self.active for v in outs):
             self._allocate(eqn, args, given)
             return
         if not present:
-            out_types = tuple([v.type for v in outs])
-            made = self.b.emit_typed(prim, tuple(args), out_types, effects, source)
-            for v, w in zip(outs, made, strict=True):
-                primal[v.id] = w
+            self.keep(eqn, tuple(args))
             return
         types, mask = tuple([a.type for a in args]), tuple([t is not None for t in given])
         try:
@@ -179,20 +167,20 @@ class _Engine:
         results = self.b.inline(body, args, source)
         if len(results) == 2 and n_outs == 1:
             # Most equations have one result, which has a tangent.
-            at = outs[0][0]
+            at = outs[0].id
             primal[at], tangent[at] = results
             return
         for v, result in zip(outs, results, strict=False):
-            primal[v[0]] = result
+            primal[v.id] = result
         for v, has in zip(outs, out_tangents, strict=True):
             if has:
-                tangent[v[0]] = results[n_outs]
+                tangent[v.id] = results[n_outs]
                 n_outs += 1
 
     def _allocate(self, eqn: Eqn, args: Sequence[Atom], present: Sequence[Atom | None]) -> None:
         """A reference that takes differentiated values gets a tangent from its beginning."""
         (out,) = eqn.outs
-        self.primal[out.id] = self.b.emit(eqn.prim, args, eqn.source)[0]
+        self.env[out.id] = self.b.emit(eqn.prim, args, eqn.source)[0]
         if isinstance(eqn.prim, NewRef):
             given = present[0]
             first = zeros(self.b, args[0].type) if given is None else given

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 
 from effax.ir.build import Builder
 from effax.ir.edit.operations import check_change
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import BadArgument, EffaxError, IllTyped
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.text.printer import eqn_str
@@ -51,28 +52,19 @@ def map_eqns(change: EqnChange, jaxpr: Jaxpr) -> Jaxpr:
             ``change`` is no function, ``jaxpr`` no program.
     """
     check_change("map_eqns", change, jaxpr)
-    b = Builder(jaxpr.in_types)
-    env: dict[int, Atom] = {v.id: w for v, w in zip(jaxpr.binders, b.binders, strict=True)}
-    changed = False
+    made = Rewriter(jaxpr)
+    b = made.b
     for old in jaxpr.eqns:
-        ins = tuple([a if isinstance(a, Lit) else env[a.id] for a in old.ins])
+        ins = made.operands(old)
         outs = tuple([Var(b.next_id + i, v.type) for i, v in enumerate(old.outs)])
         eqn = old if (ins, outs) == (old.ins, old.outs) else old._replace(ins=ins, outs=outs)
         given: object = _asked(change, b, eqn)
         if given is None:
-            values: Sequence[Atom] = b.emit_typed(
-                eqn.prim, ins, tuple([v.type for v in outs]), eqn.effects, eqn.source
-            )
+            made.keep(old, ins)
             b.eqns[-1] = eqn
         else:
-            changed = True
-            values = _values(b, eqn, given)
-        for v, a in zip(old.outs, values, strict=True):
-            env[v.id] = a
-    if not changed:
-        return jaxpr
-    results = [a if isinstance(a, Lit) else env[a.id] for a in jaxpr.outs]
-    return b.finish(results, jaxpr.n_consts, jaxpr.names)
+            made.replace(old, _values(b, eqn, given))
+    return made.finish()
 
 
 def _asked(change: EqnChange, b: Builder, eqn: Eqn) -> object:

@@ -6,7 +6,7 @@ to a program, equations are added that repeat others, undo themselves, store and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -14,10 +14,11 @@ from effax.effects import Alloc, changes_state
 from effax.ir import prims as p
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import family, is_float, is_inexact_dtype
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import EffaxError
 from effax.ir.indexing import Indexer, Mode, Pick, Span, whole
 from effax.ir.prims import AddUpdate, BroadcastInDim, FreeRef, Freeze, Get, Jit, Swap
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import ArrayType, RefType, array_type
 from effax.testing.generate.instances import FORMS, plant
 from effax.transforms.optimize.rewrite import App
@@ -35,8 +36,8 @@ def with_redundancy(jaxpr: Jaxpr, seed: int, patterns: Sequence[App] = ()) -> Ja
     return _Padder(jaxpr, rng, patterns, is_whole=True).run()
 
 
-class _Padder:
-    """One program: the builder of the new one, and what is in scope."""
+class _Padder(Rewriter):
+    """One program: the new one, and what is in scope."""
 
     def __init__(
         self,
@@ -45,27 +46,21 @@ class _Padder:
         patterns: Sequence[App],
         is_whole: bool = False,
     ) -> None:
-        self.jaxpr = jaxpr
+        self.refs: list[Var] = []
+        self.arrays: list[Var] = []
+        super().__init__(jaxpr)
         self.rng = rng
         self.patterns = patterns
         # What nothing uses is a result, if nothing around this program says what its results are.
         self.more: list[Atom] | None = [] if is_whole else None
-        self.b = Builder(jaxpr.in_types)
-        self.env: list[Atom | None] = [None] * jaxpr.size
-        self.refs: list[Var] = []
-        self.arrays: list[Var] = []
         self.touched: set[int] = set()
-        for v, w in zip(jaxpr.binders, self.b.binders, strict=True):
-            self.bind(v, w)
 
-    def bind(self, v: Var, w: Var) -> None:
-        self.env[v.id] = w
-        (self.refs if isinstance(w.type, RefType) else self.arrays).append(w)
-
-    def value(self, a: Atom) -> Atom:
-        found = a if isinstance(a, Lit) else self.env[a.id]
-        assert found is not None, "a variable is used before it is bound"
-        return found
+    def bind(self, variables: Iterable[Var], atoms: Iterable[Atom]) -> None:
+        found = [*atoms]
+        super().bind(variables, found)
+        for a in found:
+            if isinstance(a, Var):
+                (self.refs if isinstance(a.type, RefType) else self.arrays).append(a)
 
     def run(self) -> Jaxpr:
         for eqn in self.jaxpr.eqns:
@@ -76,13 +71,11 @@ class _Padder:
             self.pad()
             for ref in [*self.refs, *self.refs]:
                 self.about_references(ref)
-        outs = [self.value(a) for a in self.jaxpr.outs] + (self.more or [])
-        return self.b.finish(outs, self.jaxpr.n_consts, self.jaxpr.names)
+        return self.build([*self.results(), *(self.more or [])])
 
     def equation(self, eqn: Eqn) -> None:
-        ins = [self.value(a) for a in eqn.ins]
-        for v, w in zip(eqn.outs, self.held(eqn, ins), strict=True):
-            self.bind(v, w)
+        ins = self.operands(eqn)
+        self.bind(eqn.outs, self.held(eqn, ins))
         for place in eqn.effects.refs:
             ref = ins[place]
             assert isinstance(ref, Var), "a reference is a variable"
@@ -92,8 +85,7 @@ class _Padder:
         repeatable = not any(isinstance(e, Alloc) or changes_state(e) for e in eqn.effects)
         if repeatable and self.rng.random() < 0.3:
             # What follows uses the second results.
-            for v, w in zip(eqn.outs, self.b.emit(eqn.prim, ins, eqn.source), strict=True):
-                self.bind(v, w)
+            self.bind(eqn.outs, self.b.emit(eqn.prim, ins, eqn.source))
 
     def held(self, eqn: Eqn, ins: Sequence[Atom]) -> tuple[Var, ...]:
         """Append the equation, with redundant equations in its programs where these still fit."""

@@ -39,10 +39,11 @@ from typing import Final, NamedTuple
 from effax.effects import Accum, Read, SideEffect, VarId, commutes
 from effax.ir import prims as p
 from effax.ir.analysis.queries import effects_on_variables
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.indexing import Mode
 from effax.ir.prims import AddUpdate, BroadcastInDim, Get, Swap
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
-from effax.transforms.framework.rewriter import Rewrite, Transform, at_every_depth
+from effax.transforms.framework.rewriter import Transform, at_every_depth
 from effax.transforms.optimize.forward_stores import Position, position_of
 
 
@@ -66,17 +67,17 @@ def _accumulate(jaxpr: Jaxpr) -> Jaxpr:
     if not found:
         return jaxpr
     gone = {i for f in found.values() for i in (f.load, f.sum)}
-    made = Rewrite(jaxpr)
+    made = Rewriter(jaxpr)
     for i, eqn in enumerate(jaxpr.eqns):
         if i in gone:
             continue
         if i not in found:
-            made.keep(eqn, made.ins(eqn))
+            made.keep(eqn, made.operands(eqn))
             continue
-        ref, stored, *operands = made.ins(eqn._replace(ins=_without_value(eqn, found[i])))
+        ref, stored, *operands = made.operands(eqn._replace(ins=_without_value(eqn, found[i])))
         value = _fitting(made, eqn, stored, found[i].negated)
         assert isinstance(eqn.prim, Swap)
-        made.put(eqn, AddUpdate(eqn.prim.indexer), [ref, value, *operands])
+        made.emit(eqn, AddUpdate(eqn.prim.indexer), [ref, value, *operands])
     return made.finish()
 
 
@@ -88,13 +89,13 @@ def _without_value(eqn: Eqn, found: _Found) -> tuple[Atom, ...]:
     return (eqn.ins[0], found.value, *eqn.ins[2:])
 
 
-def _fitting(made: Rewrite, eqn: Eqn, value: Atom, negated: bool) -> Atom:
+def _fitting(made: Rewriter, eqn: Eqn, value: Atom, negated: bool) -> Atom:
     """What is added, in the shape of the part."""
     if negated:
-        (value,) = made.put(eqn, p.Neg(), [value])
+        (value,) = made.emit(eqn, p.Neg(), [value])
     shape = eqn.outs[0].type.shape
     if value.type.shape != shape:
-        (value,) = made.put(eqn, BroadcastInDim(shape, ()), [value])
+        (value,) = made.emit(eqn, BroadcastInDim(shape, ()), [value])
     return value
 
 
@@ -172,12 +173,12 @@ def _fuse_accumulations(jaxpr: Jaxpr) -> Jaxpr:
     later = _fused(jaxpr)
     if not later:
         return jaxpr
-    made = Rewrite(jaxpr)
+    made = Rewriter(jaxpr)
     sums: dict[int, Atom] = {}
     for i, eqn in enumerate(jaxpr.eqns):
-        ins = made.ins(eqn)
+        ins = made.operands(eqn)
         if i in sums:
-            (total,) = made.put(eqn, p.Add(), [sums[i], ins[1]])
+            (total,) = made.emit(eqn, p.Add(), [sums[i], ins[1]])
             ins = (ins[0], total, *ins[2:])
         if i in later:
             sums[later[i]] = ins[1]

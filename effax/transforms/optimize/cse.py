@@ -29,9 +29,10 @@ from __future__ import annotations
 from typing import Final
 
 from effax.effects import Alloc, Read, SideEffect, commutes
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
-from effax.transforms.framework.rewriter import Rewrite, Transform, at_every_depth
+from effax.transforms.framework.rewriter import Transform, at_every_depth
 
 Key = tuple[Primitive, tuple[Atom, ...], tuple[int, ...]]
 
@@ -43,12 +44,12 @@ def _cse(jaxpr: Jaxpr) -> Jaxpr:
     Effects:  the same; reads may get fewer.
     Laws:     tests/laws/test_simplify.py
     """
-    made = Rewrite(jaxpr)
+    made = Rewriter(jaxpr)
     known: dict[Key, tuple[Var, ...]] = {}
     # By number in the new program, how often each reference was changed so far.
     versions: dict[int, int] = {}
     for eqn in jaxpr.eqns:
-        ins = made.ins(eqn)
+        ins = made.operands(eqn)
         if not _repeatable(eqn):
             made.keep(eqn, ins)
             _changed(eqn, ins, versions)
@@ -60,7 +61,7 @@ def _cse(jaxpr: Jaxpr) -> Jaxpr:
         if found is None:
             known[key] = made.keep(eqn, ins)
         else:
-            made.drop(eqn, found)
+            made.replace(eqn, found)
     return made.finish()
 
 

@@ -28,13 +28,14 @@ import numpy as np
 
 from effax.ir.build import lit
 from effax.ir.dtypes import family
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import EffaxError
 from effax.ir.eval.numpy import literal_value
 from effax.ir.primitive import Value
 from effax.ir.prims import Cond
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import ArrayType
-from effax.transforms.framework.rewriter import Rewrite, Transform, at_every_depth
+from effax.transforms.framework.rewriter import Transform, at_every_depth
 
 SMALL: Final = 64
 """Arrays of more elements than this are not followed."""
@@ -47,7 +48,7 @@ def _fold(jaxpr: Jaxpr) -> Jaxpr:
     Effects:  the same, those of branches that are not taken aside.
     Laws:     tests/laws/test_simplify.py
     """
-    made = Rewrite(jaxpr)
+    made = Rewriter(jaxpr)
     _equations(made, jaxpr, {})
     return made.finish()
 
@@ -55,15 +56,15 @@ def _fold(jaxpr: Jaxpr) -> Jaxpr:
 fold: Final[Transform] = at_every_depth(_fold)
 
 
-def _equations(made: Rewrite, jaxpr: Jaxpr, known: dict[Atom, Value]) -> None:
+def _equations(made: Rewriter, jaxpr: Jaxpr, known: dict[Atom, Value]) -> None:
     """Go over the equations of a program whose inputs have a value in ``made``."""
     for eqn in jaxpr.eqns:
-        ins = made.ins(eqn)
+        ins = made.operands(eqn)
         branch = _branch_taken(eqn, ins)
         if branch is not None:
-            inner = made.inside(branch, ins[1:])
+            inner = made.nested(branch, ins[1:])
             _equations(inner, branch, known)
-            made.drop(eqn, [inner.value(a) for a in branch.outs])
+            made.replace(eqn, inner.results())
             continue
         values = _results(eqn, ins, known)
         if values is None:
@@ -71,7 +72,7 @@ def _equations(made: Rewrite, jaxpr: Jaxpr, known: dict[Atom, Value]) -> None:
             continue
         scalars = [_literal(x, v.type) for x, v in zip(values, eqn.outs, strict=True)]
         if all(s is not None for s in scalars):
-            made.drop(eqn, [s for s in scalars if s is not None])
+            made.replace(eqn, [s for s in scalars if s is not None])
         else:
             known.update(zip(made.keep(eqn, ins), values, strict=True))
 

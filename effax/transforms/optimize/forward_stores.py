@@ -30,11 +30,12 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from effax.effects import Alloc, Read, SideEffect, commutes
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.indexing import Indexer, Mode, Pick, Span, whole
 from effax.ir.prims import AddUpdate, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.prims.refs import FREES
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
-from effax.transforms.framework.rewriter import Rewrite, Transform, at_every_depth
+from effax.transforms.framework.rewriter import Transform, at_every_depth
 
 MOST: Final = 16
 """How many positions of one reference are remembered; the oldest go first."""
@@ -105,10 +106,10 @@ def _forward_stores(jaxpr: Jaxpr) -> Jaxpr:
     Effects:  the same kinds at most: loads, and stores of what is there already, get fewer.
     Laws:     tests/laws/test_simplify.py
     """
-    made = Rewrite(jaxpr)
+    made = Rewriter(jaxpr)
     memory: dict[int, Known] = {}
     for eqn in jaxpr.eqns:
-        ins = made.ins(eqn)
+        ins = made.operands(eqn)
         if not eqn.effects:
             made.keep(eqn, ins)
         elif isinstance(eqn.prim, Get | Swap | Freeze | AddUpdate) and isinstance(ins[0], Var):
@@ -124,7 +125,7 @@ def _forward_stores(jaxpr: Jaxpr) -> Jaxpr:
 forward_stores: Final[Transform] = at_every_depth(_forward_stores)
 
 
-def _access(made: Rewrite, eqn: Eqn, ins: tuple[Atom, ...], known: Known) -> None:
+def _access(made: Rewriter, eqn: Eqn, ins: tuple[Atom, ...], known: Known) -> None:
     """A load, a store, an accumulation, or the last load of a reference."""
     place = position_of(eqn, ins)
     assert place is not None
@@ -133,12 +134,12 @@ def _access(made: Rewrite, eqn: Eqn, ins: tuple[Atom, ...], known: Known) -> Non
         there = None
     match eqn.prim:
         case Get() if there is not None:
-            made.drop(eqn, [there])
+            made.replace(eqn, [there])
         case Freeze() if there is not None:
             made.b.emit_typed(FreeRef(), (ins[0],), (), FREES, eqn.source)
-            made.drop(eqn, [there])
+            made.replace(eqn, [there])
         case Swap() if there is not None and there == ins[1] and place.is_distinct:
-            made.drop(eqn, [there])
+            made.replace(eqn, [there])
         case Swap():
             _store(made, eqn, ins, place, there, known)
         case AddUpdate():
@@ -150,7 +151,7 @@ def _access(made: Rewrite, eqn: Eqn, ins: tuple[Atom, ...], known: Known) -> Non
 
 
 def _store(
-    made: Rewrite,
+    made: Rewriter,
     eqn: Eqn,
     ins: tuple[Atom, ...],
     place: Position,
@@ -159,9 +160,9 @@ def _store(
 ) -> None:
     made.keep(eqn, ins)
     (out,) = eqn.outs
-    if there is not None and made.value(out) != there:
+    if there is not None and made.read(out) != there:
         # The store stays; what was there is known.
-        made.drop(eqn, [there])
+        made.replace(eqn, [there])
     _overlap(known, place)
     if place.is_distinct:
         _remember(known, place, ins[1])

@@ -12,10 +12,11 @@ After::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from effax.ir.build import Builder
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.primitive import Primitive
 from effax.ir.prims import ConvertElementType, Jit
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
@@ -53,17 +54,9 @@ def inline(jaxpr: Jaxpr, which: Which | None = None) -> Jaxpr:
 class _Frame(NamedTuple):
     """A program that is being inlined: what is left of it, its values, and who called it."""
 
-    jaxpr: Jaxpr
+    made: Rewriter
     eqns: Iterator[Eqn]
-    env: list[Atom | None]
     call: Eqn | None
-
-    def value(self, atom: Atom) -> Atom:
-        if isinstance(atom, Lit):
-            return atom
-        found = self.env[atom.id]
-        assert found is not None, "a variable is used before it is bound"
-        return found
 
 
 class _Calls:
@@ -76,38 +69,32 @@ class _Calls:
         self.changed = False
 
     def run(self, jaxpr: Jaxpr) -> list[Atom]:
-        self.enter(jaxpr, list(self.b.binders), None)
+        self.enter(jaxpr, self.b.binders, None)
         while True:
             frame = self.stack[-1]
             if self.advance(frame):
                 continue
             self.stack.pop()
-            outs = [frame.value(a) for a in frame.jaxpr.outs]
+            outs = frame.made.results()
             if frame.call is None:
                 return outs
-            caller = self.stack[-1]
-            for v, out in zip(frame.call.outs, outs, strict=True):
-                caller.env[v.id] = fitted(self.b, out, v.type)
+            results = frame.call.outs
+            values = [fitted(self.b, out, v.type) for v, out in zip(results, outs, strict=True)]
+            self.stack[-1].made.bind(results, values)
 
-    def enter(self, jaxpr: Jaxpr, args: list[Atom], call: Eqn | None) -> None:
-        frame = _Frame(jaxpr, iter(jaxpr.eqns), [None] * jaxpr.size, call)
-        for v, a in zip(jaxpr.binders, args, strict=True):
-            frame.env[v.id] = fitted(self.b, a, v.type)
-        self.stack.append(frame)
+    def enter(self, jaxpr: Jaxpr, args: Sequence[Atom], call: Eqn | None) -> None:
+        given = [fitted(self.b, a, v.type) for v, a in zip(jaxpr.binders, args, strict=True)]
+        self.stack.append(_Frame(Rewriter(jaxpr, self.b, given), iter(jaxpr.eqns), call))
 
     def advance(self, frame: _Frame) -> bool:
         """Emit equations up to the next call, and enter it. False at the program's end."""
         for eqn in frame.eqns:
-            ins = [frame.value(a) for a in eqn.ins]
+            ins = frame.made.operands(eqn)
             if isinstance(eqn.prim, Jit) and (self.which is None or self.which(eqn)):
                 self.changed = True
                 self.enter(eqn.prim.jaxpr, ins, eqn)
                 return True
-            types = tuple([v.type for v in eqn.outs])
-            prim = self.held_inlined(eqn.prim)
-            made = self.b.emit_typed(prim, tuple(ins), types, eqn.effects, eqn.source)
-            for v, w in zip(eqn.outs, made, strict=True):
-                frame.env[v.id] = w
+            frame.made.keep(eqn, ins, self.held_inlined(eqn.prim))
         return False
 
     def held_inlined(self, prim: Primitive) -> Primitive:

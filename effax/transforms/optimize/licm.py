@@ -44,12 +44,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from effax.effects import Read, SideEffect, commutes
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Region
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type
 from effax.transforms.framework.renumber import numbered
-from effax.transforms.framework.rewriter import Rewrite, Transform, at_every_depth
+from effax.transforms.framework.rewriter import Transform, at_every_depth
 
 
 def _hoist(jaxpr: Jaxpr) -> Jaxpr:
@@ -63,9 +64,9 @@ def _hoist(jaxpr: Jaxpr) -> Jaxpr:
     read references on which the loop does nothing that does not commute with reading. It runs then
     even where the loop has no iterations; so it must end, and loops on a condition stay.
     """
-    made = Rewrite(jaxpr)
+    made = Rewriter(jaxpr)
     for eqn in jaxpr.eqns:
-        ins = made.ins(eqn)
+        ins = made.operands(eqn)
         moved = _movable(eqn.prim, tuple([a.type for a in ins])) if _is_loop(eqn.prim) else ()
         if any(moved):
             _lift(made, eqn, ins, moved)
@@ -152,7 +153,7 @@ def ends(prim: Primitive) -> bool:
 
 
 def _lift(
-    made: Rewrite, eqn: Eqn, ins: tuple[Atom, ...], moved: tuple[tuple[int, ...], ...]
+    made: Rewriter, eqn: Eqn, ins: tuple[Atom, ...], moved: tuple[tuple[int, ...], ...]
 ) -> None:
     """Append the equations that leave, then the loop with what they give as constants."""
     regions = eqn.prim.regions()
@@ -160,11 +161,11 @@ def _lift(
     given: list[list[Var]] = []
     for region, places in zip(regions, moved, strict=True):
         body = region.jaxpr
-        outside = made.inside(body, [ins[arg] for arg in region.args])
+        outside = made.nested(body, [ins[arg] for arg in region.args])
         for i in places:
-            outside.keep(body.eqns[i], outside.ins(body.eqns[i]))
+            outside.keep(body.eqns[i], outside.operands(body.eqns[i]))
         given.append(_needed(body, places))
-        constants += [outside.value(v) for v in given[-1]]
+        constants += [outside.read(v) for v in given[-1]]
     bodies = [
         _reduced(region.jaxpr, places, given, k)
         for k, (region, places) in enumerate(zip(regions, moved, strict=True))
@@ -200,7 +201,7 @@ def _with_first(body: Jaxpr, first: Sequence[Var], eqns: Sequence[Eqn], size: in
 
 
 def _replace_loop(
-    made: Rewrite,
+    made: Rewriter,
     eqn: Eqn,
     bodies: Sequence[Jaxpr],
     constants: Sequence[Atom],
@@ -208,7 +209,7 @@ def _replace_loop(
 ) -> None:
     prim = eqn.prim.with_constants(bodies, len(constants))
     assert prim is not None, "a loop"
-    made.drop(eqn, made.put(eqn, prim, [*constants, *ins]))
+    made.replace(eqn, made.emit(eqn, prim, [*constants, *ins]))
 
 
 def _loop_carries(jaxpr: Jaxpr) -> Jaxpr:
@@ -220,11 +221,11 @@ def _loop_carries(jaxpr: Jaxpr) -> Jaxpr:
 
     The carry itself, which nothing uses then, is left to ``dce``.
     """
-    made = Rewrite(jaxpr)
+    made = Rewriter(jaxpr)
     used = {a.id for eqn in jaxpr.eqns for a in eqn.ins if isinstance(a, Var)}
     used.update(a.id for a in jaxpr.outs if isinstance(a, Var))
     for eqn in jaxpr.eqns:
-        ins = made.ins(eqn)
+        ins = made.operands(eqn)
         same = _unchanged(eqn, ins, used) if _is_loop(eqn.prim) else []
         if not same:
             made.keep(eqn, ins)

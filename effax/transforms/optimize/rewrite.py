@@ -26,12 +26,13 @@ from returns.result import Result
 
 from effax.ir.build import lit, typing_of
 from effax.ir.dtypes import family, int_bounds
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import BadArgument, EffaxError, TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims import BroadcastInDim
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
 from effax.ir.types import ArrayType, Type
-from effax.transforms.framework.rewriter import Rewrite, Transform, at_every_depth
+from effax.transforms.framework.rewriter import Transform, at_every_depth
 from effax.transforms.framework.runner import telling
 from effax.transforms.optimize.patterns import (
     ANY,
@@ -153,14 +154,14 @@ class _Engine:
     """One program: what it becomes, and the equation of each variable in it."""
 
     def __init__(self, jaxpr: Jaxpr, rules: _Book) -> None:
-        self.made = Rewrite(jaxpr)
+        self.made = Rewriter(jaxpr)
         self.rules = rules
         self.by_var: dict[int, Eqn] = {}
 
     def run(self) -> Jaxpr:
         made = self.made
         for eqn in made.jaxpr.eqns:
-            ins = made.ins(eqn)
+            ins = made.operands(eqn)
             if len(eqn.outs) == 1 and not eqn.effects:
                 self.rewritten(eqn, ins)
             else:
@@ -175,7 +176,7 @@ class _Engine:
             if found is None:
                 break
             if not isinstance(found, _Applied):
-                self.made.drop(eqn, [found])
+                self.made.replace(eqn, [found])
                 return
             prim, ins = found.prim, found.ins
             self.made.changed = True

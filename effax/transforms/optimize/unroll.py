@@ -34,6 +34,7 @@ from returns.result import Result
 from effax.ir.analysis.dataflow import fixpoint
 from effax.ir.analysis.queries import size
 from effax.ir.build import lit
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.eval.numpy import evaluate, literal_value
 from effax.ir.indexing import row
@@ -41,7 +42,7 @@ from effax.ir.prims import BroadcastInDim, Concatenate, Gather, Scan, While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.rewriter import Rewrite, at_every_depth
+from effax.transforms.framework.rewriter import at_every_depth
 from effax.transforms.optimize.dce import dce
 from effax.transforms.optimize.licm import ends
 
@@ -64,17 +65,17 @@ def unroll(jaxpr: Jaxpr, growth: int = 0) -> Result[Jaxpr, TransformError]:
         raise BadArgument("unroll takes no negative growth", "at least 0", str(growth))
 
     def local(program: Jaxpr) -> Jaxpr:
-        made = Rewrite(program)
+        made = Rewriter(program)
         _equations(made, program, growth)
         return made.finish()
 
     return at_every_depth(local)(jaxpr)
 
 
-def _equations(made: Rewrite, jaxpr: Jaxpr, growth: int) -> None:
+def _equations(made: Rewriter, jaxpr: Jaxpr, growth: int) -> None:
     """Go over the equations of a program whose inputs have a value in ``made``."""
     for eqn in jaxpr.eqns:
-        ins = made.ins(eqn)
+        ins = made.operands(eqn)
         if isinstance(eqn.prim, Scan) and _is_small_scan(eqn, eqn.prim, ins, growth):
             _write_scan(made, eqn, eqn.prim, ins, growth)
             continue
@@ -86,11 +87,11 @@ def _equations(made: Rewrite, jaxpr: Jaxpr, growth: int) -> None:
         made.keep(eqn, ins)
 
 
-def _body(made: Rewrite, body: Jaxpr, args: Sequence[Atom], growth: int) -> list[Atom]:
+def _body(made: Rewriter, body: Jaxpr, args: Sequence[Atom], growth: int) -> list[Atom]:
     """Append one iteration; gives its results."""
-    inner = made.inside(body, args)
+    inner = made.nested(body, args)
     _equations(inner, body, growth)
-    return [inner.value(a) for a in body.outs]
+    return inner.results()
 
 
 def _types(atoms: Sequence[Atom]) -> tuple[Type, ...]:
@@ -116,11 +117,11 @@ def _is_small_scan(eqn: Eqn, scan: Scan, ins: Sequence[Atom], growth: int) -> bo
     )
 
 
-def _write_scan(made: Rewrite, eqn: Eqn, scan: Scan, ins: Sequence[Atom], growth: int) -> None:
+def _write_scan(made: Rewriter, eqn: Eqn, scan: Scan, ins: Sequence[Atom], growth: int) -> None:
     consts, carry, xs = scan.split(ins)
     rows: list[list[Atom]] = []
     for i in range(scan.length - 1, -1, -1) if scan.reverse else range(scan.length):
-        elements = [made.put(eqn, Gather(row(x.type.shape, i)), [x])[0] for x in xs]
+        elements = [made.emit(eqn, Gather(row(x.type.shape, i)), [x])[0] for x in xs]
         outs = _body(made, scan.jaxpr, [*consts, *carry, *elements], growth)
         carry, ys = outs[: scan.n_carry], outs[scan.n_carry :]
         rows.append(ys)
@@ -128,27 +129,27 @@ def _write_scan(made: Rewrite, eqn: Eqn, scan: Scan, ins: Sequence[Atom], growth
         rows.reverse()
     y_types = scan.jaxpr.out_types[scan.n_carry :]
     stacked = [_stacked(made, eqn, [ys[k] for ys in rows], t) for k, t in enumerate(y_types)]
-    made.drop(eqn, [*carry, *stacked])
+    made.replace(eqn, [*carry, *stacked])
 
 
-def _stacked(made: Rewrite, eqn: Eqn, rows: Sequence[Atom], type_: Type) -> Atom:
+def _stacked(made: Rewriter, eqn: Eqn, rows: Sequence[Atom], type_: Type) -> Atom:
     """The values one after the other along a new leading axis."""
     shape = type_.shape
     axes = tuple(range(1, 1 + len(shape)))
     if not rows:
         zero = lit(0, type_)
-        return made.put(eqn, BroadcastInDim((0, *shape), ()), [zero])[0]
-    parts = [made.put(eqn, BroadcastInDim((1, *shape), axes), [y])[0] for y in rows]
-    return parts[0] if len(parts) == 1 else made.put(eqn, Concatenate(0), parts)[0]
+        return made.emit(eqn, BroadcastInDim((0, *shape), ()), [zero])[0]
+    parts = [made.emit(eqn, BroadcastInDim((1, *shape), axes), [y])[0] for y in rows]
+    return parts[0] if len(parts) == 1 else made.emit(eqn, Concatenate(0), parts)[0]
 
 
 def _write_while(
-    made: Rewrite, eqn: Eqn, loop: While, ins: Sequence[Atom], trips: int, growth: int
+    made: Rewriter, eqn: Eqn, loop: While, ins: Sequence[Atom], trips: int, growth: int
 ) -> None:
     consts, carry = [*ins[: loop.n_consts]], [*ins[loop.n_consts :]]
     for _ in range(trips):
         carry = _body(made, loop.body, [*consts, *carry], growth)
-    made.drop(eqn, carry)
+    made.replace(eqn, carry)
 
 
 def _trips(eqn: Eqn, loop: While, ins: Sequence[Atom], growth: int) -> int | None:

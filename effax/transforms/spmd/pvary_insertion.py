@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from effax.ir.analysis.dataflow import NONE, Positions, positions_of, written
 from effax.ir.analysis.variance import DIFFERS, SAME, Names, variance
 from effax.ir.axes import Axes
-from effax.ir.build import Builder
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.prims import CustomJvp, CustomVjp, ReduceMax, ReduceMin, ShardMap
@@ -55,36 +55,27 @@ def explicit(
     return _Engine(jaxpr, ins, axes, fixed).run(outs)
 
 
-class _Engine:
-    """One run: what stands for each variable of the program, and where that differs."""
+class _Engine(Rewriter):
+    """One run of the pass, which knows where each variable differs."""
 
     def __init__(self, jaxpr: Jaxpr, ins: Each, axes: Axes, fixed: Positions) -> None:
-        self.jaxpr = jaxpr
+        super().__init__(jaxpr)
         self.names = frozenset([axis.name for axis in axes])
         self.axes = axes
         self.ins = tuple([own & self.names for own in ins])
         self.found = variance(jaxpr, self.ins, fixed).variables
         self.held = frozenset([jaxpr.binders[i].id for i in fixed])
-        self.b = Builder(jaxpr.in_types)
-        self.env: list[Atom | None] = [None] * jaxpr.size
-        for v, w in zip(jaxpr.binders, list(self.b.binders), strict=True):
-            self.env[v.id] = w
 
     def run(self, wanted: Each | None) -> Jaxpr:
         for eqn in self.jaxpr.eqns:
             self.step(eqn)
-        outs = [self.value(a) for a in self.jaxpr.outs]
+        outs = self.results()
         if wanted is not None:
             outs = [
                 self.raised(x, self.differs(a), ct_spec)
                 for x, a, ct_spec in zip(outs, self.jaxpr.outs, wanted, strict=True)
             ]
-        return self.b.finish(outs, self.jaxpr.n_consts, self.jaxpr.names)
-
-    def value(self, atom: Atom) -> Atom:
-        found = atom if isinstance(atom, Lit) else self.env[atom.id]
-        assert found is not None, "a variable is used before it is bound"
-        return found
+        return self.build(outs)
 
     def differs(self, atom: Atom) -> Names:
         if isinstance(atom, Lit):
@@ -102,7 +93,7 @@ class _Engine:
 
     def step(self, eqn: Eqn) -> None:
         ins = tuple([self.differs(a) for a in eqn.ins])
-        args = [self.value(a) for a in eqn.ins]
+        args = self.operands(eqn)
         fixed = positions_of(self.held, eqn)
         prim = eqn.prim
         if isinstance(prim, c.Collective) and prim.axis.name in self.names:
@@ -114,17 +105,15 @@ class _Engine:
             # Where devices part no cotangents can be summed: they are, outside.
             parted = _parted(prim, closed)
             closed = tuple([own if i in fixed else own | parted for i, own in enumerate(closed)])
-            args = [self.raised(x, a, z) for x, a, z in zip(args, ins, closed, strict=True)]
+            args = tuple([self.raised(x, a, z) for x, a, z in zip(args, ins, closed, strict=True)])
             made = self.b.emit(_held(prim, closed, given, self.axes, fixed), args, eqn.source)
         else:
             closed = written(DIFFERS, eqn, ins, fixed)
             most = SAME.union(*[own for i, own in enumerate(closed) if i not in fixed])
             most = most.union(*map(self.differs, eqn.outs))
-            args = [self.raised(x, a, most) for x, a in zip(args, ins, strict=True)]
-            types = tuple([v.type for v in eqn.outs])
-            made = self.b.emit_typed(prim, tuple(args), types, eqn.effects, eqn.source)
-        for v, x in zip(eqn.outs, made, strict=True):
-            self.env[v.id] = x
+            args = tuple([self.raised(x, a, most) for x, a in zip(args, ins, strict=True)])
+            made = self.keep(eqn, args)
+        self.bind(eqn.outs, made)
 
     def collective(self, prim: c.Collective, args: Sequence[Atom], ins: Each) -> Sequence[Atom]:
         if not args:
@@ -217,26 +206,14 @@ def implicit(jaxpr: Jaxpr, names: Names) -> Jaxpr:
     """
     if not mentions(jaxpr, names):
         return jaxpr
-    b = Builder(jaxpr.in_types)
-    env: list[Atom | None] = [None] * jaxpr.size
-    for v, w in zip(jaxpr.binders, list(b.binders), strict=True):
-        env[v.id] = w
-
-    def value(atom: Atom) -> Atom:
-        found = atom if isinstance(atom, Lit) else env[atom.id]
-        assert found is not None, "a variable is used before it is bound"
-        return found
-
+    made = Rewriter(jaxpr)
     for eqn in jaxpr.eqns:
-        prim, args = eqn.prim, tuple([value(a) for a in eqn.ins])
+        prim, args = eqn.prim, made.operands(eqn)
         if isinstance(prim, c.Pvary) and prim.axis.name in names:
-            env[eqn.outs[0].id] = args[0]
-            continue
-        types = tuple([v.type for v in eqn.outs])
-        made = b.emit_typed(_implicit_prim(prim, names), args, types, eqn.effects, eqn.source)
-        for v, x in zip(eqn.outs, made, strict=True):
-            env[v.id] = x
-    return b.finish([value(a) for a in jaxpr.outs], jaxpr.n_consts, jaxpr.names)
+            made.replace(eqn, args)
+        else:
+            made.keep(eqn, args, _implicit_prim(prim, names))
+    return made.build(made.results())
 
 
 def _implicit_prim(prim: Primitive, names: Names) -> Primitive:

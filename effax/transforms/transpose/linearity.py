@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from effax.effects import Accum, Alloc, ArgIndex, Free, Row, SideEffect, Write
 from effax.ir.analysis.dataflow import Analysis, analyze, close_regions
 from effax.ir.build import Builder
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import TransformError
 from effax.ir.prims import While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
@@ -236,27 +237,14 @@ def is_mixed(eqn: Eqn, kinds: Kinds, linear_outs: Mask) -> bool:
 
 def separated(jaxpr: Jaxpr, found: Linearity) -> Jaxpr:
     """The program with calls that do two things replaced by two, inlined."""
-    b = Builder(jaxpr.in_types)
-    env: list[Atom | None] = [None] * jaxpr.size
-    for v, w in zip(jaxpr.binders, b.binders, strict=True):
-        env[v.id] = w
-
-    def value(atom: Atom) -> Atom:
-        bound = atom if isinstance(atom, Lit) else env[atom.id]
-        assert bound is not None, "a variable is used before it is bound"
-        return bound
-
+    made = Rewriter(jaxpr)
     for i, eqn in enumerate(jaxpr.eqns):
-        args = [value(a) for a in eqn.ins]
-        results: Sequence[Atom]
+        args = made.operands(eqn)
         if i in found.splits:
-            results = _halves(b, *found.splits[i], args)
+            made.replace(eqn, _halves(made.b, *found.splits[i], args))
         else:
-            types = tuple([v.type for v in eqn.outs])
-            results = b.emit_typed(eqn.prim, tuple(args), types, eqn.effects, eqn.source)
-        for v, result in zip(eqn.outs, results, strict=True):
-            env[v.id] = result
-    return b.finish([value(a) for a in jaxpr.outs], jaxpr.n_consts, jaxpr.names)
+            made.keep(eqn, args)
+    return made.build(made.results())
 
 
 def _halves(b: Builder, split: PartialEvalOut, kinds: Kinds, args: Sequence[Atom]) -> list[Atom]:

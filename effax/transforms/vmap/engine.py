@@ -34,6 +34,7 @@ from effax.effects import NO_EFFECTS, Accum, Alloc, ArgIndex, SideEffect, Write
 from effax.ir.analysis.dataflow import NONE, analyze, close_regions, positions_of
 from effax.ir.build import Builder, Template, template, typing_of
 from effax.ir.dtypes import BOOL
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import EffaxError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
@@ -93,8 +94,9 @@ def _vmap_axes(
         else:
             args.append(permuted(b, v, order))
     batched = tuple([axis is not None for axis in sources])
-    engine = _Engine(jaxpr, batched, size, rules, _shared(jaxpr, batched), None, name)
-    outs, flags = engine.run(b, args)
+    shared = _shared(jaxpr, batched)
+    engine = _Engine(jaxpr, b, args, batched, size, rules, shared, None, name)
+    outs, flags = engine.run()
     for i, (has, axis) in enumerate(zip(flags, targets, strict=True)):
         if has and axis is None:
             raise no_axis(i)
@@ -146,7 +148,8 @@ def _vmap(
         b.bind(with_axis(v.type, size) if has else v.type)
         for v, has in zip(jaxpr.binders, batched, strict=True)
     ]
-    outs, flags = _Engine(jaxpr, batched, size, rules, shared, active, axis).run(b, args)
+    engine = _Engine(jaxpr, b, args, batched, size, rules, shared, active, axis)
+    outs, flags = engine.run()
     for i, ct_spec in enumerate(wanted or ()):
         if ct_spec and not flags[i]:
             outs[i], flags[i] = to_front(b, outs[i], False, size), True
@@ -190,12 +193,14 @@ def vmap(
     return _vmap_axes(jaxpr, int(size), sources, targets, rules_or_default(rules), name)
 
 
-class _Engine:
-    """One run of the pass: an environment of values, and which of them are batched."""
+class _Engine(Rewriter):
+    """One run of the pass: the new program's atoms, and which of them are batched."""
 
     def __init__(
         self,
         jaxpr: Jaxpr,
+        b: Builder,
+        args: Sequence[Atom],
         batched: Mask,
         size: int,
         rules: RuleSet,
@@ -203,38 +208,32 @@ class _Engine:
         active: Var | None,
         axis: str | None,
     ) -> None:
-        self.jaxpr = jaxpr
-        self.batched = batched
+        super().__init__(jaxpr, b, args)
         self.size = size
         self.rules = rules
         self.active = active
         self.axis = axis
         self.shared = frozenset(jaxpr.binders[i].id for i in shared)
-        self.atoms: list[Atom | None] = [None] * jaxpr.size
         self.flags = [False] * jaxpr.size
+        for v, has in zip(jaxpr.binders, batched, strict=True):
+            self.flags[v.id] = has
         # References that are made here, and those of them that are batched.
         self.made: set[int] = set()
         self.marked: Mask = ()
         if any(eqn.effects is not NO_EFFECTS and _has_alloc(eqn) for eqn in jaxpr.eqns):
             self.marked = analyze(IsBatched(rules, size, axis), jaxpr, batched, shared).variables
 
-    def run(self, b: Builder, args: Sequence[Atom]) -> tuple[list[Atom], list[bool]]:
-        """Append the batched program; gives its results, and which of them are batched."""
-        for v, atom, has in zip(self.jaxpr.binders, args, self.batched, strict=True):
-            self.atoms[v.id], self.flags[v.id] = atom, has
+    def run(self) -> tuple[list[Atom], list[bool]]:
+        """Append the batched program. Return its results, and which of them are batched."""
         for eqn in self.jaxpr.eqns:
-            self.step(b, eqn)
-        outs: list[Atom] = [
-            a if isinstance(a, Lit) else self.atoms[a.id]  # type: ignore[misc]  # bound before use
-            for a in self.jaxpr.outs
-        ]
-        return outs, [isinstance(a, Var) and self.flags[a.id] for a in self.jaxpr.outs]
+            self.step(eqn)
+        return self.results(), [isinstance(a, Var) and self.flags[a.id] for a in self.jaxpr.outs]
 
-    def step(self, b: Builder, eqn: Eqn) -> None:
+    def step(self, eqn: Eqn) -> None:
         prim, ins, outs, effects, source = eqn
-        atoms, flags = self.atoms, self.flags
-        args: list[Atom] = [a if type(a) is Lit else atoms[a[0]] for a in ins]  # type: ignore[misc]  # bound before use
-        mask = tuple([type(a) is not Lit and flags[a[0]] for a in ins])
+        b, atoms, flags = self.b, self.env, self.flags
+        args = [a if type(a) is Lit else atoms[a.id] for a in ins]
+        mask = tuple([type(a) is not Lit and flags[a.id] for a in ins])
         shared, masked, rule, axis = NONE, False, True in mask, None
         if self.axis is not None and uses_axis(prim, self.axis):
             axis, rule = self.axis, True
@@ -243,15 +242,12 @@ class _Engine:
             # Every lane does what is done to the world outside, be it the same for all of them.
             rule = rule or masked or bool(effects.host) or self._changes_shared(eqn, shared)
             if effects and _has_alloc(eqn):
-                rule = self._allocate(b, eqn, args)
+                rule = self._allocate(eqn, args)
                 mask = (True,) * len(args) if rule else mask
         if not rule:
-            out_types = tuple([v[1] for v in outs])
-            made = b.emit_typed(prim, tuple(args), out_types, effects, source)
-            for v, w in zip(outs, made, strict=True):
-                atoms[v[0]] = w
+            self.keep(eqn, tuple(args))
             return
-        types = tuple([a[1] if type(a) is Var else a.type for a in ins])
+        types = tuple([a.type for a in ins])
         try:
             body, out_batched = batch_template(
                 self.rules, prim, types, mask, self.size, shared, masked, axis
@@ -263,7 +259,7 @@ class _Engine:
             args.insert(0, self.active)
         results = b.inline(body, args, source)
         for v, result, has in zip(outs, results, out_batched, strict=True):
-            atoms[v[0]], flags[v[0]] = result, has
+            atoms[v.id], flags[v.id] = result, has
 
     def _surroundings(self, eqn: Eqn) -> tuple[frozenset[int], bool]:
         """Which arguments are shared references, and whether the mask of lanes matters."""
@@ -288,13 +284,13 @@ class _Engine:
             isinstance(e, Write | Accum) and e.ref in shared for e in eqn.effects
         )
 
-    def _allocate(self, b: Builder, eqn: Eqn, args: list[Atom]) -> bool:
+    def _allocate(self, eqn: Eqn, args: list[Atom]) -> bool:
         """Note a reference that is made; whether it is batched (its operand then is, too)."""
         self.made.update(v.id for v in eqn.outs)
         if not any(self.marked[v.id] for v in eqn.outs):
             return False
         flags = [isinstance(a, Var) and self.flags[a.id] for a in eqn.ins]
-        args[:] = [to_front(b, x, has, self.size) for x, has in zip(args, flags, strict=True)]
+        args[:] = [to_front(self.b, x, has, self.size) for x, has in zip(args, flags, strict=True)]
         return True
 
     def _told(self, error: EffaxError, eqn: Eqn) -> None:

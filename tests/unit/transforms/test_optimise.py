@@ -115,7 +115,7 @@ RULE = Rule(
     ids=lambda x: x if isinstance(x, str) else "",
 )
 def test_a_module_shows_what_its_pass_does(name: str, transforms: list[Any]) -> None:
-    first, *others = map(parse, programs_in(import_module(f"effax.transforms.{name}")))
+    first, *others = map(parse, programs_in(import_module(f"effax.transforms.optimize.{name}")))
     assert len(others) == len(transforms)
     for transform, expected in zip(transforms, others, strict=True):
         first = transform(first).unwrap()

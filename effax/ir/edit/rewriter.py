@@ -1,0 +1,110 @@
+"""A program rebuilt in one walk: an environment from its variables to atoms of the new program.
+
+Passes that decide equation by equation what becomes of each share this loop::
+
+    made = Rewriter(jaxpr)
+    for eqn in jaxpr.eqns:
+        ins = made.operands(eqn)
+        if ...:
+            made.replace(eqn, values)  # the results are other atoms
+        else:
+            made.keep(eqn, ins)  # the same equation, on the new operands
+    return made.finish()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from effax.ir.build import Builder
+from effax.ir.primitive import Primitive
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+
+
+class Rewriter:
+    """A program under construction from another one.
+
+    Attributes:
+        jaxpr: the program that is rewritten.
+        b: the builder of the new program.
+        env: by number, the atom of the new program for each variable of the old one.
+        changed: whether anything became something else; set by ``emit`` and ``replace``.
+    """
+
+    __slots__ = ("b", "changed", "env", "jaxpr")
+
+    changed: bool
+
+    def __init__(
+        self, jaxpr: Jaxpr, b: Builder | None = None, args: Sequence[Atom] | None = None
+    ) -> None:
+        """Bind the inputs of ``jaxpr`` to ``args``, the inputs of ``b`` where it is None.
+
+        Without a builder, the new program has the inputs of the old one.
+        """
+        self.jaxpr: Jaxpr = jaxpr
+        self.b: Builder = Builder(jaxpr.in_types) if b is None else b
+        # None is never read by a well-formed program: a variable is bound before it is used.
+        self.env: list[Atom] = cast("list[Atom]", [None] * jaxpr.size)
+        self.changed = False
+        self.bind(jaxpr.binders, self.b.binders if args is None else args)
+
+    def nested(self, jaxpr: Jaxpr, args: Sequence[Atom]) -> Rewriter:
+        """Return a rewriter of another program, on these arguments, into the same new program."""
+        return Rewriter(jaxpr, self.b, args)
+
+    def bind(self, variables: Iterable[Var], atoms: Iterable[Atom]) -> None:
+        """Let these atoms of the new program stand for variables of the old one."""
+        env = self.env
+        for v, a in zip(variables, atoms, strict=True):
+            env[v.id] = a
+
+    def read(self, atom: Atom) -> Atom:
+        """Return the atom of the new program for one of the old one."""
+        if type(atom) is Lit:
+            return atom
+        found: Atom | None = self.env[atom.id]
+        assert found is not None, "a variable is used before it is bound"
+        return found
+
+    def operands(self, eqn: Eqn) -> tuple[Atom, ...]:
+        """Return the operands of an equation in the new program."""
+        env = self.env
+        return tuple([a if type(a) is Lit else env[a.id] for a in eqn.ins])
+
+    def results(self) -> list[Atom]:
+        """Return the results of the old program in the new one."""
+        return [self.read(a) for a in self.jaxpr.outs]
+
+    def keep(
+        self, eqn: Eqn, ins: tuple[Atom, ...], prim: Primitive | None = None
+    ) -> tuple[Var, ...]:
+        """Append the equation on these operands, with the result types and effects that it has.
+
+        ``prim`` takes the place of its primitive; it must have the same typing.
+        """
+        types = tuple([v.type for v in eqn.outs])
+        made = eqn.prim if prim is None else prim
+        outs = self.b.emit_typed(made, ins, types, eqn.effects, eqn.source)
+        for v, w in zip(eqn.outs, outs, strict=True):
+            self.env[v.id] = w
+        return outs
+
+    def emit(self, eqn: Eqn, prim: Primitive, ins: Sequence[Atom]) -> tuple[Var, ...]:
+        """Append another equation at the place of this one, whose results are not bound yet."""
+        self.changed = True
+        return self.b.emit(prim, ins, eqn.source)
+
+    def replace(self, eqn: Eqn, values: Iterable[Atom]) -> None:
+        """Let other atoms stand for the results of an equation that is removed."""
+        self.changed = True
+        self.bind(eqn.outs, values)
+
+    def finish(self) -> Jaxpr:
+        """Return the new program; the old one where nothing changed."""
+        return self.build(self.results()) if self.changed else self.jaxpr
+
+    def build(self, outs: Sequence[Atom]) -> Jaxpr:
+        """Return the new program with these results."""
+        return self.b.finish(outs, self.jaxpr.n_consts, self.jaxpr.names)
