@@ -106,7 +106,7 @@ RULE = Rule(
         ("forward_stores", [forward_stores]),
         ("dead_stores", [dead_stores]),
         ("accumulate", [accumulate, fuse_accumulations]),
-        ("loops", [loop_carries | hoist | dce]),
+        ("licm", [loop_carries | hoist | dce]),
         ("unroll", [unroll]),
         ("outline", [lambda jaxpr: outline(jaxpr, 0, 2, "f")]),
         ("rewrite", [rewriting([RULE])]),
