@@ -189,7 +189,7 @@ SUBJECTS: Final[dict[str, Subject]] = {
     "inline": Subject(_inline, v.check_same_bits),
     "outline": Subject(_outline, v.check_same_bits),
     "rewriting": Subject(_rewrite, v.check_same_values),
-    "bounded": Subject(_bounded, v.check_same_bits),
+    "bounded": Subject(_bounded, v.check_bounded),
     "insert_pvary": Subject(_insert_pvary, v.check_pvary),
     "lowering": Subject(_lower, v.check_module),
     "cse": _of_pass(passes.cse),
