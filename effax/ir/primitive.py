@@ -33,14 +33,17 @@ class Typing(NamedTuple):
 
 
 class Region(NamedTuple):
-    """How a primitive runs one of its programs.
+    """How a primitive runs one of its jaxprs.
 
     Attributes:
-        jaxpr: the program.
+        jaxpr: the jaxpr.
         args: binder ``i`` is bound to argument ``args[i]`` of the primitive (or a part of it).
         results: result ``j`` becomes (a part of) result ``results[j]`` of the primitive.
-        carry_to: result ``j`` is bound to argument ``feeds[j]`` when the program runs again.
-        is_predicate: whether the first result decides if the other regions run again.
+        carry_to: result ``j`` is bound to argument ``carry_to[j]`` when the jaxpr runs again.
+        is_predicate: whether the first result decides if the regions run again; a primitive with
+            such a region may not terminate.
+        repeats: whether the jaxpr may run more than once in one application.
+        parts: binders that are bound to another part of their argument in every run.
     """
 
     jaxpr: Jaxpr
@@ -48,6 +51,8 @@ class Region(NamedTuple):
     results: tuple[int | None, ...]
     carry_to: tuple[int | None, ...]
     is_predicate: bool = False
+    repeats: bool = True
+    parts: frozenset[int] = frozenset()
 
 
 class ByReference:
@@ -137,6 +142,19 @@ class Primitive(ABC):
     def regions(self) -> tuple[Region, ...]:
         """How the programs among the parameters are run, in the order of :meth:`subjaxprs`."""
         return ()
+
+    def restrict(
+        self, jaxprs: Sequence[Jaxpr], ins: Sequence[bool], outs: Sequence[bool]
+    ) -> Primitive | None:
+        """Return the primitive with fewer arguments and results; None where it cannot have fewer.
+
+        Args:
+            jaxprs: what takes the place of :meth:`subjaxprs`, on what is left of their binders
+                and results.
+            ins: for each argument, whether it is left; every argument is that no region binds.
+            outs: for each result, whether it is left.
+        """
+        return None
 
     def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> Primitive | None:
         """The same loop with ``n`` more arguments, which come first and are never fed back.

@@ -169,7 +169,7 @@ def discharge_template(
     kept = [a for a, flag in zip(outs, used, strict=True) if flag]
     new = [a for a in contents if a is not None]
     changed = tuple(i for i, a in enumerate(contents) if a is not None)
-    return DischargeTemplate(template(without_dead(b.finish([*kept, *new]))), changed)
+    return DischargeTemplate(template(without_dead(b.finish([*kept, *new]), rules)), changed)
 
 
 def contents_type(type_: Type) -> Type:

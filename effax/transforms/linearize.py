@@ -63,7 +63,7 @@ def _linearize(
     late = (False,) * n_outs + (True,) * sum(pushed.out_tangents)
     halves = divide(pushed.jaxpr, known, None, late, rules)
     _check_early(halves, n_outs)
-    pe = joined(trimmed(halves))
+    pe = joined(trimmed(halves, rules))
     _check_references(pe)
     return Linearized(pe.known, pe.unknown, tangents, pushed.out_tangents, pe.residuals)
 
@@ -94,17 +94,19 @@ def linearize(
     return _linearize(jaxpr, tuple(tangents), wanted, rules_or_default(rules))
 
 
-def trimmed(halves: PartialEvalJaxprs) -> PartialEvalJaxprs:
+def trimmed(halves: PartialEvalJaxprs, rules: RuleSet) -> PartialEvalJaxprs:
     """The halves without what the late one computes for nothing, and its residuals."""
     jaxpr, known = halves.jaxpr, halves.known_ins
     early_ins = [v for v, has in zip(jaxpr.binders, known, strict=True) if has]
     late_ins = [v for v, has in zip(jaxpr.binders, known, strict=True) if not has]
     late_ins = [*halves.residuals, *late_ins]
-    late = Sweep(late_ins, halves.late, halves.late_outs, (True,) * len(late_ins), halves.size)
+    late = Sweep(
+        late_ins, halves.late, halves.late_outs, (True,) * len(late_ins), halves.size, rules
+    )
     late_eqns, _ = late.run()
     residuals = [v for v in halves.residuals if late.needed[v.id]]
     outs = [*halves.early_outs, *residuals]
-    early = Sweep(early_ins, halves.early, outs, (True,) * len(early_ins), halves.size)
+    early = Sweep(early_ins, halves.early, outs, (True,) * len(early_ins), halves.size, rules)
     early_eqns, _ = early.run()
     return halves._replace(early=early_eqns, late=late_eqns, residuals=residuals)
 

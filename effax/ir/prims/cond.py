@@ -88,10 +88,15 @@ class Cond(Primitive):
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Cond:
         return replace(self, branches=tuple(jaxprs))
 
+    def restrict(self, jaxprs: Sequence[Jaxpr], ins: Sequence[bool], outs: Sequence[bool]) -> Cond:
+        return replace(self, branches=tuple(jaxprs))
+
     def regions(self) -> tuple[Region, ...]:
         n = len(self.branches[0].outs)
         args = tuple(range(1, 1 + len(self.branches[0].binders)))
-        return tuple(Region(b, args, tuple(range(n)), (None,) * n) for b in self.branches)
+        return tuple(
+            Region(b, args, tuple(range(n)), (None,) * n, repeats=False) for b in self.branches
+        )
 
     def selector(self) -> int | None:
         return 0

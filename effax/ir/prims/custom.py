@@ -40,7 +40,9 @@ E = TypeVar("E", bound=EffaxError)
 
 def _call_region(jaxpr: Jaxpr) -> Region:
     outs = range(len(jaxpr.outs))
-    return Region(jaxpr, tuple(range(len(jaxpr.binders))), tuple(outs), (None,) * len(outs))
+    return Region(
+        jaxpr, tuple(range(len(jaxpr.binders))), tuple(outs), (None,) * len(outs), repeats=False
+    )
 
 
 class BatchedProgram(NamedTuple):

@@ -51,6 +51,9 @@ class Jit(Primitive):
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Jit:
         return replace(self, jaxpr=jaxprs[0])
 
+    def restrict(self, jaxprs: Sequence[Jaxpr], ins: Sequence[bool], outs: Sequence[bool]) -> Jit:
+        return replace(self, jaxpr=jaxprs[0])
+
     def regions(self) -> tuple[Region, ...]:
         args, outs = range(len(self.jaxpr.binders)), range(len(self.jaxpr.outs))
-        return (Region(self.jaxpr, tuple(args), tuple(outs), (None,) * len(outs)),)
+        return (Region(self.jaxpr, tuple(args), tuple(outs), (None,) * len(outs), repeats=False),)

@@ -156,9 +156,12 @@ class Remat(Primitive):
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Remat:
         return replace(self, jaxpr=jaxprs[0])
 
+    def restrict(self, jaxprs: Sequence[Jaxpr], ins: Sequence[bool], outs: Sequence[bool]) -> Remat:
+        return replace(self, jaxpr=jaxprs[0])
+
     def regions(self) -> tuple[Region, ...]:
         args, outs = range(len(self.jaxpr.binders)), range(len(self.jaxpr.outs))
-        return (Region(self.jaxpr, tuple(args), tuple(outs), (None,) * len(outs)),)
+        return (Region(self.jaxpr, tuple(args), tuple(outs), (None,) * len(outs), repeats=False),)
 
 
 def impure_error(what: str, found: str) -> RefError:

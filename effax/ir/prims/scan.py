@@ -123,10 +123,15 @@ class Scan(Primitive):
     def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> Scan:
         return replace(self, jaxpr=jaxprs[0], n_consts=self.n_consts + n)
 
+    def restrict(self, jaxprs: Sequence[Jaxpr], ins: Sequence[bool], outs: Sequence[bool]) -> Scan:
+        n_consts, n_carry = sum(ins[: self.n_consts]), sum(outs[: self.n_carry])
+        return replace(self, jaxpr=jaxprs[0], n_consts=n_consts, n_carry=n_carry)
+
     def regions(self) -> tuple[Region, ...]:
         args, outs = range(len(self.jaxpr.binders)), range(len(self.jaxpr.outs))
         carry_to = tuple(self.n_consts + j if j < self.n_carry else None for j in outs)
-        return (Region(self.jaxpr, tuple(args), tuple(outs), carry_to),)
+        xs = frozenset(args[self.n_consts + self.n_carry :])
+        return (Region(self.jaxpr, tuple(args), tuple(outs), carry_to, parts=xs),)
 
 
 def stacked_type(type_: Type, length: int) -> ArrayType:

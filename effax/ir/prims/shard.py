@@ -133,9 +133,18 @@ class ShardMap(Primitive):
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> ShardMap:
         return replace(self, jaxpr=jaxprs[0])
 
+    def restrict(
+        self, jaxprs: Sequence[Jaxpr], ins: Sequence[bool], outs: Sequence[bool]
+    ) -> ShardMap:
+        in_specs, out_specs = (
+            tuple([spec for spec, keep in zip(specs, kept, strict=True) if keep])
+            for specs, kept in ((self.in_specs, ins), (self.out_specs, outs))
+        )
+        return replace(self, jaxpr=jaxprs[0], in_specs=in_specs, out_specs=out_specs)
+
     def regions(self) -> tuple[Region, ...]:
         args, outs = range(len(self.jaxpr.binders)), range(len(self.jaxpr.outs))
-        return (Region(self.jaxpr, tuple(args), tuple(outs), (None,) * len(outs)),)
+        return (Region(self.jaxpr, tuple(args), tuple(outs), (None,) * len(outs), repeats=False),)
 
 
 def not_the_same(what: str, spec: Spec, axes: Sequence[str]) -> IllTyped:

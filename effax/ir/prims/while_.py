@@ -95,6 +95,10 @@ class While(Primitive):
     def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> While:
         return replace(self, cond=jaxprs[0], body=jaxprs[1], n_consts=self.n_consts + n)
 
+    def restrict(self, jaxprs: Sequence[Jaxpr], ins: Sequence[bool], outs: Sequence[bool]) -> While:
+        cond, body = jaxprs
+        return While(cond, body, sum(ins[: self.n_consts]))
+
     def regions(self) -> tuple[Region, ...]:
         args = tuple(range(len(self.body.binders)))
         carry = tuple(range(self.n_consts, len(args)))

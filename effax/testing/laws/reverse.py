@@ -27,6 +27,7 @@ from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.reverse.engine import Reverse, reverse
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.transpose.cotangent_spec import CotangentSpec, GradValue, NonLinear
 from effax.transforms.transpose.engine import Transposed, transpose
 
@@ -95,7 +96,7 @@ def _two_programs(
 def _check_program(jaxpr: Jaxpr) -> None:
     check(jaxpr).unwrap()
     assert jaxpr == renumbered(jaxpr), f"not numbered in order of binding:\n{jaxpr}"
-    alive = without_dead(jaxpr)
+    alive = without_dead(jaxpr, DEFAULT_RULES)
     assert count(alive) == count(jaxpr), f"something dead remains:\n{jaxpr}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from effax.ir.syntax import Jaxpr, Var
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.optimize.dce import dce
 
 
@@ -13,7 +14,7 @@ def used_variables(jaxpr: Jaxpr) -> frozenset[int]:
     return frozenset(used)
 
 
-def without_dead(jaxpr: Jaxpr) -> Jaxpr:
+def without_dead(jaxpr: Jaxpr, rules: RuleSet) -> Jaxpr:
     """The program without what no result needs and nobody can observe; inputs stay."""
     every_in, every_out = (True,) * len(jaxpr.binders), (True,) * len(jaxpr.outs)
-    return dce.uncached(jaxpr, every_out, every_in, every_in).jaxpr
+    return dce.uncached(jaxpr, every_out, every_in, every_in, rules).jaxpr

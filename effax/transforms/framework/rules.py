@@ -201,6 +201,31 @@ class DischargeRule(Protocol[P_contra]):
     ) -> DischargeOut: ...
 
 
+class DceOut(NamedTuple):
+    """A primitive with less inside, and which arguments and results of the old one it has."""
+
+    prim: Primitive
+    ins: tuple[bool, ...]
+    outs: tuple[bool, ...]
+
+
+class DceRule(Protocol[P_contra]):
+    """Removes dead code from a primitive that holds jaxprs.
+
+    ``used`` marks the results that are used, ``observed`` the arguments that are references whose
+    contents are read afterwards. Effects that are observed stay.
+    """
+
+    def __call__(
+        self,
+        rules: RuleSet,
+        prim: P_contra,
+        used: tuple[bool, ...],
+        observed: tuple[bool, ...],
+        /,
+    ) -> DceOut: ...
+
+
 @dataclass(frozen=True)
 class Unsupported:
     """In the place of a rule: why the transformation does not apply to the primitive."""
@@ -219,10 +244,11 @@ class Indivisible:
 
 @dataclass(frozen=True)
 class Rules(Generic[P_contra]):
-    """Every transformation of one primitive. All fields are required: none is forgotten.
+    """Every transformation of one primitive. Those without a default are required.
 
     ``sparse`` says that transposing the primitive touches a part of its argument's cotangent
-    only, so that adding in place beats adding arrays of zeros.
+    only, so that adding in place beats adding arrays of zeros. Where ``dce`` is None, dead code in
+    the jaxprs of the primitive is removed by what ``prim.regions()`` declares.
     """
 
     jvp: JvpRule[P_contra] | Unsupported
@@ -231,6 +257,7 @@ class Rules(Generic[P_contra]):
     split: PartialEvalRule[P_contra] | Indivisible
     discharge: DischargeRule[P_contra] | Unsupported
     sparse: bool = False
+    dce: DceRule[P_contra] | None = None
 
 
 class HasRules(Primitive):
@@ -249,12 +276,17 @@ class RuleSet:
 
     rules: PMap[type[Primitive], Rules[Primitive]]
 
-    def of(self, prim: Primitive) -> Rules[Primitive]:
-        """The rules of a primitive: the book's, else its own. Raises NotApplicable for neither."""
+    def find(self, prim: Primitive) -> Rules[Primitive] | None:
+        """Return the rules of a primitive: the set's, else its own; None where it has neither."""
         found = self.rules.get(type(prim))
+        if found is None and isinstance(prim, HasRules):
+            return cast("Rules[Primitive]", prim.rules())
+        return found
+
+    def of(self, prim: Primitive) -> Rules[Primitive]:
+        """Return the rules of a primitive as :meth:`find`. Raises NotApplicable for none."""
+        found = self.find(prim)
         if found is None:
-            if isinstance(prim, HasRules):
-                return cast("Rules[Primitive]", prim.rules())
             raise NotApplicable(
                 f"the rule book has no rules for {prim.name}",
                 remedy="extend the book: `book.extend(Prim, Rules(...))`, or make it a `HasRules`",

@@ -24,23 +24,22 @@ only if a later equation that is needed reads it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Final, NamedTuple, cast
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from effax.effects import Accum, Free, Read, SideEffect, Write, changes_state
 from effax.ir.build import typing_of
 from effax.ir.errors import TransformError
 from effax.ir.memo import memoize
-from effax.ir.primitive import Primitive
-from effax.ir.prims import Cond, FreeRef, Jit, Remat, Scan, ShardMap, While
+from effax.ir.primitive import Primitive, Region
+from effax.ir.prims import FreeRef
 from effax.ir.prims.refs import FREES
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType
-from effax.transforms.framework.pass_ import jaxpr_pass
+from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.renumber import numbered
-from effax.transforms.optimize.dce_custom import NARROW_CUSTOM
+from effax.transforms.framework.rules import DceOut, RuleSet
 
 
 class Dce(NamedTuple):
@@ -55,7 +54,7 @@ class Dce(NamedTuple):
     used_ins: Mask
 
 
-def _dce(jaxpr: Jaxpr, used_outs: Mask, observed: Mask, keep: Mask) -> Dce:
+def _dce(jaxpr: Jaxpr, used_outs: Mask, observed: Mask, keep: Mask, rules: RuleSet) -> Dce:
     """Remove dead code; ``observed`` marks the input references that are read afterwards."""
     if (len(used_outs), len(keep)) != (len(jaxpr.outs), len(jaxpr.binders)):
         raise TransformError(
@@ -64,7 +63,7 @@ def _dce(jaxpr: Jaxpr, used_outs: Mask, observed: Mask, keep: Mask) -> Dce:
             found=f"{len(used_outs)} and {len(keep)}",
         )
     outs = [a for a, used in zip(jaxpr.outs, used_outs, strict=True) if used]
-    sweep = Sweep(jaxpr.binders, list(jaxpr.eqns), outs, observed, jaxpr.size)
+    sweep = Sweep(jaxpr.binders, list(jaxpr.eqns), outs, observed, jaxpr.size, rules)
     kept, changed = sweep.run()
     used_ins = tuple([sweep.needed[v.id] for v in jaxpr.binders])
     stay = [used or held for used, held in zip(used_ins, keep, strict=True)]
@@ -78,6 +77,7 @@ def dce(
     jaxpr: Jaxpr,
     used_outs: Sequence[bool] | None = None,
     keep_inputs: bool | Sequence[bool] = True,
+    rules: RuleSet | None = None,
 ) -> Dce:
     """Remove what no used result needs and nobody can observe.
 
@@ -90,11 +90,12 @@ def dce(
         jaxpr: the program.
         used_outs: one entry a result: whether somebody uses it; all are where it is None.
         keep_inputs: which inputs stay even if they are not used.
+        rules: the rules; the library's own where it is None.
     """
     n_ins, n_outs = len(jaxpr.binders), len(jaxpr.outs)
     used = (True,) * n_outs if used_outs is None else tuple(used_outs)
     keep = (keep_inputs,) * n_ins if isinstance(keep_inputs, bool) else tuple(keep_inputs)
-    return _dce(jaxpr, used, (True,) * n_ins, keep)
+    return _dce(jaxpr, used, (True,) * n_ins, keep, rules_or_default(rules))
 
 
 def _reduced(
@@ -135,8 +136,12 @@ class Sweep:
         outs: Sequence[Atom],
         observed: Mask,
         size: int,
+        rules: RuleSet,
     ) -> None:
         self.eqns = eqns
+        self.rules = rules
+        # By type of primitive, whether it may hold jaxprs.
+        self.holds: dict[type[Primitive], bool] = {}
         self.needed: list[bool] = [False] * size
         for a in outs:
             if isinstance(a, Var):
@@ -148,13 +153,16 @@ class Sweep:
 
     def run(self) -> tuple[list[Eqn], bool]:
         """The equations that stay, and whether they are others than before."""
-        needed = self.needed
+        needed, holds = self.needed, self.holds
         kept: list[Eqn] = []
         push = kept.append
         changed = False
         for eqn in reversed(self.eqns):
             prim, ins, outs, effects, _ = eqn
-            if effects or type(prim) in _NARROW:
+            kind = type(prim)
+            if kind not in holds:
+                holds[kind] = kind.subjaxprs is not Primitive.subjaxprs
+            if effects or holds[kind]:
                 stays = self.visit(eqn)
                 changed = changed or stays is not eqn
                 if stays is not None:
@@ -184,7 +192,7 @@ class Sweep:
         used = tuple([self.needed[v.id] for v in eqn.outs])
         if True not in used and not self.is_observed(eqn):
             return self.released(eqn)
-        if type(eqn.prim) in _NARROW:
+        if eqn.prim.subjaxprs():
             eqn = self.dce_eqn(eqn, used)
         for a in eqn.ins:
             if isinstance(a, Var):
@@ -224,7 +232,7 @@ class Sweep:
     def dce_eqn(self, eqn: Eqn, used: Mask) -> Eqn:
         """The equation with less inside, and the arguments and results that are left."""
         observed = tuple([isinstance(a, Var) and a.id in self.observed for a in eqn.ins])
-        prim, kept_ins, kept_outs = _narrow(eqn.prim, used, observed)
+        prim, kept_ins, kept_outs = _dce_prim(eqn.prim, used, observed, self.rules)
         if prim is eqn.prim:
             return eqn
         ins = tuple([a for a, keep in zip(eqn.ins, kept_ins, strict=True) if keep])
@@ -239,119 +247,94 @@ def _id(eqn: Eqn, index: int) -> int:
     return ref.id
 
 
-class Narrowed(NamedTuple):
-    """A primitive with less inside, and which arguments and results of the old one it has."""
-
-    prim: Primitive
-    ins: Mask
-    outs: Mask
-
-
 @memoize(maxsize=4096)
-def _narrow(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
-    """What is needed of a primitive that holds programs; the same object where all of it is."""
-    made = _NARROW[type(prim)](prim, used, observed)
+def _dce_prim(prim: Primitive, used: Mask, observed: Mask, rules: RuleSet) -> DceOut:
+    """Remove dead code from a primitive; the same object comes back where there is none."""
+    found = rules.find(prim)
+    if found is not None and found.dce is not None:
+        made = found.dce(rules, prim, used, observed)
+    else:
+        made = _dce_regions(prim, used, observed, rules)
     before, after = prim.subjaxprs(), made.prim.subjaxprs()
     same = all(old == new for old, new in zip(before, after, strict=True))
     if same and all(made.ins) and all(made.outs):
-        return Narrowed(prim, made.ins, made.outs)
+        return DceOut(prim, made.ins, made.outs)
     return made
 
 
-def _all_inputs(jaxpr: Jaxpr) -> Mask:
-    return (True,) * len(jaxpr.binders)
+def _dce_regions(prim: Primitive, used: Mask, observed: Mask, rules: RuleSet) -> DceOut:
+    """Remove dead code by what the regions of a primitive declare."""
+    every_in, every_out = (True,) * len(observed), (True,) * len(used)
+    if prim.has_own_rules or len(prim.regions()) != len(prim.subjaxprs()):
+        return DceOut(prim, every_in, every_out)
+    live = _Live(prim, [False] * len(observed), list(used), list(observed), rules)
+    made = prim.restrict(live.jaxprs(), live.ins, live.outs)
+    if made is not None:
+        return DceOut(made, tuple(live.ins), tuple(live.outs))
+    live = _Live(prim, list(every_in), list(every_out), list(observed), rules)
+    return DceOut(prim.with_subjaxprs(live.jaxprs()), every_in, every_out)
 
 
-def _no_inputs(jaxpr: Jaxpr) -> Mask:
-    return (False,) * len(jaxpr.binders)
+class _Live:
+    """The least set of live arguments, live results and observed references of a primitive.
 
+    An argument that no region binds, such as a selector, is live, and so is a result that none
+    yields.
+    """
 
-def _reads(jaxpr: Jaxpr) -> set[int]:
-    """The positions of the references that the program reads."""
-    return {effect.ref for effect in jaxpr.effects if isinstance(effect, Read)}
+    def __init__(
+        self,
+        prim: Primitive,
+        ins: list[bool],
+        outs: list[bool],
+        observed: list[bool],
+        rules: RuleSet,
+    ) -> None:
+        self.ins = ins
+        self.outs = outs
+        self.observed = observed
+        self.rules = rules
+        self.regions = prim.regions()
+        for i in set(range(len(ins))).difference(*[r.args for r in self.regions]):
+            ins[i] = True
+        for i in set(range(len(outs))).difference(*[r.results for r in self.regions]):
+            outs[i] = True
+        # What one run of a region writes is read by the next run, or by another region.
+        exclusive = len(self.regions) == 1 or prim.selector() is not None
+        self.runs_once = exclusive and not any(r.repeats for r in self.regions)
+        while self._grow():
+            pass
 
+    def jaxprs(self) -> list[Jaxpr]:
+        """Return the jaxprs with the live arguments and results."""
+        return [self._reduced(r, tuple([self.ins[a] for a in r.args])).jaxpr for r in self.regions]
 
-def _narrow_call(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
-    call = cast("Jit | Remat", prim)
-    jaxpr, used_ins = dce.cached(call.jaxpr, used, observed, _no_inputs(call.jaxpr))
-    return Narrowed(replace(call, jaxpr=jaxpr), used_ins, used)
+    def _grow(self) -> bool:
+        """Add what the live results need; whether that is anything new."""
+        before = [*self.ins], [*self.outs], [*self.observed]
+        for region in self.regions:
+            self._follow(region)
+        return before != (self.ins, self.outs, self.observed)
 
+    def _follow(self, region: Region) -> None:
+        inside = self._reduced(region, (True,) * len(region.args))
+        for a, is_used in zip(region.args, inside.used_ins, strict=True):
+            self.ins[a] = self.ins[a] or is_used
+        for effect in inside.jaxpr.effects if not self.runs_once else ():
+            if isinstance(effect, Read) and effect.ref not in region.parts:
+                self.observed[region.args[effect.ref]] = True
+        for result, carry in zip(region.results, region.carry_to, strict=True):
+            # A loop without iterations returns the carry that it was given.
+            if carry is not None and result is not None:
+                live = self.ins[carry] or self.outs[result]
+                self.ins[carry] = self.outs[result] = live
 
-def _narrow_shard_map(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
-    call = cast("ShardMap", prim)
-    jaxpr, used_ins = dce.cached(call.jaxpr, used, observed, _no_inputs(call.jaxpr))
-    ins, outs = (
-        tuple([spec for spec, keep in zip(specs, kept, strict=True) if keep])
-        for specs, kept in ((call.in_specs, used_ins), (call.out_specs, used))
-    )
-    return Narrowed(replace(call, jaxpr=jaxpr, in_specs=ins, out_specs=outs), used_ins, used)
-
-
-def _narrow_custom(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
-    return Narrowed(*NARROW_CUSTOM[type(prim)](prim, used, observed, dce.cached))
-
-
-def _narrow_cond(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
-    branches = cast("Cond", prim).branches
-    none = _no_inputs(branches[0])
-    masks = [dce.cached(branch, used, observed[1:], none).used_ins for branch in branches]
-    keep = tuple(map(any, zip(*masks, strict=True)))
-    made = Cond(tuple([dce.cached(b, used, observed[1:], keep).jaxpr for b in branches]))
-    return Narrowed(made, (True, *keep), used)
-
-
-def _narrow_scan(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
-    """A carry is needed for a used result, or for a carry that is; so is a reference's contents."""
-    scan = cast("Scan", prim)
-    c, n = scan.n_consts, scan.n_carry
-    everything = _all_inputs(scan.jaxpr)
-    while True:
-        body, used_ins = dce.cached(scan.jaxpr, used, observed, everything)
-        reads = _reads(body)
-        # An element of a scanned reference is not seen again by a later iteration.
-        seen = tuple([o or (i in reads and i < c) for i, o in enumerate(observed)])
-        fed = tuple([u or (j < n and used_ins[c + j]) for j, u in enumerate(used)])
-        if (fed, seen) == (used, observed):
-            break
-        used, observed = fed, seen
-    keep = tuple([c <= i < c + n and used[i - c] for i in range(len(used_ins))])
-    body, used_ins = dce.cached(scan.jaxpr, used, observed, keep)
-    kept_ins = tuple([u or k for u, k in zip(used_ins, keep, strict=True)])
-    made = replace(scan, jaxpr=body, n_consts=sum(kept_ins[:c]), n_carry=sum(used[:n]))
-    return Narrowed(made, kept_ins, used)
-
-
-def _narrow_while(prim: Primitive, used: Mask, observed: Mask) -> Narrowed:
-    """The condition is needed, with what it needs; else as for scan."""
-    loop = cast("While", prim)
-    c = loop.n_consts
-    everything = _all_inputs(loop.body)
-    while True:
-        cond, cond_ins = dce.cached(loop.cond, (True,), observed, everything)
-        body, body_ins = dce.cached(loop.body, used, observed, everything)
-        either = tuple([a or b for a, b in zip(cond_ins, body_ins, strict=True)])
-        reads = _reads(cond) | _reads(body)
-        seen = tuple([o or i in reads for i, o in enumerate(observed)])
-        fed = tuple([u or either[c + j] for j, u in enumerate(used)])
-        if (fed, seen) == (used, observed):
-            break
-        used, observed = fed, seen
-    keep = (*either[:c], *used)
-    made = While(
-        dce.cached(loop.cond, (True,), observed, keep).jaxpr,
-        dce.cached(loop.body, used, observed, keep).jaxpr,
-        sum(keep[:c]),
-    )
-    return Narrowed(made, keep, used)
-
-
-_NARROW: Final[dict[type[Primitive], Callable[[Primitive, Mask, Mask], Narrowed]]] = {
-    Jit: _narrow_call,
-    Remat: _narrow_call,
-    **dict.fromkeys(NARROW_CUSTOM, _narrow_custom),
-    Cond: _narrow_cond,
-    Scan: _narrow_scan,
-    While: _narrow_while,
-    ShardMap: _narrow_shard_map,
-}
-"""Primitives of which dead parts go; any other that holds programs stays or goes as a whole."""
+    def _reduced(self, region: Region, keep: Mask) -> Dce:
+        used = [
+            (result is not None and self.outs[result]) or (carry is not None and self.ins[carry])
+            for result, carry in zip(region.results, region.carry_to, strict=True)
+        ]
+        if region.is_predicate:
+            used[0] = True
+        observed = tuple([self.observed[a] for a in region.args])
+        return dce.cached(region.jaxpr, tuple(used), observed, keep, self.rules)

@@ -43,6 +43,7 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rewriter import at_every_depth
+from effax.transforms.framework.rules import NO_RULES
 from effax.transforms.optimize.dce import dce
 from effax.transforms.optimize.licm import ends
 
@@ -166,8 +167,8 @@ def _trips(eqn: Eqn, loop: While, ins: Sequence[Atom], growth: int) -> int | Non
     keep = tuple(i in used for i in range(len(ins)))
     carried = tuple(i + n in used for i in range(len(ins) - n))
     observed = (False,) * len(ins)
-    test = dce.uncached(cond, (True,), observed, keep).jaxpr
-    step = dce.uncached(body, carried, observed, keep).jaxpr
+    test = dce.uncached(cond, (True,), observed, keep, NO_RULES).jaxpr
+    step = dce.uncached(body, carried, observed, keep, NO_RULES).jaxpr
     if test.free_axes or step.free_axes:
         return None
     if test.effects or step.effects or not all(ends(e.prim) for e in (*test.eqns, *step.eqns)):
@@ -188,7 +189,7 @@ def _deciding(loop: While) -> frozenset[int] | None:
 
     def needed(program: Jaxpr, outs: Mask) -> frozenset[int]:
         nothing = (False,) * total
-        used = dce.uncached(program, outs, nothing, nothing).used_ins
+        used = dce.uncached(program, outs, nothing, nothing, NO_RULES).used_ins
         return frozenset([i for i, u in enumerate(used) if u])
 
     def grown(used: frozenset[int]) -> frozenset[int]:

@@ -26,6 +26,7 @@ from effax.ir.build import Builder
 from effax.ir.prims import Concatenate, Reshape, Slice
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.optimize.dce import dce
 from effax.transforms.partial_eval.partial_eval import FromOutput, PartialEval, Residual
 
@@ -40,10 +41,11 @@ STEEP: Final = 16
 """An array with more axes than this is handed over without its shape: NumPy has 64 at most."""
 
 
-def packed(pe: PartialEval, apart: Sequence[bool] | None = None) -> PartialEval:
+def packed(rules: RuleSet, pe: PartialEval, apart: Sequence[bool] | None = None) -> PartialEval:
     """The halves with small residuals put together, where there are many.
 
     Args:
+        rules: the rules, by which residuals that are not used are found.
         pe: the halves.
         apart: one entry a residual: those that are marked are not put together with the others.
     """
@@ -54,7 +56,7 @@ def packed(pe: PartialEval, apart: Sequence[bool] | None = None) -> PartialEval:
     steep = [i for i in computed if len(types[i].shape) > STEEP]
     if len(computed) <= MANY and not steep:
         return pe
-    used = _used(pe)
+    used = _used(pe, rules)
     groups: dict[object, list[int]] = {}
     for i in computed:
         type_ = types[i]
@@ -66,17 +68,17 @@ def packed(pe: PartialEval, apart: Sequence[bool] | None = None) -> PartialEval:
     packs += [[i] for i in steep if used[i] and i not in together]
     inside = {i for group in packs for i in group}
     single = [i for i in range(len(pe.residuals)) if used[i] and i not in inside]
-    return _repacked(pe, single, packs)
+    return _repacked(pe, single, packs, rules)
 
 
-def _used(pe: PartialEval) -> Sequence[bool]:
+def _used(pe: PartialEval, rules: RuleSet) -> Sequence[bool]:
     """Which residuals the unknown half needs."""
     every, nothing = (True,) * len(pe.unknown.outs), (False,) * len(pe.unknown.binders)
-    return dce.cached(pe.unknown, every, (True,) * len(nothing), nothing).used_ins
+    return dce.cached(pe.unknown, every, (True,) * len(nothing), nothing, rules).used_ins
 
 
 def _repacked(
-    pe: PartialEval, single: Sequence[int], packs: Sequence[Sequence[int]]
+    pe: PartialEval, single: Sequence[int], packs: Sequence[Sequence[int]], rules: RuleSet
 ) -> PartialEval:
     """The halves that hand over the residuals ``single`` as they are, then ``packs``."""
     early = Builder(pe.known.in_types)
@@ -102,7 +104,7 @@ def _repacked(
     for pack, whole in zip(packs, wholes, strict=True):
         values.update(zip(pack, _unpack(late, whole, [types[i] for i in pack]), strict=True))
     unused = [i for i in range(n) if i not in values]
-    body = pe.unknown if not unused else _without(pe, unused)
+    body = pe.unknown if not unused else _without(pe, unused, rules)
     ins = [values[i] for i in range(n) if i in values]
     late_outs = late.inline_jaxpr(body, [*ins, *rest])
     more = len(sources) - n
@@ -114,12 +116,12 @@ def _repacked(
     )
 
 
-def _without(pe: PartialEval, unused: Sequence[int]) -> Jaxpr:
+def _without(pe: PartialEval, unused: Sequence[int], rules: RuleSet) -> Jaxpr:
     """The unknown half without the residuals that it does not need."""
     n = len(pe.unknown.binders)
     every, left = (True,) * len(pe.unknown.outs), set(unused)
     keep = tuple([i not in left for i in range(n)])
-    return dce.cached(pe.unknown, every, (True,) * n, keep).jaxpr
+    return dce.cached(pe.unknown, every, (True,) * n, keep, rules).jaxpr
 
 
 def _pack(b: Builder, parts: Sequence[Atom]) -> Atom:

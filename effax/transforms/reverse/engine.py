@@ -103,7 +103,7 @@ def _compose(jaxpr: Jaxpr, tangents: Mask, cts: Mask, rules: RuleSet) -> Reverse
     used = [ct for ct, has in zip(given, done.out_tangents, strict=True) if has and ct is not None]
     values = b.inline_jaxpr(pulled.jaxpr, [*[r.pick(args, results) for r in done.residuals], *used])
     made = b.finish([*results[: len(cts)], *values], jaxpr.n_consts, jaxpr.names)
-    return Reverse(without_dead(made), tangents, pulled.nonzero)
+    return Reverse(without_dead(made, rules), tangents, pulled.nonzero)
 
 
 def _bind_cotangents(b: Builder, jaxpr: Jaxpr, cts: Mask) -> list[Atom | None]:

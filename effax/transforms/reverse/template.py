@@ -132,14 +132,14 @@ def _of_whole(
 ) -> ReverseTemplate | NotFused:
     """The template of a program of one equation."""
     if True not in mask:
-        return _joined(whole, (), (), cts, needed, Jaxpr((), (), ()), ())
+        return _joined(rules, whole, (), (), cts, needed, Jaxpr((), (), ()), ())
     done = linearize.cached(whole, mask, False, rules)
     if done.primal.out_types[: len(cts)] != whole.out_types:
         return NotFused(f"the jvp rule of {prim.name} changes the type of a result")
     if done.primal.effects:
         return NotFused(f"the derivative of {prim.name} has effects")
     if True not in cts:
-        return _joined(done.primal, (), (), cts, needed, Jaxpr((), (), ()), ())
+        return _joined(rules, done.primal, (), (), cts, needed, Jaxpr((), (), ()), ())
     return _differentiated(rules, prim, done, cts, needed, places)
 
 
@@ -160,7 +160,7 @@ def _differentiated(
     # What only other tangents need is not there when uses are counted.
     linear = done.linear
     if not all(present):
-        linear = dce.uncached(linear, present, every, every).jaxpr
+        linear = dce.uncached(linear, present, every, every, rules).jaxpr
     pulled = transpose.cached(linear, ct_specs, (True,) * sum(present), rules)
     values = [i for i in marked if i not in places]
     given = tuple([i for i, has in zip(values, pulled.nonzero, strict=True) if has])
@@ -168,7 +168,7 @@ def _differentiated(
     if not all(isinstance(effect, Accum) and effect.ref in own for effect in pulled.jaxpr.effects):
         return NotFused(f"the derivative of {prim.name} has effects")
     n_ins, n_outs = len(pulled.jaxpr.binders), len(pulled.jaxpr.outs)
-    back = dce.uncached(pulled.jaxpr, (True,) * n_outs, (True,) * n_ins, (False,) * n_ins)
+    back = dce.uncached(pulled.jaxpr, (True,) * n_outs, (True,) * n_ins, (False,) * n_ins, rules)
     added = [i for i in marked if i in places]
     places = tuple([i for i, k in zip(added, own, strict=True) if back.used_ins[k]])
     taken = back.used_ins[n + len(added) :]
@@ -178,11 +178,12 @@ def _differentiated(
     tangents = linear.binders[n:]
     numbers = used_in_part(linear, rules)
     in_part = tuple([i for i, v in zip(marked, tangents, strict=True) if v.id in numbers])
-    made = _joined(done.primal, residuals, given, cts, needed, back.jaxpr, in_part)
+    made = _joined(rules, done.primal, residuals, given, cts, needed, back.jaxpr, in_part)
     return made._replace(places=places)
 
 
 def _joined(
+    rules: RuleSet,
     primal: Jaxpr,
     residuals: Sequence[Residual],
     given: tuple[int, ...],
@@ -201,7 +202,7 @@ def _joined(
     place = {j: n_ins + rank for rank, j in enumerate(kept)}
     picks = tuple([place[r.index] if isinstance(r, FromOutput) else r.index for r in residuals])
     every = (True,) * n_ins
-    front = dce.uncached(primal, tuple(wanted), every, every)
+    front = dce.uncached(primal, tuple(wanted), every, every, rules)
     return ReverseTemplate(
         template(front.jaxpr),
         False,

@@ -169,7 +169,7 @@ class _Engine:
         made = b.finish([ct for ct in values if ct is not None])
         if any(isinstance(eqn.prim, NewRef | EmptyRef) for eqn in self.todo.forward):
             # Writes to a reference made here run forward; nobody may read what they write.
-            made = without_dead(made)
+            made = without_dead(made, self.rules)
         return Transposed(made, tuple([ct is not None for ct in values]))
 
     def _bind(self) -> list[tuple[Var, Var]]:

@@ -185,7 +185,7 @@ def by_copy(rules: RuleSet, call: Call) -> PartialEvalOut | None:
     outs = b.emit(eqn.prim, b.binders, eqn.source)
     fixed_outs = tuple([not has for has in linear_outs])
     fixed = tuple([kind == FIXED for kind in kinds])
-    early = dce.uncached(b.finish(outs), fixed_outs, (False,) * len(types), fixed)
+    early = dce.uncached(b.finish(outs), fixed_outs, (False,) * len(types), fixed, rules)
     if any(used and not has for used, has in zip(early.used_ins, fixed, strict=True)):
         return None
     late = b.finish([v for v, has in zip(outs, linear_outs, strict=True) if has])

@@ -86,7 +86,7 @@ def transpose_template(
         for i, (ct, k) in enumerate(zip(rule(b, prim, ins, cts), how, strict=True))
         if ct is not None and k >= WANTED
     ]
-    body = without_dead(b.finish([ct for _, ct in given]))
+    body = without_dead(b.finish([ct for _, ct in given]), rules)
     return TransposeTemplate(template(body), tuple([i for i, _ in given]))
 
 

@@ -71,7 +71,8 @@ def _branches(rules: RuleSet, prim: Cond, known: Mask, policy: Policy | None) ->
         rows = [pe.known_outs for pe in halves(forced)]
         return tuple([not all(row) for row in zip(*rows, strict=True)])
 
-    return list(map(packed, halves(fixpoint(unknown, (False,) * len(prim.branches[0].outs)))))
+    forced = fixpoint(unknown, (False,) * len(prim.branches[0].outs))
+    return [packed(rules, pe) for pe in halves(forced)]
 
 
 class _Shared(NamedTuple):

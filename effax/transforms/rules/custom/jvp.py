@@ -136,7 +136,7 @@ def custom_vmap_jvp(
     n_ins, n_outs = len(inner.jaxpr.binders), len(outs)
     dots_only = (False,) * n_outs + (True,) * sum(inner.out_tangents)
     keep = (True,) * n_ins
-    pushed = dce.cached(inner.jaxpr, dots_only, keep, keep).jaxpr
+    pushed = dce.cached(inner.jaxpr, dots_only, keep, keep, b.rules).jaxpr
     made = CustomVmap(pushed, lanes, prim.n_consts, prim.label)
     dots = b.emit(made, [*primals, *present])
     return with_tangents([*outs, *dots], inner.out_tangents)

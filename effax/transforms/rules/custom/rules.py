@@ -6,7 +6,7 @@ from typing import Final
 
 from effax.ir.prims import CustomJvp, CustomLinear, CustomVjp, CustomVmap
 from effax.transforms.framework.rules import NO_RULES, Indivisible, Rules, RuleSet
-from effax.transforms.rules.custom import jvp, linear, vmap
+from effax.transforms.rules.custom import dce, jvp, linear, vmap
 
 CUSTOM: Final[RuleSet] = (
     NO_RULES.extend(
@@ -17,6 +17,7 @@ CUSTOM: Final[RuleSet] = (
             vmap.custom_jvp_batch,
             Indivisible(),
             linear.custom_call_discharge,
+            dce=dce.dce_custom_jvp,
         ),
     )
     .extend(
@@ -27,6 +28,7 @@ CUSTOM: Final[RuleSet] = (
             vmap.custom_vjp_batch,
             Indivisible(),
             linear.custom_call_discharge,
+            dce=dce.dce_custom_vjp,
         ),
     )
     .extend(
@@ -37,6 +39,7 @@ CUSTOM: Final[RuleSet] = (
             vmap.custom_vmap_batch,
             linear.custom_vmap_split,
             linear.custom_call_discharge,
+            dce=dce.dce_custom_vmap,
         ),
     )
     .extend(
@@ -47,6 +50,7 @@ CUSTOM: Final[RuleSet] = (
             vmap.custom_linear_batch,
             Indivisible(),
             linear.custom_linear_discharge,
+            dce=dce.dce_custom_linear,
         ),
     )
 )

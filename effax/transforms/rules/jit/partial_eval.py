@@ -25,16 +25,19 @@ def jit_split(
     rules: RuleSet, prim: Jit, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
 ) -> PartialEvalOut | None:
     none = (False,) * len(prim.jaxpr.outs)
-    return split_call(
-        prim, prim, partial_eval.cached(prim.jaxpr, known, policy, none, rules), in_types
-    )
+    pe = partial_eval.cached(prim.jaxpr, known, policy, none, rules)
+    return split_call(rules, prim, prim, pe, in_types)
 
 
 def split_call(
-    early_prim: Jit | Remat, late_prim: Jit | Remat, pe: PartialEval, in_types: tuple[Type, ...]
+    rules: RuleSet,
+    early_prim: Jit | Remat,
+    late_prim: Jit | Remat,
+    pe: PartialEval,
+    in_types: tuple[Type, ...],
 ) -> PartialEvalOut | None:
     """Two calls of the halves of a program. None where the early one would do nothing."""
-    pe = packed(pe)
+    pe = packed(rules, pe)
     known = pe.known_ins
     computed = [r.index for r in pe.residuals if isinstance(r, FromOutput)]
     forwarded = {r.index for r in pe.residuals if isinstance(r, FromInput)}

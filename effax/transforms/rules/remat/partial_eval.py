@@ -46,7 +46,7 @@ def remat_split(
     else:
         pure = _without_local_refs(prim.jaxpr, rules)
         pe = partial_eval.cached(pure, known, keeps, none, rules)
-    return split_call(prim, replace(prim, differentiated=True), pe, in_types)
+    return split_call(rules, prim, replace(prim, differentiated=True), pe, in_types)
 
 
 def _without_local_refs(jaxpr: Jaxpr, rules: RuleSet) -> Jaxpr:
@@ -65,11 +65,11 @@ def _all_again(jaxpr: Jaxpr, known: Mask, rules: RuleSet) -> PartialEval:
     n_early = sum(pe.known_outs)
     results = tuple([j < n_early for j in range(len(pe.known.outs))])
     every = (True,) * len(pe.known.binders)
-    early = dce.cached(pe.known, results, every, every).jaxpr
+    early = dce.cached(pe.known, results, every, every, rules).jaxpr
 
     unknown = tuple([not has for has in known])
     late_outs = tuple([not has for has in pe.known_outs])
-    late = dce.cached(jaxpr, late_outs, (True,) * len(known), unknown)
+    late = dce.cached(jaxpr, late_outs, (True,) * len(known), unknown, rules)
     taken = [i for i, used in enumerate(late.used_ins) if used or unknown[i]]
     order = sorted(taken, key=unknown.__getitem__)
     b = Builder([jaxpr.binders[i].type for i in order])

@@ -87,4 +87,4 @@ def _body(
     if counter:
         counted.append(body(Add(), counter, lit(-1 if prim.reverse else 1, COUNTER)))
     # An element that is overwritten without being read is not gathered.
-    return without_dead(body.finish([*new, *counted, *outs[: inner.n_outs]]))
+    return without_dead(body.finish([*new, *counted, *outs[: inner.n_outs]]), b.rules)

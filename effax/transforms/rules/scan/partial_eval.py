@@ -171,7 +171,7 @@ class _Plan:
     def packed(self, rules: RuleSet) -> _Plan:
         """The plan with few residuals: those that are the same in all iterations by themselves."""
         same = [isinstance(source, _Hoisted) for source in self.sources]
-        pe = packed(self.pe, same)
+        pe = packed(rules, self.pe, same)
         return self if pe is self.pe else _Plan(self.prim, self.known, pe, rules)
 
     def early(
@@ -261,7 +261,7 @@ def _in_two(body: Jaxpr, consts: Sequence[bool], n_outs: int, rules: RuleSet) ->
         return PartialEval(nothing, body, (False,) * n, (False,) * len(body.outs), ())
     found = partial_eval.cached(body, fixed, _is_worth_keeping, late, rules)
     every, inputs = (True,) * len(found.known.outs), (True,) * len(found.known.binders)
-    return found._replace(known=dce.cached(found.known, every, inputs, inputs).jaxpr)
+    return found._replace(known=dce.cached(found.known, every, inputs, inputs, rules).jaxpr)
 
 
 def _is_worth_keeping(eqn: Eqn) -> bool:

@@ -51,7 +51,7 @@ def loop_split(
     args = dict(zip([i for i, has in enumerate(known) if has], b.binders, strict=True))
     before = [b(Get(whole(in_types[i].shape)), args[i]) for i in copies.read]
     n = sum(known_outs)
-    first = counted(_first(cond, 1), _first(body, n), sum(mask[: prim.n_consts]))
+    first = counted(_first(cond, 1, rules), _first(body, n, rules), sum(mask[: prim.n_consts]))
     count, *outs = b.emit(first, _with_count([args[i] for i, h in enumerate(mask) if h], n))
 
     unknown_args = tuple([i for i in range(len(in_types)) if i not in copies.all])
@@ -129,11 +129,11 @@ def _changed_late(pe: PartialEval) -> set[int]:
     return found
 
 
-def _first(pe: PartialEval, n: int) -> Jaxpr:
+def _first(pe: PartialEval, n: int, rules: RuleSet) -> Jaxpr:
     """The known half with its first results alone, which are no residuals."""
     used = tuple([j < n for j in range(len(pe.known.outs))])
     every = (True,) * len(pe.known.binders)
-    return dce.cached(pe.known, used, every, every).jaxpr
+    return dce.cached(pe.known, used, every, every, rules).jaxpr
 
 
 class _Copies(NamedTuple):

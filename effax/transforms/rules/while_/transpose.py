@@ -187,7 +187,7 @@ class _Backward:
         b, n_fixed = self.b, len(self.fixed_consts)
         every, some = (True,) * len(body.outs), [True] * len(body.binders)
         some[n_fixed : n_fixed + len(self.fixed)] = [False] * len(self.fixed)
-        made = dce.cached(body, every, (True,) * len(some), tuple(some))
+        made = dce.cached(body, every, (True,) * len(some), tuple(some), b.rules)
         used = [u or s for u, s in zip(made.used_ins, some, strict=True)]
         step = Part(made.jaxpr, tuple(used))
         replay = self._replay([j for j, u in zip(self.fixed, used[n_fixed:], strict=False) if u])
@@ -253,7 +253,7 @@ class _Backward:
     def _fixed_part(self, program: Jaxpr, used_outs: Mask) -> Part:
         """Results of the condition or the body that depend on what is fixed alone."""
         none = (False,) * len(program.binders)
-        made = dce.cached(program, used_outs, none, none)
+        made = dce.cached(program, used_outs, none, none, self.b.rules)
         is_fixed = [not isinstance(x, Linear) for x in (*self.consts, *self.carry)]
         if any(u and not f for u, f in zip(made.used_ins, is_fixed, strict=True)):
             raise NotApplicable("a while loop is not linear in what decides how often it runs")

@@ -1,4 +1,4 @@
-"""What dead code elimination leaves of calls that bring rules of their own.
+"""Dead code elimination in calls that bring rules of their own.
 
 Results that nobody uses go, from the function and from its rules: their cotangents are zero.
 Arguments go that none of the programs needs. One whose cotangent a rule gives is needed for that,
@@ -7,9 +7,8 @@ even where the function does not use it. Calls inside of their own rules stay as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
 
 from effax.ir.build import Builder
 from effax.ir.primitive import Primitive
@@ -17,21 +16,14 @@ from effax.ir.prims import BatchedProgram, CustomJvp, CustomLinear, CustomVjp, C
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.framework.propagation import Mask
+from effax.transforms.framework.rules import DceOut, RuleSet
+from effax.transforms.optimize.dce import dce
 from effax.transforms.rules.common import zeros
 from effax.transforms.rules.custom.recursive_calls import has_recursive_rules
 
-if TYPE_CHECKING:
-    from effax.transforms.optimize.dce import Dce
 
-Shrink = Callable[[Jaxpr, Mask, Mask, Mask], "Dce"]
-"""``dce.cached``: of a program, the used results, the observed references, the inputs to keep."""
-
-Kept = tuple[Primitive, Mask, Mask]
-"""A call with less inside, and which arguments and results of the old one it has."""
-
-
-def _whole(prim: Primitive, observed: Mask, used: Mask) -> Kept:
-    return prim, (True,) * len(observed), (True,) * len(used)
+def _whole(prim: Primitive, observed: Mask, used: Mask) -> DceOut:
+    return DceOut(prim, (True,) * len(observed), (True,) * len(used))
 
 
 def _none(jaxpr: Jaxpr) -> Mask:
@@ -52,33 +44,32 @@ class VmapRuleOfUsed(VmapRule):
 
     rule: VmapRule
     used: Mask
-    shrink: Shrink
+    rules: RuleSet
     label: str
 
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> BatchedProgram:
         inner = self.rule(size, batched)
         every = (True,) * len(inner.jaxpr.binders)
         return BatchedProgram(
-            self.shrink(inner.jaxpr, self.used, every, every).jaxpr,
+            dce.cached(inner.jaxpr, self.used, every, every, self.rules).jaxpr,
             _picked(inner.batched, self.used),
         )
 
 
-def dce_custom_jvp(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
+def dce_custom_jvp(rules: RuleSet, prim: CustomJvp, used: Mask, observed: Mask) -> DceOut:
     """A call with a forward derivative."""
-    assert isinstance(prim, CustomJvp)
     if not isinstance(prim.rule, Jaxpr) or prim.vmap_rule is not None or has_recursive_rules(prim):
         return _whole(prim, observed, used)
-    pushed = _Pushed(prim.call, prim.rule, prim.n_consts, used, observed, shrink)
-    call = shrink(prim.call, used, observed, _none(prim.call))
+    pushed = _Pushed(prim.call, prim.rule, prim.n_consts, used, observed, rules)
+    call = dce.cached(prim.call, used, observed, _none(prim.call), rules)
     kept = _either(call.used_ins, pushed.needs())
     made = replace(
         prim,
-        call=shrink(prim.call, used, observed, kept).jaxpr,
+        call=dce.cached(prim.call, used, observed, kept, rules).jaxpr,
         rule=pushed.keeping(kept),
         n_consts=sum(kept[: prim.n_consts]),
     )
-    return made, kept, used
+    return DceOut(made, kept, used)
 
 
 class _Pushed:
@@ -91,7 +82,7 @@ class _Pushed:
         n_consts: int,
         used: Mask,
         observed: Mask,
-        shrink: Shrink,
+        rules: RuleSet,
     ) -> None:
         self.rule = rule
         self.n = len(call.binders)
@@ -101,11 +92,13 @@ class _Pushed:
         dots = [u for u, a in zip(used, call.outs, strict=True) if is_inexact(a.type)]
         self.used = (*used, *dots)
         self.observed = (*observed, *[True] * len(self.dotted))
-        self.shrink = shrink
+        self.rules = rules
 
     def needs(self) -> Mask:
         """Which arguments are used, themselves or their tangents."""
-        found = self.shrink(self.rule, self.used, self.observed, _none(self.rule)).used_ins
+        found = dce.cached(
+            self.rule, self.used, self.observed, _none(self.rule), self.rules
+        ).used_ins
         needs = list(found[: self.n])
         for i, has in zip(self.dotted, found[self.n :], strict=True):
             needs[i] = needs[i] or has
@@ -114,12 +107,11 @@ class _Pushed:
     def keeping(self, kept: Mask) -> Jaxpr:
         """The rule on these arguments, and the tangents of those."""
         keep = (*kept, *[kept[i] for i in self.dotted])
-        return self.shrink(self.rule, self.used, self.observed, keep).jaxpr
+        return dce.cached(self.rule, self.used, self.observed, keep, self.rules).jaxpr
 
 
-def dce_custom_vjp(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
+def dce_custom_vjp(rules: RuleSet, prim: CustomVjp, used: Mask, observed: Mask) -> DceOut:
     """A call with a reverse derivative."""
-    assert isinstance(prim, CustomVjp)
     if not isinstance(prim.fwd, Jaxpr) or not isinstance(prim.bwd, Jaxpr):
         return _whole(prim, observed, used)
     if prim.vmap_rule is not None or has_recursive_rules(prim):
@@ -133,33 +125,33 @@ def dce_custom_vjp(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) 
     bwd = _with_zeros(prim.bwd, ct_types, has_ct)
     every_out = (True,) * len(bwd.outs)
     seen = (True,) * len(bwd.binders)
-    taken = shrink(bwd, every_out, seen, _none(bwd)).used_ins
+    taken = dce.cached(bwd, every_out, seen, _none(bwd), rules).used_ins
     residuals = taken[c : c + n_residuals]
     ct_specs = (*used, *residuals)
 
-    call = shrink(prim.call, used, observed, _none(prim.call)).used_ins
-    fwd = shrink(prim.fwd, ct_specs, observed, _none(prim.fwd)).used_ins
+    call = dce.cached(prim.call, used, observed, _none(prim.call), rules).used_ins
+    fwd = dce.cached(prim.fwd, ct_specs, observed, _none(prim.fwd), rules).used_ins
     fixed = [False] * c + [ct_spec or c + i in prim.refs for i, ct_spec in enumerate(prim.wanted)]
     by_bwd = [*taken[:c], *[False] * (n_ins - c)]
     masks = [call, fwd, tuple(fixed), tuple(by_bwd)]
     pushed = None
     if prim.forward is not None:
-        pushed = _Pushed(prim.call, prim.forward, c, used, observed, shrink)
+        pushed = _Pushed(prim.call, prim.forward, c, used, observed, rules)
         masks.append(pushed.needs())
     kept = _either(*masks)
     rest = (True,) * (len(bwd.binders) - c - n_residuals)
     place = {i: j for j, i in enumerate(i for i, has in enumerate(kept) if has)}
     made = replace(
         prim,
-        call=shrink(prim.call, used, observed, kept).jaxpr,
-        fwd=shrink(prim.fwd, ct_specs, observed, kept).jaxpr,
-        bwd=shrink(bwd, every_out, seen, (*kept[:c], *residuals, *rest)).jaxpr,
+        call=dce.cached(prim.call, used, observed, kept, rules).jaxpr,
+        fwd=dce.cached(prim.fwd, ct_specs, observed, kept, rules).jaxpr,
+        bwd=dce.cached(bwd, every_out, seen, (*kept[:c], *residuals, *rest), rules).jaxpr,
         n_consts=sum(kept[:c]),
         refs=tuple([place[i] for i in prim.refs]),
         wanted=_picked(prim.wanted, kept[c:]),
         forward=None if pushed is None else pushed.keeping(kept),
     )
-    return made, kept, used
+    return DceOut(made, kept, used)
 
 
 def _with_zeros(bwd: Jaxpr, types: Sequence[Type], given: Sequence[bool]) -> Jaxpr:
@@ -174,52 +166,40 @@ def _with_zeros(bwd: Jaxpr, types: Sequence[Type], given: Sequence[bool]) -> Jax
     return b.finish(outs, bwd.n_consts, bwd.names[:n])
 
 
-def dce_custom_vmap(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
+def dce_custom_vmap(rules: RuleSet, prim: CustomVmap, used: Mask, observed: Mask) -> DceOut:
     """A call with a batching rule: it takes all arguments, whoever uses them."""
-    assert isinstance(prim, CustomVmap)
     every = (True,) * len(observed)
     if all(used):
         return _whole(prim, observed, used)
-    call = shrink(prim.call, used, observed, every).jaxpr
-    return (
-        replace(
-            prim, call=call, vmap_rule=VmapRuleOfUsed(prim.vmap_rule, used, shrink, prim.label)
-        ),
+    call = dce.cached(prim.call, used, observed, every, rules).jaxpr
+    vmap_rule = VmapRuleOfUsed(prim.vmap_rule, used, rules, prim.label)
+    return DceOut(
+        replace(prim, call=call, vmap_rule=vmap_rule),
         every,
         used,
     )
 
 
-def dce_custom_linear(prim: Primitive, used: Mask, observed: Mask, shrink: Shrink) -> Kept:
+def dce_custom_linear(rules: RuleSet, prim: CustomLinear, used: Mask, observed: Mask) -> DceOut:
     """A linear call: all linear arguments stay, they get cotangents."""
-    assert isinstance(prim, CustomLinear)
     if not isinstance(prim.bwd, Jaxpr):
         return _whole(prim, observed, used)
     n, n_linear = prim.n_fixed, len(observed) - prim.n_fixed
     bwd = _with_zeros(prim.bwd, prim.out_types, used)
     every_out, seen = (True,) * len(bwd.outs), (True,) * len(bwd.binders)
-    fixed = shrink(bwd, every_out, seen, _none(bwd)).used_ins[:n]
+    fixed = dce.cached(bwd, every_out, seen, _none(bwd), rules).used_ins[:n]
     linear = (True,) * n_linear
     if prim.forward is not None:
-        pushed = shrink(prim.forward, used, observed, _none(prim.forward)).used_ins
+        pushed = dce.cached(prim.forward, used, observed, _none(prim.forward), rules).used_ins
         fixed = _either(fixed, pushed[:n])
     cts = (True,) * (len(bwd.binders) - n)
     made = replace(
         prim,
-        bwd=shrink(bwd, every_out, seen, (*fixed, *cts)).jaxpr,
+        bwd=dce.cached(bwd, every_out, seen, (*fixed, *cts), rules).jaxpr,
         n_fixed=sum(fixed),
         out_types=tuple([t for t, has in zip(prim.out_types, used, strict=True) if has]),
         forward=None
         if prim.forward is None
-        else shrink(prim.forward, used, observed, (*fixed, *linear)).jaxpr,
+        else dce.cached(prim.forward, used, observed, (*fixed, *linear), rules).jaxpr,
     )
-    return made, (*fixed, *linear), used
-
-
-NARROW_CUSTOM: Final[dict[type[Primitive], Callable[[Primitive, Mask, Mask, Shrink], Kept]]] = {
-    CustomJvp: dce_custom_jvp,
-    CustomVjp: dce_custom_vjp,
-    CustomVmap: dce_custom_vmap,
-    CustomLinear: dce_custom_linear,
-}
-"""Narrowing by primitive."""
+    return DceOut(made, (*fixed, *linear), used)
