@@ -33,9 +33,17 @@ class DynamicSlice(NamedTuple):
 
 
 def ds(start: ArrayLike, size: int) -> DynamicSlice:
-    """An index for ``size`` positions from ``start``, which may be traced.
+    """Return an index of ``size`` positions from ``start``.
 
-    A start from which the slice would leave the array moves inward, as ``lax.dynamic_slice``'s.
+    Args:
+        start: integer scalar, clamped so that the slice fits, as in ``lax.dynamic_slice``.
+        size: static size.
+
+    Returns:
+        Index for arrays and references.
+
+    >>> jnp.arange(5)[lax.ds(1, 2)]
+    Array([1, 2], dtype=int32)
     """
     return DynamicSlice(start, operator.index(size))
 

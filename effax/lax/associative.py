@@ -1,4 +1,4 @@
-"""``associative_scan``: all prefixes of a long combination, in few steps one after another."""
+"""``associative_scan``: all prefix combinations in a logarithmic number of steps."""
 
 from __future__ import annotations
 
@@ -21,24 +21,27 @@ Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]
 
 
 def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False, axis: int = 0) -> T:
-    """The prefixes ``x0, fn(x0, x1), fn(fn(x0, x1), x2), ...`` of elements along an axis.
+    """Return the prefix combinations of elements along an axis: ``x0, fn(x0, x1), ...``.
 
-    ``fn`` is associative, so neighbours are combined first, then the prefixes of those: it is
-    called ``2·log2 n`` times, each time on whole slices, with fewer than ``2·n`` elements in all.
+    ``fn`` is called ``2·log2 n`` times on whole slices, with fewer than ``2·n`` elements in all:
+    adjacent elements are combined first, then the prefixes of those.
 
     Args:
-        fn: from two trees of slices, each with as many elements along the axis, to one like them.
-        elems: a tree of arrays of one size along the axis.
-        reverse: whether to go from the last element to the first.
-        axis: the axis.
+        fn: associative function of two trees of slices to one like them.
+        elems: tree of arrays of one size along the axis.
+        reverse: whether to scan from the last element to the first.
+        axis: axis to scan along.
 
     Returns:
-        A tree like ``elems``.
+        Tree like ``elems``.
 
     Raises:
-        IllTyped: the sizes along the axis differ, or ``fn`` gives another structure or type.
-        BadArgument: ``fn`` is no function, or there is no such axis.
+        IllTyped: sizes along the axis differ, or ``fn`` returns another structure or type.
+        BadArgument: ``fn`` is not a function, or the axis is out of range.
         RefError: an element is a reference.
+
+    >>> lax.associative_scan(lax.add, jnp.array([1, 2, 3]))
+    Array([1, 3, 6], dtype=int32)
     """
     check_callable(fn, "associative_scan")
     given = leaves_of(elems, "elems")
@@ -86,7 +89,7 @@ def _combining(fn: Callable[[T, T], T], given: Leaves) -> Combine:
         for x, ct_spec, name in zip(outs, first, given.names, strict=True):
             if not fits(x.type, ct_spec.type):
                 raise IllTyped(
-                    f"associative_scan: fn gives another type for {name} than it takes",
+                    f"associative_scan: fn returns another type for {name} than it takes",
                     expected=str(ct_spec.type),
                     found=str(x.type),
                 )

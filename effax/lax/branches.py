@@ -1,4 +1,4 @@
-"""RandomSource on traced values: cond and switch."""
+"""Branches on traced values: cond and switch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class _Absent:
-    """Stands for an argument that was not given."""
+    """Default of an optional argument."""
 
 
 _ABSENT: Final = _Absent()
@@ -66,14 +66,27 @@ def cond(
     *operands: object,
     operand: object = _ABSENT,
 ) -> PyTree:
-    """``true_fun(*operands)`` where ``pred`` holds, else ``false_fun(*operands)``.
+    """Return ``true_fun(*operands)`` if ``pred`` is true, else ``false_fun(*operands)``.
 
-    Also ``cond(pred, true_operand, true_fun, false_operand, false_fun)``, an older form that gives
-    each branch an operand of its own; ``operand`` is an older form of one operand.
+    Also ``cond(pred, true_operand, true_fun, false_operand, false_fun)``, an older form with one
+    operand per branch.
+
+    Args:
+        pred: boolean scalar; a number is compared with 0.
+        true_fun: branch taken where ``pred`` is true.
+        false_fun: the other branch.
+        operands: trees of arrays and references, the arguments of the branches.
+        operand: single operand, an older form.
+
+    Returns:
+        Result of the branch taken.
 
     Raises:
-        IllTyped: ``pred`` is not a scalar, or the branches give results of different types.
-        BadArgument: a branch is no function, or there are operands of both forms.
+        IllTyped: ``pred`` is not a scalar, or the branches return different types.
+        BadArgument: a branch is not a function, or operands have both forms.
+
+    >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, jnp.array(3))
+    Array(4, dtype=int32, weak_type=True)
     """
     if len(operands) == 2 and not (callable(true_fun) and callable(false_fun)):
         false_operand, last = operands
@@ -133,11 +146,23 @@ def switch(
     *operands: object,
     operand: object = _ABSENT,
 ) -> PyTree:
-    """``branches[index](*operands)``; an index outside moves to the nearest branch.
+    """Return ``branches[index](*operands)``.
+
+    Args:
+        index: integer scalar, clamped to the branches.
+        branches: nonempty sequence of functions.
+        operands: trees of arrays and references, the arguments of the branches.
+        operand: single operand, an older form.
+
+    Returns:
+        Result of the branch taken.
 
     Raises:
-        IllTyped: the index is no integer scalar, or the branches give results of different types.
-        BadArgument: there is no branch, or one is no function.
+        IllTyped: ``index`` is not an integer scalar, or the branches return different types.
+        BadArgument: there is no branch, or one is not a function.
+
+    >>> lax.switch(1, [lambda x: x + 1, lambda x: x * 2], jnp.array(3))
+    Array(6, dtype=int32, weak_type=True)
     """
     operands = _operands(operands, operand, "switch")
     if not (isinstance(branches, list | tuple) and branches):
@@ -193,7 +218,7 @@ def _check_branches(flats: Sequence[FlatFunction], names: Sequence[str], what: s
     for flat, name in zip(flats[1:], names[1:], strict=True):
         if flat.out_tree != first.out_tree:
             raise IllTyped(
-                f"{what}: {name} gives another structure than {names[0]}",
+                f"{what}: {name} returns another structure than {names[0]}",
                 expected=shown_tree(first.out_tree),
                 found=shown_tree(flat.out_tree),
             )
@@ -215,7 +240,7 @@ def _weakly_fits(a: Type, b: Type) -> bool:
 
 
 def _agreed(jaxprs: Sequence[Jaxpr]) -> list[Jaxpr]:
-    """The branches with weakly typed results converted to the type of a strong one."""
+    """Return the branches with weakly typed results converted to the type of a strong one."""
     wanted: list[ArrayType] = []
     for types in zip(*(j.out_types for j in jaxprs), strict=True):
         arrays = [t for t in types if isinstance(t, ArrayType)]

@@ -1,4 +1,4 @@
-"""What loops carry: arrays, of one type when they go in and when they come out."""
+"""Carries of loops: arrays whose type is the same on entry and exit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def stable_carry(
     what: str,
     carry_tree: Callable[[FlatFunction], PyTreeDef],
 ) -> tuple[FlatFunction, list[Operand]]:
-    """Trace a body whose carry goes in and out with one type; weak types give way.
+    """Trace a body whose carry has one type on entry and exit; weak types become strong.
 
     Raises IllTyped, leaf by leaf, where the types differ by more than that.
     """
@@ -57,7 +57,7 @@ def stable_carry(
         found_tree = carry_tree(flat)
         if found_tree != carry.treedef:
             raise IllTyped(
-                f"{what}: the body gives a carry of another structure than it takes",
+                f"{what}: the body returns a carry of another structure than it takes",
                 expected=shown_tree(carry.treedef),
                 found=shown_tree(found_tree),
             )
@@ -85,12 +85,12 @@ def stable_variance(
     carry: Sequence[Operand],
     scanned: Sequence[Operand] = (),
 ) -> FlatFunction:
-    """Trace a body on a carry that differs between devices where it comes out so, and no more.
+    """Trace a body on a carry that varies between devices only where its result does.
 
     Args:
-        trace: traces it, on inputs that may differ along these axes.
-        carry: what it begins with.
-        scanned: what it gets elements of.
+        trace: function of the axes along which inputs vary to the traced body.
+        carry: initial carry.
+        scanned: operands of which it takes elements.
     """
     if not checked_axes():
         return trace(None)
@@ -124,7 +124,7 @@ def _promoted(x: Operand, out: Type) -> Operand | None:
 def _changed(
     names: Sequence[str], ins: Sequence[Type], outs: Sequence[Type], what: str
 ) -> IllTyped:
-    """The error for a carry that the body gives another type: both types, leaf by leaf."""
+    """Return the error for a carry whose type the body changes, with both types by leaf."""
     parts = [
         (name, have, out)
         for name, have, out in zip(names, ins, outs, strict=True)
@@ -133,15 +133,13 @@ def _changed(
     first, dtype = parts[0][0], parts[0][1].dtype
     same_shape = parts[0][1].shape == parts[0][2].shape
     which = first if len(parts) == 1 else f"{first} and {len(parts) - 1} more of the carry"
-    verb = "goes" if len(parts) == 1 else "go"
     return IllTyped(
-        f"{what}: {which} {verb} into the body with one type and "
-        f"{'comes' if len(parts) == 1 else 'come'} out with another",
+        f"{what}: {which} changed type in the body",
         expected=", ".join([_shown(name, have, parts) for name, have, _ in parts]),
         found=", ".join([_shown(name, out, parts) for name, _, out in parts]),
         remedy=f"give the carry that type first, or convert the result: `.astype('{dtype}')`"
         if same_shape
-        else "give the carry the shape that the body gives it, from the start",
+        else "start with a carry of the shape that the body returns",
     )
 
 

@@ -1,6 +1,6 @@
 """Loops over leading axes: scan and map.
 
-A body may close over arrays, traced values and references; what it closes over becomes constants
+A body may close over arrays, tracers and references, which become constants
 of the loop. References are closed over or scanned, never carried or returned.
 """
 
@@ -75,23 +75,26 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
 ) -> tuple[PyTree, PyTree]:
-    """Loop over leading axes, with a carry.
+    """Loop over leading axes with a carry.
 
     Args:
-        f: ``(carry, x) -> (carry, y)``; ``x`` is one element of ``xs`` along its leading axis.
-        init: the first carry, a tree of arrays.
-        xs: a tree of arrays and references, all of one leading size, or None. A reference is
-            given to ``f`` as a view of its element, which may be written.
-        length: the number of steps; needed where ``xs`` has no leaves.
+        f: function ``(carry, x) -> (carry, y)``, where ``x`` is an element of ``xs``.
+        init: first carry, a tree of arrays.
+        xs: tree of arrays and references of one leading size, or None; an element of a reference is
+            a view that ``f`` may write.
+        length: number of steps; required where ``xs`` has no leaves.
         reverse: whether to go from the last element to the first.
-        unroll: how many steps one iteration of the compiled loop takes (True: all).
+        unroll: number of steps per iteration of the compiled loop; True for all.
 
     Returns:
-        The last carry, and the tree of stacked ``y``s.
+        Pair of the last carry and the tree of stacked ``y``s.
 
     Raises:
-        IllTyped: ``f`` gives another carry type than it takes, or leading sizes differ.
+        IllTyped: ``f`` returns another carry type than it takes, or leading sizes differ.
         RefError: a reference is carried, returned, or reaches the loop twice.
+
+    >>> lax.scan(lambda c, x: (c + x, c), 0, jnp.array([1, 2, 3]))
+    (Array(6, dtype=int32), Array([0, 1, 3], dtype=int32))
     """
     check_callable(f, "scan")
     carry, scanned_xs = leaves_of(init, "init"), leaves_of(xs, "xs")
@@ -107,7 +110,7 @@ def scanned(
     unroll: int | bool,
     what: str,
 ) -> tuple[PyTree, PyTree]:
-    """:func:`scan` on trees taken apart, for what is called ``what`` in messages."""
+    """Apply :func:`scan` to flattened trees; ``what`` is its name in messages."""
     no_refs(carry, what)
     unrolled = _unrolled(unroll, what)
     n = _length(xs, length, what)
@@ -139,7 +142,7 @@ def scanned(
 
 
 def _unrolled(unroll: object, what: str) -> int | None:
-    """How many steps an iteration takes; None: all. Raises BadArgument."""
+    """Return the steps per iteration; None for all. Raises BadArgument."""
     if isinstance(unroll, bool):
         return None if unroll else 1
     steps = as_integer(unroll, f"{what}: unroll")
@@ -190,7 +193,7 @@ def _pair(out_tree: PyTreeDef) -> tuple[PyTreeDef, PyTreeDef]:
 def _scan_carry_tree(flat: FlatFunction) -> PyTreeDef:
     if flat.out_tree.type not in (tuple, list) or flat.out_tree.num_children != 2:
         raise IllTyped(
-            "scan: the body must give a pair (carry, y)",
+            "scan: the body must return a pair (carry, y)",
             expected="(carry, y)",
             found=shown_tree(flat.out_tree),
         )
@@ -198,17 +201,24 @@ def _scan_carry_tree(flat: FlatFunction) -> PyTreeDef:
 
 
 def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
-    """``f`` of each element of ``xs`` along the leading axis, in order; results are stacked.
+    """Apply ``f`` to each element of ``xs`` along the leading axis, and stack the results.
 
     Args:
-        f: the function.
-        xs: a tree of arrays and references, all of one leading size.
-        batch_size: how many elements ``f`` is applied to at a time, by ``vmap``. One at a time
-            where it is None. Arrays only, then: lanes have no element of their own in a reference.
+        f: function of an element.
+        xs: tree of arrays and references of one leading size.
+        batch_size: number of elements to which ``f`` is applied at a time, by ``vmap``; arrays
+            only.
+
+    Returns:
+        Tree of stacked results.
 
     Raises:
         IllTyped: leading sizes differ.
-        BadArgument: there is nothing to map over, or the batch size is no positive integer.
+        RefError: a reference is mapped over in batches.
+        BadArgument: ``xs`` has no leaves, or ``batch_size`` is not positive.
+
+    >>> lax.map(lambda x: x * 2, jnp.array([1, 2]))
+    Array([2, 4], dtype=int32)
     """
     check_callable(f, "map")
     carry, scanned_xs = leaves_of(None, "init"), leaves_of(xs, "xs")

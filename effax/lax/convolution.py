@@ -1,4 +1,4 @@
-"""Convolutions, under JAX's names."""
+"""Convolutions, by JAX's names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which axis is which.
+    """Axes of the operands and of the result.
 
     (batch, features, space...) of lhs and of the result; (features out, features in, space...) of
     rhs.
@@ -45,17 +45,23 @@ Padding = str | Sequence[tuple[int, int]]
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Layouts
 ) -> ConvDimensionNumbers:
-    """Which axis is which.
+    """Return the axes of a convolution from letters.
 
     Args:
-        lhs_shape: the shape of lhs.
-        rhs_shape: the shape of rhs.
-        dimension_numbers: letters of the axes of lhs, rhs and the result, such as
-            ``("NHWC", "HWIO", "NHWC")``: N the batch, C features, O features out, I features in,
-            others are space, in the order of rhs. None: batch, features, space; O, I, space.
+        lhs_shape: shape of the left operand.
+        rhs_shape: shape of the right operand.
+        dimension_numbers: letters of the axes of lhs, rhs and the result, such as ``("NHWC",
+            "HWIO", "NHWC")``: N the batch, C features, O features out, I features in, others space.
+            None: batch, features, space; O, I, space.
+
+    Returns:
+        ConvDimensionNumbers.
 
     Raises:
         BadArgument: letters are missing, or do not fit the shapes.
+
+    >>> lax.conv_dimension_numbers((1, 4, 3), (2, 3, 5), ("NWC", "WIO", "NWC")).lhs_spec
+    (0, 2, 1)
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
@@ -71,7 +77,7 @@ def conv_dimension_numbers(
     )
     if not fits or len(rhs_shape) != n:
         raise BadArgument(
-            "dimension_numbers name the axes of lhs, rhs and the result",
+            "dimension_numbers must name the axes of lhs, rhs and the result",
             expected=f"{n} letters each, as in ('NHWC', 'HWIO', 'NHWC')",
             found=f"{dimension_numbers}, for shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}",
         )
@@ -88,16 +94,29 @@ def padtype_to_pads(
     window_strides: Sequence[int],
     padding: str,
 ) -> list[tuple[int, int]]:
-    """The padding that a name stands for.
+    """Return the padding that a name denotes.
 
-    "VALID": none. "SAME": as many windows as strides fit, an odd element at the end;
-    "SAME_LOWER": at the beginning.
+    Args:
+        in_shape: spatial sizes of the input.
+        window_shape: sizes of the windows.
+        window_strides: distance of the windows.
+        padding: "VALID" for none; "SAME" for ceil(size / stride) windows, an odd element at the
+            end, with "SAME_LOWER" at the start.
+
+    Returns:
+        List of (low, high) per axis.
+
+    Raises:
+        BadArgument: an unknown name.
+
+    >>> lax.padtype_to_pads((5,), (2,), (1,), "SAME")
+    [(0, 1)]
     """
     name = padding.upper()
     if name == "VALID":
         return [(0, 0)] * len(in_shape)
     if name not in ("SAME", "SAME_LOWER"):
-        raise BadArgument("there is no such padding", "SAME, SAME_LOWER or VALID", repr(padding))
+        raise BadArgument("unknown padding", "SAME, SAME_LOWER or VALID", repr(padding))
     pads = []
     for n, k, stride in zip(in_shape, window_shape, window_strides, strict=True):
         count = -(-n // stride)
@@ -120,25 +139,30 @@ def conv_general_dilated(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Sums of products of windows of ``lhs`` with ``rhs`` (which is not turned around).
+    """Return sums of products of windows of ``lhs`` with ``rhs``, as StableHLO's ``convolution``.
 
     Args:
-        lhs: the array, of one dtype with ``rhs``.
-        rhs: the windows' factors.
-        window_strides: how far apart windows are, along each axis of space.
-        padding: (low, high) an axis of space, negative ones crop; or a name: SAME, SAME_LOWER,
-            VALID.
-        lhs_dilation: how far apart neighbours of lhs are put, with zeros between.
-        rhs_dilation: how far apart the elements of a window are.
-        dimension_numbers: as for :func:`conv_dimension_numbers`.
-        feature_group_count: in how many groups features are convolved, each by itself.
-        batch_group_count: in how many groups the batch is, each with features out of its own.
-        precision: as for ``dot_general``.
-        preferred_element_type: the dtype of the result.
+        lhs: array of the dtype of ``rhs``.
+        rhs: kernel.
+        window_strides: distance of the windows per spatial axis.
+        padding: (low, high) per spatial axis, negative ones crop; or "SAME", "SAME_LOWER", "VALID".
+        lhs_dilation: distance of adjacent elements of lhs, with zeros between.
+        rhs_dilation: distance of the elements of a window.
+        dimension_numbers: as in :func:`conv_dimension_numbers`.
+        feature_group_count: number of groups of features, convolved separately.
+        batch_group_count: number of groups of the batch, each with its own output features.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        Array laid out as ``dimension_numbers`` states.
 
     Raises:
         IllTyped: shapes, dtypes or groups do not fit.
         BadArgument: an unknown padding, or dimension numbers that do not fit.
+
+    >>> lax.conv_general_dilated(jnp.ones((1, 1, 3)), jnp.ones((1, 1, 2)), (1,), "VALID")
+    Array([[[2., 2.]]], dtype=float32)
     """
     x, w = as_value(lhs, "the left operand"), as_value(rhs, "the right operand")
     layout = conv_dimension_numbers(x.shape, w.shape, dimension_numbers)
@@ -156,7 +180,7 @@ def conv_general_dilated(
                 expected=f"a batch and features out that {batches} divides, one group of features",
                 found=f"{x.type}, {w.type}, feature_group_count={groups}",
             )
-        # Each group of the batch as a group of features gives the same.
+        # Groups of the batch are equivalent to groups of features.
         x, groups = _batch_groups_as_features(x, batches), batches
     pads = _pads(padding, x.shape, w.shape, strides, a, b)
     wanted = None if preferred_element_type is None else allowed(preferred_element_type)
@@ -190,7 +214,7 @@ def _batch_groups_as_features(x: Array, groups: int) -> Array:
 
 
 def _applied(prim: ConvGeneralDilated, x: Array, w: Array) -> Array:
-    """The convolution; of complex operands, that of their parts."""
+    """Apply the convolution; to complex operands by parts."""
     if not is_complex(x.dtype) or x.dtype != w.dtype:
         return bind1(prim, x, w)
     (a, b), (c, d) = ((el.real(v), el.imag(v)) for v in (x, w))
@@ -206,7 +230,25 @@ def conv(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """:func:`conv_general_dilated` without dilation, with batch and features first."""
+    """Apply :func:`conv_general_dilated` without dilation, with batch and features first.
+
+    Args:
+        lhs: array of shape (batch, features, space...).
+        rhs: kernel of shape (features out, features in, space...).
+        window_strides: distance of the windows per spatial axis.
+        padding: as in :func:`conv_general_dilated`.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        Array of shape (batch, features out, space...).
+
+    Raises:
+        IllTyped: shapes or dtypes do not fit.
+
+    >>> lax.conv(jnp.ones((1, 1, 3)), jnp.ones((1, 1, 2)), (1,), "SAME")
+    Array([[[2., 2., 1.]]], dtype=float32)
+    """
     return conv_general_dilated(
         lhs,
         rhs,
@@ -227,7 +269,27 @@ def conv_with_general_padding(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """:func:`conv_general_dilated` with batch and features first."""
+    """Apply :func:`conv_general_dilated` with batch and features first.
+
+    Args:
+        lhs: array of shape (batch, features, space...).
+        rhs: kernel of shape (features out, features in, space...).
+        window_strides: distance of the windows per spatial axis.
+        padding: as in :func:`conv_general_dilated`.
+        lhs_dilation: distance of adjacent elements of lhs, with zeros between.
+        rhs_dilation: distance of the elements of a window.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        Array of shape (batch, features out, space...).
+
+    Raises:
+        IllTyped: shapes or dtypes do not fit.
+
+    >>> lax.conv_with_general_padding(x := jnp.ones((1, 1, 2)), x, (1,), "VALID", None, None)
+    Array([[[2.]]], dtype=float32)
+    """
     return conv_general_dilated(
         lhs,
         rhs,
@@ -251,21 +313,31 @@ def conv_transpose(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The convolution with neighbours of lhs ``strides`` apart: a "deconvolution".
+    """Return the transposed convolution, with elements of lhs ``strides`` apart.
 
     Args:
-        lhs: the array.
-        rhs: the windows' factors.
-        strides: how far apart neighbours of lhs are put.
-        padding: (low, high) an axis of space, or SAME or VALID of the convolution of which this is
-            the transpose.
-        rhs_dilation: how far apart the elements of a window are.
-        dimension_numbers: as for :func:`conv_dimension_numbers`; None means features last
-            (``("NHC", "HIO", "NHC")``, ``("NHWC", "HWIO", "NHWC")``, ...).
-        transpose_kernel: whether rhs is turned around and its features change places, so that this
-            is the transpose of the convolution with rhs.
-        precision: as for ``dot_general``.
-        preferred_element_type: the dtype of the result.
+        lhs: array.
+        rhs: kernel.
+        strides: distance of adjacent elements of lhs, with zeros between.
+        padding: (low, high) per spatial axis, or the "SAME" or "VALID" of the convolution
+            transposed.
+        rhs_dilation: distance of the elements of a window.
+        dimension_numbers: as in :func:`conv_dimension_numbers`; None means features last, as in
+            ``("NHWC", "HWIO", "NHWC")``.
+        transpose_kernel: whether to reverse rhs in space and exchange its features, for the exact
+            transpose of the convolution with rhs.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        Array laid out as ``dimension_numbers`` states.
+
+    Raises:
+        IllTyped: shapes or dtypes do not fit.
+        BadArgument: an unknown padding.
+
+    >>> lax.conv_transpose(jnp.ones((1, 2, 1)), jnp.ones((2, 1, 1)), (2,), "VALID").shape
+    (1, 4, 1)
     """
     x, w = as_value(lhs, "the left operand"), as_value(rhs, "the right operand")
     if dimension_numbers is None:
@@ -294,7 +366,7 @@ def conv_transpose(
 
 
 def _transposed_pad(window: int, stride: int, padding: str) -> tuple[int, int]:
-    """The padding for which the result is what a convolution with ``padding`` would take."""
+    """Return the padding whose result has the input size of a convolution with ``padding``."""
     if padding.upper() == "SAME":
         total = window + stride - 2
         low = window - 1 if stride > window - 1 else -(-total // 2)
@@ -302,5 +374,5 @@ def _transposed_pad(window: int, stride: int, padding: str) -> tuple[int, int]:
         total = window + stride - 2 + max(window - stride, 0)
         low = window - 1
     else:
-        raise BadArgument("there is no such padding", "SAME or VALID", repr(padding))
+        raise BadArgument("unknown padding", "SAME or VALID", repr(padding))
     return low, total - low

@@ -1,4 +1,4 @@
-"""Elementwise primitives under JAX's names: dtypes must agree, nothing is promoted.
+"""Elementwise primitives by JAX's names: dtypes must agree, without promotion.
 
 Python numbers take the dtype of the other operands; operands without axes go with any shape.
 """
@@ -20,6 +20,7 @@ from effax.arrays.device_array import (
     not_an_array,
     python_kind,
 )
+from effax.arrays.elementwise_docs import elementwise_doc
 from effax.arrays.ref import Ref
 from effax.ir import prims as p
 from effax.ir.dtypes import FAMILY_RANKS, DType, family, is_inexact_dtype
@@ -46,10 +47,10 @@ BinaryFunction = Callable[[ArrayLike, ArrayLike], Array]
 
 
 def operands(what: str, *xs: ArrayLike) -> list[Array | Lit]:
-    """Operands in the one dtype that they must have.
+    """Return the operands in one dtype.
 
     Raises:
-        IllTyped: one is no array, or a Python number would lose its kind in that dtype.
+        IllTyped: one is not an array, or a Python number loses its kind in that dtype.
     """
     values = [x if is_python_scalar(x) else as_value(x, f"an operand of {what}") for x in xs]
     arrays = [x for x in values if isinstance(x, Array)]
@@ -71,109 +72,95 @@ def _constant(x: Scalar, dtype: DType, weak: bool, what: str) -> Lit:
     return pr.literal(x, array_type((), dtype, weak))
 
 
-def _unary(prim: Primitive, name: str, doc: str) -> UnaryFunction:
+def _unary(prim: Primitive, name: str) -> UnaryFunction:
     def function(x: ArrayLike) -> Array:
         if isinstance(x, Array):
             return bind1(prim, x)
         return bind1(prim, *operands(name, x))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = elementwise_doc("lax", name, "x")
     return function
 
 
-def _binary(prim: Primitive, name: str, doc: str) -> BinaryFunction:
+def _binary(prim: Primitive, name: str) -> BinaryFunction:
     def function(x: ArrayLike, y: ArrayLike) -> Array:
         if isinstance(x, Array) and isinstance(y, Array):
             return bind1(prim, x, y)
         return bind1(prim, *operands(name, x, y))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = elementwise_doc("lax", name, "x", "y")
     return function
 
 
-add: Final[BinaryFunction] = _binary(p.Add(), "add", "x + y.")
-sub: Final[BinaryFunction] = _binary(p.Sub(), "sub", "x - y.")
-mul: Final[BinaryFunction] = _binary(p.Mul(), "mul", "x · y.")
-div: Final[BinaryFunction] = _binary(p.Div(), "div", "x / y; of integers, rounded towards 0.")
-rem: Final[BinaryFunction] = _binary(p.Rem(), "rem", "The remainder with the sign of x.")
-max: Final[BinaryFunction] = _binary(p.Max(), "max", "The greater of two elements; nan if one is.")
-min: Final[BinaryFunction] = _binary(p.Min(), "min", "The lesser of two elements; nan if one is.")
-atan2: Final[BinaryFunction] = _binary(p.Atan2(), "atan2", "The angle of the point (y, x).")
-nextafter: Final[BinaryFunction] = _binary(
-    p.Nextafter(), "nextafter", "The next value from x towards y."
-)
-complex: Final[BinaryFunction] = _binary(p.Complex(), "complex", "x + iy.")
-eq: Final[BinaryFunction] = _binary(p.Eq(), "eq", "x == y.")
-ne: Final[BinaryFunction] = _binary(p.Ne(), "ne", "x != y.")
-lt: Final[BinaryFunction] = _binary(p.Lt(), "lt", "x < y.")
-le: Final[BinaryFunction] = _binary(p.Le(), "le", "x <= y.")
-gt: Final[BinaryFunction] = _binary(p.Gt(), "gt", "x > y.")
-ge: Final[BinaryFunction] = _binary(p.Ge(), "ge", "x >= y.")
-bitwise_and: Final[BinaryFunction] = _binary(
-    p.And(), "bitwise_and", "Bitwise and; logical on booleans."
-)
-bitwise_or: Final[BinaryFunction] = _binary(
-    p.Or(), "bitwise_or", "Bitwise or; logical on booleans."
-)
-bitwise_xor: Final[BinaryFunction] = _binary(p.Xor(), "bitwise_xor", "Bitwise exclusive or.")
-shift_left: Final[BinaryFunction] = _binary(p.ShiftLeft(), "shift_left", "Bits of x moved up by y.")
-shift_right_logical: Final[BinaryFunction] = _binary(
-    p.ShiftRightLogical(), "shift_right_logical", "Bits of x moved down by y; zeros come in."
-)
+add: Final[BinaryFunction] = _binary(p.Add(), "add")
+sub: Final[BinaryFunction] = _binary(p.Sub(), "sub")
+mul: Final[BinaryFunction] = _binary(p.Mul(), "mul")
+div: Final[BinaryFunction] = _binary(p.Div(), "div")
+rem: Final[BinaryFunction] = _binary(p.Rem(), "rem")
+max: Final[BinaryFunction] = _binary(p.Max(), "max")
+min: Final[BinaryFunction] = _binary(p.Min(), "min")
+atan2: Final[BinaryFunction] = _binary(p.Atan2(), "atan2")
+nextafter: Final[BinaryFunction] = _binary(p.Nextafter(), "nextafter")
+complex: Final[BinaryFunction] = _binary(p.Complex(), "complex")
+eq: Final[BinaryFunction] = _binary(p.Eq(), "eq")
+ne: Final[BinaryFunction] = _binary(p.Ne(), "ne")
+lt: Final[BinaryFunction] = _binary(p.Lt(), "lt")
+le: Final[BinaryFunction] = _binary(p.Le(), "le")
+gt: Final[BinaryFunction] = _binary(p.Gt(), "gt")
+ge: Final[BinaryFunction] = _binary(p.Ge(), "ge")
+bitwise_and: Final[BinaryFunction] = _binary(p.And(), "bitwise_and")
+bitwise_or: Final[BinaryFunction] = _binary(p.Or(), "bitwise_or")
+bitwise_xor: Final[BinaryFunction] = _binary(p.Xor(), "bitwise_xor")
+shift_left: Final[BinaryFunction] = _binary(p.ShiftLeft(), "shift_left")
+shift_right_logical: Final[BinaryFunction] = _binary(p.ShiftRightLogical(), "shift_right_logical")
 shift_right_arithmetic: Final[BinaryFunction] = _binary(
-    p.ShiftRightArithmetic(), "shift_right_arithmetic", "Bits of x moved down by y; signs come in."
+    p.ShiftRightArithmetic(), "shift_right_arithmetic"
 )
 
-neg: Final[UnaryFunction] = _unary(p.Neg(), "neg", "-x.")
-abs: Final[UnaryFunction] = _unary(p.Abs(), "abs", "The magnitude.")
-sign: Final[UnaryFunction] = _unary(
-    p.Sign(), "sign", "-1, 0 or 1; of a complex number, its direction."
-)
-floor: Final[UnaryFunction] = _unary(
-    p.Floor(), "floor", "The greatest integer that is not greater."
-)
-ceil: Final[UnaryFunction] = _unary(p.Ceil(), "ceil", "The least integer that is not less.")
-is_finite: Final[UnaryFunction] = _unary(
-    p.IsFinite(), "is_finite", "Whether elements are neither infinite nor nan."
-)
-exp: Final[UnaryFunction] = _unary(p.Exp(), "exp", "e to the power of x.")
-exp2: Final[UnaryFunction] = _unary(p.Exp2(), "exp2", "2 to the power of x.")
-expm1: Final[UnaryFunction] = _unary(p.Expm1(), "expm1", "exp(x) - 1, exact near 0.")
-log: Final[UnaryFunction] = _unary(p.Log(), "log", "The natural logarithm.")
-log1p: Final[UnaryFunction] = _unary(p.Log1p(), "log1p", "log(1 + x), exact near 0.")
-sqrt: Final[UnaryFunction] = _unary(p.Sqrt(), "sqrt", "The square root.")
-rsqrt: Final[UnaryFunction] = _unary(p.Rsqrt(), "rsqrt", "1 / sqrt(x).")
-cbrt: Final[UnaryFunction] = _unary(p.Cbrt(), "cbrt", "The cube root.")
-square: Final[UnaryFunction] = _unary(p.Square(), "square", "x · x.")
-sin: Final[UnaryFunction] = _unary(p.Sin(), "sin", "The sine.")
-cos: Final[UnaryFunction] = _unary(p.Cos(), "cos", "The cosine.")
-tan: Final[UnaryFunction] = _unary(p.Tan(), "tan", "The tangent.")
-asin: Final[UnaryFunction] = _unary(p.Asin(), "asin", "The inverse sine.")
-acos: Final[UnaryFunction] = _unary(p.Acos(), "acos", "The inverse cosine.")
-atan: Final[UnaryFunction] = _unary(p.Atan(), "atan", "The inverse tangent.")
-sinh: Final[UnaryFunction] = _unary(p.Sinh(), "sinh", "The hyperbolic sine.")
-cosh: Final[UnaryFunction] = _unary(p.Cosh(), "cosh", "The hyperbolic cosine.")
-tanh: Final[UnaryFunction] = _unary(p.Tanh(), "tanh", "The hyperbolic tangent.")
-asinh: Final[UnaryFunction] = _unary(p.Asinh(), "asinh", "The inverse hyperbolic sine.")
-acosh: Final[UnaryFunction] = _unary(p.Acosh(), "acosh", "The inverse hyperbolic cosine.")
-atanh: Final[UnaryFunction] = _unary(p.Atanh(), "atanh", "The inverse hyperbolic tangent.")
-logistic: Final[UnaryFunction] = _unary(p.Logistic(), "logistic", "1 / (1 + exp(-x)).")
-erf: Final[UnaryFunction] = _unary(p.Erf(), "erf", "The error function.")
-erfc: Final[UnaryFunction] = _unary(p.Erfc(), "erfc", "1 - erf(x), exact for large x.")
-bitwise_not: Final[UnaryFunction] = _unary(
-    p.Not(), "bitwise_not", "Bitwise complement; logical on booleans."
-)
-population_count: Final[UnaryFunction] = _unary(
-    p.PopulationCount(), "population_count", "How many bits are set."
-)
-real: Final[UnaryFunction] = _unary(p.Real(), "real", "The real part of complex elements.")
-imag: Final[UnaryFunction] = _unary(p.Imag(), "imag", "The imaginary part of complex elements.")
+neg: Final[UnaryFunction] = _unary(p.Neg(), "neg")
+abs: Final[UnaryFunction] = _unary(p.Abs(), "abs")
+sign: Final[UnaryFunction] = _unary(p.Sign(), "sign")
+floor: Final[UnaryFunction] = _unary(p.Floor(), "floor")
+ceil: Final[UnaryFunction] = _unary(p.Ceil(), "ceil")
+is_finite: Final[UnaryFunction] = _unary(p.IsFinite(), "is_finite")
+exp: Final[UnaryFunction] = _unary(p.Exp(), "exp")
+exp2: Final[UnaryFunction] = _unary(p.Exp2(), "exp2")
+expm1: Final[UnaryFunction] = _unary(p.Expm1(), "expm1")
+log: Final[UnaryFunction] = _unary(p.Log(), "log")
+log1p: Final[UnaryFunction] = _unary(p.Log1p(), "log1p")
+sqrt: Final[UnaryFunction] = _unary(p.Sqrt(), "sqrt")
+rsqrt: Final[UnaryFunction] = _unary(p.Rsqrt(), "rsqrt")
+cbrt: Final[UnaryFunction] = _unary(p.Cbrt(), "cbrt")
+square: Final[UnaryFunction] = _unary(p.Square(), "square")
+sin: Final[UnaryFunction] = _unary(p.Sin(), "sin")
+cos: Final[UnaryFunction] = _unary(p.Cos(), "cos")
+tan: Final[UnaryFunction] = _unary(p.Tan(), "tan")
+asin: Final[UnaryFunction] = _unary(p.Asin(), "asin")
+acos: Final[UnaryFunction] = _unary(p.Acos(), "acos")
+atan: Final[UnaryFunction] = _unary(p.Atan(), "atan")
+sinh: Final[UnaryFunction] = _unary(p.Sinh(), "sinh")
+cosh: Final[UnaryFunction] = _unary(p.Cosh(), "cosh")
+tanh: Final[UnaryFunction] = _unary(p.Tanh(), "tanh")
+asinh: Final[UnaryFunction] = _unary(p.Asinh(), "asinh")
+acosh: Final[UnaryFunction] = _unary(p.Acosh(), "acosh")
+atanh: Final[UnaryFunction] = _unary(p.Atanh(), "atanh")
+logistic: Final[UnaryFunction] = _unary(p.Logistic(), "logistic")
+erf: Final[UnaryFunction] = _unary(p.Erf(), "erf")
+erfc: Final[UnaryFunction] = _unary(p.Erfc(), "erfc")
+bitwise_not: Final[UnaryFunction] = _unary(p.Not(), "bitwise_not")
+population_count: Final[UnaryFunction] = _unary(p.PopulationCount(), "population_count")
+real: Final[UnaryFunction] = _unary(p.Real(), "real")
+imag: Final[UnaryFunction] = _unary(p.Imag(), "imag")
 
 
 def conj(x: ArrayLike) -> Array:
-    """The complex conjugate; of real elements, the complex number."""
+    """Return the complex conjugate of ``x``; a real ``x`` becomes complex.
+
+    >>> lax.conj(jnp.array([1 + 2j]))
+    Array([1.-2.j], dtype=complex64)
+    """
     value = as_value(x, "the operand of conj")
     if family(value.dtype) == "float":
         value = bind1(p.Complex(), value, pr.literal(0.0, value.type.update(shape=())))
@@ -181,7 +168,21 @@ def conj(x: ArrayLike) -> Array:
 
 
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
-    """x to the power of y, an inexact or integer one, for inexact x."""
+    """Return ``x ** y`` for an inexact ``x``; integer ``y`` need not have its dtype.
+
+    Args:
+        x: inexact array or scalar.
+        y: exponent: static int, integer array, or array of the dtype of ``x``.
+
+    Returns:
+        Array of the shape and dtype of ``x``.
+
+    Raises:
+        IllTyped: dtypes or shapes do not fit.
+
+    >>> lax.pow(jnp.array([2.0, 3.0]), 2)
+    Array([4., 9.], dtype=float32)
+    """
     base, power = operands("pow", x)[0], y
     if isinstance(power, int) and not isinstance(power, bool):
         return integer_pow(x, power)
@@ -193,29 +194,58 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
-    """x to the power of a static integer."""
+    """Return ``x ** y`` for a static integer ``y``.
+
+    Args:
+        x: array or scalar.
+        y: Python int.
+
+    Returns:
+        Array of the shape and dtype of ``x``.
+
+    >>> lax.integer_pow(jnp.array([2, 3]), 2)
+    Array([4, 9], dtype=int32)
+    """
     return bind1(p.IntegerPow(y), *operands("integer_pow", x))
 
 
 def reciprocal(x: ArrayLike) -> Array:
-    """1 / x."""
+    """Return ``1 / x``.
+
+    >>> lax.reciprocal(jnp.array([2.0]))
+    Array([0.5], dtype=float32)
+    """
     return integer_pow(x, -1)
 
 
 class RoundingMethod:
-    """How :func:`round` breaks ties."""
+    """Rule of :func:`round` for ties."""
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
 
 
 def round(x: ArrayLike, rounding_method: int = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """The nearest integer; ties go away from zero, or to the even one."""
+    """Return ``x`` rounded to the nearest integer.
+
+    Args:
+        x: array or scalar.
+        rounding_method: AWAY_FROM_ZERO or TO_NEAREST_EVEN, for ties.
+
+    Returns:
+        Floating array of the shape and dtype of ``x``.
+
+    Raises:
+        BadArgument: an unknown method.
+
+    >>> lax.round(jnp.array([2.5, -2.5]))
+    Array([ 3., -3.], dtype=float32)
+    """
     (value,) = operands("round", x)
     if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
         return bind1(p.RoundEven(), value)
     if rounding_method != RoundingMethod.AWAY_FROM_ZERO:
-        raise BadArgument("round knows two methods", "0 or 1", repr(rounding_method))
+        raise BadArgument("unknown rounding method of round", "0 or 1", repr(rounding_method))
     size = bind1(p.Abs(), value)
     whole = floor(size)
     # The difference is exact, which size + 0.5 is not.
@@ -224,22 +254,77 @@ def round(x: ArrayLike, rounding_method: int = RoundingMethod.AWAY_FROM_ZERO) ->
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """``min(max(x, low), high)``."""
+    """Return ``minimum(maximum(x, min), max)``.
+
+    Args:
+        min: lower bound, a scalar or of the shape of ``x``.
+        x: array or scalar.
+        max: upper bound, a scalar or of the shape of ``x``.
+
+    Returns:
+        Array of the shape and dtype of ``x``.
+
+    Raises:
+        IllTyped: dtypes or shapes do not fit.
+
+    >>> lax.clamp(0, jnp.array([-1, 5]), 3)
+    Array([0, 3], dtype=int32)
+    """
     return bind1(p.Clamp(), *operands("clamp", min, x, max))
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """``on_true`` where the condition holds, else ``on_false``."""
+    """Return elements of ``on_true`` where ``pred`` is true, else of ``on_false``.
+
+    Args:
+        pred: boolean array, a scalar or of the shape of the cases.
+        on_true: array.
+        on_false: array of the same shape and dtype.
+
+    Returns:
+        Array of the shape and dtype of the cases.
+
+    Raises:
+        IllTyped: dtypes or shapes do not fit.
+
+    >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([1, 4], dtype=int32)
+    """
     return select_n(pred, on_false, on_true)
 
 
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
-    """Elementwise ``cases[which]``, for a boolean or int32 ``which``."""
+    """Return ``cases[which]`` elementwise.
+
+    Args:
+        which: boolean or int32 array, a scalar or of the shape of the cases.
+        cases: arrays of one shape and dtype.
+
+    Returns:
+        Array of the shape and dtype of the cases.
+
+    Raises:
+        IllTyped: dtypes or shapes do not fit.
+
+    >>> lax.select_n(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([3, 2], dtype=int32)
+    """
     return bind1(p.SelectN(), *operands("select_n", which), *operands("select_n", *cases))
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
-    """The elements in another dtype."""
+    """Return ``operand`` converted to another dtype.
+
+    Args:
+        operand: array or scalar.
+        new_dtype: dtype of the result.
+
+    Returns:
+        Array of the shape of ``operand``.
+
+    >>> lax.convert_element_type(jnp.array([1.7]), jnp.int32)
+    Array([1], dtype=int32)
+    """
     (x,) = operands("convert_element_type", operand)
     dtype = allowed(new_dtype)
     if isinstance(x, Array) and x.dtype == dtype and not x.weak_type:
@@ -248,13 +333,31 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
-    """The bits of elements read as another dtype of the same width."""
+    """Return the bits of ``operand`` as elements of another dtype of the same width.
+
+    Args:
+        operand: array or scalar.
+        new_dtype: dtype of the result.
+
+    Returns:
+        Array of the shape of ``operand``.
+
+    Raises:
+        IllTyped: the widths differ.
+
+    >>> lax.bitcast_convert_type(jnp.array([1.0]), jnp.int32)
+    Array([1065353216], dtype=int32)
+    """
     (x,) = operands("bitcast_convert_type", operand)
     return bind1(p.BitcastConvertType(allowed(new_dtype)), x)
 
 
 def stop_gradient(x: T) -> T:
-    """The same values, with a derivative of zero; ``x`` may be a tree."""
+    """Return ``x``, a tree, with derivative zero.
+
+    >>> lax.stop_gradient(jnp.array([1.0]))
+    Array([1.], dtype=float32)
+    """
 
     def stop(leaf: object) -> object:
         if isinstance(leaf, Array) and is_inexact_dtype(leaf.dtype):

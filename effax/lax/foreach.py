@@ -1,4 +1,4 @@
-"""``foreach``: a loop written as a decorated function, which runs where it is written."""
+"""``foreach``: a loop as a decorated function, run at its definition."""
 
 from __future__ import annotations
 
@@ -14,34 +14,28 @@ Y = TypeVar("Y")
 def foreach(
     *xs: *Xs, length: int | None = None, reverse: bool = False, unroll: int | bool = 1
 ) -> Callable[[Callable[[*Xs], Y]], Y]:
-    """Run the decorated function for each element of ``xs``, now; its name becomes the results.
+    """Run the decorated function for each element of ``xs``, and bind its name to the results.
 
-    ::
-
-        total = effax.new_ref(0)
-
-
-        @effax.lax.foreach(xs)
-        def ys(x):
-            total[...] += x
-            return x * 2
-
-    The function may read and update references that it closes over, wherever it likes: in reverse
-    mode a read of a part becomes an addition into that part, so a loop costs what it touches.
+    The function may read and update references that it closes over; in reverse mode a read of a
+    part becomes an addition into that part, so the cost is that of the parts accessed.
 
     Args:
-        xs: trees of arrays and references, of one leading size. The function gets an element of
-            each; of a reference, a view that it may write.
-        length: the number of steps; needed where ``xs`` has no leaves.
+        xs: trees of arrays and references, of one leading size; an element of a reference is a
+            view.
+        length: number of steps; required where ``xs`` has no leaves.
         reverse: whether to go from the last element to the first.
-        unroll: how many steps one iteration of the compiled loop takes (True: all).
+        unroll: number of steps per iteration of the compiled loop; True for all.
 
     Returns:
-        A decorator that gives the stacked results of the function.
+        Decorator that returns the stacked results of the function.
 
     Raises:
         IllTyped: leading sizes differ.
         RefError: a reference is returned, or reaches the loop twice.
+
+    >>> ys = lax.foreach(jnp.array([1, 2]))(lambda x: x * 2)
+    >>> ys
+    Array([2, 4], dtype=int32)
     """
 
     def run(body: Callable[[*Xs], Y]) -> Y:

@@ -1,4 +1,4 @@
-"""Slices whose start is traced, under JAX's names."""
+"""Slices with dynamic starts, by JAX's names."""
 
 from __future__ import annotations
 
@@ -31,13 +31,15 @@ dslice = ds
 
 
 def _start(index: ArrayLike, size: int, wrap: bool) -> Operand:
-    """The start of a slice; a negative one counts from the end."""
+    """Return the start of a slice; a negative one counts from the end."""
     if isinstance(index, int | np.integer) and not isinstance(index, bool):
         plain = int(index)
         return pr.literal(plain + size if wrap and plain < 0 else plain, array_type((), INT32))
     start = as_value(index, "the start of a slice")
     if family(start.dtype) not in ("int", "uint") or start.shape:
-        raise IllTyped("a slice starts at an integer", "an integer scalar", str(start.type))
+        raise IllTyped(
+            "the start of a slice is not an integer scalar", "an integer scalar", str(start.type)
+        )
     if start.dtype.itemsize < 4:
         start = el.convert_element_type(start, INT32)
     if not wrap or family(start.dtype) == "uint":
@@ -49,7 +51,7 @@ def _starts(starts: Starts, shape: Sequence[int], wrap: bool | Sequence[bool]) -
     given = list(unstack(starts)) if isinstance(starts, Array | np.ndarray) else list(starts)
     if len(given) != len(shape):
         raise BadArgument(
-            "a dynamic slice needs one start an axis", f"{len(shape)} starts", str(len(given))
+            "a dynamic slice takes one start per axis", f"{len(shape)} starts", str(len(given))
         )
     wraps = [wrap] * len(shape) if isinstance(wrap, bool) else list(wrap)
     found = [_start(i, n, w) for i, n, w in zip(given, shape, wraps, strict=True)]
@@ -65,7 +67,24 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """The window of these static sizes from ``start_indices``, which move inward until it fits."""
+    """Return a window of static sizes; starts are clamped so that it fits.
+
+    Args:
+        operand: array or scalar.
+        start_indices: integer scalars, one per axis.
+        slice_sizes: static sizes of the window.
+        allow_negative_indices: whether negative starts count from the end, for all axes or each.
+
+    Returns:
+        Array of shape ``slice_sizes``.
+
+    Raises:
+        BadArgument: the number of starts is not the rank.
+        IllTyped: a start is not an integer scalar, or a size exceeds the axis.
+
+    >>> lax.dynamic_slice(jnp.arange(5), (1,), (2,))
+    Array([1, 2], dtype=int32)
+    """
     x = as_value(operand, "the operand of dynamic_slice")
     starts = _starts(start_indices, x.shape, allow_negative_indices)
     sizes = plain_shape(slice_sizes, "dynamic_slice")
@@ -80,7 +99,21 @@ def dynamic_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """:func:`dynamic_slice` along one axis."""
+    """Return a window along one axis; see :func:`dynamic_slice`.
+
+    Args:
+        operand: array or scalar.
+        start_index: integer scalar, clamped so that the window fits.
+        slice_size: static size of the window.
+        axis: axis to slice.
+        allow_negative_indices: whether negative starts count from the end, for all axes or each.
+
+    Returns:
+        Array with size ``slice_size`` along ``axis``.
+
+    >>> lax.dynamic_slice_in_dim(jnp.arange(5), 1, 2)
+    Array([1, 2], dtype=int32)
+    """
     x = as_value(operand, "the operand of dynamic_slice_in_dim")
     place = plain_axis(axis, x.ndim, "dynamic_slice_in_dim")
     starts: list[ArrayLike] = [0] * x.ndim
@@ -97,7 +130,21 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """The element at a position along an axis, which moves inward until it exists."""
+    """Return the slice at an index along an axis.
+
+    Args:
+        operand: array or scalar.
+        index: integer scalar, clamped to the bounds.
+        axis: axis to index.
+        keepdims: whether the axis remains with size 1.
+        allow_negative_indices: whether negative starts count from the end, for all axes or each.
+
+    Returns:
+        Array of the dtype of ``operand``.
+
+    >>> lax.dynamic_index_in_dim(jnp.arange(5), 2, keepdims=False)
+    Array(2, dtype=int32)
+    """
     part = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
     )
@@ -111,7 +158,24 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """The operand with ``update`` in the window from ``start_indices``, moved until it fits."""
+    """Return ``operand`` with a window replaced; starts are clamped so that it fits.
+
+    Args:
+        operand: array or scalar.
+        update: array of the rank and dtype of ``operand``.
+        start_indices: integer scalars, one per axis.
+        allow_negative_indices: whether negative starts count from the end, for all axes or each.
+
+    Returns:
+        Array of the shape and dtype of ``operand``.
+
+    Raises:
+        BadArgument: the number of starts is not the rank.
+        IllTyped: a start is not an integer scalar, or ``update`` does not fit.
+
+    >>> lax.dynamic_update_slice(jnp.arange(4), jnp.array([9]), (1,))
+    Array([0, 9, 2, 3], dtype=int32)
+    """
     x, new = as_value(operand, "the operand"), as_value(update, "the update")
     starts = _starts(start_indices, x.shape, allow_negative_indices)
     return bind1(prims.DynamicUpdateSlice(), x, new, *starts)
@@ -125,7 +189,21 @@ def dynamic_update_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """:func:`dynamic_update_slice` along one axis."""
+    """Return ``operand`` with a window along one axis replaced; see :func:`dynamic_update_slice`.
+
+    Args:
+        operand: array or scalar.
+        update: array of the rank and dtype of ``operand``.
+        start_index: integer scalar, clamped so that the window fits.
+        axis: axis of the window.
+        allow_negative_indices: whether negative starts count from the end, for all axes or each.
+
+    Returns:
+        Array of the shape and dtype of ``operand``.
+
+    >>> lax.dynamic_update_slice_in_dim(jnp.arange(4), jnp.array([9]), 1, 0)
+    Array([0, 9, 2, 3], dtype=int32)
+    """
     x = as_value(operand, "the operand of dynamic_update_slice_in_dim")
     starts: list[ArrayLike] = [0] * x.ndim
     starts[plain_axis(axis, x.ndim, "dynamic_update_slice_in_dim")] = start_index
@@ -140,7 +218,21 @@ def dynamic_update_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """The operand with ``update`` at a position along an axis; its size there may be missing."""
+    """Return ``operand`` with the slice at an index along an axis replaced.
+
+    Args:
+        operand: array or scalar.
+        update: slice, with size 1 along ``axis`` or without it.
+        index: integer scalar, clamped to the bounds.
+        axis: axis to index.
+        allow_negative_indices: whether negative starts count from the end, for all axes or each.
+
+    Returns:
+        Array of the shape and dtype of ``operand``.
+
+    >>> lax.dynamic_update_index_in_dim(jnp.arange(4), 9, 1, 0)
+    Array([0, 9, 2, 3], dtype=int32)
+    """
     x, new = as_value(operand, "the operand"), as_value(update, "the update")
     if new.ndim != x.ndim:
         new = sh.expand_dims(new, plain_axis(axis, x.ndim, "dynamic_update_index_in_dim"))

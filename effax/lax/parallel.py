@@ -1,7 +1,7 @@
-"""Collectives: what ``vmap`` and ``shard_map`` exchange along their named axes.
+"""Collectives along the named axes of ``vmap`` and ``shard_map``.
 
 Each takes a tree of arrays, and the name of an axis or several names. Several axes act as one, of
-which the last runs fastest.
+which the last runs fastest. All raise UnboundAxis for a name that is not in scope.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = [
 T = TypeVar("T")
 
 AxisName = str | Sequence[str]
-"""The name of an axis, or several."""
+"""Name of an axis, or several."""
 
 
 def _axes(axis_name: AxisName, what: str) -> Axes:
-    """The axes of these names. Raises UnboundAxis, and BadArgument for what are no names."""
+    """Return the axes of these names. Raises UnboundAxis, and BadArgument for other values."""
     names = axis_names_of(axis_name, f"{what}: axis_name")
     return tuple([named_axis(name, what) for name in names])
 
@@ -51,7 +51,7 @@ def _no_groups(groups: object, what: str) -> None:
             f"{what}: groups of an axis are not supported",
             expected="None as axis_index_groups",
             found=f"{groups!r:.60}",
-            remedy="split the axis in two named ones, and use one of them",
+            remedy="split the axis into two named ones, and use one of them",
         )
 
 
@@ -72,11 +72,21 @@ def _reduced(x: T, axes: Axes, what: str, make: Callable[[Axis], Primitive]) -> 
 def psum(
     x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> T:
-    """The sum along named axes; of a Python number, that times the size. Booleans are counted.
+    """Return the sum along named axes.
+
+    Args:
+        x: tree of arrays; booleans are counted, Python numbers multiplied by the axis size.
+        axis_name: name of an axis, or several names, which act as one axis.
+        axis_index_groups: unsupported, must be None.
+
+    Returns:
+        Tree like ``x``.
 
     Raises:
-        UnboundAxis: nothing around binds a name.
-        BadArgument: groups are asked for.
+        BadArgument: groups are not None.
+
+    >>> jax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.array([1, 2]))
+    Array([3, 3], dtype=int32)
     """
     _no_groups(axis_index_groups, "psum")
     axes = _axes(axis_name, "psum")
@@ -95,7 +105,19 @@ def psum(
 def pmean(
     x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> T:
-    """The mean along named axes. Raises UnboundAxis, BadArgument."""
+    """Return the mean along named axes.
+
+    Args:
+        x: tree of arrays.
+        axis_name: name of an axis, or several names, which act as one axis.
+        axis_index_groups: unsupported, must be None.
+
+    Returns:
+        Tree like ``x``.
+
+    >>> jax.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Array([2., 2.], dtype=float32)
+    """
     _no_groups(axis_index_groups, "pmean")
     n = _size(_axes(axis_name, "pmean"))
     made: T = tree.map(lambda total: total / n, psum(x, axis_name))
@@ -105,7 +127,19 @@ def pmean(
 def pmax(
     x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> T:
-    """The greatest along named axes. Raises UnboundAxis, BadArgument."""
+    """Return the maximum along named axes.
+
+    Args:
+        x: tree of arrays.
+        axis_name: name of an axis, or several names, which act as one axis.
+        axis_index_groups: unsupported, must be None.
+
+    Returns:
+        Tree like ``x``.
+
+    >>> jax.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 2]))
+    Array([2, 2], dtype=int32)
+    """
     _no_groups(axis_index_groups, "pmax")
     return _reduced(x, _axes(axis_name, "pmax"), "pmax", c.Pmax)
 
@@ -113,18 +147,38 @@ def pmax(
 def pmin(
     x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> T:
-    """The least along named axes. Raises UnboundAxis, BadArgument."""
+    """Return the minimum along named axes.
+
+    Args:
+        x: tree of arrays.
+        axis_name: name of an axis, or several names, which act as one axis.
+        axis_index_groups: unsupported, must be None.
+
+    Returns:
+        Tree like ``x``.
+
+    >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1, 2]))
+    Array([1, 1], dtype=int32)
+    """
     _no_groups(axis_index_groups, "pmin")
     return _reduced(x, _axes(axis_name, "pmin"), "pmin", c.Pmin)
 
 
 def axis_size(axis_name: AxisName) -> int:
-    """The size of named axes, a Python number. Raises UnboundAxis."""
+    """Return the size of named axes, a Python int. Raises UnboundAxis.
+
+    >>> jax.vmap(lambda x: x + lax.axis_size("i"), axis_name="i")(jnp.array([1, 2]))
+    Array([3, 4], dtype=int32)
+    """
     return _size(_axes(axis_name, "axis_size"))
 
 
 def axis_index(axis_name: AxisName) -> Array:
-    """Where this lane or device is along named axes. Raises UnboundAxis."""
+    """Return the index of this batch element or device along named axes. Raises UnboundAxis.
+
+    >>> jax.vmap(lambda x: lax.axis_index("i"), axis_name="i")(jnp.array([7, 7]))
+    Array([0, 1], dtype=int32)
+    """
     axes = _axes(axis_name, "axis_index")
     first, *rest = axes
     place = bind1(c.AxisIndex(first))
@@ -134,16 +188,23 @@ def axis_index(axis_name: AxisName) -> Array:
 
 
 def _merged(x: Array, at: int, count: int) -> Array:
-    """``count`` dimensions from ``at`` on as one."""
+    """Merge ``count`` dimensions from ``at`` on."""
     if count == 1:
         return x
     shape = x.shape
     return ops.reshape(x, (*shape[:at], prod(shape[at : at + count]), *shape[at + count :]))
 
 
-def _divided(x: Array, at: int, sizes: Sequence[int], what: str) -> Array:
-    """Dimension ``at`` as dimensions of these sizes, and a last one of what is left."""
+def _divided(x: Array, at: int, sizes: Sequence[int], what: str, tiled: bool) -> Array:
+    """Split dimension ``at`` into these sizes and the quotient, which is 1 if not ``tiled``."""
     n, whole = prod(sizes), x.shape[at]
+    if not tiled and whole != n:
+        raise BadArgument(
+            f"{what}: the dimension has another size than the axis",
+            expected=f"size {n} along dimension {at}",
+            found=str(x.type),
+            remedy="pass `tiled=True` for parts of more than one element",
+        )
     if n == 0 or whole % n:
         raise BadArgument(
             f"{what}: a dimension does not divide along the axis",
@@ -161,11 +222,24 @@ def all_gather(
     axis: int = 0,
     tiled: bool = False,
 ) -> T:
-    """What all have along named axes, stacked along ``axis``, or where ``tiled`` concatenated.
+    """Return the values of all participants along named axes, stacked along ``axis``.
+
+    Args:
+        x: tree of arrays.
+        axis_name: name of an axis, or several names, which act as one axis.
+        axis_index_groups: unsupported, must be None.
+        axis: position of the new dimension in the result.
+        tiled: whether to concatenate along ``axis`` instead.
+
+    Returns:
+        Tree of gathered arrays.
 
     Raises:
-        UnboundAxis: nothing around binds a name.
-        BadArgument: groups are asked for, or there is no such axis.
+        BadArgument: groups are not None, or ``axis`` is out of range.
+
+    >>> jax.vmap(lambda x: lax.all_gather(x, "i"), axis_name="i")(jnp.array([1, 2]))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
     """
     _no_groups(axis_index_groups, "all_gather")
     axes = _axes(axis_name, "all_gather")
@@ -187,27 +261,30 @@ def psum_scatter(
     axis_index_groups: Sequence[Sequence[int]] | None = None,
     tiled: bool = False,
 ) -> T:
-    """The sum along named axes, of which each gets its own part along ``scatter_dimension``.
+    """Return the sum along named axes, each participant one part of it.
 
-    The dimension goes, or where ``tiled`` what is left of it stays.
+    Args:
+        x: tree of arrays.
+        axis_name: name of an axis, or several names, which act as one axis.
+        scatter_dimension: dimension to split, of the size of the axis.
+        axis_index_groups: unsupported, must be None.
+        tiled: whether to keep the dimension, which the axis size then divides.
+
+    Returns:
+        Tree of the parts.
 
     Raises:
-        UnboundAxis: nothing around binds a name.
-        BadArgument: groups are asked for, or the dimension does not divide.
+        BadArgument: groups are not None, or the dimension does not divide.
+
+    >>> jax.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([4, 6], dtype=int32)
     """
     _no_groups(axis_index_groups, "psum_scatter")
     axes = _axes(axis_name, "psum_scatter")
 
     def scattered(leaf: Array) -> Array:
         at = plain_axis(scatter_dimension, leaf.ndim, "psum_scatter")
-        if not tiled and leaf.shape[at] != _size(axes):
-            raise BadArgument(
-                "psum_scatter: the dimension has another size than the axis",
-                expected=f"size {_size(axes)} along dimension {at}",
-                found=str(leaf.type),
-                remedy="pass `tiled=True` where each gets more than one element",
-            )
-        leaf = _divided(leaf, at, [axis.size for axis in axes], "psum_scatter")
+        leaf = _divided(leaf, at, [axis.size for axis in axes], "psum_scatter", tiled)
         for named in axes:
             leaf = bind1(c.ReduceScatter(named, at), leaf)
         return leaf if tiled else ops.squeeze(leaf, at)
@@ -224,13 +301,25 @@ def all_to_all(
     axis_index_groups: Sequence[Sequence[int]] | None = None,
     tiled: bool = False,
 ) -> T:
-    """Each gives its part ``i`` along ``split_axis`` to ``i``, which stacks what it gets.
+    """Send part ``i`` along ``split_axis`` to participant ``i``, and stack the parts received.
 
-    It is stacked along ``concat_axis`` of the result, or where ``tiled`` concatenated.
+    Args:
+        x: tree of arrays.
+        axis_name: name of an axis, or several names, which act as one axis.
+        split_axis: dimension to split, of the size of the axis.
+        concat_axis: position of the stacked dimension in the result.
+        axis_index_groups: unsupported, must be None.
+        tiled: whether to split into parts of any size and concatenate them.
+
+    Returns:
+        Tree of arrays.
 
     Raises:
-        UnboundAxis: nothing around binds a name.
-        BadArgument: groups are asked for, or the dimension does not divide.
+        BadArgument: groups are not None, or the dimension does not divide.
+
+    >>> jax.vmap(lambda x: lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
     """
     _no_groups(axis_index_groups, "all_to_all")
     axes = _axes(axis_name, "all_to_all")
@@ -239,14 +328,7 @@ def all_to_all(
     def exchanged(leaf: Array) -> Array:
         split = plain_axis(split_axis, leaf.ndim, "all_to_all")
         concat = plain_axis(concat_axis, leaf.ndim, "all_to_all")
-        if not tiled and leaf.shape[split] != _size(axes):
-            raise BadArgument(
-                "all_to_all: the dimension has another size than the axis",
-                expected=f"size {_size(axes)} along dimension {split}",
-                found=str(leaf.type),
-                remedy="pass `tiled=True` where each gets more than one element",
-            )
-        leaf = _divided(leaf, split, sizes, "all_to_all")
+        leaf = _divided(leaf, split, sizes, "all_to_all", tiled)
         if not tiled:
             leaf = ops.squeeze(leaf, split + len(axes))
         if len(axes) == 1:
@@ -264,7 +346,7 @@ def _one_axis(axis_name: AxisName, what: str) -> Axis:
     axes = _axes(axis_name, what)
     if len(axes) != 1:
         raise BadArgument(
-            f"{what} goes along one axis",
+            f"{what} takes one axis",
             expected="one name",
             found=repr(tuple(axis.name for axis in axes)),
         )
@@ -272,12 +354,22 @@ def _one_axis(axis_name: AxisName, what: str) -> Axis:
 
 
 def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
-    """What ``s`` has goes to ``d``, for each ``(s, d)`` of ``perm``; who gets nothing has zeros.
+    """Send values from source to destination; participants without a source receive zeros.
+
+    Args:
+        x: tree of arrays.
+        axis_name: name of one axis.
+        perm: pairs (source, destination).
+
+    Returns:
+        Tree like ``x``.
 
     Raises:
-        UnboundAxis: nothing around binds the name.
-        BadArgument: there are several names, or ``perm`` has no pairs of integers.
-        IllTyped: a place is none, or occurs twice on one side.
+        BadArgument: there are several names, or ``perm`` has no pairs of ints.
+        IllTyped: an index is out of range, or occurs twice on one side.
+
+    >>> jax.vmap(lambda x: lax.ppermute(x, "i", [(0, 1)]), axis_name="i")(jnp.array([1, 2]))
+    Array([0, 1], dtype=int32)
     """
     axis = _one_axis(axis_name, "ppermute")
     pairs: list[tuple[int, int]] = []
@@ -290,11 +382,26 @@ def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
 
 
 def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
-    """Place ``i`` gets what ``perm[i]`` has. Raises UnboundAxis, BadArgument."""
+    """Return the values of participant ``perm[i]`` at participant ``i``.
+
+    Args:
+        x: tree of arrays.
+        axis_name: name of one axis.
+        perm: permutation of the indices.
+
+    Returns:
+        Tree like ``x``.
+
+    Raises:
+        BadArgument: there are several names, or ``perm`` is not a permutation.
+
+    >>> jax.vmap(lambda x: lax.pshuffle(x, "i", [1, 0]), axis_name="i")(jnp.array([1, 2]))
+    Array([2, 1], dtype=int32)
+    """
     axis, order = _one_axis(axis_name, "pshuffle"), integers(perm, "pshuffle: perm")
     if sorted(order) != list(range(axis.size)):
         raise BadArgument(
-            "pshuffle takes every place once",
+            "pshuffle takes a permutation",
             expected=f"a permutation of range({axis.size})",
             found=repr(order),
         )
@@ -302,34 +409,91 @@ def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
 
 
 def pswapaxes(x: T, axis_name: AxisName, axis: int) -> T:
-    """The named axis and dimension ``axis`` exchanged. Raises UnboundAxis, BadArgument."""
+    """Return ``x`` with the named axis and dimension ``axis`` exchanged.
+
+    Args:
+        x: tree of arrays.
+        axis_name: name of an axis, or several names, which act as one axis.
+        axis: dimension of the size of the named axis.
+
+    Returns:
+        Tree like ``x``.
+
+    Raises:
+        BadArgument: the sizes differ.
+
+    >>> jax.vmap(lambda x: lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     return all_to_all(x, axis_name, axis, axis)
 
 
 def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
-    """What place ``source`` along the axis has. Raises UnboundAxis, BadArgument."""
+    """Return the values of participant ``source`` at all participants.
+
+    Args:
+        x: tree of arrays.
+        axis_name: name of an axis, or several names, which act as one axis.
+        source: index along the named axes.
+
+    Returns:
+        Tree like ``x``.
+
+    Raises:
+        BadArgument: ``source`` is out of range.
+
+    >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([1, 2]))
+    Array([2, 2], dtype=int32)
+    """
     size = _size(_axes(axis_name, "pbroadcast"))
     at = as_integer(source, "pbroadcast: source")
     if not 0 <= at < size:
         raise BadArgument(
-            "pbroadcast: there is no such place", expected=f"0 to {size - 1}", found=str(at)
+            "pbroadcast: the source is out of range", expected=f"0 to {size - 1}", found=str(at)
         )
     made: T = tree.map(lambda leaf: leaf[at], all_gather(x, axis_name))
     return made
 
 
 def pvary(x: T, axis_name: AxisName) -> T:
-    """The same values, which count as ones that differ along the axes. Raises UnboundAxis."""
+    """Return ``x``, typed as varying along named axes.
+
+    Args:
+        x: tree of arrays.
+        axis_name: name of an axis, or several names, which act as one axis.
+
+    Returns:
+        Tree like ``x``.
+
+    >>> jax.vmap(lambda x: lax.pvary(x, "i"), axis_name="i")(jnp.array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
     return _reduced(x, _axes(axis_name, "pvary"), "pvary", c.Pvary)
 
 
 def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
-    """:func:`pvary`, for ``to='varying'``. Raises UnboundAxis, and BadArgument for other casts."""
+    """Return ``x`` with another variance along named axes.
+
+    Args:
+        x: tree of arrays.
+        axis_name: name of an axis, or several names, which act as one axis.
+        to: must be "varying".
+
+    Returns:
+        Tree like ``x``.
+
+    Raises:
+        BadArgument: ``to`` is another string.
+
+    >>> jax.vmap(lambda x: lax.pcast(x, "i", to="varying"), axis_name="i")(jnp.array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
     if to != "varying":
         raise BadArgument(
-            "pcast knows one cast",
+            "pcast supports one cast",
             expected="to='varying'",
             found=repr(to),
-            remedy="`psum`, `pmax` or `all_gather` make a value that is the same everywhere",
+            remedy="`psum`, `pmax` or `all_gather` return a value that does not vary",
         )
     return pvary(x, axis_name)

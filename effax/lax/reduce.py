@@ -1,4 +1,4 @@
-"""Primitives that combine elements, under JAX's names: reductions, sorts, contractions."""
+"""Primitives that combine elements, by JAX's names: reductions, sorts, contractions."""
 
 from __future__ import annotations
 
@@ -28,43 +28,133 @@ def _reduced(prim: type[Reduction], operand: ArrayLike, axes: Sequence[int]) -> 
 
 
 def reduce_sum(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The sum along axes."""
+    """Return the sum of the elements along ``axes``.
+
+    Args:
+        operand: array or scalar.
+        axes: axes to reduce.
+
+    Returns:
+        Array of the dtype of ``operand``, without ``axes``.
+
+    >>> lax.reduce_sum(jnp.array([[1, 2], [3, 4]]), (0,))
+    Array([4, 6], dtype=int32)
+    """
     return _reduced(prims.ReduceSum, operand, axes)
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The product along axes."""
+    """Return the product of the elements along ``axes``.
+
+    Args:
+        operand: array or scalar.
+        axes: axes to reduce.
+
+    Returns:
+        Array of the dtype of ``operand``, without ``axes``.
+
+    >>> lax.reduce_prod(jnp.array([[1, 2], [3, 4]]), (0,))
+    Array([3, 8], dtype=int32)
+    """
     return _reduced(prims.ReduceProd, operand, axes)
 
 
 def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The greatest element along axes."""
+    """Return the largest element along ``axes``.
+
+    Args:
+        operand: array or scalar.
+        axes: axes to reduce.
+
+    Returns:
+        Array of the dtype of ``operand``, without ``axes``.
+
+    >>> lax.reduce_max(jnp.array([[1, 2], [3, 4]]), (0,))
+    Array([3, 4], dtype=int32)
+    """
     return _reduced(prims.ReduceMax, operand, axes)
 
 
 def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The least element along axes."""
+    """Return the smallest element along ``axes``.
+
+    Args:
+        operand: array or scalar.
+        axes: axes to reduce.
+
+    Returns:
+        Array of the dtype of ``operand``, without ``axes``.
+
+    >>> lax.reduce_min(jnp.array([[1, 2], [3, 4]]), (0,))
+    Array([1, 2], dtype=int32)
+    """
     return _reduced(prims.ReduceMin, operand, axes)
 
 
 def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """``all`` of booleans, bitwise and of integers."""
+    """Return the bitwise and of integers, logical and of booleans, along ``axes``.
+
+    Args:
+        operand: array or scalar.
+        axes: axes to reduce.
+
+    Returns:
+        Array of the dtype of ``operand``, without ``axes``.
+
+    >>> lax.reduce_and(jnp.array([True, False]), (0,))
+    Array(False, dtype=bool)
+    """
     return _reduced(prims.ReduceAnd, operand, axes)
 
 
 def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """``any`` of booleans, bitwise or of integers."""
+    """Return the bitwise or of integers, logical or of booleans, along ``axes``.
+
+    Args:
+        operand: array or scalar.
+        axes: axes to reduce.
+
+    Returns:
+        Array of the dtype of ``operand``, without ``axes``.
+
+    >>> lax.reduce_or(jnp.array([True, False]), (0,))
+    Array(True, dtype=bool)
+    """
     return _reduced(prims.ReduceOr, operand, axes)
 
 
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
-    """The index of the first greatest element along an axis."""
+    """Return the index of the first largest element along ``axis``.
+
+    Args:
+        operand: array or scalar.
+        axis: axis to reduce.
+        index_dtype: integer dtype of the result.
+
+    Returns:
+        Array without ``axis``.
+
+    >>> lax.argmax(jnp.array([1, 5, 3]), 0, jnp.int32)
+    Array(1, dtype=int32)
+    """
     x = as_value(operand, "the operand of argmax")
     return bind1(prims.Argmax(plain_axis(axis, x.ndim, "argmax"), allowed(index_dtype)), x)
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
-    """The index of the first least element along an axis."""
+    """Return the index of the first smallest element along ``axis``.
+
+    Args:
+        operand: array or scalar.
+        axis: axis to reduce.
+        index_dtype: integer dtype of the result.
+
+    Returns:
+        Array without ``axis``.
+
+    >>> lax.argmin(jnp.array([4, 1, 3]), 0, jnp.int32)
+    Array(1, dtype=int32)
+    """
     x = as_value(operand, "the operand of argmin")
     return bind1(prims.Argmin(plain_axis(axis, x.ndim, "argmin"), allowed(index_dtype)), x)
 
@@ -75,27 +165,87 @@ def _cumulative(prim: type[Cumulative], operand: ArrayLike, axis: int, reverse: 
 
 
 def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Running sums."""
+    """Return the cumulative sum along ``axis``.
+
+    Args:
+        operand: array or scalar.
+        axis: axis to accumulate along.
+        reverse: whether to start from the end.
+
+    Returns:
+        Array of the shape and dtype of ``operand``.
+
+    >>> lax.cumsum(jnp.array([1, 2, 3]))
+    Array([1, 3, 6], dtype=int32)
+    """
     return _cumulative(prims.CumSum, operand, axis, reverse)
 
 
 def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Running products."""
+    """Return the cumulative product along ``axis``.
+
+    Args:
+        operand: array or scalar.
+        axis: axis to accumulate along.
+        reverse: whether to start from the end.
+
+    Returns:
+        Array of the shape and dtype of ``operand``.
+
+    >>> lax.cumprod(jnp.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int32)
+    """
     return _cumulative(prims.CumProd, operand, axis, reverse)
 
 
 def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Running greatest elements."""
+    """Return the cumulative maximum along ``axis``.
+
+    Args:
+        operand: array or scalar.
+        axis: axis to accumulate along.
+        reverse: whether to start from the end.
+
+    Returns:
+        Array of the shape and dtype of ``operand``.
+
+    >>> lax.cummax(jnp.array([1, 3, 2]))
+    Array([1, 3, 3], dtype=int32)
+    """
     return _cumulative(prims.CumMax, operand, axis, reverse)
 
 
 def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Running least elements."""
+    """Return the cumulative minimum along ``axis``.
+
+    Args:
+        operand: array or scalar.
+        axis: axis to accumulate along.
+        reverse: whether to start from the end.
+
+    Returns:
+        Array of the shape and dtype of ``operand``.
+
+    >>> lax.cummin(jnp.array([3, 1, 2]))
+    Array([3, 1, 1], dtype=int32)
+    """
     return _cumulative(prims.CumMin, operand, axis, reverse)
 
 
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Running logarithms of sums of exponentials, of floats."""
+    """Return the cumulative ``log(sum(exp(x)))`` along ``axis``, for floats.
+
+    Args:
+        operand: array or scalar.
+        axis: axis to accumulate along.
+        reverse: whether to start from the end.
+
+    Returns:
+        Array of the shape and dtype of ``operand``.
+
+    >>> lax.cumlogsumexp(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return _cumulative(prims.CumLogSumExp, operand, axis, reverse)
 
 
@@ -105,12 +255,28 @@ def sort(
     is_stable: bool = True,
     num_keys: int = 1,
 ) -> Array | tuple[Array, ...]:
-    """The operand in order along an axis; several are ordered by the first ``num_keys``."""
+    """Return the operand, or several operands together, sorted along an axis.
+
+    Args:
+        operand: array, or sequence of arrays of one shape.
+        dimension: axis to sort along.
+        is_stable: ignored; the sort is always stable.
+        num_keys: number of leading operands to sort by, lexicographically.
+
+    Returns:
+        Array, or tuple of arrays for a sequence.
+
+    Raises:
+        BadArgument: there are no operands.
+
+    >>> lax.sort(jnp.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
     several = isinstance(operand, Sequence)
     given = operand if isinstance(operand, Sequence) else [operand]
     values = [as_value(x, f"operand {i} of sort") for i, x in enumerate(given)]
     if not values:
-        raise BadArgument("sort of nothing", "at least one operand", "none")
+        raise BadArgument("sort takes at least one operand", "at least one operand", "none")
     axis = plain_axis(dimension, values[0].ndim, "sort")
     found = cast("list[Array]", bind(prims.Sort(axis, num_keys), *values))
     return tuple(found) if several else found[0]
@@ -119,21 +285,48 @@ def sort(
 def sort_key_val(
     keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:
-    """The keys in order along an axis, and the values in the same order."""
+    """Return the keys sorted along an axis, and the values in the same order.
+
+    Args:
+        keys: array to sort by.
+        values: array of the same shape.
+        dimension: axis to sort along.
+        is_stable: ignored; the sort is always stable.
+
+    Returns:
+        Pair of arrays.
+
+    >>> lax.sort_key_val(jnp.array([3, 1]), jnp.array([30, 10]))
+    (Array([1, 3], dtype=int32), Array([10, 30], dtype=int32))
+    """
     k, v = cast("tuple[Array, Array]", sort((keys, values), dimension, is_stable))
     return k, v
 
 
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
-    """The ``k`` greatest elements along an axis, in descending order, and their positions.
+    """Return the ``k`` largest elements along ``axis`` in descending order, and their indices.
 
-    nan is the greatest, and of equal elements the first comes first.
+    nan counts as largest, and of equal elements the first comes first.
+
+    Args:
+        operand: array or scalar.
+        k: number of elements.
+        axis: axis to select along.
+
+    Returns:
+        Pair of arrays with size ``k`` along ``axis``; indices are int32.
+
+    Raises:
+        BadArgument: ``k`` is out of range.
+
+    >>> lax.top_k(jnp.array([1, 5, 3]), 2)
+    (Array([5, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     x = as_value(operand, "the operand of top_k")
     place = plain_axis(axis, x.ndim, "top_k")
     size = x.shape[place]
     if not 0 <= static_int(k, "k of top_k") <= size:
-        raise BadArgument("top_k takes elements that there are", f"k from 0 to {size}", str(k))
+        raise BadArgument("`k` of top_k is out of range", f"k from 0 to {size}", str(k))
     values, positions = cast("list[Array]", bind(prims.TopK(k, place), x))
     return values, positions
 
@@ -145,9 +338,23 @@ def dot_general(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Contraction by ``((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))``.
+    """Contract two arrays, as StableHLO's ``dot_general``.
 
-    Result axes: batch axes, what is left of the left operand, what is left of the right one.
+    Args:
+        lhs: left operand.
+        rhs: right operand.
+        dimension_numbers: ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)).
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        Array of the batch axes, the remaining axes of ``lhs``, then those of ``rhs``.
+
+    Raises:
+        IllTyped: sizes or dtypes do not fit.
+
+    >>> lax.dot_general(jnp.ones((2, 3)), jnp.ones((3, 4)), (((1,), (0,)), ((), ()))).shape
+    (2, 4)
     """
     a, b = as_value(lhs, "the left operand"), as_value(rhs, "the right operand")
     (lc, rc), (lb, rb) = dimension_numbers
@@ -173,7 +380,24 @@ def dot(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The product of vectors or matrices, or the contraction that ``dimension_numbers`` names."""
+    """Return the product of vectors or matrices, or the contraction by ``dimension_numbers``.
+
+    Args:
+        lhs: left operand.
+        rhs: right operand.
+        dimension_numbers: as in :func:`dot_general`; last axis with first by default.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+        preferred_element_type: dtype in which products accumulate, and of the result.
+
+    Returns:
+        Array of the remaining axes.
+
+    Raises:
+        IllTyped: sizes, dtypes or ranks do not fit.
+
+    >>> lax.dot(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array(11, dtype=int32)
+    """
     a, b = as_value(lhs, "the left operand of dot"), as_value(rhs, "the right operand of dot")
     if dimension_numbers is None:
         if not (a.ndim in (1, 2) and b.ndim in (1, 2)):
@@ -183,7 +407,22 @@ def dot(
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: object = None) -> Array:
-    """The matrix product of the last two axes; all others are batch axes."""
+    """Return the matrix product over the last two axes; all others are batch axes.
+
+    Args:
+        lhs: left operand.
+        rhs: right operand.
+        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
+
+    Returns:
+        Array of shape (..., n, m).
+
+    Raises:
+        IllTyped: ranks differ or are below 2, or sizes do not fit.
+
+    >>> lax.batch_matmul(jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4))).shape
+    (5, 2, 4)
+    """
     a, b = as_value(lhs, "the left operand"), as_value(rhs, "the right operand")
     if a.ndim < 2 or a.ndim != b.ndim:
         raise IllTyped(

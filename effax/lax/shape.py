@@ -1,4 +1,4 @@
-"""Primitives that move elements, under JAX's names: broadcast, reshape, slice, pad, iota, ..."""
+"""Primitives that move elements, by JAX's names: broadcast, reshape, slice, pad, iota, ..."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
 from effax.ir.errors import BadArgument
 from effax.ir.prims import shape as prims
-from effax.ir.types import Shape
 from effax.lax.elementwise import operands
 from effax.numpy import creation, join
 from effax.numpy import shapes as sh
@@ -30,7 +29,23 @@ __all__ = [
 def reshape(
     operand: ArrayLike, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None
 ) -> Array:
-    """The elements in another shape, read in the order of ``dimensions``."""
+    """Return the elements of ``operand`` in another shape.
+
+    Args:
+        operand: array or scalar.
+        new_sizes: sizes of the result.
+        dimensions: order in which to read the axes; row-major by default.
+
+    Returns:
+        Array of shape ``new_sizes``.
+
+    Raises:
+        IllTyped: the number of elements changes.
+
+    >>> lax.reshape(jnp.arange(4), (2, 2))
+    Array([[0, 1],
+           [2, 3]], dtype=int32)
+    """
     x = as_value(operand, "the operand of reshape")
     sizes = plain_shape(new_sizes, "reshape")
     if dimensions is not None:
@@ -39,7 +54,19 @@ def reshape(
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Array:
-    """The operand repeated along new leading axes of these sizes."""
+    """Return ``operand`` repeated along new leading axes.
+
+    Args:
+        operand: array or scalar.
+        sizes: sizes of the new axes.
+
+    Returns:
+        Array of shape (*sizes, *operand.shape).
+
+    >>> lax.broadcast(jnp.array([1, 2]), (2,))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     x = as_value(operand, "the operand of broadcast")
     shape = (*plain_shape(sizes, "broadcast"), *x.shape)
     return broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))
@@ -48,34 +75,97 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Array:
 def broadcast_in_dim(
     operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int]
 ) -> Array:
-    """Operand axis ``i`` becomes result axis ``broadcast_dimensions[i]``; size 1 repeats."""
+    """Return ``operand`` with its axes mapped to those of a larger shape.
+
+    Args:
+        operand: array or scalar.
+        shape: sizes of the result.
+        broadcast_dimensions: result axis of each operand axis; size 1 repeats.
+
+    Returns:
+        Array of shape ``shape``.
+
+    Raises:
+        IllTyped: sizes do not fit.
+
+    >>> lax.broadcast_in_dim(jnp.array([1, 2]), (2, 2), (0,))
+    Array([[1, 1],
+           [2, 2]], dtype=int32)
+    """
     (x,) = operands("broadcast_in_dim", operand)
     sizes, dims = plain_shape(shape, "broadcast_in_dim"), tuple(broadcast_dimensions)
     return bind1(prims.BroadcastInDim(sizes, dims), x)
 
 
-def broadcast_shapes(*shapes: Shape) -> Shape:
-    """The shape to which all broadcast."""
-    return sh.broadcast_shapes(*shapes)
-
-
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
-    """Result axis ``i`` is operand axis ``permutation[i]``."""
+    """Return ``operand`` with axes permuted: result axis ``i`` is ``permutation[i]``.
+
+    Args:
+        operand: array or scalar.
+        permutation: permutation of the axes.
+
+    Returns:
+        Array of the dtype of ``operand``.
+
+    Raises:
+        BadArgument: ``permutation`` is not a permutation.
+
+    >>> lax.transpose(jnp.array([[1, 2], [3, 4]]), (1, 0))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     return sh.transpose(operand, permutation)
 
 
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """The operand without these axes of size 1."""
+    """Return ``array`` without axes of size 1.
+
+    Args:
+        array: array or scalar.
+        dimensions: axes to remove.
+
+    Returns:
+        Array of the elements of ``array``.
+
+    Raises:
+        BadArgument: an axis has another size.
+
+    >>> lax.squeeze(jnp.ones((1, 2)), (0,))
+    Array([1., 1.], dtype=float32)
+    """
     return sh.squeeze(array, tuple(dimensions))
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """The operand with new axes of size 1 at these places of the result."""
+    """Return ``array`` with new axes of size 1.
+
+    Args:
+        array: array or scalar.
+        dimensions: positions of the new axes in the result.
+
+    Returns:
+        Array of the elements of ``array``.
+
+    >>> lax.expand_dims(jnp.arange(2), (0,))
+    Array([[0, 1]], dtype=int32)
+    """
     return sh.expand_dims(array, dimensions)
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """The axes from start to stop made one."""
+    """Return ``operand`` with axes start to stop merged into one.
+
+    Args:
+        operand: array or scalar.
+        start_dimension: first axis to merge.
+        stop_dimension: axis after the last to merge; None for all.
+
+    Returns:
+        Array of the elements of ``operand``.
+
+    >>> lax.collapse(jnp.ones((2, 3, 4)), 0, 2).shape
+    (6, 4)
+    """
     x = as_value(operand, "the operand of collapse")
     start, stop, _ = builtins.slice(start_dimension, stop_dimension).indices(x.ndim)
     merged = math.prod(x.shape[start:stop])
@@ -83,12 +173,38 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 
 
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """The operand with these axes reversed."""
+    """Return ``operand`` reversed along axes.
+
+    Args:
+        operand: array or scalar.
+        dimensions: axes to reverse.
+
+    Returns:
+        Array of the shape and dtype of ``operand``.
+
+    >>> lax.rev(jnp.arange(3), (0,))
+    Array([2, 1, 0], dtype=int32)
+    """
     return sh.flip(operand, tuple(dimensions))
 
 
 def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
-    """The operands, of one dtype, one after the other along an axis."""
+    """Return the operands joined along an axis.
+
+    Args:
+        operands: arrays of one dtype, of one shape but for ``dimension``.
+        dimension: axis to join along.
+
+    Returns:
+        Array whose size along ``dimension`` is the sum of sizes.
+
+    Raises:
+        BadArgument: there are no operands.
+        IllTyped: shapes or dtypes differ.
+
+    >>> lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
+    Array([1, 2, 3], dtype=int32)
+    """
     values = [as_value(x, f"operand {i} of concatenate") for i, x in enumerate(operands)]
     if not values:
         raise BadArgument("concatenate of no arrays", "at least one array", "none")
@@ -97,36 +213,105 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
 
 
 def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
-    """The operands, of one shape, along a new axis."""
+    """Return the operands joined along a new axis.
+
+    Args:
+        operands: arrays of one shape.
+        axis: position of the new axis.
+
+    Returns:
+        Array with a new axis of size ``len(operands)``.
+
+    Raises:
+        IllTyped: shapes differ.
+
+    >>> lax.stack([jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
     return join.stack(operands, axis)
 
 
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
-    """The parts along an axis, each without it."""
+    """Return the slices of ``x`` along an axis, which they lack.
+
+    Args:
+        x: array or scalar.
+        axis: axis to split along.
+
+    Returns:
+        Tuple of arrays.
+
+    >>> lax.unstack(jnp.array([[1, 2], [3, 4]]))
+    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
     return join.unstack(x, axis=axis)
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """Parts of these sizes along an axis."""
+    """Return parts of the given sizes.
+
+    Args:
+        operand: array or scalar.
+        sizes: sizes of the parts; their sum is the size of the axis.
+        axis: axis to split along.
+
+    Returns:
+        List of arrays.
+
+    Raises:
+        BadArgument: the sizes do not cover the axis.
+
+    >>> lax.split(jnp.arange(3), (1, 2))
+    [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
+    """
     x = as_value(operand, "the operand of split")
     place = plain_axis(axis, x.ndim, "split")
     if sum(sizes) != x.shape[place]:
         raise BadArgument(
-            "split leaves something", f"sizes that sum to {x.shape[place]}", str(sizes)
+            "the sizes of split do not cover the axis",
+            f"sizes that sum to {x.shape[place]}",
+            str(sizes),
         )
     ends = np.cumsum(np.asarray(sizes, int))
     return [sh.slice_along(x, place, int(e) - n, int(e)) for e, n in zip(ends, sizes, strict=True)]
 
 
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
-    """The array laid side by side so many times along each axis."""
+    """Return ``operand`` repeated as a whole along each axis.
+
+    Args:
+        operand: array or scalar.
+        reps: number of repetitions per axis.
+
+    Returns:
+        Array whose sizes are products of those of ``operand`` and ``reps``.
+
+    >>> lax.tile(jnp.array([1, 2]), (2,))
+    Array([1, 2, 1, 2], dtype=int32)
+    """
     return join.tile(operand, tuple(reps))
 
 
 def pad(
     operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]
 ) -> Array:
-    """``(low, high, interior)`` elements of padding an axis; negative ones crop."""
+    """Return ``operand`` with elements added at the ends of axes and between elements.
+
+    Args:
+        operand: array or scalar.
+        padding_value: scalar of the same dtype.
+        padding_config: (low, high, interior) per axis; negative low and high crop.
+
+    Returns:
+        Array of the dtype of ``operand``.
+
+    Raises:
+        IllTyped: dtypes differ.
+
+    >>> lax.pad(jnp.array([1, 2]), 0, [(1, 0, 1)])
+    Array([0, 1, 0, 2], dtype=int32)
+    """
     x, value = operands("pad", operand, padding_value)
     config = tuple(
         [
@@ -143,7 +328,23 @@ def slice_(
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Array:
-    """``x[start:limit:stride]`` an axis, inside of the bounds."""
+    """Return ``operand[start:limit:stride]`` along each axis, within bounds.
+
+    Args:
+        operand: array or scalar.
+        start_indices: first index per axis.
+        limit_indices: end index per axis, exclusive.
+        strides: stride per axis, 1 by default.
+
+    Returns:
+        Array of the dtype of ``operand``.
+
+    Raises:
+        IllTyped: the slice leaves the bounds.
+
+    >>> lax.slice(jnp.arange(5), (1,), (5,), (2,))
+    Array([1, 3], dtype=int32)
+    """
     x = as_value(operand, "the operand of slice")
     by = None if strides is None else tuple(strides)
     return bind1(prims.Slice(tuple(start_indices), tuple(limit_indices), by), x)
@@ -156,7 +357,24 @@ def slice_in_dim(
     stride: int = 1,
     axis: int = 0,
 ) -> Array:
-    """``x[start:limit:stride]`` along an axis; negative positions count from the end."""
+    """Return ``operand[start:limit:stride]`` along one axis.
+
+    Args:
+        operand: array or scalar.
+        start_index: first index; negative ones count from the end, None is 0.
+        limit_index: end index, exclusive; None is the size.
+        stride: stride.
+        axis: axis to slice.
+
+    Returns:
+        Array of the dtype of ``operand``.
+
+    Raises:
+        IllTyped: the slice leaves the bounds.
+
+    >>> lax.slice_in_dim(jnp.arange(5), 1, -1)
+    Array([1, 2, 3], dtype=int32)
+    """
     x = as_value(operand, "the operand of slice_in_dim")
     place = plain_axis(axis, x.ndim, "slice_in_dim")
     size = x.shape[place]
@@ -169,7 +387,23 @@ def slice_in_dim(
 
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """The element at a static position along an axis."""
+    """Return the slice of ``operand`` at a static index along an axis.
+
+    Args:
+        operand: array or scalar.
+        index: Python int; negative ones count from the end.
+        axis: axis to index.
+        keepdims: whether the axis remains with size 1.
+
+    Returns:
+        Array of the dtype of ``operand``.
+
+    Raises:
+        BadArgument: the index is out of bounds.
+
+    >>> lax.index_in_dim(jnp.arange(5), 2, keepdims=False)
+    Array(2, dtype=int32)
+    """
     x = as_value(operand, "the operand of index_in_dim")
     place = plain_axis(axis, x.ndim, "index_in_dim")
     at = plain_axis(index, x.shape[place], "index_in_dim")
@@ -177,18 +411,54 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:
-    """``0, 1, 2, ...``."""
+    """Return the vector ``0, 1, 2, ...``.
+
+    Args:
+        dtype: dtype of the result.
+        size: number of elements.
+
+    Returns:
+        Array of shape (size,).
+
+    >>> lax.iota(jnp.int32, 3)
+    Array([0, 1, 2], dtype=int32)
+    """
     return broadcasted_iota(dtype, (size,), 0)
 
 
 def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int) -> Array:
-    """``0, 1, 2, ...`` along an axis."""
+    """Return an array with ``0, 1, 2, ...`` along an axis, constant along the others.
+
+    Args:
+        dtype: dtype of the result.
+        shape: sizes of the result.
+        dimension: axis to count along.
+
+    Returns:
+        Array of shape ``shape``.
+
+    >>> lax.broadcasted_iota(jnp.int32, (2, 2), 1)
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
     sizes = plain_shape(shape, "broadcasted_iota")
     return bind1(prims.Iota(allowed(dtype), sizes, plain_axis(dimension, len(sizes), "iota")))
 
 
 def full(shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = None) -> Array:
-    """A scalar everywhere."""
+    """Return an array filled with a scalar.
+
+    Args:
+        shape: sizes of the result.
+        fill_value: scalar.
+        dtype: dtype of the result, that of ``fill_value`` by default.
+
+    Returns:
+        Array of shape ``shape``.
+
+    >>> lax.full((2,), 7)
+    Array([7, 7], dtype=int32, weak_type=True)
+    """
     return creation.full(shape, fill_value, dtype)
 
 
@@ -198,18 +468,32 @@ def full_like(
     dtype: DTypeLike | None = None,
     shape: Sequence[int] | None = None,
 ) -> Array:
-    """A scalar everywhere, in the shape and dtype of ``x``."""
+    """Return an array filled with a scalar, of the shape and dtype of ``x``.
+
+    Args:
+        x: array or scalar.
+        fill_value: scalar.
+        dtype: dtype of the result instead.
+        shape: shape of the result instead.
+
+    Returns:
+        Array of the requested shape and dtype.
+
+    >>> lax.full_like(jnp.array([1, 2]), 7)
+    Array([7, 7], dtype=int32)
+    """
     return creation.full_like(x, fill_value, dtype, shape)
 
 
-def zeros_like_array(x: ArrayLike) -> Array:
-    """Zeros of the shape and dtype of ``x``."""
-    return creation.zeros_like(x)
-
-
 def zeros_like(x: ArrayLike) -> Array:
-    """Zeros of the shape and dtype of ``x``."""
+    """Return zeros of the shape and dtype of ``x``.
+
+    >>> lax.zeros_like(jnp.array([1, 2]))
+    Array([0, 0], dtype=int32)
+    """
     return creation.zeros_like(x)
 
 
+zeros_like_array = zeros_like
+broadcast_shapes = sh.broadcast_shapes
 slice = slice_

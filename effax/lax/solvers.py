@@ -1,4 +1,4 @@
-"""Solutions of equations, differentiated by what holds at the solution: roots, linear systems."""
+"""Implicitly differentiated solutions of equations: roots and linear systems."""
 
 from __future__ import annotations
 
@@ -42,28 +42,31 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> R:
-    """Solve ``matvec(x) = b``, differentiated as the solution of a linear equation.
+    """Solve ``matvec(x) = b``, differentiated implicitly as a linear equation.
 
     Derivatives solve equations with the same ``matvec``, or its transpose, and other right-hand
-    sides; how ``solve`` does it is not looked at. ``matvec`` may close over differentiated values.
+    sides; ``solve`` itself is not differentiated. ``matvec`` may close over differentiated values.
 
     Args:
-        matvec: a linear function from a tree like ``b`` to a tree like ``b``.
-        b: the right-hand side, a tree of arrays.
-        solve: ``solve(matvec, b)`` gives the solution.
-        transpose_solve: ``transpose_solve(vecmat, b)`` gives the solution for the transpose;
-            reverse mode needs it.
-        symmetric: whether the transpose is the same: ``solve`` then serves for both.
-        has_aux: whether ``solve``, and ``transpose_solve``, give a pair of the solution and
-            something that is not differentiated.
+        matvec: linear function of a tree like ``b`` to a tree like ``b``.
+        b: right-hand side, a tree of inexact arrays.
+        solve: function ``solve(matvec, b)`` that returns the solution.
+        transpose_solve: function ``transpose_solve(vecmat, b)`` for the transpose, which reverse
+            mode needs.
+        symmetric: whether the transpose is ``matvec`` itself; ``solve`` then serves for both.
+        has_aux: whether ``solve`` and ``transpose_solve`` return a pair of the solution and
+            auxiliary data that is not differentiated.
 
     Returns:
-        The solution, or the pair.
+        Solution, or the pair.
 
     Raises:
-        IllTyped: ``matvec`` or ``solve`` gives another structure or other types than ``b``.
+        IllTyped: ``matvec`` or ``solve`` returns another structure or types than ``b``.
         TransformError: ``matvec`` is not linear.
-        RefError: a function uses references from outside.
+        RefError: a function uses outer references.
+
+    >>> lax.custom_linear_solve(lambda x: 2 * x, jnp.array([4.0]), lambda mv, b: b / 2)
+    Array([2.], dtype=float32)
     """
     for f, name in ((matvec, "matvec"), (solve, "solve")):
         check_callable(f, f"custom_linear_solve: {name}")
@@ -96,7 +99,7 @@ def custom_linear_solve(
 
 
 def _transposed(flat: FlatFunction) -> FlatFunction:
-    """The transpose of a linear function with constants. Raises TransformError."""
+    """Return the transpose of a linear function with constants. Raises TransformError."""
     jaxpr, n = flat.jaxpr, len(flat.consts)
     types = jaxpr.in_types[n:]
     ct_specs: tuple[CotangentSpec, ...] = (*[NonLinear()] * n, *[GradValue()] * len(types))
@@ -113,28 +116,32 @@ def custom_root(
     tangent_solve: Callable[[Callable[[X], X], X], X],
     has_aux: bool = False,
 ) -> R:
-    """Find a root of ``f``, differentiated by the implicit function theorem.
+    """Return a root of ``f``, differentiated by the implicit function theorem.
 
-    ``f`` may close over differentiated values, on which the root depends. The initial guess has
-    no influence on the derivative.
+    ``f`` may close over differentiated values, on which the root depends. The derivative with
+    respect to the initial guess is zero.
 
     Args:
-        f: from a tree like ``initial_guess`` to a tree like it.
-        initial_guess: a tree of arrays of floats.
-        solve: ``solve(f, initial_guess)`` gives the root.
-        tangent_solve: ``tangent_solve(g, y)`` gives the x for which ``g(x) = y``, for a linear g.
-            Reverse mode transposes it: ``custom_linear_solve`` is what to use for systems, and
-            ``lambda g, y: y / g(1.0)`` for scalars.
-        has_aux: whether ``solve`` gives a pair of the root and something that is not
+        f: function of a tree like ``initial_guess`` to a tree like it.
+        initial_guess: tree of inexact arrays.
+        solve: function ``solve(f, initial_guess)`` that returns the root.
+        tangent_solve: function ``tangent_solve(g, y)`` that solves ``g(x) = y`` for a linear g;
+            reverse mode transposes it. ``lambda g, y: y / g(1.0)`` for scalars,
+            ``custom_linear_solve`` for systems.
+        has_aux: whether ``solve`` returns a pair of the root and auxiliary data that is not
             differentiated.
 
     Returns:
-        The root, or the pair.
+        Root, or the pair.
 
     Raises:
-        IllTyped: a function gives another structure or other types than the guess, or the guess
-            has no floats.
-        RefError: a function uses references from outside.
+        IllTyped: a function returns another structure or types than the guess, or the guess is not
+            inexact.
+        RefError: a function uses outer references.
+
+    >>> f = lambda x: x - 2.0
+    >>> lax.custom_root(f, jnp.float32(1.0), lambda f, x: x - f(x), lambda g, y: y / g(1.0))
+    Array(2., dtype=float32)
     """
     for function, name in ((f, "f"), (solve, "solve"), (tangent_solve, "tangent_solve")):
         check_callable(function, f"custom_root: {name}")
@@ -154,7 +161,7 @@ def custom_root(
 
 
 class _Unknown(NamedTuple):
-    """What an equation is solved for: its structure and types, which are those of both sides."""
+    """Unknown of an equation: its leaves, structure and types."""
 
     leaves: Sequence[Operand]
     types: Sequence[Type]
@@ -164,7 +171,7 @@ class _Unknown(NamedTuple):
 
     @staticmethod
     def of(value: object, name: str, what: str) -> _Unknown:
-        """From the user's tree. Raises IllTyped, RefError."""
+        """Return the unknown of the user's tree. Raises IllTyped, RefError."""
         found: Leaves = leaves_of(value, name)
         no_refs(found, what)
         for type_, of in zip(found.types, found.names, strict=True):
@@ -180,7 +187,7 @@ class _Unknown(NamedTuple):
     def traced(
         self, function: Callable[..., object], name: str, has_aux: bool = False, more: int = 0
     ) -> FlatFunction:
-        """The program of a function of this (and ``more`` like it), whose result is like it."""
+        """Return the program of a function of ``1 + more`` such trees to such a tree."""
         label = f"{name} of {self.what}"
         n = 1 + more
         flat = trace_flat(
@@ -190,7 +197,7 @@ class _Unknown(NamedTuple):
         if has_aux:
             if found.type not in (tuple, list) or found.num_children != 2:
                 raise BadArgument(
-                    f"{label} must give a pair (solution, aux), since has_aux is set",
+                    f"{label} must return a pair (solution, aux), since has_aux is set",
                     expected="(solution, aux)",
                     found=shown_tree(found),
                 )
@@ -200,7 +207,7 @@ class _Unknown(NamedTuple):
         return flat._replace(jaxpr=self._fitted(flat.jaxpr, names))
 
     def _fitted(self, jaxpr: Jaxpr, names: Sequence[str]) -> Jaxpr:
-        """The program, whose first results have these types. Raises IllTyped."""
+        """Return the program with its first results converted to these types. Raises IllTyped."""
         k = len(self.types)
         for have, ct_spec, name in zip(jaxpr.out_types, self.types, names, strict=False):
             if not fits(have, ct_spec):
@@ -219,7 +226,7 @@ class _Unknown(NamedTuple):
         return b.finish(outs, jaxpr.n_consts, jaxpr.names)
 
     def leaves_like(self, value: object, name: str) -> list[Operand]:
-        """The leaves of a tree that must be like this. Raises IllTyped."""
+        """Return the leaves of a tree of this structure. Raises IllTyped."""
         found = leaves_of(value, name)
         check_same_tree(found.treedef, self.treedef, name)
         return found.leaves

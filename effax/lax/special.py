@@ -1,4 +1,4 @@
-"""Special functions that are no primitives: the inverse error function."""
+"""Special functions composed of primitives: the inverse error function."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _TAILS: Final = (
 
 
 def _horner(coefficients: Sequence[float], x: Array) -> Array:
-    """The polynomial in ``x``, the coefficient of the highest power first."""
+    """Return the polynomial in ``x``, the coefficient of the highest power first."""
     result = el.add(el.mul(x, coefficients[0]), coefficients[1])
     for c in coefficients[2:]:
         result = el.add(el.mul(result, x), c)
@@ -57,7 +57,7 @@ def _horner(coefficients: Sequence[float], x: Array) -> Array:
 
 
 def _single(x: Array) -> Array:
-    """The inverse to single precision, whatever the dtype."""
+    """Return the inverse to single precision, in any dtype."""
     w = el.neg(el.log1p(el.mul(x, el.neg(x))))
     tails = _horner(_TAILS, el.sub(el.sqrt(w), 3.0))
     slope = el.select(el.lt(w, 5.0), _horner(_CENTRAL, el.sub(w, 2.5)), tails)
@@ -65,7 +65,7 @@ def _single(x: Array) -> Array:
 
 
 def _double(x: Array) -> Array:
-    """Newton's method on erf(y) = x, from the single precision result."""
+    """Refine the single precision result by Halley's method on erf(y) = x."""
     size = el.abs(x)
     rest = el.sub(1.0, size)
     y = el.select(el.lt(size, 0.999), _single(size), _far(rest))
@@ -81,7 +81,7 @@ def _double(x: Array) -> Array:
 
 
 def _far(rest: Array) -> Array:
-    """The y whose erfc is ``rest``, roughly: erfc(y) = exp(-y²) / (y √π) for large y."""
+    """Return an approximation of y with erfc(y) = rest: erfc(y) = exp(-y²) / (y √π) for large y."""
     logarithm = el.neg(el.log(rest))
     y = el.sqrt(logarithm)
     for _ in range(2):
@@ -100,9 +100,9 @@ def _erf_inv(x: Array) -> Array:
 
 @lru_cache(maxsize=1 << 8)
 def _call(type_: ArrayType) -> CustomJvp:
-    """The call of the function on operands of a type, with its derivative."""
+    """Return the call of the function on operands of a type, with its derivative."""
     function = program_of(lambda x: [_erf_inv(x)], "erf_inv", type_)
-    # In its own rule, the function is called without one: that is the rule around it.
+    # Its own rule calls the function without a rule, which the outer call supplies.
     inner = CustomJvp(function, 0, 0, "erf_inv")
 
     def rule(x: Array, tangent: Array) -> list[Array]:
@@ -116,7 +116,11 @@ def _call(type_: ArrayType) -> CustomJvp:
 
 
 def erf_inv(x: ArrayLike) -> Array:
-    """The inverse of the error function, for floats."""
+    """Return the inverse error function of ``x``. Raises IllTyped for other dtypes than floats.
+
+    >>> lax.erf_inv(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     value = as_value(x, "the operand of erf_inv")
     if not is_float(value.dtype):
         raise IllTyped("erf_inv takes floats", expected="a floating dtype", found=str(value.type))

@@ -1,4 +1,4 @@
-"""Loops that go on while a condition holds, and loops that count: while_loop, fori_loop."""
+"""Loops with a condition and counting loops: while_loop, fori_loop."""
 
 from __future__ import annotations
 
@@ -64,36 +64,31 @@ def while_loop(
 ) -> PyTree:
     """Apply ``body_fun`` to a carry while ``cond_fun`` of it is true.
 
-    The condition and the body may close over the same references.
-
-    In reverse mode the loop goes back over its iterations. What an iteration needs of those before
-    it is kept, or computed again, for ``n`` iterations, or at most ``N``:
-
-    =============  =====================================  ==========================
-    what is given  keeps                                  runs each iteration
-    =============  =====================================  ==========================
-    nothing        32 carries                             about ``2 + log2(n) / 2`` times
-    ``"all"``      what each of ``N`` iterations computes  once
-    ``"sqrt"``     what ``2·√N`` iterations compute       twice
-    ``"log"``      ``4·log4 N`` carries                   up to ``1 + log4 N`` times
-    =============  =====================================  ==========================
+    The condition and the body may close over the same references. Reverse mode walks the iterations
+    backwards; what ``checkpoint`` keeps of ``n`` iterations, or at most ``N = max_steps``, decides
+    how often each one runs: None keeps 32 carries (about ``2 + log2(n) / 2`` runs), "all" the
+    residuals of all (1), "sqrt" those of ``2·√N`` (2), "log" ``4·log4 N`` carries (up to ``1 + log4
+    N``).
 
     Args:
-        cond_fun: from a carry to a boolean scalar.
-        body_fun: from a carry to the next one.
-        init_val: the first carry, a tree of arrays.
-        max_steps: after how many iterations the loop ends at the latest. It is then a scan that
-            skips its steps once the loop is over.
-        checkpoint: what is kept for the backward pass: ``"all"``, ``"sqrt"`` or ``"log"``; only
-            the last one without ``max_steps``, since arrays do not grow. None: ``"sqrt"``, and
-            ``"all"`` for a loop with effects, which cannot be computed again; ``"log"`` without
-            ``max_steps``. Without it, effects on references happen once all the same.
+        cond_fun: function of a carry to a boolean scalar.
+        body_fun: function of a carry to the next one.
+        init_val: first carry, a tree of arrays.
+        max_steps: greatest number of iterations; the loop is then a scan that skips the rest.
+        checkpoint: "all", "sqrt" or "log"; without ``max_steps`` only "log". By default "sqrt" with
+            ``max_steps``, "all" if the loop has effects, which cannot run again.
+
+    Returns:
+        Last carry.
 
     Raises:
-        IllTyped: the condition does not give a boolean scalar, or the body another carry type.
-        RefError: a reference is carried or returned; a loop that uses references from outside is
-            to be computed again.
-        BadArgument: ``max_steps`` is negative, or there is no such ``checkpoint``.
+        IllTyped: the condition does not return a boolean scalar, or the body changes the carry
+            type.
+        RefError: a reference is carried or returned, or the backward pass would run effects again.
+        BadArgument: ``max_steps`` is negative, or an unknown ``checkpoint``.
+
+    >>> lax.while_loop(lambda x: x < 10, lambda x: x * 2, jnp.array(1))
+    Array(16, dtype=int32, weak_type=True)
     """
     check_callable(cond_fun, "while_loop: cond_fun")
     check_callable(body_fun, "while_loop: body_fun")
@@ -103,14 +98,14 @@ def while_loop(
 
 
 Bound = tuple[int, Checkpoints | None]
-"""How many steps there are at most, and what is kept of them (None: what fits the effects)."""
+"""Greatest number of steps, and the residuals kept (None: chosen by the effects)."""
 
 
 def _bound(max_steps: object, checkpoint: object) -> Bound | None:
     names = [c.value for c in Checkpoints]
     if checkpoint is not None and checkpoint not in names:
         raise BadArgument(
-            "while_loop: there is no such checkpoint",
+            "while_loop: unknown checkpoint",
             expected=", ".join(map(repr, names)),
             found=f"{checkpoint!r:.60}",
         )
@@ -118,7 +113,7 @@ def _bound(max_steps: object, checkpoint: object) -> Bound | None:
         if checkpoint not in (None, "log"):
             raise BadArgument(
                 f"while_loop: checkpoint={checkpoint!r} needs a bound on the number of steps",
-                expected="max_steps, since arrays for what is kept do not grow",
+                expected="max_steps, since arrays of residuals have static sizes",
                 found="no max_steps",
                 remedy="pass `max_steps`, or leave out `checkpoint`",
             )
@@ -136,7 +131,7 @@ def _looped(
     what: str,
     bound: Bound | None = None,
 ) -> PyTree:
-    """:func:`while_loop` on a tree taken apart, for what is called ``what`` in messages."""
+    """Apply :func:`while_loop` to a flattened tree; ``what`` is its name in messages."""
     no_refs(carry, what)
     call = call_tree(carry.treedef)
 
@@ -161,7 +156,7 @@ def _looped(
 def _run(
     loop: While, bound: Bound, consts: Sequence[Operand], leaves: Sequence[Operand]
 ) -> list[Array]:
-    """The loop with a bound, as a program."""
+    """Run the bounded loop as a program."""
     steps, checkpoints = bound
     effects = loop.cond.effects.join(loop.body.effects)
     if checkpoints is None:
@@ -182,7 +177,7 @@ def _check_predicate(test: FlatFunction) -> None:
     alone = test.out_tree == tree.structure(0)
     if not alone or types[0].shape != () or types[0].dtype != np.bool_:
         raise IllTyped(
-            "while_loop: the condition must give one boolean scalar",
+            "while_loop: the condition must return one boolean scalar",
             expected="bool[]",
             found=str(types[0]) if alone else shown_tree(test.out_tree),
         )
@@ -214,16 +209,30 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
 ) -> PyTree:
-    """``for i in range(lower, upper): val = body_fun(i, val)``.
+    """Return ``init_val`` after ``val = body_fun(i, val)`` for i in range(lower, upper).
 
-    With static bounds it is a ``scan``, with traced ones a ``while_loop``. Both are differentiated
-    in reverse; a ``scan`` keeps what it computes, a ``while_loop`` computes it again.
+    With static bounds it is a ``scan``, which keeps residuals for reverse mode; with traced ones a
+    ``while_loop``, which recomputes them.
+
+    Args:
+        lower: integer scalar, the first index.
+        upper: integer scalar, the end of the indices.
+        body_fun: function of an index and a carry to the next carry.
+        init_val: first carry, a tree of arrays.
+        unroll: number of steps per iteration of the compiled loop; True for all; static bounds
+            only.
+
+    Returns:
+        Last carry.
 
     Raises:
-        IllTyped: a bound is no integer scalar, or the bounds have different dtypes; the body gives
-            another type than it takes.
-        BadArgument: a bound does not fit in the dtype of the other, or a loop with traced bounds
-            is to be unrolled.
+        IllTyped: a bound is not an integer scalar, or dtypes differ; the body changes the carry
+            type.
+        BadArgument: a bound overflows the dtype of the other, or a loop with traced bounds is
+            unrolled.
+
+    >>> lax.fori_loop(0, 4, lambda i, x: x + i, 0)
+    Array(6, dtype=int32, weak_type=True)
     """
     check_callable(body_fun, "fori_loop: body_fun")
     start, end = _bounds(lower, upper)
@@ -248,7 +257,7 @@ def _counting(
     value: Leaves,
     unroll: int | bool | None,
 ) -> PyTree:
-    """A loop of so many steps."""
+    """Run a loop with a static number of steps."""
 
     def step(state: tuple[Array, PyTree], _: None) -> tuple[tuple[Array, object], None]:
         i, v = state
@@ -263,7 +272,7 @@ def _counting(
 def _until(
     start: Array, end: Array, body_fun: Callable[[Array, PyTree], object], value: Leaves
 ) -> PyTree:
-    """A loop whose bounds are known when it runs."""
+    """Run a loop with traced bounds."""
 
     def body(state: tuple[Array, Array, PyTree]) -> tuple[Array, Array, object]:
         i, end, v = state
@@ -274,7 +283,7 @@ def _until(
 
 
 def _beside(bounds: Sequence[Operand], names: Sequence[str], value: Leaves) -> Leaves:
-    """The carry of a counting loop: bounds, then what the user carries."""
+    """Return the carry of a counting loop: bounds, then the user's carry."""
     whole = tree.unflatten(value.treedef, value.leaves)
     treedef = tree.structure((*[0] * len(bounds), whole))
     return Leaves([*bounds, *value.leaves], treedef, [*names, *value.names])
@@ -287,13 +296,13 @@ def _next_value(
     check_same_tree(
         tree.structure(result),
         treedef,
-        "fori_loop: the carry that the body gives, unlike init_val,",
+        "fori_loop: the carry returned by the body, unlike init_val,",
     )
     return result
 
 
 def _bounds(lower: object, upper: object) -> tuple[Array, Array]:
-    """Both bounds of a loop in one dtype, which is weak where both are Python's integers."""
+    """Return both bounds in one dtype, weak where both are Python ints."""
     first, last = as_value(lower, "lower of fori_loop"), as_value(upper, "upper of fori_loop")
     for x, name in ((first, "lower"), (last, "upper")):
         if family(x.dtype) not in ("int", "uint") or x.shape:

@@ -1,4 +1,4 @@
-"""Reductions by a function of the user's, of whole axes and of windows."""
+"""Reductions of axes and of windows by a function."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OWN: dict[Computation, Callable[[ArrayLike, Sequence[int]], Array]] = {
     el.bitwise_and: reduce_and,
     el.bitwise_or: reduce_or,
 }
-"""Combinations that are primitives of their own."""
+"""Functions with a primitive reduction."""
 
 
 @overload
@@ -62,16 +62,22 @@ def reduce(
 def reduce(
     operands: object, init_values: object, computation: Computation, dimensions: Sequence[int]
 ) -> PyTree:
-    """Combine the elements along axes, neighbours first, with the initial value.
+    """Combine the elements along axes by an associative function, adjacent ones first.
 
     Args:
-        operands: an array, or a tree of arrays of one shape.
-        init_values: a tree like it, of scalars: what there is where there are no elements.
-        computation: an associative function of two elements, or of two trees of them.
-        dimensions: the axes, which go.
+        operands: array, or tree of arrays of one shape.
+        init_values: tree of scalars, combined once with each result.
+        computation: associative function of two elements, or of two trees of them.
+        dimensions: axes to reduce.
+
+    Returns:
+        Tree of arrays without ``dimensions``.
 
     Raises:
-        IllTyped: shapes differ.
+        IllTyped: shapes differ, or initial values are missing.
+
+    >>> lax.reduce(jnp.array([1, 2, 3]), 0, lax.add, (0,))
+    Array(6, dtype=int32)
     """
     leaves, treedef = tree.flatten(operands)
     xs = [as_value(x, f"operand {i} of reduce") for i, x in enumerate(leaves)]
@@ -117,7 +123,7 @@ def _like(value: Array, x: Array) -> Array:
 def _halved(
     rows: list[Array], combine: Callable[[list[Array], list[Array]], list[Array]]
 ) -> list[Array]:
-    """The combination of all rows: that of neighbours, again and again."""
+    """Combine all rows, adjacent pairs repeatedly."""
     n = rows[0].shape[0]
     while n > 1:
         half = n // 2
@@ -153,20 +159,26 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Array:
-    """Combine the elements of each window, with the initial value.
+    """Combine the elements of each window by an associative function.
 
     Args:
-        operand: the array.
-        init_value: a scalar: what is outside of the array, and between its dilated elements.
-        computation: an associative function of two elements, such as ``lax.add`` or ``lax.max``.
-        window_dimensions: the sizes of the windows.
-        window_strides: how far apart windows are, 1 by default.
-        padding: (low, high) an axis, or SAME, SAME_LOWER, VALID.
-        base_dilation: how far apart neighbours of the array are put.
-        window_dilation: how far apart the elements of a window are.
+        operand: array.
+        init_value: scalar, combined once with each result; the padding.
+        computation: associative function of two elements, such as ``lax.add`` or ``lax.max``.
+        window_dimensions: sizes of the windows.
+        window_strides: distance of the windows, 1 by default.
+        padding: (low, high) per axis, or "SAME", "SAME_LOWER" or "VALID".
+        base_dilation: distance of adjacent elements of the operand, 1 by default.
+        window_dilation: distance of the elements of a window, 1 by default.
+
+    Returns:
+        Array of the rank and dtype of ``operand``, one element per window.
 
     Raises:
-        BadArgument: there is not one number an axis, or a size or step is not positive.
+        BadArgument: there is not one positive number per axis, or an unknown padding.
+
+    >>> lax.reduce_window(jnp.array([1, 2, 3]), 0, lax.add, (2,))
+    Array([3, 5], dtype=int32)
     """
     x = as_value(operand, "the operand of reduce_window")
     value = _like(as_value(init_value, "the initial value"), x)
@@ -178,7 +190,9 @@ def reduce_window(
     numbers = (window, strides, apart, steps)
     if any(len(given) != x.ndim or min(given, default=1) < 1 for given in numbers):
         raise BadArgument(
-            "reduce_window has one positive size and step an axis", f"{x.ndim} each", str(numbers)
+            "reduce_window takes one positive size and step per axis",
+            f"{x.ndim} each",
+            str(numbers),
         )
     spread = [(k - 1) * s + 1 for k, s in zip(window, steps, strict=True)]
     if isinstance(padding, str):

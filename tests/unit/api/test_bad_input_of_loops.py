@@ -127,7 +127,7 @@ CONTROL: dict[str, Bad] = {
     "scan of another shape": Bad(
         lambda: lax.scan(lambda c, x: ({"a": x[None]}, x), {"a": 0.0}, vector()),
         IllTyped,
-        r"init\['a'\] goes into the body",
+        r"init\['a'\] changed type",
         r"f32\[1\]",
     ),
     "scan of another dtype": Bad(
@@ -157,7 +157,7 @@ CONTROL: dict[str, Bad] = {
     "while of another shape": Bad(
         lambda: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0], matrix()), (0, 0.0)),
         IllTyped,
-        r"init_val\[1\] goes into the body",
+        r"init_val\[1\] changed type",
         r"f32\[2,3\]",
     ),
     "while of another tree": Bad(

@@ -104,9 +104,9 @@ def test_bad_input() -> None:
     x, w = normal(2, 3, 5, dtype="float32"), normal(4, 2, 3, dtype="float32")
     with pytest.raises(IllTyped, match="features that do not fit"):
         lax.conv(x, w, (1,), "SAME")
-    with pytest.raises(BadArgument, match="no such padding"):
+    with pytest.raises(BadArgument, match="unknown padding"):
         lax.conv(x, w, (1,), "WIDE")
-    with pytest.raises(BadArgument, match="dimension_numbers name the axes"):
+    with pytest.raises(BadArgument, match="dimension_numbers must name the axes"):
         lax.conv_general_dilated(x, w, (1,), "SAME", dimension_numbers=("NHC", "HIO", "NHX"))
     with pytest.raises(IllTyped, match="positive"):
         lax.conv(x[:, :2], w, (0,), [(0, 0)])

@@ -255,7 +255,11 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "no such dimension": (lambda v: lax.all_gather(v, "i", axis=2), BadArgument, "all_gather"),
     "places twice": (lambda v: lax.ppermute(v, "i", [(0, 1), (0, 2)]), IllTyped, "at most once"),
     "no pairs": (lambda v: lax.ppermute(v, "i", cast(Any, [(0, 1, 2)])), BadArgument, "pairs"),
-    "no permutation": (lambda v: lax.pshuffle(v, "i", [0, 0, 1]), BadArgument, "every place once"),
+    "no permutation": (
+        lambda v: lax.pshuffle(v, "i", [0, 0, 1]),
+        BadArgument,
+        "takes a permutation",
+    ),
     "no such place": (lambda v: lax.pbroadcast(v, "i", 3), BadArgument, "0 to 2"),
     "another cast": (lambda v: lax.pcast(v, "i", to="reduced"), BadArgument, "to='varying'"),
     "no array": (lambda v: lax.pmax("a", "i"), IllTyped, "operand of pmax"),

@@ -441,7 +441,7 @@ def test_bad_bounds() -> None:
         loop(max_steps=-1)
     with pytest.raises(BadArgument, match="max_steps must be an integer"):
         loop(max_steps=1.5)
-    with pytest.raises(BadArgument, match="no such checkpoint") as caught:
+    with pytest.raises(BadArgument, match="unknown checkpoint") as caught:
         loop(max_steps=3, checkpoint="linear")
     assert "'sqrt'" in str(caught.value)
     for checkpoint in ("all", "sqrt"):

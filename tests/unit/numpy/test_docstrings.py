@@ -14,7 +14,7 @@ import pytest
 import effax
 
 MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "nn", "nn.initializers", "random")
-DESCRIBED = ("numpy", "numpy.linalg", "numpy.fft")
+DESCRIBED = ("numpy", "numpy.linalg", "numpy.fft", "lax")
 GLOBALS = {
     "jax": effax,
     "jnp": effax.numpy,
