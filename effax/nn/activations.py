@@ -21,29 +21,49 @@ def _inexact(x: ArrayLike, what: str) -> Array:
 
 
 def identity(x: ArrayLike) -> Array:
-    """x."""
+    """Return ``x`` as an array.
+
+    >>> nn.identity(jnp.array([1.0]))
+    Array([1.], dtype=float32)
+    """
     return as_value(x, "the argument of identity")
 
 
 def relu(x: ArrayLike) -> Array:
-    """max(x, 0), with derivative 0 at 0."""
+    """Return ``max(x, 0)``, with derivative 0 at 0.
+
+    >>> nn.relu(jnp.array([-1.0, 2.0]))
+    Array([0., 2.], dtype=float32)
+    """
     value = as_value(x, "the argument of relu")
     return uf.masked(uf.invert(uf.less_equal(value, 0)), value)
 
 
 def relu6(x: ArrayLike) -> Array:
-    """min(max(x, 0), 6), with derivative 0 at 0 and at 6."""
+    """Return ``min(max(x, 0), 6)``, with derivative 0 at 0 and at 6.
+
+    >>> nn.relu6(jnp.array([-1.0, 8.0]))
+    Array([0., 6.], dtype=float32)
+    """
     value = relu(_inexact(x, "relu6"))
     return uf.masked(uf.invert(uf.greater_equal(value, 6)), value, 6)
 
 
 def sigmoid(x: ArrayLike) -> Array:
-    """1 / (1 + exp(-x))."""
+    """Return ``1 / (1 + exp(-x))``.
+
+    >>> nn.sigmoid(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
     return el.logistic(_inexact(x, "sigmoid"))
 
 
 def silu(x: ArrayLike) -> Array:
-    """x · sigmoid(x)."""
+    """Return ``x * sigmoid(x)``.
+
+    >>> nn.silu(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     value = _inexact(x, "silu")
     return uf.multiply(value, el.logistic(value))
 
@@ -52,39 +72,67 @@ swish = silu
 
 
 def softplus(x: ArrayLike) -> Array:
-    """log(1 + exp(x))."""
+    """Return ``log(1 + exp(x))``.
+
+    >>> nn.softplus(jnp.array([-jnp.inf]))
+    Array([0.], dtype=float32)
+    """
     return sp.logaddexp(x, 0)
 
 
 def log_sigmoid(x: ArrayLike) -> Array:
-    """log(sigmoid(x))."""
+    """Return ``log(sigmoid(x))``.
+
+    >>> nn.log_sigmoid(jnp.array([jnp.inf]))
+    Array([-0.], dtype=float32)
+    """
     return uf.negative(softplus(uf.negative(_inexact(x, "log_sigmoid"))))
 
 
 def soft_sign(x: ArrayLike) -> Array:
-    """x / (|x| + 1)."""
+    """Return ``x / (abs(x) + 1)``.
+
+    >>> nn.soft_sign(jnp.array([1.0]))
+    Array([0.5], dtype=float32)
+    """
     value = as_value(x, "the argument of soft_sign")
     return uf.true_divide(value, uf.add(uf.absolute(value), 1))
 
 
 def tanh(x: ArrayLike, /) -> Array:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent of ``x``.
+
+    >>> nn.tanh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return uf.tanh(x)
 
 
 def hard_tanh(x: ArrayLike) -> Array:
-    """x moved into the interval from -1 to 1."""
+    """Return ``x`` limited to [-1, 1].
+
+    >>> nn.hard_tanh(jnp.array([-2.0, 0.5]))
+    Array([-1. ,  0.5], dtype=float32)
+    """
     value = as_value(x, "the argument of hard_tanh")
     return uf.where(uf.greater(value, 1), 1, uf.where(uf.less(value, -1), -1, value))
 
 
 def hard_sigmoid(x: ArrayLike) -> Array:
-    """relu6(x + 3) / 6."""
+    """Return ``relu6(x + 3) / 6``.
+
+    >>> nn.hard_sigmoid(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
     return uf.true_divide(relu6(uf.add(x, 3.0)), 6.0)
 
 
 def hard_silu(x: ArrayLike) -> Array:
-    """x · hard_sigmoid(x)."""
+    """Return ``x * hard_sigmoid(x)``.
+
+    >>> nn.hard_silu(jnp.array([3.0]))
+    Array([3.], dtype=float32)
+    """
     return uf.multiply(x, hard_sigmoid(x))
 
 
@@ -92,33 +140,81 @@ hard_swish = hard_silu
 
 
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """x where it is positive, else alpha · (exp(x) - 1)."""
+    """Return ``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
+
+    Args:
+        x: array or scalar.
+        alpha: scale of the negative part.
+
+    Returns:
+        Inexact array of the shape of ``x``.
+
+    >>> nn.elu(jnp.array([0.0, 2.0]))
+    Array([0., 2.], dtype=float32)
+    """
     value = as_value(x, "the argument of elu")
     positive = uf.greater(value, 0)
-    # Not of large values, whose exponential overflows and makes derivatives nan.
+    # Large values are masked: their exponential overflows, and derivatives become nan.
     low = uf.expm1(uf.where(positive, 0.0, value))
     return uf.where(positive, value, uf.multiply(alpha, low))
 
 
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """max(x, 0) + alpha · (exp(min(x, 0) / alpha) - 1)."""
+    """Return ``max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1)``.
+
+    Args:
+        x: array or scalar.
+        alpha: scale of the negative part.
+
+    Returns:
+        Inexact array of the shape of ``x``.
+
+    >>> nn.celu(jnp.array([0.0, 2.0]))
+    Array([0., 2.], dtype=float32)
+    """
     low = uf.expm1(uf.true_divide(uf.minimum(x, 0.0), alpha))
     return uf.add(uf.maximum(x, 0.0), uf.multiply(alpha, low))
 
 
 def selu(x: ArrayLike) -> Array:
-    """The elu that keeps mean and variance."""
+    """Return the scaled ELU of ``x``, which preserves mean and variance.
+
+    >>> nn.selu(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return uf.multiply(1.0507009873554805, elu(x, 1.6732632423543772))
 
 
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
-    """x where it is not negative, else negative_slope · x."""
+    """Return ``x`` where it is nonnegative, else ``negative_slope * x``.
+
+    Args:
+        x: array or scalar.
+        negative_slope: slope of the negative part.
+
+    Returns:
+        Array of the shape of ``x``.
+
+    >>> nn.leaky_relu(jnp.array([-2.0, 2.0]), 0.5)
+    Array([-1.,  2.], dtype=float32)
+    """
     value = as_value(x, "the argument of leaky_relu")
     return uf.where(uf.greater_equal(value, 0), value, uf.multiply(negative_slope, value))
 
 
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """x · P(Z <= x) for a normal Z, or its approximation by tanh."""
+    """Return ``x * P(Z <= x)`` for a standard normal Z.
+
+    Args:
+        x: array or scalar.
+        approximate: whether to approximate by tanh.
+
+    Returns:
+        Inexact array of the shape of ``x``.
+
+    >>> nn.gelu(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     value = _inexact(x, "gelu")
     if not approximate:
         tail = el.erfc(el.mul(value, -math.sqrt(0.5)))
@@ -129,21 +225,50 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 
 
 def mish(x: ArrayLike) -> Array:
-    """x · tanh(softplus(x))."""
+    """Return ``x * tanh(softplus(x))``.
+
+    >>> nn.mish(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     value = _inexact(x, "mish")
     return uf.multiply(value, uf.tanh(softplus(value)))
 
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
-    """(x + sqrt(x² + b)) / 2."""
+    """Return ``(x + sqrt(x**2 + b)) / 2``.
+
+    Args:
+        x: array or scalar.
+        b: smoothness.
+
+    Returns:
+        Inexact array of the shape of ``x``.
+
+    >>> nn.squareplus(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
     return uf.true_divide(uf.add(x, uf.sqrt(uf.add(uf.square(x), b))), 2)
 
 
 def glu(x: ArrayLike, axis: int = -1) -> Array:
-    """The first half along an axis times the sigmoid of the second."""
+    """Return the first half of ``x`` along an axis times the sigmoid of the second.
+
+    Args:
+        x: array or scalar.
+        axis: axis to split, of even size.
+
+    Returns:
+        Inexact array of half the size along ``axis``.
+
+    Raises:
+        IllTyped: the size of ``axis`` is odd.
+
+    >>> nn.glu(jnp.array([4.0, 0.0]))
+    Array([2.], dtype=float32)
+    """
     value = _inexact(x, "glu")
     place = plain_axis(axis, value.ndim, "glu")
     if value.shape[place] % 2:
-        raise IllTyped("glu halves an axis", "an even size", str(value.type))
+        raise IllTyped("glu takes an axis of even size", "an even size", str(value.type))
     first, second = split(value, 2, place)
     return uf.multiply(first, el.logistic(second))

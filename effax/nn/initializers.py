@@ -38,12 +38,12 @@ __all__ = [
 
 Axes = int | Sequence[int]
 
-# The standard deviation of normal samples of which those outside of (-2, 2) are left out.
+# Standard deviation of normal samples truncated to (-2, 2).
 _TRUNCATED: Final = 0.87962566103423978
 
 
 class Initializer(Protocol):
-    """Makes the initial value of a parameter."""
+    """Function of a key, a shape and a dtype to the initial value of a parameter."""
 
     def __call__(
         self, key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None
@@ -51,17 +51,52 @@ class Initializer(Protocol):
 
 
 def zeros(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
-    """Zeros; an initializer itself."""
+    """Return zeros; an initializer itself.
+
+    Args:
+        key: unused.
+        shape: shape of the result.
+        dtype: dtype of the result, float32 by default.
+
+    Returns:
+        Array of zeros.
+
+    >>> nn.initializers.zeros(random.key(0), (2,))
+    Array([0., 0.], dtype=float32)
+    """
     return creation.zeros(shape, dtype)
 
 
 def ones(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
-    """Ones; an initializer itself."""
+    """Return ones; an initializer itself.
+
+    Args:
+        key: unused.
+        shape: shape of the result.
+        dtype: dtype of the result, float32 by default.
+
+    Returns:
+        Array of ones.
+
+    >>> nn.initializers.ones(random.key(0), (2,))
+    Array([1., 1.], dtype=float32)
+    """
     return creation.ones(shape, dtype)
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
-    """The same value everywhere."""
+    """Return an initializer with one value.
+
+    Args:
+        value: scalar.
+        dtype: default dtype of the results.
+
+    Returns:
+        Initializer.
+
+    >>> nn.initializers.constant(3.0)(random.key(0), (2,))
+    Array([3., 3.], dtype=float32)
+    """
     default = dtype
 
     def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
@@ -71,7 +106,18 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
 
 
 def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """Uniform samples of [0, scale)."""
+    """Return an initializer with uniform samples of [0, scale).
+
+    Args:
+        scale: upper bound.
+        dtype: default dtype of the results.
+
+    Returns:
+        Initializer.
+
+    >>> nn.initializers.uniform()(random.key(0), (2,)).shape
+    (2,)
+    """
     default = dtype
 
     def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
@@ -81,7 +127,18 @@ def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
 
 
 def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """Normal samples with this standard deviation."""
+    """Return an initializer with normal samples of mean 0.
+
+    Args:
+        stddev: standard deviation.
+        dtype: default dtype of the results.
+
+    Returns:
+        Initializer.
+
+    >>> nn.initializers.normal()(random.key(0), (2,)).shape
+    (2,)
+    """
     default = dtype
 
     def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
@@ -93,7 +150,20 @@ def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
 def truncated_normal(
     stddev: float = 1e-2, dtype: DTypeLike | None = None, lower: float = -2.0, upper: float = 2.0
 ) -> Initializer:
-    """Standard normal samples between the bounds, times ``stddev``."""
+    """Return an initializer with truncated standard normal samples, times ``stddev``.
+
+    Args:
+        stddev: factor of the samples.
+        dtype: default dtype of the results.
+        lower: lower bound before scaling.
+        upper: upper bound before scaling.
+
+    Returns:
+        Initializer.
+
+    >>> nn.initializers.truncated_normal()(random.key(0), (2,)).shape
+    (2,)
+    """
     default = dtype
 
     def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
@@ -112,26 +182,32 @@ def variance_scaling(
     batch_axis: Axes = (),
     dtype: DTypeLike | None = None,
 ) -> Initializer:
-    """Samples whose variance is ``scale`` over the number of inputs, outputs, or their mean.
+    """Return an initializer whose variance is ``scale`` over the number of inputs or outputs.
 
     Args:
-        scale: the numerator.
-        mode: the denominator: "fan_in", "fan_out", "fan_avg" or "fan_geo_avg".
+        scale: numerator.
+        mode: denominator: "fan_in", "fan_out", "fan_avg" or "fan_geo_avg".
         distribution: "truncated_normal", "normal" or "uniform".
-        in_axis: the axes of the inputs of the layer.
-        out_axis: the axes of its outputs.
-        batch_axis: axes that count for neither.
-        dtype: of the value, where the call does not say.
+        in_axis: axis or axes of the inputs.
+        out_axis: axis or axes of the outputs.
+        batch_axis: axis or axes that count for neither.
+        dtype: default dtype of the results.
+
+    Returns:
+        Initializer.
 
     Raises:
-        BadArgument: there is no such mode or distribution.
+        BadArgument: an unknown mode or distribution.
+
+    >>> nn.initializers.variance_scaling(1.0, "fan_in", "normal")(random.key(0), (2, 3)).shape
+    (2, 3)
     """
     default = dtype
     if mode not in ("fan_in", "fan_out", "fan_avg", "fan_geo_avg"):
-        raise BadArgument("there is no such mode", "fan_in, fan_out, fan_avg or fan_geo_avg", mode)
+        raise BadArgument("unknown mode", "fan_in, fan_out, fan_avg or fan_geo_avg", mode)
     if distribution not in ("truncated_normal", "normal", "uniform"):
         raise BadArgument(
-            "there is no such distribution", "truncated_normal, normal or uniform", distribution
+            "unknown distribution", "truncated_normal, normal or uniform", distribution
         )
 
     def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
@@ -157,10 +233,10 @@ def variance_scaling(
 
 
 def _fans(shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> tuple[float, float]:
-    """How many numbers each output is computed from, and each input goes into."""
+    """Return the number of inputs per output, and of outputs per input."""
     if len(shape) < 2 and in_axis == -2:
         raise BadArgument(
-            "a shape of less than 2 axes has no inputs and outputs",
+            "a shape of fewer than 2 axes has no inputs and outputs",
             expected="at least 2 axes, or `in_axis`",
             found=str(shape),
         )
@@ -178,14 +254,40 @@ def _fans(shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> tupl
 def glorot_uniform(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Uniform samples whose variance is 1 over the mean of inputs and outputs."""
+    """Return an initializer with uniform samples of variance 1 over the mean of inputs and outputs.
+
+    Args:
+        in_axis: axis or axes of the inputs.
+        out_axis: axis or axes of the outputs.
+        batch_axis: axis or axes that count for neither.
+        dtype: default dtype of the results.
+
+    Returns:
+        Initializer.
+
+    >>> nn.initializers.glorot_uniform()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
     return variance_scaling(1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def glorot_normal(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Truncated normal samples whose variance is 1 over the mean of inputs and outputs."""
+    """Return an initializer with truncated normal samples of variance 2 over inputs plus outputs.
+
+    Args:
+        in_axis: axis or axes of the inputs.
+        out_axis: axis or axes of the outputs.
+        batch_axis: axis or axes that count for neither.
+        dtype: default dtype of the results.
+
+    Returns:
+        Initializer.
+
+    >>> nn.initializers.glorot_normal()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
     return variance_scaling(
         1.0, "fan_avg", "truncated_normal", in_axis, out_axis, batch_axis, dtype
     )
@@ -194,28 +296,80 @@ def glorot_normal(
 def lecun_uniform(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Uniform samples whose variance is 1 over the number of inputs."""
+    """Return an initializer with uniform samples of variance 1 over the number of inputs.
+
+    Args:
+        in_axis: axis or axes of the inputs.
+        out_axis: axis or axes of the outputs.
+        batch_axis: axis or axes that count for neither.
+        dtype: default dtype of the results.
+
+    Returns:
+        Initializer.
+
+    >>> nn.initializers.lecun_uniform()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
     return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def lecun_normal(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Truncated normal samples whose variance is 1 over the number of inputs."""
+    """Return an initializer with truncated normal samples of variance 1 over the number of inputs.
+
+    Args:
+        in_axis: axis or axes of the inputs.
+        out_axis: axis or axes of the outputs.
+        batch_axis: axis or axes that count for neither.
+        dtype: default dtype of the results.
+
+    Returns:
+        Initializer.
+
+    >>> nn.initializers.lecun_normal()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
     return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
 def he_uniform(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Uniform samples whose variance is 2 over the number of inputs."""
+    """Return an initializer with uniform samples of variance 2 over the number of inputs.
+
+    Args:
+        in_axis: axis or axes of the inputs.
+        out_axis: axis or axes of the outputs.
+        batch_axis: axis or axes that count for neither.
+        dtype: default dtype of the results.
+
+    Returns:
+        Initializer.
+
+    >>> nn.initializers.he_uniform()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
     return variance_scaling(2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def he_normal(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Truncated normal samples whose variance is 2 over the number of inputs."""
+    """Return an initializer with truncated normal samples of variance 2 over the number of inputs.
+
+    Args:
+        in_axis: axis or axes of the inputs.
+        out_axis: axis or axes of the outputs.
+        batch_axis: axis or axes that count for neither.
+        dtype: default dtype of the results.
+
+    Returns:
+        Initializer.
+
+    >>> nn.initializers.he_normal()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
     return variance_scaling(2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 

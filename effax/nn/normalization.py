@@ -1,4 +1,4 @@
-"""Functions along axes: softmax and its logarithm, sums of exponentials, one-hot, scaling."""
+"""Functions along axes: softmax, logarithms of sums of exponentials, one-hot, standardization."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def _where_else(where: ArrayLike | None, x: Array, fill: float) -> Array:
 
 
 def _greatest(x: Array, axis: Axis) -> Array:
-    """The greatest elements, axes kept, as constants; 0 where they are infinite.
+    """Return the largest elements, axes kept, as constants; 0 where they are infinite.
 
-    What is computed from x - greatest does not depend on it, so it needs no derivative.
+    A function of x - greatest that does not depend on greatest needs no derivative of it.
     """
     top = max(uf.real(x), axis, keepdims=True, initial=float("-inf"))
     finite = uf.less(uf.absolute(top), float("inf"))
@@ -39,12 +39,18 @@ def _greatest(x: Array, axis: Axis) -> Array:
 
 
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
-    """exp(x), scaled so that its sum along axes is 1.
+    """Return ``exp(x) / sum(exp(x), axis)``.
 
     Args:
-        x: the array.
-        axis: along which axes; None for all.
-        where: which elements count; the others give 0.
+        x: array or scalar.
+        axis: axis or axes to normalize; None for all.
+        where: boolean mask of the elements to include; the others are 0.
+
+    Returns:
+        Inexact array of the shape of ``x``.
+
+    >>> nn.softmax(jnp.array([0.0, 0.0]))
+    Array([0.5, 0.5], dtype=float32)
     """
     value = _where_else(where, _inexact(x, "softmax"), float("-inf"))
     weights = uf.exp(uf.subtract(value, _greatest(value, axis)))
@@ -53,7 +59,19 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
 
 
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
-    """The logarithm of :func:`softmax`; masked elements give -inf."""
+    """Return ``log(softmax(x))``.
+
+    Args:
+        x: array or scalar.
+        axis: axis or axes to normalize; None for all.
+        where: boolean mask of the elements to include; the others are -inf.
+
+    Returns:
+        Inexact array of the shape of ``x``.
+
+    >>> nn.log_softmax(jnp.array([0.0, -jnp.inf]))
+    Array([  0., -inf], dtype=float32)
+    """
     value = _where_else(where, _inexact(x, "log_softmax"), float("-inf"))
     shifted = uf.subtract(value, _greatest(value, axis))
     total = uf.log(sum(uf.exp(shifted), axis, keepdims=True))
@@ -87,18 +105,23 @@ def logsumexp(
     return_sign: bool = False,
     where: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array]:
-    """log(sum(b · exp(a))) along axes, without overflow.
+    """Return ``log(sum(b * exp(a)))`` along ``axis``, without overflow.
 
-    Where the greatest exponent is infinite, those that are equal to it share the derivative.
+    Where the largest exponent is infinite, those equal to it share the derivative.
 
     Args:
-        a: the exponents.
-        axis: along which axes; None for all.
-        b: factors, 1 by default.
-        keepdims: whether the axes stay, with size 1.
-        return_sign: whether the sign of the sum is a second result; else the logarithm of a
-            negative sum is nan.
-        where: which elements count.
+        a: exponents.
+        axis: axis or axes to reduce; None reduces all.
+        b: factors that broadcast with ``a``, 1 by default.
+        keepdims: whether reduced axes remain with size 1.
+        return_sign: whether to return the sign of the sum as well; else a negative sum is nan.
+        where: boolean mask of the elements to include; broadcasts with ``a``.
+
+    Returns:
+        Inexact array without the reduced axes, or a pair of it and the signs.
+
+    >>> nn.logsumexp(jnp.array([0.0, -jnp.inf]))
+    Array(0., dtype=float32)
     """
     dtype, weak = pr.inexact(*pr.common_dtype([x for x in (a, b) if x is not None], "logsumexp"))
     value = _where_else(where, pr.converted(as_value(a), dtype, weak), float("-inf"))
@@ -126,10 +149,10 @@ def logsumexp(
 def _apart_from_limits(
     x: Array, axes: tuple[int, ...], keepdims: bool, factors: bool
 ) -> tuple[Array, tuple[Array, Array]]:
-    """Exponents with zeros along axes where the greatest is infinite, and what they give there.
+    """Return exponents with zeros where the largest along axes is infinite, and the result there.
 
-    The second part says where that is, and the greatest exponent. Factors have a say in
-    everything but the case that all exponents are -inf.
+    The second part is a mask and the largest exponent. With factors, only the case that all
+    exponents are -inf is separate.
     """
     extreme = expand_dims(bind1(ReduceMax(axes), x), axes)
     at_limit = uf.equal(extreme if factors else uf.absolute(extreme), _LIMIT[factors])
@@ -146,7 +169,20 @@ _LIMIT = {True: float("-inf"), False: float("inf")}
 def logmeanexp(
     x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
-    """log(mean(exp(x))) along axes, without overflow."""
+    """Return ``log(mean(exp(x)))`` along ``axis``, without overflow.
+
+    Args:
+        x: array or scalar.
+        axis: axis or axes to reduce; None reduces all.
+        where: boolean mask of the elements to include.
+        keepdims: whether reduced axes remain with size 1.
+
+    Returns:
+        Inexact array without the reduced axes.
+
+    >>> nn.logmeanexp(jnp.array([0.0, 0.0]))
+    Array(0., dtype=float32)
+    """
     value = _inexact(x, "logmeanexp")
     there = broadcast_to(True if where is None else where, value.shape)
     count = sum(uf.astype(there, value.dtype), axis, keepdims=keepdims)
@@ -156,13 +192,29 @@ def logmeanexp(
 def one_hot(
     x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
 ) -> Array:
-    """1 at the position that each integer names, along a new axis; 0 elsewhere.
+    """Return one-hot vectors of integer labels, along a new axis.
 
-    An integer that names no position gives zeros.
+    Args:
+        x: integer labels; those out of range become zeros.
+        num_classes: size of the new axis.
+        dtype: dtype of the result, float32 by default.
+        axis: position of the new axis.
+
+    Returns:
+        Array of the shape of ``x`` with a new axis.
+
+    Raises:
+        IllTyped: the labels are not integers.
+
+    >>> nn.one_hot(jnp.array([0, 2]), 3)
+    Array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)
     """
     labels = as_value(x, "the labels")
     if family(labels.dtype) not in ("int", "uint"):
-        raise IllTyped("labels are integers", "an integer dtype", str(labels.type))
+        raise IllTyped(
+            "the labels of one_hot are not integers", "an integer dtype", str(labels.type)
+        )
     place = plain_axis(axis, labels.ndim + 1, "one_hot")
     sizes = [1] * (labels.ndim + 1)
     sizes[place] = static_int(num_classes, "num_classes")
@@ -180,20 +232,28 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Array:
-    """(x - mean) / sqrt(variance + epsilon).
+    """Return ``(x - mean) / sqrt(variance + epsilon)``.
 
     Args:
-        x: the array.
-        axis: along which axes mean and variance are taken.
-        mean: the mean, where it is known.
-        variance: the variance, where it is known.
-        epsilon: keeps the divisor from 0.
-        where: which elements count for mean and variance.
-        algorithm: "fast" for the mean of squares minus the square of the mean, "stable" for the
-            mean of squared distances.
+        x: array or scalar.
+        axis: axis or axes over which to take mean and variance.
+        mean: precomputed mean.
+        variance: precomputed variance.
+        epsilon: added to the variance.
+        where: boolean mask of the elements to include in mean and variance.
+        algorithm: "fast" for E[x²] - E[x]², "stable" for E[(x - E[x])²].
+
+    Returns:
+        Inexact array of the shape of ``x``.
+
+    Raises:
+        BadArgument: an unknown algorithm.
+
+    >>> nn.standardize(jnp.array([-1.0, 1.0]), epsilon=0.0)
+    Array([-1.,  1.], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
-        raise BadArgument("standardize knows two algorithms", "'fast' or 'stable'", repr(algorithm))
+        raise BadArgument("unknown algorithm of standardize", "'fast' or 'stable'", repr(algorithm))
     value = _inexact(x, "standardize")
     middle = _mean(value, axis, where) if mean is None else mean
     if variance is None:

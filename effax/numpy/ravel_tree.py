@@ -1,4 +1,4 @@
-"""Trees as vectors, for code that wants one array of parameters."""
+"""Flattening of trees into one vector, and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def ravel_pytree(pytree: T) -> tuple[Array, Callable[[Array], T]]:
-    """All numbers of a tree as one vector, and the function that makes the tree of such a vector.
+    """Return the elements of a tree as one vector, and the inverse function.
 
     ::
 
@@ -27,14 +27,14 @@ def ravel_pytree(pytree: T) -> tuple[Array, Callable[[Array], T]]:
         unravel(2 * flat)  # {'b': [0. 0.], 'w': [[2. 2.] [2. 2.]]}
 
     Args:
-        pytree: a tree of arrays and numbers; the vector has the dtype to which theirs promote.
+        pytree: tree of arrays and numbers, whose dtypes promote to that of the vector.
 
     Returns:
-        The vector, leaves in order, each in row-major order; and its inverse, which gives leaves
-        of the shapes and dtypes that they had.
+        The vector, leaves in order, each in row-major order; and its inverse, which restores
+        shapes and dtypes.
 
     Raises:
-        IllTyped: a leaf is no array; when called, what is given is not such a vector.
+        IllTyped: a leaf is not an array; or the inverse is called with another type of vector.
     """
     leaves, treedef = tree.flatten(pytree)
     arrays = [as_value(leaf, "a leaf of ravel_pytree") for leaf in leaves]
@@ -46,7 +46,7 @@ def ravel_pytree(pytree: T) -> tuple[Array, Callable[[Array], T]]:
         given = as_value(vector, "the argument of unravel")
         if given.shape != (size,) or given.dtype != flat.dtype:
             raise IllTyped(
-                "unravel takes a vector like the one that ravel_pytree gave",
+                "unravel takes a vector of the type that ravel_pytree returned",
                 expected=f"{flat.dtype}[{size}]",
                 found=f"{given.dtype}{list(given.shape)}",
             )
@@ -61,6 +61,6 @@ def ravel_pytree(pytree: T) -> tuple[Array, Callable[[Array], T]]:
 
 
 def _cast(x: Array, dtype: DType) -> Array:
-    """What was promoted, as it was: the imaginary part of what was real is left out."""
+    """Undo a promotion: drop the imaginary part of a value that was real."""
     kept = x.real if is_complex(x.dtype) and not is_complex(dtype) else x
     return kept.astype(dtype)

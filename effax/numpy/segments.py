@@ -1,4 +1,4 @@
-"""Reductions of segments: rows of an array that have one number are combined."""
+"""Reductions of segments, the rows of an array with one id."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ def segment_sum(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Array:
-    """``out[k]``: the sum of ``data[i]`` over all i with ``segment_ids[i] == k``; 0 of none.
+    """Return the sum of the rows of each segment: ``out[k] = sum(data[segment_ids == k])``.
 
     Args:
-        data: an array, whose leading axis is that of ``segment_ids``.
-        segment_ids: integers; rows with one that is no segment, negative ones included, are left
-            out.
-        num_segments: the length of the result; one more than the greatest number where it is
-            None, which is possible outside of ``jit`` only.
-        indices_are_sorted: a promise that nothing depends on.
-        unique_indices: the same.
+        data: array whose leading axes are those of ``segment_ids``.
+        segment_ids: integers; rows with an id out of range are ignored.
+        num_segments: length of the result; ``max(segment_ids) + 1`` by default.
+        indices_are_sorted: unused promise.
+        unique_indices: unused promise.
+
+    Returns:
+        Array of shape (num_segments, ...), 0 for empty segments.
 
     Raises:
-        IllTyped: the numbers are no integers, or not along the leading axes of ``data``.
-        ConcretizationError: ``num_segments`` is None and the numbers are not known.
+        IllTyped: ids are not integers, or not along the leading axes of ``data``.
+        ConcretizationError: ``segment_ids`` is traced and there is no ``num_segments``.
     """
     return _segments("sum", data, segment_ids, num_segments)
 
@@ -45,7 +46,7 @@ def segment_prod(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Array:
-    """The product of the rows of each segment; 1 of none. See :func:`segment_sum`."""
+    """Return the product of the rows of each segment, 1 for empty ones; see :func:`segment_sum`."""
     return _segments("prod", data, segment_ids, num_segments)
 
 
@@ -56,9 +57,9 @@ def segment_max(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Array:
-    """The greatest of the rows of each segment; of none, the least number that there is.
+    """Return the maximum of the rows of each segment, see :func:`segment_sum`.
 
-    See :func:`segment_sum`.
+    Empty segments are the lowest value of the dtype.
     """
     return _segments("max", data, segment_ids, num_segments)
 
@@ -70,9 +71,9 @@ def segment_min(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Array:
-    """The least of the rows of each segment; of none, the greatest number that there is.
+    """Return the minimum of the rows of each segment, see :func:`segment_sum`.
 
-    See :func:`segment_sum`.
+    Empty segments are the greatest value of the dtype.
     """
     return _segments("min", data, segment_ids, num_segments)
 
@@ -86,14 +87,14 @@ def _segments(
     x, ids = as_value(data, "data"), as_value(segment_ids, "segment_ids")
     if not jnp.issubdtype(ids.dtype, jnp.integer) or x.shape[: ids.ndim] != ids.shape:
         raise IllTyped(
-            f"segment_{how} takes one integer a row of the data",
+            f"segment_{how} takes one integer per row of the data",
             expected=f"integers of shape {x.shape[:1]}",
             found=f"{ids.dtype}{list(ids.shape)}, for data of shape {x.shape}",
         )
     if num_segments is None:
         num_segments = int(jnp.max(ids)) + 1 if ids.size else 0
     shape = (num_segments, *x.shape[ids.ndim :])
-    # A negative position would count from the end; a narrow dtype may not have the length.
+    # A negative index counts from the end; a narrow dtype may not represent the length.
     places = jnp.where(ids < 0, num_segments, ids.astype(int))
     match how:
         case "sum":

@@ -1,4 +1,4 @@
-"""Random orders, positions and choices."""
+"""Random permutations, categories and choices."""
 
 from __future__ import annotations
 
@@ -33,13 +33,19 @@ ShapeLike = int | Sequence[int]
 def permutation(
     key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: bool = False
 ) -> Array:
-    """The parts of ``x`` along an axis in random order; of an integer, of ``arange(x)``.
+    """Return the slices of ``x`` along an axis in random order.
 
     Args:
-        key: the key.
-        x: an array, or the number of parts.
-        axis: along which axis.
-        independent: whether each line along the axis has an order of its own.
+        key: random key, u32[2].
+        x: array, or a size n for ``arange(n)``.
+        axis: axis to permute.
+        independent: whether each line along the axis is permuted separately.
+
+    Returns:
+        Array of the shape and dtype of ``x``.
+
+    >>> random.permutation(random.key(0), 5).shape
+    (5,)
     """
     parent = checked(key, "permutation")
     if not pr.shape_of(x):
@@ -52,7 +58,7 @@ def permutation(
 
 
 def _shuffled(key: Array, x: Array, axis: int) -> Array:
-    """Sorted by random keys, so often that equal keys leave no trace in the order."""
+    """Sort by random keys, often enough that equal keys do not bias the order."""
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(np.iinfo(np.uint32).max))
     for _ in range(rounds):
         key, sub = two(key)
@@ -69,15 +75,25 @@ def categorical(
     replace: bool = True,
     mode: str | None = None,
 ) -> Array:
-    """Positions along an axis, with probabilities proportional to exp of the logits.
+    """Return random indices along an axis, with probabilities proportional to ``exp(logits)``.
 
     Args:
-        key: the key.
-        logits: unnormalised logarithms of probabilities.
-        axis: along which they are given.
-        shape: of the result; it ends with the shape of the logits without the axis.
-        replace: whether a position may be drawn again, along the leading axes of the shape.
-        mode: of :func:`gumbel`.
+        key: random key, u32[2].
+        logits: unnormalized log probabilities.
+        axis: axis of the categories.
+        shape: shape of the result; ends with the shape of ``logits`` without ``axis``.
+        replace: whether an index may repeat along the leading axes of ``shape``.
+        mode: as in :func:`gumbel`.
+
+    Returns:
+        Integer array of shape ``shape``.
+
+    Raises:
+        IllTyped: ``shape`` does not end with the batch shape.
+        BadArgument: more indices than categories, without replacement.
+
+    >>> random.categorical(random.key(0), jnp.array([-jnp.inf, 0.0]))
+    Array(1, dtype=int32)
     """
     scores = as_value(logits, "the logits")
     place = plain_axis(axis, scores.ndim, "categorical")
@@ -85,7 +101,9 @@ def categorical(
     sizes = batch if shape is None else plain_shape(shape, "categorical")
     lead = sizes[: len(sizes) - len(batch)]
     if pr.broadcast_shapes([sizes, batch], "categorical") != sizes:
-        raise IllTyped("categorical gives a shape that ends as its batch", str(batch), str(sizes))
+        raise IllTyped(
+            "the shape of categorical must end with its batch shape", str(batch), str(sizes)
+        )
     if replace:
         back = place - scores.ndim
         full = list(sizes[len(lead) :])
@@ -96,7 +114,7 @@ def categorical(
     count = math.prod(lead)
     if count > scores.shape[place]:
         raise BadArgument(
-            "more is drawn than there is",
+            "sample larger than the population",
             f"at most {scores.shape[place]}, without replacement",
             str(count),
         )
@@ -115,19 +133,26 @@ def choice(
     axis: int = 0,
     mode: str | None = None,
 ) -> Array:
-    """Samples of the parts of an array along an axis; of an integer, of ``arange(a)``.
+    """Return random slices of an array along an axis.
 
     Args:
-        key: the key.
-        a: an array, or the number of parts.
-        shape: of the samples.
-        replace: whether a part may be drawn again.
-        p: the probabilities of the parts, equal ones by default.
-        axis: along which axis.
-        mode: of :func:`gumbel`.
+        key: random key, u32[2].
+        a: array, or a size n for ``arange(n)``.
+        shape: shape of the samples.
+        replace: whether a slice may repeat.
+        p: probabilities of the slices, uniform by default.
+        axis: axis of the slices.
+        mode: as in :func:`gumbel`.
+
+    Returns:
+        Array in which ``shape`` replaces ``axis``.
 
     Raises:
-        BadArgument: more is drawn than there is, or there is nothing.
+        BadArgument: more samples than slices without replacement, or an empty ``a``.
+        IllTyped: ``p`` has another shape.
+
+    >>> random.choice(random.key(0), jnp.array([7, 7]), (3,))
+    Array([7, 7, 7], dtype=int32)
     """
     sizes = plain_shape(shape, "choice")
     parts = None if not pr.shape_of(a) else as_value(a, "a of choice")
@@ -137,7 +162,7 @@ def choice(
     if count == 0:
         return zeros(sizes, int if parts is None else parts.dtype)
     if n <= 0 or (not replace and count > n):
-        raise BadArgument("more is drawn than there is", f"at most {n}", str(count))
+        raise BadArgument("sample larger than the population", f"at most {n}", str(count))
     outer = () if parts is None else parts.shape[:place]
     inner = () if parts is None else parts.shape[place + 1 :]
     shape_of_result = (*outer, *sizes, *inner)
@@ -155,7 +180,9 @@ def _weighted(
     chances = as_value(p, "p of choice")
     chances = pr.converted(chances, *pr.inexact(chances.dtype, False))
     if chances.shape != (n,):
-        raise IllTyped("choice takes one probability a part", f"shape {(n,)}", str(chances.type))
+        raise IllTyped(
+            "choice takes one probability per element", f"shape {(n,)}", str(chances.type)
+        )
     if replace:
         ends = cumsum(chances)
         total = slice_along(ends, 0, n - 1, n, drop=True)

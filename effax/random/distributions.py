@@ -1,4 +1,4 @@
-"""Samples of distributions."""
+"""Random samples of distributions."""
 
 from __future__ import annotations
 
@@ -35,17 +35,34 @@ def _width(dtype: DType) -> Width:
 
 
 def bits(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
-    """Random unsigned integers, of 32 bits by default, all equally likely."""
+    """Return uniform random bits as unsigned integers.
+
+    Args:
+        key: random key, u32[2].
+        shape: shape of the result.
+        dtype: unsigned dtype, of 32 bits by default.
+
+    Returns:
+        Array of shape ``shape``.
+
+    Raises:
+        IllTyped: the dtype is not unsigned.
+
+    >>> random.bits(random.key(0), (2,))
+    Array([4070199207, 4202968722], dtype=uint32)
+    """
     kind = allowed(np.uint64 if dtype is None else dtype)
     if family(kind) != "uint":
-        raise IllTyped("bits are unsigned integers", "an unsigned dtype", str(kind))
+        raise IllTyped("bits takes an unsigned dtype", "an unsigned dtype", str(kind))
     return random_bits(checked(key, "bits"), plain_shape(shape, "bits"), _width(kind))
 
 
 def _floating(dtype: DTypeLike | None, what: str) -> DType:
     kind = default_dtype(dtype)
     if not is_float(kind) or kind.itemsize not in (2, 4, 8):
-        raise IllTyped(f"{what} gives floats", "a floating dtype of 16 bits or more", str(kind))
+        raise IllTyped(
+            f"{what} takes a floating dtype", "a floating dtype of 16 bits or more", str(kind)
+        )
     return kind
 
 
@@ -56,17 +73,23 @@ def uniform(
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
 ) -> Array:
-    """Samples that are equally likely anywhere in ``[minval, maxval)``.
+    """Return uniform samples of ``[minval, maxval)``.
 
     Args:
-        key: the key.
-        shape: of the result.
-        dtype: of the result, a floating one.
-        minval: the least sample; it broadcasts to the shape.
-        maxval: the bound that is not reached; it broadcasts to the shape.
+        key: random key, u32[2].
+        shape: shape of the result.
+        dtype: floating dtype, float32 by default.
+        minval: lower bound, included; broadcasts to ``shape``.
+        maxval: upper bound, excluded; broadcasts to ``shape``.
+
+    Returns:
+        Array of shape ``shape``.
 
     Raises:
-        IllTyped: the dtype is not a floating one, or a bound does not broadcast.
+        IllTyped: the dtype is not floating, or a bound does not broadcast.
+
+    >>> random.uniform(random.key(0), (2,)).shape
+    (2,)
     """
     kind = _floating(dtype, "uniform")
     sizes = plain_shape(shape, "uniform")
@@ -85,7 +108,7 @@ def uniform(
 
 
 def _unit(key: Array, shape: Shape, dtype: DType) -> Array:
-    """Samples of [0, 1): random mantissas give [1, 2), and 1 is subtracted."""
+    """Return samples of [0, 1): random mantissas of [1, 2), minus 1."""
     limits = finfo(dtype)
     n_mantissa = int(limits.nmant)
     rng_bits = 8 if n_mantissa < 8 else limits.bits
@@ -109,19 +132,35 @@ def randint(
     maxval: ArrayLike,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Integers of ``[minval, maxval)``; ``minval`` where there are none.
+    """Return uniform integers of ``[minval, maxval)``; ``minval`` where that is empty.
 
-    All are equally likely up to a part of 2⁻³² (for ranges that are not a power of 2).
+    Probabilities deviate by at most 2⁻³² for ranges that are not a power of 2.
+
+    Args:
+        key: random key, u32[2].
+        shape: shape of the result.
+        minval: lower bound, included; broadcasts to ``shape``.
+        maxval: upper bound, excluded; broadcasts to ``shape``.
+        dtype: integer dtype, int32 by default.
+
+    Returns:
+        Array of shape ``shape``.
+
+    Raises:
+        IllTyped: the dtype is not of integers.
+
+    >>> random.randint(random.key(0), (2,), 0, 1)
+    Array([0, 0], dtype=int32)
     """
     kind = default_dtype(dtype, int)
     if family(kind) not in ("int", "uint"):
-        raise IllTyped("randint gives integers", "an integer dtype", str(kind))
+        raise IllTyped("randint takes an integer dtype", "an integer dtype", str(kind))
     sizes = plain_shape(shape, "randint")
     parent = checked(key, "randint")
     low, high = as_value(minval, "minval of randint"), as_value(maxval, "maxval of randint")
     work = kind
     if kind.itemsize < 4:
-        # In 32 bits, so that narrow integers are no less even.
+        # In 32 bits, so that narrow integers are equally uniform.
         work = np.dtype(np.int32)
         least, greatest = int_bounds(kind)
         low = ar.clip(uf.astype(low, work), least, greatest)
@@ -140,7 +179,7 @@ def _randint(key: Array, low: Array, high: Array, shape: Shape, dtype: DType) ->
     first, second = (random_bits(k, shape, n_bits) for k in two(key))
     empty = uf.less_equal(high, low)
     span = uf.masked(uf.invert(empty), uf.astype(uf.subtract(high, low), unsigned), 1)
-    # A bound of one more than the dtype holds makes the span one larger.
+    # A bound one beyond the range of the dtype widens the span by one.
     wider = uf.bitwise_and(uf.invert(empty), broadcast_to(beyond, shape))
     span = uf.where(wider, uf.add(span, 1), span)
     # (first · 2ⁿ + second) mod span, where 2ⁿ mod span = (2^(n/2) mod span)² mod span.
@@ -157,7 +196,22 @@ def _saturated(x: Array, dtype: DType) -> Array:
 
 
 def normal(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
-    """Samples of the normal distribution with mean 0 and variance 1; complex ones too."""
+    """Return standard normal samples.
+
+    Args:
+        key: random key, u32[2].
+        shape: shape of the result.
+        dtype: floating or complex dtype, float32 by default.
+
+    Returns:
+        Array of shape ``shape``.
+
+    Raises:
+        IllTyped: the dtype is not inexact.
+
+    >>> random.normal(random.key(0), (2,)).shape
+    (2,)
+    """
     kind = default_dtype(dtype)
     parent, sizes = checked(key, "normal"), plain_shape(shape, "normal")
     if is_complex(kind):
@@ -177,7 +231,24 @@ def truncated_normal(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Samples of the normal distribution, of those that lie between the bounds."""
+    """Return standard normal samples conditioned to lie between bounds.
+
+    Args:
+        key: random key, u32[2].
+        lower: lower bound.
+        upper: upper bound.
+        shape: shape of the result, that of the bounds by default.
+        dtype: floating dtype, float32 by default.
+
+    Returns:
+        Array of shape ``shape``.
+
+    Raises:
+        IllTyped: the dtype is not floating, or a bound does not broadcast.
+
+    >>> random.truncated_normal(random.key(0), -1.0, 1.0, (2,)).shape
+    (2,)
+    """
     kind = _floating(dtype, "truncated_normal")
     low, high = (uf.astype(x, kind) for x in (lower, upper))
     sizes = (
@@ -189,31 +260,72 @@ def truncated_normal(
     first, last = (el.erf(el.div(x, root)) for x in (low, high))
     u = uniform(checked(key, "truncated_normal"), sizes, kind, first, last)
     samples = el.mul(erf_inv(u), root)
-    # Rounding must not lead out of the open interval.
+    # Rounding must not leave the open interval.
     inner = uf.nextafter(el.stop_gradient(low), float("inf"))
     outer = uf.nextafter(el.stop_gradient(high), float("-inf"))
     return ar.clip(samples, inner, outer)
 
 
 def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: ShapeLike | None = None) -> Array:
-    """Booleans that are true with probability ``p``."""
+    """Return booleans that are true with probability ``p``.
+
+    Args:
+        key: random key, u32[2].
+        p: floating probability; broadcasts to ``shape``.
+        shape: shape of the result, that of ``p`` by default.
+
+    Returns:
+        Boolean array of shape ``shape``.
+
+    Raises:
+        IllTyped: ``p`` is not floating.
+
+    >>> random.bernoulli(random.key(0), 1.0, (2,))
+    Array([ True,  True], dtype=bool)
+    """
     chance = as_value(p, "the probability")
     if not is_float(chance.dtype):
-        raise IllTyped("a probability is a float", "a floating dtype", str(chance.type))
+        raise IllTyped(
+            "bernoulli takes a floating probability", "a floating dtype", str(chance.type)
+        )
     sizes = chance.shape if shape is None else plain_shape(shape, "bernoulli")
     chance = broadcast_to(uf.astype(chance, chance.dtype), sizes)
     return el.lt(uniform(key, sizes, chance.dtype), chance)
 
 
 def rademacher(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
-    """1 or -1, equally likely."""
+    """Return uniform samples of -1 and 1.
+
+    Args:
+        key: random key, u32[2].
+        shape: shape of the result.
+        dtype: dtype of the result, int32 by default.
+
+    Returns:
+        Array of shape ``shape``.
+
+    >>> random.rademacher(random.key(0), (2,)).shape
+    (2,)
+    """
     kind = default_dtype(dtype, int)
     heads = uf.astype(bernoulli(key, 0.5, plain_shape(shape, "rademacher")), kind)
     return uf.subtract(uf.multiply(heads, 2), 1)
 
 
 def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
-    """Samples of the exponential distribution with mean 1."""
+    """Return samples of the exponential distribution with mean 1.
+
+    Args:
+        key: random key, u32[2].
+        shape: shape of the result.
+        dtype: floating dtype, float32 by default.
+
+    Returns:
+        Array of shape ``shape``.
+
+    >>> random.exponential(random.key(0), (2,)).shape
+    (2,)
+    """
     u = uniform(key, shape, _floating(dtype, "exponential"))
     return el.neg(el.log1p(el.neg(u)))
 
@@ -221,30 +333,82 @@ def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None =
 def gumbel(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, mode: str | None = None
 ) -> Array:
-    """Samples of the standard Gumbel distribution."""
+    """Return samples of the standard Gumbel distribution.
+
+    Args:
+        key: random key, u32[2].
+        shape: shape of the result.
+        dtype: floating dtype, float32 by default.
+        mode: None or "low".
+
+    Returns:
+        Array of shape ``shape``.
+
+    Raises:
+        BadArgument: an unknown mode.
+
+    >>> random.gumbel(random.key(0), (2,)).shape
+    (2,)
+    """
     if mode not in (None, "low"):
-        raise BadArgument("gumbel knows one mode", "None or 'low'", repr(mode))
+        raise BadArgument("unknown mode of gumbel", "None or 'low'", repr(mode))
     kind = _floating(dtype, "gumbel")
     u = uniform(key, shape, kind, float(finfo(kind).tiny), 1.0)
     return el.neg(el.log(el.neg(el.log(u))))
 
 
 def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
-    """Samples of the Laplace distribution with scale 1."""
+    """Return samples of the standard Laplace distribution.
+
+    Args:
+        key: random key, u32[2].
+        shape: shape of the result.
+        dtype: floating dtype, float32 by default.
+
+    Returns:
+        Array of shape ``shape``.
+
+    >>> random.laplace(random.key(0), (2,)).shape
+    (2,)
+    """
     kind = _floating(dtype, "laplace")
     u = uniform(key, shape, kind, -1.0 + float(finfo(kind).epsneg), 1.0)
     return el.mul(el.sign(u), el.log1p(el.neg(el.abs(u))))
 
 
 def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
-    """Samples of the logistic distribution with scale 1."""
+    """Return samples of the standard logistic distribution.
+
+    Args:
+        key: random key, u32[2].
+        shape: shape of the result.
+        dtype: floating dtype, float32 by default.
+
+    Returns:
+        Array of shape ``shape``.
+
+    >>> random.logistic(random.key(0), (2,)).shape
+    (2,)
+    """
     kind = _floating(dtype, "logistic")
     u = uniform(key, shape, kind, float(finfo(kind).tiny), 1.0)
     return el.sub(el.log(u), el.log1p(el.neg(u)))
 
 
 def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
-    """Samples of the Cauchy distribution with scale 1."""
+    """Return samples of the standard Cauchy distribution.
+
+    Args:
+        key: random key, u32[2].
+        shape: shape of the result.
+        dtype: floating dtype, float32 by default.
+
+    Returns:
+        Array of shape ``shape``.
+
+    >>> random.cauchy(random.key(0), (2,)).shape
+    (2,)
+    """
     kind = _floating(dtype, "cauchy")
     u = uniform(key, shape, kind, float(finfo(kind).eps), 1.0)
     return el.tan(el.mul(el.sub(u, 0.5), math.pi))
@@ -256,7 +420,20 @@ def lognormal(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """exp of normal samples with this standard deviation."""
+    """Return exponentials of normal samples of mean 0.
+
+    Args:
+        key: random key, u32[2].
+        sigma: standard deviation of the normal samples.
+        shape: shape of the result, that of ``sigma`` by default.
+        dtype: floating dtype, float32 by default.
+
+    Returns:
+        Array of shape ``shape``.
+
+    >>> random.lognormal(random.key(0), 1.0, (2,)).shape
+    (2,)
+    """
     sizes = pr.shape_of(sigma) if shape is None else plain_shape(shape, "lognormal")
     samples = normal(key, sizes, _floating(dtype, "lognormal"))
     return el.exp(uf.multiply(samples, uf.astype(sigma, samples.dtype)))

@@ -1,4 +1,4 @@
-"""Keys: made of seeds and of other keys."""
+"""Random keys, derived from seeds and from other keys."""
 
 from __future__ import annotations
 
@@ -18,29 +18,35 @@ from effax.random.threefry import fold_key, split_key
 
 
 def key(seed: ArrayLike, *, impl: str | None = None) -> Array:
-    """The key of a seed.
+    """Return the key of a seed.
 
     Args:
-        seed: an integer.
-        impl: the generator, "threefry2x32".
+        seed: integer scalar.
+        impl: generator, "threefry2x32".
+
+    Returns:
+        Key, u32[2].
 
     Raises:
-        BadArgument: there is no such generator, or the seed takes more than 64 bits.
+        BadArgument: an unknown generator, or a seed of more than 64 bits.
         IllTyped: the seed is not an integer scalar.
+
+    >>> random.key(7)
+    Array([0, 7], dtype=uint32)
     """
     if impl not in (None, "threefry2x32"):
-        raise BadArgument("there is no such generator", "'threefry2x32'", repr(impl))
+        raise BadArgument("unknown generator", "'threefry2x32'", repr(impl))
     if is_python_scalar(seed):
         number = static_int(seed, "the seed")
         if not -(1 << 63) <= number < 1 << 63:
-            raise BadArgument("a seed takes 64 bits", "-2**63 to 2**63 - 1", str(number))
-        # As JAX does, only the lower half counts while 64-bit dtypes are disabled.
+            raise BadArgument("the seed exceeds 64 bits", "-2**63 to 2**63 - 1", str(number))
+        # As in JAX, only the lower half counts while 64-bit dtypes are disabled.
         high = number >> 32 if config.enable_x64 else 0
         words = [high & 0xFFFFFFFF, number & 0xFFFFFFFF]
         return from_numpy(np.array(words, np.uint32))
     value = as_value(seed, "the seed")
     if value.shape or family(value.dtype) not in ("int", "uint"):
-        raise IllTyped("a seed is an integer scalar", "an integer scalar", str(value.type))
+        raise IllTyped("the seed is not an integer scalar", "an integer scalar", str(value.type))
     low = uf.astype(value, np.uint32)
     high_word: Array = zeros((), np.uint32)
     if value.dtype.itemsize == 8:
@@ -49,17 +55,28 @@ def key(seed: ArrayLike, *, impl: str | None = None) -> Array:
 
 
 def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:  # noqa: N802  JAX's name
-    """The key of a seed, as :func:`key`."""
+    """Return the key of a seed; see :func:`key`.
+
+    Args:
+        seed: integer scalar.
+        impl: generator, "threefry2x32".
+
+    Returns:
+        Key, u32[2].
+
+    >>> random.PRNGKey(7)
+    Array([0, 7], dtype=uint32)
+    """
     return key(seed, impl=impl)
 
 
 def checked(key: ArrayLike, what: str) -> Array:
-    """The key. Raises IllTyped where it is none, or many."""
+    """Return the key. Raises IllTyped for anything but one key."""
     value = as_value(key, f"the key of {what}")
     if value.dtype != np.uint32 or value.shape != (2,):
         raise IllTyped(
             f"{what} takes one key",
-            expected="u32[2], as `random.key` and `random.split` give",
+            expected="u32[2], as `random.key` and `random.split` return",
             found=str(value.type),
             remedy="use `vmap` for many keys" if value.ndim > 1 else None,
         )
@@ -67,32 +84,80 @@ def checked(key: ArrayLike, what: str) -> Array:
 
 
 def key_data(keys: ArrayLike) -> Array:
-    """The words of keys."""
+    """Return the words of keys.
+
+    >>> random.key_data(random.key(7))
+    Array([0, 7], dtype=uint32)
+    """
     return as_value(keys, "the keys")
 
 
 def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Array:
-    """Words as keys."""
+    """Return words as keys.
+
+    Args:
+        key_bits_array: words, u32[..., 2].
+        impl: ignored; for compatibility with JAX.
+
+    Returns:
+        Keys.
+
+    >>> random.wrap_key_data(jnp.array([0, 7], jnp.uint32))
+    Array([0, 7], dtype=uint32)
+    """
     return as_value(key_bits_array, "the words of keys")
 
 
 def clone(key: ArrayLike) -> Array:
-    """The same key, once more."""
+    """Return the same key.
+
+    >>> random.clone(random.key(7))
+    Array([0, 7], dtype=uint32)
+    """
     return as_value(key, "the key")
 
 
 def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
-    """So many new keys (or an array of keys of that shape), along the leading axes."""
+    """Return new keys derived from a key.
+
+    Args:
+        key: random key, u32[2].
+        num: number of keys, or the shape of an array of keys.
+
+    Returns:
+        Keys, u32[num, 2].
+
+    Raises:
+        IllTyped: ``key`` is not one key.
+
+    >>> random.split(random.key(7)).shape
+    (2, 2)
+    """
     return split_key(checked(key, "split"), plain_shape(num, "split"))
 
 
 def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
-    """A new key from a key and an integer, which is taken as 32 bits."""
+    """Return a new key derived from a key and an integer.
+
+    Args:
+        key: random key, u32[2].
+        data: integer scalar of 32 bits.
+
+    Returns:
+        Key, u32[2].
+
+    Raises:
+        IllTyped: ``key`` is not one key, or ``data`` is not an integer scalar.
+        BadArgument: ``data`` exceeds 32 bits.
+
+    >>> random.fold_in(random.key(7), 1).shape
+    (2,)
+    """
     parent = checked(key, "fold_in")
     if is_python_scalar(data):
         number = static_int(data, "the data of fold_in")
         if not 0 <= number < 1 << 32:
-            raise BadArgument("fold_in takes 32 bits", "0 to 2**32 - 1", str(number))
+            raise BadArgument("the data of fold_in exceeds 32 bits", "0 to 2**32 - 1", str(number))
         return fold_key(parent, from_numpy(np.asarray(number, np.uint32)))
     value = as_value(data, "the data of fold_in")
     if value.shape or family(value.dtype) not in ("int", "uint"):
@@ -106,7 +171,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
 
 
 def two(key: Array) -> tuple[Array, Array]:
-    """Two new keys."""
+    """Return two new keys."""
     pair = split_key(key, (2,))
     first, second = (slice_along(pair, 0, i, i + 1, drop=True) for i in range(2))
     return first, second

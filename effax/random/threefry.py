@@ -1,6 +1,6 @@
 """The counter-based generator Threefry-2x32, whose bits are JAX's.
 
-A key is two 32-bit words. The hash of a key and a counter of two words gives two words; arrays of
+A key is two 32-bit words. The hash of a key and a counter of two words is two words; arrays of
 random bits are the hashes of 0, 1, 2, ... In a program that is one call of a program of its own,
 labelled ``threefry2x32``; a call with known values runs on NumPy.
 
@@ -47,12 +47,12 @@ _PARITY: Final = 0x1BD11BDA
 _LABEL: Final = "threefry2x32"
 _KEY_TYPE: Final = array_type((2,), UINT32)
 _WORD_TYPE: Final = array_type((), UINT32)
-# Hashed so many at a time, words stay in a processor's cache.
+# Chunks of this size stay in the processor's cache.
 _CHUNK: Final = 1 << 14
 
 
 def random_bits(key: Array, shape: Shape, width: Width) -> Array:
-    """Random unsigned integers of so many bits."""
+    """Return random unsigned integers of ``width`` bits."""
     if math.prod(shape) >= 1 << 32:
         raise BadArgument(
             "an array of random bits is too large", "less than 2**32 elements", str(shape)
@@ -64,7 +64,7 @@ def random_bits(key: Array, shape: Shape, width: Width) -> Array:
 
 
 def split_key(key: Array, shape: Shape) -> Array:
-    """New keys, along the last axis of the result."""
+    """Return new keys, along the last axis of the result."""
     if current_trace() is None and isinstance(key, DeviceArray):
         words = _hashed_counts(key.numpy(), math.prod(shape))
         return from_numpy(np.stack(words, 1).reshape(*shape, 2))
@@ -72,14 +72,14 @@ def split_key(key: Array, shape: Shape) -> Array:
 
 
 def fold_key(key: Array, data: Array) -> Array:
-    """A new key from a key and a word."""
+    """Return a new key derived from a key and a word."""
     if current_trace() is None and isinstance(key, DeviceArray) and isinstance(data, DeviceArray):
         return from_numpy(np.concatenate(_hash(key.numpy(), data.numpy().reshape(1))))
     return bind1(fold_program(), key, data)
 
 
 def _hash(key: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The two words of the hash of each counter, whose high word is 0, on NumPy."""
+    """Return the hash of each counter, whose high word is 0, on NumPy."""
     words = [key[0], key[1], key[0] ^ key[1] ^ np.uint32(_PARITY)]
     with np.errstate(over="ignore"):
         a, b = np.full_like(low, words[0]), low + words[1]
@@ -97,7 +97,7 @@ def _hash(key: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _hashed_counts(key: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The hashes of 0, 1, 2, ..."""
+    """Return the hashes of 0, 1, 2, ..."""
     first, second = np.empty(count, np.uint32), np.empty(count, np.uint32)
     for start in range(0, count, _CHUNK):
         stop = min(start + _CHUNK, count)
@@ -114,7 +114,7 @@ def _words_as(first: np.ndarray, second: np.ndarray, width: Width) -> np.ndarray
 
 @lru_cache(maxsize=1 << 10)
 def bits_program(shape: Shape, width: Width) -> Jit:
-    """The call that makes random bits of a key."""
+    """Return the call from a key to random bits."""
     b = Builder([_KEY_TYPE])
     first, second = _emit_counts(b, shape)
     if width == 64:
@@ -131,7 +131,7 @@ def bits_program(shape: Shape, width: Width) -> Jit:
 
 @lru_cache(maxsize=1 << 10)
 def split_program(shape: Shape) -> Jit:
-    """The call that makes new keys of a key."""
+    """Return the call from a key to new keys."""
     b = Builder([_KEY_TYPE])
     return Jit(
         b.finish([_emit_joined(b, *_emit_counts(b, shape), len(shape))], names=("key",)), _LABEL
@@ -140,7 +140,7 @@ def split_program(shape: Shape) -> Jit:
 
 @lru_cache(maxsize=1)
 def fold_program() -> Jit:
-    """The call that makes a new key of a key and a word."""
+    """Return the call from a key and a word to a new key."""
     b = Builder([_KEY_TYPE, _WORD_TYPE])
     key, word = b.binders
     hashed = _emit_hash(b, _emit_words(b, key), word)
@@ -157,7 +157,7 @@ def _emit_words(b: Builder, key: Atom) -> Words:
 
 
 def _emit_counts(b: Builder, shape: Shape) -> Words:
-    """The hashes of 0, 1, 2, ... in row-major order."""
+    """Emit the hashes of 0, 1, 2, ... in row-major order."""
     low: Atom = _word(0)
     if shape:
         low = b(Iota(UINT32, (math.prod(shape),), 0))
@@ -172,7 +172,7 @@ def _emit_joined(b: Builder, first: Atom, second: Atom, axis: int) -> Atom:
 
 
 def _emit_hash(b: Builder, key: Words, low: Atom) -> Words:
-    """The two words of the hash of each counter, whose high word is 0, as equations."""
+    """Emit the hash of each counter, whose high word is 0."""
     parity = b(Xor(), b(Xor(), key[0], key[1]), _word(_PARITY))
     words = (key[0], key[1], parity)
     first: Atom = words[0]

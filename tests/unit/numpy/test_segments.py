@@ -62,7 +62,7 @@ def test_there_may_be_more_segments_than_the_ids_can_count(dtype: str) -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(IllTyped, match="segment_sum takes one integer a row"):
+    with pytest.raises(IllTyped, match="segment_sum takes one integer per row"):
         ops.segment_sum(jnp.ones(3), jnp.ones(3))
     with pytest.raises(IllTyped, match="shape"):
         ops.segment_max(jnp.ones(3), jnp.array([0, 1]))
