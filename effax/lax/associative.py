@@ -79,7 +79,7 @@ def _check_sizes(sizes: Sequence[int], given: Leaves) -> None:
 
 
 def _combining(fn: Callable[[T, T], T], given: Leaves) -> Combine:
-    """The user's function on leaves, its results checked against its arguments."""
+    """Return the user's function on leaves, which checks results against arguments."""
 
     def combine(first: Sequence[Array], second: Sequence[Array]) -> list[Array]:
         result = fn(tree.unflatten(given.treedef, first), tree.unflatten(given.treedef, second))
@@ -99,7 +99,7 @@ def _combining(fn: Callable[[T, T], T], given: Leaves) -> Combine:
 
 
 class _Run:
-    """The algorithm, on arrays with an axis each."""
+    """Run the algorithm on arrays, each with its axis."""
 
     def __init__(self, combine: Combine, axes: Sequence[int]) -> None:
         self.combine = combine

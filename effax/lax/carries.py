@@ -35,7 +35,7 @@ def no_refs(carried: Leaves, what: str) -> None:
 
 
 def call_tree(*parts: PyTreeDef) -> PyTreeDef:
-    """The structure of ``(args, kwargs)`` for a call with these argument structures."""
+    """Return the structure of ``(args, kwargs)`` for a call with these argument structures."""
     args = tuple(tree.unflatten(p, [0] * p.num_leaves) for p in parts)
     return tree.structure((args, {}))
 
@@ -109,7 +109,7 @@ def stable_variance(
 
 
 def _promoted(x: Operand, out: Type) -> Operand | None:
-    """The carry leaf, its weak dtype replaced by the body's; None where that is not enough."""
+    """Return the carry leaf in the body's dtype if its own is weak; None if types still differ."""
     assert isinstance(x, Array)
     have = x.type
     if have is out or not isinstance(out, ArrayType):

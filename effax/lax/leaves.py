@@ -14,7 +14,7 @@ from effax.tree import PyTreeDef
 
 
 class Leaves(NamedTuple):
-    """A tree of operands taken apart, with names for messages."""
+    """Leaves and structure of a tree of operands, with names for messages."""
 
     leaves: list[Operand]
     treedef: PyTreeDef
@@ -26,7 +26,7 @@ class Leaves(NamedTuple):
 
 
 def leaves_of(value: object, name: str) -> Leaves:
-    """The leaves of a tree of arrays and references. Raises IllTyped for others, by name."""
+    """Return the leaves of a tree of arrays and references. Raises IllTyped for others."""
     leaves, treedef = tree.flatten(value)
     names = [name + path for path in tree.paths(value)]
     operands: list[Operand] = [
@@ -37,5 +37,5 @@ def leaves_of(value: object, name: str) -> Leaves:
 
 
 def rank(type_: ArrayType) -> int:
-    """The place of a dtype among the kinds, in the order in which they promote."""
+    """Return the rank of a dtype in the order of promotion."""
     return ("bool", "uint", "int", "float", "complex").index(family(type_.dtype))

@@ -17,7 +17,7 @@ from effax.numpy.dtypes import finfo
 from effax.numpy.predicates import isnan, real_operand, signbit
 
 __all__ = [
-    "around", "clip", "conjugate", "copysign", "divmod", "fix", "floor_divide", "fmax", "fmin",
+    "around", "clip", "copysign", "divmod", "fix", "floor_divide", "fmax", "fmin",
     "fmod", "heaviside", "mod", "modf", "pow", "power", "remainder", "round", "trunc",
 ]  # fmt: skip
 
@@ -386,12 +386,3 @@ def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 around = round
 fix = trunc
 pow = power
-
-
-def conjugate(x: ArrayLike, /) -> Array:
-    """Return the complex conjugate of ``x``.
-
-    >>> jnp.conjugate(jnp.array([1 + 2j]))
-    Array([1.-2.j], dtype=complex64)
-    """
-    return uf.conj(x)

@@ -205,6 +205,9 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None) -> Array:
     return filled(plain_shape(shape, "zeros"), 0, array_type((), default_dtype(dtype)))
 
 
+empty = zeros
+
+
 def ones(shape: ShapeLike, dtype: DTypeLike | None = None) -> Array:
     """Return an array of ones.
 
@@ -219,22 +222,6 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None) -> Array:
     Array([1, 1], dtype=int32)
     """
     return filled(plain_shape(shape, "ones"), 1, array_type((), default_dtype(dtype)))
-
-
-def empty(shape: ShapeLike, dtype: DTypeLike | None = None) -> Array:
-    """Return an array of zeros, as JAX does.
-
-    Args:
-        shape: size or sizes.
-        dtype: dtype of the result, float32 by default.
-
-    Returns:
-        Array of shape ``shape``.
-
-    >>> jnp.empty((2,))
-    Array([0., 0.], dtype=float32)
-    """
-    return zeros(shape, dtype)
 
 
 def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None) -> Array:
@@ -288,6 +275,9 @@ def zeros_like(
     return full_like(a, 0, dtype, shape)
 
 
+empty_like = zeros_like
+
+
 def ones_like(
     a: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None
 ) -> Array:
@@ -305,25 +295,6 @@ def ones_like(
     Array([1, 1], dtype=int32)
     """
     return full_like(a, 1, dtype, shape)
-
-
-def empty_like(
-    a: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None
-) -> Array:
-    """Return zeros of the shape and dtype of ``a``.
-
-    Args:
-        a: array or scalar.
-        dtype: dtype of the result instead.
-        shape: shape of the result instead.
-
-    Returns:
-        Array of zeros.
-
-    >>> jnp.empty_like(jnp.array([1, 2]))
-    Array([0, 0], dtype=int32)
-    """
-    return full_like(a, 0, dtype, shape)
 
 
 def full_like(

@@ -152,8 +152,8 @@ def sinc(x: ArrayLike, /) -> Array:
     return uf.where(near, series, uf.true_divide(uf.sin(far), far))
 
 
-# sin(s)/s = Σ (-1)^k s^(2k) / (2k + 1)!, the highest power first; for |s| < 1 what is left out
-# is less than rounding in double precision, in the first derivatives too.
+# sin(s)/s = Σ (-1)^k s^(2k) / (2k + 1)!, the highest power first; for |s| < 1 the remainder
+# is below rounding in double precision, also in the first derivatives.
 _SINC = tuple((-1) ** k / math.factorial(2 * k + 1) for k in range(10, -1, -1))
 
 

@@ -30,8 +30,8 @@ __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh",
     "arctan", "arctan2", "arctanh", "asin", "asinh", "astype", "atan", "atan2", "atanh",
     "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not",
-    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "conj", "cos", "cosh",
-    "divide", "equal", "exp", "exp2", "expm1", "float_power", "floor", "greater",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "conj", "conjugate",
+    "cos", "cosh", "divide", "equal", "exp", "exp2", "expm1", "float_power", "floor", "greater",
     "greater_equal", "imag", "invert", "left_shift", "less", "less_equal", "log", "log1p",
     "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal", "positive", "real",
     "right_shift", "rint", "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
@@ -411,6 +411,7 @@ asinh = arcsinh
 atan = arctan
 atan2 = arctan2
 atanh = arctanh
+conjugate = conj
 bitwise_invert = invert
 bitwise_not = invert
 bitwise_left_shift = left_shift
