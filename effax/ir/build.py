@@ -6,8 +6,8 @@ and ends in :meth:`Builder.finish`, which freezes what was built.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
 from typing import Final, NamedTuple, cast
 
 import numpy as np
@@ -22,7 +22,16 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type
 
 Where = Source | SavedSource | None
-_new = tuple.__new__
+
+# A named tuple is made of a tuple of its fields twice as fast as by a call with fields.
+new_var: Final = cast("Callable[[tuple[int, Type]], Var]", partial(tuple.__new__, Var))
+"""Make a variable of ``(id, type)``."""
+
+new_eqn: Final = cast(
+    "Callable[[tuple[Primitive, tuple[Atom, ...], tuple[Var, ...], Row[ArgIndex], Where]], Eqn]",
+    partial(tuple.__new__, Eqn),
+)
+"""Make an equation of ``(prim, ins, outs, effects, source)``."""
 
 
 @lru_cache(maxsize=1 << 16)
@@ -103,7 +112,7 @@ class Builder:
 
     def fresh(self, type_: Type) -> Var:
         """A new variable, numbered next."""
-        v: Var = _new(Var, (self.next_id, type_))
+        v: Var = new_var((self.next_id, type_))
         self.next_id += 1
         return v
 
@@ -164,12 +173,12 @@ class Builder:
         """Append an equation whose typing the caller knows."""
         n = self.next_id
         if len(out_types) == 1:
-            outs: tuple[Var, ...] = (_new(Var, (n, out_types[0])),)
+            outs: tuple[Var, ...] = (new_var((n, out_types[0])),)
             self.next_id = n + 1
         else:
-            outs = tuple([_new(Var, (n + i, t)) for i, t in enumerate(out_types)])
+            outs = tuple([new_var((n + i, t)) for i, t in enumerate(out_types)])
             self.next_id = n + len(out_types)
-        self.eqns.append(_new(Eqn, (prim, ins, outs, effects, source)))
+        self.eqns.append(new_eqn((prim, ins, outs, effects, source)))
         return outs
 
     def emit_like(self, eqn: Eqn, ins: tuple[Atom, ...]) -> tuple[Var, ...]:
@@ -210,15 +219,15 @@ class Builder:
             else:
                 ins = tuple([env[s] for s in slots])
             if len(out_types) == 1:
-                v = _new(Var, (n, out_types[0]))
+                v = new_var((n, out_types[0]))
                 n += 1
                 push(v)
                 outs: tuple[Var, ...] = (v,)
             else:
-                outs = tuple([_new(Var, (n + i, t)) for i, t in enumerate(out_types)])
+                outs = tuple([new_var((n + i, t)) for i, t in enumerate(out_types)])
                 n += len(out_types)
                 env.extend(outs)
-            append(_new(Eqn, (prim, ins, outs, effects, source)))
+            append(new_eqn((prim, ins, outs, effects, source)))
         self.next_id = n
         return [env[s] for s in body.outs]
 
@@ -262,24 +271,24 @@ class Builder:
             if len(ins) == 2:
                 a, b = ins
                 if type(a) is not Lit:
-                    a = env[a[0]]
+                    a = env[a.id]
                 if type(b) is not Lit:
-                    b = env[b[0]]
+                    b = env[b.id]
                 new_ins: tuple[Atom, ...] = (a, b)
             else:
-                new_ins = tuple([a if type(a) is Lit else env[a[0]] for a in ins])
+                new_ins = tuple([a if type(a) is Lit else env[a.id] for a in ins])
             if len(outs) == 1:
                 old, type_ = outs[0]
-                v: Var = _new(Var, (n, type_))
+                v: Var = new_var((n, type_))
                 n += 1
                 env[old] = v
                 new_outs: tuple[Var, ...] = (v,)
             else:
-                new_outs = tuple([_new(Var, (n + i, v[1])) for i, v in enumerate(outs)])
+                new_outs = tuple([new_var((n + i, v.type)) for i, v in enumerate(outs)])
                 n += len(outs)
                 for old_v, v in zip(outs, new_outs, strict=True):
-                    env[old_v[0]] = v
-            append(_new(Eqn, (prim, new_ins, new_outs, effects, source)))
+                    env[old_v.id] = v
+            append(new_eqn((prim, new_ins, new_outs, effects, source)))
         self.next_id = n
 
     def finish(self, outs: Sequence[Atom], n_consts: int = 0, names: Sequence[str] = ()) -> Jaxpr:

@@ -146,7 +146,7 @@ def subjaxprs_of(jaxpr: Jaxpr) -> tuple[Jaxpr, ...]:
     found = jaxpr._held
     if found is None:
         kinds = _kinds
-        prims = [eqn[0] for eqn in jaxpr.eqns]
+        prims = [eqn.prim for eqn in jaxpr.eqns]
         holders = [prim for prim in prims if kinds[type(prim)]]
         found = tuple([held for prim in holders for held in prim.subjaxprs()])
         object.__setattr__(jaxpr, "_held", found)

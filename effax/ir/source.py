@@ -78,7 +78,7 @@ def caller(scopes: tuple[str, ...] = ()) -> Source | None:
         if frame.f_back is None:
             return None
         frame = frame.f_back
-    return tuple.__new__(Source, (frame.f_code, frame.f_lasti, scopes))
+    return Source(frame.f_code, frame.f_lasti, scopes)
 
 
 def raised_at(error: BaseException) -> str | None:

@@ -249,7 +249,7 @@ class Jaxpr:
         """The named axes that something around the program must bind, by name."""
         if self._axes is None:
             for jaxpr in postorder(self, _lacks_axes):
-                found = [axes for eqn in jaxpr.eqns if (axes := eqn[0].free_axes())]
+                found = [axes for eqn in jaxpr.eqns if (axes := eqn.prim.free_axes())]
                 object.__setattr__(jaxpr, "_axes", joined_axes(found))
         assert self._axes is not None
         return self._axes

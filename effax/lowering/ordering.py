@@ -207,7 +207,7 @@ def ordered(jaxpr: Jaxpr, fixed: frozenset[int] = frozenset()) -> Jaxpr:
     eqns = list(jaxpr.eqns)
     updates: dict[int, list[Var]] = {}
     for k, eqn in enumerate(eqns):
-        if type(eqn[0]) in UPDATES or type(eqn[0]) in HELD:
+        if type(eqn.prim) in UPDATES or type(eqn.prim) in HELD:
             found = [x for x in _updated(eqn) if is_large(x.type) and x.id not in fixed]
             if found:
                 updates[k] = found

@@ -84,11 +84,12 @@ class Rewriter:
 
         ``prim`` takes the place of its primitive; it must have the same typing.
         """
-        types = tuple([v.type for v in eqn.outs])
-        made = eqn.prim if prim is None else prim
-        outs = self.b.emit_typed(made, ins, types, eqn.effects, eqn.source)
-        for v, w in zip(eqn.outs, outs, strict=True):
-            self.env[v.id] = w
+        own, _, old, effects, source = eqn
+        types = tuple([v.type for v in old])
+        outs = self.b.emit_typed(own if prim is None else prim, ins, types, effects, source)
+        env = self.env
+        for v, w in zip(old, outs, strict=True):
+            env[v.id] = w
         return outs
 
     def emit(self, eqn: Eqn, prim: Primitive, ins: Sequence[Atom]) -> tuple[Var, ...]:

@@ -65,7 +65,7 @@ def pretty(jaxpr: Jaxpr, effects: bool = False, source: bool = False) -> str:
 def _holds_nothing(jaxpr: Jaxpr) -> bool:
     """Whether there are neither programs nor objects inside: then nothing needs a name."""
     for eqn in jaxpr.eqns:
-        prim = eqn[0]
+        prim = eqn.prim
         if prim.by_reference or prim.subjaxprs():
             return False
     return True
@@ -85,7 +85,7 @@ def references(jaxpr: Jaxpr) -> dict[str, ByReference]:
         if eqn is None:
             waiting.pop()
             continue
-        prim = eqn[0]
+        prim = eqn.prim
         if prim.by_reference:
             values = [getattr(prim, field) for field in prim.by_reference]
             found.update((x, None) for x in values if isinstance(x, ByReference))
@@ -128,9 +128,9 @@ def _held_apart(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
             continue
         inner = [0]
         for eqn in program.eqns:
-            for held in eqn[0].subjaxprs():
+            for held in eqn.prim.subjaxprs():
                 counts[held] = counts.get(held, 0) + 1
-                labels.setdefault(held, getattr(eqn[0], LABEL, None))
+                labels.setdefault(held, getattr(eqn.prim, LABEL, None))
                 inner.append(heights[held])
         heights[program] = (max(inner) + 1) % DEEP
     order = [p for p in heights if p in counts]
@@ -225,7 +225,7 @@ class _Printer:
                 head = heads[id(prim)] = self.head(prim)
             if head is not None and len(outs) == 1 and ins:
                 v, t = outs[0]
-                args = [lit_text(a) if type(a) is Lit else names[a[0]] for a in ins]
+                args = [lit_text(a) if type(a) is Lit else names[a.id] for a in ins]
                 line = f"{names[v]}:{types[t]} = {head}{' '.join(args)}"
             else:
                 line = ""
@@ -376,7 +376,7 @@ def _dropped(jaxpr: Jaxpr) -> frozenset[int]:
     used: set[int] = {a.id for a in jaxpr.outs if isinstance(a, Var)}
     top = max((v.id for v in jaxpr.binders), default=-1)
     for prim, ins, outs, _, _ in jaxpr.eqns:
-        used.update([a[0] for a in ins if type(a) is not Lit])
+        used.update([a.id for a in ins if type(a) is not Lit])
         for v, _ in outs:
             if v == top + 1 and type(prim) is Swap:
                 swaps.append(v)
@@ -390,7 +390,7 @@ def _is_dropped(eqn: Eqn, dropped: frozenset[int]) -> bool:
 
 
 def _atom(atom: Atom) -> str:
-    return lit_text(atom) if type(atom) is Lit else VAR_NAMES[atom[0]]
+    return lit_text(atom) if type(atom) is Lit else VAR_NAMES[atom.id]
 
 
 def _column(text: str, start: int) -> int:

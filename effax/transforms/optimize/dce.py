@@ -114,7 +114,7 @@ def _is_numbered(jaxpr: Jaxpr) -> bool:
         return False
     for eqn in jaxpr.eqns:
         for v in eqn.outs:
-            if v[0] != n:
+            if v.id != n:
                 return False
             n += 1
     return True
@@ -169,14 +169,14 @@ class Sweep:
                     push(stays)
                 continue
             for v in outs:
-                if needed[v[0]]:
+                if needed[v.id]:
                     break
             else:
                 changed = True
                 continue
             for a in ins:
                 if type(a) is not Lit:
-                    needed[a[0]] = True
+                    needed[a.id] = True
             push(eqn)
         kept.reverse()
         if not self.frees:

@@ -153,7 +153,7 @@ class _Division:
             for a in ins:
                 if type(a) is not Lit:
                     constant = False
-                    if unknown[a[0]]:
+                    if unknown[a.id]:
                         late = True
                         break
             if late:
@@ -164,7 +164,7 @@ class _Division:
                     self.step(eqn)
                     continue
                 for v in outs:
-                    unknown[v[0]] = True
+                    unknown[v.id] = True
                 push_late(eqn)
             elif constant or self.policy is not None:
                 push_early(self.consider_repeating(eqn, constant))
@@ -393,9 +393,9 @@ class _Division:
         unknown = self.unknown
         used: dict[int, Var] = {}
         for eqn in self.late:
-            for a in eqn[1]:
-                if type(a) is not Lit and not unknown[a[0]]:
-                    used[a[0]] = a
+            for a in eqn.ins:
+                if type(a) is not Lit and not unknown[a.id]:
+                    used[a.id] = a
         used.update((a.id, a) for a in late_outs if isinstance(a, Var) and not unknown[a.id])
         if not self.repeat:
             return list(used.values()), []

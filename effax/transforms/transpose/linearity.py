@@ -98,17 +98,17 @@ class Linearity:
         kinds, push = self.kinds, self.steps.append
         for eqn in jaxpr.eqns:
             prim, args, outs, effects, _ = eqn
-            given = tuple([FIXED if type(a) is Lit else kinds[a[0]] for a in args])
+            given = tuple([FIXED if type(a) is Lit else kinds[a.id] for a in args])
             top = WANTED if WANTED in given else UNWANTED if UNWANTED in given else FIXED
             if top and prim.subjaxprs() and prim.regions():
                 push(self._call(eqn, given))
                 continue
             made = False
             for v in outs:
-                if kinds[v[0]] < top:
-                    kinds[v[0]] = top
+                if kinds[v.id] < top:
+                    kinds[v.id] = top
                 # A reference that is made of fixed contents may take linear values.
-                elif effects and kinds[v[0]]:
+                elif effects and kinds[v.id]:
                     made = True
             if top and effects and effects.host:
                 # An effect that a linear value decides: its rule for transposition tells.

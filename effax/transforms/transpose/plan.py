@@ -41,8 +41,6 @@ from effax.transforms.transpose.linearity import (
     separated,
 )
 
-_new = tuple.__new__
-
 
 class Backward(NamedTuple):
     """An equation to transpose.
@@ -120,11 +118,11 @@ class _Liveness:
         for eqn, kinds in zip(reversed(list(jaxpr.eqns)), reversed(found.steps), strict=True):
             prim, ins, outs, effects, _ = eqn
             if kinds is None:
-                if effects.changes_state or any([live[v[0]] for v in outs]):  # noqa: C419  # a list is faster
+                if effects.changes_state or any([live[v.id] for v in outs]):  # noqa: C419  # a list is faster
                     forward.append(eqn)
                     for a in ins:
                         if type(a) is not Lit:
-                            live[a[0]] = True
+                            live[a.id] = True
             elif effects or len(outs) != 1 or prim.subjaxprs():
                 if any(live[v.id] and not found.kinds[v.id] for v in outs):
                     raise located(_half_linear(eqn), eqn)
@@ -133,7 +131,7 @@ class _Liveness:
                     backward.append(Backward(eqn, kinds, has_effects))
                     self._use(eqn, kinds)
             elif live[outs[0][0]] and WANTED in kinds:
-                backward.append(_new(Backward, (eqn, kinds, False)))
+                backward.append(Backward(eqn, kinds, False))
                 self._use_plainly(eqn, kinds)
         forward.reverse()
         if found.nonlinear_effects:
@@ -157,9 +155,9 @@ class _Liveness:
         prim, ins, _, _, _ = eqn
         for a, kind in zip(ins, kinds, strict=True):
             if kind != UNWANTED and type(a) is not Lit:
-                live[a[0]] = True
+                live[a.id] = True
                 if kind:
-                    uses[a[0]] += 1
+                    uses[a.id] += 1
         sparse = self.sparse.get(type(prim))
         if sparse is None:
             sparse = self.sparse[type(prim)] = bool(sparse_operands(self.rules, prim).in_part)
