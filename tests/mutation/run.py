@@ -31,7 +31,7 @@ from effax.transforms.rules import matrices as m
 from effax.transforms.rules.default import DEFAULT_RULES
 from tests.mutation.mutants import KINDS, Mutant, mutants_of
 from tests.planted.test_planted import BUGS, SUITES, TRIES, hold, is_caught
-from tests.unit.transforms import programs as nested
+from tests.unit import building as nested
 from tests.unit.transforms.array_cases import ALL, Case
 
 Check = Callable[[Jaxpr, int, Passes], None]

@@ -51,7 +51,7 @@ from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.vmap.engine import vmap
-from tests.unit.ir.building import chain, nested, program
+from tests.unit.building import chain, nested, program
 
 INT32 = as_dtype("int32")
 PARTS: dict[str, tuple[str, ...]] = {

@@ -17,7 +17,7 @@ from effax.ir.source import SavedSource
 from effax.ir.text.json import from_json, to_json
 from effax.ir.text.parser import parse
 from effax.ir.text.printer import eqn_str, pretty, references
-from tests.unit.ir.building import F32, VEC, chain, nested, program, writer
+from tests.unit.building import F32, VEC, chain, nested, program, writer
 from tests.unit.ir.samples import SAMPLES, Doubled, arr
 
 REDUCED = "{{ lambda ; a:f32[3]. let b:f32[] = reduce_sum[axes={}] a in () }}"

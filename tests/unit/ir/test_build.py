@@ -9,7 +9,7 @@ from effax.ir.prims import Add, Jit, Neg
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Lit, Var
 from effax.ir.types import Type, array_type
-from tests.unit.ir.building import F32, VEC, chain, nested, writer
+from tests.unit.building import F32, VEC, chain, nested, writer
 
 
 def test_variables_are_numbered_in_the_order_of_binding() -> None:

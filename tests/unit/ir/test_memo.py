@@ -7,7 +7,7 @@ import pytest
 from effax.ir import memo
 from effax.ir.syntax import Jaxpr
 from effax.transforms.jvp import jvp
-from tests.unit.ir.building import chain
+from tests.unit.building import chain
 
 
 def test_results_are_remembered() -> None:

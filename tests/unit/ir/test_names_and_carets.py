@@ -10,7 +10,7 @@ from effax.ir.edit.operations import substitute
 from effax.ir.errors import BadArgument, ParseError
 from effax.ir.syntax import Lit, Var
 from effax.ir.text.parser import parse
-from tests.unit.ir.building import F32, WEAK, chain, nested, writer
+from tests.unit.building import F32, WEAK, chain, nested, writer
 from tests.unit.ir.samples import SAMPLES
 
 TEXTS = [str(nested()), str(writer()), *[str(sample.program) for sample in SAMPLES]]

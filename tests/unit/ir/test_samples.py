@@ -14,7 +14,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims import CustomLinear, Nullary
 from effax.ir.registry import own_primitives
 from effax.ir.types import RefType, type_of_value
-from tests.unit.ir.building import REF
+from tests.unit.building import REF
 from tests.unit.ir.samples import SAMPLES, Sample, run, values
 
 RUN = [s for s in SAMPLES if not isinstance(s.prim, CustomLinear) or s.prim.forward is not None]

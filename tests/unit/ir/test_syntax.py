@@ -34,7 +34,7 @@ from effax.ir.syntax import (
 from effax.ir.text.parser import parse
 from effax.ir.text.printer import references
 from effax.ir.types import array_type
-from tests.unit.ir.building import ALL, F32, REF, VEC, WEAK, chain, nested, program, writer
+from tests.unit.building import ALL, F32, REF, VEC, WEAK, chain, nested, program, writer
 from tests.unit.ir.samples import SAMPLES
 
 PROGRAMS = [chain(4), writer(), nested()]

@@ -12,7 +12,7 @@ from effax.ir.text.parser import parse
 from effax.show.marks import SMALL
 from effax.show.memory import bytes_of, profile, shown_bytes
 from effax.testing.strategies import ANYTHING, programs
-from tests.unit.ir.building import F32, program
+from tests.unit.building import F32, program
 from tests.unit.show.pages import chain, elements, training_step
 
 

@@ -10,6 +10,7 @@ from returns.pipeline import is_successful
 from effax.effects import Accum
 from effax.ir import prims
 from effax.ir.build import Builder
+from effax.ir.indexing import Pick, Span
 from effax.ir.primitive import Value
 from effax.ir.prims import BroadcastInDim, DotGeneral
 from effax.ir.prims import refs as p
@@ -25,13 +26,11 @@ from effax.transforms.transpose.engine import (
     Transposed,
     transpose,
 )
-from tests.unit.transforms.building import (
+from tests.unit.building import (
     F32,
     I32,
-    Pick,
-    Span,
     add,
-    check_bound,
+    assert_well_formed,
     f32,
     get,
     number,
@@ -53,7 +52,7 @@ def transposed(
 ) -> Transposed:
     found = transpose(jaxpr, ct_specs, cts)
     assert is_successful(found), found.failure()
-    check_bound(found.unwrap().jaxpr)
+    assert_well_formed(found.unwrap().jaxpr)
     return found.unwrap()
 
 

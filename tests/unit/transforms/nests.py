@@ -12,7 +12,7 @@ from effax.ir.prims import Cond, CustomJvp, Jit, Remat, Scan, While
 from effax.ir.recursion import postorder
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import array_type
-from tests.unit.transforms.building import program
+from tests.unit.building import program
 
 F: Final = array_type((), "float32")
 LEAF: Final = program([F], lambda b, x: [b(prims.Sin(), x)])

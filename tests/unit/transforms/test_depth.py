@@ -33,7 +33,7 @@ from effax.transforms.reverse.engine import reverse
 from effax.transforms.transpose.cotangent_spec import CotangentSpec, GradValue, NonLinear
 from effax.transforms.transpose.engine import transpose
 from effax.transforms.vmap.engine import vmap
-from tests.unit.transforms.building import program
+from tests.unit.building import program
 from tests.unit.transforms.nests import HOLD, LEAF, F, equations, interfaces, nest
 
 LEVELS = 1000

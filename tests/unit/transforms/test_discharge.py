@@ -11,19 +11,19 @@ from returns.pipeline import is_successful
 from effax.effects import Accum, Read, Write
 from effax.ir import prims
 from effax.ir.build import Builder
+from effax.ir.indexing import Pick, Span
 from effax.ir.prims import BroadcastInDim, Cond, Gather, Jit, Scan, Scatter, ScatterAdd, While
 from effax.ir.prims import refs as p
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Type, array_type
 from effax.transforms.discharge import Discharged, discharge, has_refs
-from tests.unit.transforms.building import (
+from tests.unit.building import (
     F32,
     I32,
-    REF,
-    Pick,
-    Span,
+    PROGRAMS,
+    SCALAR_REF,
     add,
-    check_bound,
+    assert_well_formed,
     count,
     f32,
     get,
@@ -32,11 +32,9 @@ from tests.unit.transforms.building import (
     ref,
     run,
     scan,
-    show,
     swap,
     values,
 )
-from tests.unit.transforms.programs import PROGRAMS
 
 
 def discharged(jaxpr: Jaxpr) -> Discharged:
@@ -47,12 +45,12 @@ def discharged(jaxpr: Jaxpr) -> Discharged:
 
 def assert_same(jaxpr: Jaxpr, seed: int = 0) -> Discharged:
     """Same results and same final contents; no reference is left; inputs are unchanged."""
-    before = hash(jaxpr), show(jaxpr)
+    before = hash(jaxpr), str(jaxpr)
     made = discharged(jaxpr)
-    assert (hash(jaxpr), show(jaxpr)) == before
-    assert not has_refs(made.jaxpr), show(made.jaxpr)
+    assert (hash(jaxpr), str(jaxpr)) == before
+    assert not has_refs(made.jaxpr), str(made.jaxpr)
     assert not any(isinstance(e, Read | Write | Accum) for e in made.jaxpr.effects)
-    check_bound(made.jaxpr)
+    assert_well_formed(made.jaxpr)
     args = values(jaxpr, seed)
     outs, contents = run(jaxpr, args)
     found, _ = run(made.jaxpr, args)
@@ -89,7 +87,7 @@ def leaf(b: Builder, r: Atom, s: Atom, x: Atom) -> Sequence[Atom]:
     return [b(prims.Add(), first, get(b, r, Pick(2)))]
 
 
-LEAF = program([ref(3), REF, F32], leaf)
+LEAF = program([ref(3), SCALAR_REF, F32], leaf)
 
 
 def test_a_pure_program_is_given_back_as_it_is() -> None:
@@ -110,7 +108,7 @@ def test_every_primitive_of_references() -> None:
 
 
 def test_a_reference_that_is_only_read_gives_no_result() -> None:
-    made = assert_same(program([REF], lambda b, r: [get(b, r)]))
+    made = assert_same(program([SCALAR_REF], lambda b, r: [get(b, r)]))
     assert len(made.jaxpr.outs) == 1
     assert not made.jaxpr.eqns
 
@@ -133,7 +131,7 @@ def test_contents_are_strong_where_the_value_was_weak() -> None:
     weak = array_type((), "float32", weak=True)
     made = assert_same(program([weak], lambda b, x: [get(b, b(p.NewRef(), x))]))
     assert made.jaxpr.out_types == (F32,)
-    written = program([REF, weak], lambda b, r, x: [swap(b, r, x)])
+    written = program([SCALAR_REF, weak], lambda b, r, x: [swap(b, r, x)])
     assert assert_same(written).jaxpr.out_types == (F32, F32)
 
 
@@ -212,8 +210,8 @@ def scanned(reverse: bool = False) -> Jaxpr:
         add(b, total, here)
         return [b(prims.Add(), c, get(b, r, Pick(1))), here]
 
-    inner = program([REF, F32, ref(2), REF, F32], body)
-    types: list[Type] = [REF, F32, ref(4, 2), ref(4), f32(4)]
+    inner = program([SCALAR_REF, F32, ref(2), SCALAR_REF, F32], body)
+    types: list[Type] = [SCALAR_REF, F32, ref(4, 2), ref(4), f32(4)]
     return program(types, lambda b, *a: b.emit(scan(inner, 4, 1, 1, reverse), a))
 
 
@@ -232,7 +230,7 @@ def test_scanned_references(reverse: bool) -> None:
 
 
 def test_a_scanned_reference_that_is_only_read_stays_scanned() -> None:
-    inner = program([F32, REF], lambda b, c, r: [b(prims.Add(), c, get(b, r))])
+    inner = program([F32, SCALAR_REF], lambda b, c, r: [b(prims.Add(), c, get(b, r))])
     made = assert_same(program([F32, ref(5)], lambda b, c, r: b.emit(scan(inner, 5, 0, 1), [c, r])))
     (loop,) = [e.prim for e in made.jaxpr.eqns if isinstance(e.prim, Scan)]
     assert loop.n_carry == 1
@@ -243,7 +241,7 @@ def test_an_element_that_is_overwritten_is_not_gathered() -> None:
         swap(b, r, x)
         return []
 
-    inner = program([REF, F32], body)
+    inner = program([SCALAR_REF, F32], body)
     made = assert_same(
         program([ref(5), f32(5)], lambda b, r, x: b.emit(scan(inner, 5, 0, 0), [r, x]))
     )
@@ -252,12 +250,12 @@ def test_an_element_that_is_overwritten_is_not_gathered() -> None:
 
 
 def test_an_empty_scan_leaves_references_as_they_were() -> None:
-    inner = program([REF, F32], lambda b, r, x: [swap(b, r, x)])
-    assert_same(program([REF, f32(0)], lambda b, r, x: b.emit(scan(inner, 0, 1, 0), [r, x])))
+    inner = program([SCALAR_REF, F32], lambda b, r, x: [swap(b, r, x)])
+    assert_same(program([SCALAR_REF, f32(0)], lambda b, r, x: b.emit(scan(inner, 0, 1, 0), [r, x])))
 
 
 def test_branches_that_change_different_references() -> None:
-    types: list[Type] = [REF, REF, REF]
+    types: list[Type] = [SCALAR_REF, SCALAR_REF, SCALAR_REF]
 
     def first(b: Builder, r: Var, s: Var, t: Var) -> Sequence[Atom]:
         swap(b, r, get(b, t))
@@ -275,14 +273,14 @@ def test_branches_that_change_different_references() -> None:
 
 
 def test_a_condition_reads_what_the_body_writes() -> None:
-    cond = program([REF, F32], lambda b, r, c: [b(prims.Lt(), get(b, r), number(3.0))])
+    cond = program([SCALAR_REF, F32], lambda b, r, c: [b(prims.Lt(), get(b, r), number(3.0))])
 
     def body(b: Builder, r: Var, c: Var) -> Sequence[Atom]:
         add(b, r, number(1.0))
         return [b(prims.Add(), c, get(b, r))]
 
-    loop = While(cond, program([REF, F32], body), 1)
-    made = assert_same(program([REF, F32], lambda b, r, c: b.emit(loop, [r, c])))
+    loop = While(cond, program([SCALAR_REF, F32], body), 1)
+    made = assert_same(program([SCALAR_REF, F32], lambda b, r, c: b.emit(loop, [r, c])))
     args = [np.float32(0), np.float32(10)]
     outs, _ = run(made.jaxpr, [np.asarray(a) for a in args])
     assert [float(x) for x in outs] == [16.0, 3.0]
@@ -298,7 +296,7 @@ def test_a_condition_that_writes_takes_effect_as_often_as_it_runs() -> None:
         add(b, s, number(2.0))
         return [b(prims.Add(), c, get(b, r))]
 
-    types: list[Type] = [F32, REF, REF, F32]
+    types: list[Type] = [F32, SCALAR_REF, SCALAR_REF, F32]
     loop = While(program(types, cond), program(types, body), 3)
     whole = program(types, lambda b, *a: b.emit(loop, a))
     made = assert_same(whole)
@@ -310,17 +308,17 @@ def test_a_condition_that_writes_takes_effect_as_often_as_it_runs() -> None:
 
 def test_a_condition_that_writes_is_one_program_at_any_depth() -> None:
     def nest(cond: Jaxpr) -> Jaxpr:
-        body = program([REF, F32], lambda b, r, c: [b(prims.Add(), c, number(1.0))])
+        body = program([SCALAR_REF, F32], lambda b, r, c: [b(prims.Add(), c, number(1.0))])
         loop = While(cond, body, 1)
         return program(
-            [REF, F32], lambda b, r, c: [b(prims.Lt(), *b.emit(loop, [r, c]), get(b, r))]
+            [SCALAR_REF, F32], lambda b, r, c: [b(prims.Lt(), *b.emit(loop, [r, c]), get(b, r))]
         )
 
     def start(b: Builder, r: Var, c: Var) -> Sequence[Atom]:
         add(b, r, number(-1.0))
         return [b(prims.Lt(), c, get(b, r))]
 
-    jaxpr = program([REF, F32], start)
+    jaxpr = program([SCALAR_REF, F32], start)
     for _ in range(30):
         jaxpr = nest(jaxpr)
     made = discharged(jaxpr).jaxpr
@@ -338,7 +336,7 @@ def test_a_condition_that_writes_is_one_program_at_any_depth() -> None:
 
 
 def test_a_result_that_is_a_reference_is_refused() -> None:
-    escaping = program([REF], lambda b, r: [r])
+    escaping = program([SCALAR_REF], lambda b, r: [r])
     error = discharge(escaping).failure()
     assert "result 0 is a reference" in str(error)
     assert "remedy" in str(error)

@@ -39,7 +39,7 @@ from effax.transforms.rules.host import ACTS_OUTSIDE, acts_jvp, each_lane, not_c
 from effax.transforms.transpose.cotangent_spec import GradValue
 from effax.transforms.transpose.engine import transpose
 from effax.transforms.vmap.engine import vmap
-from tests.unit.transforms.building import program
+from tests.unit.building import program
 
 F = array_type((), "float64")
 F3 = array_type((3,), "float64")

@@ -17,8 +17,8 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, is_inexact
 from effax.transforms.framework.rules import NO_RULES
 from effax.transforms.jvp import Jvp, jvp
-from tests.unit.transforms import programs as p
-from tests.unit.transforms.building import add, count, get, number, program, run, swap, values
+from tests.unit import building as p
+from tests.unit.building import add, count, get, number, program, run, swap, values
 
 PROGRAMS = sorted(p.PROGRAMS)
 
@@ -227,7 +227,8 @@ def equations(jaxpr: Jaxpr, seen: set[int]) -> int:
 
 def test_size_grows_linearly_with_depth() -> None:
     sizes = [
-        equations(jvp(p.nested(depth), (True, True)).unwrap().jaxpr, set()) for depth in (3, 6, 12)
+        equations(jvp(p.nested_loops(depth), (True, True)).unwrap().jaxpr, set())
+        for depth in (3, 6, 12)
     ]
     assert sizes[2] - sizes[1] <= 2 * (sizes[1] - sizes[0]) + 4
 

@@ -25,8 +25,8 @@ from effax.transforms.jvp import jvp
 from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.partial_eval.partial_eval import FromInput
 from effax.transforms.rules.default import DEFAULT_RULES
-from tests.unit.transforms import programs as p
-from tests.unit.transforms.building import add, count, get, number, primitives, program, run, values
+from tests.unit import building as p
+from tests.unit.building import add, count, get, number, primitives, program, run, values
 from tests.unit.transforms.partial_eval.test_partial_eval import Log
 from tests.unit.transforms.test_jvp import differentiable, directions, equations
 
@@ -91,7 +91,7 @@ def test_a_linear_program_can_be_linearized(name: str) -> None:
 
 
 def test_only_what_tangents_pass_through_is_linear() -> None:
-    jaxpr = p.chain(400)
+    jaxpr = p.elementwise_chain(400)
     made = linear(jaxpr)
     assert set(primitives(made.linear)) <= {prims.Mul(), prims.Add()}
     assert len(made.linear.eqns) <= 1.5 * 400
@@ -197,7 +197,7 @@ def test_values_that_must_wait_for_tangents_are_refused() -> None:
 
 def test_size_grows_linearly_with_depth() -> None:
     def size(depth: int) -> int:
-        made = linear(p.nested(depth))
+        made = linear(p.nested_loops(depth))
         return equations(made.primal, set()) + equations(made.linear, set())
 
     sizes = [size(depth) for depth in (3, 6, 12)]

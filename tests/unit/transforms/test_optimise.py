@@ -38,12 +38,12 @@ from effax.passes import (
 from effax.transforms.optimize.outline import outline
 from effax.transforms.optimize.rewrite import REALS, App, Hole, Rule, rewriting
 from tests.counting import calls
-from tests.unit.ir.building import nested
-from tests.unit.transforms import programs as p
-from tests.unit.transforms.building import (
+from tests.unit import building as p
+from tests.unit.building import (
     add,
     count,
     get,
+    nested,
     primitives,
     program,
     run,

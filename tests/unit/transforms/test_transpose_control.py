@@ -12,6 +12,7 @@ from effax.ir import prims
 from effax.ir.build import Builder
 from effax.ir.errors import NotApplicable
 from effax.ir.eval.numpy import evaluate
+from effax.ir.indexing import row
 from effax.ir.prims import BroadcastInDim, Cond, Gather, Jit, Scan, Slice, While
 from effax.ir.prims import refs as p
 from effax.ir.syntax import Atom, Jaxpr, Var
@@ -23,6 +24,24 @@ from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.transpose.engine import (
     CotangentSpec,
     transpose,
+)
+from tests.unit.building import (
+    F32,
+    I32,
+    PROGRAMS,
+    SCALAR_REF,
+    add,
+    assert_well_formed,
+    count,
+    f32,
+    get,
+    number,
+    program,
+    ref,
+    run,
+    scan,
+    swap,
+    values,
 )
 from tests.unit.transforms.adjoint import (
     DOT,
@@ -38,26 +57,6 @@ from tests.unit.transforms.adjoint import (
     refs_and_values_agree,
     transposed,
 )
-from tests.unit.transforms.building import (
-    F32,
-    I32,
-    REF,
-    add,
-    check_bound,
-    count,
-    f32,
-    get,
-    number,
-    program,
-    ref,
-    row,
-    run,
-    scan,
-    show,
-    swap,
-    values,
-)
-from tests.unit.transforms.programs import PROGRAMS
 
 # Control flow.
 
@@ -136,11 +135,11 @@ def loop_body(
     ]
 
 
-LOOP_TYPES: list[Type] = [F32, F32, REF, F32, F32, f32(5), ref(5), f32(5)]
+LOOP_TYPES: list[Type] = [F32, F32, SCALAR_REF, F32, F32, f32(5), ref(5), f32(5)]
 LOOP = program(
     LOOP_TYPES,
     lambda b, *a: b.emit(
-        scan(program([F32, F32, REF, F32, F32, F32, REF, F32], loop_body), 5, 3, 2), a
+        scan(program([F32, F32, SCALAR_REF, F32, F32, F32, SCALAR_REF, F32], loop_body), 5, 3, 2), a
     ),
 )
 
@@ -238,7 +237,7 @@ def test_microbatches() -> None:
         [stacked, ref(*stacked.shape), f32(n, layers, 1, width), f32(n, 1, width)],
         lambda b, *a: b.emit(scan(one, n, 2, 0), a),
     )
-    check_bound(whole)
+    assert_well_formed(whole)
     outer = whole.eqns[0].prim.subjaxprs()[0]
     (loop,) = [e for e in outer.eqns if isinstance(e.prim, Scan)]
     # The accumulator of all layers is scanned: each iteration has its layer's slice.
@@ -283,7 +282,7 @@ def test_a_loop_whose_linear_values_go_through() -> None:
 
 
 def test_a_loop_that_reads_a_linear_reference_for_nothing() -> None:
-    types: list[Type] = [REF, I32]
+    types: list[Type] = [SCALAR_REF, I32]
 
     def step(b: Builder, r: Var, i: Var) -> Sequence[Atom]:
         get(b, r)
@@ -296,7 +295,7 @@ def test_a_loop_that_reads_a_linear_reference_for_nothing() -> None:
         return [b(prims.Add(), get(b, r), x)]
 
     for ct_specs in ((R, N, V), (T, N, V), (D, N, V)):
-        check(program([REF, I32, F32], body), ct_specs)
+        check(program([SCALAR_REF, I32, F32], body), ct_specs)
 
 
 def test_a_loop_whose_condition_is_linear_is_refused() -> None:
@@ -319,7 +318,7 @@ def test_a_condition_may_change_a_linear_reference_in_a_condition() -> None:
     def one_more(b: Builder, r: Var, i: Var) -> Sequence[Atom]:
         return [b(prims.Add(), i, number(1, I32))]
 
-    asks = While(program([REF, I32], zero), program([REF, I32], one_more), 1)
+    asks = While(program([SCALAR_REF, I32], zero), program([SCALAR_REF, I32], one_more), 1)
 
     def again(b: Builder, r: Var, x: Var, i: Var) -> Sequence[Atom]:
         b.emit(asks, [r, number(0, I32)])
@@ -329,7 +328,7 @@ def test_a_condition_may_change_a_linear_reference_in_a_condition() -> None:
         add(b, r, x)
         return [b(prims.Add(), i, number(1, I32))]
 
-    types: list[Type] = [REF, F32, I32]
+    types: list[Type] = [SCALAR_REF, F32, I32]
     loop = While(program(types, again), program(types, step), 2)
 
     def body(b: Builder, r: Var, x: Var) -> Sequence[Atom]:
@@ -337,12 +336,12 @@ def test_a_condition_may_change_a_linear_reference_in_a_condition() -> None:
         return [x]
 
     for ct_specs in ((T, V), (R, V), (T, D)):
-        check(program([REF, F32], body), ct_specs)
+        check(program([SCALAR_REF, F32], body), ct_specs)
 
 
 def test_what_a_loop_reads_may_change_after_it() -> None:
     """The loop runs backward after that change, on what it read."""
-    types: list[Type] = [REF, I32, F32]
+    types: list[Type] = [SCALAR_REF, I32, F32]
 
     def step(b: Builder, r: Var, i: Var, y: Var) -> Sequence[Atom]:
         return [b(prims.Add(), i, number(1, I32)), b(prims.Mul(), y, get(b, r))]
@@ -369,7 +368,7 @@ def test_effects_on_fixed_references_run_once_and_in_order() -> None:
         swap(b, r, b(prims.Sin(), c))
         return [b(prims.Mul(), y, get(b, r))]
 
-    jaxpr = program([REF, F32, F32], body)
+    jaxpr = program([SCALAR_REF, F32, F32], body)
     made = check(jaxpr, (N, N, V))
     args = values(jaxpr)
     _, finals = run(jaxpr, args)
@@ -388,14 +387,14 @@ def test_calls_that_are_linear_in_part_are_split() -> None:
         s = b(prims.Sin(), get(b, r))
         return [s, b(prims.Mul(), x, s)]
 
-    inner = program([REF, F32, F32], held)
+    inner = program([SCALAR_REF, F32, F32], held)
 
     def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
         s, y = b.emit(Jit(inner), [r, c, x])
         add(b, r, s)
         return [b(prims.Mul(), y, get(b, r))]
 
-    jaxpr = program([REF, F32, F32], body)
+    jaxpr = program([SCALAR_REF, F32, F32], body)
     made = check(jaxpr, (N, N, V))
     assert count(made.jaxpr, prims.Sin) == 1
     args = values(jaxpr)
@@ -453,14 +452,14 @@ class TestRulesThatCannotSplit:
             add(b, r, c)
             return [b(prims.Mul(), x, c), b(prims.Sin(), c)]
 
-        return program([REF, F32, F32], body)
+        return program([SCALAR_REF, F32, F32], body)
 
     def test_an_effect_that_would_run_after_a_later_one(self) -> None:
         def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
             y, _ = b.emit(Jit(self.held()), [r, c, x])
             return [b(prims.Mul(), y, get(b, r))]
 
-        words = self.failure(program([REF, F32, F32], body), (N, N, V))
+        words = self.failure(program([SCALAR_REF, F32, F32], body), (N, N, V))
         assert "that one would run first" in words
         assert "jit" in words
 
@@ -470,14 +469,14 @@ class TestRulesThatCannotSplit:
             add(b, r, c)
             return [y]
 
-        check(program([REF, F32, F32], body), (N, N, V))
+        check(program([SCALAR_REF, F32, F32], body), (N, N, V))
 
     def test_a_fixed_result_that_an_effect_keeps_from_being_copied(self) -> None:
         def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
             y, s = b.emit(Jit(self.held()), [r, c, x])
             return [b(prims.Mul(), y, s)]
 
-        words = self.failure(program([REF, F32, F32], body), (N, N, V))
+        words = self.failure(program([SCALAR_REF, F32, F32], body), (N, N, V))
         assert "cannot split it" in words
 
     def test_a_fixed_carry(self) -> None:
@@ -543,7 +542,7 @@ def test_reverse_mode(name: str, variant: int) -> None:
     if not {V, R, T} & {*ct_specs}:
         assert not made.jaxpr.eqns
     pure = discharge(made.jaxpr).unwrap().jaxpr
-    check_bound(pure)
+    assert_well_formed(pure)
     operands = [*residuals, *values(made.jaxpr, variant)[len(residuals) :]]
     results, _ = run(made.jaxpr, operands)
     same, _ = run(pure, operands)
@@ -562,4 +561,4 @@ def test_nested_scans_are_transposed_once_a_level() -> None:
 def test_equal_inputs_give_equal_programs() -> None:
     ct_specs = (N, V, R, V, V, N, R, V)
     assert transposed(LOOP, ct_specs).jaxpr == transposed(LOOP, ct_specs).jaxpr
-    assert show(transposed(LOOP, ct_specs).jaxpr) == show(transposed(LOOP, ct_specs).jaxpr)
+    assert str(transposed(LOOP, ct_specs).jaxpr) == str(transposed(LOOP, ct_specs).jaxpr)

@@ -39,7 +39,7 @@ from effax.ir.source import SavedSource
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, array_type, ref_type
 from tests.counting import calls
-from tests.unit.ir.building import (
+from tests.unit.building import (
     ALL,
     BOOL,
     F32,

@@ -18,7 +18,7 @@ from effax.ir.prims import Cos, Jit, Sin
 from effax.ir.syntax import Eqn, Jaxpr, Lit
 from effax.ir.text.parser import parse
 from effax.ir.types import Type, is_inexact
-from tests.unit.ir.building import F32, program
+from tests.unit.building import F32, program
 
 Names = frozenset[str]
 NOTHING: Names = frozenset()

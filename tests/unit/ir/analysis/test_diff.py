@@ -9,7 +9,7 @@ from effax.ir.prims import Jit
 from effax.ir.syntax import renumbered
 from effax.ir.text.parser import parse
 from tests.counting import calls
-from tests.unit.ir.building import chain, nested, program, writer
+from tests.unit.building import chain, nested, program, writer
 
 OLD = """
     { lambda ; a:f32[] b:f32[]. let

@@ -13,7 +13,7 @@ from effax.ir.analysis.queries import (
 )
 from effax.ir.prims import Jit
 from effax.ir.text.parser import parse
-from tests.unit.ir.building import chain, nested, program, writer
+from tests.unit.building import chain, nested, program, writer
 
 P = parse("""
     { lambda ; a:f32[] b:f32[]. let

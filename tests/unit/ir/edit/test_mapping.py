@@ -16,7 +16,7 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.ir.text.parser import parse
 from effax.ir.types import array_type
 from tests.counting import calls
-from tests.unit.ir.building import chain
+from tests.unit.building import chain
 
 PROGRAM = parse("""
     { lambda ; a:f32[] b:Ref{f32[]}. let

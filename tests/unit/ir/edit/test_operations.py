@@ -24,7 +24,7 @@ from effax.ir.prims import AddUpdate, Get, Jit, Swap
 from effax.ir.syntax import Jaxpr, Lit, Var, alpha_eq
 from effax.ir.text.parser import parse
 from tests.counting import calls
-from tests.unit.ir.building import ALL, F32, VEC, WEAK, chain, nested, program, writer
+from tests.unit.building import ALL, F32, VEC, WEAK, chain, nested, program, writer
 
 SIN = parse("{ lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }")
 FOREIGN = Var(77, F32)

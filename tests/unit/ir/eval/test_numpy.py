@@ -14,7 +14,7 @@ from effax.ir.prims import Add, AddUpdate, Cond, Freeze, Get, Jit, Mul, Neg, New
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.text.parser import parse
 from effax.ir.types import array_type, ref_type
-from tests.unit.ir.building import ALL, F32, I32, REF, VEC, WEAK, chain, program
+from tests.unit.building import ALL, F32, I32, REF, VEC, WEAK, chain, program
 
 Value = np.ndarray
 
@@ -201,8 +201,7 @@ def test_what_runs_many_times_is_prepared_once(monkeypatch: pytest.MonkeyPatch) 
     (halved,) = b.emit(Jit(half), [b.binders[1]])
     (more,) = b.emit(Add(), [b.binders[0], lit(1.0, F32)])
     body = b.finish([more, halved, more])
-    # The package has a function of the module's name.
-    evaluation = import_module("effax.ir.evaluate")
+    evaluation = import_module("effax.ir.eval.numpy")
     prepared: list[Jaxpr] = []
     whole: Callable[[Jaxpr], Callable[..., list[Value]]] = evaluation._prepared
 

@@ -16,7 +16,7 @@ from effax.ir.prims import Add, Cond, ConvertElementType, Gt, Jit, Lt, Scan, Whi
 from effax.ir.prims import collective as c
 from effax.ir.syntax import Jaxpr, Lit
 from effax.ir.types import array_type
-from tests.unit.ir.building import F32, program
+from tests.unit.building import F32, program
 
 X, Y = Axis("x", 2), Axis("y", 3)
 GRID = Devices((X, Y))

@@ -13,7 +13,7 @@ from effax.ir.registry import registry
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.json import from_json, to_json
 from effax.ir.text.printer import references
-from tests.unit.ir.building import F32, chain, nested, program, writer
+from tests.unit.building import F32, chain, nested, program, writer
 from tests.unit.ir.samples import SAMPLES, Sample
 
 PROGRAMS = [chain(6), writer(), nested()]

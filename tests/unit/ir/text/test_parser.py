@@ -22,7 +22,7 @@ from effax.ir.text.parser import parse
 from effax.ir.text.printer import pretty, references
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 from tests.counting import calls
-from tests.unit.ir.building import (
+from tests.unit.building import (
     ALL,
     F32,
     I32,

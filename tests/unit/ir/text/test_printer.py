@@ -17,7 +17,7 @@ from effax.ir.text.parser import parse
 from effax.ir.text.printer import WIDTH, eqn_str, pretty
 from effax.ir.types import array_type, ref_type
 from tests.counting import calls
-from tests.unit.ir.building import (
+from tests.unit.building import (
     ALL,
     F32,
     I32,
@@ -32,7 +32,7 @@ from tests.unit.ir.building import (
 )
 from tests.unit.ir.samples import SAMPLES, Sample
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "programs"
+GOLDEN = Path(__file__).parents[3] / "golden" / "programs"
 
 
 def golden(name: str) -> str:

@@ -10,23 +10,13 @@ from effax.ir import prims
 from effax.ir.analysis.check import check
 from effax.ir.build import Builder, lit
 from effax.ir.errors import TransformError
+from effax.ir.indexing import Pick
 from effax.ir.prims import AddUpdate, Cond, FreeRef, Freeze, Get, Jit, NewRef, Scan, Swap, While
 from effax.ir.syntax import Atom, Jaxpr
 from effax.transforms.jvp import jvp
 from effax.transforms.optimize.dce import dce
-from tests.unit.transforms import programs as p
-from tests.unit.transforms.building import (
-    Pick,
-    add,
-    count,
-    get,
-    number,
-    primitives,
-    program,
-    run,
-    swap,
-    values,
-)
+from tests.unit import building as p
+from tests.unit.building import add, count, get, number, primitives, program, run, swap, values
 from tests.unit.transforms.test_jvp import differentiable
 
 PROGRAMS = sorted(p.PROGRAMS)
@@ -78,7 +68,7 @@ def test_names_and_constants_go_with_their_inputs() -> None:
 
 
 def test_nothing_to_do_gives_the_same_program() -> None:
-    jaxpr = p.chain(8)
+    jaxpr = p.elementwise_chain(8)
     assert reduced(jaxpr) == jaxpr
 
 
@@ -213,6 +203,6 @@ def test_a_missing_entry_is_told() -> None:
 
 
 def test_time_does_not_double_with_each_level() -> None:
-    jaxpr = p.nested(24)
-    assert len(primitives(dce(p.nested(4), (False,)).unwrap().jaxpr)) == 0
+    jaxpr = p.nested_loops(24)
+    assert len(primitives(dce(p.nested_loops(4), (False,)).unwrap().jaxpr)) == 0
     assert reduced(jaxpr) == jaxpr

@@ -11,8 +11,8 @@ from effax.ir.source import SavedSource
 from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.ir.types import array_type
 from effax.transforms.optimize.inline import inline
-from tests.unit.transforms import programs as p
-from tests.unit.transforms.building import add, count, get, number, primitives, program, run, values
+from tests.unit import building as p
+from tests.unit.building import add, count, get, number, primitives, program, run, values
 
 PROGRAMS = sorted(p.PROGRAMS)
 

@@ -13,6 +13,7 @@ from effax.ir import prims
 from effax.ir.analysis.check import check
 from effax.ir.build import Builder, lit
 from effax.ir.errors import TransformError
+from effax.ir.indexing import Pick
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims import AddUpdate, BroadcastInDim, Cond, Get, Jit, NewRef, Scan, Swap, While
 from effax.ir.source import SavedSource
@@ -33,19 +34,8 @@ from effax.transforms.partial_eval.partial_eval import (
     recompose,
 )
 from effax.transforms.rules.default import DEFAULT_RULES
-from tests.unit.transforms import programs as p
-from tests.unit.transforms.building import (
-    Pick,
-    add,
-    count,
-    get,
-    number,
-    primitives,
-    program,
-    run,
-    swap,
-    values,
-)
+from tests.unit import building as p
+from tests.unit.building import add, count, get, number, primitives, program, run, swap, values
 from tests.unit.transforms.test_jvp import differentiable, equations
 
 PROGRAMS = sorted(p.PROGRAMS)
@@ -510,7 +500,7 @@ def test_a_missing_entry_is_told() -> None:
 
 def test_size_grows_linearly_with_depth() -> None:
     def size(depth: int) -> int:
-        pushed = jvp(p.nested(depth), (True, True)).unwrap().jaxpr
+        pushed = jvp(p.nested_loops(depth), (True, True)).unwrap().jaxpr
         pe = split(pushed, True, True, False, False)
         return equations(pe.known, set()) + equations(pe.unknown, set())
 

@@ -24,7 +24,7 @@ from effax.transforms.reverse.engine import Reverse, reverse
 from effax.transforms.reverse.plan import Fused, plan_reverse
 from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.transpose.engine import CotangentSpec, GradValue, NonLinear, transpose
-from tests.unit.transforms import programs as p
+from tests.unit import building as p
 
 RULES = DEFAULT_RULES
 x = enp.arange(1.0, 4.0) / 4

@@ -19,7 +19,7 @@ from effax.transforms.framework.rules import RuleSet, Unsupported
 from effax.transforms.reverse.engine import reverse
 from effax.transforms.reverse.plan import Composed, Fused, plan_reverse
 from effax.transforms.rules.default import DEFAULT_RULES
-from tests.unit.transforms import programs as p
+from tests.unit import building as p
 
 RULES = DEFAULT_RULES
 x = enp.arange(1.0, 4.0) / 4

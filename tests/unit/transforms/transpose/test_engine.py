@@ -10,6 +10,7 @@ import pytest
 from effax.ir import prims
 from effax.ir.build import Builder
 from effax.ir.errors import TransformError
+from effax.ir.indexing import Pick, row
 from effax.ir.prims import Cond, DotGeneral, Gather, Jit, Slice
 from effax.ir.prims import refs as p
 from effax.ir.syntax import Atom, Jaxpr, Var
@@ -21,6 +22,23 @@ from effax.transforms.transpose.engine import (
     transpose,
 )
 from tests.counting import calls
+from tests.unit.building import (
+    F32,
+    I32,
+    SCALAR_REF,
+    add,
+    count,
+    f32,
+    get,
+    number,
+    program,
+    random_value,
+    ref,
+    run,
+    scan,
+    swap,
+    values,
+)
 from tests.unit.transforms.adjoint import (
     DOT,
     PLUMBED,
@@ -34,25 +52,6 @@ from tests.unit.transforms.adjoint import (
     only_accumulates,
     refs_and_values_agree,
     transposed,
-)
-from tests.unit.transforms.building import (
-    F32,
-    I32,
-    REF,
-    Pick,
-    add,
-    count,
-    f32,
-    get,
-    number,
-    program,
-    random_value,
-    ref,
-    row,
-    run,
-    scan,
-    swap,
-    values,
 )
 
 # Arrays.
@@ -232,7 +231,7 @@ def test_every_primitive_of_references(
 
 
 def test_a_reference_that_is_only_read_is_added_to_directly() -> None:
-    made = check(program([REF, F32], lambda b, r, c: [b(prims.Mul(), get(b, r), c)]), (R, N))
+    made = check(program([SCALAR_REF, F32], lambda b, r, c: [b(prims.Mul(), get(b, r), c)]), (R, N))
     assert [type(e.prim) for e in made.jaxpr.eqns] == [prims.Mul, p.AddUpdate]
 
 
@@ -245,7 +244,7 @@ def test_a_reference_that_is_changed_is_added_to_at_the_end() -> None:
 
 
 def test_an_unwanted_reference_does_no_work() -> None:
-    jaxpr = program([REF, F32], lambda b, r, x: [b(prims.Add(), get(b, r), x)])
+    jaxpr = program([SCALAR_REF, F32], lambda b, r, x: [b(prims.Add(), get(b, r), x)])
     assert not check(jaxpr, (D, V)).jaxpr.eqns
 
 
@@ -327,7 +326,7 @@ class TestWideAccumulators:
         assert big_zeros(transposed(jaxpr, (N, wide, wide)).jaxpr, 40) == 0
 
     def test_a_dtype_that_does_not_fit_is_refused(self) -> None:
-        jaxpr = program([REF, array_type((), "complex64")], lambda b, r, x: [get(b, r), x])
+        jaxpr = program([SCALAR_REF, array_type((), "complex64")], lambda b, r, x: [get(b, r), x])
         for ct_specs in (
             (GradRef(I32.dtype), V),
             (GradRef(np.dtype("float64")), V),

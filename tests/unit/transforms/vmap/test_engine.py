@@ -14,7 +14,7 @@ from effax.ir import prims
 from effax.ir.analysis.check import checked
 from effax.ir.build import Builder, lit
 from effax.ir.errors import NotApplicable, TransformError
-from effax.ir.indexing import Indexer
+from effax.ir.indexing import Indexer, Pick, Span
 from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import Cond, Gather, Jit, ReduceSum, Scan, While, refs, shape
 from effax.ir.syntax import Atom, Jaxpr
@@ -25,20 +25,9 @@ from effax.transforms.jvp import jvp
 from effax.transforms.vmap.common import SharedWrite
 from effax.transforms.vmap.engine import Vmapped, vmap
 from tests.counting import calls
-from tests.unit.transforms import programs as p
+from tests.unit import building as p
+from tests.unit.building import add, count, get, number, primitives, program, run, swap
 from tests.unit.transforms.array_cases import indexers
-from tests.unit.transforms.building import (
-    Pick,
-    Span,
-    add,
-    count,
-    get,
-    number,
-    primitives,
-    program,
-    run,
-    swap,
-)
 
 N = 3
 F, F3, R, R3 = p.F, p.F3, p.R, p.R3
@@ -665,15 +654,15 @@ def test_structure_of_batched_scans_and_calls() -> None:
 
 def test_work_is_linear_in_the_number_of_equations() -> None:
     def work(n: int) -> int:
-        jaxpr = p.chain(n)
+        jaxpr = p.elementwise_chain(n)
         return calls(lambda: vmap(jaxpr, N + 1, [0, 0]).unwrap())
 
-    vmap(p.chain(10), N + 1, [0, 0])
+    vmap(p.elementwise_chain(10), N + 1, [0, 0])
     assert work(10_000) < 12 * work(1_000)
 
 
 def test_deep_nests_take_time_in_their_size() -> None:
     """Depth 12 with two calls a level would be 4096 programs, were they not kept."""
-    made = vmap(p.nested(12), N, [0, None]).unwrap().jaxpr
+    made = vmap(p.nested_loops(12), N, [0, None]).unwrap().jaxpr
     # One equation more: the carry, which is not batched at first, is broadcast.
-    assert len(made.eqns) == len(p.nested(12).eqns) + 1
+    assert len(made.eqns) == len(p.nested_loops(12).eqns) + 1
