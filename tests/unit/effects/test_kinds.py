@@ -9,7 +9,7 @@ from effax.effects import Accum, Alloc, ArgIndex, Free, Io, Read, VarId, Write
 KINDS = (Read, Write, Accum, Alloc, Free)
 
 
-def test_kinds_are_told_apart() -> None:
+def test_kinds_are_distinct() -> None:
     assert len({kind(ArgIndex(0)) for kind in KINDS}) == len(KINDS)
     assert len({kind.word for kind in (*KINDS, Io)}) == len(KINDS) + 1
     assert len({kind.rank for kind in (*KINDS, Io)}) == len(KINDS) + 1

@@ -93,7 +93,7 @@ def test_host_effects_keep_their_order_on_one_channel_only() -> None:
     assert all(commutes(loose, effect) for effect in (loose, Io("stdout")))
 
 
-def test_two_kinds_commute_where_both_say_so() -> None:
+def test_side_effects_commute_if_both_kinds_declare_it() -> None:
     assert SetClock("UTC").commutes_with(ReadClock())
     assert not commutes(SetClock("UTC"), ReadClock())
     assert not commutes(SetClock("UTC"), SetClock("CET"))
@@ -142,13 +142,13 @@ def run(effects: tuple[Effect[ArgIndex], Effect[ArgIndex]], order: tuple[int, in
 
 
 @pytest.mark.parametrize(("first", "second"), list(product(every_effect(), repeat=2)), ids=repr)
-def test_effects_commute_exactly_if_no_order_of_them_can_be_told_apart(
+def test_effects_commute_iff_their_order_is_unobservable(
     first: Effect[ArgIndex], second: Effect[ArgIndex]
 ) -> None:
     same = run((first, second), (0, 1)) == run((first, second), (1, 0))
     assert commutes(first, second) == same
 
 
-def test_who_can_notice() -> None:
+def test_observed_effects_per_kind() -> None:
     noticed = {type(effect) for effect in every_effect() if changes_state(effect)}
     assert noticed == {Write, Accum, Free, Io, SetClock}

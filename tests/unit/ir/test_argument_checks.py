@@ -41,7 +41,7 @@ SINE = parse("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }")
         (lambda b, x: any_lit("2", x.type), r"a literal is made of a number and a type"),
     ],
 )
-def test_a_builder_tells_what_it_cannot_take(wrong: Any, says: str) -> None:
+def test_a_builder_reports_invalid_operands(wrong: Any, says: str) -> None:
     b = Builder([F32])
     (x,) = b.binders
     with pytest.raises(BadArgument, match=says):
@@ -74,13 +74,13 @@ def nothing(b: Builder, eqn: Eqn) -> None:
         ((3, SINE), r"found: +change=3"),
     ],
 )
-def test_walks_tell_what_they_cannot_take(walk: Any, args: Any, says: str) -> None:
+def test_walks_report_invalid_arguments(walk: Any, args: Any, says: str) -> None:
     with pytest.raises(BadArgument, match=rf"{walk.__name__} takes a function(.|\n)*{says}"):
         walk(*args)
 
 
 @pytest.mark.parametrize(("given", "remedy"), [(SINE, "it is a program already"), (3, None)])
-def test_what_is_no_result_is_not_unwrapped(given: Any, remedy: str | None) -> None:
+def test_unwrap_refuses_values_that_are_no_result(given: Any, remedy: str | None) -> None:
     with pytest.raises(BadArgument, match="there is nothing to unwrap") as caught:
         unwrap(given)
     assert caught.value.remedy == remedy

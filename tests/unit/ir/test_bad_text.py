@@ -127,7 +127,7 @@ class Fields:
         ("unheard_of", [None, 3], []),
     ],
 )
-def test_what_fits_a_declaration(field: str, good: list[object], bad: list[object]) -> None:
+def test_values_accepted_by_field_types(field: str, good: list[object], bad: list[object]) -> None:
     assert [type_mismatch(Fields, field, value) for value in good] == [None] * len(good)
     assert None not in [type_mismatch(Fields, field, value) for value in bad]
 
@@ -179,7 +179,7 @@ def damage(data: object, rng: random.Random) -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "", "3", "NaN", b"\xff", "[1" + "0" * 5000 + "]"])
-def test_what_is_no_json_is_a_bad_argument(text: str) -> None:
+def test_invalid_json_is_a_bad_argument(text: str) -> None:
     with pytest.raises(BadArgument, match="not as `to_json` writes it"):
         from_json(text)
     with pytest.raises(BadArgument, match="a string"):

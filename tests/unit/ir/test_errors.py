@@ -48,7 +48,7 @@ def test_where_it_happened_first_is_kept() -> None:
         (LeakedTracer, TypeError),
     ],
 )
-def test_the_hierarchy(kind: type[EffaxError], base: type[Exception]) -> None:
+def test_the_error_hierarchy(kind: type[EffaxError], base: type[Exception]) -> None:
     assert issubclass(kind, EffaxError)
     assert issubclass(kind, base)
 

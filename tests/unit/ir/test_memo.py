@@ -10,7 +10,7 @@ from effax.transforms.jvp import jvp
 from tests.unit.building import chain
 
 
-def test_results_are_remembered() -> None:
+def test_results_are_memoized() -> None:
     calls = []
 
     @memo.memoize(maxsize=8)
@@ -23,7 +23,7 @@ def test_results_are_remembered() -> None:
     assert size.__name__ == "size"
 
 
-def test_they_are_forgotten_when_much_was_built(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_cleared_after_many_equations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memo, "EQUATIONS", 100)
     monkeypatch.setattr(memo.built, "equations", 0)
 

@@ -72,7 +72,7 @@ def test_parameters_of_another_kind_are_told(text: str, column: int, match: str)
     assert (caught.value.line, caught.value.column) == (2, column)
 
 
-def test_what_prints_alone_is_called_as_in_its_program() -> None:
+def test_an_equation_prints_with_the_names_of_its_program() -> None:
     jaxpr = chain(30)
     text = str(jaxpr)
     for eqn in jaxpr.eqns:

@@ -125,7 +125,7 @@ def test_a_program_is_immutable() -> None:
     assert jaxpr.eqns.append(jaxpr.eqns[0]) is not jaxpr.eqns
 
 
-def test_what_is_not_replaced_is_shared() -> None:
+def test_replace_shares_unchanged_parts() -> None:
     jaxpr = chain(4)
     assert jaxpr.replace(outs=jaxpr.binders).eqns is jaxpr.eqns
     assert jaxpr.replace(eqns=jaxpr.eqns[:2]).binders is jaxpr.binders
@@ -210,7 +210,7 @@ def test_types_of_a_program() -> None:
     assert as_dtype("float32") == writer().out_types[0].dtype
 
 
-def test_a_variable_that_is_not_in_scope_is_told() -> None:
+def test_a_variable_out_of_scope_is_reported() -> None:
     broken = chain(1).replace(outs=[Var(77, F32)])
     with pytest.raises(IllTyped, match="cz is not in scope"):
         renumbered(broken)

@@ -339,7 +339,7 @@ EDGES = [
 
 
 @pytest.mark.parametrize(("prim", "args", "position", "wanted"), EDGES, ids=str)
-def test_slopes_at_edges(
+def test_derivatives_at_kinks(
     prim: Primitive, args: Sequence[float], position: int, wanted: float
 ) -> None:
     np.testing.assert_equal(slope(prim, args, position), wanted)
@@ -436,7 +436,7 @@ def test_a_narrow_contraction_transposes_in_the_wide_dtype() -> None:
     ],
     ids=str,
 )
-def test_transposing_where_nothing_is_linear_says_so(
+def test_transposing_a_nonlinear_operand_is_an_error(
     prim: Primitive, args: Sequence[Value], group: tuple[int, ...]
 ) -> None:
     types = [type_of_value(a) for a in args]
@@ -456,7 +456,7 @@ def test_a_missing_rule_is_a_named_reason() -> None:
 
 
 @pytest.mark.jax
-def test_slopes_at_edges_are_those_of_jax() -> None:
+def test_derivatives_at_kinks_match_jax() -> None:
     """Where this library deviates on purpose, JAX gives nan or has no rule."""
     jax = pytest.importorskip("jax")
     lax = jax.lax
@@ -476,7 +476,7 @@ def test_slopes_at_edges_are_those_of_jax() -> None:
 @pytest.mark.jax
 @pytest.mark.parametrize("name", ["cummax", "cummin", "cumprod"])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_running_tangents_with_ties_are_those_of_jax(name: str, reverse: bool) -> None:
+def test_cumulative_tangents_with_ties_match_jax(name: str, reverse: bool) -> None:
     jax = pytest.importorskip("jax")
     ours = {"cummax": prims.CumMax, "cummin": prims.CumMin, "cumprod": prims.CumProd}[name]
     x = np.array([1.0, 1.0, 0.0, 1.0, 0.0, 2.0, 2.0])

@@ -73,7 +73,7 @@ def reduced(jaxpr: Jaxpr, *used: bool) -> Jaxpr:
 
 
 @pytest.mark.parametrize("used", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1)], ids=str)
-def test_results_and_arguments_of_forward_rules_go(used: Any) -> None:
+def test_unused_results_and_arguments_of_jvp_rules_are_removed(used: Any) -> None:
     jaxpr = traced(pushing())
     keep = tuple(map(bool, used))
     small = reduced(jaxpr, *keep)
@@ -91,7 +91,9 @@ def test_results_and_arguments_of_forward_rules_go(used: Any) -> None:
 
 @pytest.mark.parametrize("used", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1)], ids=str)
 @pytest.mark.parametrize("straight", [False, True])
-def test_results_of_reverse_rules_go_and_cotangents_stay(used: Any, straight: bool) -> None:
+def test_unused_results_of_vjp_rules_are_removed_and_cotangents_kept(
+    used: Any, straight: bool
+) -> None:
     jaxpr = traced(pulling(straight))
     keep = tuple(map(bool, used))
     small = reduced(jaxpr, *keep)
@@ -110,7 +112,7 @@ def test_results_of_reverse_rules_go_and_cotangents_stay(used: Any, straight: bo
         np.testing.assert_allclose(a, b)
 
 
-def test_arguments_without_cotangents_go() -> None:
+def test_arguments_without_cotangents_are_removed() -> None:
     f = jax.custom_vjp(lambda x, n: (x * 2, n + 1))
     f.defvjp(lambda x, n: ((x * 2, n + 1), x), lambda x, cts: (cts[0] * 3, None))
     small = reduced(traced(f, 1.0, 2), True, False)
@@ -127,7 +129,7 @@ def test_residuals_that_the_backward_rule_does_not_use_are_not_kept() -> None:
     assert float(jax.grad(f)(2.0)) == 10.0
 
 
-def test_constants_go_with_what_uses_them() -> None:
+def test_constants_are_removed_with_their_uses() -> None:
     table = jnp.arange(3.0)
     f = jax.custom_jvp(lambda x, y: (x * table[1], y))
     f.defjvp(lambda p, t: (f(*p), (t[0] * table[1], t[1])))
@@ -138,7 +140,7 @@ def test_constants_go_with_what_uses_them() -> None:
     assert (small.n_consts, counted(small)) == (0, (1, 1))
 
 
-def test_calls_inside_of_their_own_rules_stay_whole() -> None:
+def test_recursive_rule_calls_are_not_narrowed() -> None:
     f = jax.custom_jvp(lambda x, y: (jnp.sin(x), y))
     f.defjvp(lambda p, t: (f(*p), (jnp.cos(p[0]) * t[0], t[1])))
     small = reduced(traced(f, 1.0, 2.0), True, False)
@@ -146,7 +148,7 @@ def test_calls_inside_of_their_own_rules_stay_whole() -> None:
     assert counted(reduced(traced(lambda x: f(x, 1.0)[0] * 0 + x, 1.0))) == (2, 2)
 
 
-def test_batching_rules_give_what_is_used() -> None:
+def test_vmap_rules_return_only_used_results() -> None:
     f = jax.custom_batching.custom_vmap(lambda x, y: (x * 2, y * 3))
     f.def_vmap(lambda n, b, xs, ys: ((xs * 20, ys * 30), (True, b[1])))
     small = reduced(traced(f, 1.0, 2.0), False, True)
@@ -169,7 +171,7 @@ def test_linear_calls_of_both_rules() -> None:
     assert jax.jvp(lambda x, y: f(x, y)[1], (1.0, 2.0), (1.0, 1.0))[1] == 30.0
 
 
-def test_what_a_backward_rule_reads_is_written() -> None:
+def test_writes_that_a_backward_rule_reads_are_kept() -> None:
     @effax.custom_vjp
     def note(ref: Any, x: Any) -> Any:
         ref[...] = effax.stop_gradient(x * 2)

@@ -132,7 +132,7 @@ def test_loops_and_branches_in_each_other_are_differentiated(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["jit", "scan", "cond", "remat", "custom_jvp"])
-def test_what_is_called_twice_at_each_level_is_transformed_once(kind: str) -> None:
+def test_shared_subjaxprs_are_transformed_once(kind: str) -> None:
     """2^n calls are n programs, before and after; what is kept is handed over together."""
     sizes = []
     for levels in (10, 20):
@@ -164,7 +164,7 @@ def test_pickles_of_shared_programs_do_not_double() -> None:
     assert len(postorder(restored)) == 41
 
 
-def test_stacks_go_on_with_the_state_of_the_thread() -> None:
+def test_fresh_stacks_inherit_the_state_of_the_thread() -> None:
     class State(threading.local):
         value = 0
 
@@ -185,7 +185,7 @@ def test_stacks_go_on_with_the_state_of_the_thread() -> None:
         recursion._carried.remove(state)
 
 
-def test_an_error_far_down_is_raised_here() -> None:
+def test_errors_in_fresh_stacks_propagate() -> None:
     def down(level: int) -> int:
         if level == 0:
             raise KeyError("at the bottom")
@@ -196,7 +196,7 @@ def test_an_error_far_down_is_raised_here() -> None:
     assert threading.active_count() == 1
 
 
-def test_what_has_no_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unbounded_recursion_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recursion, "STACKS", 3)
 
     def down() -> None:

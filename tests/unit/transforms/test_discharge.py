@@ -90,7 +90,7 @@ def leaf(b: Builder, r: Atom, s: Atom, x: Atom) -> Sequence[Atom]:
 LEAF = program([ref(3), SCALAR_REF, F32], leaf)
 
 
-def test_a_pure_program_is_given_back_as_it_is() -> None:
+def test_a_pure_program_is_returned_unchanged() -> None:
     pure = program(
         [F32], lambda b, x: b.emit(Jit(program([F32], lambda c, y: [c(prims.Sin(), y)])), [x])
     )
@@ -99,7 +99,7 @@ def test_a_pure_program_is_given_back_as_it_is() -> None:
     assert made.refs == made.changed == ()
 
 
-def test_every_primitive_of_references() -> None:
+def test_discharge_of_every_reference_primitive() -> None:
     made = assert_same(LEAF)
     assert made.refs == (0, 1)
     assert made.changed == (0,)
@@ -107,13 +107,13 @@ def test_every_primitive_of_references() -> None:
     assert made.jaxpr.out_types == (F32, f32(3))
 
 
-def test_a_reference_that_is_only_read_gives_no_result() -> None:
+def test_unchanged_references_are_not_returned() -> None:
     made = assert_same(program([SCALAR_REF], lambda b, r: [get(b, r)]))
     assert len(made.jaxpr.outs) == 1
     assert not made.jaxpr.eqns
 
 
-def test_local_references_go() -> None:
+def test_local_references_are_removed() -> None:
     def body(b: Builder, x: Var) -> Sequence[Atom]:
         r = b(p.NewRef(), x)
         e = b(p.EmptyRef(f32(2)))
@@ -145,7 +145,7 @@ def test_contents_are_strong_where_the_value_was_weak() -> None:
         [Pick(None), Pick(None)],
     ],
 )
-def test_indexing_stays_as_it_is(dims: list[Pick | Span]) -> None:
+def test_indexers_are_kept(dims: list[Pick | Span]) -> None:
     many = [d for d in dims if d[0] is None]
     index = array_type((5,), "int32")
     types: list[Type] = [ref(4, 4), *[index if isinstance(d, Pick) else I32 for d in many]]
@@ -162,7 +162,7 @@ def test_indexing_stays_as_it_is(dims: list[Pick | Span]) -> None:
     assert count(made.jaxpr, BroadcastInDim) == 0
 
 
-def test_an_old_value_that_nobody_uses_is_not_read() -> None:
+def test_unused_results_of_swap_are_not_read() -> None:
     def body(b: Builder, r: Var, x: Var) -> Sequence[Atom]:
         swap(b, r, x, Pick(0))
         return []
@@ -174,7 +174,7 @@ def test_an_old_value_that_nobody_uses_is_not_read() -> None:
 @pytest.mark.parametrize("outer", ["jit", "cond", "scan"])
 @pytest.mark.parametrize("inner", ["jit", "cond", "scan"])
 @pytest.mark.parametrize("seed", [0, 3])
-def test_nested_control_flow(outer: str, inner: str, seed: int) -> None:
+def test_nested_control_flow_with_references(outer: str, inner: str, seed: int) -> None:
     once = nested(inner, LEAF)
     assert_same(once, seed)
     made = assert_same(nested(outer, once), seed)
@@ -335,7 +335,7 @@ def test_a_condition_that_writes_is_one_program_at_any_depth() -> None:
     assert len(distinct) < 200
 
 
-def test_a_result_that_is_a_reference_is_refused() -> None:
+def test_a_reference_as_a_result_is_an_error() -> None:
     escaping = program([SCALAR_REF], lambda b, r: [r])
     error = discharge(escaping).failure()
     assert "result 0 is a reference" in str(error)
@@ -348,7 +348,7 @@ def test_equal_programs_give_equal_programs() -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_programs_of_every_kind(name: str, seed: int) -> None:
+def test_the_programs_of_the_building_module(name: str, seed: int) -> None:
     assert_same(PROGRAMS[name](), seed)
 
 

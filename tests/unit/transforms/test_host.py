@@ -127,7 +127,7 @@ def published(jaxpr: Jaxpr) -> list[str]:
 
 
 @pytest.mark.parametrize(("late", "early"), list(product(["a", "b", "any"], repeat=2)))
-def test_a_known_effect_goes_first_only_where_the_table_lets_it(late: str, early: str) -> None:
+def test_known_effects_move_first_only_if_they_commute(late: str, early: str) -> None:
     def body(b: Builder, x: Atom, y: Atom) -> list[Atom]:
         publish(b, late, y)
         publish(b, early, x)
@@ -143,7 +143,7 @@ def test_a_known_effect_goes_first_only_where_the_table_lets_it(late: str, early
 
 
 @pytest.mark.parametrize("topic", ["a", "b"])
-def test_a_look_waits_for_what_it_could_see(topic: str) -> None:
+def test_observing_effects_wait_for_what_they_observe(topic: str) -> None:
     def body(b: Builder, x: Atom) -> list[Atom]:
         publish(b, topic, x)
         return [look(b)]
@@ -152,7 +152,7 @@ def test_a_look_waits_for_what_it_could_see(topic: str) -> None:
     assert pe.known_outs == ((topic == "b"),)
 
 
-def test_what_nobody_notices_is_dead_where_its_results_are() -> None:
+def test_unobserved_effects_are_dead_if_their_results_are() -> None:
     def body(b: Builder, x: Atom) -> list[Atom]:
         look(b)
         publish(b, "a", x)
@@ -186,7 +186,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_every_pass_keeps_what_programs_inside_do(call: str) -> None:
+def test_passes_keep_the_effects_of_subjaxprs(call: str) -> None:
     jaxpr = checked(program([F], CALLS[call]))
     plain = run(jaxpr, 0.5)
     assert plain
@@ -206,7 +206,7 @@ def test_every_pass_keeps_what_programs_inside_do(call: str) -> None:
 
 
 @pytest.mark.parametrize("call", ["jit", "remat", "cond", "scan"])
-def test_cotangents_flow_past_effects_inside(call: str) -> None:
+def test_cotangents_flow_past_side_effects(call: str) -> None:
     jaxpr = program([F], CALLS[call])
     quiet = silent(jaxpr)
     assert quiet is not None
@@ -216,7 +216,7 @@ def test_cotangents_flow_past_effects_inside(call: str) -> None:
     assert evaluate(backward, args) == evaluate(reverse(quiet, (True,)).unwrap().jaxpr, args)
 
 
-def test_lanes_are_refused_where_the_table_says_no() -> None:
+def test_vmap_refuses_effects_that_do_not_commute() -> None:
     jaxpr = program([F], lambda b, x: publish(b, "a", x))
     error = vmap(jaxpr, 2, (0,), rules=RULES).failure()
     assert "publish is ordered" in error.what and error.equation
@@ -243,7 +243,7 @@ def test_an_effect_that_a_linear_value_decides_is_not_dropped() -> None:
         assert "publish" in str(error)
 
 
-def test_the_scan_is_parted_where_the_table_lets_iterations_pass_each_other() -> None:
+def test_partial_eval_splits_scans_whose_iterations_commute() -> None:
     def step(first: str, second: str) -> Jaxpr:
         def body(b: Builder, x: Atom, y: Atom) -> list[Atom]:
             publish(b, first, x)
@@ -262,7 +262,7 @@ def test_the_scan_is_parted_where_the_table_lets_iterations_pass_each_other() ->
             assert run(recompose(pe), *args) == run(jaxpr, *args)
 
 
-def test_a_program_has_a_silent_form_unless_it_hears() -> None:
+def test_without_io_is_none_if_io_has_results() -> None:
     quiet = silent(program([F], CALLS["scan"]))
     assert quiet is not None and not quiet.effects
     assert run(quiet, 0.5) == []

@@ -75,7 +75,7 @@ def pushed(made: Jvp, jaxpr: Jaxpr, args: list[Value], ts: list[Value]) -> list[
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_tangents_are_what_finite_differences_say(name: str) -> None:
+def test_tangents_agree_with_finite_differences(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     mask = differentiable(jaxpr)
     args, ts = values(jaxpr), directions(jaxpr, mask)
@@ -88,7 +88,7 @@ def test_tangents_are_what_finite_differences_say(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_primal_results_and_contents_stay_what_they_are(name: str) -> None:
+def test_primal_results_and_contents_are_unchanged(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     mask = differentiable(jaxpr)
     args = values(jaxpr)
@@ -119,7 +119,7 @@ def test_jvp_of_jvp_type_checks(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_mask_of_one_input_gives_what_the_others_at_zero_give(name: str) -> None:
+def test_a_missing_tangent_equals_a_zero_tangent(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     mask = differentiable(jaxpr)
     args, ts = values(jaxpr), directions(jaxpr, mask)
@@ -137,7 +137,7 @@ def test_a_mask_of_one_input_gives_what_the_others_at_zero_give(name: str) -> No
         np.testing.assert_allclose(c, a, rtol=1e-12)
 
 
-def test_zeros_are_made_for_the_carry_that_grew_and_for_no_other() -> None:
+def test_zeros_are_instantiated_only_for_carries_that_gain_tangents() -> None:
     def step(b: Builder, w: Atom, fixed: Atom, grows: Atom) -> list[Atom]:
         return [b(prims.Neg(), fixed), b(prims.Mul(), grows, w)]
 
@@ -161,7 +161,7 @@ def test_instantiate_gives_zeros_for_results_without_a_tangent() -> None:
     np.testing.assert_array_equal(evaluate(made.jaxpr, [x, x, x])[3], np.zeros(3))
 
 
-def test_a_tangent_of_zero_costs_a_reference_nothing_but_a_write() -> None:
+def test_a_zero_tangent_written_to_a_reference_is_one_write() -> None:
     def body(b: Builder, x: Atom, y: Atom) -> list[Atom]:
         r = b(NewRef(), x)
         add(b, r, y)
@@ -171,7 +171,7 @@ def test_a_tangent_of_zero_costs_a_reference_nothing_but_a_write() -> None:
     assert count(made.jaxpr, AddUpdate) == 1
 
 
-def test_both_references_are_freed() -> None:
+def test_primal_and_tangent_references_are_freed() -> None:
     def body(b: Builder, x: Atom) -> list[Atom]:
         r = b(NewRef(), x)
         y = get(b, r)
@@ -203,7 +203,7 @@ def test_an_integer_has_no_tangent() -> None:
     assert "argument 0" in str(jvp(jaxpr, (True,)).failure())
 
 
-def test_a_missing_entry_is_told() -> None:
+def test_a_missing_mask_entry_is_an_error() -> None:
     jaxpr = p.straight()
     assert isinstance(jvp(jaxpr, (True,)).failure(), TransformError)
     assert "expected" in str(jvp(jaxpr, (True,)).failure())
@@ -233,7 +233,7 @@ def test_size_grows_linearly_with_depth() -> None:
     assert sizes[2] - sizes[1] <= 2 * (sizes[1] - sizes[0]) + 4
 
 
-def test_deep_calls() -> None:
+def test_deeply_nested_calls() -> None:
     jaxpr = program([p.F], lambda b, x: [p.sin(b, x)])
     for _ in range(100):
         held = jaxpr

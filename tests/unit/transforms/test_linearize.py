@@ -90,7 +90,7 @@ def test_a_linear_program_can_be_linearized(name: str) -> None:
         check(again.unwrap().linear).unwrap()
 
 
-def test_only_what_tangents_pass_through_is_linear() -> None:
+def test_the_linear_program_has_only_tangent_equations() -> None:
     jaxpr = p.elementwise_chain(400)
     made = linear(jaxpr)
     assert set(primitives(made.linear)) <= {prims.Mul(), prims.Add()}
@@ -174,7 +174,7 @@ def test_effects_on_tangents_are_linear_ones() -> None:
     assert count(made.linear, Swap, AddUpdate) >= 1
 
 
-def test_values_that_must_wait_for_tangents_are_refused() -> None:
+def test_primal_values_that_depend_on_tangents_are_an_error() -> None:
     none = Unsupported("it is for tests")
 
     def log_jvp(
@@ -223,5 +223,5 @@ def calls(depth: int) -> Jaxpr:
     return jaxpr
 
 
-def test_deep_calls() -> None:
+def test_deeply_nested_calls() -> None:
     assert linearize(calls(100), (True,)).unwrap().out_tangents == (True,)

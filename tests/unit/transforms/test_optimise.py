@@ -295,7 +295,7 @@ def test_a_local_reference_vanishes() -> None:
     assert made == parse("{ lambda ; a:f32[3] b:f32[3]. let c:f32[3] = mul a b in (c,) }")
 
 
-def test_a_store_that_is_read_or_used_is_not_dead() -> None:
+def test_dead_stores_keeps_stores_that_are_read() -> None:
     unchanged(
         dead_stores,
         """
@@ -328,7 +328,7 @@ def test_a_store_that_is_read_or_used_is_not_dead() -> None:
     assert names(made) == ["swap", "get", "get", "swap", "swap"]
 
 
-def test_calls_that_may_read_keep_stores_and_those_that_only_add_do_not() -> None:
+def test_dead_stores_and_calls() -> None:
     call = "jit[name=f jaxpr={ lambda ; a:Ref{f32[]}. let a[...] += 1.0:f32[] in () }] a"
     text = "{ lambda ; a:Ref{f32[]} b:f32[]. let\n a[...] <- b\n %s\n a[...] <- 2.0:f32[]\n in () }"
     assert names(after(dead_stores, text % call)) == ["jit", "swap"]
@@ -369,7 +369,7 @@ UPDATE = """
         ),
     ],
 )
-def test_what_is_an_accumulation(parts: dict[str, str], found: list[str] | None) -> None:
+def test_accumulate_matches_read_add_write(parts: dict[str, str], found: list[str] | None) -> None:
     usual = {
         "load": "e:f32[] <- a[c]",
         "between": "",
@@ -403,7 +403,7 @@ def test_accumulations_are_fused_over_others_and_not_over_reads() -> None:
     assert [count(made, kind) for kind in (AddUpdate, prims.Add)] == [4, 3]
 
 
-def test_what_is_constant_leaves_every_loop_around_it() -> None:
+def test_hoist_moves_invariants_out_of_all_loops() -> None:
     made = after(
         hoist,
         """
@@ -445,7 +445,7 @@ def test_what_is_constant_leaves_every_loop_around_it() -> None:
     ]
 
 
-def test_a_condition_is_hoisted_from_too_and_what_may_not_end_stays() -> None:
+def test_hoist_from_conditions_keeps_loops_that_may_not_end() -> None:
     loop = """
         b:f32[] = while[
           body={ lambda ; a:f32[] b:f32[]. let c:f32[] = exp a; d:f32[] = add b c in (d,) }
@@ -478,7 +478,7 @@ def test_a_condition_is_hoisted_from_too_and_what_may_not_end_stays() -> None:
     assert names(scan.prim.subjaxprs()[0]) == ["while"]
 
 
-def test_a_carry_that_never_changes_is_a_constant_and_leaves_with_dce() -> None:
+def test_loop_carries_then_dce_removes_constant_carries() -> None:
     made = after(
         loop_carries | dce,
         """
@@ -515,7 +515,7 @@ COUNTED = """
 """
 
 
-def test_a_loop_whose_condition_counts_is_written_out_where_it_may_grow() -> None:
+def test_unroll_while_with_a_known_trip_count() -> None:
     unchanged(unroll, COUNTED % 5)
     made = after(unroll_to(8), COUNTED % 5)
     assert names(made) == ["add", "sin", "addupdate"] * 3
@@ -526,7 +526,7 @@ def test_a_loop_whose_condition_counts_is_written_out_where_it_may_grow() -> Non
     assert unroll_to(100)(endless).unwrap() is endless
 
 
-def test_a_scan_is_written_out_with_its_rows_in_order() -> None:
+def test_unroll_keeps_the_order_of_a_scan() -> None:
     scan = """
         { lambda ; a:f32[] b:f32[3]. let
             c:f32[] d:f32[3] = scan[
@@ -560,7 +560,7 @@ def test_inline_undoes_outline() -> None:
     ("start", "stop", "match"),
     [(0, 1, "used after it"), (1, 3, "consumes"), (2, 2, "stretch"), (0, 9, "stretch")],
 )
-def test_a_stretch_that_is_no_call_is_an_error(start: int, stop: int, match: str) -> None:
+def test_outline_refuses_ranges_that_are_no_call(start: int, stop: int, match: str) -> None:
     jaxpr = parse("""
         { lambda ; a:f32[]. let
             b:Ref{f32[]} = new_ref a
@@ -646,13 +646,13 @@ def loops_in_loops(depth: int) -> Jaxpr:
 
 
 @pytest.mark.parametrize("step", ALL, ids=str)
-def test_depth_is_no_limit_and_costs_what_size_does(step: Step) -> None:
+def test_passes_are_linear_and_unbounded_in_depth(step: Step) -> None:
     shallow, deep = loops_in_loops(100), loops_in_loops(400)
     step(loops_in_loops(3))
     few = calls(lambda: step(shallow).unwrap())
     assert calls(lambda: step(deep).unwrap()) < 5.5 * few
 
 
-def test_what_is_constant_leaves_all_loops_at_once() -> None:
+def test_hoist_moves_through_all_loops_in_one_pass() -> None:
     made = hoist(loops_in_loops(50)).unwrap()
     assert names(made) == ["sin", "scan"]

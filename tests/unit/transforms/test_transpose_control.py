@@ -98,7 +98,9 @@ CALLEE = program(
 @pytest.mark.parametrize("outer", ["jit", "cond", "scan"])
 @pytest.mark.parametrize("inner", ["jit", "cond", "scan"])
 @pytest.mark.parametrize("ct_specs", [(N, N, R, V), (N, N, T, R), (N, N, D, V), (N, N, T, D)])
-def test_nested_control_flow(outer: str, inner: str, ct_specs: Sequence[CotangentSpec]) -> None:
+def test_transpose_of_nested_control_flow(
+    outer: str, inner: str, ct_specs: Sequence[CotangentSpec]
+) -> None:
     def scalar(jaxpr: Jaxpr) -> Jaxpr:
         if not any(t.shape for t in jaxpr.out_types):
             return jaxpr
@@ -156,7 +158,9 @@ LOOP = program(
     ],
 )
 @pytest.mark.parametrize("cts", [None, (True, False, False, False), (False, False, True, False)])
-def test_scan(ct_specs: Sequence[CotangentSpec], cts: Sequence[bool] | None) -> None:
+def test_scans_are_transposed(
+    ct_specs: Sequence[CotangentSpec], cts: Sequence[bool] | None
+) -> None:
     made = check(LOOP, ct_specs, cts)
     (loop,) = [e.prim for e in made.jaxpr.eqns if isinstance(e.prim, Scan)]
     assert loop.reverse
@@ -171,7 +175,7 @@ def test_scan(ct_specs: Sequence[CotangentSpec], cts: Sequence[bool] | None) -> 
 
 
 @pytest.mark.parametrize("ct_specs", [(N, V, T, V, V, N, T, V), (N, R, T, V, R, N, T, R)])
-def test_what_is_transposed_can_be_transposed(ct_specs: Sequence[CotangentSpec]) -> None:
+def test_transposed_programs_can_be_transposed(ct_specs: Sequence[CotangentSpec]) -> None:
     programs = [(LOOP, ct_specs)]
     programs += [nested(kind, CALLEE, (N, N, T, V)) for kind in ("jit", "cond", "scan")]
     for jaxpr, given in programs:
@@ -209,7 +213,7 @@ def test_constants_and_scanned_inputs_of_a_scan_use_the_references_that_are_give
     refs_and_values_agree(jaxpr, (V, V, V))
 
 
-def test_microbatches() -> None:
+def test_gradients_of_microbatches_accumulate_in_place() -> None:
     """An outer scan closes over a gradient reference; an inner one scans over its layers."""
     layers, width = 3, 2
 
@@ -271,7 +275,7 @@ def test_branches_share_references_and_give_zeros_only_where_one_has_none() -> N
         assert count(made.jaxpr, BroadcastInDim) == 0
 
 
-def test_a_loop_whose_linear_values_go_through() -> None:
+def test_a_while_with_linear_carries() -> None:
     cond = program([F32, F32, I32], lambda b, w, y, i: [b(prims.Lt(), i, number(3, I32))])
     body = program([F32, F32, I32], lambda b, w, y, i: [y, b(prims.Add(), i, number(1, I32))])
 
@@ -281,7 +285,7 @@ def test_a_loop_whose_linear_values_go_through() -> None:
     check(program([F32, F32, I32], whole), (V, V, N))
 
 
-def test_a_loop_that_reads_a_linear_reference_for_nothing() -> None:
+def test_a_while_with_an_unused_linear_read() -> None:
     types: list[Type] = [SCALAR_REF, I32]
 
     def step(b: Builder, r: Var, i: Var) -> Sequence[Atom]:
@@ -454,7 +458,7 @@ class TestRulesThatCannotSplit:
 
         return program([SCALAR_REF, F32, F32], body)
 
-    def test_an_effect_that_would_run_after_a_later_one(self) -> None:
+    def test_an_effect_that_would_be_reordered_is_an_error(self) -> None:
         def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
             y, _ = b.emit(Jit(self.held()), [r, c, x])
             return [b(prims.Mul(), y, get(b, r))]
@@ -463,7 +467,7 @@ class TestRulesThatCannotSplit:
         assert "that one would run first" in words
         assert "jit" in words
 
-    def test_a_later_effect_that_commutes_is_fine(self) -> None:
+    def test_a_later_effect_that_commutes_is_accepted(self) -> None:
         def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
             y, _ = b.emit(Jit(self.held()), [r, c, x])
             add(b, r, c)
@@ -497,7 +501,7 @@ def test_arguments_of_calls_are_computed_where_they_are_needed() -> None:
     assert count(check(program([F32] * 3, body), (N, V, V)).jaxpr, prims.Sin, prims.Cos) == 2
 
 
-def test_what_no_iteration_adds_to_gets_no_accumulator() -> None:
+def test_unused_scan_inputs_have_no_accumulator() -> None:
     def step(b: Builder, w: Var, y: Var) -> Sequence[Atom]:
         return [b(prims.Neg(), y), w]
 
@@ -508,7 +512,7 @@ def test_what_no_iteration_adds_to_gets_no_accumulator() -> None:
     assert count(made.jaxpr, p.NewRef) == big_zeros(made.jaxpr) == 0
 
 
-def test_a_local_reference_of_zeros_leaves_nothing_behind() -> None:
+def test_a_local_reference_of_zeros_is_removed() -> None:
     def body(b: Builder, x: Var) -> Sequence[Atom]:
         r = b(p.NewRef(), number(0.0))
         add(b, r, x)

@@ -331,7 +331,7 @@ def test_a_loop_does_not_consume_what_it_did_not_make() -> None:
     assert kinds(free_in(wrap)) == [FaultKind.FOREIGN_FREE]
 
 
-def test_what_a_held_program_consumed_is_gone() -> None:
+def test_references_consumed_by_a_subjaxpr_stay_consumed() -> None:
     def wrap(b: Builder, held: Jaxpr, x: Var, r: Var) -> Sequence[Var]:
         b.emit(Jit(held), [r])
         return b.emit(Get(ALL), [r])

@@ -33,7 +33,7 @@ def test_definitions_and_uses() -> None:
     assert found.uses_of(P.eqns[2].outs[0]) == ()
 
 
-def test_what_lives_where() -> None:
+def test_liveness_at_each_equation() -> None:
     found = liveness(P)
     a, b = P.binders
     c, d = P.eqns[0].outs[0], P.eqns[1].outs[0]

@@ -36,11 +36,11 @@ def rewritten(change: Any, jaxpr: Jaxpr = PROGRAM) -> Jaxpr:
     return made
 
 
-def test_nothing_said_is_the_same_program() -> None:
+def test_map_eqns_of_none_is_the_identity() -> None:
     assert map_eqns(lambda b, eqn: None, PROGRAM) is PROGRAM
 
 
-def test_other_equations_come_in_the_place_of_one() -> None:
+def test_an_equation_is_replaced_by_several() -> None:
     def change(b: Builder, eqn: Eqn) -> Atom | None:
         match eqn.prim, eqn.ins:
             case p.Add(), (x, y) if x == y:
@@ -55,7 +55,7 @@ def test_other_equations_come_in_the_place_of_one() -> None:
     assert made.effects == PROGRAM.effects
 
 
-def test_an_equation_goes_and_what_follows_is_renumbered() -> None:
+def test_a_removed_equation_renumbers_the_rest() -> None:
     def change(b: Builder, eqn: Eqn) -> object:
         if isinstance(eqn.prim, p.Sin):
             return eqn.ins[0]
@@ -66,7 +66,7 @@ def test_an_equation_goes_and_what_follows_is_renumbered() -> None:
     assert made.outs[0] == made.binders[0]
 
 
-def test_a_write_goes_with_its_result() -> None:
+def test_a_removed_write_removes_its_result() -> None:
     def change(b: Builder, eqn: Eqn) -> object:
         return [lit(0, v.type) for v in eqn.outs] if isinstance(eqn.prim, Swap) else None
 
@@ -74,7 +74,7 @@ def test_a_write_goes_with_its_result() -> None:
     assert "<- c" not in str(made) and not any(e for e in made.effects if "write" in str(e))
 
 
-def test_held_programs_are_changed_with_everywhere() -> None:
+def test_everywhere_changes_subjaxprs() -> None:
     def cosines(b: Builder, eqn: Eqn) -> Atom | None:
         return b(p.Cos(), *eqn.ins) if isinstance(eqn.prim, p.Sin) else None
 
@@ -94,7 +94,7 @@ def test_held_programs_are_changed_with_everywhere() -> None:
         (lambda b, eqn: b(p.Add(), *eqn.ins), IllTyped, "sin a"),
     ],
 )
-def test_what_cannot_take_the_place_of_an_equation(give: Any, error: Any, says: str) -> None:
+def test_invalid_replacements_are_errors(give: Any, error: Any, says: str) -> None:
     def change(b: Builder, eqn: Eqn) -> object:
         return give(b, eqn) if isinstance(eqn.prim, p.Sin) else None
 

@@ -109,7 +109,7 @@ def test_a_program_is_spliced_in_for_a_call() -> None:
     assert evaluate(made, [x]) == evaluate(jaxpr, [x])
 
 
-def test_what_is_used_does_not_go() -> None:
+def test_remove_refuses_used_equations() -> None:
     with pytest.raises(BadArgument, match="substitute"):
         remove(SIN, 0)
     unused, _ = insert(SIN, 1, prims.Neg(), SIN.binders)
@@ -151,7 +151,7 @@ def test_what_is_used_does_not_go() -> None:
         lambda: map_subjaxprs(lambda held: OTHER[1], parse(CALL)),
     ],
 )
-def test_what_does_not_exist_or_is_not_in_scope_is_an_error(edit) -> None:  # type: ignore[no-untyped-def]
+def test_edits_out_of_range_or_scope_are_errors(edit) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(BadArgument):
         edit()
 
@@ -178,7 +178,7 @@ def test_what_does_not_fit_is_ill_typed(edit) -> None:  # type: ignore[no-untype
         edit()
 
 
-def test_what_an_edit_does_not_touch_is_kept() -> None:
+def test_edits_keep_names_and_constants() -> None:
     jaxpr = Jaxpr(SIN.binders, SIN.eqns, SIN.outs, 1, ["x"])
     for made in (
         replace_eqn(jaxpr, 0, prims.Cos()),

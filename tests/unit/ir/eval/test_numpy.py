@@ -103,7 +103,7 @@ def test_a_scan_carries_and_stacks(reverse: bool, wanted: list[float]) -> None:
     assert results(jaxpr, vec(1, 2, 3)) == [6, wanted]
 
 
-def test_a_scan_of_no_steps() -> None:
+def test_a_scan_without_iterations() -> None:
     scan = Scan(program([F32, F32], lambda b, c, x: [x, x]), 0, False, 0, 1)
     empty = array_type((0,), "float32")
     jaxpr = program([F32, empty], lambda b, c, xs: b.emit(scan, [c, xs]))
@@ -182,7 +182,7 @@ def test_only_the_chosen_branch_has_effects(flag: bool) -> None:
     assert buffer.tolist() == [21, 21, 21] if flag else [11, 11, 11]
 
 
-def test_nothing_is_said_about_numbers_that_overflow_or_are_not() -> None:
+def test_evaluation_emits_no_numpy_warnings() -> None:
     text = "{ lambda ; a:f32[]. let b:f32[] = div a 0.0:f32[]; c:f32[] = sub b b in (b, c) }"
     inf, nan = evaluate(parse(text), [num(1)])
     assert np.isinf(inf)
@@ -194,7 +194,7 @@ def test_a_program_of_many_equations_needs_no_stack() -> None:
     assert np.isfinite(found).all()
 
 
-def test_what_runs_many_times_is_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loop_bodies_are_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A body, and a call in it, is looked at once, however long a loop is."""
     half = parse("{ lambda ; a:f32[3]. let b:f32[3] = mul a 0.5:f32[] in (b,) }")
     b = Builder([F32, array_type((3,), np.float32)])

@@ -57,7 +57,7 @@ def test_sums_of_narrow_integers_wrap_around() -> None:
     assert [int(x) for x in alone(c.Psum(X), values, Devices((X,)))] == [-56, -56]
 
 
-def test_exchanges() -> None:
+def test_ppermute_all_gather_and_all_to_all() -> None:
     devices = Devices((Y,))
     values = numbered(devices, (3, 2))
     every = np.stack(values)
@@ -72,7 +72,7 @@ def test_exchanges() -> None:
     assert alone(c.Pvary(Y), values, devices) == values
 
 
-def test_where_a_device_is() -> None:
+def test_axis_index_is_the_coordinate() -> None:
     given = c.AxisIndex(Y).evaluate_spmd(GRID, [()] * 6)
     assert [int(out) for (out,) in given] == [0, 1, 2, 0, 1, 2]
 
@@ -159,7 +159,7 @@ def test_a_collective_where_devices_part_is_an_error() -> None:
     assert evaluate_spmd(index, GRID, rows) == [[0.0], [1.0], [1.0], [9.0], [9.0], [9.0]]
 
 
-def test_where_a_device_is_may_be_asked_where_devices_part() -> None:
+def test_axis_index_is_allowed_under_divergence() -> None:
     places = program([F32], lambda b, s: [b(ConvertElementType(F32.dtype), b(c.AxisIndex(X)))])
     kept = program([F32], lambda b, s: [b(c.Pvary(X), s)])
     choose = Cond((kept, places))

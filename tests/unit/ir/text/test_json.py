@@ -81,7 +81,7 @@ class Mine(Unary):
     ufunc = abs
 
 
-def test_primitives_of_others_are_in_a_registry() -> None:
+def test_custom_primitives_are_read_with_a_registry() -> None:
     jaxpr = program([F32], lambda b, x: [b(Mine(), x)])
     assert from_json(to_json(jaxpr), registry(Mine)) == jaxpr
     with pytest.raises(BadArgument, match="no such primitive"):
@@ -100,7 +100,7 @@ def test_primitives_of_others_are_in_a_registry() -> None:
         (lambda d: d["programs"].clear(), "not as `to_json` writes it"),
     ],
 )
-def test_what_is_no_program_is_an_error(edit, match: str) -> None:  # type: ignore[no-untyped-def]
+def test_invalid_json_programs_are_errors(edit, match: str) -> None:  # type: ignore[no-untyped-def]
     data = json.loads(to_json(chain(2)))
     edit(data)
     with pytest.raises(BadArgument, match=match):

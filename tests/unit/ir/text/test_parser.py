@@ -340,7 +340,7 @@ class Typed(Primitive):
         return ins
 
 
-def test_annotations_that_cannot_be_resolved_do_no_harm() -> None:
+def test_unresolvable_annotations_are_ignored() -> None:
     jaxpr = program([F32], lambda b, x: [b(Typed(3), x)])
     assert parse(str(jaxpr), registry(Typed)) == jaxpr
 
@@ -358,7 +358,7 @@ def test_the_registry_refuses_two_primitives_of_one_name_and_base_classes() -> N
     assert registry(Neg) == own_primitives()
 
 
-def test_programs_in_records_are_checked_by_nobody_but_read_by_value() -> None:
+def test_programs_in_records_are_read_by_value() -> None:
     jaxpr = program([F32], lambda b, x: [b(ODD, x)])
     assert "pairs=(({ lambda ; " in str(jaxpr)
     assert "programs=(" in str(jaxpr)

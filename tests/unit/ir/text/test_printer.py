@@ -89,7 +89,7 @@ def test_sources_are_shown_on_request_beside_the_first_line() -> None:
     assert parse(text) == b.finish([])
 
 
-def test_a_name_is_a_number() -> None:
+def test_variable_names_encode_numbers() -> None:
     names = [VAR_NAMES[i] for i in (0, 25, 26, 27, 51, 52, 675, 676, 10**9)]
     assert names[:8] == ["a", "z", "ba", "bb", "bz", "ca", "zz", "baa"]
     for number in (*range(2000), 10**9):
@@ -143,7 +143,7 @@ def test_an_ill_typed_equation_prints_all_the_same() -> None:
     ],
     ids=str,
 )
-def test_indices(indexer: Indexer, expected: str) -> None:
+def test_indexers_are_printed_and_parsed(indexer: Indexer, expected: str) -> None:
     r = ref_type(array_type((5, 6), "float32"))
     operands = [I32] * indexer.n_operands
     jaxpr = program([r, *operands], lambda b, *args: [b(Get(indexer), *args)])

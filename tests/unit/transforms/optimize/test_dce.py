@@ -30,7 +30,7 @@ def reduced(jaxpr: Jaxpr, *used: bool, keep: bool | Sequence[bool] = True) -> Ja
 
 @pytest.mark.parametrize("twice", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_meaning_stays_for_every_choice_of_results(name: str, twice: bool) -> None:
+def test_dce_keeps_the_meaning_for_every_mask_of_results(name: str, twice: bool) -> None:
     jaxpr = p.PROGRAMS[name]()
     if twice:
         jaxpr = jvp(jaxpr, differentiable(jaxpr)).unwrap().jaxpr
@@ -47,7 +47,7 @@ def test_meaning_stays_for_every_choice_of_results(name: str, twice: bool) -> No
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_inputs_that_go_are_those_that_are_not_used(name: str) -> None:
+def test_dce_drops_exactly_the_unused_inputs(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     used = tuple(i == 0 for i in range(len(jaxpr.outs)))
     made = dce(jaxpr, used, keep_inputs=False).unwrap()
@@ -59,7 +59,7 @@ def test_inputs_that_go_are_those_that_are_not_used(name: str) -> None:
     np.testing.assert_array_equal(run(made.jaxpr, args)[0][0], run(jaxpr, values(jaxpr))[0][0])
 
 
-def test_names_and_constants_go_with_their_inputs() -> None:
+def test_dce_drops_names_and_constants_with_inputs() -> None:
     jaxpr = program([p.F, p.F, p.F], lambda b, x, y, z: [p.mul(b, y, z)])
     jaxpr = jaxpr.replace(n_consts=2, names=("x", "y", "z"))
     made = reduced(jaxpr, keep=False)
@@ -67,12 +67,12 @@ def test_names_and_constants_go_with_their_inputs() -> None:
     assert reduced(jaxpr, keep=[True, False, False]).names == ("x", "y", "z")
 
 
-def test_nothing_to_do_gives_the_same_program() -> None:
+def test_dce_of_a_live_program_is_the_identity() -> None:
     jaxpr = p.elementwise_chain(8)
     assert reduced(jaxpr) == jaxpr
 
 
-def test_writes_to_a_local_reference_that_nobody_reads_go() -> None:
+def test_dce_removes_local_references_that_are_never_read() -> None:
     def body(b: Builder, x: Atom) -> list[Atom]:
         r = b(NewRef(), x)
         swap(b, r, p.sin(b, x))
@@ -83,7 +83,7 @@ def test_writes_to_a_local_reference_that_nobody_reads_go() -> None:
     assert primitives(reduced(program([p.F], body))) == [prims.Mul()]
 
 
-def test_writes_after_the_last_read_go_and_the_reference_is_freed() -> None:
+def test_dce_removes_writes_after_the_last_read() -> None:
     def body(b: Builder, x: Atom) -> list[Atom]:
         r = b(NewRef(), x)
         add(b, r, x)
@@ -96,7 +96,7 @@ def test_writes_after_the_last_read_go_and_the_reference_is_freed() -> None:
     assert [type(prim) for prim in made] == [NewRef, AddUpdate, Get, FreeRef]
 
 
-def test_writes_to_the_callers_reference_stay_and_its_reads_go() -> None:
+def test_dce_keeps_observed_writes() -> None:
     def body(b: Builder, r: Atom, x: Atom) -> list[Atom]:
         y = get(b, r)
         add(b, r, p.sin(b, x))
@@ -109,7 +109,7 @@ def test_writes_to_the_callers_reference_stay_and_its_reads_go() -> None:
     ]
 
 
-def test_a_call_is_narrowed_to_what_is_used_of_it() -> None:
+def test_dce_narrows_calls() -> None:
     inner = program([p.F, p.F], lambda b, x, y: [p.sin(b, x), p.mul(b, y, y)])
     jaxpr = program([p.F, p.F], lambda b, x, y: b.emit(Jit(inner), [x, y]))
     made = dce(jaxpr, (False, True)).unwrap()
@@ -119,7 +119,7 @@ def test_a_call_is_narrowed_to_what_is_used_of_it() -> None:
     assert (len(eqn.ins), len(eqn.outs), primitives(eqn.prim.jaxpr)) == (1, 1, [prims.Mul()])
 
 
-def test_a_scan_loses_carries_stacked_results_constants_and_scanned_inputs() -> None:
+def test_dce_narrows_scans() -> None:
     def step(b: Builder, *args: Atom) -> list[Atom]:
         w, v, c, d, e, x, z = args
         # `d` is needed for `c`, `e` for nothing but itself.
@@ -137,7 +137,7 @@ def test_a_scan_loses_carries_stacked_results_constants_and_scanned_inputs() -> 
     assert (eqn.prim.n_consts, eqn.prim.n_carry, len(eqn.ins), len(eqn.outs)) == (1, 2, 4, 3)
 
 
-def test_a_scan_keeps_what_a_later_iteration_reads_from_a_local_reference() -> None:
+def test_dce_keeps_loop_carried_reads_of_local_references() -> None:
     def step(b: Builder, r: Atom, s: Atom, c: Atom) -> list[Atom]:
         n = p.mul(b, c, get(b, r))
         add(b, r, n)
@@ -158,7 +158,7 @@ def test_a_scan_keeps_what_a_later_iteration_reads_from_a_local_reference() -> N
     np.testing.assert_array_equal(run(made, values(jaxpr))[0], run(jaxpr, values(jaxpr))[0])
 
 
-def test_a_while_keeps_what_its_condition_needs() -> None:
+def test_dce_keeps_carries_of_a_while_condition() -> None:
     test = program([p.N, p.F, p.F], lambda b, n, x, y: [b(prims.Lt(), x, number(1.0, p.F))])
 
     def step(b: Builder, n: Atom, x: Atom, y: Atom) -> list[Atom]:
@@ -173,7 +173,7 @@ def test_a_while_keeps_what_its_condition_needs() -> None:
     assert not dce(jaxpr, (False,) * 3).unwrap().jaxpr.eqns
 
 
-def test_branches_keep_the_inputs_that_one_of_them_needs() -> None:
+def test_dce_keeps_inputs_of_any_branch() -> None:
     types = [p.F, p.F, p.F]
     one = program(types, lambda b, x, y, z: [p.sin(b, x), z])
     two = program(types, lambda b, x, y, z: [p.sin(b, y), z])
@@ -183,7 +183,7 @@ def test_branches_keep_the_inputs_that_one_of_them_needs() -> None:
     assert made.used_ins == (True, True, True, False)
 
 
-def test_what_a_call_writes_to_a_dead_reference_goes() -> None:
+def test_dce_removes_writes_of_calls_to_dead_references() -> None:
     def inner(b: Builder, r: Atom, x: Atom) -> list[Atom]:
         swap(b, r, p.sin(b, x), Pick(0))
         return [p.mul(b, x, x)]
@@ -198,11 +198,11 @@ def test_what_a_call_writes_to_a_dead_reference_goes() -> None:
     assert count(made, Swap, NewRef, prims.Sin) == 0
 
 
-def test_a_missing_entry_is_told() -> None:
+def test_a_missing_mask_entry_is_an_error() -> None:
     assert isinstance(dce(p.straight(), (True,)).failure(), TransformError)
 
 
-def test_time_does_not_double_with_each_level() -> None:
+def test_dce_is_linear_in_depth() -> None:
     jaxpr = p.nested_loops(24)
     assert len(primitives(dce(p.nested_loops(4), (False,)).unwrap().jaxpr)) == 0
     assert reduced(jaxpr) == jaxpr

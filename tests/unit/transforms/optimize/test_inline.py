@@ -24,7 +24,7 @@ def inlined(jaxpr: Jaxpr) -> Jaxpr:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_no_call_is_left_and_the_meaning_stays(name: str) -> None:
+def test_inline_removes_all_calls(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     made = inlined(jaxpr)
     assert count(made, Jit) == 0

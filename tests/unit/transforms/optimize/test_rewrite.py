@@ -60,7 +60,7 @@ COMMUTING = [
 ]
 
 
-def test_what_commutes() -> None:
+def test_commutative_primitives() -> None:
     assert {kind.name for kind in COMMUTING} == {
         *("add", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
     }
@@ -68,7 +68,7 @@ def test_what_commutes() -> None:
 
 @pytest.mark.parametrize("kind", COMMUTING, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "bfloat16", "float32", "float64"])
-def test_what_commutes_gives_the_same_bit_by_bit(kind: type[Primitive], dtype: str) -> None:
+def test_commutative_primitives_are_exact(kind: type[Primitive], dtype: str) -> None:
     type_ = array_type((), dtype)
     try:
         typing_of(kind(), (type_, type_))
@@ -93,7 +93,7 @@ def test_operands_of_what_does_not_commute_match_as_they_are_written() -> None:
     assert rewriting([zero])(program).unwrap() is program
 
 
-def test_orders_inside_of_orders() -> None:
+def test_nested_commutative_patterns_match() -> None:
     # x·y + x·z = x·(y + z), however the products are written; here only where it is found.
     found: list[tuple[str, str, str]] = []
 
@@ -108,7 +108,7 @@ def test_orders_inside_of_orders() -> None:
     assert set(found) == {("a", "b", "c"), ("a", "c", "b")}
 
 
-def test_a_rule_that_only_turns_operands_ends() -> None:
+def test_a_rule_that_swaps_operands_terminates() -> None:
     last = Rule("2 + x = x + 2", App(p.Add, Number(2), x), App(p.Add, x, Number(2)), FLOATS)
     assert "add a 2.0:f32[]" in after(last, one("add", "2.0:f32[] a"))
     program = parse(one("add", "a 2.0:f32[]"))
@@ -133,7 +133,7 @@ def test_a_rule_that_only_turns_operands_ends() -> None:
         (1j, "0.0:f32[]", False),
     ],
 )
-def test_a_number_matches_where_its_dtype_has_it(number: Any, literal: str, matches: bool) -> None:
+def test_numbers_match_only_if_representable(number: Any, literal: str, matches: bool) -> None:
     type_ = literal.split(":")[1]
     name = "or" if type_ == "bool[]" else "add"
     prim = p.Or if name == "or" else p.Add
@@ -240,7 +240,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
-def test_a_wrong_rule_is_told_of_at_one_place(wrong: Rule) -> None:
+def test_a_wrong_rule_is_reported_at_one_place(wrong: Rule) -> None:
     with pytest.raises(LawBroken, match=r"on np\.array(.|\n)*the left side gives"):
         laws.rule_is_true(wrong)
 
@@ -281,7 +281,7 @@ def test_rules_are_tried_in_every_dtype_and_where_squares_overflow(false: Rule) 
         laws.rule_is_true(false)
 
 
-def test_what_types_in_some_dtypes_is_true_in_these() -> None:
+def test_rules_are_tried_only_in_dtypes_that_type_check() -> None:
     def of_integers(match: Match) -> bool:
         return match.atoms["x"].type.dtype.kind == "i"
 

@@ -65,14 +65,14 @@ def masks(n: int) -> list[tuple[bool, ...]]:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_halves_recompose_to_the_whole(name: str) -> None:
+def test_known_and_unknown_recompose(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     for known in masks(len(jaxpr.binders)):
         same(jaxpr, split(jaxpr, *known))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_so_do_those_of_a_derivative(name: str) -> None:
+def test_known_and_unknown_of_a_derivative_recompose(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     pushed = jvp(jaxpr, differentiable(jaxpr)).unwrap().jaxpr
     n = len(jaxpr.binders)
@@ -84,7 +84,7 @@ def test_so_do_those_of_a_derivative(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_so_they_do_under_every_policy(name: str) -> None:
+def test_known_and_unknown_recompose_under_every_policy(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     for known in masks(len(jaxpr.binders)):
         same(jaxpr, split(jaxpr, *known, policy=lambda eqn: False))
@@ -92,7 +92,7 @@ def test_so_they_do_under_every_policy(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_what_is_instantiated_comes_from_the_unknown_half(name: str) -> None:
+def test_instantiated_results_come_from_the_unknown_jaxpr(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     for known in masks(len(jaxpr.binders)):
         pe = split(jaxpr, *known, instantiate=True)
@@ -101,7 +101,7 @@ def test_what_is_instantiated_comes_from_the_unknown_half(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_all_known_leaves_nothing(name: str) -> None:
+def test_all_known_leaves_an_empty_unknown_jaxpr(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     pe = split(jaxpr, *[True] * len(jaxpr.binders))
     assert all(pe.known_outs)
@@ -110,7 +110,7 @@ def test_all_known_leaves_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_nothing_known_leaves_all_but_constants(name: str) -> None:
+def test_nothing_known_leaves_only_constants_known(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     pe = split(jaxpr, *[False] * len(jaxpr.binders))
     assert not pe.known.effects
@@ -119,7 +119,7 @@ def test_nothing_known_leaves_all_but_constants(name: str) -> None:
     same(jaxpr, pe)
 
 
-def test_residuals_are_forwarded_and_given_once() -> None:
+def test_residuals_are_forwarded_and_returned_once() -> None:
     def body(b: Builder, x: Atom, y: Atom) -> list[Atom]:
         c, d = p.sin(b, x), p.mul(b, x, x)
         return [c, p.mul(b, y, c), p.mul(b, y, x), p.mul(b, y, d), p.mul(b, c, y)]
@@ -161,7 +161,7 @@ def test_an_array_of_a_constant_is_no_residual() -> None:
     assert count(pe.unknown, BroadcastInDim) == 1
 
 
-def test_a_policy_says_what_is_computed_again() -> None:
+def test_a_policy_selects_what_is_recomputed() -> None:
     def body(b: Builder, x: Atom, y: Atom) -> list[Atom]:
         a = p.mul(b, x, x)
         c = p.sin(b, a)
@@ -207,7 +207,7 @@ def test_a_policy_reaches_into_calls_and_loops() -> None:
     assert count(pe.unknown, prims.Sin) == 1
 
 
-def test_reads_before_a_late_write_are_known_and_those_after_are_not() -> None:
+def test_reads_after_an_unknown_write_are_unknown() -> None:
     def body(b: Builder, r: Atom, y: Atom) -> list[Atom]:
         before = p.sin(b, get(b, r))
         swap(b, r, y)
@@ -221,7 +221,7 @@ def test_reads_before_a_late_write_are_known_and_those_after_are_not() -> None:
     assert pe.residuals == (FromInput(0),)
 
 
-def test_accumulations_commute_with_a_late_one() -> None:
+def test_accumulations_commute_with_an_unknown_one() -> None:
     def body(b: Builder, r: Atom, x: Atom, y: Atom) -> list[Atom]:
         add(b, r, y)
         add(b, r, x)
@@ -231,7 +231,7 @@ def test_accumulations_commute_with_a_late_one() -> None:
     assert (count(pe.known, AddUpdate), count(pe.unknown, AddUpdate)) == (1, 1)
 
 
-def test_a_read_commutes_with_a_late_one_and_a_write_does_not() -> None:
+def test_reads_commute_with_an_unknown_read_and_writes_do_not() -> None:
     def body(b: Builder, r: Atom, n: Atom) -> list[Atom]:
         x = get(b, r, Pick(None), at=[n])
         y = get(b, r, Pick(0))
@@ -259,7 +259,7 @@ def test_a_local_reference_is_known_as_a_whole_or_not_at_all() -> None:
     assert count(pe.unknown, NewRef) == 0
 
 
-def test_a_local_reference_that_a_call_needs_late_is_late() -> None:
+def test_a_local_reference_of_an_unknown_call_is_unknown() -> None:
     def late(b: Builder, r: Atom, y: Atom) -> list[Atom]:
         z = p.mul(b, get(b, r), y)
         add(b, r, y)
@@ -322,7 +322,7 @@ def test_host_effects_keep_their_order_on_each_channel() -> None:
         assert [line for line in logged(recompose(pe), args) if line[0] == channel] == ct_spec
 
 
-def test_a_scan_with_host_effects_in_both_halves_is_not_parted() -> None:
+def test_a_scan_with_io_in_both_jaxprs_is_not_split() -> None:
     def step(b: Builder, w: Atom, c: Atom, x: Atom) -> list[Atom]:
         b(Log("a"), x)
         b(Log("a"), c)
@@ -335,7 +335,7 @@ def test_a_scan_with_host_effects_in_both_halves_is_not_parted() -> None:
     assert logged(recompose(pe), values(jaxpr)) == logged(jaxpr, values(jaxpr))
 
 
-def test_a_call_gives_its_inputs_without_being_called() -> None:
+def test_forwarded_inputs_of_a_call_need_no_call() -> None:
     inner = program([p.F, p.F], lambda b, x, y: [x, p.mul(b, p.sin(b, x), y), number(2.0, p.F)])
     jaxpr = program([p.F, p.F], lambda b, x, y: b.emit(Jit(inner), [x, y]))
     pe = split(jaxpr, True, False)
@@ -494,7 +494,7 @@ def test_a_chain_of_carries_is_followed_to_its_end() -> None:
     same(jaxpr, pe)
 
 
-def test_a_missing_entry_is_told() -> None:
+def test_a_missing_mask_entry_is_an_error() -> None:
     assert isinstance(partial_eval(p.straight(), (True,)).failure(), TransformError)
 
 
@@ -508,7 +508,7 @@ def test_size_grows_linearly_with_depth() -> None:
     assert sizes[2] - sizes[1] <= 2 * (sizes[1] - sizes[0]) + 8
 
 
-def test_deep_calls() -> None:
+def test_deeply_nested_calls() -> None:
     jaxpr = program([p.F, p.F], lambda b, x, y: [p.sin(b, x), p.mul(b, x, y)])
     for _ in range(100):
         held = jaxpr

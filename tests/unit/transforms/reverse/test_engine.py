@@ -57,7 +57,7 @@ def composed_size(jaxpr: Jaxpr) -> int:
 
 
 @pytest.mark.parametrize("name", sorted(p.PROGRAMS))
-def test_is_linearize_then_transpose(name: str) -> None:
+def test_reverse_equals_linearize_then_transpose(name: str) -> None:
     reverse_is_linearize_then_transpose(p.PROGRAMS[name]())
 
 
@@ -75,7 +75,7 @@ def loss(n: int) -> Callable[[Any], Any]:
     return f
 
 
-def test_has_the_equations_of_both_programs() -> None:
+def test_reverse_has_the_equations_of_both_programs() -> None:
     jaxpr = made(loss(40), x)
     assert is_fused(jaxpr)
     assert len(pulled(jaxpr).jaxpr.eqns) == composed_size(jaxpr)
@@ -87,7 +87,7 @@ def test_sources_are_those_of_the_equations() -> None:
     assert {str(eqn.source) for eqn in pulled(jaxpr).jaxpr.eqns} == wanted
 
 
-def test_control_flow_and_custom_rules_go_at_once() -> None:
+def test_control_flow_and_custom_rules_are_fused() -> None:
     @effax.custom_vjp
     def triple(x: Any) -> Any:
         return 3 * x
@@ -106,7 +106,7 @@ def test_control_flow_and_custom_rules_go_at_once() -> None:
     assert "custom" not in str(pulled(jaxpr).jaxpr)
 
 
-def test_a_value_that_only_the_derivative_needs_stays_alone() -> None:
+def test_a_dead_sin_keeps_its_cos() -> None:
     """The sine is dead, its cosine is not."""
     b = Builder([p.F3])
     (v,) = b.binders
@@ -118,7 +118,7 @@ def test_a_value_that_only_the_derivative_needs_stays_alone() -> None:
     assert primitives(ends) == ["cos", "mul"]
 
 
-def test_what_is_dead_before_is_dead_after() -> None:
+def test_dead_equations_stay_out_of_the_gradient() -> None:
     def f(x: Any) -> Any:
         enp.sin(x)
         effax.jit(lambda a: (enp.exp(a), enp.cos(a)))(x)
@@ -135,7 +135,7 @@ def test_a_result_without_a_cotangent_is_only_computed() -> None:
     assert "cos" not in str(found.jaxpr)
 
 
-def test_zeros_are_not_made() -> None:
+def test_zero_cotangents_are_not_instantiated() -> None:
     b = Builder([p.F3, p.F3])
     first, second = b.binders
     jaxpr = b.finish([b(prims.Floor(), first), b(prims.Sin(), second)])
@@ -222,7 +222,7 @@ def test_cotangents_of_parts_are_summed_in_place(name: str) -> None:
     pulled(jaxpr, *mask)
 
 
-def test_parts_cost_no_more_than_the_parts() -> None:
+def test_cotangents_of_slices_are_not_padded() -> None:
     """The equations of n picks grow with n, and none of them makes an array of zeros."""
     sizes = [len(pulled(parts(n)).jaxpr.eqns) for n in (2, 3)]
     assert sizes[1] - sizes[0] <= 3
@@ -230,7 +230,7 @@ def test_parts_cost_no_more_than_the_parts() -> None:
     assert not zeros
 
 
-def test_references_are_the_matter_of_both_passes() -> None:
+def test_programs_with_references_are_composed() -> None:
     jaxpr = made(lambda x: effax.freeze(effax.new_ref(enp.sin(x))), x)
     assert not is_fused(jaxpr)
     assert "cos" in primitives(pulled(jaxpr).jaxpr)
@@ -257,7 +257,7 @@ def test_nested_gradients_are_no_larger_than_by_both_passes(
     assert max(growth) < 3
 
 
-def test_grad_puts_it_where_it_is_traced() -> None:
+def test_grad_emits_no_dead_or_duplicate_equations() -> None:
     """No equation is traced twice, and none is dead but the result that grad does not give."""
     jaxpr = made(effax.value_and_grad(loss(16)), x)
     assert len(jaxpr.eqns) == composed_size(made(loss(16), x))
@@ -275,6 +275,6 @@ def test_grad_evaluates_and_compiles_the_same(
     np.testing.assert_allclose(np.asarray(gradient), np.asarray(slope), rtol=1e-5)
 
 
-def test_grad_of_what_does_not_depend_on_its_argument() -> None:
+def test_grad_of_a_constant_is_zero() -> None:
     value, gradient = effax.value_and_grad(lambda x: enp.sum(enp.floor(x)))(x)
     assert (float(value), np.asarray(gradient).tolist()) == (0.0, [0.0, 0.0, 0.0])

@@ -37,18 +37,18 @@ def reason_of(jaxpr: Jaxpr, *mask: bool) -> str:
     return plan.reason
 
 
-def test_fused_without_a_reason() -> None:
+def test_plan_reverse_fuses_pure_programs() -> None:
     jaxpr = made(lambda x: enp.sum(enp.sin(x)), x)
     assert isinstance(plan_reverse(jaxpr, [True], [True], RULES), Fused)
     assert reverse(jaxpr, [True]).unwrap().reason is None
 
 
-def test_composed_for_a_reference() -> None:
+def test_plan_reverse_composes_for_a_reference() -> None:
     jaxpr = made(lambda r, x: enp.sin(x) * r[...], effax.new_ref(x), x)
     assert reason_of(jaxpr, False, True) == "r is a reference"
 
 
-def test_composed_for_an_effect() -> None:
+def test_plan_reverse_composes_for_an_effect() -> None:
     jaxpr = made(lambda x: effax.freeze(effax.new_ref(enp.sin(x))), x)
     assert reason_of(jaxpr, True) == "new_ref has effects"
     assert "cos" in str(reverse(jaxpr, [True]).unwrap().jaxpr)
@@ -132,7 +132,7 @@ def test_a_transpose_rule_that_no_cotangent_reaches_does_not_run() -> None:
         ((True,), (True, True), "cts"),
     ],
 )
-def test_masks_that_do_not_fit(mask: Any, cts: Any, what: str) -> None:
+def test_masks_of_the_wrong_length_are_errors(mask: Any, cts: Any, what: str) -> None:
     error = reverse(made(enp.sin, x), mask, cts).failure()
     assert isinstance(error, TransformError)
     assert what in str(error)

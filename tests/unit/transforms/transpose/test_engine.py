@@ -69,7 +69,7 @@ AFFINE = program([F32, F32, F32], affine)
     "ct_specs", [(N, V, V), (N, R, V), (N, V, R), (N, R, R), (N, D, V), (N, V, D)]
 )
 @pytest.mark.parametrize("cts", [None, (True, False), (False, True)])
-def test_values_and_references(
+def test_transpose_into_values_and_references(
     ct_specs: Sequence[CotangentSpec], cts: Sequence[bool] | None
 ) -> None:
     made = check(AFFINE, ct_specs, cts)
@@ -87,20 +87,20 @@ def test_the_order_of_inputs_and_results() -> None:
     assert made.nonzero == (True, True)
 
 
-def test_what_nothing_reaches_is_not_materialised() -> None:
+def test_zero_cotangents_are_not_materialised() -> None:
     made = check(AFFINE, (N, V, V), (False, True))
     assert made.nonzero == (False, True)
     assert [type(e.prim) for e in made.jaxpr.eqns] == [prims.Mul]
     assert not transposed(AFFINE, (N, V, V), (False, False)).jaxpr.eqns
 
 
-def test_scalars_that_go_with_arrays() -> None:
+def test_transpose_of_scalar_operands_sums() -> None:
     check(
         program([F32, f32(4)], lambda b, x, c: [b(prims.Mul(), x, c), b(prims.Add(), x, x)]), (V, N)
     )
 
 
-def test_dont_want_does_no_work() -> None:
+def test_dont_want_adds_no_equations() -> None:
     def body(b: Builder, w: Var, x: Var, dw: Var, dx: Var) -> Sequence[Atom]:
         return [b(prims.Add(), b(DOT, dw, x), b(DOT, w, dx))]
 
@@ -206,7 +206,7 @@ def test_sparse_uses_across_a_boundary(wrap: str) -> None:
     assert not [z for e in made.jaxpr.eqns for h in e.prim.subjaxprs() if (z := big_zeros(h))]
 
 
-def test_one_array_given_twice_to_a_call_is_not_an_alias() -> None:
+def test_an_array_passed_twice_to_a_call() -> None:
     inner = program([f32(8), f32(8)], lambda b, x, y: [b(Slice((0,), (2,)), x), b(prims.Neg(), y)])
     made = check(program([f32(8)], lambda b, x: b.emit(Jit(inner), [x, x])), (R,))
     (call,) = [e for e in made.jaxpr.eqns if isinstance(e.prim, Jit)]
@@ -224,7 +224,7 @@ def test_one_array_given_twice_to_a_call_is_not_an_alias() -> None:
     "cts", [None, (True, False, False), (False, True, True), (False, False, False)]
 )
 @pytest.mark.parametrize("seed", [0, 1])
-def test_every_primitive_of_references(
+def test_transpose_of_every_reference_primitive(
     ct_specs: Sequence[CotangentSpec], cts: Sequence[bool] | None, seed: int
 ) -> None:
     check(PLUMBED, ct_specs, cts, seed)
@@ -261,7 +261,7 @@ def test_a_double_transpose_of_references_is_the_program() -> None:
     np.testing.assert_allclose(after, finals, rtol=1e-5)
 
 
-def test_positions_that_are_picked_twice() -> None:
+def test_repeated_indices_accumulate() -> None:
     at = array_type((3,), "int32")
 
     def body(b: Builder, i: Var, r: Var, x: Var) -> Sequence[Atom]:
@@ -303,7 +303,7 @@ class TestWideAccumulators:
             # The narrow sums round after each of forty additions.
             np.testing.assert_allclose(have, 1 + ct_spec.astype(np.float32), atol=0.1)
 
-    def test_dense_sparse_and_through_calls(self) -> None:
+    def test_dense_and_sparse_cotangents_through_calls(self) -> None:
         bf16 = array_type((40,), "bfloat16")
 
         def part(b: Builder, i: Var, x: Var) -> Sequence[Atom]:
@@ -354,7 +354,7 @@ class TestWideAccumulators:
         (program([I32], lambda b, i: [i]), (N,), (True,), "result 0 has no cotangent"),
     ],
 )
-def test_errors(
+def test_transpose_errors(
     jaxpr: Jaxpr, ct_specs: Sequence[CotangentSpec], cts: Sequence[bool] | None, words: str
 ) -> None:
     error = transpose(jaxpr, ct_specs, cts).failure()

@@ -111,20 +111,20 @@ def placements(jaxpr: Jaxpr) -> Iterator[tuple[int | None, ...]]:
 
 
 @pytest.mark.parametrize("name", sorted(p.PROGRAMS))
-def test_equals_running_the_lanes_one_by_one(name: str) -> None:
+def test_vmap_equals_a_loop_over_batch_elements(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     for in_axes in placements(jaxpr):
         agrees(jaxpr, in_axes)
 
 
 @pytest.mark.parametrize("name", sorted(p.PROGRAMS))
-def test_the_last_axis_of_every_input(name: str) -> None:
+def test_vmap_over_the_last_axis_of_every_input(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     agrees(jaxpr, [len(t.shape) for t in jaxpr.in_types])
 
 
 @pytest.mark.parametrize("name", sorted(p.PROGRAMS))
-def test_twice_equals_once_over_all_lanes(name: str) -> None:
+def test_nested_vmap_equals_one_vmap(name: str) -> None:
     """vmap(vmap(f)) over two axes = vmap(f) over both as one."""
     jaxpr = p.PROGRAMS[name]()
     every = [0] * len(jaxpr.binders)
@@ -143,7 +143,7 @@ def test_twice_equals_once_over_all_lanes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(p.PROGRAMS))
-def test_commutes_with_discharge(name: str) -> None:
+def test_vmap_commutes_with_discharge(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     every = [0] * len(jaxpr.binders)
     args = arguments(jaxpr, every)
@@ -159,7 +159,7 @@ def test_commutes_with_discharge(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(p.PROGRAMS))
-def test_commutes_with_jvp(name: str) -> None:
+def test_vmap_commutes_with_jvp(name: str) -> None:
     jaxpr = p.PROGRAMS[name]()
     mask = tuple(t.dtype.kind == "f" for t in jaxpr.in_types)
     every = [0] * len(jaxpr.binders)
@@ -173,7 +173,7 @@ def test_commutes_with_jvp(name: str) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
-def test_results_go_to_the_axis_that_is_asked_for() -> None:
+def test_results_have_the_requested_out_axes() -> None:
     jaxpr = program([F3, F], lambda b, x, y: [p.sin(b, x), p.sin(b, y), y, number(2.0, F)])
     made = mapped(jaxpr, [1, None], [-1, 0, None, None])
     assert [str(t) for t in made.out_types] == ["f64[3,3]", "f64[3]", "f64[]", "f64[]"]
@@ -185,7 +185,7 @@ def test_results_go_to_the_axis_that_is_asked_for() -> None:
     assert vmap(jaxpr, N, [1, None], [0, 1, None, None]).failure().what.startswith("vmap: the")
 
 
-def test_no_batched_input_at_all() -> None:
+def test_vmap_without_batched_inputs() -> None:
     jaxpr = program([F], lambda b, x: [p.sin(b, x)])
     made = vmap(jaxpr, N, [None]).unwrap()
     assert made.out_batched == (True,)
@@ -219,7 +219,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("in_axes", "out_axes", "message"), WRONG)
-def test_wrong_axes_are_told_by_name(
+def test_wrong_axes_are_reported_by_argument_name(
     in_axes: list[int | None], out_axes: int | list[int | None] | None, message: str
 ) -> None:
     types = [F3, F]
@@ -230,18 +230,18 @@ def test_wrong_axes_are_told_by_name(
 
 
 @pytest.mark.parametrize("size", [-1, 2.5, True, "4"])
-def test_a_wrong_number_of_lanes_is_an_error(size: int) -> None:
+def test_a_wrong_batch_size_is_an_error(size: int) -> None:
     jaxpr = program([F], lambda b, x: [x])
     assert "number of lanes" in str(vmap(jaxpr, size, [0]).failure())
 
 
-def test_no_lanes_at_all() -> None:
+def test_an_empty_batch() -> None:
     made = vmap(p.straight(), 0, [0, None, 0]).unwrap().jaxpr
     outs, _ = run(made, [np.zeros(0), np.asarray(1.0), np.zeros(0)])
     assert [out.shape for out in outs] == [(0,)] * 5
 
 
-def test_a_missing_rule_says_which_and_where() -> None:
+def test_a_missing_rule_error_names_the_primitive_and_equation() -> None:
     jaxpr = program([F], lambda b, x: [p.sin(b, x)])
     error = vmap(jaxpr, N, [0], rules=NO_RULES).failure()
     assert isinstance(error, NotApplicable)
@@ -290,7 +290,7 @@ SHARED = [
 
 
 @pytest.mark.parametrize("body", SHARED, ids=str)
-def test_what_lanes_add_to_a_shared_reference_is_summed(body: tuple[str, ...]) -> None:
+def test_accumulations_into_a_shared_reference_are_summed(body: tuple[str, ...]) -> None:
     """Also where all lanes add the same: every lane adds it."""
     jaxpr = accumulating(*body)
     for flags in product((0, None), repeat=3):
@@ -319,7 +319,7 @@ def test_a_shared_reference_may_be_read() -> None:
         agrees(jaxpr, [None, *flags])
 
 
-def test_a_write_that_is_the_same_in_all_lanes_is_made_once() -> None:
+def test_an_unbatched_write_to_a_shared_reference_is_made_once() -> None:
     jaxpr = program([R, F, F], lambda b, r, x, y: [p.mul(b, swap(b, r, x), y), get(b, r)])
     outs, (cell,) = run(
         mapped(jaxpr, [None, None, 0]), [np.asarray(5.0), np.asarray(2.0), np.ones(N)]
@@ -365,7 +365,7 @@ def writing(kind: str) -> Jaxpr:
 
 
 @pytest.mark.parametrize("kind", ["value", "index", "jit", "scan", "cond"])
-def test_a_write_where_lanes_differ_names_the_reference(kind: str) -> None:
+def test_a_batched_write_to_a_shared_reference_is_an_error(kind: str) -> None:
     jaxpr = writing(kind)
     in_axes = [None if isinstance(t, RefType) else 0 for t in jaxpr.in_types]
     error = vmap(jaxpr, N, in_axes).failure()
@@ -424,7 +424,7 @@ def test_every_indexer_on_a_reference(
 # Predicates that differ between lanes.
 
 
-def test_branches_touch_only_the_references_of_their_lanes() -> None:
+def test_batched_branches_mask_their_writes() -> None:
     jaxpr = p.conds()
     index = np.array([0, 1, 0], np.int32)
     args = [np.array([1.0, 2.0, 3.0]), index, np.array([0.1, 0.2, 0.3]), np.ones(N)]
@@ -433,7 +433,7 @@ def test_branches_touch_only_the_references_of_their_lanes() -> None:
     assert count(agrees(jaxpr, [0, None, 0, 0]), Cond) == 1
 
 
-def test_a_predicate_of_all_lanes_stays_a_cond_of_batched_branches() -> None:
+def test_an_unbatched_predicate_keeps_the_cond() -> None:
     pure = Cond((program([F], lambda b, x: [p.sin(b, x)]), program([F], lambda b, x: [x])))
     jaxpr = program([B, F], lambda b, q, x: b.emit(pure, [q, x]))
     assert [type(e.prim) for e in agrees(jaxpr, [None, 0]).eqns] == [Cond]
@@ -443,7 +443,7 @@ def test_a_predicate_of_all_lanes_stays_a_cond_of_batched_branches() -> None:
     assert count(made, prims.And, prims.Not) == 0
 
 
-def test_three_branches_and_indices_outside() -> None:
+def test_three_branches_and_out_of_range_indices() -> None:
     def branch(k: float) -> Jaxpr:
         def body(b: Builder, r: Atom, x: Atom) -> list[Atom]:
             add(b, r, number(k, F))
@@ -462,7 +462,7 @@ def test_three_branches_and_indices_outside() -> None:
     assert cell == 111.0
 
 
-def test_adding_to_a_shared_reference_counts_the_lanes_that_are_there() -> None:
+def test_masked_accumulations_into_a_shared_reference() -> None:
     """In branches in loops in branches."""
 
     def leaf(b: Builder, r: Atom, i: Atom, x: Atom) -> list[Atom]:
@@ -516,7 +516,7 @@ def countdown(effects: bool) -> Jaxpr:
 
 
 @pytest.mark.parametrize("effects", [False, True])
-def test_a_lane_runs_while_its_own_condition_holds(effects: bool) -> None:
+def test_each_batch_element_runs_until_its_own_condition_fails(effects: bool) -> None:
     counters = np.array([0, 3, 1], np.int32)
     args: list[Value] = [np.zeros(N), np.ones(N), counters, np.array([0.1, 0.2, 0.3])]
     made = agrees(countdown(effects), [0, 0, 0, 0], args)
@@ -525,7 +525,7 @@ def test_a_lane_runs_while_its_own_condition_holds(effects: bool) -> None:
     agrees(countdown(effects), [0, 0, None, 0], [*args[:2], np.asarray(2, np.int32), args[3]])
 
 
-def test_a_loop_ends_where_no_lane_is_there() -> None:
+def test_a_loop_ends_if_the_mask_is_empty() -> None:
     """The loop ends on the lanes that take the branch; of the others it would not."""
     types: list[Type] = [F]
     loop = While(
@@ -544,7 +544,7 @@ def test_a_loop_ends_where_no_lane_is_there() -> None:
     agrees(jaxpr, [0, None], [np.zeros(N, bool), np.asarray(0.5)])
 
 
-def test_a_loop_in_the_body_of_a_loop() -> None:
+def test_nested_loops_with_batched_predicates() -> None:
     inner_types: list[Type] = [R, INT, F]
     inner = While(
         program(inner_types, lambda b, r, n, x: [b(prims.Gt(), n, lit(0, INT))]),
@@ -644,7 +644,7 @@ def test_sums_over_a_scanned_reference_that_all_lanes_share() -> None:
         agrees(jaxpr, [None, *flags])
 
 
-def test_structure_of_batched_scans_and_calls() -> None:
+def test_batched_scans_and_calls_keep_their_structure() -> None:
     made = mapped(p.scans(), [None, 0, None])
     kinds = [type(prim) for prim in primitives(made)]
     assert kinds.count(Scan) == 2
@@ -661,7 +661,7 @@ def test_work_is_linear_in_the_number_of_equations() -> None:
     assert work(10_000) < 12 * work(1_000)
 
 
-def test_deep_nests_take_time_in_their_size() -> None:
+def test_deep_nests_are_batched_in_linear_time() -> None:
     """Depth 12 with two calls a level would be 4096 programs, were they not kept."""
     made = vmap(p.nested_loops(12), N, [0, None]).unwrap().jaxpr
     # One equation more: the carry, which is not batched at first, is broadcast.
