@@ -105,6 +105,7 @@ def test_a_pass_on_a_deep_program_gives_one_of_its_size(kind: str, name: str) ->
     assert equations(whole) == equations(small) + step * (LEVELS - 20) // 20
 
 
+@pytest.mark.slow
 def test_deep_calls_are_differentiated() -> None:
     jaxpr = nest("jit", LEVELS)
     done = linearize(jaxpr, [True]).unwrap()
@@ -152,6 +153,7 @@ def test_a_second_derivative_of_calls_that_double() -> None:
     assert equations(whole.jaxpr) < 4 * equations(small.jaxpr)
 
 
+@pytest.mark.slow
 def test_deep_calls_are_inlined() -> None:
     flat = inline(nest("jit", LEVELS)).unwrap()
     assert equations(flat) == len(flat.eqns) == LEVELS + 1

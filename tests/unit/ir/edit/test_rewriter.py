@@ -9,7 +9,7 @@ from effax.ir.edit.rewriter import Rewriter
 from effax.ir.prims import Add, Cos, Neg, Sin
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
-from tests.unit.ir.building import F32
+from tests.unit.building import F32
 
 P = parse("""
     { lambda ; a:f32[] b:f32[]. let
