@@ -32,7 +32,6 @@ from effax import (
     typing,
 )
 from effax.api.autodiff import grad, jvp, linearize, value_and_grad
-from effax.api.batching import vmap
 from effax.api.callbacks import pure_callback
 from effax.api.custom.closures import closure_convert, custom_gradient
 from effax.api.custom.decorators import custom_jvp, custom_rules, custom_vjp
@@ -46,6 +45,7 @@ from effax.api.signature import effects_of, signature_of
 from effax.api.staging import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from effax.api.vjp import VJP, vjp
 from effax.arrays import config as _config_module
+from effax.arrays.batching import vmap
 from effax.arrays.config import enable_x64
 from effax.arrays.device_array import Array
 from effax.arrays.ref import Ref, empty_ref, free_ref, freeze, new_ref

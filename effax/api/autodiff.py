@@ -15,26 +15,24 @@ from typing import (
 )
 
 from effax import tree
-from effax.api.collector import paused_collector
 from effax.api.derivatives import (
     Residuals,
     TracedCall,
     check_differentiable,
     check_real,
-    checked_cotangents,
     linearized,
     pulled_back,
     reversed_call,
-    tangent_for,
     traced_call,
-    zero_of,
 )
 from effax.api.vjp import only_outs
 from effax.arrays import operators as ops
 from effax.arrays.argument_checks import argument_positions, check_callable
 from effax.arrays.binding import Operand, annotate_errors, run
+from effax.arrays.collector import paused_collector
 from effax.arrays.device_array import Array
 from effax.arrays.ref import Ref
+from effax.arrays.tangents import checked_cotangents, tangent_for, zero_of
 from effax.arrays.tracing import like, shown_tree
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import Jaxpr

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-import numpy as np
-
-from effax import tree
 from effax.api.auxiliary import WithAux
-from effax.api.collector import paused_collector
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import Operand, annotate_errors, atom_in, run
-from effax.arrays.config import allowed, config
-from effax.arrays.device_array import Array, TracedArray, as_value, from_numpy
+from effax.arrays.collector import paused_collector
+from effax.arrays.config import allowed
+from effax.arrays.device_array import Array, TracedArray
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import (
     FlatArgs,
@@ -21,16 +18,14 @@ from effax.arrays.tracing import (
     TraceOptions,
     flat_args,
     label_of,
-    shown_tree,
     trace_flat,
 )
-from effax.ir.dtypes import FLOAT0, DType, is_complex, is_inexact_dtype, promote
+from effax.ir.dtypes import is_complex, is_inexact_dtype
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.scope import checked_axes
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.trace import current_trace, differs_along, is_shared, shown_ref
-from effax.ir.types import ArrayType, RefType, Type, tangent_type
-from effax.numpy.promotion import converted
+from effax.ir.types import RefType, Type
 from effax.transforms.framework.runner import as_result, unwrap
 from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.reverse.engine import fuse, run_backward, run_forward
@@ -210,76 +205,6 @@ def pulled_back(
     results = iter(run(done.jaxpr, [*res.values, *refs, *present]))
     nonzero = iter(done.nonzero)
     return [next(results) if next(nonzero) else None for w in ct_specs if isinstance(w, GradValue)]
-
-
-def zero_of(type_: Type) -> Array:
-    """A cotangent of zero for a value of this type; ``float0`` for one without tangents."""
-    if not is_inexact_dtype(type_.dtype):
-        return from_numpy(np.zeros(type_.shape, FLOAT0))
-    return from_numpy(np.zeros(type_.shape, type_.dtype))
-
-
-def tangent_for(type_: Type, value: Array | None) -> Array:
-    """A (co)tangent as the user gets it: as weak as the value that it belongs to; None is zero.
-
-    Inside of programs tangents are never weak.
-    """
-    found = zero_of(type_) if value is None else value
-    weak = isinstance(type_, ArrayType) and type_.weak and is_inexact_dtype(type_.dtype)
-    return converted(found, found.dtype, True) if weak else found
-
-
-def checked_cotangents(
-    cts: object,
-    out_tree: PyTreeDef,
-    types: Sequence[Type],
-    what: str,
-    names: Sequence[str] | None = None,
-) -> list[Array]:
-    """The leaves of a tree of (co)tangents, checked against the types that it belongs to.
-
-    Args:
-        cts: the tree.
-        out_tree: the structure that it must have.
-        types: the types of what its leaves belong to.
-        what: what it is called in messages.
-        names: what its leaves are called.
-
-    Raises:
-        IllTyped: structure, shape or dtype differ.
-    """
-    leaves, treedef = tree.flatten(cts)
-    if treedef != out_tree:
-        raise IllTyped(
-            f"{what}: another structure than what they belong to",
-            expected=shown_tree(out_tree),
-            found=shown_tree(treedef),
-        )
-    told = names or [what + path for path in tree.paths(cts)]
-    return [_checked_leaf(x, t, name) for x, t, name in zip(leaves, types, told, strict=True)]
-
-
-def _checked_leaf(leaf: object, type_: Type, what: str) -> Array:
-    ct_spec = tangent_type(type_)
-    x = as_value(leaf, what)
-    if not is_inexact_dtype(ct_spec.dtype):
-        if x.shape != ct_spec.shape or x.dtype != FLOAT0:
-            raise IllTyped(
-                f"{what} must be zero, since {type_} has no tangents",
-                expected=f"float0[{','.join(map(str, ct_spec.shape))}]",
-                found=str(x.type),
-                remedy=f"pass `numpy.zeros({ct_spec.shape}, effax.float0)`",
-            )
-        return x
-    weak = x.weak_type and x.shape == ct_spec.shape and promotes_to(x.dtype, ct_spec.dtype)
-    if x.shape != ct_spec.shape or (x.dtype != ct_spec.dtype and not weak):
-        raise IllTyped(f"{what} has the wrong type", expected=str(ct_spec), found=str(x.type))
-    return converted(x, ct_spec.dtype, False)
-
-
-def promotes_to(weak: DType, dtype: DType) -> bool:
-    """Whether a weak value yields to this dtype."""
-    return promote([(weak, True), (dtype, False)], config.enable_x64)[0] == dtype
 
 
 def check_differentiable(x: Operand, name: str, what: str, allow_int: bool | None) -> bool:

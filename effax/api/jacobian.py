@@ -8,11 +8,11 @@ from typing import Concatenate, Literal, ParamSpec, cast, overload
 
 from effax import tree
 from effax.api.autodiff import leaf_args, linearize
-from effax.api.batching import vmap
 from effax.api.derivatives import check_differentiable, check_real
 from effax.api.vjp import vjp
 from effax.arrays import operators as ops
 from effax.arrays.argument_checks import argument_positions, check_callable
+from effax.arrays.batching import vmap
 from effax.arrays.device_array import Array
 from effax.arrays.tracing import flat_args, label_of, like
 from effax.ir.dtypes import is_inexact_dtype

@@ -8,13 +8,13 @@ from typing import TypeVar
 import numpy as np
 
 from effax import tree
-from effax.api.collector import paused_collector
-from effax.api.derivatives import checked_cotangents, tangent_for
 from effax.api.staging import trace_abstractly
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import Operand, bind, run
+from effax.arrays.collector import paused_collector
 from effax.arrays.device_array import Array, DeviceArray, as_value
+from effax.arrays.tangents import checked_cotangents, tangent_for
 from effax.arrays.tracing import (
     FlatFunction,
     arg_names,

@@ -22,6 +22,7 @@ from effax.arrays.device_array import (
     is_python_scalar,
     python_kind,
 )
+from effax.arrays.promotion import literal
 from effax.arrays.ref import EagerRef, Ref, TracedRef
 from effax.effects import Rule
 from effax.ir.analysis.variance import Names
@@ -34,7 +35,6 @@ from effax.ir.recursion import call_with_fresh_stack
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.trace import Trace, current_trace, identity, shown_ref, tracing
 from effax.ir.types import ArrayType, Type, array_type
-from effax.numpy.promotion import literal
 from effax.tree import PyTree, PyTreeDef
 
 F = TypeVar("F")

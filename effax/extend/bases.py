@@ -12,6 +12,7 @@ import numpy as np
 
 from effax import transforms as passes
 from effax.api.interpret import eval_jaxpr
+from effax.arrays import creation, promotion
 from effax.arrays.device_array import Array
 from effax.extend.guard import blamed, check_parameters, listed
 from effax.extend.primitive import ArrayPrimitive, Handle
@@ -32,7 +33,6 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Type, array_type, is_inexact
 from effax.lowering.program import without_refs
 from effax.lowering.writer import Val, Writer
-from effax.numpy import creation, promotion
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.transpose.cotangent_spec import GradValue, NonLinear
 

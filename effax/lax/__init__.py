@@ -17,6 +17,7 @@ from effax.lax.elementwise import *
 from effax.lax.foreach import foreach as foreach
 from effax.lax.index import *
 from effax.lax.parallel import *
+from effax.lax.precision import Precision as Precision
 from effax.lax.reduce import *
 from effax.lax.shape import *
 from effax.lax.solvers import custom_linear_solve as custom_linear_solve
@@ -25,7 +26,6 @@ from effax.lax.special import *
 from effax.lax.whiles import fori_loop as fori_loop
 from effax.lax.whiles import while_loop as while_loop
 from effax.lax.windows import *
-from effax.numpy.products import Precision as Precision
 
 __all__ = [
     "ConvDimensionNumbers",

@@ -12,6 +12,7 @@ from effax.arrays import operators as ops
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import bind, bind1
 from effax.arrays.device_array import Array, as_value
+from effax.arrays.promotion import literal
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import FlatFunction, TraceOptions, shared_consts, shown_tree, trace_flat
 from effax.ir.build import Builder
@@ -23,7 +24,6 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, Type
 from effax.lax.leaves import leaves_of, rank
-from effax.numpy.promotion import literal
 from effax.tree import PyTree
 
 X = TypeVar("X")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from effax import tree
 from effax.arrays.binding import Operand
 from effax.arrays.device_array import Array
+from effax.arrays.promotion import converted
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import FlatFunction, shown_tree
 from effax.effects import Rule
@@ -17,7 +18,6 @@ from effax.ir.scope import checked_axes
 from effax.ir.trace import differs_along, is_shared, shown_ref
 from effax.ir.types import ArrayType, Type
 from effax.lax.leaves import Leaves, rank
-from effax.numpy.promotion import converted
 from effax.tree import PyTreeDef
 
 

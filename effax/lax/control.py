@@ -11,6 +11,7 @@ from typing import TypeVar, cast, overload
 
 from effax import tree
 from effax.arrays.argument_checks import as_integer, check_callable
+from effax.arrays.batching import vmap
 from effax.arrays.binding import bind
 from effax.arrays.device_array import Array
 from effax.arrays.ref import Ref
@@ -229,9 +230,6 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
 
 
 def _in_batches(f: Callable[[X], Y], xs: Leaves, size: int) -> Y:
-    # vmap is of the layer above.
-    from effax.api.batching import vmap
-
     if size < 1:
         raise BadArgument("map: batch_size is not positive", expected="at least 1", found=str(size))
     for x, name in zip(xs.leaves, xs.names, strict=True):

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from effax.arrays import shapes as sh
+from effax.arrays.axes import static_int
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
@@ -16,9 +18,7 @@ from effax.ir.prims import ConvGeneralDilated
 from effax.ir.prims.conv import Pairs, dilated
 from effax.ir.types import Shape
 from effax.lax import elementwise as el
-from effax.numpy import shapes as sh
-from effax.numpy.axes import static_int
-from effax.numpy.products import plain_precision
+from effax.lax.precision import plain_precision
 
 __all__ = [
     "ConvDimensionNumbers", "conv", "conv_dimension_numbers", "conv_general_dilated",

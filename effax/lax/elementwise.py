@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
 from effax import tree
+from effax.arrays import promotion as pr
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
 from effax.arrays.device_array import (
@@ -28,7 +29,6 @@ from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Lit, Scalar
 from effax.ir.types import array_type
-from effax.numpy import promotion as pr
 
 __all__ = [
     "RoundingMethod", "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh",

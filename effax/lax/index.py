@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from effax.arrays import promotion as pr
+from effax.arrays import shapes as sh
+from effax.arrays.axes import plain_axis, plain_shape
 from effax.arrays.binding import Operand, bind1
 from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.arrays.indexing import ds
+from effax.arrays.joining import unstack
 from effax.ir import prims
 from effax.ir.dtypes import INT32, family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import Lit
 from effax.ir.types import array_type
 from effax.lax import elementwise as el
-from effax.numpy import promotion as pr
-from effax.numpy import shapes as sh
-from effax.numpy.axes import plain_axis, plain_shape
-from effax.numpy.join import unstack
 
 __all__ = [
     "ds", "dslice", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim",

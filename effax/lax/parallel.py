@@ -14,6 +14,7 @@ from typing import TypeVar
 from effax import tree
 from effax.arrays import operators as ops
 from effax.arrays.argument_checks import as_integer, axis_names_of, integers
+from effax.arrays.axes import plain_axis
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, as_value, is_python_scalar
 from effax.ir.axes import Axes, Axis
@@ -22,7 +23,6 @@ from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
 from effax.ir.prims import collective as c
 from effax.ir.scope import named_axis
-from effax.numpy.axes import plain_axis
 
 __all__ = [
     "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast", "pmax", "pmean",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from effax.arrays.axes import plain_axes, plain_axis, static_int
 from effax.arrays.binding import bind, bind1
 from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
@@ -12,8 +13,7 @@ from effax.ir import prims
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import DotDimensionNumbers
 from effax.ir.prims.reduce import Cumulative, Reduction
-from effax.numpy.axes import plain_axes, plain_axis, static_int
-from effax.numpy.products import plain_precision
+from effax.lax.precision import plain_precision
 
 __all__ = [
     "argmax", "argmin", "batch_matmul", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum",

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from effax.arrays import creation, joining
+from effax.arrays import shapes as sh
+from effax.arrays.axes import plain_axis, plain_shape, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
 from effax.ir.errors import BadArgument
 from effax.ir.prims import shape as prims
 from effax.lax.elementwise import operands
-from effax.numpy import creation, join
-from effax.numpy import shapes as sh
-from effax.numpy.axes import plain_axis, plain_shape, static_int
 
 __all__ = [
     "broadcast", "broadcast_in_dim", "broadcast_shapes", "broadcasted_iota", "collapse",
@@ -229,7 +229,7 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     Array([[1, 2],
            [3, 4]], dtype=int32)
     """
-    return join.stack(operands, axis)
+    return joining.stack(operands, axis)
 
 
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
@@ -245,7 +245,7 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     >>> lax.unstack(jnp.array([[1, 2], [3, 4]]))
     (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
     """
-    return join.unstack(x, axis=axis)
+    return joining.unstack(x, axis=axis)
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
@@ -290,7 +290,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     >>> lax.tile(jnp.array([1, 2]), (2,))
     Array([1, 2, 1, 2], dtype=int32)
     """
-    return join.tile(operand, tuple(reps))
+    return joining.tile(operand, tuple(reps))
 
 
 def pad(

@@ -7,7 +7,8 @@ from typing import NamedTuple, TypeVar
 
 from effax import tree
 from effax.arrays.argument_checks import check_callable
-from effax.arrays.binding import Operand, bind, run
+from effax.arrays.binding import Operand, annotate_errors, bind, run
+from effax.arrays.tangents import checked_cotangents, tangent_for
 from effax.arrays.tracing import (
     FlatFunction,
     check_same_tree,
@@ -25,6 +26,7 @@ from effax.ir.types import ArrayType, Type, is_inexact, tangent_type
 from effax.lax.carries import call_tree, no_refs
 from effax.lax.leaves import Leaves, leaves_of
 from effax.transforms.framework.runner import unwrap
+from effax.transforms.linearize import linearize
 from effax.transforms.rules.cotangents import instantiated
 from effax.transforms.transpose.cotangent_spec import CotangentSpec, GradValue, NonLinear
 from effax.transforms.transpose.engine import transpose
@@ -145,14 +147,11 @@ def custom_root(
     """
     for function, name in ((f, "f"), (solve, "solve"), (tangent_solve, "tangent_solve")):
         check_callable(function, f"custom_root: {name}")
-    # Differentiation is of the layer above.
-    from effax.api.autodiff import linearize
-
     guess = _Unknown.of(initial_guess, "initial_guess", "custom_root")
     flat_f = guess.traced(f, "f")
     flat_solve = guess.traced(lambda x: solve(f, x), "solve", has_aux)
     flat_tangent = guess.traced(
-        lambda x, y: tangent_solve(linearize(f, x)[1], y), "tangent_solve", more=1
+        lambda x, y: tangent_solve(guess.derivative(f, x), y), "tangent_solve", more=1
     )
     consts, (made, solved, tangent) = shared_consts([flat_f, flat_solve, flat_tangent])
     outs = bind(Root(made, solved, tangent, len(consts)), *consts, *guess.leaves)
@@ -205,6 +204,24 @@ class _Unknown(NamedTuple):
         check_same_tree(found, self.treedef, f"the result of {label}")
         names = result_names(f"the result of {label}", self.treedef)
         return flat._replace(jaxpr=self._fitted(flat.jaxpr, names))
+
+    def derivative(self, function: Callable[[X], X], at: X) -> Callable[[X], X]:
+        """Return the derivative of ``function`` at a point, a linear function of tangents."""
+        flat = self.traced(function, "f")
+        operands = [*flat.consts, *self.leaves_like(at, "the argument of tangent_solve")]
+        tangents = (*(False,) * len(flat.consts), *(True,) * len(self.types))
+        with annotate_errors(operands):
+            split = unwrap(linearize(flat.jaxpr, tangents, True))
+        results = run(split.primal, operands)
+        residuals = [r.pick(operands, results) for r in split.residuals]
+
+        def linear(dots: X) -> X:
+            given = checked_cotangents(dots, self.treedef, self.types, "the tangents of f")
+            outs = run(split.linear, [*residuals, *given])
+            made: X = tree.unflatten(self.treedef, map(tangent_for, self.types, outs))
+            return made
+
+        return linear
 
     def _fitted(self, jaxpr: Jaxpr, names: Sequence[str]) -> Jaxpr:
         """Return the program with its first results converted to these types. Raises IllTyped."""

@@ -12,6 +12,7 @@ from effax.arrays import operators as ops
 from effax.arrays.argument_checks import as_integer, check_callable
 from effax.arrays.binding import Operand, bind, run
 from effax.arrays.device_array import Array, DeviceArray, as_value
+from effax.arrays.promotion import converted, literal
 from effax.arrays.tracing import (
     FlatFunction,
     TraceOptions,
@@ -29,7 +30,6 @@ from effax.ir.types import Type, array_type
 from effax.lax.carries import call_tree, no_refs, stable_carry, stable_variance
 from effax.lax.control import scanned
 from effax.lax.leaves import Leaves, leaves_of
-from effax.numpy.promotion import converted, literal
 from effax.transforms.reverse.bounded_while import Checkpoints, bounded
 from effax.tree import PyTree, PyTreeDef
 

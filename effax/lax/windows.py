@@ -7,7 +7,11 @@ from itertools import product
 from typing import TypeVar, overload
 
 from effax import tree
+from effax.arrays import operators as ops
+from effax.arrays import shapes as sh
+from effax.arrays.axes import plain_axes, plain_shape
 from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.joining import concatenate, stack
 from effax.ir.errors import BadArgument, IllTyped
 from effax.lax import elementwise as el
 from effax.lax.convolution import padtype_to_pads
@@ -20,10 +24,6 @@ from effax.lax.reduce import (
     reduce_sum,
 )
 from effax.lax.shape import pad, slice_
-from effax.numpy import shapes as sh
-from effax.numpy.axes import plain_axes, plain_shape
-from effax.numpy.join import concatenate, stack
-from effax.numpy.ufuncs import maximum, minimum
 from effax.tree import PyTree
 
 __all__ = [
@@ -40,8 +40,6 @@ _OWN: dict[Computation, Callable[[ArrayLike, Sequence[int]], Array]] = {
     el.mul: reduce_prod,
     el.max: reduce_max,
     el.min: reduce_min,
-    maximum: reduce_max,
-    minimum: reduce_min,
     el.bitwise_and: reduce_and,
     el.bitwise_or: reduce_or,
 }
@@ -110,6 +108,11 @@ def reduce(
 
 
 def _own(computation: Computation) -> Callable[[ArrayLike, Sequence[int]], Array] | None:
+    # The functions of numpy, which is built on this package, are known when they are installed.
+    if computation is ops.maximum:
+        return reduce_max
+    if computation is ops.minimum:
+        return reduce_min
     try:
         return _OWN.get(computation)
     except TypeError:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import plain_axis
 from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.errors import IllTyped
 from effax.lax import elementwise as el
 from effax.numpy import arithmetic as ar
-from effax.numpy import promotion as pr
 from effax.numpy import special as sp
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import plain_axis
 from effax.numpy.join import split
 
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from effax.arrays.axes import plain_axis, plain_shape, sequence_of
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike
+from effax.arrays.promotion import default_dtype
 from effax.ir.errors import BadArgument
 from effax.ir.types import Shape
 from effax.numpy import creation
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import plain_axis, plain_shape, sequence_of
-from effax.numpy.dtypes import default_dtype
 from effax.random import distributions as samples
 
 __all__ = [

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Literal, overload
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import plain_axes, plain_axis, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
+from effax.arrays.promotion import default_dtype
+from effax.arrays.shapes import broadcast_to, expand_dims, reshape
 from effax.ir.dtypes import family, is_complex
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Iota, ReduceMax
 from effax.lax import elementwise as el
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import plain_axes, plain_axis, static_int
-from effax.numpy.dtypes import default_dtype
 from effax.numpy.reduce import max, sum
-from effax.numpy.shapes import broadcast_to, expand_dims, reshape
 from effax.numpy.statistics import mean
 
 

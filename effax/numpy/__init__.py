@@ -14,6 +14,7 @@ from typing import Final as _Final
 import numpy as _np
 
 from effax.arrays.device_array import Array as _Array
+from effax.arrays.shapes import *
 from effax.numpy import fft as fft
 from effax.numpy import linalg as linalg
 from effax.numpy.arithmetic import *
@@ -40,7 +41,6 @@ from effax.numpy.products import *
 from effax.numpy.quantiles import *
 from effax.numpy.ranges import *
 from effax.numpy.reduce import *
-from effax.numpy.shapes import *
 from effax.numpy.sorting import *
 from effax.numpy.special import *
 from effax.numpy.statistics import *

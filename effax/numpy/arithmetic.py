@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from effax.arrays import promotion as pr
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, DeviceArray, as_value
 from effax.ir import prims as p
@@ -11,7 +12,6 @@ from effax.ir.dtypes import DType, family, is_complex, is_float, is_inexact_dtyp
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import Lit
 from effax.ir.types import Shape, array_type
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.dtypes import finfo
 from effax.numpy.predicates import isnan, real_operand, signbit

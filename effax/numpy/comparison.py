@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.promotion import broadcast_shapes
 from effax.ir.errors import IllTyped
 from effax.numpy import ufuncs as uf
 from effax.numpy.predicates import isnan
-from effax.numpy.promotion import broadcast_shapes
 from effax.numpy.reduce import all as all_
 from effax.numpy.special import isclose
 

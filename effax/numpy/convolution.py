@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from effax.arrays import promotion as pr
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.shapes import flip, reshape
 from effax.ir.errors import BadArgument, IllTyped
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
-from effax.numpy.shapes import flip, reshape
 
 __all__ = [
     "convolve", "correlate",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from effax.arrays import shapes as sh
+from effax.arrays.axes import plain_shape
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import (
     Array,
@@ -11,13 +13,11 @@ from effax.arrays.device_array import (
     DTypeLike,
     as_value,
 )
+from effax.arrays.promotion import default_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.prims import Iota
 from effax.ir.types import Shape
-from effax.numpy import shapes as sh
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import plain_shape
-from effax.numpy.dtypes import default_dtype
 from effax.numpy.padding import pad
 
 __all__ = [

@@ -8,10 +8,11 @@ import ml_dtypes
 import numpy as np
 
 from effax.arrays.config import allowed, config
-from effax.arrays.device_array import Array, DTypeLike, is_python_scalar, python_kind
+from effax.arrays.creation import asarray
+from effax.arrays.device_array import Array, DTypeLike
+from effax.arrays.promotion import dtype_of
 from effax.ir.dtypes import DType, as_dtype, family, promote
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.types import Type
 
 __all__ = [
     "bfloat16", "bool_", "can_cast", "cdouble", "complex64", "complex128", "complex_",
@@ -34,8 +35,6 @@ class ScalarType(type):
         return cls._dtype
 
     def __call__(cls, x: object) -> Array:
-        from effax.numpy.creation import asarray
-
         return asarray(x, cls)
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -118,28 +117,6 @@ _KINDS: Final[dict[str, frozenset[str]]] = {
     "complex floating": frozenset({"complex"}),
     "numeric": frozenset({"int", "uint", "float", "complex"}),
 }
-
-_PYTHON_NUMBERS: Final = (bool, int, float, complex)
-
-
-def default_dtype(dtype: DTypeLike | None, kind: type = float) -> DType:
-    """Return the requested dtype, or the default one of Python's ``kind``."""
-    return allowed(kind if dtype is None else dtype)
-
-
-def dtype_of(x: object) -> tuple[DType, bool]:
-    """Return the dtype of a value or of a name, and whether it is weak."""
-    if isinstance(x, Array):
-        return x.dtype, x.weak_type
-    if isinstance(x, Type):
-        return x.dtype, bool(getattr(x, "weak", False))
-    if is_python_scalar(x):
-        return allowed(python_kind(x)), not isinstance(x, bool)
-    if x in _PYTHON_NUMBERS if isinstance(x, type) else False:
-        return allowed(x), x is not bool
-    if isinstance(x, np.ndarray | np.generic):
-        return allowed(x.dtype), False
-    return allowed(x), False
 
 
 def result_type(*args: object) -> DType:

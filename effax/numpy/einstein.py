@@ -10,15 +10,15 @@ import numpy as np
 import opt_einsum
 from opt_einsum.parser import parse_einsum_input
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import no_out
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.shapes import diagonal, transpose
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import no_out
 from effax.numpy.products import contract
 from effax.numpy.reduce import sum
-from effax.numpy.shapes import diagonal, transpose
 
 __all__ = [
     "einsum", "einsum_path",

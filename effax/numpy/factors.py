@@ -7,20 +7,10 @@ from typing import Literal, NamedTuple, cast, overload
 
 import numpy as np
 
+from effax.arrays import promotion as pr
 from effax.arrays.binding import bind
 from effax.arrays.device_array import Array, ArrayLike, as_value
-from effax.ir.dtypes import is_complex
-from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.primitive import Primitive
-from effax.ir.prims import linalg as prims
-from effax.numpy import promotion as pr
-from effax.numpy import ufuncs as uf
-from effax.numpy.diagonals import eye
-from effax.numpy.dtypes import finfo
-from effax.numpy.join import concatenate
-from effax.numpy.products import matmul
-from effax.numpy.reduce import max, prod, sum
-from effax.numpy.shapes import (
+from effax.arrays.shapes import (
     broadcast_to,
     diagonal,
     expand_dims,
@@ -29,6 +19,16 @@ from effax.numpy.shapes import (
     slice_along,
     squeeze,
 )
+from effax.ir.dtypes import is_complex
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.primitive import Primitive
+from effax.ir.prims import linalg as prims
+from effax.numpy import ufuncs as uf
+from effax.numpy.diagonals import eye
+from effax.numpy.dtypes import finfo
+from effax.numpy.join import concatenate
+from effax.numpy.products import matmul
+from effax.numpy.reduce import max, prod, sum
 from effax.numpy.systems import log_determinant, odd_exchanges, solved_by_lu
 
 __all__ = [
@@ -455,6 +455,6 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
 
 def norm_of_values(x: Array, combine: Callable[..., Array], axes: Sequence[int]) -> Array:
     """Combine the singular values of matrices on these axes, which are removed."""
-    from effax.numpy.shapes import moveaxis
+    from effax.arrays.shapes import moveaxis
 
     return combine(svdvals(moveaxis(x, tuple(axes), (-2, -1))), -1)

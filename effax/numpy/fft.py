@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import plain_axes, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.shapes import moveaxis, slice_along
 from effax.ir.dtypes import complex_dtype, is_complex, real_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Fft, FftType, Pad
 from effax.ir.prims.fft import TAKES
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import plain_axes, static_int
 from effax.numpy.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from effax.numpy.shapes import moveaxis, slice_along
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",

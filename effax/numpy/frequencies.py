@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from effax.arrays.axes import plain_axes, static_int
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.promotion import default_dtype
 from effax.ir.errors import BadArgument
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import plain_axes, static_int
-from effax.numpy.dtypes import default_dtype
 from effax.numpy.join import concatenate, roll
 from effax.numpy.ranges import arange
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import no_out, plain_axis
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, DeviceArray, as_value
 from effax.arrays.indexing import Selection, integers, wrapped
 from effax.arrays.indexing import select as selection_of
+from effax.arrays.shapes import broadcast_to, ravel, reshape
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
@@ -15,12 +18,9 @@ from effax.ir.prims import Gather
 from effax.ir.prims import shape as prims
 from effax.ir.prims.reduce import greatest, lowest
 from effax.ir.types import Shape
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import clip, remainder
-from effax.numpy.axes import no_out, plain_axis
 from effax.numpy.creation import array
-from effax.numpy.shapes import broadcast_to, ravel, reshape
 
 __all__ = [
     "take", "take_along_axis",

@@ -7,15 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from effax.arrays.binding import bind1
-from effax.arrays.config import allowed
+from effax.arrays import promotion as pr
+from effax.arrays.axes import plain_axis, sequence_of, static_int
 from effax.arrays.device_array import Array, ArrayLike, DeviceArray, DTypeLike, as_value
-from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims import Concatenate
-from effax.numpy import promotion as pr
-from effax.numpy import ufuncs as uf
-from effax.numpy.axes import no_out, plain_axis, sequence_of, static_int
-from effax.numpy.shapes import (
+from effax.arrays.joining import Arrays, concatenate, listed, stack, tile, unstack
+from effax.arrays.shapes import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
@@ -26,121 +22,16 @@ from effax.numpy.shapes import (
     slice_along,
     taken_along,
 )
+from effax.ir.errors import BadArgument
+from effax.numpy import ufuncs as uf
 
 __all__ = [
     "append", "array_split", "column_stack", "concat", "concatenate", "dstack", "hsplit",
     "hstack", "repeat", "roll", "split", "stack", "tile", "unstack", "vsplit", "vstack",
 ]  # fmt: skip
 
-Arrays = Sequence[ArrayLike] | Array | np.ndarray
-
-
-def _listed(arrays: Arrays, what: str) -> list[Array]:
-    if isinstance(arrays, Array | np.ndarray):
-        if not arrays.shape:
-            raise IllTyped(f"{what} takes a sequence of arrays", found="an array without axes")
-        return list(unstack(arrays))
-    if not isinstance(arrays, Sequence):
-        raise IllTyped(f"{what} takes a sequence of arrays", found=type(arrays).__name__)
-    if not arrays:
-        raise BadArgument(f"{what} of no arrays", "at least one array", "none")
-    return [as_value(x, f"array {i} of {what}") for i, x in enumerate(arrays)]
-
-
-def _in_one_dtype(arrays: Sequence[Array], what: str, dtype: DTypeLike | None) -> Sequence[Array]:
-    first = arrays[0].type
-    if dtype is None and all(x.type.dtype is first.dtype for x in arrays):
-        return arrays
-    kind, weak = pr.common_dtype(arrays, what) if dtype is None else (allowed(dtype), False)
-    return [pr.converted(x, kind, weak) for x in arrays]
-
-
-def concatenate(arrays: Arrays, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
-    """Return the arrays joined along an existing axis.
-
-    Args:
-        arrays: sequence of arrays of one shape but for ``axis``.
-        axis: axis to join along; None flattens.
-        dtype: dtype of the result, by promotion by default.
-
-    Returns:
-        Array whose size along ``axis`` is the sum of sizes.
-
-    Raises:
-        BadArgument: there are no arrays, or one is a scalar.
-        IllTyped: shapes differ in another axis.
-
-    >>> jnp.concatenate([jnp.array([1, 2]), jnp.array([3])])
-    Array([1, 2, 3], dtype=int32)
-    """
-    values = _listed(arrays, "concatenate")
-    if axis is None:
-        values, axis = [ravel(x) for x in values], 0
-    if any(not x.shape for x in values):
-        raise BadArgument(
-            "concatenate takes no scalars",
-            expected="at least one axis",
-            found=", ".join(str(x.type) for x in values),
-            remedy="use `stack`",
-        )
-    place = plain_axis(axis, values[0].ndim, "concatenate")
-    values = list(_in_one_dtype(values, "concatenate", dtype))
-    return bind1(Concatenate(place), *values) if len(values) > 1 else values[0]
-
 
 concat = concatenate
-
-
-def stack(arrays: Arrays, axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Array:
-    """Return the arrays joined along a new axis.
-
-    Args:
-        arrays: sequence of arrays of one shape.
-        axis: position of the new axis.
-        out: unsupported.
-        dtype: dtype of the result, by promotion by default.
-
-    Returns:
-        Array with a new axis of size ``len(arrays)``.
-
-    Raises:
-        IllTyped: shapes differ.
-
-    >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])])
-    Array([[1, 2],
-           [3, 4]], dtype=int32)
-    """
-    no_out(out, "stack")
-    values = _listed(arrays, "stack")
-    for i, x in enumerate(values):
-        if x.shape != values[0].shape:
-            raise IllTyped(
-                f"array {i} of stack has another shape",
-                expected=f"shape {values[0].shape}",
-                found=f"shape {x.shape}",
-            )
-    place = plain_axis(axis, values[0].ndim + 1, "stack")
-    return concatenate([expand_dims(x, place) for x in values], place, dtype)
-
-
-def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """Return the slices of ``x`` along ``axis``, which they lack.
-
-    Args:
-        x: array or scalar.
-        axis: axis to split along.
-
-    Returns:
-        Tuple of ``x.shape[axis]`` arrays.
-
-    >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]))
-    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
-    """
-    value = as_value(x, "the argument of unstack")
-    place = plain_axis(axis, value.ndim, "unstack")
-    return tuple(
-        [slice_along(value, place, i, i + 1, drop=True) for i in range(value.shape[place])]
-    )
 
 
 def hstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
@@ -156,7 +47,7 @@ def hstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
     >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3])])
     Array([1, 2, 3], dtype=int32)
     """
-    values = [atleast_1d(x) for x in _listed(tup, "hstack")]
+    values = [atleast_1d(x) for x in listed(tup, "hstack")]
     return concatenate(values, 0 if values[0].ndim == 1 else 1, dtype)
 
 
@@ -174,7 +65,7 @@ def vstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
     Array([[1, 2],
            [3, 4]], dtype=int32)
     """
-    return concatenate([atleast_2d(x) for x in _listed(tup, "vstack")], 0, dtype)
+    return concatenate([atleast_2d(x) for x in listed(tup, "vstack")], 0, dtype)
 
 
 def dstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
@@ -190,7 +81,7 @@ def dstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
     >>> jnp.dstack([jnp.ones((2, 3)), jnp.ones((2, 3))]).shape
     (2, 3, 2)
     """
-    return concatenate([atleast_3d(x) for x in _listed(tup, "dstack")], 2, dtype)
+    return concatenate([atleast_3d(x) for x in listed(tup, "dstack")], 2, dtype)
 
 
 def column_stack(tup: Arrays) -> Array:
@@ -200,7 +91,7 @@ def column_stack(tup: Arrays) -> Array:
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    values = _listed(tup, "column_stack")
+    values = listed(tup, "column_stack")
     return concatenate([expand_dims(atleast_1d(x), 1) if x.ndim < 2 else x for x in values], 1)
 
 
@@ -323,31 +214,6 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
     [Array([[1, 2]], dtype=int32), Array([[3, 4]], dtype=int32)]
     """
     return split(ary, indices_or_sections, 0)
-
-
-def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:  # noqa: N803  NumPy's name
-    """Return ``A`` repeated as a whole along each axis.
-
-    Args:
-        A: array or scalar.
-        reps: number of repetitions per axis; missing ones are 1.
-
-    Returns:
-        Array whose sizes are products of those of ``A`` and ``reps``.
-
-    >>> jnp.tile(jnp.array([1, 2]), 2)
-    Array([1, 2, 1, 2], dtype=int32)
-    """
-    x = as_value(A, "the argument of tile")
-    times = [
-        static_int(n, "reps of tile") for n in (reps if isinstance(reps, Sequence) else [reps])
-    ]
-    times = [1] * (x.ndim - len(times)) + times
-    sizes = [1] * (len(times) - x.ndim) + list(x.shape)
-    apart = [n for size in sizes for n in (1, size)]
-    full = [n for rep, size in zip(times, sizes, strict=True) for n in (rep, size)]
-    spread = broadcast_to(reshape(x, apart), full)
-    return reshape(spread, [r * n for r, n in zip(times, sizes, strict=True)])
 
 
 def repeat(

@@ -7,15 +7,17 @@ from collections.abc import Callable, Collection, Sequence
 from functools import wraps
 from typing import ParamSpec, TypeVar, cast
 
+from effax import tree
+from effax.arrays import promotion as pr
+from effax.arrays.batching import vmap
 from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.shapes import broadcast_to, expand_dims, reshape, slice_along
 from effax.ir.dtypes import is_complex
 from effax.ir.errors import BadArgument, IllTyped
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import clip, mod
 from effax.numpy.index import take
 from effax.numpy.join import concatenate
-from effax.numpy.shapes import broadcast_to, expand_dims, reshape, slice_along
 from effax.numpy.sorting import argsort, searchsorted
 
 __all__ = [
@@ -145,8 +147,6 @@ def vectorize(
 
     @wraps(pyfunc)
     def vectorized(*args: P.args, **kwargs: P.kwargs) -> R:
-        from effax.api.batching import vmap
-
         by_name = {k: v for k, v in kwargs.items() if k in excluded}
         names = [k for k in kwargs if k not in excluded]
         places = [i for i in range(len(args)) if i not in excluded]
@@ -227,8 +227,6 @@ def _with_ones(
     results: Sequence[Sequence[str]] | None,
 ) -> object:
     """Restore the axes of size 1 that were not mapped over."""
-    from effax import tree
-
     ones = [
         i
         for i, _ in enumerate(outer)

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import plain_axes
 from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.shapes import broadcast_to, expand_dims, matrix_transpose, ravel, reshape
+from effax.arrays.shapes import diagonal as _diagonal
 from effax.ir.errors import BadArgument, IllTyped
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import power
-from effax.numpy.axes import plain_axes
 from effax.numpy.diagonals import eye
 from effax.numpy.factors import (
     EighResult,
@@ -35,8 +37,6 @@ from effax.numpy.factors import (
 )
 from effax.numpy.products import matmul, real_square, vecdot
 from effax.numpy.reduce import max, min, sum
-from effax.numpy.shapes import broadcast_to, expand_dims, matrix_transpose, ravel, reshape
-from effax.numpy.shapes import diagonal as _diagonal
 from effax.numpy.tensor_products import cross, outer, tensordot
 
 __all__ = [

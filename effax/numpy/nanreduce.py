@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from effax.arrays.axes import no_out
 from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
 from effax.ir.dtypes import is_inexact_dtype
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import no_out
 from effax.numpy.predicates import isnan, logical_and
 from effax.numpy.reduce import all as all_
 from effax.numpy.reduce import argmax, argmin, cumprod, cumsum, max, min, prod, sum

@@ -7,15 +7,15 @@ from typing import Final
 
 import numpy as np
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import static_int
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.shapes import taken_along
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Pad
 from effax.ir.syntax import Lit
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import static_int
-from effax.numpy.shapes import taken_along
 
 __all__ = [
     "pad",

@@ -7,21 +7,21 @@ from typing import overload
 
 import numpy as np
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import plain_shape, static_int
 from effax.arrays.device_array import Array, ArrayLike, as_value, from_numpy
 from effax.arrays.indexing import integers
+from effax.arrays.promotion import default_dtype
+from effax.arrays.shapes import ravel, reshape
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import floor_divide, remainder
-from effax.numpy.axes import plain_shape, static_int
 from effax.numpy.creation import full, zeros
-from effax.numpy.dtypes import default_dtype
 from effax.numpy.index import take
 from effax.numpy.join import concatenate, stack
 from effax.numpy.ranges import arange, meshgrid
 from effax.numpy.reduce import sum
-from effax.numpy.shapes import ravel, reshape
 from effax.numpy.sorting import argsort
 
 __all__ = [

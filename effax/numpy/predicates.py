@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from effax.arrays import promotion as pr
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir import prims as p
 from effax.ir.dtypes import family, is_complex, is_float
 from effax.ir.errors import IllTyped
 from effax.ir.types import array_type
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 
 __all__ = [

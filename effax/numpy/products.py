@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
+from effax.arrays import promotion as pr
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
-from effax.ir.dtypes import is_complex
-from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims import DotGeneral
-from effax.numpy import promotion as pr
-from effax.numpy import ufuncs as uf
-from effax.numpy.shapes import (
+from effax.arrays.shapes import (
     broadcast_to,
     expand_dims,
     moveaxis,
     ravel,
     reshape,
 )
+from effax.ir.dtypes import is_complex
+from effax.ir.errors import IllTyped
+from effax.ir.prims import DotGeneral
+from effax.lax.precision import plain_precision
+from effax.numpy import ufuncs as uf
 
 __all__ = [
     "dot", "matmul", "matvec", "vdot", "vecdot", "vecmat",
 ]  # fmt: skip
 
 Axes = tuple[int, ...]
-
-
-class Precision(Enum):
-    """Precision of products of floats on devices that trade it for speed."""
-
-    DEFAULT = "default"
-    HIGH = "high"
-    HIGHEST = "highest"
-
-
-def plain_precision(precision: object) -> str | None:
-    """Return the name of a precision, which may be a member of ``lax.Precision``."""
-    if precision is None:
-        return None
-    name = str(precision.value if isinstance(precision, Precision) else precision).lower()
-    names = [p.value for p in Precision]
-    if name not in names:
-        raise BadArgument("unknown precision", " or ".join(names), repr(precision))
-    return None if name == "default" else name
 
 
 def promoted_pair(a: ArrayLike, b: ArrayLike, what: str) -> tuple[Array, Array]:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import no_out, plain_axes
 from effax.arrays.device_array import Array, ArrayLike, Axis, as_value
-from effax.ir.errors import BadArgument
-from effax.numpy import promotion as pr
-from effax.numpy import ufuncs as uf
-from effax.numpy.axes import no_out, plain_axes
-from effax.numpy.dtypes import default_dtype
-from effax.numpy.predicates import isnan
-from effax.numpy.reduce import any as any_
-from effax.numpy.reduce import sum
-from effax.numpy.shapes import (
+from effax.arrays.promotion import default_dtype
+from effax.arrays.shapes import (
     broadcast_to,
     moveaxis,
     reshape,
 )
+from effax.ir.errors import BadArgument
+from effax.numpy import ufuncs as uf
+from effax.numpy.predicates import isnan
+from effax.numpy.reduce import any as any_
+from effax.numpy.reduce import sum
 from effax.numpy.sorting import sort
 
 __all__ = [

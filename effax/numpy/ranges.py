@@ -7,6 +7,9 @@ from typing import Literal, cast, overload
 
 import numpy as np
 
+from effax.arrays import promotion as pr
+from effax.arrays import shapes as sh
+from effax.arrays.axes import plain_axis, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import (
     Array,
@@ -15,18 +18,15 @@ from effax.arrays.device_array import (
     as_value,
     from_numpy,
 )
+from effax.arrays.promotion import default_dtype
 from effax.ir.dtypes import (
     family,
     is_inexact_dtype,
 )
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Iota
-from effax.numpy import promotion as pr
-from effax.numpy import shapes as sh
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import plain_axis, static_int
 from effax.numpy.creation import full_like, zeros
-from effax.numpy.dtypes import default_dtype
 from effax.numpy.join import concatenate
 
 __all__ = [

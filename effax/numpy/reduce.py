@@ -7,19 +7,19 @@ import math
 
 import numpy as np
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import no_out, plain_axes, plain_axis
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
+from effax.arrays.promotion import default_dtype
+from effax.arrays.shapes import broadcast_to, expand_dims, ravel
 from effax.ir import prims
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import reduce as r
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import no_out, plain_axes, plain_axis
 from effax.numpy.creation import asarray
-from effax.numpy.dtypes import default_dtype
-from effax.numpy.shapes import broadcast_to, expand_dims, ravel
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum",

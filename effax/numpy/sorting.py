@@ -7,25 +7,25 @@ from typing import cast
 
 import numpy as np
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import plain_axis
 from effax.arrays.binding import bind
 from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, as_value, from_numpy
-from effax.ir.dtypes import family, is_inexact_dtype
-from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims import Iota, Sort
-from effax.numpy import promotion as pr
-from effax.numpy import ufuncs as uf
-from effax.numpy.axes import plain_axis
-from effax.numpy.index import take
-from effax.numpy.predicates import isnan
-from effax.numpy.reduce import any as any_
-from effax.numpy.shapes import (
+from effax.arrays.shapes import (
     broadcast_to,
     expand_dims,
     flip,
     ravel,
     slice_along,
 )
+from effax.ir.dtypes import family, is_inexact_dtype
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.prims import Iota, Sort
+from effax.numpy import ufuncs as uf
+from effax.numpy.index import take
+from effax.numpy.predicates import isnan
+from effax.numpy.reduce import any as any_
 
 __all__ = [
     "argsort", "diff", "digitize", "isin", "lexsort", "searchsorted", "sort", "unique",

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
+from effax.arrays import promotion as pr
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir import prims
 from effax.ir.dtypes import family, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import IllTyped
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import floor_divide, remainder
 from effax.numpy.dtypes import finfo

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import no_out, plain_axes, plain_axis
 from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
+from effax.arrays.promotion import default_dtype
+from effax.arrays.shapes import broadcast_to, reshape
 from effax.ir.dtypes import DType, as_dtype, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import IllTyped
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import no_out, plain_axes, plain_axis
 from effax.numpy.creation import asarray
-from effax.numpy.dtypes import default_dtype
 from effax.numpy.reduce import sum
-from effax.numpy.shapes import broadcast_to, reshape
 
 __all__ = [
     "average", "mean", "std", "var",

@@ -5,14 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 
+from effax.arrays.axes import no_out, plain_axes, plain_axis
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
-from effax.ir.errors import BadArgument, IllTyped
-from effax.numpy import ufuncs as uf
-from effax.numpy.axes import no_out, plain_axes, plain_axis
-from effax.numpy.join import stack
-from effax.numpy.products import Axes, check_sizes, contract, promoted_pair
-from effax.numpy.reduce import sum
-from effax.numpy.shapes import (
+from effax.arrays.shapes import (
     diagonal,
     expand_dims,
     moveaxis,
@@ -20,6 +15,11 @@ from effax.numpy.shapes import (
     reshape,
     slice_along,
 )
+from effax.ir.errors import BadArgument, IllTyped
+from effax.numpy import ufuncs as uf
+from effax.numpy.join import stack
+from effax.numpy.products import Axes, check_sizes, contract, promoted_pair
+from effax.numpy.reduce import sum
 
 __all__ = [
     "cross", "inner", "kron", "outer", "tensordot", "trace",

@@ -7,24 +7,24 @@ from typing import Final
 
 import numpy as np
 
+from effax.arrays import promotion as pr
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
 from effax.arrays.device_array import (
     Array,
     ArrayLike,
     DeviceArray,
-    DTypeLike,
     TracedArray,
     as_value,
 )
 from effax.arrays.elementwise_docs import elementwise_doc
+from effax.arrays.promotion import astype
 from effax.ir import prims as p
 from effax.ir.build import typing_of
 from effax.ir.dtypes import DType, family, is_complex, is_inexact_dtype
 from effax.ir.syntax import Atom, Lit
 from effax.ir.trace import Trace, current_trace
 from effax.ir.types import array_type
-from effax.numpy import promotion as pr
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh",
@@ -381,26 +381,6 @@ def truth(x: ArrayLike) -> Array:
     """Return whether elements are nonzero."""
     dtype, _ = pr.operand_kind(x, "a condition")
     return as_value(x) if family(dtype) == "bool" else not_equal(x, 0)
-
-
-def astype(x: ArrayLike, dtype: DTypeLike) -> Array:
-    """Return ``x`` converted to another dtype; complex to real drops the imaginary part.
-
-    Args:
-        x: array or scalar.
-        dtype: dtype of the result.
-
-    Returns:
-        Array of the shape of ``x``.
-
-    >>> jnp.astype(jnp.array([1.7]), jnp.int32)
-    Array([1], dtype=int32)
-    """
-    target = allowed(dtype)
-    value = as_value(x, "the operand of astype")
-    if is_complex(value.dtype) and not is_complex(target) and family(target) != "bool":
-        value = real(value)
-    return pr.converted(value, target, False)
 
 
 abs = absolute

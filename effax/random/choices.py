@@ -8,20 +8,20 @@ from typing import cast
 
 import numpy as np
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import plain_axis, plain_shape, static_int
 from effax.arrays.binding import bind
 from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.shapes import expand_dims, moveaxis, reshape, slice_along, transpose
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Sort
 from effax.ir.types import Shape
 from effax.lax.reduce import top_k
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import plain_axis, plain_shape, static_int
 from effax.numpy.creation import zeros
 from effax.numpy.index import take
 from effax.numpy.ranges import arange
 from effax.numpy.reduce import argmax, cumsum
-from effax.numpy.shapes import expand_dims, moveaxis, reshape, slice_along, transpose
 from effax.numpy.sorting import searchsorted
 from effax.random.distributions import gumbel, randint, uniform
 from effax.random.keys import checked, two

@@ -8,20 +8,21 @@ from typing import cast
 
 import numpy as np
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import plain_shape
 from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.promotion import default_dtype
+from effax.arrays.shapes import broadcast_to
 from effax.ir.dtypes import DType, family, int_bounds, is_complex, is_float, real_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape
 from effax.lax import elementwise as el
 from effax.lax.special import erf_inv
 from effax.numpy import arithmetic as ar
-from effax.numpy import promotion as pr
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import plain_shape
 from effax.numpy.creation import asarray
-from effax.numpy.dtypes import default_dtype, finfo
-from effax.numpy.shapes import broadcast_to
+from effax.numpy.dtypes import finfo
 from effax.random.keys import checked, two
 from effax.random.threefry import Width, random_bits
 

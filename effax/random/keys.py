@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from effax.arrays.axes import plain_shape, static_int
 from effax.arrays.config import config
 from effax.arrays.device_array import Array, ArrayLike, as_value, from_numpy, is_python_scalar
+from effax.arrays.shapes import slice_along
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.lax import elementwise as el
 from effax.numpy import ufuncs as uf
-from effax.numpy.axes import plain_shape, static_int
 from effax.numpy.creation import zeros
 from effax.numpy.join import stack
-from effax.numpy.shapes import slice_along
 from effax.random.threefry import fold_key, split_key
 
 

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Final
 
 from effax import tree
-from effax.api.derivatives import promotes_to
 from effax.arrays import operators as ops
 from effax.arrays.binding import Operand
 from effax.arrays.device_array import Array, DeviceArray, as_value
+from effax.arrays.tangents import promotes_to
 from effax.arrays.tracing import FlatFunction, TraceOptions, trace_flat
 from effax.ir.build import Builder, lit
 from effax.ir.errors import BadRule, EffaxError, IllTyped, TransformError

@@ -10,9 +10,9 @@ from effax import tree
 from effax.api.custom.call_site import CallSite, DeferredRule, cast_result, check_pair
 from effax.api.custom.rule_tracing import outside_rules
 from effax.api.custom.zeros import SymbolicZero, symbolic_zero
-from effax.api.derivatives import checked_cotangents, tangent_for
 from effax.arrays.binding import Operand
 from effax.arrays.device_array import Array
+from effax.arrays.tangents import checked_cotangents, tangent_for
 from effax.arrays.tracing import (
     FlatFunction,
     TraceOptions,

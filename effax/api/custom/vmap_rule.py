@@ -9,11 +9,11 @@ from effax import tree
 from effax.api.custom.call_site import DeferredRule, check_pair
 from effax.api.custom.rule_tracing import outside_rules
 from effax.arrays.device_array import Array, as_value
+from effax.arrays.promotion import converted
 from effax.arrays.tracing import check_same_tree, result_names, shown_tree
 from effax.ir.errors import IllTyped
 from effax.ir.prims import BatchedProgram, VmapRule
 from effax.ir.types import Type
-from effax.numpy.promotion import converted
 from effax.transforms.vmap.common import with_axis
 from effax.tree import PyTreeDef
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from effax import tree
-from effax.api.derivatives import zero_of
+from effax.arrays.tangents import zero_of
 from effax.arrays.tracing import input_type
 from effax.ir.dtypes import FLOAT0, DType, is_inexact_dtype
 from effax.ir.errors import IllTyped

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from effax.arrays import promotion as pr
+from effax.arrays.axes import plain_axes, plain_axis, plain_shape, sequence_of, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, Axis, as_value
 from effax.ir.errors import BadArgument, IllTyped
@@ -14,8 +16,6 @@ from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
 from effax.ir.prims import Gather
 from effax.ir.prims import shape as prims
 from effax.ir.types import Shape
-from effax.numpy import promotion as pr
-from effax.numpy.axes import plain_axes, plain_axis, plain_shape, sequence_of, static_int
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from effax.arrays.binding import Operand, bind1
 from effax.arrays.config import allowed, config
 from effax.arrays.device_array import (
     Array,
+    ArrayLike,
     DeviceArray,
+    DTypeLike,
     TracedArray,
     as_value,
     is_python_scalar,
@@ -19,11 +22,11 @@ from effax.arrays.device_array import (
     python_kind,
 )
 from effax.ir.build import lit
-from effax.ir.dtypes import DType, family, int_bounds, is_inexact_dtype, promote
+from effax.ir.dtypes import DType, family, int_bounds, is_complex, is_inexact_dtype, promote
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims import BroadcastInDim, ConvertElementType, Reshape
+from effax.ir.prims import BroadcastInDim, ConvertElementType, Real, Reshape
 from effax.ir.syntax import Lit, Scalar
-from effax.ir.types import ArrayType, Shape, array_type
+from effax.ir.types import ArrayType, Shape, Type, array_type
 
 
 @lru_cache(maxsize=4096)
@@ -170,3 +173,46 @@ def brought_together(
 def is_number(dtype: DType) -> bool:
     """Return whether the dtype is numeric (not boolean)."""
     return family(dtype) in ("int", "uint", "float", "complex")
+
+
+_PYTHON_NUMBERS: Final = (bool, int, float, complex)
+
+
+def default_dtype(dtype: DTypeLike | None, kind: type = float) -> DType:
+    """Return the requested dtype, or the default one of Python's ``kind``."""
+    return allowed(kind if dtype is None else dtype)
+
+
+def dtype_of(x: object) -> tuple[DType, bool]:
+    """Return the dtype of a value or of a name, and whether it is weak."""
+    if isinstance(x, Array):
+        return x.dtype, x.weak_type
+    if isinstance(x, Type):
+        return x.dtype, bool(getattr(x, "weak", False))
+    if is_python_scalar(x):
+        return allowed(python_kind(x)), not isinstance(x, bool)
+    if x in _PYTHON_NUMBERS if isinstance(x, type) else False:
+        return allowed(x), x is not bool
+    if isinstance(x, np.ndarray | np.generic):
+        return allowed(x.dtype), False
+    return allowed(x), False
+
+
+def astype(x: ArrayLike, dtype: DTypeLike) -> Array:
+    """Return ``x`` converted to another dtype; complex to real drops the imaginary part.
+
+    Args:
+        x: array or scalar.
+        dtype: dtype of the result.
+
+    Returns:
+        Array of the shape of ``x``.
+
+    >>> jnp.astype(jnp.array([1.7]), jnp.int32)
+    Array([1], dtype=int32)
+    """
+    target = allowed(dtype)
+    value = as_value(x, "the operand of astype")
+    if is_complex(value.dtype) and not is_complex(target) and family(target) != "bool":
+        value = bind1(Real(), value)
+    return converted(value, target, False)

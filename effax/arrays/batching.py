@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
-from effax.api.collector import paused_collector
 from effax.arrays.argument_checks import as_integer, axis_name_of, check_callable
 from effax.arrays.binding import Operand, annotate_errors, run
+from effax.arrays.collector import paused_collector
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import (
     FlatArgs,

@@ -7,7 +7,7 @@ import pytest
 
 import effax
 import effax.numpy as enp
-from effax.api.collector import paused_collector
+from effax.arrays.collector import paused_collector
 from effax.transforms import jvp
 
 

@@ -1,0 +1,320 @@
+"""Making arrays: from Python and NumPy values, and filled with one number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from effax.arrays import promotion as pr
+from effax.arrays import shapes as sh
+from effax.arrays.axes import plain_shape
+from effax.arrays.binding import bind1
+from effax.arrays.config import config
+from effax.arrays.device_array import (
+    Array,
+    ArrayLike,
+    DTypeLike,
+    TracedArray,
+    as_value,
+    from_numpy,
+    is_python_scalar,
+    not_an_array,
+)
+from effax.arrays.joining import stack
+from effax.arrays.promotion import default_dtype, dtype_of
+from effax.arrays.ref import Ref
+from effax.ir.dtypes import (
+    DType,
+    family,
+    int_bounds,
+    is_complex,
+    promote,
+)
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.prims import BroadcastInDim, Copy
+from effax.ir.trace import current_trace
+from effax.ir.types import ArrayType, Shape, array_type
+
+ShapeLike = int | Sequence[int]
+
+
+def array(
+    object: object,
+    dtype: DTypeLike | None = None,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+) -> Array:
+    """Return an array of a number, an array of any library, or nested sequences of them.
+
+    Args:
+        object: value to convert.
+        dtype: dtype of the result; by default the one to which the elements promote.
+        copy: ignored; arrays are immutable and share no memory.
+        order: "K", "A" or "C"; arrays are always row-major.
+        ndmin: least number of axes; new axes of size 1 come first.
+
+    Returns:
+        Array of the shape of ``object``.
+
+    Raises:
+        IllTyped: ``object`` is none of these (a reference, a string, ...).
+        BadArgument: nested sequences differ in length, or an integer overflows the dtype.
+
+    >>> jnp.array([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
+    made = asarray(object, dtype, order, copy=copy)
+    missing = ndmin - made.ndim
+    return sh.expand_dims(made, tuple(range(missing))) if missing > 0 else made
+
+
+def asarray(
+    a: object, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None
+) -> Array:
+    """Return ``a`` as an array; an array of the requested dtype is returned unchanged.
+
+    Args:
+        a: number, array of any library, or nested sequences of them.
+        dtype: dtype of the result; by default the one to which the elements promote.
+        order: "K", "A" or "C"; arrays are always row-major.
+        copy: whether to copy an array even if nothing changes.
+
+    Returns:
+        Array of the shape of ``a``.
+
+    Raises:
+        IllTyped: ``a`` is none of these (a reference, a string, ...).
+
+    >>> jnp.asarray([1.0, 2.0])
+    Array([1., 2.], dtype=float32)
+    """
+    if order not in (None, "K", "A", "C"):
+        raise BadArgument("arrays are in row-major order", "order 'C' or 'K'", repr(order))
+    if isinstance(a, Array):
+        made = a if dtype is None else pr.astype(a, dtype)
+        return bind1(Copy(), made) if copy and made is a and type(a) is TracedArray else made
+    if is_python_scalar(a):
+        return _number(a, dtype)
+    if isinstance(a, np.ndarray | np.generic):
+        made = as_value(a, "the argument of asarray")
+        return made if dtype is None else pr.astype(made, dtype)
+    if isinstance(a, list | tuple | range):
+        return _nested(list(a), dtype)
+    if not isinstance(a, Ref) and (hasattr(a, "__array__") or isinstance(a, memoryview)):
+        return asarray(np.asarray(a), dtype)
+    raise not_an_array(a, "the argument of asarray")
+
+
+def _number(x: bool | int | float | complex, dtype: DTypeLike | None) -> Array:
+    if dtype is None:
+        return as_value(x)
+    target = default_dtype(dtype)
+    if isinstance(x, complex) and not is_complex(target):
+        raise IllTyped("a complex number does not convert to a real dtype", str(target), str(x))
+    return filled((), x, array_type((), target))
+
+
+def _leaves(a: Sequence[object]) -> Iterator[object]:
+    for x in a:
+        if isinstance(x, list | tuple):
+            yield from _leaves(x)
+        else:
+            yield x
+
+
+def _nested(a: list[object], dtype: DTypeLike | None) -> Array:
+    leaves = list(_leaves(a))
+    target = _dtype_of_leaves(leaves) if dtype is None else default_dtype(dtype)
+    if any(isinstance(x, TracedArray) for x in leaves):
+        return stack([asarray(x, target) for x in a])
+    try:
+        plain = _plain(a) if any(isinstance(x, Array) for x in leaves) else a
+        value = np.array(plain, None if leaves else target)
+    except (ValueError, OverflowError) as error:
+        raise BadArgument(
+            "nested sequences do not form an array", "equal lengths on each level", str(error)
+        ) from None
+    if value.dtype.kind in "OUSMm":
+        raise IllTyped("expected an array of numbers", found=str(value.dtype))
+    if value.dtype.kind in "iu" and family(target) in ("int", "uint"):
+        low, high = int_bounds(target)
+        if value.size and not low <= value.min() <= value.max() <= high:
+            raise BadArgument(
+                "an integer does not fit into the dtype",
+                f"{low} to {high}, for {target}",
+            )
+    return from_numpy(value.astype(target))
+
+
+def _plain(x: object) -> object:
+    if isinstance(x, list | tuple):
+        return [_plain(y) for y in x]
+    return x.numpy() if isinstance(x, Array) else x
+
+
+def _dtype_of_leaves(leaves: Sequence[object]) -> DType:
+    kinds = {type(x): x for x in leaves if is_python_scalar(x)}
+    others = [x for x in leaves if type(x) not in kinds]
+    for x in others:
+        if not isinstance(x, Array | np.ndarray | np.generic):
+            raise not_an_array(x, "an element")
+    operands = list(dict.fromkeys(dtype_of(x) for x in [*kinds.values(), *others]))
+    return promote(operands, config.enable_x64)[0] if operands else default_dtype(None)
+
+
+def copy(a: ArrayLike) -> Array:
+    """Return a copy of ``a``.
+
+    >>> jnp.copy(jnp.array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
+    return bind1(Copy(), as_value(a))
+
+
+def filled(shape: Shape, value: bool | int | float | complex, type_: ArrayType) -> Array:
+    """Return an array of one number, of the dtype and weakness of ``type_``."""
+    constant = pr.literal(value, array_type((), type_.dtype, type_.weak))
+    trace = current_trace()
+    if trace is not None and not shape:
+        return TracedArray(trace, constant)
+    return bind1(BroadcastInDim(shape, ()), constant)
+
+
+def zeros(shape: ShapeLike, dtype: DTypeLike | None = None) -> Array:
+    """Return an array of zeros.
+
+    Args:
+        shape: size or sizes.
+        dtype: dtype of the result, float32 by default.
+
+    Returns:
+        Array of shape ``shape``.
+
+    >>> jnp.zeros((2,))
+    Array([0., 0.], dtype=float32)
+    """
+    return filled(plain_shape(shape, "zeros"), 0, array_type((), default_dtype(dtype)))
+
+
+empty = zeros
+
+
+def ones(shape: ShapeLike, dtype: DTypeLike | None = None) -> Array:
+    """Return an array of ones.
+
+    Args:
+        shape: size or sizes.
+        dtype: dtype of the result, float32 by default.
+
+    Returns:
+        Array of shape ``shape``.
+
+    >>> jnp.ones((2,), jnp.int32)
+    Array([1, 1], dtype=int32)
+    """
+    return filled(plain_shape(shape, "ones"), 1, array_type((), default_dtype(dtype)))
+
+
+def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None) -> Array:
+    """Return an array filled with ``fill_value``.
+
+    Args:
+        shape: size or sizes.
+        fill_value: scalar, or an array that broadcasts to ``shape``.
+        dtype: dtype of the result, that of ``fill_value`` by default.
+
+    Returns:
+        Array of shape ``shape``.
+
+    >>> jnp.full((2,), 7)
+    Array([7, 7], dtype=int32, weak_type=True)
+    """
+    sizes = plain_shape(shape, "full")
+    kind, weak = (default_dtype(dtype), False) if dtype is not None else dtype_of_fill(fill_value)
+    if is_python_scalar(fill_value) and not isinstance(fill_value, complex):
+        return filled(sizes, _in_kind(fill_value, kind), array_type((), kind, weak))
+    value = pr.converted(as_value(fill_value, "the fill value"), kind, weak)
+    return sh.broadcast_to(value, sizes)
+
+
+def dtype_of_fill(fill_value: object) -> tuple[DType, bool]:
+    """Return the dtype of a fill value and whether it is weak."""
+    return pr.operand_kind(fill_value, "the fill value")
+
+
+def _in_kind(x: bool | int | float, dtype: DType) -> bool | int | float:
+    """Return the number converted to the kind of a dtype: floats truncate to integers."""
+    return int(x) if family(dtype) in ("int", "uint") else x
+
+
+def zeros_like(
+    a: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None
+) -> Array:
+    """Return zeros of the shape and dtype of ``a``.
+
+    Args:
+        a: array or scalar.
+        dtype: dtype of the result instead.
+        shape: shape of the result instead.
+
+    Returns:
+        Array of zeros.
+
+    >>> jnp.zeros_like(jnp.array([1, 2]))
+    Array([0, 0], dtype=int32)
+    """
+    return full_like(a, 0, dtype, shape)
+
+
+empty_like = zeros_like
+
+
+def ones_like(
+    a: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None
+) -> Array:
+    """Return ones of the shape and dtype of ``a``.
+
+    Args:
+        a: array or scalar.
+        dtype: dtype of the result instead.
+        shape: shape of the result instead.
+
+    Returns:
+        Array of ones.
+
+    >>> jnp.ones_like(jnp.array([1, 2]))
+    Array([1, 1], dtype=int32)
+    """
+    return full_like(a, 1, dtype, shape)
+
+
+def full_like(
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+) -> Array:
+    """Return an array filled with ``fill_value``, of the shape and dtype of ``a``.
+
+    Args:
+        a: array or scalar.
+        fill_value: scalar, or an array that broadcasts to the shape.
+        dtype: dtype of the result instead.
+        shape: shape of the result instead.
+
+    Returns:
+        Array of the requested shape and dtype.
+
+    >>> jnp.full_like(jnp.array([1, 2]), 7)
+    Array([7, 7], dtype=int32)
+    """
+    kind, weak = pr.operand_kind(a, "the argument of full_like")
+    if dtype is not None:
+        kind, weak = default_dtype(dtype), False
+    sizes = pr.shape_of(a) if shape is None else plain_shape(shape, "full_like")
+    if is_python_scalar(fill_value) and not isinstance(fill_value, complex):
+        return filled(sizes, _in_kind(fill_value, kind), array_type((), kind, weak))
+    return sh.broadcast_to(pr.astype(fill_value, kind), sizes)
