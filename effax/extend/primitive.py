@@ -22,7 +22,7 @@ from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType
 from effax.lowering.writer import HasLowering, Val, Writer
 from effax.transforms.framework.rules import HasRules, Indivisible, Rules
-from effax.transforms.rules.common import no_refs
+from effax.transforms.rules.common.generic_rules import no_refs
 from effax.transforms.rules.host import ACTS_OUTSIDE
 from effax.tree import PyTree
 

@@ -14,15 +14,15 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 FAMILIES: Final = (
-    "arith",
     "math",
     "compare",
+    "arith",
     "convert",
+    "sort",
+    "reduce",
+    "contract",
     "shape",
     "index",
-    "reduce",
-    "sort",
-    "contract",
     "conv",
     "fft",
     "linalg",
@@ -38,6 +38,7 @@ FAMILIES: Final = (
     "collective",
     "host",
 )
+"""All families, in the order in which random programs choose among their steps."""
 
 
 def family_module(layer: str, family: str) -> str | None:

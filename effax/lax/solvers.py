@@ -27,7 +27,7 @@ from effax.lax.carries import call_tree, no_refs
 from effax.lax.leaves import Leaves, leaves_of
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.linearize import linearize
-from effax.transforms.rules.cotangents import instantiated
+from effax.transforms.rules.common.cotangents import instantiated
 from effax.transforms.transpose.cotangent_spec import CotangentSpec, GradValue, NonLinear
 from effax.transforms.transpose.engine import transpose
 from effax.tree import PyTreeDef

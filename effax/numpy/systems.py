@@ -22,7 +22,7 @@ from effax.ir.types import ArrayType, array_type
 from effax.numpy import ufuncs as uf
 from effax.numpy.creation import zeros_like
 from effax.numpy.reduce import prod, sum
-from effax.transforms.rules import matrices as m
+from effax.transforms.rules.common import matrices as m
 
 
 def solved_by_lu(a: Array, y: Array) -> Array:

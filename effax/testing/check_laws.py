@@ -92,7 +92,7 @@ def check_laws(
 
     ::
 
-        check_laws(Passes(book=DEFAULT_RULES.extend(Mine, rules)), focus="elementwise.mul")
+        check_laws(Passes(book=DEFAULT_RULES.extend(Mine, rules)), focus="arith.mul")
         check_laws(dataclasses.replace(Passes(), dce=my_dce), only=["dce_keeps_what_is_observed"])
 
     Args:

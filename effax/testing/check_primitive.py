@@ -29,7 +29,7 @@ from effax.testing.laws.runner import Drawn, Given, run
 from effax.testing.primitive_checks import as_primitive, as_types, check_behaviour
 from effax.testing.report.report import LawBroken
 from effax.transforms.framework.rules import RuleSet
-from effax.transforms.rules.common import zeros
+from effax.transforms.rules.common.arrays import zeros
 from effax.transforms.rules.default import DEFAULT_RULES
 
 

@@ -39,7 +39,7 @@ from effax.transforms.framework.propagation import (
 )
 from effax.transforms.framework.rules import JvpOut, RuleBuilder, RuleSet, Unsupported
 from effax.transforms.framework.runner import located
-from effax.transforms.rules.common import zeros
+from effax.transforms.rules.common.arrays import zeros
 
 
 class Jvp(NamedTuple):

@@ -27,7 +27,7 @@ from effax.testing import laws
 from effax.testing.check_primitive import programs_of
 from effax.testing.laws import LawBroken, Passes
 from effax.transforms.framework.rules import RuleSet
-from effax.transforms.rules import matrices as m
+from effax.transforms.rules.common import matrices as m
 from effax.transforms.rules.default import DEFAULT_RULES
 from tests.mutation.mutants import KINDS, Mutant, mutants_of
 from tests.planted.test_planted import BUGS, SUITES, TRIES, hold, is_caught

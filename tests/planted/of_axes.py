@@ -10,8 +10,8 @@ from effax.ir.prims import Rev, ShardMap
 from effax.ir.prims import collective as c
 from effax.ir.syntax import Atom, Var
 from effax.transforms.framework.rules import BatchBuilder, BatchOut, Linear, RuleBuilder
+from effax.transforms.rules.common.linear_operands import only
 from effax.transforms.rules.default import DEFAULT_RULES
-from effax.transforms.rules.linear import only
 from tests.planted.planting import Bug, edited, using, wrong_rule
 
 Ins = Sequence[Atom]

@@ -8,7 +8,7 @@ from effax.ir.prims import CustomJvp, CustomVjp, CustomVmap, Rev
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import BatchBuilder, BatchOut, JvpOut, Linear, RuleBuilder
 from effax.transforms.rules.custom.jvp import custom_jvp_jvp, custom_vjp_jvp
-from effax.transforms.rules.custom.linear import custom_call_transpose
+from effax.transforms.rules.custom.transpose import custom_call_transpose
 from effax.transforms.rules.custom.vmap import custom_vmap_batch
 from tests.planted.planting import Bug, wrong_rule
 

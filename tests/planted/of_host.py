@@ -98,7 +98,7 @@ def for_all_at_once(
     return BatchOut(b.emit(prim, ins), [])
 
 
-SMOOTH = ("elementwise.smooth",)
+SMOOTH = ("math.smooth",)
 PASSES, HALVES = "passes that tell", "halves that tell"
 DERIVATIVES, LANES = "derivatives that tell", "lanes that tell"
 

@@ -12,9 +12,8 @@ from effax.ir.prims import Cond, LinearSolve, Root, Scan, refs
 from effax.ir.prims import index as ix
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import JvpOut, RuleBuilder
-from effax.transforms.rules.common import zeros
-from effax.transforms.rules.default import DEFAULT_RULES
-from effax.transforms.rules.pointwise import (
+from effax.transforms.rules.common.arrays import zeros
+from effax.transforms.rules.common.pointwise import (
     Derivative,
     Partial,
     binary_jvp,
@@ -24,13 +23,14 @@ from effax.transforms.rules.pointwise import (
     sub,
     unary_jvp,
 )
+from effax.transforms.rules.default import DEFAULT_RULES
 from tests.planted.planting import Bug, edited, using, wrong_rule
 
 Maybe = Sequence[Atom | None]
 
 
 def unary(name: str, prim: type[Primitive], derivative: Derivative) -> Bug:
-    return wrong_rule(name, "jvp", "elementwise.smooth", prim, jvp=partial(unary_jvp, derivative))
+    return wrong_rule(name, "jvp", "math.smooth", prim, jvp=partial(unary_jvp, derivative))
 
 
 def binary(
@@ -138,28 +138,28 @@ BUGS: tuple[Bug, ...] = (
     unary("the derivative of logistic is y", p.Logistic, lambda b, d, x, y: mul(b, d, y)),
     binary(
         "a product is differentiated in its first factor only",
-        "elementwise.mul",
+        "arith.mul",
         p.Mul,
         lambda b, d, x, y, z: mul(b, d, y),
         lambda b, d, x, y, z: mul(b, d, const(0, z)),
     ),
     binary(
         "the derivative of a difference is that of a sum",
-        "elementwise.add",
+        "arith.add",
         p.Sub,
         lambda b, d, x, y, z: d,
         lambda b, d, x, y, z: d,
     ),
     binary(
         "a quotient is differentiated in its dividend only",
-        "elementwise.div",
+        "arith.div",
         p.Div,
         lambda b, d, x, y, z: b(p.Div(), d, y),
         lambda b, d, x, y, z: mul(b, const(0, z), neg(b, d)),
     ),
     binary(
         "the tangent of a maximum is that of both operands",
-        "elementwise.extremum",
+        "compare.extremum",
         p.Max,
         lambda b, d, x, y, z: d,
         lambda b, d, x, y, z: d,
@@ -181,14 +181,14 @@ BUGS: tuple[Bug, ...] = (
     wrong_rule(
         "the tangents of a selection are the other way round",
         "jvp",
-        "elementwise.select",
+        "convert.select",
         p.SelectN,
         jvp=cases_swapped,
     ),
     wrong_rule(
         "a contraction is differentiated in its left operand only",
         "jvp",
-        "reduce.dot",
+        "contract.dot",
         p.DotGeneral,
         jvp=left_only,
     ),

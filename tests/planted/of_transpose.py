@@ -16,9 +16,9 @@ from effax.ir.prims import reduce as red
 from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.ir.types import COUNTER, array_type
 from effax.transforms.framework.rules import Linear, RuleBuilder
-from effax.transforms.rules.common import sum_to, zeros
+from effax.transforms.rules.common.arrays import sum_to, zeros
+from effax.transforms.rules.common.linear_operands import at, fixed, linear_operand, only
 from effax.transforms.rules.default import DEFAULT_RULES
-from effax.transforms.rules.linear import at, fixed, linear_operand, only
 from tests.planted.planting import Bug, edited, using, wrong_rule
 
 Ins = Sequence[Atom | Linear]
@@ -238,19 +238,19 @@ def converted_twice(b: RuleBuilder, prim: p.BroadcastInDim, ins: Ins, cts: Maybe
 NUMBER = array_type((), as_dtype("float64"))
 
 BUGS: tuple[Bug, ...] = (
-    bug("the factor is left out of a product", "elementwise.mul", p.Mul, without_factor),
-    bug("the sign of a difference is left out", "elementwise.add", p.Sub, without_sign),
-    bug("a scalar's cotangent is not the whole sum", "elementwise.add", p.Add, scalar_not_summed),
+    bug("the factor is left out of a product", "arith.mul", p.Mul, without_factor),
+    bug("the sign of a difference is left out", "arith.add", p.Sub, without_sign),
+    bug("a scalar's cotangent is not the whole sum", "arith.add", p.Add, scalar_not_summed),
     bug("swap is transposed as addupdate", "refs.swap", refs.Swap, swap_as_addition),
     bug("swap forgets the old value's cotangent", "refs.swap", refs.Swap, swap_without_old),
     bug("addupdate consumes the cotangent", "refs.addupdate", refs.AddUpdate, addition_consumes),
     bug("get overwrites the cotangent", "refs.get", refs.Get, read_overwrites),
     bug("positions that come twice overwrite", "index.gather", ix.Gather, duplicates_overwrite),
     bug("clipped positions are dropped", "index.gather", ix.Gather, drops_clipped),
-    bug("a window is off by one", "shape.dynamic_slice", p.DynamicSlice, window_shifted),
+    bug("a window is off by one", "index.dynamic_slice", p.DynamicSlice, window_shifted),
     bug(
         "what an update overwrites keeps its cotangent",
-        "shape.dynamic_update_slice",
+        "index.dynamic_update_slice",
         p.DynamicUpdateSlice,
         window_kept,
     ),

@@ -146,7 +146,7 @@ BUGS: tuple[Bug, ...] = (
     bug("lanes are reversed too", "shape.reverse", sh.Rev, reversed_lanes),
     bug(
         "only the first lane adds",
-        ("refs.addupdate", "elementwise.add"),
+        ("refs.addupdate", "arith.add"),
         refs.AddUpdate,
         first_lane_added,
     ),

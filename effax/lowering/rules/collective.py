@@ -29,6 +29,6 @@ _ALL: Final[tuple[type[c.Collective], ...]] = (
     c.AxisIndex,
 )
 
-COLLECTIVES: Final[LoweringRules] = reduce(
+RULES: Final[LoweringRules] = reduce(
     lambda rules, prim: rules.extend(prim, unbound), _ALL, NO_RULES
 )

@@ -10,9 +10,9 @@ import numpy as np
 from effax.ir.dtypes import FLOAT32
 from effax.ir.prims import ConvGeneralDilated
 from effax.lowering import ops
-from effax.lowering.rules.elementwise import is_narrow
-from effax.lowering.rules.reduce import precision_of
-from effax.lowering.writer import NO_RULES, Val, Writer
+from effax.lowering.rules.common.pointwise import is_narrow
+from effax.lowering.rules.contract import precision_of
+from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
 
 
 def convolution(w: Writer, prim: ConvGeneralDilated, ins: Sequence[Val]) -> Sequence[Val]:
@@ -46,4 +46,4 @@ def convolution(w: Writer, prim: ConvGeneralDilated, ins: Sequence[Val]) -> Sequ
     return (ops.convert(w, w.op1(text, made), wanted),)
 
 
-CONVOLUTION: Final = NO_RULES.extend(ConvGeneralDilated, convolution)
+RULES: Final[LoweringRules] = NO_RULES.extend(ConvGeneralDilated, convolution)

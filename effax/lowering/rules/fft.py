@@ -8,7 +8,7 @@ from typing import Final
 from effax.ir.prims import Fft
 from effax.ir.types import ArrayType
 from effax.lowering import ops
-from effax.lowering.writer import NO_RULES, Val, Writer
+from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
 
 
 def fft(w: Writer, prim: Fft, ins: Sequence[Val]) -> Sequence[Val]:
@@ -22,4 +22,4 @@ def fft(w: Writer, prim: Fft, ins: Sequence[Val]) -> Sequence[Val]:
     return (w.op1(text, type_),)
 
 
-FOURIER: Final = NO_RULES.extend(Fft, fft)
+RULES: Final[LoweringRules] = NO_RULES.extend(Fft, fft)

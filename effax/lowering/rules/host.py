@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from effax.ir.prims import DebugCallback, IoCallback, PureCallback
-from effax.lowering.writer import NO_RULES, Val, Writer
+from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
 
 
 def debug(w: Writer, prim: DebugCallback, ins: Sequence[Val]) -> Sequence[Val]:
@@ -17,7 +17,7 @@ def answered(w: Writer, prim: PureCallback | IoCallback, ins: Sequence[Val]) -> 
     return w.host_call(prim.evaluate, ins, prim.result_avals)
 
 
-HOST: Final = (
+RULES: Final[LoweringRules] = (
     NO_RULES.extend(DebugCallback, debug)
     .extend(PureCallback, answered)
     .extend(IoCallback, answered)

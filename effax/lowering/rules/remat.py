@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from effax.ir.prims import Name, OptimizationBarrier, Remat
-from effax.lowering.writer import NO_RULES, Val, Writer
+from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
 
 
 def remat(w: Writer, prim: Remat, ins: Sequence[Val]) -> Sequence[Val]:
@@ -26,4 +26,6 @@ def barrier(w: Writer, prim: OptimizationBarrier, ins: Sequence[Val]) -> Sequenc
     return w.op(f"stablehlo.optimization_barrier {names} : {types}", *[x.type for x in ins])
 
 
-REMAT: Final = NO_RULES.extend(Remat, remat).extend(Name, name).extend(OptimizationBarrier, barrier)
+RULES: Final[LoweringRules] = (
+    NO_RULES.extend(Remat, remat).extend(Name, name).extend(OptimizationBarrier, barrier)
+)

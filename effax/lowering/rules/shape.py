@@ -8,7 +8,7 @@ from typing import Final
 from effax.ir import prims as p
 from effax.ir.types import array_type
 from effax.lowering import ops
-from effax.lowering.writer import NO_RULES, Val, Writer
+from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
 
 
 def reshape(w: Writer, prim: p.Reshape, ins: Sequence[Val]) -> Sequence[Val]:
@@ -60,25 +60,7 @@ def iota(w: Writer, prim: p.Iota, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.iota(w, array_type(prim.shape, prim.dtype), prim.dimension),)
 
 
-def starts(w: Writer, x: Val, indices: Sequence[Val]) -> list[Val]:
-    """Starts of a window of ``x`` in one signed dtype."""
-    dtype = ops.index_dtype([i.type for i in indices], x.shape)
-    return [ops.index(w, i, dtype) for i in indices]
-
-
-def dynamic_slice(w: Writer, prim: p.DynamicSlice, ins: Sequence[Val]) -> Sequence[Val]:
-    x, *indices = ins
-    return (ops.dynamic_slice(w, x, starts(w, x, indices), prim.slice_sizes),)
-
-
-def dynamic_update_slice(
-    w: Writer, prim: p.DynamicUpdateSlice, ins: Sequence[Val]
-) -> Sequence[Val]:
-    x, update, *indices = ins
-    return (ops.dynamic_update_slice(w, x, update, starts(w, x, indices)),)
-
-
-SHAPE: Final = (
+RULES: Final[LoweringRules] = (
     NO_RULES.extend(p.Reshape, reshape)
     .extend(p.BroadcastInDim, broadcast_in_dim)
     .extend(p.Transpose, transpose)
@@ -89,6 +71,4 @@ SHAPE: Final = (
     .extend(p.Rev, rev)
     .extend(p.Slice, slice_)
     .extend(p.Iota, iota)
-    .extend(p.DynamicSlice, dynamic_slice)
-    .extend(p.DynamicUpdateSlice, dynamic_update_slice)
 )

@@ -17,4 +17,4 @@ def as_lanes(prim: ShardMap, types: tuple[ArrayType, ...]) -> Jaxpr:
     return expanded(prim, types, DEFAULT_RULES)
 
 
-SHARD: Final[LoweringRules] = NO_RULES.extend(ShardMap, Expansion(as_lanes))
+RULES: Final[LoweringRules] = NO_RULES.extend(ShardMap, Expansion(as_lanes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Final
 
 from effax.ir.axes import Axis
 from effax.ir.dtypes import is_inexact_dtype
@@ -10,6 +11,7 @@ from effax.ir.prims import ConvertElementType
 from effax.ir.prims import collective as p
 from effax.ir.syntax import Var
 from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
+from effax.testing.generate.step import Steps
 
 
 def _axis(g: ProgramBuilder) -> Axis:
@@ -89,3 +91,17 @@ def extremum(g: ProgramBuilder) -> None:
     """The greatest or the least."""
     axis = _axis(g)
     g.one(g.choose.pick((p.Pmax(axis), p.Pmin(axis))), g.fixed())
+
+
+STEPS: Final = Steps(
+    axes=(
+        (24, psum),
+        (9, gather),
+        (12, scatter),
+        (12, to_all),
+        (12, permute),
+        (6, vary),
+        (9, index),
+    ),
+    jumping_axes=((9, extremum),),
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from effax.ir.build import Builder
 from effax.ir.errors import TransformError
@@ -12,12 +13,13 @@ from effax.ir.prims import BatchedProgram, CustomJvp, CustomVjp, CustomVmap, Vma
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import is_inexact, tangent_type
 from effax.testing.generate import refs
-from effax.testing.generate.control import Grow, arguments, call, inside, results
 from effax.testing.generate.program_builder import ProgramBuilder
+from effax.testing.generate.step import Grow, Steps
+from effax.testing.generate.subjaxprs import arguments, call, inside, results
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import linearize
-from effax.transforms.rules.common import zeros
+from effax.transforms.rules.common.arrays import zeros
 from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.transpose.engine import GradValue, NonLinear, transpose
 from effax.transforms.vmap.engine import vmap
@@ -90,3 +92,6 @@ def _reverse(jaxpr: Jaxpr, mask: Mask) -> tuple[Jaxpr, Jaxpr]:
         next(own) if has else zeros(back, t) for has, t in zip(pulled.nonzero, types, strict=True)
     ]
     return fwd, back.finish(entries)
+
+
+STEPS: Final = Steps(nested={"custom": (6, custom)})

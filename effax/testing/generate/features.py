@@ -44,7 +44,7 @@ class Features:
         steps: how many steps of growth there are at most, held programs included; a step is one
             equation, sometimes a few.
         focus: the name of a kind of step that every second step is
-            (``effax.testing.generate.steps`` has their names), such as "elementwise.mul",
+            (``effax.testing.generate.steps`` has their names), such as "arith.mul",
             "scan" or "refs.swap"; "" for none.
 
     Raises:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from effax.ir import prims
@@ -13,6 +15,7 @@ from effax.ir.syntax import Atom, Var
 from effax.ir.types import ArrayType, Shape
 from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
 from effax.testing.generate.shape import part_like
+from effax.testing.generate.step import Steps
 
 
 def indexer(g: ProgramBuilder, shape: Shape) -> tuple[Indexer, list[Atom]]:
@@ -123,3 +126,23 @@ def part_type(ref: Var, made: Indexer, operands: list[Atom]) -> ArrayType:
     part = indexed_shape(made, inner.shape, [o.type for o in operands])
     cell = inner if isinstance(inner, ArrayType) else inner.inner
     return cell.update(shape=part)
+
+
+def dynamic_slice(g: ProgramBuilder) -> None:
+    """A window at a traced place."""
+    x = g.any_array(1)
+    sizes = tuple(g.choose.below(n + 1) if g.choose.chance(20) else min(n, 2) for n in x.type.shape)
+    g.one(p.DynamicSlice(sizes), x, *(g.integer() for _ in sizes))
+
+
+def dynamic_update_slice(g: ProgramBuilder) -> None:
+    """A window at a traced place, replaced."""
+    x = g.any_array(1)
+    sizes = tuple(min(n, 1 + g.choose.below(2)) for n in x.type.shape)
+    update = part_like(g, x, sizes)
+    g.one(p.DynamicUpdateSlice(), x, update, *(g.integer() for _ in sizes))
+
+
+STEPS: Final = Steps(
+    linear=((2, dynamic_slice), (2, dynamic_update_slice), (3, gather), (3, scatter))
+)

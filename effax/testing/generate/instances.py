@@ -8,14 +8,14 @@ from typing import Final
 import numpy as np
 
 from effax.ir import prims as p
-from effax.ir.build import Builder, lit
+from effax.ir.build import Builder
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, EffaxError
 from effax.ir.primitive import Primitive
-from effax.ir.syntax import Atom, Jaxpr, Var
-from effax.ir.types import ArrayType
+from effax.ir.syntax import Atom, Jaxpr, Lit, Var
+from effax.ir.types import ArrayType, Type
 from effax.transforms.optimize.patterns import instance_of
-from effax.transforms.optimize.rewrite import App, Hole, Number, Pattern, Rule
+from effax.transforms.optimize.rewrite import App, Hole, Number, Pattern, Rule, number_as
 
 x: Final = Hole("x")
 y: Final = Hole("y")
@@ -164,6 +164,14 @@ def _picker(arrays: Sequence[Var], rng: np.random.Generator) -> Pick:
     return pick
 
 
+def _number(number: Number, like: Type) -> Lit:
+    """Return the number in a dtype. Raises BadArgument where the dtype lacks it, as -1 in uint8."""
+    found = number_as(number.value, like)
+    if found is None:
+        raise BadArgument("the dtype lacks the number", str(like), str(number.value))
+    return found
+
+
 def _instance(b: Builder, app: App, pick: Pick, holes: dict[str, Atom]) -> Var:
     args: list[Atom | None] = []
     for arg in app.args:
@@ -180,7 +188,7 @@ def _instance(b: Builder, app: App, pick: Pick, holes: dict[str, Atom]) -> Var:
     if like is None:
         like = pick().type
     ins = [
-        lit(arg.value, like) if isinstance(arg, Number) else a
+        _number(arg, like) if isinstance(arg, Number) else a
         for arg, a in zip(app.args, args, strict=True)
     ]
     outs = b.emit(_primitive(app), [a for a in ins if a is not None])

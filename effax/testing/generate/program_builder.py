@@ -23,8 +23,10 @@ from effax.testing.generate.random_source import RandomSource
 MAX_ELEMENTS: Final = 48
 """No array gets more elements than this."""
 
+
 LARGE: Final = 30.0
 """What may be greater than this in magnitude is squashed before it grows on."""
+
 
 Accept = Callable[[Var], bool]
 
@@ -287,3 +289,8 @@ def _count(shape: Shape) -> int:
     for n in shape:
         count *= n
     return count
+
+
+def swapped(g: ProgramBuilder, x: Atom, y: Atom) -> tuple[Atom, Atom]:
+    """Two operands in one order or the other."""
+    return (y, x) if g.choose.chance(30) else (x, y)

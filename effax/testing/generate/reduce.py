@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Final
 
 from effax.ir import prims as p
-from effax.ir.syntax import Atom, Var
-from effax.ir.types import ArrayType
-from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
+from effax.ir.syntax import Var
+from effax.testing.generate.program_builder import ProgramBuilder
 from effax.testing.generate.shape import is_real
+from effax.testing.generate.step import Steps
 
 
 def _axes(g: ProgramBuilder, x: Var) -> tuple[int, ...]:
@@ -18,7 +19,7 @@ def _axes(g: ProgramBuilder, x: Var) -> tuple[int, ...]:
     return tuple(a for a in axes if a not in kept)
 
 
-def _numbers(g: ProgramBuilder, min_ndim: int) -> Var:
+def numbers(g: ProgramBuilder, min_ndim: int) -> Var:
     """Real numbers, floats mostly; not linear."""
     found = None
     if g.choose.chance(25):
@@ -38,7 +39,7 @@ def sum_(g: ProgramBuilder) -> None:
 
 def extremum(g: ProgramBuilder) -> None:
     """The greatest or the least element."""
-    x = _numbers(g, 1)
+    x = numbers(g, 1)
     axes = _axes(g, x)
     if any(x.type.shape[a] == 0 for a in axes):
         axes = ()
@@ -67,32 +68,9 @@ def cumulative(g: ProgramBuilder) -> None:
 
 def cumulative_extremum(g: ProgramBuilder) -> None:
     """A running maximum or minimum."""
-    x = _numbers(g, 1)
+    x = numbers(g, 1)
     axis, reverse = g.choose.below(len(x.type.shape)), g.choose.chance(40)
     g.one(g.choose.pick((p.CumMax(axis, reverse), p.CumMin(axis, reverse))), x)
-
-
-def position(g: ProgramBuilder) -> None:
-    """Where the greatest or the least element is."""
-    x = _numbers(g, 1)
-    axes = [a for a, n in enumerate(x.type.shape) if n]
-    if not axes:
-        g.one(p.Neg(), x)
-        return
-    axis, dtype = g.choose.pick(axes), g.features.ints[0]
-    g.one(g.choose.pick((p.Argmax(axis, dtype), p.Argmin(axis, dtype))), x)
-
-
-def sort(g: ProgramBuilder) -> None:
-    """Arrays sorted together, or the greatest elements of one."""
-    x = _numbers(g, 1)
-    rest = g.maybe(lambda v: v.type.shape == x.type.shape and v.id not in g.linear)
-    operands = [x] if rest is None or g.choose.chance(50) else [x, rest]
-    axis = g.choose.below(len(x.type.shape))
-    if g.choose.chance(30):
-        g.emit(p.TopK(g.choose.below(x.type.shape[axis] + 1), axis), x)
-        return
-    g.emit(p.Sort(axis), *operands)
 
 
 def of_booleans(g: ProgramBuilder) -> None:
@@ -105,60 +83,7 @@ def of_booleans(g: ProgramBuilder) -> None:
     g.one(g.choose.pick((p.ReduceAnd(axes), p.ReduceOr(axes))), x)
 
 
-def dot(g: ProgramBuilder) -> None:
-    """A contraction, of which one operand may be linear."""
-    x = g.operand(1)
-    shape = x.type.shape
-
-    def fits(v: Var) -> bool:
-        return (
-            v.type.dtype == x.type.dtype
-            and v.id not in g.linear
-            and any(n == m for n in shape for m in v.type.shape)
-        )
-
-    y: Atom | None = g.maybe(fits)
-    if y is None:
-        y = g.value(_plain(x)) if g.is_linear(x) else x
-    if prod(shape) * prod(y.type.shape) > MAX_ELEMENTS * 12:
-        g.one(p.Neg(), x)
-        return
-    numbers = _dimension_numbers(g, shape, y.type.shape)
-    ((contracted, _), _) = numbers
-    count = prod(shape[a] for a in contracted)
-    magnitude = g.magnitude(x) * g.magnitude(y) * max(count, 1)
-    if g.choose.chance(40):
-        (lc, rc), (lb, rb) = numbers
-        numbers, x, y = ((rc, lc), (rb, lb)), y, x  # type: ignore[assignment]  # both are atoms here
-    result = p.DotGeneral(numbers).typing(x.type, y.type).outs[0]
-    if prod(result.shape) > MAX_ELEMENTS:
-        g.one(p.Neg(), x)
-        return
-    g.squashed(g.one(p.DotGeneral(numbers), x, y, magnitude=magnitude))
-
-
-def _plain(x: Var) -> ArrayType:
-    assert isinstance(x.type, ArrayType)
-    return x.type.strong()
-
-
-def _dimension_numbers(
-    g: ProgramBuilder, left: tuple[int, ...], right: tuple[int, ...]
-) -> p.DotDimensionNumbers:
-    """One contracted pair of axes mostly, sometimes a batch pair too, or none."""
-    contract: list[tuple[int, int]] = []
-    batch: list[tuple[int, int]] = []
-    for pairs, percent in ((contract, 90), (batch, 40)):
-        taken_left = {a for a, _ in contract}
-        taken_right = {b for _, b in contract}
-        free = [
-            (a, b)
-            for a, n in enumerate(left)
-            for b, m in enumerate(right)
-            if n == m and a not in taken_left and b not in taken_right
-        ]
-        if free and not g.choose.chance(100 - percent):
-            pairs.append(g.choose.pick(free))
-    lc, rc = (tuple(pair[i] for pair in contract) for i in (0, 1))
-    lb, rb = (tuple(pair[i] for pair in batch) for i in (0, 1))
-    return ((lc, rc), (lb, rb))
+STEPS: Final = Steps(
+    linear=((2, sum_), (1, cumulative)),
+    nonlinear=((2, extremum), (1, product), (1, cumulative_extremum), (1, of_booleans)),
+)

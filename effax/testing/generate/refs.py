@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from effax.ir.dtypes import is_inexact_dtype
 from effax.ir.indexing import whole
 from effax.ir.prims import refs as p
@@ -9,6 +11,7 @@ from effax.ir.syntax import Atom, Var
 from effax.ir.types import ArrayType
 from effax.testing.generate.index import fits, indexer, part_type
 from effax.testing.generate.program_builder import LARGE, ProgramBuilder
+from effax.testing.generate.step import Steps
 
 
 def _ref(g: ProgramBuilder, only_added: bool = False) -> Var:
@@ -99,3 +102,6 @@ def _moderate(g: ProgramBuilder, value: Atom) -> Atom:
     if not isinstance(value, Var) or not is_inexact_dtype(value.type.dtype):
         return value
     return g.squashed(value) if g.magnitude(value) > 8 else value
+
+
+STEPS: Final = Steps(refs=((7, get), (7, swap), (7, addupdate), (4, new), (2, empty), (2, consume)))

@@ -11,6 +11,7 @@ from effax.ir.prims import Neg
 from effax.ir.syntax import Atom, Var
 from effax.ir.types import ArrayType, Shape
 from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
+from effax.testing.generate.step import Steps
 
 STEPS_OF_STRIDES: Final = (1, 2, 3)
 
@@ -159,21 +160,6 @@ def iota(g: ProgramBuilder) -> None:
     g.one(p.Iota(dtype, shape, g.choose.below(len(shape))))
 
 
-def dynamic_slice(g: ProgramBuilder) -> None:
-    """A window at a traced place."""
-    x = g.any_array(1)
-    sizes = tuple(g.choose.below(n + 1) if g.choose.chance(20) else min(n, 2) for n in x.type.shape)
-    g.one(p.DynamicSlice(sizes), x, *(g.integer() for _ in sizes))
-
-
-def dynamic_update_slice(g: ProgramBuilder) -> None:
-    """A window at a traced place, replaced."""
-    x = g.any_array(1)
-    sizes = tuple(min(n, 1 + g.choose.below(2)) for n in x.type.shape)
-    update = part_like(g, x, sizes)
-    g.one(p.DynamicUpdateSlice(), x, update, *(g.integer() for _ in sizes))
-
-
 def part_like(g: ProgramBuilder, x: Var, shape: Shape) -> Atom:
     """A value of the dtype and class of ``x``, in another shape."""
     assert isinstance(x.type, ArrayType)
@@ -183,3 +169,18 @@ def part_like(g: ProgramBuilder, x: Var, shape: Shape) -> Atom:
 def is_real(v: Var) -> bool:
     """Whether the array holds numbers that can be ordered."""
     return family(v.type.dtype) in ("float", "int", "uint")
+
+
+STEPS: Final = Steps(
+    linear=(
+        (1, reshape),
+        (2, broadcast),
+        (1, transpose),
+        (1, squeeze),
+        (2, slice_),
+        (1, concatenate),
+        (1, pad),
+        (1, reverse),
+        (1, iota),
+    )
+)

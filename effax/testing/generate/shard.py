@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from effax.ir.analysis.variance import Names, variance
 from effax.ir.axes import Axes, Axis
 from effax.ir.partition import Spec, local_type, names_in
 from effax.ir.prims import Reshape, ShardMap
 from effax.ir.syntax import Var
 from effax.ir.types import RefType
-from effax.testing.generate import control
+from effax.testing.generate import subjaxprs
 from effax.testing.generate.program_builder import ProgramBuilder
 from effax.testing.generate.refs import consume_rest
+from effax.testing.generate.step import Grow, Steps
 
 
-def shard_map(g: ProgramBuilder, grow: control.Grow) -> None:
+def shard_map(g: ProgramBuilder, grow: Grow) -> None:
     """A program on each device, which may add to references, with parts of arrays."""
     mesh = _mesh(g)
-    ins = [*control.references(g, lambda r: r.type.dtype.kind != "b"), *control.arguments(g, 3)]
+    ins = [*subjaxprs.references(g, lambda r: r.type.dtype.kind != "b"), *subjaxprs.arguments(g, 3)]
     specs = [() if isinstance(v.type, RefType) else _divided(g, v, mesh) for v in ins]
     types = [local_type(v.type, s, mesh, "an input") for v, s in zip(ins, specs, strict=True)]
-    inner = control.inside(g, types, ins)
+    inner = subjaxprs.inside(g, types, ins)
     inner.axes = mesh
     # What devices share they may read and add to; reads would show the sum so far.
     inner.sums |= {r.id for r in inner.refs}
     grow(inner, 4)
     consume_rest(inner)
-    found = control.results(inner, 3)
+    found = subjaxprs.results(inner, 3)
     given = variance(
         inner.finish(found),
         tuple([frozenset(names_in(spec)) for spec in specs]),
@@ -34,7 +37,7 @@ def shard_map(g: ProgramBuilder, grow: control.Grow) -> None:
     pairs = [_joined(g, inner, v, own, mesh) for v, own in zip(found, given, strict=True)]
     outs = [v for v, _ in pairs]
     prim = ShardMap(inner.finish(outs), mesh, tuple(specs), tuple([s for _, s in pairs]))
-    control.call(g, prim, ins, [inner.is_linear(v) for v in outs])
+    subjaxprs.call(g, prim, ins, [inner.is_linear(v) for v in outs])
 
 
 def _mesh(g: ProgramBuilder) -> Axes:
@@ -70,3 +73,6 @@ def _joined(
         at = g.choose.below(len(spec))
         spec[at] = (*spec[at], name)
     return v, tuple(spec)
+
+
+STEPS: Final = Steps(nested={"shard_map": (6, shard_map)})

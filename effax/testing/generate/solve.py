@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from effax.ir import prims
 from effax.ir.build import Builder
 from effax.ir.prims import LinearSolve, ReduceSum, Root
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type
-from effax.testing.generate.control import Grow
 from effax.testing.generate.program_builder import ProgramBuilder
+from effax.testing.generate.step import Grow, Steps
 
 Pair = Callable[[Builder, Atom, Atom, Atom], list[Atom]]
 """From a scalar c and two arrays to two arrays."""
@@ -70,3 +71,6 @@ def _turned(b: Builder, c: Atom, x: Atom, y: Atom) -> list[Atom]:
 
 def _turned_back(b: Builder, c: Atom, p: Atom, q: Atom) -> list[Atom]:
     return _back(b, c, q, p)[::-1]
+
+
+STEPS: Final = Steps(nested={"solve": (2, solution)})

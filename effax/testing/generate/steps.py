@@ -2,108 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final
 
 from effax.ir.errors import BadArgument
-from effax.testing.generate import (
-    collective,
-    control,
-    custom,
-    elementwise,
-    index,
-    reduce,
-    refs,
-    shape,
-    shard,
-    solve,
-)
+from effax.ir.families import declared
 from effax.testing.generate.features import CONTROL, Features
 from effax.testing.generate.program_builder import ProgramBuilder
+from effax.testing.generate.step import Nested, Step, Steps, Weighted
 
-Step = Callable[[ProgramBuilder], object]
+FAMILY_STEPS: Final = declared("effax.testing.generate", "STEPS", Steps)
+"""The steps of each family."""
 
-LINEAR: Final[tuple[tuple[int, Step], ...]] = (
-    (2, elementwise.negate),
-    (4, elementwise.add),
-    (4, elementwise.mul),
-    (1, elementwise.div),
-    (2, elementwise.select),
-    (1, elementwise.select_many),
-    (1, elementwise.convert),
-    (2, reduce.sum_),
-    (1, reduce.cumulative),
-    (3, reduce.dot),
-    (1, shape.reshape),
-    (2, shape.broadcast),
-    (1, shape.transpose),
-    (1, shape.squeeze),
-    (2, shape.slice_),
-    (1, shape.concatenate),
-    (1, shape.pad),
-    (1, shape.reverse),
-    (1, shape.iota),
-    (2, shape.dynamic_slice),
-    (2, shape.dynamic_update_slice),
-    (3, index.gather),
-    (3, index.scatter),
-)
-"""Steps that keep linear what is, with their weights; the simplest first."""
 
-NONLINEAR: Final[tuple[tuple[int, Step], ...]] = (
-    (5, elementwise.smooth),
-    (2, elementwise.growing),
-    (1, elementwise.of_positive),
-    (1, elementwise.power),
-    (2, elementwise.extremum),
-    (2, elementwise.compare),
-    (2, elementwise.integers),
-    (1, elementwise.booleans),
-    (2, reduce.extremum),
-    (1, reduce.product),
-    (1, reduce.cumulative_extremum),
-    (1, reduce.position),
-    (1, reduce.sort),
-    (1, reduce.of_booleans),
-)
+def _rows(kind: str) -> Weighted:
+    return tuple([row for steps in FAMILY_STEPS.values() for row in getattr(steps, kind)])
 
-OTHERS: Final[tuple[tuple[int, Step], ...]] = ((2, elementwise.complexes),)
-"""Steps that not all programs take."""
 
-OF_REFS: Final[tuple[tuple[int, Step], ...]] = (
-    (7, refs.get),
-    (7, refs.swap),
-    (7, refs.addupdate),
-    (4, refs.new),
-    (2, refs.empty),
-    (2, refs.consume),
-)
-
-OF_AXES: Final[tuple[tuple[int, Step], ...]] = (
-    (24, collective.psum),
-    (9, collective.gather),
-    (12, collective.scatter),
-    (12, collective.to_all),
-    (12, collective.permute),
-    (6, collective.vary),
-    (9, collective.index),
-)
-"""Steps of programs that may use named axes."""
-
-Holding = Callable[[ProgramBuilder, control.Grow], object]
-"""A step that appends an equation with programs, and lets these grow."""
-
-OF_CONTROL: Final[dict[str, tuple[int, Holding]]] = {
-    "jit": (3, control.jit),
-    "remat": (2, control.remat),
-    "cond": (4, control.cond),
-    "scan": (6, control.scan),
-    "while": (4, control.loop),
-    "shard_map": (6, shard.shard_map),
-    "solve": (2, solve.solution),
-    "custom": (6, custom.custom),
+LINEAR: Final = _rows("linear")
+NONLINEAR: Final = _rows("nonlinear")
+COMPLEXES: Final = _rows("complexes")
+OF_REFS: Final = _rows("refs")
+OF_AXES: Final = _rows("axes")
+NESTED: Final[dict[str, tuple[int, Nested]]] = {
+    name: row for steps in FAMILY_STEPS.values() for name, row in steps.nested.items()
 }
 
 
@@ -133,24 +57,22 @@ def _table(
 ) -> tuple[Step, ...]:
     rows: dict[str, list[tuple[int, Step]]] = {"other": [], "linear": [*LINEAR]}
     if linear:
-        few = ((2, elementwise.smooth), (1, elementwise.compare), (1, elementwise.integers))
-        rows["linear"] += few
+        rows["linear"] += _rows("fixed")
     else:
         rows["other"] += NONLINEAR
         if features.complexes:
-            rows["other"] += OTHERS
+            rows["other"] += COMPLEXES
         if not features.differentiable:
-            rows["other"].append((1, elementwise.jumping))
+            rows["other"] += _rows("jumping")
     if axes:
         rows["axes"] = [*OF_AXES]
         if not features.differentiable and not linear:
-            rows["axes"].append((9, collective.extremum))
+            rows["axes"] += _rows("jumping_axes")
     if features.refs:
         rows["refs"] = [*OF_REFS]
     if may_nest:
         rows["control"] = [
-            (weight, _growing(step))
-            for weight, step in (OF_CONTROL[name] for name in features.control)
+            (weight, _growing(step)) for weight, step in (NESTED[name] for name in features.control)
         ]
     focused = _named(features.focus, axes) if features.focus else []
     table = [
@@ -159,19 +81,19 @@ def _table(
         for weight, step in found
         for _ in range(weight * THEMES[theme].get(kind, 1))
     ]
-    deep = features.focus in OF_CONTROL
+    deep = features.focus in NESTED
     return (*(focused * len(table) if may_nest or not deep else []), *table)
 
 
-def _growing(step: Holding) -> Step:
+def _growing(step: Nested) -> Step:
     return lambda g: step(g, grow)
 
 
 def check_features(features: Features) -> None:
     """Raise BadArgument for names that no step has."""
     for name in features.control:
-        if name not in OF_CONTROL:
-            raise _unknown("there is no such control flow", name, OF_CONTROL)
+        if name not in NESTED:
+            raise _unknown("there is no such control flow", name, NESTED)
     if features.focus:
         _named(features.focus, axes=True)
 
@@ -193,8 +115,8 @@ def _unknown(what: str, name: str, known: Iterable[str]) -> BadArgument:
 
 def all_step_names() -> list[str]:
     """The names of all kinds of steps, those of programs with named axes too."""
-    steps = (*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS, *OF_AXES)
-    return [*OF_CONTROL, *sorted({_name(step) for _, step in steps})]
+    steps = (*LINEAR, *NONLINEAR, *COMPLEXES, *OF_REFS, *OF_AXES)
+    return [*NESTED, *sorted({_name(step) for _, step in steps})]
 
 
 def unknown_step(what: str, name: str) -> BadArgument:
@@ -204,14 +126,14 @@ def unknown_step(what: str, name: str) -> BadArgument:
 
 def step_names(linear: bool = False) -> list[str]:
     """The names of all kinds of steps; of those that linear values can take."""
-    rows = [*LINEAR, *OF_REFS] if linear else [*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS]
+    rows = [*LINEAR, *OF_REFS] if linear else [*LINEAR, *NONLINEAR, *COMPLEXES, *OF_REFS]
     return [_name(step) for _, step in rows] + [*CONTROL, "solve"]
 
 
 def _named(name: str, axes: bool) -> list[Step]:
-    if name in OF_CONTROL:
-        return [_growing(OF_CONTROL[name][1])]
-    steps = (*LINEAR, *NONLINEAR, *OTHERS, *OF_REFS, *OF_AXES)
+    if name in NESTED:
+        return [_growing(NESTED[name][1])]
+    steps = (*LINEAR, *NONLINEAR, *COMPLEXES, *OF_REFS, *OF_AXES)
     found: list[Step] = [step for _, step in steps if _name(step) == name]
     if not found:
         raise unknown_step("programs cannot be full of a kind of step that does not exist", name)

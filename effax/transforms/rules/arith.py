@@ -11,18 +11,22 @@ from effax.ir.dtypes import is_complex
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import NO_RULES, JvpOut, Linear, RuleBuilder, RuleSet
-from effax.transforms.rules.common import linear_jvp, sum_to
-from effax.transforms.rules.linear import at, fixed, linear_operand, only
-from effax.transforms.rules.pointwise import (
+from effax.transforms.rules.common.arrays import sum_to
+from effax.transforms.rules.common.generic_rules import linear_jvp
+from effax.transforms.rules.common.linear_operands import at, fixed, linear_operand, only
+from effax.transforms.rules.common.pointwise import (
     binary,
+    const,
     constant,
     div,
+    in_shape,
     mul,
     neg,
     nonzero,
     pointwise,
     scaled,
     unary,
+    where,
 )
 
 
@@ -96,7 +100,24 @@ def _sign_jvp(
     return JvpOut([s], [mul(b, s, b(p.Complex(), lit(0, angle.type), angle))])
 
 
-ARITHMETIC: Final[RuleSet] = (
+def _nextafter_jvp(
+    b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """The next float moves with the first operand; the second only gives the direction."""
+    z = b(prim, *primals)
+    dx = tangents[0]
+    return JvpOut([z], [None if dx is None else in_shape(b, dx, z)])
+
+
+def _abs(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
+    # The slope at 0 is 1; d|z| = Re(conj(z)·dz)/|z|, and 0 at 0
+    if not is_complex(x.type.dtype):
+        return where(b, b(p.Ge(), x, const(0, x)), d, neg(b, d))
+    toward = b(p.Real(), mul(b, b(p.Conj(), x), d))
+    return div(b, toward, nonzero(b, y))
+
+
+RULES: Final[RuleSet] = (
     NO_RULES.extend(p.Neg, pointwise(linear_jvp, _neg_transpose))
     .extend(p.Add, binary(lambda b, d, x, y, z: d, lambda b, d, x, y, z: d, _add_transpose))
     .extend(
@@ -119,4 +140,6 @@ ARITHMETIC: Final[RuleSet] = (
     .extend(p.Floor, constant())
     .extend(p.Ceil, constant())
     .extend(p.RoundEven, constant())
+    .extend(p.Abs, unary(_abs))
+    .extend(p.Nextafter, pointwise(_nextafter_jvp))
 )

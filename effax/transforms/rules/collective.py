@@ -46,9 +46,10 @@ from effax.transforms.framework.rules import (
     TransposeRule,
     Unsupported,
 )
-from effax.transforms.rules.common import no_refs, no_tangent, permuted, to_front, zeros
-from effax.transforms.rules.linear import first_linear_jvp, only
-from effax.transforms.rules.pointwise import NONLINEAR, div, mul, scaled
+from effax.transforms.rules.common.arrays import permuted, to_front, zeros
+from effax.transforms.rules.common.generic_rules import first_linear_jvp, no_refs, no_tangent
+from effax.transforms.rules.common.linear_operands import only
+from effax.transforms.rules.common.pointwise import NONLINEAR, div, mul, scaled
 
 C = TypeVar("C", bound=p.Collective)
 G = TypeVar("G", bound=p.Gathering)
@@ -76,7 +77,13 @@ def _same(prim: C) -> C:
 
 def _linear(transpose: TransposeRule[C], own: Own[C], wider: Callable[[C], C]) -> Rules[C]:
     """The rules of a collective that is linear in its operand."""
-    return Rules(first_linear_jvp, transpose, _batch(own, wider), Indivisible(), no_refs)
+    return Rules(
+        jvp=first_linear_jvp,
+        transpose=transpose,
+        batch=_batch(own, wider),
+        split=Indivisible(),
+        discharge=no_refs,
+    )
 
 
 def _psum_own(b: BatchBuilder, prim: p.AllReduce, x: Atom, batched: bool) -> BatchOut:
@@ -246,10 +253,16 @@ def _to_all_wider(prim: p.AllToAll) -> p.AllToAll:
 
 def _extreme(reduction: type[ReduceMax | ReduceMin]) -> Rules[p.AllReduce]:
     own: Own[p.AllReduce] = partial(_extreme_own, reduction)
-    return Rules(_extreme_jvp, NONLINEAR, _batch(own, _same), Indivisible(), no_refs)
+    return Rules(
+        jvp=_extreme_jvp,
+        transpose=NONLINEAR,
+        batch=_batch(own, _same),
+        split=Indivisible(),
+        discharge=no_refs,
+    )
 
 
-COLLECTIVES: Final[RuleSet] = (
+RULES: Final[RuleSet] = (
     NO_RULES.extend(p.Psum, _linear(_psum_transpose, _psum_own, _same))
     .extend(p.PsumInvariant, _linear(_shared_sum_transpose, _psum_own, _same))
     .extend(p.AllGatherInvariant, _linear(_shared_gather_transpose, _gather_own, _gather_wider))
@@ -262,6 +275,12 @@ COLLECTIVES: Final[RuleSet] = (
     .extend(p.Pvary, _linear(_vary_transpose, _vary_own, _same))
     .extend(
         p.AxisIndex,
-        Rules(no_tangent, Unsupported("it has no operands"), _index_batch, Indivisible(), no_refs),
+        Rules(
+            jvp=no_tangent,
+            transpose=Unsupported("it has no operands"),
+            batch=_index_batch,
+            split=Indivisible(),
+            discharge=no_refs,
+        ),
     )
 )

@@ -18,10 +18,11 @@ from effax.transforms.framework.rules import (
     Rules,
     RuleSet,
 )
-from effax.transforms.rules.common import after_batch, array_of, no_refs, permuted
-from effax.transforms.rules.compare import convert_back
-from effax.transforms.rules.linear import at, linear_operand, only
-from effax.transforms.rules.pointwise import add
+from effax.transforms.rules.common.arrays import after_batch, array_of, permuted
+from effax.transforms.rules.common.generic_rules import no_refs
+from effax.transforms.rules.common.linear_operands import at, linear_operand, only
+from effax.transforms.rules.common.pointwise import add
+from effax.transforms.rules.convert import convert_back
 
 
 def _dot_jvp(
@@ -94,6 +95,13 @@ def _dot_batch(
     return BatchOut([permuted(b, z, [place, *rest])], [True])
 
 
-CONTRACTION: Final[RuleSet] = NO_RULES.extend(
-    DotGeneral, Rules(_dot_jvp, _dot_transpose, _dot_batch, Indivisible(), no_refs)
+RULES: Final[RuleSet] = NO_RULES.extend(
+    DotGeneral,
+    Rules(
+        jvp=_dot_jvp,
+        transpose=_dot_transpose,
+        batch=_dot_batch,
+        split=Indivisible(),
+        discharge=no_refs,
+    ),
 )

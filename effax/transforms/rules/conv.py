@@ -20,10 +20,11 @@ from effax.transforms.framework.rules import (
     Rules,
     RuleSet,
 )
-from effax.transforms.rules.common import array_of, no_refs, permuted
-from effax.transforms.rules.compare import convert_back
-from effax.transforms.rules.linear import at, linear_operand, only
-from effax.transforms.rules.pointwise import add
+from effax.transforms.rules.common.arrays import array_of, permuted
+from effax.transforms.rules.common.generic_rules import no_refs
+from effax.transforms.rules.common.linear_operands import at, linear_operand, only
+from effax.transforms.rules.common.pointwise import add
+from effax.transforms.rules.convert import convert_back
 
 
 def _conv_jvp(
@@ -164,6 +165,13 @@ def _conv_batch(
     return BatchOut([permuted(b, lanes, [1, 0, *range(2, len(lanes.type.shape))])], [True])
 
 
-CONVOLUTION: Final[RuleSet] = NO_RULES.extend(
-    ConvGeneralDilated, Rules(_conv_jvp, _conv_transpose, _conv_batch, Indivisible(), no_refs)
+RULES: Final[RuleSet] = NO_RULES.extend(
+    ConvGeneralDilated,
+    Rules(
+        jvp=_conv_jvp,
+        transpose=_conv_transpose,
+        batch=_conv_batch,
+        split=Indivisible(),
+        discharge=no_refs,
+    ),
 )

@@ -19,9 +19,9 @@ from effax.transforms.framework.rules import (
     Rules,
     RuleSet,
 )
-from effax.transforms.rules.common import linear_jvp, no_refs
-from effax.transforms.rules.linear import only
-from effax.transforms.rules.pointwise import const, mul, scaled, where
+from effax.transforms.rules.common.generic_rules import linear_jvp, no_refs
+from effax.transforms.rules.common.linear_operands import only
+from effax.transforms.rules.common.pointwise import const, mul, scaled, where
 
 
 def _transpose(
@@ -76,6 +76,9 @@ def _batch(
     return BatchOut([b(prim, *ins)], [True])
 
 
-FOURIER: Final[RuleSet] = NO_RULES.extend(
-    Fft, Rules(linear_jvp, _transpose, _batch, Indivisible(), no_refs)
+RULES: Final[RuleSet] = NO_RULES.extend(
+    Fft,
+    Rules(
+        jvp=linear_jvp, transpose=_transpose, batch=_batch, split=Indivisible(), discharge=no_refs
+    ),
 )

@@ -28,7 +28,8 @@ from effax.transforms.framework.rules import (
     Rules,
     RuleSet,
 )
-from effax.transforms.rules.common import no_refs, zeros
+from effax.transforms.rules.common.arrays import zeros
+from effax.transforms.rules.common.generic_rules import no_refs
 from effax.transforms.vmap.common import lane_type
 
 
@@ -205,14 +206,39 @@ def acts_jvp(
 
 
 ACTS_OUTSIDE: Final[Rules[Primitive]] = Rules(
-    acts_jvp, not_computed, in_any_order, Indivisible(), no_refs
+    jvp=acts_jvp, transpose=not_computed, batch=in_any_order, split=Indivisible(), discharge=no_refs
 )
 """The rules of any primitive on arrays that acts on the world outside."""
 
-HOST: Final[RuleSet] = (
+RULES: Final[RuleSet] = (
     NO_RULES.extend(
-        DebugCallback, Rules(of_primals, not_computed, each_lane, Indivisible(), no_refs)
+        DebugCallback,
+        Rules(
+            jvp=of_primals,
+            transpose=not_computed,
+            batch=each_lane,
+            split=Indivisible(),
+            discharge=no_refs,
+        ),
     )
-    .extend(IoCallback, Rules(no_derivative, not_computed, in_any_order, Indivisible(), no_refs))
-    .extend(PureCallback, Rules(no_derivative, not_computed, pure_batch, Indivisible(), no_refs))
+    .extend(
+        IoCallback,
+        Rules(
+            jvp=no_derivative,
+            transpose=not_computed,
+            batch=in_any_order,
+            split=Indivisible(),
+            discharge=no_refs,
+        ),
+    )
+    .extend(
+        PureCallback,
+        Rules(
+            jvp=no_derivative,
+            transpose=not_computed,
+            batch=pure_batch,
+            split=Indivisible(),
+            discharge=no_refs,
+        ),
+    )
 )

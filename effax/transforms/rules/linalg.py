@@ -26,10 +26,11 @@ from effax.transforms.framework.rules import (
     Rules,
     RuleSet,
 )
-from effax.transforms.rules import matrices as m
-from effax.transforms.rules.common import no_refs, to_front
-from effax.transforms.rules.linear import at, linear_operand, only
-from effax.transforms.rules.pointwise import (
+from effax.transforms.rules.common import matrices as m
+from effax.transforms.rules.common.arrays import to_front
+from effax.transforms.rules.common.generic_rules import no_refs
+from effax.transforms.rules.common.linear_operands import at, linear_operand, only
+from effax.transforms.rules.common.pointwise import (
     NONLINEAR,
     add,
     const,
@@ -225,13 +226,49 @@ def _out_of_space(b: RuleBuilder, moved: Atom, basis: Atom, inverse: Atom) -> At
     return mul(b, sub(b, moved, inside), m.like(b, factors, moved))
 
 
-LINALG: Final[RuleSet] = (
-    NO_RULES.extend(p.Cholesky, Rules(_cholesky_jvp, NONLINEAR, _batch, Indivisible(), no_refs))
-    .extend(
-        p.TriangularSolve, Rules(_solve_jvp, _solve_transpose, _solve_batch, Indivisible(), no_refs)
+RULES: Final[RuleSet] = (
+    NO_RULES.extend(
+        p.Cholesky,
+        Rules(
+            jvp=_cholesky_jvp,
+            transpose=NONLINEAR,
+            batch=_batch,
+            split=Indivisible(),
+            discharge=no_refs,
+        ),
     )
-    .extend(p.Lu, Rules(_lu_jvp, NONLINEAR, _batch, Indivisible(), no_refs))
-    .extend(p.Qr, Rules(_qr_jvp, NONLINEAR, _batch, Indivisible(), no_refs))
-    .extend(p.Eigh, Rules(_eigh_jvp, NONLINEAR, _batch, Indivisible(), no_refs))
-    .extend(p.Svd, Rules(_svd_jvp, NONLINEAR, _batch, Indivisible(), no_refs))
+    .extend(
+        p.TriangularSolve,
+        Rules(
+            jvp=_solve_jvp,
+            transpose=_solve_transpose,
+            batch=_solve_batch,
+            split=Indivisible(),
+            discharge=no_refs,
+        ),
+    )
+    .extend(
+        p.Lu,
+        Rules(
+            jvp=_lu_jvp, transpose=NONLINEAR, batch=_batch, split=Indivisible(), discharge=no_refs
+        ),
+    )
+    .extend(
+        p.Qr,
+        Rules(
+            jvp=_qr_jvp, transpose=NONLINEAR, batch=_batch, split=Indivisible(), discharge=no_refs
+        ),
+    )
+    .extend(
+        p.Eigh,
+        Rules(
+            jvp=_eigh_jvp, transpose=NONLINEAR, batch=_batch, split=Indivisible(), discharge=no_refs
+        ),
+    )
+    .extend(
+        p.Svd,
+        Rules(
+            jvp=_svd_jvp, transpose=NONLINEAR, batch=_batch, split=Indivisible(), discharge=no_refs
+        ),
+    )
 )

@@ -12,7 +12,7 @@ from typing import Final
 from effax.ir import prims as p
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import NO_RULES, JvpOut, RuleBuilder, RuleSet
-from effax.transforms.rules.pointwise import (
+from effax.transforms.rules.common.pointwise import (
     add,
     binary,
     const,
@@ -106,7 +106,7 @@ def _over_square(b: RuleBuilder, part: Atom, x: Atom, y: Atom) -> Atom:
     return mul(b, div(b, div(b, part, scale), length), b(p.IntegerPow(-1), scale))
 
 
-MATH: Final[RuleSet] = (
+RULES: Final[RuleSet] = (
     NO_RULES.extend(p.Exp, unary(lambda b, d, x, y: mul(b, d, y)))
     .extend(p.Exp2, unary(lambda b, d, x, y: mul(b, d, scaled(b, y, math.log(2)))))
     .extend(p.Expm1, unary(lambda b, d, x, y: mul(b, d, shifted(b, y, 1))))

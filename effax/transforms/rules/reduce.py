@@ -9,8 +9,6 @@ from math import prod
 from typing import Final
 
 from effax.ir import prims as p
-from effax.ir.dtypes import INT32
-from effax.ir.indexing import Indexer, Pick
 from effax.ir.primitive import Primitive
 from effax.ir.prims import (
     BroadcastInDim,
@@ -19,9 +17,7 @@ from effax.ir.prims import (
     Eq,
     Exp,
     Expm1,
-    Gather,
     Ge,
-    Iota,
     IsFinite,
     Log1p,
     Max,
@@ -33,12 +29,10 @@ from effax.ir.prims import (
     StopGradient,
 )
 from effax.ir.prims.reduce import Cumulative, Reduction
-from effax.ir.prims.sort import ArgReduction
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape
 from effax.transforms.framework.rules import (
     NO_RULES,
-    BatchOut,
     Indivisible,
     JvpOut,
     JvpRule,
@@ -49,17 +43,11 @@ from effax.transforms.framework.rules import (
     TransposeRule,
     Unsupported,
 )
-from effax.transforms.rules.common import (
-    after_batch,
-    linear_jvp,
-    no_refs,
-    no_tangent,
-    permuted,
-    to_front,
-)
+from effax.transforms.rules.common.arrays import after_batch, permuted
+from effax.transforms.rules.common.generic_rules import linear_jvp, no_refs, no_tangent
+from effax.transforms.rules.common.linear_operands import only
+from effax.transforms.rules.common.pointwise import NONLINEAR, add, const, div, mul, sub, where
 from effax.transforms.rules.compare import extremum_weights
-from effax.transforms.rules.linear import only
-from effax.transforms.rules.pointwise import NONLINEAR, add, const, div, mul, sub, where
 from effax.transforms.rules.shape import as_primitive
 
 
@@ -70,7 +58,13 @@ def _reduced_after(prim: Reduction, size: int) -> Reduction:
 def _reduction(
     jvp: JvpRule[Reduction], transpose: TransposeRule[Reduction] | Unsupported = NONLINEAR
 ) -> Rules[Reduction]:
-    return Rules(jvp, transpose, as_primitive(_reduced_after), Indivisible(), no_refs)
+    return Rules(
+        jvp=jvp,
+        transpose=transpose,
+        batch=as_primitive(_reduced_after),
+        split=Indivisible(),
+        discharge=no_refs,
+    )
 
 
 def _spread_back(b: RuleBuilder, x: Atom, axes: Sequence[int], shape: Shape) -> Atom:
@@ -136,7 +130,13 @@ def _cumulative_after(prim: Cumulative, size: int) -> Cumulative:
 def _cumulative(
     jvp: JvpRule[Cumulative], transpose: TransposeRule[Cumulative] | Unsupported = NONLINEAR
 ) -> Rules[Cumulative]:
-    return Rules(jvp, transpose, as_primitive(_cumulative_after), Indivisible(), no_refs)
+    return Rules(
+        jvp=jvp,
+        transpose=transpose,
+        batch=as_primitive(_cumulative_after),
+        split=Indivisible(),
+        discharge=no_refs,
+    )
 
 
 def _cumsum_transpose(
@@ -148,6 +148,7 @@ def _cumsum_transpose(
 
 Dual = tuple[Atom, Atom]
 """A value and its tangent."""
+
 
 Combine = Callable[[RuleBuilder, Dual, Dual], Dual]
 
@@ -249,72 +250,16 @@ def _interleaved(b: RuleBuilder, even: Atom, odd: Atom, axis: int) -> Atom:
     return add(b, *propagate)
 
 
-def _arg_after(prim: ArgReduction, size: int) -> ArgReduction:
-    return replace(prim, axis=prim.axis + 1)
-
-
-def _sort_jvp(
-    b: RuleBuilder, prim: p.Sort, primals: Sequence[Atom], tangents: Sequence[Atom | None]
-) -> JvpOut:
-    """Tangents are moved as their operands are, by the positions that are sorted along."""
-    shape = primals[0].type.shape
-    *outs, order = b.emit(prim, [*primals, b(Iota(INT32, shape, prim.dimension))])
-    places = [order if i == prim.dimension else _along(b, i, shape) for i in range(len(shape))]
-    moved = Gather(Indexer((Pick(None),) * len(shape)))
-    return JvpOut(outs, [None if t is None else b(moved, t, *places) for t in tangents])
-
-
-def _top_k_jvp(
-    b: RuleBuilder, prim: p.TopK, primals: Sequence[Atom], tangents: Sequence[Atom | None]
-) -> JvpOut:
-    """The tangents at the positions."""
-    (t,) = tangents
-    assert t is not None
-    values, at = b.emit(prim, primals)
-    shape = at.type.shape
-    places = [at if i == prim.axis else _along(b, i, shape) for i in range(len(shape))]
-    return JvpOut([values, at], [b(Gather(Indexer((Pick(None),) * len(shape))), t, *places), None])
-
-
-def _top_k_batch(
-    b: RuleBuilder, prim: p.TopK, ins: Sequence[Atom], batched: Sequence[bool], size: int
-) -> BatchOut:
-    outs = b.emit(replace(prim, axis=prim.axis + 1), [to_front(b, ins[0], True, size)])
-    return BatchOut(outs, [True, True])
-
-
-def _along(b: RuleBuilder, axis: int, shape: Shape) -> Atom:
-    """``0, 1, 2, ...`` along an axis, of size 1 along those after it."""
-    counted = b(Iota(INT32, (shape[axis],), 0))
-    return b(Reshape((shape[axis],) + (1,) * (len(shape) - axis - 1)), counted)
-
-
-def _sort_batch(
-    b: RuleBuilder, prim: p.Sort, ins: Sequence[Atom], batched: Sequence[bool], size: int
-) -> BatchOut:
-    args = [to_front(b, x, has, size) for x, has in zip(ins, batched, strict=True)]
-    outs = b.emit(replace(prim, dimension=prim.dimension + 1), args)
-    return BatchOut(outs, [True] * len(outs))
-
-
-_ARG: Final[Rules[ArgReduction]] = Rules(
-    no_tangent, NONLINEAR, as_primitive(_arg_after), Indivisible(), no_refs
-)
-
-REDUCTION: Final[RuleSet] = (
+RULES: Final[RuleSet] = (
     NO_RULES.extend(p.ReduceSum, _reduction(linear_jvp, _sum_transpose))
     .extend(p.ReduceProd, _reduction(_prod_jvp))
     .extend(p.ReduceMax, _reduction(_extremum_jvp))
     .extend(p.ReduceMin, _reduction(_extremum_jvp))
     .extend(p.ReduceAnd, _reduction(no_tangent))
     .extend(p.ReduceOr, _reduction(no_tangent))
-    .extend(p.Argmax, _ARG)
-    .extend(p.Argmin, _ARG)
     .extend(p.CumSum, _cumulative(linear_jvp, _cumsum_transpose))
     .extend(p.CumProd, _cumulative(partial(_running_jvp, _times)))
     .extend(p.CumMax, _cumulative(partial(_running_jvp, partial(_extreme, Max()))))
     .extend(p.CumMin, _cumulative(partial(_running_jvp, partial(_extreme, Min()))))
     .extend(p.CumLogSumExp, _cumulative(partial(_running_jvp, _log_sum)))
-    .extend(p.Sort, Rules(_sort_jvp, NONLINEAR, _sort_batch, Indivisible(), no_refs))
-    .extend(p.TopK, Rules(_top_k_jvp, NONLINEAR, _top_k_batch, Indivisible(), no_refs))
 )

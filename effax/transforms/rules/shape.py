@@ -26,16 +26,15 @@ from effax.transforms.framework.rules import (
     TransposeRule,
     Unsupported,
 )
-from effax.transforms.rules.common import (
-    after_batch,
-    inverse,
+from effax.transforms.rules.common.arrays import after_batch, inverse, to_front
+from effax.transforms.rules.common.generic_rules import (
+    first_linear_jvp,
     linear_jvp,
     no_refs,
     no_tangent,
-    to_front,
 )
-from effax.transforms.rules.linear import first_linear_jvp, only
-from effax.transforms.rules.pointwise import const, where
+from effax.transforms.rules.common.linear_operands import only
+from effax.transforms.rules.common.pointwise import const, where
 
 P = TypeVar("P", bound=Primitive)
 
@@ -53,7 +52,13 @@ def as_primitive(make: Callable[[P, int], Primitive]) -> BatchRule[P]:
 
 def _moved(transpose: TransposeRule[P], make: Callable[[P, int], Primitive]) -> Rules[P]:
     """The rules of a primitive of one operand that moves its elements."""
-    return Rules(first_linear_jvp, transpose, as_primitive(make), Indivisible(), no_refs)
+    return Rules(
+        jvp=first_linear_jvp,
+        transpose=transpose,
+        batch=as_primitive(make),
+        split=Indivisible(),
+        discharge=no_refs,
+    )
 
 
 def _reshape_transpose(
@@ -233,7 +238,7 @@ def _pad_batch(
     return BatchOut([where(b, mask, padded, value)], [True])
 
 
-SHAPE: Final[RuleSet] = (
+RULES: Final[RuleSet] = (
     NO_RULES.extend(
         p.Reshape,
         _moved(_reshape_transpose, lambda prim, n: p.Reshape((n, *prim.new_sizes))),
@@ -266,17 +271,32 @@ SHAPE: Final[RuleSet] = (
     .extend(p.Slice, replace(_moved(_slice_transpose, _sliced_after), sparse=True))
     .extend(
         p.Concatenate,
-        Rules(_concatenate_jvp, _concatenate_transpose, _concatenate_batch, Indivisible(), no_refs),
+        Rules(
+            jvp=_concatenate_jvp,
+            transpose=_concatenate_transpose,
+            batch=_concatenate_batch,
+            split=Indivisible(),
+            discharge=no_refs,
+        ),
     )
-    .extend(p.Pad, Rules(linear_jvp, _pad_transpose, _pad_batch, Indivisible(), no_refs))
+    .extend(
+        p.Pad,
+        Rules(
+            jvp=linear_jvp,
+            transpose=_pad_transpose,
+            batch=_pad_batch,
+            split=Indivisible(),
+            discharge=no_refs,
+        ),
+    )
     .extend(
         p.Iota,
         Rules(
-            no_tangent,
-            Unsupported("it has no operands"),
-            Unsupported("it has no operands"),
-            Indivisible(),
-            no_refs,
+            jvp=no_tangent,
+            transpose=Unsupported("it has no operands"),
+            batch=Unsupported("it has no operands"),
+            split=Indivisible(),
+            discharge=no_refs,
         ),
     )
 )

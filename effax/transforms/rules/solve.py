@@ -24,7 +24,7 @@ from effax.transforms.framework.rules import (
     Unsupported,
 )
 from effax.transforms.jvp import jvp
-from effax.transforms.rules.common import to_front, zeros
+from effax.transforms.rules.common.arrays import to_front, zeros
 from effax.transforms.vmap.common import at_arguments
 from effax.transforms.vmap.engine import vmap
 
@@ -176,12 +176,22 @@ def root_batch(
     return _emit(b, made, n, ins, batched, size)
 
 
-SOLUTION: Final[RuleSet] = NO_RULES.extend(
+RULES: Final[RuleSet] = NO_RULES.extend(
     LinearSolve,
     Rules(
-        linear_solve_jvp, linear_solve_transpose, linear_solve_batch, Indivisible(), solve_discharge
+        jvp=linear_solve_jvp,
+        transpose=linear_solve_transpose,
+        batch=linear_solve_batch,
+        split=Indivisible(),
+        discharge=solve_discharge,
     ),
 ).extend(
     Root,
-    Rules(root_jvp, Unsupported("it is not linear"), root_batch, Indivisible(), solve_discharge),
+    Rules(
+        jvp=root_jvp,
+        transpose=Unsupported("it is not linear"),
+        batch=root_batch,
+        split=Indivisible(),
+        discharge=solve_discharge,
+    ),
 )

@@ -11,7 +11,7 @@ from effax.ir.indexing import whole
 from effax.ir.prims import Add, AddUpdate, ConvertElementType, Freeze, NewRef
 from effax.ir.syntax import Atom, Var
 from effax.ir.types import RefType, Type
-from effax.transforms.rules.common import zeros
+from effax.transforms.rules.common.arrays import zeros
 from effax.transforms.transpose.template import cotangent_ref_type
 
 ADD: Final = Add()

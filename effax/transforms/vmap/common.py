@@ -16,7 +16,7 @@ from effax.ir.prims.collective import exchanges
 from effax.ir.syntax import Atom
 from effax.ir.types import RefType, Type, ref_type
 from effax.transforms.framework.rules import BatchBuilder
-from effax.transforms.rules.common import inverse, permuted, zeros
+from effax.transforms.rules.common.arrays import inverse, permuted, zeros
 
 
 class SharedWrite(TransformError):

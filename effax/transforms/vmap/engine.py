@@ -45,7 +45,7 @@ from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask, Property, uses_axis
 from effax.transforms.framework.rules import BatchBuilder, RuleSet, Unsupported
 from effax.transforms.framework.runner import located
-from effax.transforms.rules.common import inverse, permuted, to_front
+from effax.transforms.rules.common.arrays import inverse, permuted, to_front
 from effax.transforms.rules.custom.recursive_calls import has_recursive_rules
 from effax.transforms.vmap.batch_axes import Axes, checked_axes, checked_name, no_axis
 from effax.transforms.vmap.common import Borrowed, SharedWrite, borrow, with_axis

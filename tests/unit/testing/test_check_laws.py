@@ -17,8 +17,8 @@ from effax.testing import check_laws, laws
 from effax.testing.laws import LawBroken, Passes
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.optimize.dce import Dce, dce
+from effax.transforms.rules.common.pointwise import mul, unary_jvp
 from effax.transforms.rules.default import DEFAULT_RULES
-from effax.transforms.rules.pointwise import mul, unary_jvp
 
 
 def test_the_library_keeps_every_law() -> None:
@@ -40,9 +40,7 @@ def test_a_wrong_rule_is_found_and_made_small() -> None:
     )
     rules = DEFAULT_RULES.extend(p.Sin, wrong)
     with pytest.raises(LawBroken) as broken:
-        check_laws(
-            Passes(rules), only=["jvp_is_the_derivative"], focus="elementwise.smooth", examples=200
-        )
+        check_laws(Passes(rules), only=["jvp_is_the_derivative"], focus="math.smooth", examples=200)
     text = str(broken.value)
     found = re.search(r"parse\('''\n(.*?)'''\)", text, re.DOTALL)
     assert found is not None and "As a test:" in text

@@ -144,7 +144,7 @@ def test_what_rules_refuse_is_told() -> None:
 
     rules = replace(DEFAULT_RULES.rules[p.Sin], batch=refuses)
     passes = Passes(DEFAULT_RULES.extend(p.Sin, rules))
-    tried = check_law("vmap_is_stacking", passes, focus="elementwise.smooth", examples=40)
+    tried = check_law("vmap_is_stacking", passes, focus="math.smooth", examples=40)
     assert tried.programs > 5
     ((reason, times),) = tried.refused
     assert reason == "the sine of lanes is unknown" and times > 5
@@ -220,7 +220,7 @@ def test_a_law_of_nothing_is_refused_where_it_is_made() -> None:
 
 @pytest.mark.parametrize(
     ("focus", "near"),
-    [("mul", "elementwise.mul"), ("scn", "scan"), ("refs.swp", "refs.swap"), ("dot", "reduce.dot")],
+    [("mul", "arith.mul"), ("scn", "scan"), ("refs.swp", "refs.swap"), ("dot", "contract.dot")],
 )
 def test_an_unknown_step_is_told_with_those_like_it(focus: str, near: str) -> None:
     with pytest.raises(BadArgument, match=rf"found: +{focus}\n +remedy: +did you mean .*{near}"):
@@ -238,7 +238,7 @@ def test_unknown_features_are_refused() -> None:
 
 def test_step_names_are_public() -> None:
     assert step_names is strategies.step_names
-    assert {"scan", "elementwise.mul", "refs.swap"} <= set(step_names())
+    assert {"scan", "arith.mul", "refs.swap"} <= set(step_names())
 
 
 def test_laws_that_read_text_take_primitives() -> None:

@@ -81,15 +81,15 @@ def broken_by(mine: ModuleType) -> dict[str, Callable[[], object]]:
         "of_rules": lambda: check_law(
             "jvp_is_the_derivative",
             Passes(DEFAULT_RULES.extend(p.Sin, mine.SINE)),
-            focus="elementwise.smooth",
+            focus="math.smooth",
         ),
         "of_rule": lambda: check_law(
             "vmap_is_stacking",
             Passes(DEFAULT_RULES.extend(p.Cos, mine.cosine())),
-            focus="elementwise.smooth",
+            focus="math.smooth",
         ),
         "of_book": lambda: check_laws(
-            Passes(mine.RULES), only=["jvp_is_the_derivative"], focus="elementwise.smooth"
+            Passes(mine.BOOK), only=["jvp_is_the_derivative"], focus="math.smooth"
         ),
         "of_passes": lambda: check_laws(mine.PASSES, only=[laws.dce_keeps_what_is_observed]),
         "of_a_pass_in_passes": lambda: check_laws(
@@ -102,7 +102,7 @@ def broken_by(mine: ModuleType) -> dict[str, Callable[[], object]]:
         "of_made_rule": lambda: laws.rule_is_true(mine.made()),
         "of_nested_law": lambda: check_law(mine.keeps_meaning, step=mine.negated_twice),
         "of_nameless_law": lambda: check_law(mine.NAMELESS, examples=30),
-        "of_law": lambda: check_law(mine.sines_are_gone, focus="elementwise.smooth"),
+        "of_law": lambda: check_law(mine.sines_are_gone, focus="math.smooth"),
         "of_pairs": lambda: check_law(mine.pairs_are_short, examples=30),
     }
 

@@ -27,7 +27,7 @@ from effax.transforms.framework.rules import (
     Unsupported,
 )
 from effax.transforms.jvp import jvp
-from effax.transforms.rules.default import DEFAULT_RULES, FAMILIES
+from effax.transforms.rules.default import DEFAULT_RULES, FAMILY_RULES
 from effax.transforms.transpose.cotangent_spec import CotangentSpec, GradRef, GradValue, NonLinear
 from effax.transforms.transpose.engine import transpose
 from tests.unit.transforms.array_cases import ALL, DIFFERENTIABLE, Case, ints, normal
@@ -198,7 +198,7 @@ def test_sparse_primitives_are_those_that_read_a_part() -> None:
 
 
 def test_no_family_claims_the_primitive_of_another() -> None:
-    names = [prim for family in FAMILIES for prim in family.rules]
+    names = [prim for family in FAMILY_RULES.values() for prim in family.rules]
     assert len(names) == len(set(names))
 
 

@@ -33,7 +33,7 @@ from effax.transforms.optimize.dce import dce
 from effax.transforms.optimize.inline import inline
 from effax.transforms.partial_eval.partial_eval import partial_eval, recompose
 from effax.transforms.reverse.engine import reverse
-from effax.transforms.rules.common import no_refs
+from effax.transforms.rules.common.generic_rules import no_refs
 from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.rules.host import ACTS_OUTSIDE, acts_jvp, each_lane, not_computed
 from effax.transforms.transpose.cotangent_spec import GradValue

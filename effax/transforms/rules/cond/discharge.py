@@ -8,7 +8,7 @@ from effax.ir.prims import Cond
 from effax.ir.syntax import Atom, Jaxpr
 from effax.transforms.discharge import Discharged, discharge
 from effax.transforms.framework.rules import DischargeOut, RuleBuilder
-from effax.transforms.rules.common import placed
+from effax.transforms.rules.common.arrays import placed
 
 
 def cond_discharge(

@@ -23,7 +23,7 @@ from effax.transforms.partial_eval.partial_eval import (
     partial_eval,
     spares_references,
 )
-from effax.transforms.rules.common import zeros
+from effax.transforms.rules.common.arrays import zeros
 
 
 def cond_split(

@@ -13,7 +13,7 @@ from effax.ir.prims import Cond
 from effax.ir.syntax import Atom
 from effax.ir.types import tangent_type
 from effax.transforms.framework.rules import Linear, RuleBuilder
-from effax.transforms.rules.cotangents import call_operands, instantiated, spec_of, values_of
+from effax.transforms.rules.common.cotangents import call_operands, instantiated, spec_of, values_of
 from effax.transforms.transpose.cotangent_spec import GradValue
 from effax.transforms.transpose.engine import transpose
 

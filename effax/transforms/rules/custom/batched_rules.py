@@ -22,7 +22,7 @@ from effax.ir.types import RefType, Type, tangent_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.jvp import jvp
-from effax.transforms.rules.common import to_front
+from effax.transforms.rules.common.arrays import to_front
 from effax.transforms.vmap.common import with_axis
 from effax.transforms.vmap.engine import vmap
 

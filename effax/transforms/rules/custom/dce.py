@@ -18,7 +18,7 @@ from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import DceOut, RuleSet
 from effax.transforms.optimize.dce import dce
-from effax.transforms.rules.common import zeros
+from effax.transforms.rules.common.arrays import zeros
 from effax.transforms.rules.custom.recursive_calls import has_recursive_rules
 
 

@@ -13,7 +13,7 @@ from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.transforms.framework.rules import JvpOut, RuleBuilder
 from effax.transforms.jvp import jvp, with_tangents
 from effax.transforms.optimize.dce import dce
-from effax.transforms.rules.common import zeros
+from effax.transforms.rules.common.arrays import zeros
 from effax.transforms.rules.custom.batched_rules import JvpOfVmapRule
 from effax.transforms.rules.custom.recursive_calls import unbound_call_error, unroll_rule
 

@@ -26,7 +26,7 @@ from effax.ir.prims import (
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, array_type, is_inexact
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
-from effax.transforms.rules.common import to_front
+from effax.transforms.rules.common.arrays import to_front
 from effax.transforms.rules.custom.batched_rules import (
     OverLanes,
     ZerosBackwardOverLanes,

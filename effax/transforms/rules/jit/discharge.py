@@ -9,7 +9,7 @@ from effax.ir.prims import Jit
 from effax.ir.syntax import Atom
 from effax.transforms.discharge import discharge
 from effax.transforms.framework.rules import DischargeOut, RuleBuilder
-from effax.transforms.rules.common import placed
+from effax.transforms.rules.common.arrays import placed
 
 
 def jit_discharge(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from effax.ir.prims import Jit
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import Linear, RuleBuilder
-from effax.transforms.rules.cotangents import call_operands, spec_of, values_of
+from effax.transforms.rules.common.cotangents import call_operands, spec_of, values_of
 from effax.transforms.transpose.engine import transpose
 
 

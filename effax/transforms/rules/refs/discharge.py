@@ -24,7 +24,7 @@ from effax.ir.prims import (
 )
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import DischargeOut, RuleBuilder
-from effax.transforms.rules.common import array_of, zeros
+from effax.transforms.rules.common.arrays import array_of, zeros
 
 
 def strong(b: RuleBuilder, x: Atom) -> Atom:

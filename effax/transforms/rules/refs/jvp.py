@@ -13,7 +13,7 @@ from effax.ir.prims import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Sw
 from effax.ir.syntax import Atom
 from effax.ir.types import tangent_type
 from effax.transforms.framework.rules import JvpOut, RuleBuilder
-from effax.transforms.rules.common import zeros
+from effax.transforms.rules.common.arrays import zeros
 
 
 def new_ref_jvp(

@@ -12,10 +12,10 @@ from effax.ir.build import typing_of
 from effax.ir.prims import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.syntax import Atom, Var
 from effax.transforms.framework.rules import Linear, RuleBuilder
-from effax.transforms.rules.common import zeros
-from effax.transforms.rules.index import winners
-from effax.transforms.rules.linear import at, fixed
-from effax.transforms.rules.pointwise import const, where
+from effax.transforms.rules.common.arrays import zeros
+from effax.transforms.rules.common.linear_operands import at, fixed
+from effax.transforms.rules.common.pointwise import const, where
+from effax.transforms.rules.index.scatter import winners
 
 
 def new_ref_transpose(

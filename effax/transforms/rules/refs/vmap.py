@@ -24,9 +24,9 @@ from effax.ir.prims import (
 )
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
-from effax.transforms.rules.common import to_front
-from effax.transforms.rules.indexed import batched_indexer
-from effax.transforms.rules.pointwise import const, where
+from effax.transforms.rules.common.arrays import to_front
+from effax.transforms.rules.common.pointwise import const, where
+from effax.transforms.rules.index.batched_indexer import batched_indexer
 from effax.transforms.vmap.common import shared_write
 
 

@@ -19,7 +19,7 @@ from effax.ir.types import COUNTER, array_type
 from effax.transforms.discharge import Discharged, discharge
 from effax.transforms.framework.dead_code import without_dead
 from effax.transforms.framework.rules import DischargeOut, RuleBuilder
-from effax.transforms.rules.common import placed
+from effax.transforms.rules.common.arrays import placed
 
 
 def scan_discharge(

@@ -20,8 +20,8 @@ from effax.ir.types import tangent_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.renumber import rearranged
 from effax.transforms.framework.rules import Linear, RuleBuilder
-from effax.transforms.rules.common import zeros
-from effax.transforms.rules.cotangents import (
+from effax.transforms.rules.common.arrays import zeros
+from effax.transforms.rules.common.cotangents import (
     among,
     carried_spec,
     fixed_of,

@@ -15,7 +15,7 @@ from effax.ir.prims import Scan
 from effax.ir.syntax import Atom
 from effax.ir.types import RefType
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
-from effax.transforms.rules.common import permuted, to_front
+from effax.transforms.rules.common.arrays import permuted, to_front
 from effax.transforms.vmap.common import Borrowed, at_arguments, borrow
 from effax.transforms.vmap.engine import closed_batch, vmap
 

@@ -30,7 +30,7 @@ from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Shape, Type
 from effax.transforms.framework.propagation import uses_axis
 from effax.transforms.framework.rules import RuleSet
-from effax.transforms.rules.common import inverse, permuted, zeros
+from effax.transforms.rules.common.arrays import inverse, permuted, zeros
 from effax.transforms.vmap.engine import vmap
 
 

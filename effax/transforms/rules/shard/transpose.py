@@ -18,8 +18,8 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, array_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import Linear, RuleBuilder
-from effax.transforms.rules.cotangents import values_of
-from effax.transforms.rules.pointwise import const, where
+from effax.transforms.rules.common.cotangents import values_of
+from effax.transforms.rules.common.pointwise import const, where
 from effax.transforms.spmd.pvary_insertion import implicit
 from effax.transforms.transpose.cotangent_spec import (
     CotangentSpec,

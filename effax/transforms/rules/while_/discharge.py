@@ -13,10 +13,10 @@ from effax.ir.prims import Jit, While
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.transforms.discharge import discharge
 from effax.transforms.framework.rules import DischargeOut, RuleBuilder, RuleSet
-from effax.transforms.rules.common import placed
+from effax.transforms.rules.common.arrays import placed
 
 
-def loop_discharge(
+def while_discharge(
     b: RuleBuilder, prim: While, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
     loop = _Loop(b.rules, prim)

@@ -19,7 +19,7 @@ from effax.transforms.framework.rules import JvpOut, RuleBuilder, RuleSet
 from effax.transforms.jvp import close_tangents, jvp, regrouped, with_tangents
 
 
-def loop_jvp(
+def while_jvp(
     b: RuleBuilder, prim: While, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
     closed = close_tangents(b, prim, primals, tangents)

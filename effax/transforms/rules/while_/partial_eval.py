@@ -34,7 +34,7 @@ from effax.transforms.optimize.dce import dce
 from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, partial_eval
 
 
-def loop_split(
+def while_split(
     rules: RuleSet, prim: While, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
 ) -> PartialEvalOut | None:
     quiet = _quiet(prim)

@@ -36,8 +36,8 @@ from effax.ir.types import COUNTER, ArrayType, Type, tangent_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.optimize.dce import dce
-from effax.transforms.rules.common import zeros
-from effax.transforms.rules.cotangents import (
+from effax.transforms.rules.common.arrays import zeros
+from effax.transforms.rules.common.cotangents import (
     among,
     carried_spec,
     fixed_of,
@@ -52,7 +52,7 @@ from effax.transforms.transpose.cotangent_spec import CotangentSpec, DontWant, G
 from effax.transforms.transpose.engine import Transposed, transpose
 
 
-def loop_transpose(
+def while_transpose(
     b: RuleBuilder, prim: While, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
     passed = _passed_through(prim, ins, cts)

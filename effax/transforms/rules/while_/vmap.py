@@ -23,13 +23,13 @@ from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.ir.types import Type, array_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
-from effax.transforms.rules.common import to_front
-from effax.transforms.rules.pointwise import where
+from effax.transforms.rules.common.arrays import to_front
+from effax.transforms.rules.common.pointwise import where
 from effax.transforms.vmap.common import at_arguments, check_acts_together
 from effax.transforms.vmap.engine import Vmapped, closed_batch, vmap
 
 
-def loop_batch(
+def while_batch(
     b: BatchBuilder, prim: While, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
     closed, given = closed_batch(b, prim, batched, size)

@@ -30,8 +30,8 @@ from effax.testing import (
     law,
 )
 from effax.transforms.framework.rules import BatchOut
+from effax.transforms.rules.common.pointwise import mul, unary_jvp
 from effax.transforms.rules.default import DEFAULT_RULES
-from effax.transforms.rules.pointwise import mul, unary_jvp
 
 
 def reported(check: Callable[[], object]) -> LawBroken:
@@ -167,8 +167,8 @@ WRONG_SINE: Final = partial(unary_jvp, lambda b, d, x, y: mul(b, d, x))
 @pytest.mark.parametrize(
     ("rules", "only", "focus"),
     [
-        ({"jvp": WRONG_SINE}, "jvp_is_the_derivative", "elementwise.smooth"),
-        ({"jvp": WRONG_SINE}, "vjp_is_adjoint_to_jvp", "elementwise.smooth"),
+        ({"jvp": WRONG_SINE}, "jvp_is_the_derivative", "math.smooth"),
+        ({"jvp": WRONG_SINE}, "vjp_is_adjoint_to_jvp", "math.smooth"),
         ({"batch": reversed_lanes}, "vmap_is_stacking", "scan"),
         ({"batch": reversed_lanes}, "vmap_commutes_with_jvp", "cond"),
     ],
@@ -188,9 +188,7 @@ def test_one_fault_is_told_once() -> None:
     wrong = replace(DEFAULT_RULES.rules[p.Sin], batch=reversed_lanes)
     passes = Passes(DEFAULT_RULES.extend(p.Sin, wrong))
     only = ["vmap_commutes_with_jvp", "vmap_is_stacking", "jvp_keeps_values"]
-    broken = reported(
-        lambda: check_laws(passes, only=only, focus="elementwise.smooth", examples=99)
-    )
+    broken = reported(lambda: check_laws(passes, only=only, focus="math.smooth", examples=99))
     assert broken.law.name == "vmap_is_stacking"
     assert "vmap_commutes_with_jvp" in broken.others
     assert str(broken).count("As a test:") == 1

@@ -1,0 +1,67 @@
+"""Lowering of arithmetic and rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from effax.ir import prims as p
+from effax.ir.dtypes import (
+    family,
+    is_integer,
+    real_dtype,
+)
+from effax.ir.prims.reduce import greatest
+from effax.lowering import ops
+from effax.lowering.rules.common.pointwise import aligned, same_rules
+from effax.lowering.writer import LoweringRules, Val, Writer
+
+OPERATIONS: Final[dict[type[p.Elementwise], str]] = {
+    p.Neg: "negate",
+    p.Floor: "floor",
+    p.Ceil: "ceil",
+    p.RoundEven: "round_nearest_even",
+    p.Add: "add",
+    p.Sub: "subtract",
+    p.Mul: "multiply",
+    p.Rem: "remainder",
+    p.Nextafter: "chlo.next_after",
+}
+
+
+def sign(w: Writer, prim: p.Sign, ins: Sequence[Val]) -> Sequence[Val]:
+    (x,) = ins
+    if family(x.type.dtype) == "uint":
+        return (ops.same(w, "minimum", x, ops.full(w, 1, x)),)
+    return (ops.same(w, "sign", x),)
+
+
+def div(w: Writer, prim: p.Div, ins: Sequence[Val]) -> Sequence[Val]:
+    x, y = aligned(w, ins)
+    quotient = ops.same(w, "divide", x, y)
+    if not is_integer(x.type.dtype):
+        return (quotient,)
+    # x / 0 = -1 (all bits) on every backend, but XLA makes x / x a constant 1 before.
+    by_zero = ops.compare(w, "EQ", y, ops.full(w, 0, y))
+    ones = ops.full(w, -1 if family(x.type.dtype) == "int" else greatest(x.type.dtype), x)
+    return (ops.select(w, by_zero, ones, quotient),)
+
+
+def square(w: Writer, prim: p.Square, ins: Sequence[Val]) -> Sequence[Val]:
+    return (ops.same(w, "multiply", ins[0], ins[0]),)
+
+
+def absolute(w: Writer, prim: p.Abs, ins: Sequence[Val]) -> Sequence[Val]:
+    (x,) = ins
+    if family(x.type.dtype) == "uint":
+        return (x,)
+    return (ops.mapped(w, "abs", x.type.update(dtype=real_dtype(x.type.dtype)), x),)
+
+
+RULES: Final[LoweringRules] = (
+    same_rules(OPERATIONS)
+    .extend(p.Sign, sign)
+    .extend(p.Square, square)
+    .extend(p.Abs, absolute)
+    .extend(p.Div, div)
+)

@@ -1,0 +1,1 @@
+"""The parts that the lowering rules of several families share."""

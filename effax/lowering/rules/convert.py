@@ -1,0 +1,125 @@
+"""Lowering of selection, conversion, copies, and complex parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from effax.ir import prims as p
+from effax.ir.dtypes import (
+    FLOAT32,
+    as_dtype,
+    complex_dtype,
+    family,
+    is_complex,
+    real_dtype,
+)
+from effax.lowering import ops
+from effax.lowering.mlir_text import tensor
+from effax.lowering.rules.common.pointwise import aligned, common_shape
+from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
+
+
+def identity(w: Writer, prim: p.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:
+    return ins
+
+
+def real(w: Writer, prim: p.Real, ins: Sequence[Val]) -> Sequence[Val]:
+    return (ops.real(w, ins[0]),)
+
+
+def imag(w: Writer, prim: p.Imag, ins: Sequence[Val]) -> Sequence[Val]:
+    return (ops.imag(w, ins[0]),)
+
+
+def joined(w: Writer, x: Val, y: Val) -> Val:
+    """``x + i·y``; parts narrower than float32 are widened."""
+    type_ = x.type.update(dtype=complex_dtype(x.type.dtype))
+    part = real_dtype(type_.dtype)
+    x, y = ops.convert(w, x, part), ops.convert(w, y, part)
+    return w.op1(f"stablehlo.complex {x}, {y} : {tensor(type_)}", type_)
+
+
+def conj(w: Writer, prim: p.Conj, ins: Sequence[Val]) -> Sequence[Val]:
+    (x,) = ins
+    return (joined(w, ops.real(w, x), ops.same(w, "negate", ops.imag(w, x))),)
+
+
+def complex_(w: Writer, prim: p.Complex, ins: Sequence[Val]) -> Sequence[Val]:
+    return (joined(w, *aligned(w, ins)),)
+
+
+def convert(w: Writer, prim: p.ConvertElementType, ins: Sequence[Val]) -> Sequence[Val]:
+    return (ops.convert(w, ins[0], prim.new_dtype),)
+
+
+def bitcast(w: Writer, prim: p.BitcastConvertType, ins: Sequence[Val]) -> Sequence[Val]:
+    (x,) = ins
+    before, after = x.type.dtype, prim.new_dtype
+    if before == after:
+        return (x,)
+    if "bool" in (family(before), family(after)):
+        # A boolean is a byte that is 0 or 1.
+        return (ops.convert(w, ops.convert(w, x, as_dtype("uint8")), after),)
+    if is_complex(before):
+        bits = _bits_of_complex(w, x)
+        return (bits if after == bits.type.dtype else ops.bitcast(w, bits, after),)
+    if is_complex(after):
+        return (_complex_of_bits(w, x),)
+    return (ops.bitcast(w, x, after),)
+
+
+HALF: Final = as_dtype("uint32")
+
+
+BOTH: Final = as_dtype("uint64")
+
+
+def _bits_of_complex(w: Writer, x: Val) -> Val:
+    """A complex64 as uint64, the real part in the lower half, as it is in memory."""
+    low, high = (
+        ops.convert(w, ops.bitcast(w, part, HALF), BOTH)
+        for part in (ops.real(w, x), ops.imag(w, x))
+    )
+    return ops.same(w, "or", low, ops.same(w, "shift_left", high, ops.full(w, 32, high)))
+
+
+def _complex_of_bits(w: Writer, x: Val) -> Val:
+    bits = x if x.type.dtype == BOTH else ops.bitcast(w, x, BOTH)
+    shifted = ops.same(w, "shift_right_logical", bits, ops.full(w, 32, bits))
+    low, high = (ops.bitcast(w, ops.convert(w, half, HALF), FLOAT32) for half in (bits, shifted))
+    return joined(w, low, high)
+
+
+def select_n(w: Writer, prim: p.SelectN, ins: Sequence[Val]) -> Sequence[Val]:
+    which, *cases = ins
+    shape = common_shape([*cases, which])
+    cases = [w.repeat(c, shape) for c in cases]
+    if len(cases) == 1:
+        return (cases[0],)
+    if family(which.type.dtype) == "bool":
+        return (ops.select(w, which, cases[1], cases[0]),)
+    return (_selected(w, which, cases, 0),)
+
+
+def _selected(w: Writer, which: Val, cases: Sequence[Val], first: int) -> Val:
+    """The case of number ``which - first``, by halving; numbers outside give the nearest one."""
+    if len(cases) == 1:
+        return cases[0]
+    half = len(cases) // 2
+    lower = ops.compare(w, "LT", which, ops.full(w, first + half, which))
+    below = _selected(w, which, cases[:half], first)
+    return ops.select(w, lower, below, _selected(w, which, cases[half:], first + half))
+
+
+RULES: Final[LoweringRules] = (
+    NO_RULES.extend(p.StopGradient, identity)
+    .extend(p.Copy, identity)
+    .extend(p.Real, real)
+    .extend(p.Imag, imag)
+    .extend(p.Conj, conj)
+    .extend(p.Complex, complex_)
+    .extend(p.ConvertElementType, convert)
+    .extend(p.BitcastConvertType, bitcast)
+    .extend(p.SelectN, select_n)
+)

@@ -1,0 +1,1 @@
+"""Lowering of indexed reads and updates."""

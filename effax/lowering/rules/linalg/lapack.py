@@ -1,0 +1,233 @@
+"""Lowering of factorisations of matrices for the host's processor: LAPACK's routines.
+
+Each is a call of a routine on a batch of matrices, and what makes of its results those of the
+evaluator: nan where it failed, zeros in the other triangle, signs. The routines are jaxlib's, so
+these rules are for modules that run here; those of ``programs`` are for modules that run anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from effax.ir import prims
+from effax.ir.build import Builder
+from effax.ir.dtypes import BOOL, INT32, is_complex, real_dtype
+from effax.ir.indexing import Indexer, Pick, Span
+from effax.ir.primitive import Typing
+from effax.ir.prims import Gather, Reshape, Slice
+from effax.ir.prims import linalg as p
+from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.types import ArrayType, Shape, Type, array_type
+from effax.lowering import ops, xla
+from effax.lowering.custom_calls import custom_call
+from effax.lowering.rules.linalg import programs
+from effax.lowering.rules.linalg.programs import Expanded, nan_unless, types_of
+from effax.lowering.writer import Val, Writer
+from effax.transforms.rules.common import matrices as m
+from effax.transforms.rules.common.pointwise import const
+
+
+@dataclass(frozen=True, slots=True)
+class Routine(Expanded):
+    """A call of a routine, whose results take the memory of its last operand where they can.
+
+    Attributes:
+        routine: the routine, without the letter of the dtype.
+        options: ``name = letter``, each.
+        outs: the types of its results.
+    """
+
+    routine: str
+    options: tuple[tuple[str, str], ...]
+    outs: tuple[ArrayType, ...]
+    over: int = 0
+    name: ClassVar[str] = "routine"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing(self.outs)
+
+
+def routine(w: Writer, prim: Routine, ins: Sequence[Val]) -> Sequence[Val]:
+    text = custom_call(
+        xla.lapack_target(prim.routine, ins[0].type.dtype),
+        [(x.name, x.type) for x in ins],
+        prim.outs,
+        [f"{name} = {ord(letter)} : ui8" for name, letter in prim.options],
+        columns_first=len(ins[0].shape),
+        in_place=(prim.over, 0),
+    )
+    return w.op(text, *prim.outs)
+
+
+def _info(x: ArrayType) -> ArrayType:
+    """Of each matrix a number, which is 0 where all went well."""
+    return array_type(x.shape[:-2], INT32)
+
+
+def _of(x: ArrayType, shape: Shape | None = None) -> ArrayType:
+    """An array of the same elements, not weak."""
+    return array_type(x.shape if shape is None else shape, x.dtype)
+
+
+def _well(b: Builder, info: Atom) -> Atom:
+    return b(prims.Eq(), info, const(0, info))
+
+
+def cholesky(prim: p.Cholesky, types: tuple[ArrayType, ...]) -> Jaxpr:
+    """nan where it fails, zeros above the diagonal."""
+    (type_,) = types
+    b = Builder(types)
+    (x,) = b.binders
+    if type_.size == 0:
+        return b.finish([x])
+    factor, info = b.emit(Routine("potrf", (("uplo", "L"),), (_of(type_), _info(type_))), [x])
+    # The routine does not call it a failure where nan comes up, which then goes on to the end.
+    n = len(type_.shape)
+    last = b(Slice((*[0] * (n - 2), *[type_.shape[-1] - 1] * 2), type_.shape), factor)
+    corner = b(Reshape(type_.shape[:-2]), last)
+    well = b(prims.And(), _well(b, info), b(prims.Eq(), corner, corner))
+    return b.finish([nan_unless(b, well, m.below(b, factor))])
+
+
+INDEX: Final = array_type((), INT32)
+
+LETTERS: Final = {p.Op.PLAIN: "N", p.Op.TRANSPOSE: "T", p.Op.ADJOINT: "C"}
+
+
+def triangular_solve(w: Writer, prim: p.TriangularSolve, ins: Sequence[Val]) -> Sequence[Val]:
+    _, y = ins
+    if y.type.size == 0:
+        return (y,)
+    options = (
+        ("side", "L"),
+        ("uplo", "L" if prim.lower else "U"),
+        ("trans_x", LETTERS[prim.op]),
+        ("diag", "U" if prim.unit_diagonal else "N"),
+    )
+    return routine(w, Routine("trsm", options, (_of(y.type),), 1), ins)
+
+
+def lu(w: Writer, prim: p.Lu, ins: Sequence[Val]) -> Sequence[Val]:
+    """The routine counts pivots from 1; from them follows the permutation.
+
+    A nan that comes up stays in the column or the row in which it is, up to the diagonal.
+    """
+    (x,) = ins
+    rows = array_type(x.shape[:-1], INT32)
+    if x.type.size == 0:
+        return (x, *[w.constant(0, rows)] * 2)
+    factors, pivots, _ = routine(w, Routine("getrf", (), (_of(x.type), rows, _info(x.type))), ins)
+    pivots = ops.same(w, "subtract", pivots, ops.full(w, 1, pivots))
+    order, well = _exchanges(w, pivots, _diagonal(w, factors))
+    still = ops.iota(w, rows, len(rows.shape) - 1)
+    found = ((factors, ops.full(w, math.nan, factors)), (pivots, still), (order, still))
+    batch = range(len(well.shape))
+    return [ops.select(w, ops.broadcast(w, well, y.shape, batch), y, n) for y, n in found]
+
+
+def _diagonal(w: Writer, x: Val) -> Val:
+    *batch, n, _ = x.shape
+    whole = [Span(0, size) for size in batch]
+    places = ops.iota(w, array_type((n,), INT32), 0)
+    return w.apply1(Gather(Indexer((*whole, Pick(None), Pick(None)))), x, places, places)
+
+
+def _exchanges(w: Writer, pivots: Val, diagonal: Val) -> tuple[Val, Val]:
+    """What becomes of ``0, 1, 2, ...`` when entries k and ``pivots[k]`` change places, in order.
+
+    And whether the diagonals are free of nan. XLA compiles a loop over so little to one function.
+    """
+    *batch, n = pivots.shape
+    first = w.constant(0, INDEX)
+    places = ops.iota(w, pivots.type, len(batch))
+    edge = (*batch, 1)
+
+    def at(k: Val) -> list[Val]:
+        return [*[first] * len(batch), k]
+
+    def again(k: Val, *_: Val) -> Sequence[Val]:
+        return (ops.compare(w, "LT", k, w.constant(n, k.type)),)
+
+    def step(k: Val, order: Val, well: Val) -> Sequence[Val]:
+        pivot, here = (ops.dynamic_slice(w, v, at(k), edge) for v in (pivots, order))
+        if batch:
+            found = ops.compare(w, "EQ", places, _across(w, pivot, n))
+            there = _only(w, found, order)
+            order = ops.select(w, found, _across(w, here, n), order)
+            order = ops.dynamic_update_slice(w, order, there, at(k))
+        else:
+            row = [ops.reshape(w, pivot, ())]
+            there = ops.dynamic_slice(w, order, row, edge)
+            order = ops.dynamic_update_slice(w, order, there, at(k))
+            order = ops.dynamic_update_slice(w, order, here, row)
+        entry = ops.dynamic_slice(w, diagonal, at(k), edge)
+        well = ops.same(w, "and", well, ops.compare(w, "EQ", entry, entry))
+        return ops.same(w, "add", k, w.constant(1, k.type)), order, well
+
+    start = [first, places, w.constant(True, array_type(edge, BOOL))]
+    _, order, well = ops.while_(w, start, again, step)
+    return order, ops.reshape(w, well, tuple(batch))
+
+
+def _across(w: Writer, x: Val, n: int) -> Val:
+    """The one entry of the last axis, n times."""
+    return ops.broadcast(w, x, (*x.shape[:-1], n), range(len(x.shape)))
+
+
+def _only(w: Writer, found: Val, x: Val) -> Val:
+    """The one element of each line that was found."""
+    zero = ops.full(w, 0, x)
+    kept = ops.select(w, found, x, zero)
+    total = ops.reduce(w, "add", kept, w.constant(0, INDEX), [len(x.shape) - 1])
+    return ops.reshape(w, total, (*x.shape[:-1], 1))
+
+
+def reflections(w: Writer, prim: programs.Reflections, ins: Sequence[Val]) -> Sequence[Val]:
+    return routine(w, Routine("geqrf", (), types_of(prim, ins)), ins)
+
+
+def product(w: Writer, prim: programs.ProductOfReflections, ins: Sequence[Val]) -> Sequence[Val]:
+    return routine(w, Routine("orgqr", (), types_of(prim, ins)), ins)
+
+
+def eigh(prim: p.Eigh, types: tuple[ArrayType, ...]) -> Jaxpr:
+    """nan where it fails; the signs of real vectors are the evaluator's."""
+    (type_,) = types
+    b = Builder(types)
+    (x,) = b.binders
+    values = array_type(type_.shape[:-1], real_dtype(type_.dtype))
+    if type_.size == 0:
+        return b.finish([programs.zeros(b, values), programs.zeros(b, _of(type_))])
+    options = (("mode", "V"), ("uplo", "L"))
+    v, w, info = b.emit(Routine("syevd", options, (_of(type_), values, _info(type_))), [x])
+    v_, w_ = (nan_unless(b, _well(b, info), x) for x in (v, w))
+    real = not is_complex(type_.dtype)
+    return b.finish([w_, programs.flipped(b, v_, programs.signs(b, v_)) if real else v_])
+
+
+def svd(prim: p.Svd, types: tuple[ArrayType, ...]) -> Jaxpr:
+    """nan where it fails; the signs of real vectors are the evaluator's."""
+    (type_,) = types
+    b = Builder(types)
+    (x,) = b.binders
+    *batch, rows, columns = type_.shape
+    k = min(rows, columns)
+    s_type = array_type((*batch, k), real_dtype(type_.dtype))
+    u_type, vh_type = _of(type_, (*batch, rows, k)), _of(type_, (*batch, k, columns))
+    if type_.size == 0:
+        return b.finish([programs.zeros(b, t) for t in prim.typing(*types).outs])
+    outs = (_of(type_), s_type, u_type, vh_type, _info(type_))
+    mode = "S" if prim.vectors else "N"
+    _, *found, info = b.emit(Routine("gesdd", (("mode", mode),), outs), [x])
+    well = _well(b, info)
+    s, u, vh = [nan_unless(b, well, part) for part in found]
+    if not prim.vectors:
+        return b.finish([s])
+    if not is_complex(type_.dtype):
+        v = m.swapped(b, vh)
+        flips = programs.signs(b, v)
+        u, vh = programs.flipped(b, u, flips), m.swapped(b, programs.flipped(b, v, flips))
+    return b.finish([u, s, vh])

@@ -1,0 +1,96 @@
+"""Lowering of functions of analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from effax.ir import prims as p
+from effax.ir.dtypes import (
+    FLOAT32,
+    is_complex,
+)
+from effax.lowering import ops
+from effax.lowering.rules.common.pointwise import aligned, is_narrow, same_rules
+from effax.lowering.writer import LoweringRules, Val, Writer
+
+OPERATIONS: Final[dict[type[p.Elementwise], str]] = {
+    p.Exp: "exponential",
+    p.Expm1: "exponential_minus_one",
+    p.Log: "log",
+    p.Log1p: "log_plus_one",
+    p.Sqrt: "sqrt",
+    p.Rsqrt: "rsqrt",
+    p.Cbrt: "cbrt",
+    p.Sin: "sine",
+    p.Cos: "cosine",
+    p.Tan: "tan",
+    p.Asin: "chlo.asin",
+    p.Acos: "chlo.acos",
+    p.Atan: "chlo.atan",
+    p.Sinh: "chlo.sinh",
+    p.Cosh: "chlo.cosh",
+    p.Tanh: "tanh",
+    p.Asinh: "chlo.asinh",
+    p.Acosh: "chlo.acosh",
+    p.Atanh: "chlo.atanh",
+    p.Logistic: "logistic",
+    p.Erf: "chlo.erf",
+    p.Erfc: "chlo.erfc",
+    p.Atan2: "atan2",
+}
+
+
+LOG_2: Final = 0.6931471805599453
+
+
+def exp2(w: Writer, prim: p.Exp2, ins: Sequence[Val]) -> Sequence[Val]:
+    (x,) = ins
+    if is_complex(x.type.dtype):
+        # 2^x = exp(x·log 2)
+        scaled = ops.same(w, "multiply", x, ops.full(w, LOG_2, x))
+        return (ops.same(w, "exponential", scaled),)
+    # A power is exact where the exponent is an integer.
+    return (ops.same(w, "power", ops.full(w, 2, x), x),)
+
+
+def pow_(w: Writer, prim: p.Pow, ins: Sequence[Val]) -> Sequence[Val]:
+    x, y = aligned(w, ins)
+    power = ops.same(w, "power", x, y)
+    if not is_complex(x.type.dtype):
+        return (power,)
+    # XLA has 0^y = nan where y is not real.
+    exponent = ops.real(w, y)
+    grows = ops.compare(w, "GT", exponent, ops.full(w, 0, exponent))
+    is_zero = ops.compare(w, "EQ", x, ops.full(w, 0, x))
+    return (ops.select(w, ops.same(w, "and", is_zero, grows), ops.full(w, 0, x), power),)
+
+
+def integer_pow(w: Writer, prim: p.IntegerPow, ins: Sequence[Val]) -> Sequence[Val]:
+    (x,) = ins
+    dtype = x.type.dtype
+    wide = ops.convert(w, x, FLOAT32) if is_narrow(dtype) else x
+    power = _powered(w, wide, abs(prim.y))
+    if prim.y < 0:
+        power = ops.same(w, "divide", ops.full(w, 1, wide), power)
+    return (ops.convert(w, power, dtype),)
+
+
+def _powered(w: Writer, x: Val, n: int) -> Val:
+    """x^n by squaring: about log n multiplications."""
+    power: Val | None = None
+    while n:
+        if n % 2:
+            power = x if power is None else ops.same(w, "multiply", power, x)
+        n //= 2
+        if n:
+            x = ops.same(w, "multiply", x, x)
+    return ops.full(w, 1, x) if power is None else power
+
+
+RULES: Final[LoweringRules] = (
+    same_rules(OPERATIONS)
+    .extend(p.Exp2, exp2)
+    .extend(p.Pow, pow_)
+    .extend(p.IntegerPow, integer_pow)
+)

@@ -1,0 +1,16 @@
+"""Lowering of solvers: the call that finds the solution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from effax.ir.prims import LinearSolve, Root
+from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
+
+
+def solution(w: Writer, prim: LinearSolve | Root, ins: Sequence[Val]) -> Sequence[Val]:
+    return w.call(prim.solve, ins, "solve")
+
+
+RULES: Final[LoweringRules] = NO_RULES.extend(LinearSolve, solution).extend(Root, solution)

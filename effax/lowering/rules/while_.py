@@ -1,0 +1,25 @@
+"""Lowering of ``while``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from effax.ir import prims as p
+from effax.lowering import ops
+from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
+
+
+def while_(w: Writer, prim: p.While, ins: Sequence[Val]) -> Sequence[Val]:
+    consts, carry = ins[: prim.n_consts], ins[prim.n_consts :]
+
+    def again(*carry: Val) -> Sequence[Val]:
+        return w.call(prim.cond, [*consts, *carry], "cond")
+
+    def step(*carry: Val) -> Sequence[Val]:
+        return w.call(prim.body, [*consts, *carry], "body")
+
+    return ops.while_(w, carry, again, step)
+
+
+RULES: Final[LoweringRules] = NO_RULES.extend(p.While, while_)

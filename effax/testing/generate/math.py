@@ -1,0 +1,74 @@
+"""Steps of functions of analysis."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from effax.ir import prims as p
+from effax.ir.primitive import Primitive
+from effax.testing.generate.program_builder import ProgramBuilder
+from effax.testing.generate.step import Steps
+
+BOUNDED: Final[tuple[Primitive, ...]] = (
+    p.Sin(),
+    p.Cos(),
+    p.Tanh(),
+    p.Logistic(),
+    p.Atan(),
+    p.Erf(),
+    p.Asinh(),
+)
+"""Smooth everywhere, and small: the results are of magnitude 1, or little more."""
+
+
+GROWING: Final[tuple[Primitive, ...]] = (
+    p.Exp(),
+    p.Square(),
+    p.IntegerPow(3),
+    p.Sinh(),
+    p.Cosh(),
+    p.Expm1(),
+    p.Exp2(),
+)
+"""Smooth everywhere, and large for large operands."""
+
+
+def smooth(g: ProgramBuilder) -> None:
+    """A bounded function of one operand."""
+    g.one(g.choose.pick(BOUNDED), g.fixed(), magnitude=1.6)
+
+
+def growing(g: ProgramBuilder) -> None:
+    """A function that may be large, of an operand that is not."""
+    x = g.fixed()
+    if g.magnitude(x) > 3:
+        x = g.one(p.Tanh(), x, magnitude=1.0)
+    g.one(g.choose.pick(GROWING), x, magnitude=g.magnitude(x) ** 3 + 3)
+
+
+def of_positive(g: ProgramBuilder) -> None:
+    """A function of positive numbers, or one with a pole, where it is smooth."""
+    x = g.fixed()
+    positive = g.one(p.Logistic(), x, magnitude=1.0)
+    prims = (p.Sqrt(), p.Log(), p.Log1p(), p.Rsqrt(), p.IntegerPow(-1), p.Cbrt(), p.Asin())
+    g.one(g.choose.pick(prims), positive, magnitude=8.0)
+
+
+def power(g: ProgramBuilder) -> None:
+    """A power with a positive base, an angle, or a remainder, of two operands."""
+    x = g.fixed()
+    y = g.companion(x, linear=False)
+    prim = g.choose.pick((p.Pow(), p.Atan2(), p.Rem()))
+    if isinstance(prim, p.Pow):
+        x = g.one(p.Logistic(), x, magnitude=1.0)
+        y = g.one(p.Tanh(), y, magnitude=1.0)
+    else:
+        # Away from zero, where an angle turns quickly and a remainder jumps often.
+        y = g.one(p.Cosh(), g.one(p.Tanh(), y, magnitude=1.0), magnitude=1.6)
+    g.one(prim, x, y, magnitude=g.magnitude(x) + 4)
+
+
+STEPS: Final = Steps(
+    fixed=((2, smooth),),
+    nonlinear=((5, smooth), (2, growing), (1, of_positive), (1, power)),
+)

@@ -1,0 +1,1 @@
+"""The parts that the rules of several families share."""

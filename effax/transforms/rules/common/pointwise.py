@@ -1,0 +1,190 @@
+"""What the rules of elementwise primitives share: shorthands, and the shapes of their rules.
+
+An operand without axes goes with operands of any shape, so a part of a tangent may need
+broadcasting, and the cotangent of such an operand is summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from effax.ir import prims as p
+from effax.ir.build import Builder, lit
+from effax.ir.primitive import Primitive
+from effax.ir.prims import BroadcastInDim
+from effax.ir.syntax import Atom, Lit, Scalar
+from effax.transforms.framework.rules import (
+    BatchOut,
+    Indivisible,
+    JvpOut,
+    JvpRule,
+    RuleBuilder,
+    Rules,
+    TransposeRule,
+    Unsupported,
+)
+from effax.transforms.rules.common.generic_rules import no_refs, no_tangent
+
+P = TypeVar("P", bound=Primitive)
+
+Derivative = Callable[[RuleBuilder, Atom, Atom, Atom], Atom]
+"""From (b, dx, x, y) with y = f(x): the tangent dy."""
+
+Partial = Callable[[RuleBuilder, Atom, Atom, Atom, Atom], Atom]
+"""From (b, d, x, y, z) with z = f(x, y): the part of the tangent dz due to operand tangent d."""
+
+NONLINEAR = Unsupported("it is not linear in any operand")
+
+
+def const(value: Scalar, like: Atom) -> Lit:
+    """A literal in the dtype of ``like``."""
+    return lit(value, like.type)
+
+
+def add(b: Builder, x: Atom, y: Atom) -> Atom:
+    """``x + y``."""
+    return b(p.Add(), x, y)
+
+
+def sub(b: Builder, x: Atom, y: Atom) -> Atom:
+    """``x - y``."""
+    return b(p.Sub(), x, y)
+
+
+def mul(b: Builder, x: Atom, y: Atom) -> Atom:
+    """``x · y``."""
+    return b(p.Mul(), x, y)
+
+
+def div(b: Builder, x: Atom, y: Atom) -> Atom:
+    """``x / y``."""
+    return b(p.Div(), x, y)
+
+
+def neg(b: Builder, x: Atom) -> Atom:
+    """``-x``."""
+    return b(p.Neg(), x)
+
+
+def square(b: Builder, x: Atom) -> Atom:
+    """``x²``."""
+    return b(p.Square(), x)
+
+
+def scaled(b: Builder, x: Atom, factor: Scalar) -> Atom:
+    """``factor · x``."""
+    return mul(b, x, const(factor, x))
+
+
+def shifted(b: Builder, x: Atom, term: Scalar) -> Atom:
+    """``x + term``."""
+    return add(b, x, const(term, x))
+
+
+def where(b: Builder, condition: Atom, yes: Atom, no: Atom) -> Atom:
+    """``yes`` where the condition holds, else ``no``; literals without axes go with any shape."""
+    return b(p.SelectN(), condition, no, yes)
+
+
+def nonzero(b: Builder, x: Atom) -> Atom:
+    """``x`` with 1 in the place of 0: a divisor that is never 0."""
+    return where(b, b(p.Eq(), x, const(0, x)), const(1, x), x)
+
+
+def in_shape(b: Builder, x: Atom, like: Atom) -> Atom:
+    """``x`` broadcast to the shape of ``like``, where it has no axes."""
+    if x.type.shape == like.type.shape:
+        return x
+    return b(BroadcastInDim(like.type.shape, ()), x)
+
+
+def unary_jvp(
+    derivative: Derivative,
+    b: RuleBuilder,
+    prim: Primitive,
+    primals: Sequence[Atom],
+    tangents: Sequence[Atom | None],
+) -> JvpOut:
+    """dy = f'(x) dx, linear in dx."""
+    (x,), (dx,) = primals, tangents
+    assert dx is not None
+    y = b(prim, x)
+    return JvpOut([y], [derivative(b, dx, x, y)])
+
+
+def binary_jvp(
+    partials: tuple[Partial, Partial],
+    b: RuleBuilder,
+    prim: Primitive,
+    primals: Sequence[Atom],
+    tangents: Sequence[Atom | None],
+) -> JvpOut:
+    """dz = f_x dx + f_y dy, each broadcast to the shape of z."""
+    x, y = primals
+    z = b(prim, x, y)
+    parts = [
+        part(b, d, x, y, z) for part, d in zip(partials, tangents, strict=True) if d is not None
+    ]
+    return JvpOut([z], [total(b, parts, z)])
+
+
+def total(b: RuleBuilder, parts: Sequence[Atom], like: Atom) -> Atom:
+    """The sum of the parts of a tangent, in the shape of ``like``."""
+    result = parts[0]
+    for part in parts[1:]:
+        result = add(b, result, part)
+    return in_shape(b, result, like)
+
+
+def batch_elementwise(
+    b: RuleBuilder, prim: Primitive, ins: Sequence[Atom], batched: Sequence[bool], size: int
+) -> BatchOut:
+    """Operands of equal rank stay in step; unbatched ones without axes are left alone."""
+    ranks = [len(x.type.shape) + (not has) for x, has in zip(ins, batched, strict=True)]
+    ndim = max(ranks)
+    widest = ranks.index(ndim)
+    shape = ins[widest].type.shape
+    if not batched[widest]:
+        shape = (size, *shape)
+    args: list[Atom] = []
+    for x, has in zip(ins, batched, strict=True):
+        rank = len(x.type.shape)
+        if rank == ndim or not (has or rank):
+            args.append(x)
+        else:
+            # A batched scalar keeps the batch axis; an unbatched array keeps all the others.
+            dims = (0,) if has else tuple(range(1, ndim))
+            args.append(b(BroadcastInDim(shape, dims), x))
+    return BatchOut(b.emit(prim, args), [True])
+
+
+def pointwise(jvp: JvpRule[P], transpose: TransposeRule[P] | Unsupported = NONLINEAR) -> Rules[P]:
+    """The rules of an elementwise primitive with this derivative."""
+    return Rules(
+        jvp=jvp,
+        transpose=transpose,
+        batch=batch_elementwise,
+        split=Indivisible(),
+        discharge=no_refs,
+    )
+
+
+def constant() -> Rules[Primitive]:
+    """The rules of an elementwise primitive that is constant almost everywhere."""
+    return pointwise(no_tangent)
+
+
+def unary(
+    derivative: Derivative, transpose: TransposeRule[Primitive] | Unsupported = NONLINEAR
+) -> Rules[Primitive]:
+    """The rules of a unary primitive with this derivative."""
+    return pointwise(partial(unary_jvp, derivative), transpose)
+
+
+def binary(
+    fx: Partial, fy: Partial, transpose: TransposeRule[Primitive] | Unsupported = NONLINEAR
+) -> Rules[Primitive]:
+    """The rules of a binary primitive with these partial derivatives."""
+    return pointwise(partial(binary_jvp, (fx, fy)), transpose)

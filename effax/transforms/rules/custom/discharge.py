@@ -1,0 +1,33 @@
+"""Discharge rules of calls that bring rules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from effax.ir.errors import TransformError
+from effax.ir.prims import CustomJvp, CustomLinear, CustomVjp, CustomVmap, Jit
+from effax.ir.syntax import Atom
+from effax.transforms.framework.rules import (
+    DischargeOut,
+    RuleBuilder,
+)
+from effax.transforms.rules.jit.discharge import jit_discharge
+
+
+def custom_call_discharge(
+    b: RuleBuilder,
+    prim: CustomJvp | CustomVjp | CustomVmap,
+    ins: Sequence[Atom],
+    is_ref: Sequence[bool],
+) -> DischargeOut:
+    """Discharge comes after all else: the call alone is left."""
+    return jit_discharge(b, Jit(prim.call, prim.label), ins, is_ref)
+
+
+def custom_linear_discharge(
+    b: RuleBuilder, prim: CustomLinear, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    """It touches no reference before it is transposed: the types of its arguments change."""
+    if any(is_ref):
+        raise TransformError(f"{prim.label}: its backward rule uses references; transpose first")
+    return DischargeOut(b.emit(prim, ins), [None] * len(ins))

@@ -1,0 +1,51 @@
+"""Transpose rules of calls that bring rules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from effax.ir.build import template
+from effax.ir.errors import TransformError
+from effax.ir.prims import CustomJvp, CustomLinear, CustomVjp, CustomVmap, Jit
+from effax.ir.syntax import Atom, Jaxpr
+from effax.transforms.framework.rules import (
+    Linear,
+    RuleBuilder,
+)
+from effax.transforms.rules.common.arrays import zeros
+from effax.transforms.rules.jit.transpose import jit_transpose
+
+
+def custom_linear_transpose(
+    b: RuleBuilder, prim: CustomLinear, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    """The user's backward rule."""
+    fixed: list[Atom] = []
+    for x in ins[: prim.n_fixed]:
+        if isinstance(x, Linear):
+            raise TransformError(f"{prim.label}: a residual of the forward rule is linear")
+        fixed.append(x)
+    none: list[Atom | None] = [None] * prim.n_fixed
+    if not isinstance(prim.bwd, Jaxpr):
+        sparse = prim.bwd(tuple([ct is not None for ct in cts]))
+        present = [ct for ct in cts if ct is not None]
+        found = iter(b.inline(template(sparse.jaxpr), [*fixed, *present]))
+        return none + [next(found) if has else None for has in sparse.nonzero]
+    dense = [zeros(b, t) if ct is None else ct for ct, t in zip(cts, prim.out_types, strict=True)]
+    if prim.paired:
+        assert prim.forward is not None
+        types = prim.forward.in_types[prim.n_fixed :]
+        other = replace(prim, bwd=prim.forward, forward=prim.bwd, out_types=types)
+        return none + list(b.emit(other, [*fixed, *dense]))
+    return none + list(b.inline(template(prim.bwd), [*fixed, *dense]))
+
+
+def custom_call_transpose(
+    b: RuleBuilder,
+    prim: CustomJvp | CustomVjp | CustomVmap,
+    ins: Sequence[Atom | Linear],
+    cts: Sequence[Atom | None],
+) -> Sequence[Atom | None]:
+    """The function, which is linear, transposed; its rules are for other things."""
+    return jit_transpose(b, Jit(prim.call, prim.label), ins, cts)

@@ -1,0 +1,174 @@
+"""Rules of indexed updates that multiply, or take the greater or the lesser.
+
+Where positions repeat, all values count. No derivative divides: those of products are exact where
+factors are zero, and of extremes that are equal each gets the same share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from effax.ir import prims
+from effax.ir.build import lit
+from effax.ir.dtypes import INT32
+from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, is_dynamic, layout
+from effax.ir.prims import BroadcastInDim, Concatenate, Iota, Reshape, Rev, Slice, Sort
+from effax.ir.prims import index as p
+from effax.ir.syntax import Atom
+from effax.ir.types import Shape, array_type
+from effax.transforms.framework.rules import (
+    JvpOut,
+    Linear,
+    RuleBuilder,
+)
+from effax.transforms.rules.common.arrays import inverse, permuted, zeros
+from effax.transforms.rules.common.linear_operands import fixed, only
+from effax.transforms.rules.common.pointwise import (
+    add,
+    const,
+    div,
+    mul,
+    nonzero,
+    scaled,
+    where,
+)
+from effax.transforms.rules.reduce import Dual, running_tree
+
+
+def mul_jvp(
+    b: RuleBuilder, prim: p.ScatterMul, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """y = x·Πv at each position: dy = dx·Πv + x·Σ dv_k·Π_{j≠k} v_j."""
+    x, value, *operands = primals
+    dx, dv = tangents[:2]
+    y = b(prim, x, value, *operands)
+    parts = [] if dx is None else [b(prim, dx, value, *operands)]
+    if dv is not None:
+        part = mul(b, dv, b(p.Gather(prim.indexer), x, *operands))
+        others = _product_of_others(b, prim.indexer, x.type.shape, value, operands)
+        part = part if others is None else mul(b, part, others)
+        parts.append(b(p.ScatterAdd(prim.indexer), zeros(b, x.type), part, *operands))
+    return JvpOut([y], [parts[0] if len(parts) == 1 else add(b, *parts)])
+
+
+def mul_transpose(
+    b: RuleBuilder, prim: p.ScatterMul, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    # Linear in x: <ct, x·Πv> = <ct·Πv, x>
+    others = fixed(prim, ins, 1)
+    return [b(prim, only(cts), *others), *(None for _ in others)]
+
+
+def _product_of_others(
+    b: RuleBuilder, indexer: Indexer, shape: Shape, value: Atom, operands: Sequence[Atom]
+) -> Atom | None:
+    """For each value, the product of the others at its position; None: no positions can meet.
+
+    Sorted by position, values of one position are neighbours, and the product is that of those
+    before times that of those after: running products that begin anew where the position does.
+    """
+    place = layout(indexer, [o.type.shape for o in operands])
+    count = prod(place.pick_shape)
+    if count < 2:
+        return None
+    numbers = _numbers(b, indexer, shape, operands, place.pick_shape)
+    ids, order = b.emit(Sort(0), [numbers, b(Iota(INT32, (count,), 0))])
+    n = len(place.pick_shape)
+    front = [*range(place.position, place.position + n)]
+    front += [i for i in range(len(place.shape)) if i not in front]
+    moved = permuted(b, value, front)
+    rows_shape = (count, *moved.type.shape[n:])
+    rows = Indexer((Pick(None), *(Span(0, k) for k in rows_shape[1:])))
+    by_position = b(p.Gather(rows), b(Reshape(rows_shape), moved), order)
+    differs = b(prims.Ne(), _span(b, ids, 1, count), _span(b, ids, 0, count - 1))
+    edge = b(prims.ConvertElementType(INT32), differs)
+    before = _running_before(b, by_position, edge)
+    backward = [b(Rev((0,)), a) for a in (by_position, edge)]
+    after = b(Rev((0,)), _running_before(b, *backward))
+    sorted_products = mul(b, before, after)
+    _, places = b.emit(Sort(0), [order, b(Iota(INT32, (count,), 0))])
+    products = b(p.Gather(rows), sorted_products, places)
+    return permuted(b, b(Reshape(moved.type.shape), products), inverse(front))
+
+
+def _running_before(b: RuleBuilder, rows: Atom, edges: Atom) -> Atom:
+    """The product of the rows before each one, from the last edge on.
+
+    ``edges`` is 1 where a row after the first begins a run, else 0.
+    """
+    count, *rest = rows.type.shape
+    first = b(BroadcastInDim((1,), ()), lit(1, array_type((), INT32)))
+    starts = b(Concatenate(0), first, edges)
+    propagate = b(BroadcastInDim((count, *rest), (0,)), starts) if rest else starts
+    begins = b(prims.Eq(), propagate, const(1, propagate))
+    ones = b(BroadcastInDim((1, *rest), ()), const(1, rows))
+    shifted = b(Concatenate(0), ones, _span(b, rows, 0, count - 1))
+    alone = where(b, begins, const(1, rows), shifted)
+    return running_tree(b, _until_edge, (alone, propagate), 0)[0]
+
+
+def _until_edge(b: RuleBuilder, left: Dual, right: Dual) -> Dual:
+    """The product, of the right side alone where it begins a run."""
+    (x, before), (y, begins) = left, right
+    here = b(prims.Eq(), begins, const(1, begins))
+    return where(b, here, y, mul(b, x, y)), b(prims.Max(), before, begins)
+
+
+def _span(b: RuleBuilder, x: Atom, start: int, stop: int) -> Atom:
+    shape = x.type.shape
+    return b(Slice((start, *(0 for _ in shape[1:])), (stop, *shape[1:])), x)
+
+
+def _numbers(
+    b: RuleBuilder, indexer: Indexer, shape: Shape, operands: Sequence[Atom], picks: Shape
+) -> Atom:
+    """One number a pick, equal where positions are; -1 where it is left out."""
+    feed = iter(operands)
+    number: Atom | None = None
+    inside: Atom | None = None
+    for dim, size in zip(indexer.dims, shape, strict=True):
+        operand: Atom | None = next(feed) if is_dynamic(dim) else None
+        if operand is None or not _is_pick(dim):
+            continue
+        if operand.type.dtype.itemsize < 4:
+            operand = b(prims.ConvertElementType(INT32), operand)
+        low, high = const(0, operand), const(max(size - 1, 0), operand)
+        at: Atom = b(prims.ConvertElementType(INT32), b(prims.Clamp(), low, operand, high))
+        at = _over(b, at, picks)
+        number = at if number is None else add(b, scaled(b, number, max(size, 1)), at)
+        if indexer.mode is Mode.DROP:
+            both = b(prims.And(), b(prims.Ge(), operand, low), b(prims.Le(), operand, high))
+            here = _over(b, both, picks)
+            inside = here if inside is None else b(prims.And(), inside, here)
+    assert number is not None, "several picks have an operand that tells them apart"
+    if inside is not None:
+        number = where(b, inside, number, const(-1, number))
+    return b(Reshape((prod(picks),)), number)
+
+
+def _is_pick(dim: Dim) -> bool:
+    return isinstance(dim, Pick)
+
+
+def _over(b: RuleBuilder, x: Atom, picks: Shape) -> Atom:
+    """An operand in the shape of all picks."""
+    axes = tuple(range(len(picks) - len(x.type.shape), len(picks)))
+    return x if x.type.shape == picks else b(BroadcastInDim(picks, axes), x)
+
+
+def extreme_jvp(
+    b: RuleBuilder, prim: p.Combining, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """The mean of the tangents of those that are equal to the extreme, at each position."""
+    x, value, *operands = primals
+    dx, dv = tangents[:2]
+    y = b(prim, x, value, *operands)
+    there = b(p.Gather(prim.indexer), y, *operands)
+    dtype = prims.ConvertElementType(x.type.dtype)
+    in_x, in_v = b(dtype, b(prims.Eq(), x, y)), b(dtype, b(prims.Eq(), value, there))
+    total = b(p.ScatterAdd(prim.indexer), in_x, in_v, *operands)
+    moved = zeros(b, x.type) if dx is None else mul(b, dx, in_x)
+    if dv is not None:
+        moved = b(p.ScatterAdd(prim.indexer), moved, mul(b, dv, in_v), *operands)
+    return JvpOut([y], [div(b, moved, nonzero(b, total))])

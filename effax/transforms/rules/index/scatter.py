@@ -1,0 +1,127 @@
+"""Rules of ``scatter`` and ``scatter_add``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from effax.ir.dtypes import INT32
+from effax.ir.indexing import Indexer, Pick, is_dynamic, layout
+from effax.ir.primitive import Primitive
+from effax.ir.prims import (
+    BroadcastInDim,
+    Eq,
+    Iota,
+    Reshape,
+)
+from effax.ir.prims import index as p
+from effax.ir.syntax import Atom
+from effax.ir.types import Shape, array_type
+from effax.transforms.framework.rules import (
+    BatchOut,
+    JvpOut,
+    Linear,
+    RuleBuilder,
+)
+from effax.transforms.rules.common.arrays import to_front, zeros
+from effax.transforms.rules.common.linear_operands import fixed, only
+from effax.transforms.rules.common.pointwise import const, where
+from effax.transforms.rules.index.batched_indexer import batched_indexer
+
+
+def update_jvp(
+    b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """Linear in the array and the update together; the other operands are indices.
+
+    d scatter(x, v, i) = scatter(dx, dv, i)
+    """
+    y = b(prim, *primals)
+    given = zip(primals[:2], tangents[:2], strict=True)
+    parts = [zeros(b, x.type) if d is None else d for x, d in given]
+    return JvpOut([y], [b(prim, *parts, *primals[2:])])
+
+
+def scatter_add_jvp(
+    b: RuleBuilder, prim: p.ScatterAdd, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    if tangents[1] is None:
+        return JvpOut([b(prim, *primals)], [tangents[0]])
+    return update_jvp(b, prim, primals, tangents)
+
+
+def winners(
+    b: RuleBuilder, indexer: Indexer, shape: Shape, operands: Sequence[Atom], part: Shape
+) -> Atom | None:
+    """Where in the indexed part an element is the last that was written to its position.
+
+    None: no two picks can meet. Numbers are written through the same picks and read back.
+
+    Args:
+        b: where the mask is computed.
+        indexer: the indexer of the write.
+        shape: the shape of what is written to.
+        operands: those of the indexer.
+        part: the shape of the indexed part.
+    """
+    feed = iter(operands)
+    dynamic = [
+        (dim, n, next(feed)) for dim, n in zip(indexer.dims, shape, strict=True) if is_dynamic(dim)
+    ]
+    picks = [(n, operand) for dim, n, operand in dynamic if isinstance(dim, Pick)]
+    if not any(o.type.shape for _, o in picks):
+        return None
+    place = layout(indexer, [o.type.shape for o in operands])
+    count = prod(place.pick_shape)
+    numbers = b(Reshape(place.pick_shape), b(Iota(INT32, (count,), 0)))
+    table = zeros(b, array_type([n for n, _ in picks], INT32))
+    positions = Indexer((Pick(None),) * len(picks), indexer.mode)
+    given = [o for _, o in picks]
+    last = b(p.Gather(positions), b(p.Scatter(positions), table, numbers, *given), *given)
+    dims = tuple(range(place.position, place.position + len(place.pick_shape)))
+    return b(BroadcastInDim(part, dims), b(Eq(), last, numbers))
+
+
+def scatter_transpose(
+    b: RuleBuilder, prim: p.Scatter, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    # What is overwritten gets nothing: ct with zeros at [i] for x, and ct[i] for the values
+    # that remain.
+    ct = only(cts)
+    x, value = ins[:2]
+    operands = fixed(prim, ins, 2)
+    part = value.type.shape
+    dx: Atom | None = None
+    dv: Atom | None = None
+    if isinstance(x, Linear):
+        dx = b(prim, ct, zeros(b, value.type), *operands)
+    if isinstance(value, Linear):
+        dv = b(p.Gather(prim.indexer), ct, *operands)
+        mask = winners(b, prim.indexer, x.type.shape, operands, part)
+        dv = dv if mask is None else where(b, mask, dv, const(0, dv))
+    return [dx, dv, *(None for _ in operands)]
+
+
+def scatter_add_transpose(
+    b: RuleBuilder, prim: p.ScatterAdd, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    ct = only(cts)
+    operands = fixed(prim, ins, 2)
+    dx = ct if isinstance(ins[0], Linear) else None
+    dv = b(p.Gather(prim.indexer), ct, *operands) if isinstance(ins[1], Linear) else None
+    return [dx, dv, *(None for _ in operands)]
+
+
+def scatter_batch(
+    b: RuleBuilder,
+    prim: p.Scatter | p.Combining,
+    ins: Sequence[Atom],
+    batched: Sequence[bool],
+    size: int,
+) -> BatchOut:
+    x = to_front(b, ins[0], batched[0], size)
+    value = to_front(b, ins[1], batched[1], size)
+    shape = x.type.shape[1:]
+    wider = batched_indexer(b, prim.indexer, shape, ins[2:], batched[2:], size)
+    moved = wider.index_order(b, value)
+    return BatchOut([b(type(prim)(wider.indexer), x, moved, *wider.operands)], [True])
