@@ -47,6 +47,7 @@ def doubles() -> Any:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_derivatives_are_those_of_differences(name: str) -> None:
     call = CALLS[name]
@@ -69,6 +70,7 @@ def slope(call: Call) -> Callable[..., list[Any]]:
     return both
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n, call in CALLS.items() if call.batched])
 def test_batched_as_stacked(name: str) -> None:
     call = CALLS[name]

@@ -28,6 +28,7 @@ def same(found: Any, wanted: Any, rtol: float = 1e-5) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_compiled_as_evaluated(family: str) -> None:
     cases = FAMILIES[family]
