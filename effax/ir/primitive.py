@@ -77,7 +77,9 @@ class Primitive(ABC):
     function of the primitive and the types, so that its result may be kept. ``evaluate`` gets
     NumPy arrays; a reference is its buffer, which it writes in place. ``by_reference`` names the
     parameters that are objects of Python (``ByReference``). ``has_own_rules`` says that rules which
-    the primitive holds decide what becomes of its results, whatever its program does. ``commutes``
+    the primitive holds decide what becomes of its results, whatever its program does. ``is_call``
+    says that it is a call of its one subjaxpr and nothing else: any jaxpr may take its place, with
+    its own arguments and results. ``commutes``
     says that it takes two arguments and gives the same, bit by bit, when they change places (which
     nan it gives does not count): rewrite rules then match them in both orders.
     """
@@ -88,6 +90,7 @@ class Primitive(ABC):
     has_own_rules: ClassVar[bool] = False
     commutes: ClassVar[bool] = False
     by_reference: ClassVar[tuple[str, ...]] = ()
+    is_call: ClassVar[bool] = False
 
     @abstractmethod
     def typing(self, *ins: Type) -> Typing:
@@ -114,6 +117,10 @@ class Primitive(ABC):
         """The named axes that something around an application must bind."""
         held = self.subjaxprs()
         return joined_axes([j.free_axes for j in held]) if held else ()
+
+    def bound_axes(self) -> Axes:
+        """Return the named axes that the primitive binds in its jaxprs."""
+        return ()
 
     if not TYPE_CHECKING:  # type checkers say by themselves that a primitive is not callable
 
@@ -157,13 +164,33 @@ class Primitive(ABC):
         return None
 
     def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> Primitive | None:
-        """The same loop with ``n`` more arguments, which come first and are never fed back.
+        """Return the primitive with ``n`` more arguments, or None where it cannot have more.
 
-        ``jaxprs`` take the place of :meth:`subjaxprs`; each takes the new arguments as its first
-        inputs. None where the primitive runs no program again and again.
+        The new arguments come first, or behind the selector. Every run of every region is given
+        them, whole, and none is carried; they may be references. ``jaxprs`` take the place of
+        :meth:`subjaxprs`, and each takes the new arguments as its first inputs.
         """
         return None
 
     def selector(self) -> int | None:
-        """The argument whose value decides which regions run, if there is one."""
+        """Return the position of the argument that selects which region runs, if there is one.
+
+        Its value is the region's number, clamped to those that there are; false is 0, true 1.
+        """
         return None
+
+    def has_predicate(self) -> bool:
+        """Whether a region decides if the regions run again: an application may not terminate."""
+        return any(region.is_predicate for region in self.regions())
+
+    def may_repeat(self) -> bool:
+        """Whether a region may run more than once in an application."""
+        return any(region.repeats for region in self.regions())
+
+    def as_call(self) -> Primitive | None:
+        """Return the primitive as a plain call (``is_call``), of the same arguments and results.
+
+        That is what is left of a call with rules of its own once no transformation asks for them
+        any more. None where the primitive is no call.
+        """
+        return self if self.is_call else None

@@ -24,22 +24,20 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import family
 from effax.ir.edit.rewriter import Rewriter
 from effax.ir.memo import memoize
+from effax.ir.primitive import Primitive
 from effax.ir.prims import (
     BroadcastInDim,
-    Cond,
     DynamicUpdateSlice,
     Eq,
     Ge,
-    Jit,
     Le,
     Not,
-    Scan,
     Scatter,
     ScatterAdd,
     While,
@@ -48,15 +46,22 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import PREDICATE, ArrayType, Type
 from effax.lowering.ordering import is_large
 
+_NO_SELECTOR: Final = Primitive.selector
+_NOTHING: Final = Jaxpr((), (), ())
+
 
 def in_place(jaxpr: Jaxpr) -> Jaxpr:
     """The program with loops in the place of such conditionals."""
-    if not any(type(eqn.prim) is Cond and _is_worth_it(eqn) for eqn in jaxpr.eqns):
+    for eqn in jaxpr.eqns:
+        # Decide most equations by their class, without a call.
+        if type(eqn.prim).selector is not _NO_SELECTOR and _is_worth_it(eqn):
+            break
+    else:
         return jaxpr
     made = Rewriter(jaxpr)
     for eqn in jaxpr.eqns:
         args = made.operands(eqn)
-        if isinstance(eqn.prim, Cond) and _is_worth_it(eqn):
+        if _is_worth_it(eqn):
             made.replace(eqn, _loops(made.b, eqn, args))
         else:
             made.keep(eqn, args)
@@ -76,17 +81,18 @@ class Updates(NamedTuple):
 
 
 @memoize(maxsize=1024)
-def updates_of(prim: Cond) -> Updates:
+def updates_of(prim: Primitive) -> Updates:
     """Find out which results are operands that were updated."""
     found: list[int | None] = []
-    for roots in zip(*[_roots(branch) for branch in prim.branches], strict=True):
+    branches = prim.subjaxprs()
+    for roots in zip(*[_roots(branch) for branch in branches], strict=True):
         same = all(root == roots[0] for root in roots)
         found.append(roots[0] if same else None)
     # An operand that becomes two results has no memory for both.
     operand = tuple([i if i is not None and found.count(i) == 1 else None for i in found])
     changed = [
         tuple([i is None or branch.outs[j] != branch.binders[i] for j, i in enumerate(operand)])
-        for branch in prim.branches
+        for branch in branches
     ]
     return Updates(operand, tuple(changed))
 
@@ -109,24 +115,30 @@ def _updated(eqn: Eqn, j: int) -> int | None:
     match eqn.prim:
         case Scatter() | ScatterAdd() | DynamicUpdateSlice():
             return 0
-        case Scan(n_consts=n, n_carry=k):
-            return n + j if j < k else None
-        case While(n_consts=n):
-            return n + j
-        case Jit(jaxpr=held):
-            return _roots(held)[j]
-        case Cond() as prim:
+        case prim if is_choice(prim):
             found = updates_of(prim).operand[j]
-            return None if found is None else 1 + found
-        case _:
-            return None
+            return None if found is None else prim.regions()[0].args[found]
+        case prim if prim.may_repeat():
+            carries = [r.carry_to[r.results.index(j)] for r in prim.regions() if j in r.results]
+            return carries[0] if carries else None
+        case prim:
+            call = prim.as_call()
+            return None if call is None else _roots(call.subjaxprs()[0])[j]
+
+
+def is_choice(prim: Primitive) -> bool:
+    """Whether a primitive is a choice of regions that have the same arguments and results."""
+    if prim.selector() is None:
+        return False
+    first, *others = [region._replace(jaxpr=_NOTHING) for region in prim.regions()]
+    in_order = first.results == tuple(range(len(first.results)))
+    return in_order and all(other == first for other in others)
 
 
 def _is_worth_it(eqn: Eqn) -> bool:
     """Whether a big operand is updated, and a plain conditional would copy it."""
     prim = eqn.prim
-    assert isinstance(prim, Cond)
-    if eqn.effects or len(prim.branches) < 2:
+    if eqn.effects or len(prim.subjaxprs()) < 2 or not is_choice(prim):
         return False
     operand, changed = updates_of(prim)
     big = [j for j, v in enumerate(eqn.outs) if is_large(v.type)]
@@ -135,23 +147,23 @@ def _is_worth_it(eqn: Eqn) -> bool:
     if any(family(v.type.dtype) == "void" for v in eqn.outs):
         return False
     idle = [not any(row) for row in changed]
-    return not (len(prim.branches) == 2 and any(idle))
+    return not (len(prim.subjaxprs()) == 2 and any(idle))
 
 
 def _loops(b: Builder, eqn: Eqn, args: Sequence[Atom]) -> list[Atom]:
-    prim = eqn.prim
-    assert isinstance(prim, Cond)
-    index, operands = args[0], list(args[1:])
+    prim, selector = eqn.prim, eqn.prim.selector()
+    assert selector is not None
+    index, operands = args[selector], [args[i] for i in prim.regions()[0].args]
     operand, changed = updates_of(prim)
     outs: list[Atom] = [
         _nothing(b, v.type) if i is None else operands[i]
         for v, i in zip(eqn.outs, operand, strict=True)
     ]
-    for k, branch in enumerate(prim.branches):
+    for k, branch in enumerate(prim.subjaxprs()):
         carried = [j for j, has in enumerate(changed[k]) if has]
         if not carried:
             continue
-        taken = _taken(b, index, k, len(prim.branches))
+        taken = _taken(b, index, k, len(prim.subjaxprs()))
         now = [outs[operand.index(i)] if i in operand else x for i, x in enumerate(operands)]
         results = b.emit(
             _once(branch, carried, operand, eqn),

@@ -11,7 +11,6 @@ from collections import Counter
 from typing import Final
 
 from effax.ir.errors import LoweringError
-from effax.ir.prims import Jit
 from effax.ir.recursion import postorder, subjaxprs_of
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.transforms.framework.runner import unwrap
@@ -39,7 +38,7 @@ def shallow(jaxpr: Jaxpr) -> Jaxpr:
     )
 
     def once(eqn: Eqn) -> bool:
-        return isinstance(eqn.prim, Jit) and uses[eqn.prim.jaxpr] == 1
+        return eqn.prim.is_call and uses[eqn.prim.subjaxprs()[0]] == 1
 
     return unwrap(inline(jaxpr, once))
 

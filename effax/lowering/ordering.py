@@ -32,24 +32,16 @@ from effax.ir.dtypes import INT32, as_dtype, family, is_complex
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims import (
     And,
-    Cond,
-    CustomJvp,
-    CustomVjp,
-    CustomVmap,
     DynamicSlice,
     DynamicUpdateSlice,
     Gather,
-    Jit,
     Nullary,
-    Remat,
-    Scan,
     Scatter,
     ScatterAdd,
     ScatterMax,
     ScatterMin,
     ScatterMul,
     Slice,
-    While,
 )
 from effax.ir.prims.common.operands import arrays
 from effax.ir.prims.index import Combining
@@ -69,13 +61,18 @@ UPDATES: Final = frozenset(
 READS: Final = frozenset({Gather, DynamicSlice, Slice})
 """Primitives that read a part of their first operand."""
 
-LOOPS: Final[frozenset[type[Primitive]]] = frozenset({Cond, Scan, While})
-"""Primitives that may read or update a part of an operand, and that XLA does once."""
 
-HELD: Final[frozenset[type[Primitive]]] = frozenset(
-    {*LOOPS, Jit, Remat, CustomJvp, CustomVjp, CustomVmap}
-)
-"""Primitives that may read or update a part of an operand."""
+_NO_REGIONS: Final = Primitive.regions
+
+
+def contains_regions(prim: Primitive) -> bool:
+    """Whether a primitive may read or update a part of any operand, in one of its regions."""
+    return bool(prim.regions()) and not prim.bound_axes()
+
+
+def is_control_flow(prim: Primitive) -> bool:
+    """Whether a primitive runs its regions by a loop or a selection, which XLA does once."""
+    return prim.selector() is not None or prim.may_repeat()
 
 
 class BarrierRead(Nullary):
@@ -207,7 +204,9 @@ def ordered(jaxpr: Jaxpr, fixed: frozenset[int] = frozenset()) -> Jaxpr:
     eqns = list(jaxpr.eqns)
     updates: dict[int, list[Var]] = {}
     for k, eqn in enumerate(eqns):
-        if type(eqn.prim) in UPDATES or type(eqn.prim) in HELD:
+        kind = type(eqn.prim)
+        # Decide most equations by their class, without a call.
+        if kind in UPDATES or (kind.regions is not _NO_REGIONS and contains_regions(eqn.prim)):
             found = [x for x in _updated(eqn) if is_large(x.type) and x.id not in fixed]
             if found:
                 updates[k] = found
@@ -223,17 +222,14 @@ def is_large(type_: Type) -> bool:
 def _updated(eqn: Eqn) -> list[Var]:
     """The operands that the equation updates, or may update."""
     prim, ins, outs, _, _ = eqn
-    match prim:
-        case Scan(n_consts=n, n_carry=m):
-            found = ins[n : n + m]
-        case While(n_consts=n):
-            found = ins[n:]
-        case Cond():
-            found = ins[1:]
-        case Jit() | Remat() | CustomJvp() | CustomVjp() | CustomVmap():
-            found = ins
-        case _:
-            found = ins[:1]
+    found: Sequence[Atom] = ins[:1]
+    if contains_regions(prim):
+        # A loop updates what it carries, and passes its other operands on.
+        loops = prim.may_repeat()
+        places = [
+            i for r in prim.regions() for i in (r.carry_to if loops else r.args) if i is not None
+        ]
+        found = [ins[i] for i in dict.fromkeys(places)]
     types = {v.type for v in outs}
     return [a for a in found if isinstance(a, Var) and a.type in types and ins.count(a) == 1]
 
@@ -251,9 +247,9 @@ def _waits(
             found = [r for r in before if flows[r.part.id] != k or not _is_safe(eqns[r.at], eqn)]
             if found:
                 waits.setdefault(k, {})[x] = found
-        prim = type(eqn.prim)
-        if prim in READS or prim in HELD:
-            for a in eqn.ins if prim in HELD else eqn.ins[:1]:
+        contains = contains_regions(eqn.prim)
+        if contains or type(eqn.prim) in READS:
+            for a in eqn.ins if contains else eqn.ins[:1]:
                 if isinstance(a, Var) and a.id not in last.get(k, ()):
                     size = prod(a.type.shape)
                     # What is as large as the array is no part of it: holding it is a copy too.
@@ -268,7 +264,7 @@ def _is_safe(read: Eqn, update: Eqn) -> bool:
     XLA fuses the read into the update, in place if both are one window at a run-time position.
     An array of positions is not fused, and neither are loops.
     """
-    if type(read.prim) in LOOPS:
+    if is_control_flow(read.prim):
         return True
     if isinstance(update.prim, Scatter | Combining):
         indexer, operands = update.prim.indexer, update.ins[2:]
@@ -309,7 +305,7 @@ def _with_order(jaxpr: Jaxpr, waits: dict[int, dict[int, list[Read]]]) -> Jaxpr:
         for part in eqn.outs if k in starts else ():
             if part.id not in held:
                 continue
-            if type(eqn.prim) in LOOPS:
+            if is_control_flow(eqn.prim):
                 signals[part.id] = b(BarrierDone(), part)
             else:
                 renamed[part.id], signals[part.id] = b.emit(BarrierRead(), (part,))

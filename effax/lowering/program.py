@@ -81,7 +81,7 @@ def without_refs(jaxpr: Jaxpr) -> Discharged:
     live = unwrap(dce(jaxpr, (True,) * len(jaxpr.outs))).jaxpr
     if not live.effects.host:
         return unwrap(discharge(live))
-    return unwrap(discharge(threaded(live), ordering_rules()))
+    return unwrap(discharge(threaded(live, DEFAULT), ordering_rules()))
 
 
 def native_rules() -> LoweringRules:

@@ -22,7 +22,7 @@ also where the commutation table would allow another.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from effax.effects import ArgIndex, Row, Write
@@ -32,21 +32,13 @@ from effax.ir.errors import LoweringError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims import (
-    Cond,
-    CustomJvp,
-    CustomVjp,
-    CustomVmap,
     FreeRef,
     Jit,
     NewRef,
-    Remat,
-    Scan,
-    ShardMap,
-    While,
 )
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import ArrayType, Type, ref_type
-from effax.lowering.writer import NO_RULES, TOKEN, Val, Writer
+from effax.lowering.writer import NO_RULES, TOKEN, Expansion, LoweringRules, Val, Writer
 from effax.transforms.framework.rules import (
     DischargeOut,
     Indivisible,
@@ -57,7 +49,6 @@ from effax.transforms.framework.rules import (
 )
 from effax.transforms.framework.runner import located
 from effax.transforms.rules.default import DEFAULT_RULES
-from effax.transforms.rules.shard.expand import expanded
 
 _REF: Final = ref_type(TOKEN)
 
@@ -124,25 +115,29 @@ def in_order(w: Writer, prim: TokenCall, ins: Sequence[Val]) -> Sequence[Val]:
 TOKENS: Final = NO_RULES.extend(TokenCall, in_order)
 
 
-def threaded(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with a token that all its effects on the world outside change, one by one.
+def threaded(jaxpr: Jaxpr, rules: LoweringRules) -> Jaxpr:
+    """Return the program with a token that all its side effects change, one by one.
 
-    A program without such effects is given back as it is.
+    A program without side effects is returned as it is.
+
+    Args:
+        jaxpr: the program.
+        rules: the lowering rules; a primitive that they expand is threaded as a call.
 
     Raises:
-        LoweringError: a primitive that holds programs and is none of the library's has some.
+        LoweringError: a primitive that contains jaxprs with side effects declares no order of them.
     """
     if not jaxpr.effects.host:
         return jaxpr
     b = Builder(jaxpr.in_types)
     token = b(NewRef(), lit(0, TOKEN))
-    outs = b.inline_jaxpr(_with_token(jaxpr), [token, *b.binders])
+    outs = b.inline_jaxpr(_with_token(jaxpr, rules), [token, *b.binders])
     b.emit(FreeRef(), [token])
     return b.finish(outs, jaxpr.n_consts, jaxpr.names)
 
 
 @memoize(maxsize=1024)
-def _with_token(jaxpr: Jaxpr) -> Jaxpr:
+def _with_token(jaxpr: Jaxpr, rules: LoweringRules) -> Jaxpr:
     """The program with the token as its first input."""
     b = Builder([_REF, *jaxpr.in_types])
     token, *binders = b.binders
@@ -150,41 +145,35 @@ def _with_token(jaxpr: Jaxpr) -> Jaxpr:
     for eqn in jaxpr.eqns:
         ins = made.operands(eqn)
         if eqn.effects.host:
-            made.replace(eqn, made.emit(eqn, *_given(eqn, [*ins], token)))
+            made.replace(eqn, made.emit(eqn, *_given(eqn, [*ins], token, rules)))
         else:
             made.keep(eqn, ins)
     names = ("", *jaxpr.names) if jaxpr.names else ()
     return b.finish(made.results(), jaxpr.n_consts + 1, names)
 
 
-def _given(eqn: Eqn, ins: list[Atom], token: Var) -> tuple[Primitive, list[Atom]]:
+def _given(
+    eqn: Eqn, ins: list[Atom], token: Var, rules: LoweringRules
+) -> tuple[Primitive, list[Atom]]:
     """The application with the token among its arguments."""
-    match eqn.prim:
-        case Remat(differentiated=False) as call:
-            return Jit(_with_token(call.jaxpr), "remat"), [token, *ins]
-        case Jit() | Remat() as call:
-            return replace(call, jaxpr=_with_token(call.jaxpr)), [token, *ins]
-        case CustomJvp() | CustomVjp() | CustomVmap() as call:
-            return Jit(_with_token(call.call), call.label), [token, *ins]
-        case Cond(branches=branches):
-            return Cond(tuple(map(_with_token, branches))), [ins[0], token, *ins[1:]]
-        case Scan() as loop:
-            body = _with_token(loop.jaxpr)
-            return replace(loop, jaxpr=body, n_consts=loop.n_consts + 1), [token, *ins]
-        case While(cond=cond, body=body, n_consts=n):
-            return While(_with_token(cond), _with_token(body), n + 1), [token, *ins]
-        case ShardMap() as mapped if all(isinstance(a.type, ArrayType) for a in ins):
-            types = tuple([a.type for a in ins if isinstance(a.type, ArrayType)])
-            every = expanded(mapped, types, DEFAULT_RULES)
-            return Jit(_with_token(every), "shard_map"), [token, *ins]
-        case prim if prim.subjaxprs():
-            error = LoweringError(
-                f"{prim.name} holds programs that act on the world outside, and it is not known "
-                "how they follow each other",
-                expected="jit, scan, while, cond or remat",
-                found=str(eqn.effects),
-                remedy="inline it first, or write it with these",
-            )
-            raise located(error, eqn)
-        case prim:
-            return WithToken(prim), [token, *ins]
+    prim = eqn.prim.as_call() or eqn.prim
+    held = prim.subjaxprs()
+    if not held:
+        return WithToken(prim), [token, *ins]
+    if len(prim.regions()) == len(held):
+        made = prim.with_constants([_with_token(jaxpr, rules) for jaxpr in held], 1)
+        if made is not None:
+            selector = prim.selector()
+            at = 0 if selector is None else selector + 1
+            return made, [*ins[:at], token, *ins[at:]]
+    rule = rules.rules.get(type(prim))
+    types = tuple([a.type for a in ins if isinstance(a.type, ArrayType)])
+    if isinstance(rule, Expansion) and len(types) == len(ins):
+        return Jit(_with_token(rule.jaxpr(prim, types), rules), prim.name), [token, *ins]
+    error = LoweringError(
+        f"{prim.name} contains jaxprs with side effects, and declares no order of them",
+        expected="`regions` for all of its jaxprs, and `with_constants`",
+        found=str(eqn.effects),
+        remedy="declare them, inline it first, or write it with jit, scan, while, cond or remat",
+    )
+    raise located(error, eqn)

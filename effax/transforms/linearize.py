@@ -24,7 +24,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from effax.ir.errors import NotApplicable
-from effax.ir.prims import While
 from effax.ir.syntax import Jaxpr
 from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask
@@ -114,7 +113,7 @@ def trimmed(halves: PartialEvalJaxprs, rules: RuleSet) -> PartialEvalJaxprs:
 def _check_early(halves: PartialEvalJaxprs, n_outs: int) -> None:
     """Raises NotApplicable where a result, or an effect of a loop, would wait for tangents."""
     for eqn in halves.late:
-        if isinstance(eqn.prim, While) and eqn.effects.host:
+        if eqn.effects.host and eqn.prim.has_predicate():
             error = NotApplicable(
                 "linearize: the derivative needs what the iterations of a while loop compute, and "
                 "its effects on the world outside cannot happen a second time",

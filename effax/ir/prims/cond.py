@@ -88,6 +88,9 @@ class Cond(Primitive):
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Cond:
         return replace(self, branches=tuple(jaxprs))
 
+    def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> Cond:
+        return replace(self, branches=tuple(jaxprs))
+
     def restrict(self, jaxprs: Sequence[Jaxpr], ins: Sequence[bool], outs: Sequence[bool]) -> Cond:
         return replace(self, branches=tuple(jaxprs))
 

@@ -16,6 +16,7 @@ from effax.ir.errors import EffaxError, TransformError
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
+from effax.ir.prims.jit import Jit
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
@@ -135,6 +136,7 @@ class _Called(Primitive):
     __slots__ = ()
 
     call: Jaxpr
+    label: str
     has_own_rules: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
@@ -153,6 +155,9 @@ class _Called(Primitive):
 
     def regions(self) -> tuple[Region, ...]:
         return (_call_region(self.call),)
+
+    def as_call(self) -> Jit:
+        return Jit(self.call, self.label)
 
 
 @dataclass(frozen=True, slots=True)

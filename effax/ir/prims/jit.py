@@ -25,6 +25,7 @@ class Jit(Primitive):
     jaxpr: Jaxpr
     label: str = "f"
     name: ClassVar[str] = "jit"
+    is_call: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         check_call(self, "the function", self.jaxpr, ins)
@@ -49,6 +50,9 @@ class Jit(Primitive):
         return (self.jaxpr,)
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Jit:
+        return replace(self, jaxpr=jaxprs[0])
+
+    def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> Jit:
         return replace(self, jaxpr=jaxprs[0])
 
     def restrict(self, jaxprs: Sequence[Jaxpr], ins: Sequence[bool], outs: Sequence[bool]) -> Jit:

@@ -15,6 +15,7 @@ from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
 from effax.ir.prims.common.operands import arrays
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
 from effax.ir.prims.contract import DotGeneral
+from effax.ir.prims.jit import Jit
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.text.format import fields_of
@@ -155,6 +156,12 @@ class Remat(Primitive):
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Remat:
         return replace(self, jaxpr=jaxprs[0])
+
+    def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> Remat:
+        return replace(self, jaxpr=jaxprs[0])
+
+    def as_call(self) -> Jit | None:
+        return None if self.differentiated else Jit(self.jaxpr, self.name)
 
     def restrict(self, jaxprs: Sequence[Jaxpr], ins: Sequence[bool], outs: Sequence[bool]) -> Remat:
         return replace(self, jaxpr=jaxprs[0])

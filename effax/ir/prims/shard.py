@@ -127,6 +127,9 @@ class ShardMap(Primitive):
         bound = {axis.name for axis in self.mesh}
         return tuple([axis for axis in self.jaxpr.free_axes if axis.name not in bound])
 
+    def bound_axes(self) -> Axes:
+        return self.mesh
+
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.jaxpr,)
 

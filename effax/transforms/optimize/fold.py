@@ -31,8 +31,7 @@ from effax.ir.dtypes import family
 from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import EffaxError
 from effax.ir.eval.numpy import literal_value
-from effax.ir.primitive import Value
-from effax.ir.prims import Cond
+from effax.ir.primitive import Region, Value
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import ArrayType
 from effax.transforms.framework.rewriter import Transform, at_every_depth
@@ -62,8 +61,8 @@ def _equations(made: Rewriter, jaxpr: Jaxpr, known: dict[Atom, Value]) -> None:
         ins = made.operands(eqn)
         branch = _branch_taken(eqn, ins)
         if branch is not None:
-            inner = made.nested(branch, ins[1:])
-            _equations(inner, branch, known)
+            inner = made.nested(branch.jaxpr, [ins[i] for i in branch.args])
+            _equations(inner, branch.jaxpr, known)
             made.replace(eqn, inner.results())
             continue
         values = _results(eqn, ins, known)
@@ -77,14 +76,18 @@ def _equations(made: Rewriter, jaxpr: Jaxpr, known: dict[Atom, Value]) -> None:
             known.update(zip(made.keep(eqn, ins), values, strict=True))
 
 
-def _branch_taken(eqn: Eqn, ins: tuple[Atom, ...]) -> Jaxpr | None:
-    """The branch that a choice with a known index takes, if its types are those of the choice."""
-    if not isinstance(eqn.prim, Cond) or not isinstance(ins[0], Lit):
+def _branch_taken(eqn: Eqn, ins: tuple[Atom, ...]) -> Region | None:
+    """The region that a known selector selects, if its types are those of the application."""
+    selector = eqn.prim.selector()
+    index = None if selector is None else ins[selector]
+    if not isinstance(index, Lit):
         return None
-    branches = eqn.prim.branches
-    branch = branches[min(max(int(ins[0].value.real), 0), len(branches) - 1)]
-    given = tuple([a.type for a in ins[1:]]), tuple([v.type for v in eqn.outs])
-    return branch if given == (branch.in_types, branch.out_types) else None
+    regions = eqn.prim.regions()
+    region = regions[min(max(int(index.value.real), 0), len(regions) - 1)]
+    jaxpr = region.jaxpr
+    given = tuple([ins[i].type for i in region.args]), tuple([v.type for v in eqn.outs])
+    is_whole = region.results == tuple(range(len(eqn.outs))) and not region.repeats
+    return region if is_whole and given == (jaxpr.in_types, jaxpr.out_types) else None
 
 
 def _results(eqn: Eqn, ins: tuple[Atom, ...], known: dict[Atom, Value]) -> list[Value] | None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from effax.ir.build import Builder
 from effax.ir.edit.rewriter import Rewriter
 from effax.ir.primitive import Primitive
-from effax.ir.prims import ConvertElementType, Jit
+from effax.ir.prims import ConvertElementType
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import ArrayType, Type
 from effax.transforms.framework.pass_ import jaxpr_pass
@@ -90,9 +90,9 @@ class _Calls:
         """Emit equations up to the next call, and enter it. False at the program's end."""
         for eqn in frame.eqns:
             ins = frame.made.operands(eqn)
-            if isinstance(eqn.prim, Jit) and (self.which is None or self.which(eqn)):
+            if eqn.prim.is_call and (self.which is None or self.which(eqn)):
                 self.changed = True
-                self.enter(eqn.prim.jaxpr, ins, eqn)
+                self.enter(eqn.prim.subjaxprs()[0], ins, eqn)
                 return True
             frame.made.keep(eqn, ins, self.held_inlined(eqn.prim))
         return False

@@ -83,6 +83,8 @@ def _is_loop(prim: Primitive) -> bool:
     held = prim.subjaxprs()
     if not held or len(prim.regions()) != len(held):
         return False
+    if not prim.may_repeat() or prim.selector() is not None:
+        return False
     return prim.with_constants(held, 0) is not None
 
 

@@ -7,8 +7,7 @@ of fresh ones for what rules put in the place of an application.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from effax.effects import Alloc, ArgIndex, Row, SideEffect, commutes
 from effax.effects.order import COMMUTING_KINDS
@@ -17,7 +16,6 @@ from effax.ir.edit.without_io import without_io
 from effax.ir.errors import EffaxError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
-from effax.ir.prims import Jit
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.propagation import Mask
@@ -193,7 +191,7 @@ class _Division:
         else:
             takes_ref = any(isinstance(a.type, RefType) for a in eqn.ins)
             repeated = self.policy is not None and not takes_ref and not self.policy(eqn)
-        if repeated and type(eqn.prim) is Jit:
+        if repeated and eqn.prim.is_call:
             return self.call_again(eqn, len(self.early), ())
         if repeated:
             for v in eqn.outs:
@@ -205,18 +203,20 @@ class _Division:
 
         Gives the early call, which hands that over too. Results in ``kept`` are not repeated.
         """
-        prim = cast(Jit, call.prim)
+        prim = call.prim
         again = tuple([v.id not in kept for v in call.outs])
         if True not in again:
             return call
-        found = _call_again(prim.jaxpr, again, self.policy, self.rules)
+        found = _call_again(prim.subjaxprs()[0], again, self.policy, self.rules)
         fresh = [self.fresh(a.type) for a in found.early.outs[len(call.outs) :]]
         early = call
         if fresh:
-            early = call._replace(prim=replace(prim, jaxpr=found.early), outs=(*call.outs, *fresh))
+            early = call._replace(
+                prim=prim.with_subjaxprs([found.early]), outs=(*call.outs, *fresh)
+            )
         values = [*call.ins, *early.outs]
         late = call._replace(
-            prim=replace(prim, jaxpr=found.late),
+            prim=prim.with_subjaxprs([found.late]),
             ins=tuple([values[i] for i in found.taken]),
             outs=tuple([v for v, flag in zip(call.outs, again, strict=True) if flag]),
         )
@@ -328,7 +328,7 @@ class _Division:
             if part is None or _uses_refs(part):
                 continue
             constant = not part.prim.subjaxprs() and all(isinstance(a, Lit) for a in part.ins)
-            if again and type(part.prim) is Jit and part is self.early[position]:
+            if again and part.prim.is_call and part is self.early[position]:
                 self.early[position] = self.call_again(part, position, kept)
                 continue
             for v in part.outs:

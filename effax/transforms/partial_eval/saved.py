@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from effax.ir.prims import Concatenate, ConvertElementType, Jit, Name, Remat, Reshape, Scan
+from effax.ir.primitive import Primitive
+from effax.ir.prims import Concatenate, ConvertElementType, Name, Reshape
 from effax.ir.prims.scan import stacked_type
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
@@ -116,6 +117,17 @@ _SAME_VALUE: Final = (Reshape, ConvertElementType)
 """What calls do to values that they hand over; such equations have no line."""
 
 
+def _made_inside(prim: Primitive, position: int) -> Atom | None:
+    """The result of the one region of a primitive that is a result of it, and not carried."""
+    if prim.has_own_rules or len(prim.regions()) != 1:
+        return None
+    (region,) = prim.regions()
+    for a, result, carry in zip(region.jaxpr.outs, region.results, region.carry_to, strict=True):
+        if result == position:
+            return a if carry is None else None
+    return None
+
+
 class _Scope:
     """A program whose values are followed: the outermost, or one that an equation runs.
 
@@ -164,20 +176,19 @@ class _Scope:
             index = [w.id for w in self.jaxpr.binders].index(v.id)
             if self.outer is None or self.call is None:
                 return self.input(index)
-            loop = self.call.prim
-            if isinstance(loop, Scan) and loop.n_consts <= index < loop.n_consts + loop.n_carry:
-                return self._residual(v, OutputOf(loop.name, self.call.source))
-            waiting.append((self.outer, self.call.ins[index]))
+            (region,) = self.call.prim.regions()
+            if region.args[index] in region.carry_to:
+                return self._residual(v, OutputOf(self.call.prim.name, self.call.source))
+            waiting.append((self.outer, self.call.ins[region.args[index]]))
             return None
         prim = eqn.prim
         position = eqn.outs.index(v)
-        if isinstance(prim, Jit | Remat):
-            inside = _Scope(prim.jaxpr, self, eqn, self.stack)
-            waiting.append((inside, prim.jaxpr.outs[position]))
-            return None
-        if isinstance(prim, Scan) and position >= prim.n_carry:
-            inside = _Scope(prim.jaxpr, self, eqn, (*self.stack, prim.length))
-            waiting.append((inside, prim.jaxpr.outs[position]))
+        made = _made_inside(prim, position)
+        if made is not None:
+            # A loop stacks what each of its iterations returns.
+            stacked = v.type.shape[: len(v.type.shape) - len(made.type.shape)]
+            inside = _Scope(prim.regions()[0].jaxpr, self, eqn, (*self.stack, *stacked))
+            waiting.append((inside, made))
             return None
         if eqn.source is None and isinstance(prim, (*_SAME_VALUE, Concatenate)):
             waiting += [(self, a) for a in reversed(eqn.ins)]

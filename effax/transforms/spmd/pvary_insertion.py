@@ -28,7 +28,7 @@ from effax.ir.axes import Axes
 from effax.ir.edit.rewriter import Rewriter
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
-from effax.ir.prims import CustomJvp, CustomVjp, ReduceMax, ReduceMin, ShardMap
+from effax.ir.prims import CustomJvp, CustomVjp, ReduceMax, ReduceMin
 from effax.ir.prims import collective as c
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import RefType, is_inexact
@@ -222,9 +222,7 @@ def _implicit_prim(prim: Primitive, names: Names) -> Primitive:
             return c.Psum(prim.axis)
         case c.AllGatherInvariant() if prim.axis.name in names:
             return c.AllGather(prim.axis, prim.dimension)
-        case ShardMap():
-            names = names - {axis.name for axis in prim.mesh}
         case _:
             pass
-    held = prim.subjaxprs()
+    held, names = prim.subjaxprs(), names - {axis.name for axis in prim.bound_axes()}
     return prim.with_subjaxprs([implicit(j, names) for j in held]) if held else prim

@@ -16,7 +16,6 @@ from effax.ir.analysis.dataflow import Analysis, analyze, close_regions
 from effax.ir.build import Builder
 from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import TransformError
-from effax.ir.prims import While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, is_inexact
 from effax.transforms.framework.propagation import Mask, mentions_refs
@@ -167,8 +166,8 @@ def by_rule(rules: RuleSet, call: Call) -> PartialEvalOut | None:
 
 def _is_pure_loop(call: Call) -> bool:
     """Whether it is a ``while`` whose unknown half would be all of it, and need no copies."""
-    prim = call.eqn.prim
-    if not isinstance(prim, While) or call.written_later or prim.cond.effects.changes_state:
+    tests = [region.jaxpr for region in call.eqn.prim.regions() if region.is_predicate]
+    if not tests or call.written_later or any(test.effects.changes_state for test in tests):
         return False
     return not fixed_effects(call.eqn, call.kinds).changes_state
 

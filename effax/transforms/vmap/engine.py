@@ -38,7 +38,6 @@ from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import EffaxError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
-from effax.ir.prims import While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, array_type
 from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
@@ -314,7 +313,7 @@ def needs_mask(prim: Primitive) -> bool:
     A loop must, to end when no lane is there. So must a call of a function that is called in its
     own rules, so that the calls inside are on the same types.
     """
-    if isinstance(prim, While) or has_recursive_rules(prim):
+    if prim.has_predicate() or has_recursive_rules(prim):
         return True
     return any(map(runs_under_mask, prim.subjaxprs()))
 

@@ -38,6 +38,7 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type, array_type, ref_type
 from effax.lowering import xla
 from effax.lowering.program import compile_program, stablehlo_of
+from effax.lowering.rules.default import DEFAULT
 from effax.lowering.stablehlo import lower
 from effax.lowering.tokens import TokenCall, WithToken, threaded
 from effax.lowering.writer import TOKEN
@@ -246,9 +247,9 @@ def test_effects_are_put_in_order_before_they_are_lowered(log: list[object]) -> 
         with pytest.raises(LoweringError, match="has some") as caught:
             raise lower(jaxpr).failure()
         assert "tokens.threaded" in str(caught.value)
-    assert threaded(body([F], lambda b, x: [x])) is not None
+    assert threaded(body([F], lambda b, x: [x]), DEFAULT) is not None
     pure = body([F], lambda b, x: [b(p.Neg(), x)])
-    assert threaded(pure) is pure
+    assert threaded(pure, DEFAULT) is pure
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +271,8 @@ class Holder(Primitive):
 
 def test_programs_in_what_nobody_knows_are_refused(log: list[object]) -> None:
     leaf = body([F], lambda b, x: (b.emit(tell(log), [x]), [x])[1])
-    with pytest.raises(LoweringError, match="holder holds programs") as caught:
-        threaded(body([F], lambda b, x: b.emit(Holder(leaf), [x])))
+    with pytest.raises(LoweringError, match="holder contains jaxprs with side effects") as caught:
+        threaded(body([F], lambda b, x: b.emit(Holder(leaf), [x])), DEFAULT)
     assert "holder" in str(caught.value.equation)
 
 
