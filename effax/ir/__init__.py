@@ -11,6 +11,7 @@ is the function.
 
 from __future__ import annotations
 
+from effax.ir import pickling as _pickling  # noqa: F401  # registers how jaxprs are pickled
 from effax.ir.analysis.check import check, checked
 from effax.ir.analysis.diff import Change, Diff, diff
 from effax.ir.analysis.faults import Fault, FaultKind

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copyreg
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from effax.ir.recursion import postorder
@@ -45,3 +47,10 @@ def restored(flat: list[Flat]) -> Jaxpr:
         ]
         made.append(Jaxpr(binders, whole, outs, n_consts, names))
     return made[-1]
+
+
+def _reduced(jaxpr: Jaxpr) -> tuple[Callable[[list[Flat]], Jaxpr], tuple[list[Flat]]]:
+    return restored, (flattened(jaxpr),)
+
+
+copyreg.pickle(Jaxpr, _reduced)

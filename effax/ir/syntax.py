@@ -27,6 +27,8 @@ from effax.ir.memo import built
 from effax.ir.primitive import Primitive
 from effax.ir.recursion import postorder, subjaxprs_of
 from effax.ir.source import SavedSource, Source
+from effax.ir.text.display import DISPLAY
+from effax.ir.text.names import VAR_NAMES
 from effax.ir.text.notebook import drawn
 from effax.ir.types import ArrayType, Type
 
@@ -44,8 +46,6 @@ class Var(NamedTuple):
     type: Type
 
     def __str__(self) -> str:
-        from effax.ir.text.format import VAR_NAMES
-
         return VAR_NAMES[self.id]
 
     def __repr__(self) -> str:
@@ -80,9 +80,7 @@ class Lit:
         return (Lit, (self.value, self.type))
 
     def __str__(self) -> str:
-        from effax.ir.text.format import lit_text
-
-        return lit_text(self)
+        return f"{self.value!r}:{self.type}"
 
     def __repr__(self) -> str:
         return f"Lit({self.value!r}, {self.type})"
@@ -115,9 +113,7 @@ class Eqn(NamedTuple):
         return hash((self.prim, self.ins, self.outs))
 
     def __str__(self) -> str:
-        from effax.ir.text.printer import eqn_str
-
-        return eqn_str(self)
+        return DISPLAY.eqn(self)
 
     def __repr__(self) -> str:
         return str(self)
@@ -294,15 +290,8 @@ class Jaxpr:
         assert self._hash is not None
         return self._hash
 
-    def __reduce__(self) -> tuple[object, ...]:
-        from effax.ir.pickling import flattened, restored
-
-        return (restored, (flattened(self),))
-
     def __str__(self) -> str:
-        from effax.ir.text.printer import pretty
-
-        return pretty(self)
+        return DISPLAY.jaxpr(self)
 
     __repr__ = __str__
 

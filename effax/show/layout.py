@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
-from effax.ir.text.format import VAR_NAMES
+from effax.ir.text.names import VAR_NAMES
 from effax.show.layers import rows
 from effax.show.marks import CHAR, SMALL
 from effax.show.model import Box, Frame, Key, Program, Rail, Tap, bound

@@ -29,15 +29,8 @@ from effax.ir.prims import (
 )
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
-from effax.ir.text.format import (
-    LABEL,
-    VAR_NAMES,
-    fields_of,
-    index_text,
-    lit_text,
-    params_of,
-    value_text,
-)
+from effax.ir.text.format import LABEL, fields_of, index_text, lit_text, params_of, value_text
+from effax.ir.text.names import VAR_NAMES
 from effax.ir.text.printer import eqn_str
 from effax.ir.types import ArrayType, RefType
 from effax.show.marks import shortened

@@ -10,7 +10,7 @@ from typing import Final
 from effax.effects.row import effect_text
 from effax.ir.analysis.queries import size
 from effax.ir.syntax import Jaxpr
-from effax.ir.text.format import VAR_NAMES
+from effax.ir.text.names import VAR_NAMES
 from effax.show.layout import PlacedBox
 from effax.show.marks import element, text
 from effax.show.memory import bytes_of, shown_bytes

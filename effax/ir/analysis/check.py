@@ -19,7 +19,7 @@ from effax.ir.build import typing_of
 from effax.ir.errors import EffaxError
 from effax.ir.recursion import call_with_fresh_stack
 from effax.ir.syntax import Eqn, Jaxpr, Lit, Var
-from effax.ir.text.format import VAR_NAMES
+from effax.ir.text.names import VAR_NAMES
 from effax.ir.text.printer import eqn_str
 from effax.ir.types import RefType, Type
 

@@ -24,7 +24,8 @@ from typing import Final, Literal, NamedTuple
 
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
-from effax.ir.text.format import VAR_NAMES, lit_text
+from effax.ir.text.format import lit_text
+from effax.ir.text.names import VAR_NAMES
 from effax.ir.text.printer import eqn_str, stores
 from effax.ir.types import Type
 

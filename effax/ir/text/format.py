@@ -25,51 +25,13 @@ from effax.ir.types import ArrayType, RefType, Shape
 LABEL: Final = "label"
 """The field that says what the user calls a held program: it comes first and prints as ``name``."""
 
-_KEPT_NAMES: Final = 1 << 16
-
 MOST_VARIABLES: Final = 26**5
 """Numbers of variables that are read are less: passes keep an array as long as the greatest."""
 
 
-class _Names(dict[int, str]):
-    """Names by number, made when first asked for; those of common numbers are kept."""
-
-    def __missing__(self, number: int) -> str:
-        name = _encode(number)
-        if number < _KEPT_NAMES:
-            self[number] = name
-        return name
-
-
-def _encode(number: int) -> str:
-    """``a`` to ``z``, then ``ba``: the number in base 26, with letters as digits."""
-    if number < 0:
-        return f"?{number}"
-    name = chr(97 + number % 26)
-    while number := number // 26:
-        name = chr(97 + number % 26) + name
-    return name
-
-
-VAR_NAMES: Final = _Names()
-"""The name of a variable, by its number."""
-
-
-def var_number(name: str) -> int | None:
-    """The number of the variable that prints as ``name``, or None where none does."""
-    if not (name.isascii() and name.isalpha() and name.islower()):
-        return None
-    if name[0] == "a" and len(name) > 1:
-        return None
-    number = 0
-    for letter in name:
-        number = number * 26 + ord(letter) - 97
-    return number
-
-
 def lit_text(lit: Lit) -> str:
     """A literal with its type: ``2.0:f32[]``."""
-    return f"{lit.value!r}:{lit.type}"
+    return str(lit)
 
 
 def fields_of(owner: object) -> tuple[Field[object], ...]:

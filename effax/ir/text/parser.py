@@ -21,8 +21,9 @@ from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.recursion import call_with_fresh_stack
 from effax.ir.registry import NEAR, Registry, own_primitives, own_remedy
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
-from effax.ir.text.format import MOST_VARIABLES, REFERENCE, VAR_NAMES, var_number
+from effax.ir.text.format import MOST_VARIABLES, REFERENCE
 from effax.ir.text.lexer import IN, LITERAL, NAME, WORD, Lexer
+from effax.ir.text.names import VAR_NAMES, var_number
 from effax.ir.text.parameter_parser import UNFIT, named_object, read_index, read_params, unfit
 from effax.ir.types import RefType, Type
 

@@ -21,9 +21,9 @@ from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.recursion import postorder
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.text.display import DISPLAY
 from effax.ir.text.format import (
     LABEL,
-    VAR_NAMES,
     fresh_words,
     index_text,
     label_text,
@@ -31,6 +31,7 @@ from effax.ir.text.format import (
     params_of,
     value_text,
 )
+from effax.ir.text.names import VAR_NAMES
 from effax.ir.types import RefType, Type
 
 WIDTH: Final = 80
@@ -424,3 +425,7 @@ def _beside(text: str, source: Source | SavedSource | None) -> str:
     # A comment ends with its line: names of files and scopes may have more than one.
     shown = place if place.isprintable() else repr(place)[1:-1]
     return f"{first}  # {shown}{newline}{rest}"
+
+
+DISPLAY.jaxpr = pretty
+DISPLAY.eqn = eqn_str

@@ -12,7 +12,7 @@ from effax.ir.indexing import Indexer, Mode, Pick, Span
 from effax.ir.prims import Add, CumSum, Get, Jit, Mul, Neg, Sin, Swap
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Eqn, Jaxpr, Var
-from effax.ir.text.format import VAR_NAMES, var_number
+from effax.ir.text.names import VAR_NAMES, var_number
 from effax.ir.text.parser import parse
 from effax.ir.text.printer import WIDTH, eqn_str, pretty
 from effax.ir.types import array_type, ref_type
