@@ -140,8 +140,6 @@ class Sweep:
     ) -> None:
         self.eqns = eqns
         self.rules = rules
-        # By type of primitive, whether it may hold jaxprs.
-        self.holds: dict[type[Primitive], bool] = {}
         self.needed: list[bool] = [False] * size
         for a in outs:
             if isinstance(a, Var):
@@ -153,16 +151,13 @@ class Sweep:
 
     def run(self) -> tuple[list[Eqn], bool]:
         """The equations that stay, and whether they are others than before."""
-        needed, holds = self.needed, self.holds
+        needed, plain = self.needed, Primitive.subjaxprs
         kept: list[Eqn] = []
         push = kept.append
         changed = False
         for eqn in reversed(self.eqns):
             prim, ins, outs, effects, _ = eqn
-            kind = type(prim)
-            if kind not in holds:
-                holds[kind] = kind.subjaxprs is not Primitive.subjaxprs
-            if effects or holds[kind]:
+            if effects or type(prim).subjaxprs is not plain:
                 stays = self.visit(eqn)
                 changed = changed or stays is not eqn
                 if stays is not None:
