@@ -119,7 +119,7 @@ WITHOUT = {
     **{
         name: "it runs on the devices of a mesh, or along a named axis, and is tested there"
         for name, prim in own_primitives().items()
-        if prim.__module__.endswith((".collectives", ".shard"))
+        if prim.__module__.endswith((".collective", ".shard"))
     },
 }
 
