@@ -1,7 +1,7 @@
-"""effax: programs are immutable values, effects are types, transformations are pure functions.
+"""effax: immutable programs, typed effects, pure transformations.
 
-``import effax as jax; import effax.numpy as jnp`` feels like home: names, argument orders, dtypes
-and printed forms follow JAX. Nothing here imports JAX, and XLA is loaded when it is first used.
+``import effax as jax; import effax.numpy as jnp``: names, argument orders, dtypes and printed forms
+follow JAX. No module imports JAX, and XLA is loaded on first use.
 """
 
 from __future__ import annotations

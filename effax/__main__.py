@@ -1,4 +1,4 @@
-"""``python -m effax``: see ``python -m effax --help``."""
+"""Command line of effax: see ``python -m effax --help``."""
 
 import sys
 

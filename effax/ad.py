@@ -1,10 +1,10 @@
-"""What may be asked about gradients: the entries of ``with_refs`` and what stands for them.
+"""Requests for gradients: the entries of ``with_refs``, and the markers that it returns.
 
-- a ``Ref``: add this argument's gradient into it; ``GradRef()`` stands in the result;
-- ``GradValue()``: give the gradient as a value (the default);
-- ``DontWant()``: do not compute it; ``DidntWant()`` stands in the result.
+- a ``Ref``: accumulate this argument's gradient into it; ``GradRef()`` is returned in its place;
+- ``GradValue()``: return the gradient as a value (the default);
+- ``DontWant()``: skip the gradient; ``DidntWant()`` is returned in its place.
 
-And what is kept for a gradient: ``saved_residuals``.
+``saved_residuals`` lists the residuals that a gradient keeps.
 """
 
 from __future__ import annotations

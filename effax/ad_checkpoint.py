@@ -1,4 +1,4 @@
-"""Names for values, which policies of ``checkpoint`` know; ``checkpoint`` itself; what is kept."""
+"""``checkpoint``, names of values for its policies, and the residuals that it saves."""
 
 from __future__ import annotations
 

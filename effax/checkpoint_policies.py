@@ -1,6 +1,6 @@
-"""Policies of ``checkpoint`` under JAX's names: which values are kept for the backward pass.
+"""Policies of ``checkpoint`` under JAX's names: which values are saved for the backward pass.
 
-A policy is a value: programs that hold one can be compared, printed and parsed.
+A policy is a value: jaxprs that contain one can be compared, printed and parsed.
 """
 
 from __future__ import annotations

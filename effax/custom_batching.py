@@ -1,4 +1,4 @@
-"""Functions that say how they are batched, under JAX's names."""
+"""Functions with user-defined batching rules, under JAX's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that bring derivatives of their own, under JAX's names."""
+"""Functions with user-defined derivatives, under JAX's names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Looking into programs while they run: ``debug.print`` and ``debug.callback``.
+"""Debugging of running programs: ``debug.print`` and ``debug.callback``.
 
-They show primal values, once each: nothing that transforms a program drops them, doubles them or
-moves them over each other where they are ``ordered``.
+Both observe primal values, once each: no transformation drops or duplicates them, nor reorders
+those that are ``ordered``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions as files that survive versions: ``export``, ``deserialize``."""
+"""Serialization of functions, stable across versions: ``export`` and ``deserialize``."""
 
 from effax.api.export import Exported, deserialize, export
 from effax.api.export_trees import (

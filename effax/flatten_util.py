@@ -1,4 +1,4 @@
-"""Trees as vectors, for code that wants one array of parameters."""
+"""Flattening of pytrees of arrays to vectors."""
 
 from __future__ import annotations
 

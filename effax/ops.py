@@ -1,4 +1,4 @@
-"""Reductions of segments: rows of an array that have one number are combined."""
+"""Segment reductions: combine the rows of an array that have equal segment ids."""
 
 from __future__ import annotations
 

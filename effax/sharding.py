@@ -1,4 +1,4 @@
-"""How arrays are divided over devices: meshes with named axes, and specifications."""
+"""Placement of arrays over devices: meshes with named axes, and partition specs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JAX's longer names for ``effax.tree``, registration of classes, and callables that are trees."""
+"""Pytree utilities under JAX's longer names; see ``effax.tree``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of what functions here take and give, for annotations of your own."""
+"""Types of arguments and results of the public functions, for annotations."""
 
 from __future__ import annotations
 

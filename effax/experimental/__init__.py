@@ -1,4 +1,4 @@
-"""What JAX offers under ``jax.experimental``."""
+"""Public names that JAX keeps in ``jax.experimental``."""
 
 from __future__ import annotations
 
