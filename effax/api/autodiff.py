@@ -14,6 +14,7 @@ from typing import (
     overload,
 )
 
+import effax.numpy as jnp
 from effax import tree
 from effax.api.derivatives import (
     Residuals,
@@ -26,7 +27,6 @@ from effax.api.derivatives import (
     traced_call,
 )
 from effax.api.vjp import only_outs
-from effax.arrays import operators as ops
 from effax.arrays.argument_checks import argument_positions, check_callable
 from effax.arrays.binding import Operand, annotate_errors, run
 from effax.arrays.collector import paused_collector
@@ -132,7 +132,7 @@ class _Gradient:
         """The program's results, and the gradients of the leaves that are differentiated."""
         types = [x.type for x, m in zip(call.args.leaves, mask, strict=True) if m]
         out_type = call.flat.jaxpr.out_types[0]
-        at_once = reversed_call(call, mask, lambda: ops.ones((), out_type.dtype))
+        at_once = reversed_call(call, mask, lambda: jnp.ones((), out_type.dtype))
         if at_once is not None:
             outs, cts = at_once
         else:
@@ -140,7 +140,7 @@ class _Gradient:
             outs, cts = res.outs, [None] * len(types)
             if res.out_tangents[0]:
                 kept = res._replace(linear=only_outs(res, 1))
-                one = ops.ones((), out_type.dtype)
+                one = jnp.ones((), out_type.dtype)
                 cts = pulled_back(kept, [GradValue()] * len(types), [], [one])
         return outs, [tangent_for(t, c) for c, t in zip(cts, types, strict=True)]
 

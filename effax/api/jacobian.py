@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Concatenate, Literal, ParamSpec, cast, overload
 
+import effax.numpy as jnp
 from effax import tree
 from effax.api.autodiff import leaf_args, linearize
 from effax.api.derivatives import check_differentiable, check_real
 from effax.api.vjp import vjp
-from effax.arrays import operators as ops
 from effax.arrays.argument_checks import argument_positions, check_callable
 from effax.arrays.batching import vmap
 from effax.arrays.device_array import Array
@@ -55,10 +55,10 @@ def _basis(leaves: Sequence[Array]) -> list[Array]:
     total = sum(x.size for x in leaves)
     columns, before = [], 0
     for x in leaves:
-        rows = ops.equal(
-            ops.reshape(ops.arange(total), (total, 1)), ops.arange(before, before + x.size)
+        rows = jnp.equal(
+            jnp.reshape(jnp.arange(total), (total, 1)), jnp.arange(before, before + x.size)
         )
-        columns.append(ops.reshape(ops.astype(rows, x.dtype), (total, *x.shape)))
+        columns.append(jnp.reshape(jnp.astype(rows, x.dtype), (total, *x.shape)))
         before += x.size
     return columns
 
@@ -69,7 +69,7 @@ def _blocks(stacked: Array, leaves: Sequence[Array], axis: int) -> list[Array]:
     rest_before, rest_after = stacked.shape[:axis], stacked.shape[axis + 1 :]
     for x in leaves:
         index = (slice(None),) * axis + (slice(before, before + prod(x.shape)),)
-        parts.append(ops.reshape(stacked[index], (*rest_before, *x.shape, *rest_after)))
+        parts.append(jnp.reshape(stacked[index], (*rest_before, *x.shape, *rest_after)))
         before += prod(x.shape)
     return parts
 

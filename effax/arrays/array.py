@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, SupportsIndex
 
 import numpy as np
 
-from effax.arrays import operators as ops
+from effax.arrays.operators import ops
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import IllTyped
 from effax.ir.types import ArrayType, Shape

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from effax.arrays import operators as ops
 from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, as_value, is_python_scalar, python_kind
 from effax.arrays.indexing import Selection
+from effax.arrays.operators import ops
 from effax.ir.dtypes import FAMILY_RANKS, DType, family, int_bounds
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape, array_type

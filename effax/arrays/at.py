@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from effax.arrays import operators as ops
 from effax.arrays.assignment import fitted
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import Array, ArrayLike, DeviceArray, TracedArray
 from effax.arrays.indexing import Selection, select
+from effax.arrays.operators import ops
 from effax.ir.dtypes import family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.indexing import Indexer, Mode, Pick, Span
@@ -71,13 +71,11 @@ class AtIndex:
         fill_value: ArrayLike | None = None,
     ) -> Array:
         """``x[index]``, and what is outside of the bounds is as ``mode`` says."""
-        from effax.numpy.index import read
-
         if mode not in _MODES:
             raise _no_mode(mode)
         fills = mode in ("fill", "drop") or (mode is None and fill_value is not None)
         at = self._select(Mode.DROP if fills else Mode.CLIP)
-        return at.outward(read(self._array, at, "fill" if fills else "clip", fill_value))
+        return at.outward(ops.read(self._array, at, "fill" if fills else "clip", fill_value))
 
     def set(
         self,
@@ -276,8 +274,6 @@ def _may_repeat(at: Selection) -> bool:
 
 def _one_by_one(x: Array, at: Selection, value: Array, combine: Combine) -> Array:
     """The updates in order, one pick after the other, so that each sees the ones before."""
-    from effax.lax.control import scan
-
     pick_shape, position, _ = at.layout
     count = int(np.prod(pick_shape))
     n = len(pick_shape)
@@ -295,7 +291,7 @@ def _one_by_one(x: Array, at: Selection, value: Array, combine: Combine) -> Arra
         return bind1(Scatter(at.indexer), array, new, *operands), None
 
     start = x if not x.weak_type else ops.astype(x, x.dtype)
-    result: Array = scan(step, start, (rows, *picks))[0]
+    result: Array = ops.scan(step, start, (rows, *picks))[0]
     return result
 
 

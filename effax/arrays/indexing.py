@@ -10,7 +10,6 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from effax.arrays import operators as ops
 from effax.arrays.device_array import (
     Array,
     ArrayLike,
@@ -19,6 +18,7 @@ from effax.arrays.device_array import (
     as_value,
     from_numpy,
 )
+from effax.arrays.operators import ops
 from effax.ir.dtypes import INT32, family
 from effax.ir.errors import BadIndex, IllTyped
 from effax.ir.indexing import Dim, Indexer, Layout, Mode, Pick, Span, layout

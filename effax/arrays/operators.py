@@ -1,35 +1,103 @@
 """The functions behind the operators and methods of arrays and references.
 
-Arrays are what ``effax.numpy`` is made of, and their operators are functions of ``effax.numpy``:
-the circle is cut here, where a function is looked up when it is first called.
+The object model is below the functions of ``effax.numpy``, which are its operators and methods:
+``effax.numpy.methods`` installs them, once, when the package is imported.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from effax.arrays.creation import filled as filled  # noqa: PLC0414
-    from effax.arrays.promotion import default_dtype as default_dtype  # noqa: PLC0414
-    from effax.lax.elementwise import bitcast_convert_type as bitcast_convert_type  # noqa: PLC0414
-    from effax.numpy import *  # noqa: F403
-    from effax.numpy.index import getitem as getitem  # noqa: PLC0414
-else:
+    from effax.arrays.array import Array, ArrayLike, DTypeLike
+    from effax.ir.dtypes import DType
+    from effax.tree import PyTree
 
-    def __getattr__(name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        found = globals()[name] = _find(name)
-        return found
+    Unary: TypeAlias = Callable[[ArrayLike], Array]
+    Binary: TypeAlias = Callable[[ArrayLike, ArrayLike], Array]
 
 
-def _find(name: str) -> object:
-    import effax.numpy
-    from effax.arrays import creation, promotion
-    from effax.lax import elementwise
-    from effax.numpy import index
+@dataclass(frozen=True)
+class Operators:
+    """One function for each operator and method, and what indexing needs of them."""
 
-    for module in (effax.numpy, index, creation, promotion, elementwise):
-        if hasattr(module, name):
-            return getattr(module, name)
-    raise AttributeError(f"effax.arrays.operators has no function {name!r}")
+    absolute: Unary
+    add: Binary
+    all: Callable[..., Array]
+    any: Callable[..., Array]
+    argmax: Callable[..., Array]
+    argmin: Callable[..., Array]
+    argsort: Callable[..., Array]
+    asarray: Callable[..., Array]
+    astype: Callable[..., Array]
+    bitcast_convert_type: Callable[..., Array]
+    bitwise_and: Binary
+    bitwise_or: Binary
+    bitwise_xor: Binary
+    broadcast_to: Callable[..., Array]
+    clip: Callable[..., Array]
+    conj: Unary
+    copy: Unary
+    cumprod: Callable[..., Array]
+    cumsum: Callable[..., Array]
+    default_dtype: Callable[[DTypeLike | None], DType]
+    diagonal: Callable[..., Array]
+    divmod: Callable[[ArrayLike, ArrayLike], tuple[Array, Array]]
+    dot: Callable[..., Array]
+    equal: Binary
+    filled: Callable[..., Array]
+    floor_divide: Binary
+    getitem: Callable[..., Array]
+    greater: Binary
+    greater_equal: Binary
+    imag: Unary
+    invert: Unary
+    left_shift: Binary
+    less: Binary
+    less_equal: Binary
+    matmul: Binary
+    matrix_transpose: Unary
+    max: Callable[..., Array]
+    maximum: Binary
+    mean: Callable[..., Array]
+    min: Callable[..., Array]
+    minimum: Binary
+    moveaxis: Callable[..., Array]
+    multiply: Binary
+    negative: Unary
+    not_equal: Binary
+    power: Binary
+    prod: Callable[..., Array]
+    ptp: Callable[..., Array]
+    ravel: Callable[..., Array]
+    read: Callable[..., Array]
+    real: Unary
+    remainder: Binary
+    repeat: Callable[..., Array]
+    reshape: Callable[..., Array]
+    right_shift: Binary
+    round: Callable[..., Array]
+    scan: Callable[..., tuple[PyTree, PyTree]]
+    sort: Callable[..., Array]
+    squeeze: Callable[..., Array]
+    std: Callable[..., Array]
+    subtract: Binary
+    sum: Callable[..., Array]
+    swapaxes: Callable[..., Array]
+    take: Callable[..., Array]
+    transpose: Callable[..., Array]
+    true_divide: Binary
+    var: Callable[..., Array]
+    where: Callable[..., Array]
+    zeros_like: Callable[..., Array]
+
+
+ops: Final = object.__new__(Operators)
+"""The installed functions. There are none before :func:`install`."""
+
+
+def install(functions: Operators) -> None:
+    """Make these the functions of all arrays and references."""
+    vars(ops).update(vars(functions))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NoReturn, cast, final
 import numpy as np
 
 from effax import tree
-from effax.arrays import operators as ops
 from effax.arrays.assignment import fitted
 from effax.arrays.device_array import Array, DeviceArray, DTypeLike, as_value
 from effax.arrays.indexing import select
 from effax.arrays.not_array import NotAnArray
+from effax.arrays.operators import ops
 from effax.effects import Rule
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import ConcretizationError, IllTyped, RefError

@@ -13,10 +13,10 @@ from typing import NamedTuple, NoReturn, TypeGuard, cast
 
 import numpy as np
 
-from effax.arrays import operators as ops
 from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.arrays.indexing import DynamicSlice, ds, select
 from effax.arrays.not_array import NotAnArray
+from effax.arrays.operators import ops
 from effax.arrays.ref import Ref, addupdate, get
 from effax.effects import Rule
 from effax.ir.dtypes import DType

@@ -8,10 +8,10 @@ from typing import Final, TypeVar, TypeVarTuple, overload
 import numpy as np
 
 from effax import tree
-from effax.arrays import operators as ops
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import bind, bind1
 from effax.arrays.device_array import Array, as_value
+from effax.arrays.operators import ops
 from effax.arrays.promotion import literal
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import FlatFunction, TraceOptions, shared_consts, shown_tree, trace_flat

@@ -8,10 +8,10 @@ from typing import TypeVar, cast, overload
 import numpy as np
 
 from effax import tree
-from effax.arrays import operators as ops
 from effax.arrays.argument_checks import as_integer, check_callable
 from effax.arrays.binding import Operand, bind, run
 from effax.arrays.device_array import Array, DeviceArray, as_value
+from effax.arrays.operators import ops
 from effax.arrays.promotion import converted, literal
 from effax.arrays.tracing import (
     FlatFunction,

@@ -7,11 +7,11 @@ from itertools import product
 from typing import TypeVar, overload
 
 from effax import tree
-from effax.arrays import operators as ops
 from effax.arrays import shapes as sh
 from effax.arrays.axes import plain_axes, plain_shape
 from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.arrays.joining import concatenate, stack
+from effax.arrays.operators import ops
 from effax.ir.errors import BadArgument, IllTyped
 from effax.lax import elementwise as el
 from effax.lax.convolution import padtype_to_pads

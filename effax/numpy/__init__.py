@@ -17,6 +17,7 @@ from effax.arrays.device_array import Array as _Array
 from effax.arrays.shapes import *
 from effax.numpy import fft as fft
 from effax.numpy import linalg as linalg
+from effax.numpy import methods as _methods  # noqa: F401  it installs the methods of arrays
 from effax.numpy.arithmetic import *
 from effax.numpy.comparison import *
 from effax.numpy.convolution import *

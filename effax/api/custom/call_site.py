@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+import effax.numpy as jnp
 from effax import tree
-from effax.arrays import operators as ops
 from effax.arrays.binding import Operand
 from effax.arrays.device_array import Array, DeviceArray, as_value
 from effax.arrays.tangents import promotes_to
@@ -176,7 +176,7 @@ def cast_result(value: object, type_: Type, what: str) -> Array:
     yields = x.weak_type and promotes_to(x.dtype, type_.dtype)
     if x.shape != type_.shape or (x.dtype != type_.dtype and not yields):
         raise IllTyped(f"{what} has the wrong type", expected=str(type_), found=str(x.type))
-    return ops.astype(x, type_.dtype)
+    return jnp.astype(x, type_.dtype)
 
 
 def check_pair(result: object, what: str, pair: str) -> tuple[PyTree, PyTree]:

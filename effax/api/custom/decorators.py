@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
+import effax.numpy as jnp
 from effax import tree
 from effax.api.custom.call import Custom
 from effax.api.custom.jvp_rule import JvpRule
 from effax.api.custom.vjp_rule import VjpRule
-from effax.arrays import operators as ops
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.device_array import Array
 from effax.ir.errors import BadArgument
@@ -68,9 +68,9 @@ class custom_jvp(Custom[P, R]):  # noqa: N801  JAX's name
             out = self(*primals)  # type: ignore[call-arg]  # the primals are the arguments
             pairs = zip(jvps, tangents, strict=True)
             parts = [rule(t, out, *primals) for rule, t in pairs if rule is not None]
-            total = parts[0] if parts else tree.map(ops.zeros_like, out)
+            total = parts[0] if parts else tree.map(jnp.zeros_like, out)
             for part in parts[1:]:
-                total = tree.map(ops.add, total, part)
+                total = tree.map(jnp.add, total, part)
             return out, total
 
         self._jvp = JvpRule(jvp, False)

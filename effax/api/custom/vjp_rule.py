@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import effax.numpy as jnp
 from effax import tree
 from effax.api.custom.call_site import CallSite, DeferredRule, cast_result, check_pair
 from effax.api.custom.rule_tracing import outside_rules
 from effax.api.custom.zeros import CustomVJPPrimal, SymbolicZero, symbolic_zero
-from effax.arrays import operators as ops
 from effax.arrays.binding import Operand
 from effax.arrays.device_array import Array, as_value
 from effax.arrays.ref import Ref, TracedRef
@@ -362,4 +362,4 @@ def _leaf(label: str, x: object, type_: Type, name: str) -> Array | None:
     value = as_value(x, f"the cotangent for {name} returned by the backward rule of {label}")
     if value.shape != ct_spec.shape or (value.dtype != ct_spec.dtype and not value.type.weak):
         raise IllTyped(wrong, expected=str(ct_spec), found=str(value.type))
-    return ops.astype(value, ct_spec.dtype)
+    return jnp.astype(value, ct_spec.dtype)
