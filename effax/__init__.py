@@ -48,7 +48,8 @@ from effax.arrays import config as _config_module
 from effax.arrays.batching import vmap
 from effax.arrays.config import enable_x64
 from effax.arrays.device_array import Array
-from effax.arrays.ref import Ref, empty_ref, free_ref, freeze, new_ref
+from effax.arrays.ref import Ref
+from effax.arrays.ref_functions import empty_ref, free_ref, freeze, new_ref
 from effax.ir.dtypes import FLOAT0
 from effax.ir.dtypes import DType as _DType
 from effax.ir.text.notebook import draw_with

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from effax.arrays.ref import (
-    Ref,
-    RefAttributeError,
-    addupdate,
-    empty_ref,
-    free_ref,
-    freeze,
-    get,
-    new_ref,
-    swap,
-)
+from effax.arrays.ref import Ref, RefAttributeError
+from effax.arrays.ref_functions import addupdate, empty_ref, free_ref, freeze, get, new_ref, swap
 
 __all__ = [
     "Ref",

@@ -284,9 +284,7 @@ class Array:
     @property
     def at(self) -> At:
         """Functional updates: ``x.at[index].set(value)`` and friends give a new array."""
-        from effax.arrays.at import At
-
-        return At(self)
+        return ops.at(self)
 
     @property
     def T(self) -> Array:

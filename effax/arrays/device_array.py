@@ -10,11 +10,12 @@ import numpy as np
 
 from effax.arrays.array import Array, ArrayLike, Axis, DTypeLike
 from effax.arrays.config import allowed
+from effax.arrays.not_array import NotAnArray
 from effax.ir.build import lit
 from effax.ir.dtypes import FLOAT0
 from effax.ir.errors import BadArgument, ConcretizationError, IllTyped
 from effax.ir.syntax import Atom
-from effax.ir.trace import Trace, current_trace, shown_ref
+from effax.ir.trace import Trace, current_trace
 from effax.ir.types import ArrayType, array_type
 from effax.tree import PyTree
 
@@ -229,24 +230,8 @@ def scalar(x: bool | int | float | complex) -> DeviceArray:
 
 def not_an_array(x: object, what: str) -> IllTyped:
     """The error for something that stands where an array belongs."""
-    from effax.arrays.ref import Ref
-    from effax.arrays.ref_view import RefView
-
-    if isinstance(x, Ref):
-        return IllTyped(
-            f"{what} is a reference, where an array belongs",
-            expected="an array",
-            found=shown_ref(x),
-            remedy="read it first: `ref[...]`",
-        )
-    if isinstance(x, RefView):
-        return IllTyped(
-            f"{what} is a view of a reference, where an array or a whole reference belongs",
-            expected="an array, a number or a reference",
-            found=repr(x),
-            remedy="read it: `view[...]`; what writes takes the reference and indexes it, or a "
-            "copy: `r = new_ref(view[...])`, and after that `view[...] = r[...]`",
-        )
+    if isinstance(x, NotAnArray):
+        return x._not_an_array(what)
     return IllTyped(
         f"{what} is not an array",
         expected="an array or a number",

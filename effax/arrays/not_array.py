@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
+    from effax.ir.errors import IllTyped
+
 
 class NotAnArray:
     """The base of references and of views of them."""
@@ -17,6 +19,10 @@ class NotAnArray:
     @abstractmethod
     def _as_array(self, *args: object, **kwargs: object) -> np.ndarray:
         """Raises RefError: the error that says how to read it."""
+
+    @abstractmethod
+    def _not_an_array(self, what: str) -> IllTyped:
+        """Return the error for a value that stands where an array belongs."""
 
     def _refuse(self, *args: object, **kwargs: object) -> np.ndarray:
         return self._as_array(*args, **kwargs)

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from effax.arrays.array import Array, ArrayLike, DTypeLike
+    from effax.arrays.at import At
+    from effax.arrays.ref import Ref
+    from effax.arrays.ref_view import RefAt
     from effax.ir.dtypes import DType
     from effax.tree import PyTree
 
@@ -92,6 +95,13 @@ class Operators:
     var: Callable[..., Array]
     where: Callable[..., Array]
     zeros_like: Callable[..., Array]
+    at: Callable[[Array], At]
+    new_ref: Callable[[object], Ref]
+    ref_at: Callable[[Ref], RefAt]
+    get_ref: Callable[[Ref, object], Array]
+    write_ref: Callable[[Ref, object, object], None]
+    swap_ref: Callable[[Ref, object, object], Array]
+    addupdate_ref: Callable[[Ref, object, object], None]
 
 
 ops: Final = object.__new__(Operators)

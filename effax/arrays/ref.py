@@ -1,8 +1,4 @@
-"""References: mutable arrays, with NumPy's indexing for reads and writes.
-
-``get`` and ``swap`` implement ``ref[i]`` and ``ref[i] = v``; ``addupdate`` adds in place;
-``new_ref`` makes a reference and ``freeze`` ends it.
-"""
+"""References: mutable arrays, with NumPy's indexing for reads and writes."""
 
 from __future__ import annotations
 
@@ -10,34 +6,16 @@ from typing import TYPE_CHECKING, NoReturn, cast, final
 
 import numpy as np
 
-from effax import tree
-from effax.arrays.assignment import fitted
-from effax.arrays.device_array import Array, DeviceArray, DTypeLike, as_value
-from effax.arrays.indexing import select
+from effax.arrays.device_array import Array, DeviceArray, DTypeLike
 from effax.arrays.not_array import NotAnArray
 from effax.arrays.operators import ops
 from effax.effects import Rule
-from effax.ir.dtypes import DType, family
+from effax.ir.dtypes import DType
 from effax.ir.errors import ConcretizationError, IllTyped, RefError
-from effax.ir.indexing import Mode
-from effax.ir.prims import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
-from effax.ir.prims.common.operands import NUMBERS
 from effax.ir.source import Source, caller
-from effax.ir.syntax import Atom, Var
+from effax.ir.syntax import Atom
 from effax.ir.trace import Trace, current_trace, shown_ref
 from effax.ir.types import RefType, Shape, array_type, ref_type
-
-__all__ = [
-    "Ref",
-    "RefAttributeError",
-    "addupdate",
-    "empty_ref",
-    "free_ref",
-    "freeze",
-    "get",
-    "new_ref",
-    "swap",
-]
 
 if TYPE_CHECKING:
     from effax.arrays.ref_view import RefAt
@@ -69,7 +47,7 @@ class Ref(NotAnArray):
 
     def __new__(cls, init: object = None, dtype: DTypeLike | None = None) -> Ref:
         if cls is Ref:
-            return new_ref(init if dtype is None else ops.asarray(init, dtype))
+            return ops.new_ref(init if dtype is None else ops.asarray(init, dtype))
         return object.__new__(cls)
 
     @property
@@ -105,9 +83,7 @@ class Ref(NotAnArray):
     @property
     def at(self) -> RefAt:
         """Views: ``ref.at[index]`` is read and written as a reference is."""
-        from effax.arrays.ref_view import RefAt
-
-        return RefAt(self)
+        return ops.ref_at(self)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -115,26 +91,26 @@ class Ref(NotAnArray):
         return self.shape[0]
 
     def __getitem__(self, index: object) -> Array:
-        return get(self, index)
+        return ops.get_ref(self, index)
 
     def __setitem__(self, index: object, value: object) -> None:
-        _write(self, index, value)
+        ops.write_ref(self, index, value)
 
     def addupdate(self, value: object, index: object = ...) -> None:
         """Add ``value`` to ``self[index]`` in place; duplicate positions all count."""
-        addupdate(self, index, value)
+        ops.addupdate_ref(self, index, value)
 
     def get(self) -> Array:
         """The whole contents."""
-        return get(self, ...)
+        return ops.get_ref(self, ...)
 
     def set(self, value: object) -> None:
         """Replace the whole contents."""
-        _write(self, ..., value)
+        ops.write_ref(self, ..., value)
 
     def swap(self, value: object, index: object = ...) -> Array:
         """Replace ``self[index]``; gives what was there."""
-        return swap(self, index, value)
+        return ops.swap_ref(self, index, value)
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the contents, which stays. Raises ConcretizationError for a symbol."""
@@ -142,6 +118,14 @@ class Ref(NotAnArray):
             "a traced reference has no address",
             expected="a reference outside of traced functions",
             found=str(self.type),
+        )
+
+    def _not_an_array(self, what: str) -> IllTyped:
+        return IllTyped(
+            f"{what} is a reference, where an array belongs",
+            expected="an array",
+            found=shown_ref(self),
+            remedy="read it first: `ref[...]`",
         )
 
     def _as_array(self, *args: object, **kwargs: object) -> np.ndarray:
@@ -275,7 +259,7 @@ class EagerRef(Ref):
                 memory = self.memory()
             if memory.ndim == 1 and -len(memory) <= index < len(memory):
                 return DeviceArray(np.array(memory[index]), array_type((), memory.dtype))
-        return get(self, index)
+        return ops.get_ref(self, index)
 
     def __setitem__(self, index: object, value: object) -> None:
         if type(index) is int and current_trace() is None:
@@ -292,7 +276,7 @@ class EagerRef(Ref):
                     if array.dtype == memory.dtype and not array.shape:
                         memory[index] = array
                         return
-        _write(self, index, value)
+        ops.write_ref(self, index, value)
 
     def __repr__(self) -> str:
         if self._ended is not None:
@@ -319,127 +303,3 @@ def eager_ref(memory: np.ndarray) -> EagerRef:
     made._type = ref_type(array_type(memory.shape, memory.dtype))
     made.made_at = caller()
     return made
-
-
-def _nested_error(ref: Ref) -> RefError:
-    rule = Rule.REF_TO_REF
-    what = f"a reference cannot hold {rule.forbids}"
-    return RefError.against(rule, what, "an array", shown_ref(ref))
-
-
-def new_ref(init: object) -> Ref:
-    """A new reference that holds a copy of ``init``, an array or a number.
-
-    Raises:
-        RefError: ``init`` is itself a reference.
-    """
-    nested = tree.leaves(init) if isinstance(init, list | tuple | dict) else [init]
-    for x in nested:
-        if isinstance(x, Ref):
-            raise _nested_error(x)
-    value = as_value(init, "the initial value of a reference")
-    return cast(Ref, _bind.bind(NewRef(), value)[0])
-
-
-def empty_ref(shape: Shape, dtype: DTypeLike | None = None) -> Ref:
-    """A new reference whose contents are not defined before they are written."""
-    inner = array_type(shape, ops.default_dtype(dtype))
-    return cast(Ref, _bind.bind(EmptyRef(inner))[0])
-
-
-def freeze(ref: Ref) -> Array:
-    """End a reference and give its final contents, which never change afterwards.
-
-    Raises:
-        RefError: the reference was consumed before, or was not made here.
-    """
-    _check_ref(ref, "freeze")
-    _check_own(ref, "freeze")
-    if isinstance(ref, EagerRef):
-        return ref.end("freeze")
-    assert isinstance(ref, TracedRef)
-    contents = _bind.bind1(Freeze(), ref)
-    ref.trace.consumed[cast(Var, ref.atom).id] = "freeze"
-    return contents
-
-
-def free_ref(ref: Ref) -> None:
-    """End a reference. Raises RefError as :func:`freeze` does."""
-    _check_ref(ref, "free_ref")
-    _check_own(ref, "free_ref")
-    if isinstance(ref, EagerRef):
-        ref.end("free_ref")
-        return
-    assert isinstance(ref, TracedRef)
-    _bind.bind(FreeRef(), ref)
-    ref.trace.consumed[cast(Var, ref.atom).id] = "free_ref"
-
-
-def _check_own(ref: Ref, what: str) -> None:
-    trace = current_trace()
-    own = ref.trace is trace and _made_in(ref) if isinstance(ref, TracedRef) else trace is None
-    if not own:
-        raise RefError.against(
-            Rule.FOREIGN_FREE,
-            f"{what} of a reference outside of the scope that made it",
-            "a reference made in the same function",
-            shown_ref(ref),
-        )
-
-
-def _made_in(ref: TracedRef) -> bool:
-    return ref.atom not in ref.trace.builder.binders
-
-
-def _check_ref(ref: object, what: str) -> None:
-    if not isinstance(ref, Ref):
-        raise IllTyped(
-            f"{what} takes a reference",
-            expected="a Ref",
-            found=type(ref).__name__,
-            remedy="make one with `new_ref`",
-        )
-
-
-def get(ref: Ref, index: object = ...) -> Array:
-    """``ref[index]`` for an index as NumPy's. Positions that are only known later are clamped."""
-    _check_ref(ref, "get")
-    at = select(ref.shape, index, Mode.CLIP, True, "a reference")
-    return at.outward(_bind.bind1(Get(at.indexer), ref, *at.operands))
-
-
-def swap(ref: Ref, index: object, value: object) -> Array:
-    """Write ``ref[index] = value`` and give what was there.
-
-    Positions that turn out to be outside are not written, and what is read there is clamped.
-    """
-    _check_ref(ref, "swap")
-    at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    filled = fitted(at, ref.dtype, value, "the reference")
-    if not at.operands:
-        old = _bind.bind1(Swap(at.indexer), ref, filled, *at.operands)
-    else:
-        old = _bind.bind1(Get(at.indexer._replace(mode=Mode.CLIP)), ref, *at.operands)
-        _bind.bind(Swap(at.indexer), ref, filled, *at.operands)
-    return at.outward(old)
-
-
-def _write(ref: Ref, index: object, value: object) -> None:
-    _check_ref(ref, "a write")
-    at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    _bind.bind(Swap(at.indexer), ref, fitted(at, ref.dtype, value, "the reference"), *at.operands)
-
-
-def addupdate(ref: Ref, index: object, value: object) -> None:
-    """``ref[index] += value`` in place; duplicate positions all count, outside ones do not."""
-    _check_ref(ref, "addupdate")
-    if family(ref.dtype) not in NUMBERS:
-        raise IllTyped("only numbers can be added in place", found=str(ref.type))
-    at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    _bind.bind(
-        AddUpdate(at.indexer), ref, fitted(at, ref.dtype, value, "the reference"), *at.operands
-    )
-
-
-# Binding needs the classes above.
-from effax.arrays import binding as _bind  # noqa: E402

@@ -17,7 +17,8 @@ from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.arrays.indexing import DynamicSlice, ds, select
 from effax.arrays.not_array import NotAnArray
 from effax.arrays.operators import ops
-from effax.arrays.ref import Ref, addupdate, get
+from effax.arrays.ref import Ref
+from effax.arrays.ref_functions import addupdate, get
 from effax.effects import Rule
 from effax.ir.dtypes import DType
 from effax.ir.errors import IllTyped, RefError
@@ -101,6 +102,15 @@ class RefView(NotAnArray):
 
     def __repr__(self) -> str:
         return f"RefView(shape={self.shape}, of {self.ref!r})"
+
+    def _not_an_array(self, what: str) -> IllTyped:
+        return IllTyped(
+            f"{what} is a view of a reference, where an array or a whole reference belongs",
+            expected="an array, a number or a reference",
+            found=repr(self),
+            remedy="read it: `view[...]`; what writes takes the reference and indexes it, or a "
+            "copy: `r = new_ref(view[...])`, and after that `view[...] = r[...]`",
+        )
 
     def _as_array(self, *args: object, **kwargs: object) -> NoReturn:
         raise RefError.against(

@@ -14,7 +14,6 @@ from effax.arrays.shapes import (
     broadcast_to,
     diagonal,
     expand_dims,
-    flip,
     matrix_transpose,
     slice_along,
     squeeze,
@@ -32,7 +31,7 @@ from effax.numpy.reduce import max, prod, sum
 from effax.numpy.systems import log_determinant, odd_exchanges, solved_by_lu
 
 __all__ = [
-    "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "det", "eigh",
+    "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "det", "eigh",
     "eigvalsh", "inv", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
 ]  # fmt: skip
 
@@ -66,7 +65,8 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
-def _matrices(a: ArrayLike, what: str, square: bool = True) -> Array:
+def matrices(a: ArrayLike, what: str, square: bool = True) -> Array:
+    """Return an array of matrices, on its last two axes. Raises IllTyped."""
     x = as_value(a, f"the argument of {what}")
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         expected = "two axes or more" + ", the last two of one size" * square
@@ -114,7 +114,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     Array([[2., 0.],
            [0., 3.]], dtype=float32)
     """
-    x = _symmetrized(_matrices(a, "cholesky"), symmetrize_input)
+    x = _symmetrized(matrices(a, "cholesky"), symmetrize_input)
     (low,) = _factors(prims.Cholesky(), x)
     return _adjoint(low) if upper else low
 
@@ -135,7 +135,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
     Array([1. , 0.5], dtype=float32)
     """
-    x, y = _matrices(a, "solve"), as_value(b, "the right-hand side of solve")
+    x, y = matrices(a, "solve"), as_value(b, "the right-hand side of solve")
     dtype = pr.inexact(*pr.common_dtype((x, y), "solve"))[0]
     x, y = pr.converted(x, dtype, False), pr.converted(y, dtype, False)
     vector = y.ndim == 1
@@ -168,7 +168,7 @@ def inv(a: ArrayLike) -> Array:
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """
-    x = _matrices(a, "inv")
+    x = matrices(a, "inv")
     return _solve(x, broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape))
 
 
@@ -178,7 +178,7 @@ def det(a: ArrayLike) -> Array:
     >>> jnp.linalg.det(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array(8., dtype=float32)
     """
-    x = _matrices(a, "det")
+    x = matrices(a, "det")
     n = x.shape[-1]
     if 1 <= n <= 3:
         return _written_out(x, n)
@@ -226,7 +226,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """
     if method not in (None, "lu"):
         raise BadArgument("unknown method of slogdet", "'lu'", repr(method))
-    x = _matrices(a, "slogdet")
+    x = matrices(a, "slogdet")
     found = log_determinant(pr.converted(x, prims.work_dtype(x.dtype), False))
     sign, size = found
     if x.dtype != prims.work_dtype(x.dtype):
@@ -259,7 +259,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
     """
     if mode not in ("reduced", "complete", "full", "r"):
         raise BadArgument("unknown mode of qr", "reduced, complete or r", repr(mode))
-    x = _matrices(a, "qr", square=False)
+    x = matrices(a, "qr", square=False)
     q, r = _factors(prims.Qr(mode in ("complete", "full")), x)
     return r if mode == "r" else QRResult(q, r)
 
@@ -287,7 +287,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     """
     if UPLO not in (None, "L", "U"):
         raise BadArgument("unknown triangle of eigh", "'L' or 'U'", repr(UPLO))
-    x = _matrices(a, "eigh")
+    x = matrices(a, "eigh")
     x = _symmetrized(_adjoint(x) if UPLO == "U" else x, symmetrize_input)
     return EighResult(*_factors(prims.Eigh(), x))
 
@@ -341,7 +341,7 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) -> SV
     >>> jnp.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]])).S
     Array([4., 3.], dtype=float32)
     """
-    x = _matrices(a, "svd", square=False)
+    x = matrices(a, "svd", square=False)
     if not compute_uv:
         return _factors(prims.Svd(vectors=False), x)[0]
     u, s, vh = _factors(prims.Svd(), x)
@@ -395,7 +395,7 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False) -
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """
-    x = _matrices(a, "pinv", square=False)
+    x = matrices(a, "pinv", square=False)
     u, s, vh = _factors(prims.Svd(), x)
     there = uf.greater(s, _cutoff(x, s, rtol, 10.0))
     inverse = uf.where(there, uf.true_divide(1, uf.where(there, s, 1)), 0)
@@ -419,38 +419,9 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None) -> Array:  # noqa: 
     >>> jnp.linalg.matrix_rank(jnp.array([[1.0, 1.0], [1.0, 1.0]]))
     Array(1, dtype=int32)
     """
-    x = _matrices(M, "matrix_rank", square=False)
+    x = matrices(M, "matrix_rank", square=False)
     s = svdvals(x)
     return sum(uf.astype(uf.greater(s, _cutoff(x, s, rtol)), int), -1)
-
-
-def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
-    """Return the condition numbers of matrices.
-
-    Args:
-        x: array of shape (..., n, m).
-        p: norm, see :func:`matrix_norm`; None for the ratio of extreme singular values.
-
-    Returns:
-        Real array without the last two axes.
-
-    Raises:
-        IllTyped: ``x`` has fewer than 2 axes, or is not square for other norms.
-
-    >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
-    Array(2., dtype=float32)
-    """
-    value = _matrices(x, "cond", square=False)
-    if p in (None, 2, -2):
-        s = svdvals(value)
-        first, last = (
-            slice_along(flip(s, -1) if back else s, s.ndim - 1, 0, 1, drop=True)
-            for back in (False, True)
-        )
-        return uf.true_divide(last, first) if p == -2 else uf.true_divide(first, last)
-    from effax.numpy.linalg import matrix_norm
-
-    return uf.multiply(matrix_norm(value, ord=p), matrix_norm(inv(value), ord=p))
 
 
 def norm_of_values(x: Array, combine: Callable[..., Array], axes: Sequence[int]) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from effax.arrays import promotion as pr
 from effax.arrays.axes import plain_axis, sequence_of, static_int
 from effax.arrays.device_array import Array, ArrayLike, DeviceArray, DTypeLike, as_value
+from effax.arrays.indexing import ds
 from effax.arrays.joining import Arrays, concatenate, listed, stack, tile, unstack
 from effax.arrays.shapes import (
     atleast_1d,
@@ -24,6 +25,10 @@ from effax.arrays.shapes import (
 )
 from effax.ir.errors import BadArgument
 from effax.numpy import ufuncs as uf
+from effax.numpy.arithmetic import remainder
+from effax.numpy.index import take
+from effax.numpy.reduce import cumsum
+from effax.numpy.sorting import searchsorted
 
 __all__ = [
     "append", "array_split", "column_stack", "concat", "concatenate", "dstack", "hsplit",
@@ -263,10 +268,6 @@ def repeat(
 
 
 def _repeat_traced(x: Array, counts: Array, axis: int, total: int) -> Array:
-    from effax.numpy.index import take
-    from effax.numpy.reduce import cumsum
-    from effax.numpy.sorting import searchsorted
-
     ends = cumsum(broadcast_to(counts, (x.shape[axis],)))
     at = searchsorted(ends, np.arange(total, dtype=np.int32), side="right")
     return take(x, at, axis, mode="clip")
@@ -319,9 +320,6 @@ def _rolled(x: Array, shift: ArrayLike, axis: int) -> Array:
     if size == 0:
         return x
     if isinstance(shift, Array) and not isinstance(shift, DeviceArray):
-        from effax.arrays.indexing import ds
-        from effax.numpy.arithmetic import remainder
-
         twice = concatenate([x, x], axis)
         start = remainder(uf.negative(shift), size)
         return twice[(*[slice(None)] * axis, ds(start, size))]

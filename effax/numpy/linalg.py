@@ -9,7 +9,15 @@ import numpy as np
 from effax.arrays import promotion as pr
 from effax.arrays.axes import plain_axes
 from effax.arrays.device_array import Array, ArrayLike, as_value
-from effax.arrays.shapes import broadcast_to, expand_dims, matrix_transpose, ravel, reshape
+from effax.arrays.shapes import (
+    broadcast_to,
+    expand_dims,
+    flip,
+    matrix_transpose,
+    ravel,
+    reshape,
+    slice_along,
+)
 from effax.arrays.shapes import diagonal as _diagonal
 from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import ufuncs as uf
@@ -21,11 +29,11 @@ from effax.numpy.factors import (
     SlogdetResult,
     SVDResult,
     cholesky,
-    cond,
     det,
     eigh,
     eigvalsh,
     inv,
+    matrices,
     matrix_rank,
     norm_of_values,
     pinv,
@@ -284,3 +292,30 @@ def trace(x: ArrayLike, /, *, offset: int = 0) -> Array:
     Array(5, dtype=int32)
     """
     return sum(diagonal(x, offset=offset), -1)
+
+
+def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
+    """Return the condition numbers of matrices.
+
+    Args:
+        x: array of shape (..., n, m).
+        p: norm, see :func:`matrix_norm`; None for the ratio of extreme singular values.
+
+    Returns:
+        Real array without the last two axes.
+
+    Raises:
+        IllTyped: ``x`` has fewer than 2 axes, or is not square for other norms.
+
+    >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    Array(2., dtype=float32)
+    """
+    value = matrices(x, "cond", square=False)
+    if p in (None, 2, -2):
+        s = svdvals(value)
+        first, last = (
+            slice_along(flip(s, -1) if back else s, s.ndim - 1, 0, 1, drop=True)
+            for back in (False, True)
+        )
+        return uf.true_divide(last, first) if p == -2 else uf.true_divide(first, last)
+    return uf.multiply(matrix_norm(value, ord=p), matrix_norm(inv(value), ord=p))

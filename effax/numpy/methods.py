@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from effax.arrays import creation, promotion, shapes
+from effax.arrays import creation, promotion, ref_functions, shapes
+from effax.arrays.at import At
 from effax.arrays.operators import Operators, install
+from effax.arrays.ref_view import RefAt
 from effax.lax import control, elementwise
 from effax.numpy import (
     arithmetic,
@@ -88,5 +90,12 @@ install(
         var=statistics.var,
         where=positions.where,
         zeros_like=creation.zeros_like,
+        at=At,
+        new_ref=ref_functions.new_ref,
+        ref_at=RefAt,
+        get_ref=ref_functions.get,
+        write_ref=ref_functions.write,
+        swap_ref=ref_functions.swap,
+        addupdate_ref=ref_functions.addupdate,
     )
 )

@@ -12,6 +12,7 @@ from effax.arrays.axes import plain_axis
 from effax.arrays.binding import bind
 from effax.arrays.config import allowed
 from effax.arrays.device_array import Array, ArrayLike, as_value, from_numpy
+from effax.arrays.joining import concatenate
 from effax.arrays.shapes import (
     broadcast_to,
     expand_dims,
@@ -22,6 +23,7 @@ from effax.arrays.shapes import (
 from effax.ir.dtypes import family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Iota, Sort
+from effax.lax.whiles import fori_loop
 from effax.numpy import ufuncs as uf
 from effax.numpy.index import take
 from effax.numpy.predicates import isnan
@@ -192,8 +194,6 @@ def searchsorted(
 
 def _halving(x: Array, v: Array, after_equal: bool) -> Array:
     """Return insertion points in [low, high], an interval that each step halves."""
-    from effax.lax.whiles import fori_loop
-
     index = allowed(int)
     start = broadcast_to(as_value(np.zeros((), index)), v.shape)
     end = broadcast_to(as_value(np.full((), x.size, index)), v.shape)
@@ -330,8 +330,6 @@ def diff(
     >>> jnp.diff(jnp.array([1, 4, 9]))
     Array([3, 5], dtype=int32)
     """
-    from effax.numpy.join import concatenate
-
     x = as_value(a, "the argument of diff")
     place = plain_axis(axis, x.ndim, "diff")
     if n < 0:

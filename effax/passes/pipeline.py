@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import Final
 
 import numpy as np
 from returns.result import Failure, Result, Success
@@ -26,6 +27,23 @@ from effax.ir.syntax import Jaxpr
 from effax.passes.guarantees import Guarantee, checked_guarantees
 from effax.transforms.framework.rewriter import Transform
 from effax.transforms.framework.runner import as_result, telling
+
+LIBRARY: Final = (
+    "dce",
+    "cse",
+    "fold",
+    "inline",
+    "simplify",
+    "hoist",
+    "loop_carries",
+    "forward_stores",
+    "dead_stores",
+    "accumulate",
+    "fuse_accumulations",
+    "unroll",
+    "optimize",
+)
+"""The names of the passes of ``effax.passes.library``, which is built on this module."""
 
 
 class _Composes:
@@ -220,11 +238,7 @@ def no_step(found: object) -> BadArgument:
 
 def _remedy(found: object) -> str:
     if isinstance(found, str):
-        # The library's passes are made of what is here.
-        from effax.passes import library
-
-        names = [name for name, value in vars(library).items() if isinstance(value, Step)]
-        close = get_close_matches(found, names, 1)
+        close = get_close_matches(found, LIBRARY, 1)
         return (
             f"did you mean `effax.passes.{close[0]}`?" if close else "give the pass, not its name"
         )

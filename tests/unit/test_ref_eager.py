@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import effax.numpy as jnp
-from effax.arrays import ref
+from effax import ref
 from effax.arrays.device_array import Array
-from effax.arrays.ref import EagerRef, Ref, empty_ref, free_ref, freeze, new_ref
+from effax.arrays.ref import EagerRef, Ref
+from effax.arrays.ref_functions import empty_ref, free_ref, freeze, new_ref
 from effax.ir.errors import BadArgument, IllTyped, RefError
 
 

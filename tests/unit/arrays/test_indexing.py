@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import effax.numpy as jnp
-from effax.arrays import ref
+from effax import ref
 from effax.arrays.device_array import Array
 from effax.arrays.indexing import ds
-from effax.arrays.ref import Ref, new_ref
+from effax.arrays.ref import Ref
+from effax.arrays.ref_functions import new_ref
 from effax.ir.errors import BadIndex, ConcretizationError, IllTyped
 from tests.unit.numpy.tracing import run_traced, traced
 

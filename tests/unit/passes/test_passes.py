@@ -29,6 +29,7 @@ from effax.passes import (
     fuse_accumulations,
     guarantees_of,
     inline,
+    library,
     optimize,
     passes_of,
     pipeline,
@@ -36,6 +37,7 @@ from effax.passes import (
     watch,
     when,
 )
+from effax.passes.pipeline import LIBRARY, Step
 from effax.testing import check_pass
 from effax.testing.laws import LawBroken
 
@@ -370,3 +372,8 @@ def test_a_pass_may_not_change_the_dtype_of_a_result() -> None:
     )
     with pytest.raises(Broken, match="results"):
         jax.jit(jnp.sin, passes=as_int)(1.0)
+
+
+def test_the_names_of_the_library_are_listed_for_hints() -> None:
+    found = [name for name, value in vars(library).items() if isinstance(value, Step)]
+    assert list(LIBRARY) == found

@@ -1,0 +1,144 @@
+"""Functions of references: creation, reads, writes, accumulation and the end of a reference.
+
+``get`` and ``write`` implement ``ref[i]`` and ``ref[i] = v``.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from effax import tree
+from effax.arrays.assignment import fitted
+from effax.arrays.binding import bind, bind1
+from effax.arrays.device_array import Array, DTypeLike, as_value
+from effax.arrays.indexing import select
+from effax.arrays.operators import ops
+from effax.arrays.ref import EagerRef, Ref, TracedRef
+from effax.effects import Rule
+from effax.ir.dtypes import family
+from effax.ir.errors import IllTyped, RefError
+from effax.ir.indexing import Mode
+from effax.ir.prims import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
+from effax.ir.prims.common.operands import NUMBERS
+from effax.ir.syntax import Var
+from effax.ir.trace import current_trace, shown_ref
+from effax.ir.types import Shape, array_type
+
+
+def _nested_error(ref: Ref) -> RefError:
+    rule = Rule.REF_TO_REF
+    what = f"a reference cannot hold {rule.forbids}"
+    return RefError.against(rule, what, "an array", shown_ref(ref))
+
+
+def new_ref(init: object) -> Ref:
+    """A new reference that holds a copy of ``init``, an array or a number.
+
+    Raises:
+        RefError: ``init`` is itself a reference.
+    """
+    nested = tree.leaves(init) if isinstance(init, list | tuple | dict) else [init]
+    for x in nested:
+        if isinstance(x, Ref):
+            raise _nested_error(x)
+    value = as_value(init, "the initial value of a reference")
+    return cast(Ref, bind(NewRef(), value)[0])
+
+
+def empty_ref(shape: Shape, dtype: DTypeLike | None = None) -> Ref:
+    """A new reference whose contents are not defined before they are written."""
+    inner = array_type(shape, ops.default_dtype(dtype))
+    return cast(Ref, bind(EmptyRef(inner))[0])
+
+
+def freeze(ref: Ref) -> Array:
+    """End a reference and give its final contents, which never change afterwards.
+
+    Raises:
+        RefError: the reference was consumed before, or was not made here.
+    """
+    _check_ref(ref, "freeze")
+    _check_own(ref, "freeze")
+    if isinstance(ref, EagerRef):
+        return ref.end("freeze")
+    assert isinstance(ref, TracedRef)
+    contents = bind1(Freeze(), ref)
+    ref.trace.consumed[cast(Var, ref.atom).id] = "freeze"
+    return contents
+
+
+def free_ref(ref: Ref) -> None:
+    """End a reference. Raises RefError as :func:`freeze` does."""
+    _check_ref(ref, "free_ref")
+    _check_own(ref, "free_ref")
+    if isinstance(ref, EagerRef):
+        ref.end("free_ref")
+        return
+    assert isinstance(ref, TracedRef)
+    bind(FreeRef(), ref)
+    ref.trace.consumed[cast(Var, ref.atom).id] = "free_ref"
+
+
+def _check_own(ref: Ref, what: str) -> None:
+    trace = current_trace()
+    own = ref.trace is trace and _made_in(ref) if isinstance(ref, TracedRef) else trace is None
+    if not own:
+        raise RefError.against(
+            Rule.FOREIGN_FREE,
+            f"{what} of a reference outside of the scope that made it",
+            "a reference made in the same function",
+            shown_ref(ref),
+        )
+
+
+def _made_in(ref: TracedRef) -> bool:
+    return ref.atom not in ref.trace.builder.binders
+
+
+def _check_ref(ref: object, what: str) -> None:
+    if not isinstance(ref, Ref):
+        raise IllTyped(
+            f"{what} takes a reference",
+            expected="a Ref",
+            found=type(ref).__name__,
+            remedy="make one with `new_ref`",
+        )
+
+
+def get(ref: Ref, index: object = ...) -> Array:
+    """``ref[index]`` for an index as NumPy's. Positions that are only known later are clamped."""
+    _check_ref(ref, "get")
+    at = select(ref.shape, index, Mode.CLIP, True, "a reference")
+    return at.outward(bind1(Get(at.indexer), ref, *at.operands))
+
+
+def swap(ref: Ref, index: object, value: object) -> Array:
+    """Write ``ref[index] = value`` and give what was there.
+
+    Positions that turn out to be outside are not written, and what is read there is clamped.
+    """
+    _check_ref(ref, "swap")
+    at = select(ref.shape, index, Mode.DROP, True, "a reference")
+    filled = fitted(at, ref.dtype, value, "the reference")
+    if not at.operands:
+        old = bind1(Swap(at.indexer), ref, filled, *at.operands)
+    else:
+        old = bind1(Get(at.indexer._replace(mode=Mode.CLIP)), ref, *at.operands)
+        bind(Swap(at.indexer), ref, filled, *at.operands)
+    return at.outward(old)
+
+
+def write(ref: Ref, index: object, value: object) -> None:
+    """Write ``ref[index] = value``; positions that turn out to be outside are not written."""
+    _check_ref(ref, "a write")
+    at = select(ref.shape, index, Mode.DROP, True, "a reference")
+    bind(Swap(at.indexer), ref, fitted(at, ref.dtype, value, "the reference"), *at.operands)
+
+
+def addupdate(ref: Ref, index: object, value: object) -> None:
+    """``ref[index] += value`` in place; duplicate positions all count, outside ones do not."""
+    _check_ref(ref, "addupdate")
+    if family(ref.dtype) not in NUMBERS:
+        raise IllTyped("only numbers can be added in place", found=str(ref.type))
+    at = select(ref.shape, index, Mode.DROP, True, "a reference")
+    bind(AddUpdate(at.indexer), ref, fitted(at, ref.dtype, value, "the reference"), *at.operands)
