@@ -58,7 +58,9 @@ def same(found: str, wanted: str) -> bool:
 
 
 def test_there_are_pages() -> None:
-    assert {"refs.md", "primitives.md", "pictures.md", "effects.md"} <= {p.name for p in PAGES}
+    assert {"refs.md", "primitives.md", "pictures.md", "effects.md", "side-effects.md"} <= {
+        p.name for p in PAGES
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
