@@ -52,6 +52,7 @@ from effax.arrays.ref import Ref
 from effax.arrays.ref_functions import empty_ref, free_ref, freeze, new_ref
 from effax.ir.dtypes import FLOAT0
 from effax.ir.dtypes import DType as _DType
+from effax.ir.state import clear_caches
 from effax.ir.text.notebook import draw_with
 from effax.ir.trace import named_scope
 from effax.lax import stop_gradient
@@ -76,6 +77,7 @@ __all__ = [
     "block_until_ready",
     "checkpoint",
     "checkpoint_policies",
+    "clear_caches",
     "closure_convert",
     "config",
     "custom_batching",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from operator import is_
 from typing import Final, NamedTuple, TypeVar
-from weakref import ref
+from weakref import WeakSet, ref
 
 from effax.api.dispatch import Runner
 from effax.api.static import StaticValues
@@ -15,6 +15,7 @@ from effax.arrays.ref import EagerRef
 from effax.arrays.tracing import FlatFunction
 from effax.ir.analysis.variance import Names
 from effax.ir.axes import Axes
+from effax.ir.state import Cache, register_cache
 from effax.ir.types import Type
 from effax.lowering.xla import backend
 from effax.tree import PyTree, PyTreeDef
@@ -65,6 +66,21 @@ class Entry:
         self.runner: Runner | None = None
 
 
+_live: Final[WeakSet[CallCache]] = WeakSet()
+
+
+def _clear_all() -> None:
+    for cache in tuple(_live):
+        cache.clear()
+
+
+register_cache(
+    Cache(
+        "effax.api.call_cache._live", None, _clear_all, lambda: sum(len(c.entries) for c in _live)
+    )
+)
+
+
 class CallCache:
     """The entries of one jitted function, which owns the cache. Each table is bounded by ``BOUND``.
 
@@ -81,6 +97,7 @@ class CallCache:
         self.entries: dict[CallSignature, Entry] = {}
         self.by_types: dict[ShortKey, Runner] = {}
         self.by_structure: dict[ShortKey, Runner] = {}
+        _live.add(self)
         # Weakly: the keys have the callback, so that a strong reference would be a cycle.
         this = ref(self)
 

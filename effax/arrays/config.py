@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Final
 
 from effax.ir.dtypes import DType, as_dtype, canonical, is_array_dtype
 from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.state import cached
 
 
 class Config:
@@ -71,7 +71,7 @@ def allowed(dtype: object) -> DType:
     return found
 
 
-@lru_cache(maxsize=1 << 10)
+@cached(maxsize=1 << 10)
 def _allowed(dtype: object, wide: bool) -> DType | None:
     named = as_dtype(_PYTHON.get(dtype, dtype) if isinstance(dtype, type) else dtype)
     named = named.newbyteorder("=")

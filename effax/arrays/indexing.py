@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from enum import Enum
-from functools import lru_cache
 from typing import NamedTuple, SupportsIndex
 
 import numpy as np
@@ -22,6 +21,7 @@ from effax.arrays.operators import ops
 from effax.ir.dtypes import INT32, family
 from effax.ir.errors import BadIndex, IllTyped
 from effax.ir.indexing import Dim, Indexer, Layout, Mode, Pick, Span, layout
+from effax.ir.state import cached
 from effax.ir.types import Shape
 
 
@@ -149,7 +149,7 @@ def _has_plain_bounds(e: slice) -> bool:
     return all(bound is None or type(bound) is int for bound in (e.start, e.stop, e.step))
 
 
-@lru_cache(maxsize=1 << 12)
+@cached(maxsize=1 << 12)
 def _select_keyed(shape: Shape, key: Key, mode: Mode, strict: bool, name: str) -> Selection:
     entries = tuple(slice(*e) if isinstance(e, tuple) else e for e in key)
     return _select(shape, entries, mode, strict, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -25,11 +24,12 @@ from effax.ir.build import lit
 from effax.ir.dtypes import DType, family, int_bounds, is_complex, is_inexact_dtype, promote
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import BroadcastInDim, ConvertElementType, Real, Reshape
+from effax.ir.state import cached
 from effax.ir.syntax import Lit, Scalar
 from effax.ir.types import ArrayType, Shape, Type, array_type
 
 
-@lru_cache(maxsize=4096)
+@cached(maxsize=4096)
 def _kept_literal(value: Scalar, kind: str, type_: ArrayType) -> Lit:
     return lit(value, type_)
 

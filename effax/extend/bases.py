@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from functools import lru_cache
 from inspect import Parameter, signature
 from typing import ClassVar
 
@@ -29,6 +28,7 @@ from effax.ir.prims.common.operands import (
     check_least,
     check_same_dtype,
 )
+from effax.ir.state import cached
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Type, array_type, is_inexact
 from effax.lowering.program import without_refs
@@ -268,7 +268,7 @@ def in_lanes(ins: Sequence[Handle], batched: Sequence[bool], size: int) -> list[
     ]
 
 
-@lru_cache(maxsize=256)
+@cached(maxsize=256)
 def _arity(cls: type[Elementwise]) -> int | None:
     """How many arguments the function has; None for any number."""
     given = list(signature(cls.function).parameters.values())[1:]
@@ -276,7 +276,7 @@ def _arity(cls: type[Elementwise]) -> int | None:
     return None if Parameter.VAR_POSITIONAL in kinds else len(given)
 
 
-@lru_cache(maxsize=1024)
+@cached(maxsize=1024)
 def program_of(prim: FunctionPrimitive, types: tuple[ArrayType, ...]) -> Jaxpr:
     """The program of ``function``. Raises BadRule where it gives no arrays."""
     label = f"the function of {prim.name}"

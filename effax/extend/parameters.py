@@ -7,7 +7,6 @@ from collections.abc import Hashable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from functools import cache
 from typing import TYPE_CHECKING, Final, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
@@ -16,6 +15,7 @@ from effax.ir.errors import BadArgument
 from effax.ir.field_types import declared, type_mismatch
 from effax.ir.indexing import Indexer
 from effax.ir.primitive import ByReference, Primitive
+from effax.ir.state import cached
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.format import fields_of
 from effax.ir.text.parameter_parser import classes_of
@@ -100,7 +100,7 @@ def normalised(prim: P) -> P:
     return cast(P, made)
 
 
-@cache
+@cached(maxsize=None)
 def _inexact(cls: type) -> Mapping[str, object]:
     """The fields that have a float or a complex number somewhere in their annotation."""
     hints = declared(cls)

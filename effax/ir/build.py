@@ -7,7 +7,7 @@ and ends in :meth:`Builder.finish`, which freezes what was built.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final, NamedTuple, cast
 
 import numpy as np
@@ -18,6 +18,7 @@ from effax.ir.dtypes import family, is_complex
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive, Typing
 from effax.ir.source import SavedSource, Source
+from effax.ir.state import cached
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type
 
@@ -34,7 +35,7 @@ new_eqn: Final = cast(
 """Make an equation of ``(prim, ins, outs, effects, source)``."""
 
 
-@lru_cache(maxsize=1 << 16)
+@cached(maxsize=1 << 16)
 def _cached_typing(prim: Primitive, types: tuple[Type, ...]) -> Typing:
     return prim.typing(*types)
 

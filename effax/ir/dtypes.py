@@ -7,11 +7,12 @@ lattice is the one that JAX documents under "type promotion semantics".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
 from typing import Final, cast
 
 import ml_dtypes
 import numpy as np
+
+from effax.ir.state import cached
 
 DType = np.dtype[np.generic]
 """A NumPy dtype, those of ml_dtypes included."""
@@ -66,7 +67,7 @@ _ML_NAMES: Final = frozenset(
 )
 
 
-@cache
+@cached(maxsize=None)
 def short_name(dtype: DType) -> str:
     """The name used in printed programs, such as ``f32`` or ``bf16``."""
     if dtype == FLOAT0:
@@ -80,7 +81,7 @@ def dtype_words() -> frozenset[str]:
     return frozenset({"float0", *full, *(short_name(as_dtype(name)) for name in full)})
 
 
-@cache
+@cached(maxsize=None)
 def dtype_of_short_name(name: str) -> DType:
     """The dtype whose printed name this is. Raises KeyError where there is none."""
     if name == "float0":
@@ -94,13 +95,13 @@ def dtype_of_short_name(name: str) -> DType:
     raise KeyError(name)
 
 
-@cache
+@cached(maxsize=None)
 def is_array_dtype(dtype: DType) -> bool:
     """Whether arrays of programs can have the dtype: no strings, dates, objects or records."""
     return dtype == FLOAT0 or dtype.name in _SHORT or dtype.name in _ML_NAMES
 
 
-@cache
+@cached(maxsize=None)
 def family(dtype: DType) -> str:
     """One of ``bool``, ``int``, ``uint``, ``float``, ``complex``, ``void``."""
     if dtype.kind in "biufc":
@@ -136,7 +137,7 @@ def is_integer(dtype: DType) -> bool:
     return family(dtype) in ("int", "uint")
 
 
-@cache
+@cached(maxsize=None)
 def int_bounds(dtype: DType) -> tuple[int, int]:
     """The least and the greatest value of an integer dtype."""
     info = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]  # its stub has no annotation
@@ -217,7 +218,7 @@ def promote(operands: Sequence[tuple[DType, bool]], wide: bool = False) -> tuple
     return _promote(tuple(operands), wide)
 
 
-@lru_cache(maxsize=4096)
+@cached(maxsize=4096)
 def _promote(operands: tuple[tuple[DType, bool], ...], wide: bool) -> tuple[DType, bool]:
     weak = all(weak for _, weak in operands)
     first = operands[0][0]
@@ -249,20 +250,20 @@ _NARROWED: Final[dict[str, str]] = {
 }
 
 
-@cache
+@cached(maxsize=None)
 def canonical(dtype: DType) -> DType:
     """The dtype that stands for ``dtype`` while 64-bit dtypes are disabled."""
     narrow = _NARROWED.get(dtype.name)
     return dtype if narrow is None else as_dtype(narrow)
 
 
-@cache
+@cached(maxsize=None)
 def real_dtype(dtype: DType) -> DType:
     """The dtype of the real part of values of ``dtype``."""
     return as_dtype({"complex64": "float32", "complex128": "float64"}.get(dtype.name, dtype))
 
 
-@cache
+@cached(maxsize=None)
 def complex_dtype(dtype: DType) -> DType:
     """The complex dtype whose parts can hold values of ``dtype``."""
     return as_dtype(

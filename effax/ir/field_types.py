@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from functools import cache
 from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hints
 
+from effax.ir.state import cached
 from effax.ir.text.format import fields_of
 
 
@@ -25,7 +25,7 @@ def type_mismatch(owner: type, field: str, value: object) -> str | None:
     return hint.__name__ if isinstance(hint, type) else str(hint)
 
 
-@cache
+@cached(maxsize=None)
 def declared(owner: type) -> Mapping[str, object]:
     """The annotations of a class; none where one of them exists for type checkers only."""
     try:

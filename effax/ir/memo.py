@@ -1,35 +1,32 @@
-"""Memory of pure functions of programs, bounded by how much is built.
+"""Caches of pure functions of programs, bounded by the equations that they keep.
 
-``functools.lru_cache`` bounds the number of results. Results that hold programs can be large, and
-a caller whose programs differ each time, by a constant say, would fill the memory with them. So
-everything is forgotten whenever many equations were built since the last time. In between a hit
-costs what it costs with ``lru_cache``; a miss, which may be for what is held very deeply, goes on
-with a fresh stack where much of this one is used.
+``functools.lru_cache`` bounds the number of results. Programs can be large, and a caller whose
+programs differ each time, by a constant say, would fill the memory with them. A miss counts the
+equations of the programs in its arguments and its result; where many were counted, the next pass
+begins with empty caches. A hit costs as much as with ``lru_cache``. A miss, which may be for a
+deeply nested program, continues on a fresh stack where much of this one is used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, TypeVar
+from functools import lru_cache, wraps
+from typing import Final, ParamSpec, TypeVar
 
+from effax.ir.primitive import Primitive
 from effax.ir.recursion import with_fresh_stack
-
-if TYPE_CHECKING:
-    from functools import _lru_cache_wrapper
+from effax.ir.state import Cached, register_lru
+from effax.ir.syntax import Jaxpr
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Memoized: TypeAlias = "_lru_cache_wrapper[R]"
-"""A function whose results are remembered."""
-
 EQUATIONS: Final = 1 << 18
-"""How many equations are built before what is remembered goes: less than 200 megabytes."""
+"""How many equations caches keep before they are cleared: less than 200 megabytes."""
 
 
-class _Built:
-    """How many equations were built since everything was forgotten."""
+class _Load:
+    """The equations in the programs that were added to caches since these were cleared."""
 
     __slots__ = ("equations",)
 
@@ -37,28 +34,46 @@ class _Built:
         self.equations: int = 0
 
 
-built: Final = _Built()
-_memories: Final[list[_lru_cache_wrapper[object]]] = []
+_load: Final = _Load()
+_memoized: Final[list[Callable[[], None]]] = []
 
 
-def memoize(maxsize: int) -> Callable[[Callable[P, R]], Memoized[R]]:
-    """Decorator: remember the results of a pure function of hashable arguments.
+def memoize(maxsize: int) -> Callable[[Callable[P, R]], Cached[R]]:
+    """Keep the results of a pure function of hashable arguments, programs among them.
 
     Args:
         maxsize: how many results to keep; the least recently used go first.
     """
 
-    def decorate(function: Callable[P, R]) -> _lru_cache_wrapper[R]:
-        kept = lru_cache(maxsize)(with_fresh_stack(function))
-        _memories.append(kept)
+    def decorate(function: Callable[P, R]) -> Cached[R]:
+        @wraps(function)
+        def computed(*args: P.args, **kwargs: P.kwargs) -> R:
+            result = function(*args, **kwargs)
+            _load.equations += _equations_in(args) + _equations_in(result)
+            return result
+
+        kept = lru_cache(maxsize)(with_fresh_stack(computed))
+        register_lru(kept, function, maxsize)
+        _memoized.append(kept.cache_clear)
         return kept
 
     return decorate
 
 
+def _equations_in(value: object) -> int:
+    """Return the number of equations of the programs in an argument or a result."""
+    if isinstance(value, Jaxpr):
+        return len(value.eqns)
+    if isinstance(value, Primitive):
+        return sum([len(jaxpr.eqns) for jaxpr in value.subjaxprs()])
+    if isinstance(value, tuple):
+        return sum([_equations_in(part) for part in value])
+    return 0
+
+
 def clear_if_large() -> None:
-    """Forget all results where many equations were built since this was last done."""
-    if built.equations > EQUATIONS:
-        built.equations = 0
-        for memory in _memories:
-            memory.cache_clear()
+    """Clear the caches of functions of programs where they keep many equations."""
+    if _load.equations > EQUATIONS:
+        _load.equations = 0
+        for clear in _memoized:
+            clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
 from inspect import isabstract
 from pkgutil import iter_modules
@@ -13,11 +12,12 @@ from pyrsistent import PMap, pmap
 from effax.ir import prims
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
+from effax.ir.state import cached
 
 Registry = PMap[str, type[Primitive]]
 
 
-@cache
+@cached(maxsize=None)
 def own_primitives() -> Registry:
     """The primitives of this library."""
     found: dict[str, type[Primitive]] = {}

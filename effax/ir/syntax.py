@@ -23,7 +23,6 @@ from effax.effects import (
 )
 from effax.ir.axes import Axes, joined_axes
 from effax.ir.errors import IllTyped
-from effax.ir.memo import built
 from effax.ir.primitive import Primitive
 from effax.ir.recursion import postorder, subjaxprs_of
 from effax.ir.source import SavedSource, Source
@@ -187,7 +186,6 @@ class Jaxpr:
         put(self, "binders", tuple(binders))
         if not isinstance(eqns, PVector):
             eqns = pvector(eqns)
-            built.equations += len(eqns)
         put(self, "eqns", eqns)
         put(self, "outs", tuple(outs))
         put(self, "n_consts", n_consts)

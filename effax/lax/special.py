@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -14,6 +13,7 @@ from effax.arrays.device_array import Array, ArrayLike, as_value
 from effax.ir.dtypes import is_float
 from effax.ir.errors import IllTyped
 from effax.ir.prims import CustomJvp
+from effax.ir.state import cached
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType, tangent_type
 from effax.lax import elementwise as el
@@ -98,7 +98,7 @@ def _erf_inv(x: Array) -> Array:
     return el.convert_element_type(wide, x.dtype)
 
 
-@lru_cache(maxsize=1 << 8)
+@cached(maxsize=1 << 8)
 def _call(type_: ArrayType) -> CustomJvp:
     """Return the call of the function on operands of a type, with its derivative."""
     function = program_of(lambda x: [_erf_inv(x)], "erf_inv", type_)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from effax.ir.dtypes import (
     real_dtype,
 )
 from effax.ir.errors import LoweringError
+from effax.ir.state import cached
 from effax.ir.syntax import Scalar
 from effax.ir.types import ArrayType, array_type
 
@@ -32,7 +32,7 @@ _FLOATS: Final[dict[str, str]] = {
 _SMALL_FLOAT: Final = re.compile(r"float(\d+)_(e\d+m\d+\w*)")
 
 
-@cache
+@cached(maxsize=None)
 def element(dtype: DType) -> str:
     """The element type, such as ``f32``, ``i1``, ``ui8``, ``complex<f64>``.
 
@@ -64,7 +64,7 @@ def element(dtype: DType) -> str:
 _TENSOR: Final = re.compile(r"tensor<((?:\d+x)*)([^<>?*]+|complex<\w+>)>")
 
 
-@cache
+@cached(maxsize=None)
 def _dtypes() -> dict[str, DType]:
     """Dtypes by their element type."""
     found: dict[str, DType] = {element(BOOL): BOOL}
@@ -78,7 +78,7 @@ def _dtypes() -> dict[str, DType]:
     return found
 
 
-@cache
+@cached(maxsize=None)
 def type_of_tensor(text: str) -> ArrayType:
     """The inverse of :func:`tensor`.
 
@@ -96,7 +96,7 @@ def type_of_tensor(text: str) -> ArrayType:
     return array_type(tuple([int(n) for n in found[1].split("x") if n]), dtype)
 
 
-@cache
+@cached(maxsize=None)
 def tensor(type_: ArrayType) -> str:
     """The type of an array: ``tensor<2x3xf32>``."""
     sizes = "".join([f"{n}x" for n in type_.shape])

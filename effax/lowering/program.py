@@ -15,6 +15,7 @@ from typing import Final
 from returns.io import IOFailure, IOResult, IOSuccess
 
 from effax.ir.errors import EffaxError, LoweringError
+from effax.ir.state import Cache, register_cache
 from effax.ir.syntax import Jaxpr
 from effax.lowering import xla
 from effax.lowering.call_depth import check_levels, shallow
@@ -68,8 +69,13 @@ class _Kept:
             while len(self.programs) > self.limit:
                 self.programs.popitem(last=False)
 
+    def clear(self) -> None:
+        with self.lock:
+            self.programs.clear()
+
 
 _kept: Final = _Kept(256)
+register_cache(Cache("effax.lowering.program._kept", 256, _kept.clear, lambda: len(_kept.programs)))
 
 
 def without_refs(jaxpr: Jaxpr) -> Discharged:

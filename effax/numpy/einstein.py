@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from typing import NamedTuple, Protocol, cast
 
 import numpy as np
@@ -15,6 +14,7 @@ from effax.arrays.axes import no_out
 from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
 from effax.arrays.shapes import diagonal, transpose
 from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.state import cached
 from effax.ir.types import Shape
 from effax.numpy import ufuncs as uf
 from effax.numpy.products import contract
@@ -106,7 +106,7 @@ def _named(subscripts: object, operands: Sequence[object]) -> tuple[str, list[Ar
     return f"{inputs}->{output}", cast("list[Array]", list(found))
 
 
-@lru_cache(maxsize=512)
+@cached(maxsize=512)
 def _in_full(subscripts: str, shapes: tuple[Shape, ...]) -> str:
     inputs, output, _ = _parsed([subscripts, *shapes], shapes=True)
     return f"{inputs}->{output}"
@@ -120,7 +120,7 @@ def _parsed(operands: Sequence[object], shapes: bool) -> tuple[str, str, Sequenc
     return found
 
 
-@lru_cache(maxsize=512)
+@cached(maxsize=512)
 def _path(text: str, shapes: tuple[Shape, ...], optimize: str | bool) -> tuple[_Step, ...]:
     how = "auto" if optimize is True else optimize
     if len(shapes) > 2 and how is False:

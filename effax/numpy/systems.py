@@ -6,7 +6,6 @@ where the derivative of the factors would take several products and solutions mo
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import cast
 
 from effax.arrays.binding import bind, bind1, program_of
@@ -16,6 +15,7 @@ from effax.ir.dtypes import INT32, is_complex
 from effax.ir.indexing import Indexer, Pick, Span
 from effax.ir.prims import CustomJvp, Gather, Iota, LinearSolve, StopGradient
 from effax.ir.prims import linalg as prims
+from effax.ir.state import cached
 from effax.ir.syntax import Atom
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType, array_type
@@ -44,7 +44,7 @@ def log_determinant(a: Array) -> tuple[Array, Array]:
     return sign, size
 
 
-@lru_cache(maxsize=1024)
+@cached(maxsize=1024)
 def _log_determinant(type_: ArrayType) -> CustomJvp:
     """Return the call whose derivative is d log det(a) = tr(a⁻¹·da)."""
 
@@ -89,7 +89,7 @@ def odd_exchanges(pivots: Array) -> Array:
     return uf.equal(uf.bitwise_and(sum(uf.astype(uf.not_equal(pivots, places), int), -1), 1), 1)
 
 
-@lru_cache(maxsize=1024)
+@cached(maxsize=1024)
 def _equation(a: ArrayType, y: ArrayType) -> LinearSolve:
     """Return the equation whose constants are the matrices, their factors and the order of rows."""
     order = array_type(a.shape[:-1], INT32)

@@ -10,7 +10,6 @@ Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Final, Literal
 
 import numpy as np
@@ -35,6 +34,7 @@ from effax.ir.prims import (
     Squeeze,
     Xor,
 )
+from effax.ir.state import cached
 from effax.ir.syntax import Atom, Lit
 from effax.ir.trace import current_trace
 from effax.ir.types import Shape, array_type
@@ -112,7 +112,7 @@ def _words_as(first: np.ndarray, second: np.ndarray, width: Width) -> np.ndarray
     return np.asarray(first ^ second, np.dtype(f"uint{width}"))
 
 
-@lru_cache(maxsize=1 << 10)
+@cached(maxsize=1 << 10)
 def bits_program(shape: Shape, width: Width) -> Jit:
     """Return the call from a key to random bits."""
     b = Builder([_KEY_TYPE])
@@ -129,7 +129,7 @@ def bits_program(shape: Shape, width: Width) -> Jit:
     return Jit(b.finish([bits], names=("key",)), _LABEL)
 
 
-@lru_cache(maxsize=1 << 10)
+@cached(maxsize=1 << 10)
 def split_program(shape: Shape) -> Jit:
     """Return the call from a key to new keys."""
     b = Builder([_KEY_TYPE])
@@ -138,7 +138,7 @@ def split_program(shape: Shape) -> Jit:
     )
 
 
-@lru_cache(maxsize=1)
+@cached(maxsize=1)
 def fold_program() -> Jit:
     """Return the call from a key and a word to a new key."""
     b = Builder([_KEY_TYPE, _WORD_TYPE])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from linecache import getline
 from typing import Final
 
 from effax.effects.row import effect_text
 from effax.ir.analysis.queries import size
+from effax.ir.state import cached
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.names import VAR_NAMES
 from effax.show.layout import PlacedBox
@@ -29,7 +29,7 @@ MEANINGS: Final = {
 }
 
 
-@cache
+@cached(maxsize=None)
 def resource(name: str) -> str:
     """A file of this package."""
     from importlib.resources import files

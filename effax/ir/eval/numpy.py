@@ -6,7 +6,6 @@ A reference is a writable array, updated in place. Everything else is never writ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import cast
 
 import numpy as np
@@ -14,10 +13,11 @@ import numpy as np
 from effax.ir.axes import open_program
 from effax.ir.primitive import Value
 from effax.ir.recursion import holds, with_fresh_stack
+from effax.ir.state import cached
 from effax.ir.syntax import Atom, Jaxpr, Lit
 
 
-@lru_cache(maxsize=1 << 12)
+@cached(maxsize=1 << 12)
 def literal_value(lit: Lit) -> Value:
     """The NumPy value of a literal."""
     value = np.asarray(lit.value, lit.type.dtype)

@@ -7,7 +7,6 @@ from ast import literal_eval
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, is_dataclass
 from enum import Enum
-from functools import cache
 from typing import Final, NoReturn, cast, get_args
 
 from effax.ir.dtypes import FLOAT0, DType, as_dtype, dtype_of_short_name, dtype_words
@@ -15,6 +14,7 @@ from effax.ir.errors import EffaxError
 from effax.ir.field_types import declared, type_mismatch
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
 from effax.ir.primitive import ByReference, Primitive
+from effax.ir.state import cached
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.text.format import DYNAMIC, LABEL, REFERENCE, fields_of
 from effax.ir.text.lexer import LITERAL, NAME, NUMBER, TYPE, WORD, Lexer
@@ -240,7 +240,7 @@ def _record(scan: Lexer, cls: type, held: ReadHeld) -> object:
     return made
 
 
-@cache
+@cached(maxsize=None)
 def classes_of(owner: type) -> Mapping[str, type]:
     """The enums and records among the annotations of a class, by name."""
     found: dict[str, type] = {}

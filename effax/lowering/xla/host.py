@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from itertools import count
 from threading import Condition, get_ident
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
+
+from effax.ir.state import cached
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
@@ -105,7 +106,7 @@ def effects_barrier() -> None:
     running.wait_for_others()
 
 
-@lru_cache(maxsize=1)
+@cached(maxsize=1)
 def context() -> ir.Context:
     """A context of MLIR that knows the dialects of modules."""
     from jaxlib.mlir import ir

@@ -6,12 +6,12 @@ second, so that happens when the first module that calls one is compiled or read
 
 from __future__ import annotations
 
-from functools import cache
 from importlib.util import find_spec
 from typing import Final
 
 from effax.ir.dtypes import DType
 from effax.ir.errors import LoweringError
+from effax.ir.state import cached
 
 _PREFIX: Final = "lapack_"
 
@@ -31,7 +31,7 @@ def lapack_target(routine: str, dtype: DType) -> str:
     return f"{_PREFIX}{letter}{routine}_ffi"
 
 
-@cache
+@cached(maxsize=None)
 def has_lapack() -> bool:
     """Whether the routines can be loaded; loads nothing."""
     return find_spec("scipy") is not None and find_spec("jaxlib.lapack") is not None
@@ -48,7 +48,7 @@ def prepare_for(module: str | bytes) -> None:
         load()
 
 
-@cache
+@cached(maxsize=None)
 def load() -> None:
     """Load the routines and make them known to XLA; once more, by jax say, does no harm.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from functools import lru_cache
 from typing import Final
 
 from effax.ir.errors import BadArgument
 from effax.ir.families import declared
+from effax.ir.state import cached
 from effax.testing.generate.features import CONTROL, Features
 from effax.testing.generate.program_builder import ProgramBuilder
 from effax.testing.generate.step import Nested, Step, Steps, Weighted
@@ -51,7 +51,7 @@ THEMES: Final[tuple[dict[str, int], ...]] = (
 """How much more often steps of a kind are taken in a program: what is rare meets what is rare."""
 
 
-@lru_cache(maxsize=256)
+@cached(maxsize=256)
 def _table(
     features: Features, theme: int, linear: bool, may_nest: bool, axes: bool
 ) -> tuple[Step, ...]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from effax.ir.dtypes import as_dtype, is_complex, is_float
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims import Argmax, Argmin, EmptyRef, Iota
+from effax.ir.state import cached
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, ref_type
 from effax.testing.generate.values import Outcome, contents_of
@@ -102,7 +102,7 @@ def _complex_prim(prim: Primitive) -> Primitive:
     return prim
 
 
-@lru_cache(maxsize=256)
+@cached(maxsize=256)
 def complexified(jaxpr: Jaxpr) -> Jaxpr:
     """The program with complex numbers in the place of real ones, to be run only."""
     return retyped(jaxpr, _complex_type, _complex_prim)

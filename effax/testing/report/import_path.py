@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import is_dataclass
 from enum import Enum
-from functools import lru_cache, partial
+from functools import partial
 from inspect import getattr_static, getsource
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Final, NamedTuple
 
+from effax.ir.state import cached
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType
 from effax.testing.laws.pass_set import Passes
@@ -144,7 +145,7 @@ def _defined(module: ModuleType, name: str) -> frozenset[str]:
     return _definitions(source)
 
 
-@lru_cache(maxsize=64)
+@cached(maxsize=64)
 def _definitions(source: str) -> frozenset[str]:
     try:
         tree = ast.parse(source)

@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 
 from effax.effects import Accum
 from effax.ir.build import Builder, Template, template
-from effax.ir.memo import Memoized, memoize
+from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
+from effax.ir.state import Cached
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 from effax.transforms.framework.propagation import Mask
@@ -85,7 +86,7 @@ class Application:
         return reverse_template(*self._args, (True,), (True,))
 
 
-application: Final[Memoized[Application]] = memoize(maxsize=1 << 14)(Application)
+application: Final[Cached[Application]] = memoize(maxsize=1 << 14)(Application)
 """The application of ``(rules, prim, types, mask)``; one value for equal arguments."""
 
 

@@ -1,4 +1,4 @@
-"""What functions of programs remember is bounded by how much is built."""
+"""Caches of functions of programs are bounded by the equations that they keep."""
 
 from __future__ import annotations
 
@@ -23,26 +23,39 @@ def test_results_are_memoized() -> None:
     assert size.__name__ == "size"
 
 
-def test_the_cache_is_cleared_after_many_equations(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caches_are_cleared_when_they_keep_many_equations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(memo, "EQUATIONS", 100)
-    monkeypatch.setattr(memo.built, "equations", 0)
+    monkeypatch.setattr(memo._load, "equations", 0)
 
-    @memo.memoize(maxsize=8)
+    @memo.memoize(maxsize=64)
     def size(jaxpr: Jaxpr) -> int:
         return len(jaxpr.eqns)
 
     size(chain(5))
     jvp(chain(2), (True, False))
     assert size.cache_info().currsize == 1
-    for _ in range(30):
-        chain(5)
+    for n in range(20):
+        size(chain(n))
     jvp(chain(2), (True, False))
     assert size.cache_info().currsize == 0
-    assert memo.built.equations < 100
+    assert memo._load.equations < 100
 
 
-def test_shared_equations_are_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    jaxpr = chain(50)
-    monkeypatch.setattr(memo.built, "equations", 0)
-    jaxpr.replace(n_consts=1)
-    assert memo.built.equations == 0
+def test_a_program_that_no_cache_keeps_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memo._load, "equations", 0)
+    chain(50).replace(n_consts=1)
+    assert memo._load.equations == 0
+
+
+def test_equations_of_arguments_and_results_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memo._load, "equations", 0)
+
+    @memo.memoize(maxsize=8)
+    def pair(jaxpr: Jaxpr, mask: tuple[bool, ...]) -> tuple[Jaxpr, Jaxpr]:
+        return jaxpr, jaxpr
+
+    for _ in range(3):
+        pair(chain(5), (True,))
+    assert memo._load.equations == 15
