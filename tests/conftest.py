@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden",
         action="store_true",
-        help="rewrite the expected output in tests/golden/passes",
+        help="rewrite the expected output in tests/golden",
     )
 
 

@@ -1,6 +1,6 @@
 """Golden files: programs before and after a pass, as text.
 
-A file has one pass's cases::
+The files in a folder have the cases of the pass of that name::
 
     [case squares_are_shared]
     # The two results have one definition.

@@ -17,17 +17,17 @@ from tests.golden.case_files import Case, Sections, read_cases, write_cases
 from tests.golden.results import programs_of, sections_of, sections_of_error
 from tests.golden.subjects import SUBJECTS
 
-FOLDER = Path(__file__).parent / "passes"
+FOLDER = Path(__file__).parent
 CASES = [
-    pytest.param(path, case, id=f"{path.stem}-{case.name}")
-    for path in sorted(FOLDER.glob("*.jaxpr"))
+    pytest.param(path, case, id=f"{path.parent.name}-{case.name}")
+    for path in sorted(FOLDER.glob("*/*.jaxpr"))
     for case in read_cases(path)
 ]
 
 
 def output_of(path: Path, case: Case) -> Sections:
     """Run the pass; the result is checked, and evaluated on deterministic inputs."""
-    subject, options = SUBJECTS[path.stem], case.keywords()
+    subject, options = SUBJECTS[path.parent.name], case.keywords()
     jaxpr = check(parse(case.program)).unwrap()
     try:
         made = subject.transform(jaxpr, **options)
@@ -52,7 +52,8 @@ def test_pass_produces_the_golden_output(
     assert str(replace(case, expected=found)) == str(case)
 
 
-def test_every_file_has_twelve_cases_with_unique_names() -> None:
-    for path in FOLDER.glob("*.jaxpr"):
-        names = [case.name for case in read_cases(path)]
-        assert len(set(names)) == len(names) >= 12, path.name
+def test_every_pass_has_twelve_cases_with_unique_names() -> None:
+    for name in SUBJECTS:
+        paths = (FOLDER / name).glob("*.jaxpr")
+        names = [case.name for path in paths for case in read_cases(path)]
+        assert len(set(names)) == len(names) >= 12, name
