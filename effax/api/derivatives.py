@@ -31,7 +31,7 @@ from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.reverse.engine import fuse, run_backward, run_forward
 from effax.transforms.reverse.plan import Composed, Fused, plan_reverse
 from effax.transforms.rules.default import DEFAULT_RULES
-from effax.transforms.spmd.pvary_insertion import explicit
+from effax.transforms.spmd.pvary_insertion import insert_pvary
 from effax.transforms.transpose.engine import CotangentSpec, GradValue, NonLinear, transpose
 from effax.tree import PyTree, PyTreeDef
 
@@ -100,7 +100,7 @@ def _with_variance(flat: FlatFunction, leaves: Sequence[Operand]) -> FlatFunctio
     operands = [*flat.consts, *leaves]
     differs = tuple([differs_along(x) for x in operands])
     shared = frozenset([i for i, x in enumerate(operands) if isinstance(x, Ref) and is_shared(x)])
-    return flat._replace(jaxpr=explicit(flat.jaxpr, differs, axes, shared))
+    return flat._replace(jaxpr=insert_pvary(flat.jaxpr, differs, axes, shared))
 
 
 class Residuals(NamedTuple):

@@ -156,8 +156,8 @@ def batch(
 
 def _check_lanes(b: BatchBuilder, prim: ArrayPrimitive, ins: Sequence[Atom]) -> None:
     """Raises NotApplicable where lanes share a reference, or not all of them are here."""
-    if b.shared:
-        shared = [f"argument {i}, {a.type}" for i, a in enumerate(ins) if i in b.shared]
+    if b.unbatched_refs:
+        shared = [f"argument {i}, {a.type}" for i, a in enumerate(ins) if i in b.unbatched_refs]
         raise NotApplicable(
             f"{prim.name} cannot be batched here: all lanes share a reference",
             expected="a reference for each lane",
@@ -165,7 +165,7 @@ def _check_lanes(b: BatchBuilder, prim: ArrayPrimitive, ins: Sequence[Atom]) -> 
             remedy="give each lane its own: one more axis in the reference, and `in_axes=0` for "
             "it; or run the lanes one after another: `lax.map`, `lax.scan`",
         )
-    if b.active is not None:
+    if b.mask is not None:
         raise NotApplicable(
             f"{prim.name} cannot be batched here: not all lanes run it",
             expected="effects in every lane",

@@ -26,7 +26,7 @@ from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
 from effax.passes.guarantees import Guarantee, checked_guarantees
 from effax.transforms.framework.rewriter import Transform
-from effax.transforms.framework.runner import as_result, telling
+from effax.transforms.framework.runner import as_result, wrap_errors
 
 LIBRARY: Final = (
     "dce",
@@ -274,7 +274,7 @@ def attempt(step: Pass, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
 
 
 def _run(step: Pass, jaxpr: Jaxpr) -> object:
-    with telling(f"the pass {step.name}"):
+    with wrap_errors(f"the pass {step.name}"):
         return step.transform(jaxpr)
 
 
@@ -352,7 +352,7 @@ def perform(
 
 def _decided(step: When, jaxpr: Jaxpr) -> bool:
     name = called(step.condition)
-    with telling(f"the condition {name}"):
+    with wrap_errors(f"the condition {name}"):
         given: object = step.condition(jaxpr)
     if not isinstance(given, bool | np.bool_):
         raise TransformError(

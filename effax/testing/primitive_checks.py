@@ -22,7 +22,7 @@ from effax.lowering.program import stablehlo_of
 from effax.testing.check_effects import check_effects
 from effax.testing.evaluate_checks import check_commuting, check_evaluation, shown_types
 from effax.transforms.framework.rules import BatchBuilder, Linear, RuleBuilder, RuleSet
-from effax.transforms.vmap.common import with_axis
+from effax.transforms.vmap.common import batched_type
 
 LANES = 2
 
@@ -208,7 +208,9 @@ def _run_batch(
     rules: RuleSet,
 ) -> None:
     b = BatchBuilder(rules)
-    ins = [b.bind(with_axis(t, LANES) if has else t) for t, has in zip(types, batched, strict=True)]
+    ins = [
+        b.bind(batched_type(t, LANES) if has else t) for t, has in zip(types, batched, strict=True)
+    ]
     traced_rules.batch(b, prim, ins, tuple(batched), LANES)
 
 

@@ -32,7 +32,7 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import (
-    REF_MAKERS,
+    REF_ALLOCATORS,
     Mask,
     Property,
     mentions_refs,
@@ -277,5 +277,5 @@ def active_refs(jaxpr: Jaxpr, tangents: Mask, rules: RuleSet) -> frozenset[int]:
             )
             error.position = i
             raise error
-    made = (v.id for eqn in jaxpr.eqns if type(eqn.prim) in REF_MAKERS for v in eqn.outs)
+    made = (v.id for eqn in jaxpr.eqns if type(eqn.prim) in REF_ALLOCATORS for v in eqn.outs)
     return frozenset(i for i in made if found.variables[i])

@@ -31,8 +31,8 @@ from effax.transforms.framework.rules import RuleSet
 from effax.transforms.framework.runner import located
 from effax.transforms.jvp import jvp
 from effax.transforms.optimize.dce import Sweep
-from effax.transforms.partial_eval.engine import PartialEvalJaxprs, divide
-from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, Residual, joined
+from effax.transforms.partial_eval.engine import Partition, partition
+from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, Residual, as_jaxprs
 
 
 class Linearized(NamedTuple):
@@ -60,9 +60,9 @@ def _linearize(
     n_ins, n_outs = len(jaxpr.binders), len(jaxpr.outs)
     known = (True,) * n_ins + (False,) * sum(tangents)
     late = (False,) * n_outs + (True,) * sum(pushed.out_tangents)
-    halves = divide(pushed.jaxpr, known, None, late, rules)
+    halves = partition(pushed.jaxpr, known, None, late, rules)
     _check_early(halves, n_outs)
-    pe = joined(trimmed(halves, rules))
+    pe = as_jaxprs(pruned(halves, rules))
     _check_references(pe)
     return Linearized(pe.known, pe.unknown, tangents, pushed.out_tangents, pe.residuals)
 
@@ -93,7 +93,7 @@ def linearize(
     return _linearize(jaxpr, tuple(tangents), wanted, rules_or_default(rules))
 
 
-def trimmed(halves: PartialEvalJaxprs, rules: RuleSet) -> PartialEvalJaxprs:
+def pruned(halves: Partition, rules: RuleSet) -> Partition:
     """The halves without what the late one computes for nothing, and its residuals."""
     jaxpr, known = halves.jaxpr, halves.known_ins
     early_ins = [v for v, has in zip(jaxpr.binders, known, strict=True) if has]
@@ -110,7 +110,7 @@ def trimmed(halves: PartialEvalJaxprs, rules: RuleSet) -> PartialEvalJaxprs:
     return halves._replace(early=early_eqns, late=late_eqns, residuals=residuals)
 
 
-def _check_early(halves: PartialEvalJaxprs, n_outs: int) -> None:
+def _check_early(halves: Partition, n_outs: int) -> None:
     """Raises NotApplicable where a result, or an effect of a loop, would wait for tangents."""
     for eqn in halves.late:
         if eqn.effects.host and eqn.prim.has_predicate():

@@ -41,7 +41,7 @@ from effax.transforms import (
     transpose,
     vmap,
 )
-from effax.transforms.spmd.pvary_insertion import explicit
+from effax.transforms.spmd.pvary_insertion import insert_pvary
 from tests.golden import validation as v
 
 
@@ -141,7 +141,7 @@ def _bounded(jaxpr: Jaxpr, max_steps: int, checkpoints: str = "SQRT") -> Jaxpr:
 
 def _insert_pvary(jaxpr: Jaxpr, varies: tuple[tuple[str, ...], ...]) -> Jaxpr:
     """Insert ``pvary`` given the axes along which each input varies."""
-    return explicit(jaxpr, tuple(map(frozenset, varies)), jaxpr.free_axes)
+    return insert_pvary(jaxpr, tuple(map(frozenset, varies)), jaxpr.free_axes)
 
 
 def _lower(jaxpr: Jaxpr) -> str:

@@ -82,9 +82,9 @@ def absent_lanes_too(
     batched: Sequence[bool],
     size: int,
 ) -> BatchOut:
-    held, b.active = b.active, None
+    held, b.mask = b.mask, None
     made = each_lane(b, prim, ins, batched, size)
-    b.active = held
+    b.mask = held
     return made
 
 

@@ -56,7 +56,7 @@ def first_lane_added(
     b: BatchBuilder, prim: refs.AddUpdate, ins: Ins, batched: Flags, size: int
 ) -> BatchOut:
     """All lanes share a reference, and only the first lane adds to it."""
-    if batched[0] or not batched[1] or any(batched[2:]) or b.active is not None or not size:
+    if batched[0] or not batched[1] or any(batched[2:]) or b.mask is not None or not size:
         return right(refs.AddUpdate)(b, prim, ins, batched, size)
     ref, value, *operands = ins
     first = b(ix.Gather(row(value.type.shape, 0)), value)
@@ -68,9 +68,9 @@ def all_lanes_write(
     b: BatchBuilder, prim: refs.Swap, ins: Ins, batched: Flags, size: int
 ) -> BatchOut:
     """Lanes that are not here write all the same."""
-    active, b.active = b.active, None
+    active, b.mask = b.mask, None
     given = right(refs.Swap)(b, prim, ins, batched, size)
-    b.active = active
+    b.mask = active
     return given
 
 
@@ -78,9 +78,9 @@ def all_lanes_add(
     b: BatchBuilder, prim: refs.AddUpdate, ins: Ins, batched: Flags, size: int
 ) -> BatchOut:
     """Lanes that are not here add all the same."""
-    active, b.active = b.active, None
+    active, b.mask = b.mask, None
     given = right(refs.AddUpdate)(b, prim, ins, batched, size)
-    b.active = active
+    b.mask = active
     return given
 
 

@@ -14,7 +14,7 @@ from effax.arrays.tracing import check_same_tree, result_names, shown_tree
 from effax.ir.errors import IllTyped
 from effax.ir.prims import BatchedProgram, VmapRule
 from effax.ir.types import Type
-from effax.transforms.vmap.common import with_axis
+from effax.transforms.vmap.common import batched_type
 from effax.tree import PyTreeDef
 
 
@@ -26,7 +26,7 @@ class UserVmapRule(DeferredRule, VmapRule):
         site, own = self.site, batched[len(self.consts) :]
         what = f"the batching rule of {site.label}"
         pairs = zip(site.types, own, strict=True)
-        types = [with_axis(t, size) if has else t for t, has in pairs]
+        types = [batched_type(t, size) if has else t for t, has in pairs]
         in_batched = list(tree.unflatten(site.args_tree, own))
         flags: list[bool] = []
 
@@ -70,7 +70,7 @@ def _flags(given: object, out_tree: PyTreeDef, what: str) -> Sequence[bool]:
 def _fitted(value: object, type_: Type, batched: bool, size: int, name: str) -> Array:
     """Cast a result to the type of the function's, with an axis in front if batched."""
     x = as_value(value, name)
-    ct_spec = with_axis(type_, size) if batched else type_
+    ct_spec = batched_type(type_, size) if batched else type_
     if x.shape != ct_spec.shape or (x.dtype != ct_spec.dtype and not x.weak_type):
         raise IllTyped(
             f"{name} has the wrong type",

@@ -34,9 +34,9 @@ from effax.transforms.framework.rules import RuleSet
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.reverse.engine import reverse
 from effax.transforms.rules.shard.expand import expanded
-from effax.transforms.spmd.pvary_insertion import explicit
+from effax.transforms.spmd.pvary_insertion import insert_pvary
 from effax.transforms.transpose.cotangent_spec import GradValue
-from effax.transforms.vmap.common import with_axis
+from effax.transforms.vmap.common import batched_type
 from effax.transforms.vmap.engine import Vmapped, vmap
 
 
@@ -62,7 +62,7 @@ def vmap_does_collectives(
     passes = passes or Passes()
     axes = _axes(jaxpr, seed)
     types = [
-        t if at is None else with_axis(t, axis.size)
+        t if at is None else batched_type(t, axis.size)
         for t, at in zip(jaxpr.in_types, axes, strict=True)
     ]
     inputs = random_inputs(types, seed)
@@ -176,7 +176,7 @@ def _compare_gradients(
     b = Builder(types)
     outside = unwrap(reverse(b.finish(b.emit(loss, b.binders)), mask, rules=passes.rules))
     differs = tuple([frozenset(names_in(spec)) for spec in loss.in_specs])
-    told = explicit(loss.jaxpr, differs, loss.mesh)
+    told = insert_pvary(loss.jaxpr, differs, loss.mesh)
     local = unwrap(reverse(told, mask, rules=passes.rules))
     marked = [spec for spec, has in zip(loss.in_specs, mask, strict=True) if has]
     given = [spec for spec, has in zip(marked, local.nonzero, strict=True) if has]

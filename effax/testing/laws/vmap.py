@@ -27,7 +27,7 @@ from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.transpose import full_specs
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.transpose.cotangent_spec import GradValue
-from effax.transforms.vmap.common import with_axis
+from effax.transforms.vmap.common import batched_type
 
 Axes = tuple[int | None, ...]
 
@@ -56,7 +56,7 @@ def random_batch(jaxpr: Jaxpr, seed: int, front: bool = False) -> Batch:
     size = 2 if seed == 0 else int(rng.choice([2, 3, 1, 0], p=[0.4, 0.4, 0.15, 0.05]))
     axes = tuple(_axis(rng, jaxpr, i, front or seed == 0, seed) for i in range(len(jaxpr.binders)))
     types = [
-        t if axis is None else with_axis(t, size, axis)
+        t if axis is None else batched_type(t, size, axis)
         for t, axis in zip(jaxpr.in_types, axes, strict=True)
     ]
     return Batch(size, axes, random_inputs(types, seed))
@@ -124,7 +124,7 @@ def vmap_commutes_with_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = 
     check_all("final content of reference", expected.contents, found.contents)
     n = len(jaxpr.outs)
     check_all("result", expected.outs[:n], found.outs[:n])
-    types = [with_axis(t, batch.size) for t in jaxpr.out_types]
+    types = [batched_type(t, batch.size) for t in jaxpr.out_types]
     x = _filled(types, other.out_tangents, expected.outs[n:])
     y = _filled(types, first.out_tangents, found.outs[n:])
     check_all("tangent", x, y)
@@ -140,7 +140,7 @@ def vmap_commutes_with_transpose(
     # What is linear is batched: else its cotangent would be a sum over the lanes.
     axes = tuple(0 if has else axis for has, axis in zip(linear, batch.axes, strict=True))
     types = [
-        t if axis is None else with_axis(t, batch.size, axis)
+        t if axis is None else batched_type(t, batch.size, axis)
         for t, axis in zip(jaxpr.in_types, axes, strict=True)
     ]
     ct_specs = full_specs(jaxpr, linear)
@@ -181,7 +181,7 @@ def vmap_commutes_with_discharge(jaxpr: Jaxpr, seed: int = 0, passes: Passes | N
         0 if axis is None and i in done.changed else axis for i, axis in enumerate(batch.axes)
     )
     types = [
-        t if axis is None else with_axis(t, batch.size, axis)
+        t if axis is None else batched_type(t, batch.size, axis)
         for t, axis in zip(jaxpr.in_types, axes, strict=True)
     ]
     inputs = random_inputs(types, seed)

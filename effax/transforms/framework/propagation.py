@@ -17,7 +17,7 @@ from effax.ir.types import RefType, Type
 
 Mask = tuple[bool, ...]
 
-REF_MAKERS: Final = (NewRef, EmptyRef)
+REF_ALLOCATORS: Final = (NewRef, EmptyRef)
 """The primitives that allocate a reference. A test of the type is faster than ``isinstance``."""
 
 
@@ -45,7 +45,7 @@ class Property(Analysis[bool]):
 def mentions_refs(jaxpr: Jaxpr) -> bool:
     """Return whether an input of the program is a reference, or the program allocates one."""
     return any(isinstance(v.type, RefType) for v in jaxpr.binders) or any(
-        type(eqn.prim) in REF_MAKERS for eqn in jaxpr.eqns
+        type(eqn.prim) in REF_ALLOCATORS for eqn in jaxpr.eqns
     )
 
 

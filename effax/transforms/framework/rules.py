@@ -46,19 +46,19 @@ class BatchBuilder(RuleBuilder):
             are done between the lanes. None: it does not.
     """
 
-    __slots__ = ("active", "axis", "shared")
+    __slots__ = ("axis", "mask", "unbatched_refs")
 
     def __init__(
-        self, rules: RuleSet, shared: frozenset[int] = frozenset(), axis: str | None = None
+        self, rules: RuleSet, unbatched_refs: frozenset[int] = frozenset(), axis: str | None = None
     ) -> None:
         super().__init__(rules)
-        self.shared: frozenset[int] = shared
+        self.unbatched_refs: frozenset[int] = unbatched_refs
         self.axis: str | None = axis
-        self.active: Var | None = None
+        self.mask: Var | None = None
 
-    def mask(self) -> tuple[Var, ...]:
+    def mask_operands(self) -> tuple[Var, ...]:
         """The mask of lanes as leading arguments of a program that takes one."""
-        return () if self.active is None else (self.active,)
+        return () if self.mask is None else (self.mask,)
 
 
 class JvpOut(NamedTuple):

@@ -49,7 +49,7 @@ def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
 
 
 @contextmanager
-def telling(
+def wrap_errors(
     what: str,
     through: tuple[type[Exception], ...] = (EffaxError, RecursionError),
     remedy: str | None = None,

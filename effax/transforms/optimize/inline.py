@@ -79,11 +79,15 @@ class _Calls:
             if frame.call is None:
                 return outs
             results = frame.call.outs
-            values = [fitted(self.b, out, v.type) for v, out in zip(results, outs, strict=True)]
+            values = [
+                convert_weak_type(self.b, out, v.type) for v, out in zip(results, outs, strict=True)
+            ]
             self.stack[-1].made.bind(results, values)
 
     def enter(self, jaxpr: Jaxpr, args: Sequence[Atom], call: Eqn | None) -> None:
-        given = [fitted(self.b, a, v.type) for v, a in zip(jaxpr.binders, args, strict=True)]
+        given = [
+            convert_weak_type(self.b, a, v.type) for v, a in zip(jaxpr.binders, args, strict=True)
+        ]
         self.stack.append(_Frame(Rewriter(jaxpr, self.b, given), iter(jaxpr.eqns), call))
 
     def advance(self, frame: _Frame) -> bool:
@@ -94,10 +98,10 @@ class _Calls:
                 self.changed = True
                 self.enter(eqn.prim.subjaxprs()[0], ins, eqn)
                 return True
-            frame.made.keep(eqn, ins, self.held_inlined(eqn.prim))
+            frame.made.keep(eqn, ins, self.with_inlined_subjaxprs(eqn.prim))
         return False
 
-    def held_inlined(self, prim: Primitive) -> Primitive:
+    def with_inlined_subjaxprs(self, prim: Primitive) -> Primitive:
         """The primitive with calls inlined in the programs that it holds."""
         before = prim.subjaxprs()
         after = [inline.cached(held, self.which) for held in before]
@@ -107,7 +111,7 @@ class _Calls:
         return prim.with_subjaxprs(after)
 
 
-def fitted(b: Builder, atom: Atom, type_: Type) -> Atom:
+def convert_weak_type(b: Builder, atom: Atom, type_: Type) -> Atom:
     """The value at the type that a binder declares: a call may change whether it is weak."""
     if atom.type is type_ or not isinstance(type_, ArrayType):
         return atom

@@ -139,11 +139,11 @@ def _may_move(eqn: Eqn, stable: set[int]) -> bool:
         ref = eqn.ins[effect.ref]
         if not isinstance(ref, Var) or ref.id not in stable:
             return False
-    return ends(eqn.prim)
+    return terminates(eqn.prim)
 
 
 @memoize(maxsize=1 << 12)
-def ends(prim: Primitive) -> bool:
+def terminates(prim: Primitive) -> bool:
     """Whether an application is known to end: it runs no program until a condition holds."""
     held = prim.subjaxprs()
     if not held:
@@ -151,7 +151,7 @@ def ends(prim: Primitive) -> bool:
     regions = prim.regions()
     if not regions or any(region.is_predicate for region in regions):
         return False
-    return all(ends(eqn.prim) for region in regions for eqn in region.jaxpr.eqns)
+    return all(terminates(eqn.prim) for region in regions for eqn in region.jaxpr.eqns)
 
 
 def _lift(

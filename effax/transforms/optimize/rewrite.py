@@ -33,7 +33,7 @@ from effax.ir.prims import BroadcastInDim
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
 from effax.ir.types import ArrayType, Type
 from effax.transforms.framework.rewriter import Transform, at_every_depth
-from effax.transforms.framework.runner import telling
+from effax.transforms.framework.runner import wrap_errors
 from effax.transforms.optimize.patterns import (
     ANY,
     BOOL,
@@ -244,7 +244,7 @@ def match_hole(match: Match, name: str, atom: Atom) -> bool:
 
 def _called(rule: Rule, part: str, function: Callable[[Match], T], match: Match) -> T:
     """What a function of a rule gives. Raises TransformError, which names the rule."""
-    with telling(f"the {part} of the rule {rule.name}", (TransformError,), REMEDY):
+    with wrap_errors(f"the {part} of the rule {rule.name}", (TransformError,), REMEDY):
         return function(match)
 
 

@@ -45,7 +45,7 @@ from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rewriter import at_every_depth
 from effax.transforms.framework.rules import NO_RULES
 from effax.transforms.optimize.dce import dce
-from effax.transforms.optimize.licm import ends
+from effax.transforms.optimize.licm import terminates
 
 
 def unroll(jaxpr: Jaxpr, growth: int = 0) -> Result[Jaxpr, TransformError]:
@@ -171,7 +171,11 @@ def _trips(eqn: Eqn, loop: While, ins: Sequence[Atom], growth: int) -> int | Non
     step = dce.uncached(body, carried, observed, keep, NO_RULES).jaxpr
     if test.free_axes or step.free_axes:
         return None
-    if test.effects or step.effects or not all(ends(e.prim) for e in (*test.eqns, *step.eqns)):
+    if (
+        test.effects
+        or step.effects
+        or not all(terminates(e.prim) for e in (*test.eqns, *step.eqns))
+    ):
         return None
     values = [literal_value(a) for i, a in enumerate(ins) if i in used and isinstance(a, Lit)]
     fixed = values[: sum(keep[:n])]

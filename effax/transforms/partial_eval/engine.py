@@ -22,10 +22,14 @@ from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.renumber import numbered
 from effax.transforms.framework.rules import Policy, RuleSet
 from effax.transforms.framework.runner import located
-from effax.transforms.partial_eval.template import Split, partial_eval_rule, partial_eval_template
+from effax.transforms.partial_eval.template import (
+    PartialEvalTemplate,
+    partial_eval_rule,
+    partial_eval_template,
+)
 
 
-class PartialEvalJaxprs(NamedTuple):
+class Partition(NamedTuple):
     """A divided program: ``early`` equations on known values, and ``late`` ones.
 
     Attributes:
@@ -51,9 +55,9 @@ class PartialEvalJaxprs(NamedTuple):
     size: int
 
 
-def divide(
+def partition(
     jaxpr: Jaxpr, known: Mask, policy: Policy | None, forced: Mask, rules: RuleSet
-) -> PartialEvalJaxprs:
+) -> Partition:
     """Divide a program; ``forced`` are the results that the late half gives in any case.
 
     A reference that is made here and is found to be needed late is late from its beginning: the
@@ -85,7 +89,7 @@ class _Again(NamedTuple):
 def _call_again(jaxpr: Jaxpr, again: Mask, policy: Policy | None, rules: RuleSet) -> _Again:
     """How a call is done, and how those of its results are computed again that ``again`` marks."""
     known = (True,) * len(jaxpr.binders)
-    halves = divide(jaxpr, known, policy, again, rules)
+    halves = partition(jaxpr, known, policy, again, rules)
     first, second = iter(halves.early_outs), iter(halves.late_outs)
     outs = [next(second) if flag else next(first) for flag in again]
     places = {v.id: i for i, v in enumerate(jaxpr.binders)}
@@ -303,7 +307,7 @@ class _Division:
                     if isinstance(ref, Var) and ref.id in self.outer:
                         self.outer[ref.id].add(type(effect))
 
-    def keep_both(self, eqn: Eqn, split: Split, usable: Mask) -> None:
+    def keep_both(self, eqn: Eqn, split: PartialEvalTemplate, usable: Mask) -> None:
         """Put both parts of a split application in the place of the equation."""
         known_args = [a for a, has in zip(eqn.ins, usable, strict=True) if has]
         known_outs = [v for v, has in zip(eqn.outs, split.known_outs, strict=True) if has]
@@ -369,14 +373,14 @@ class _Division:
         self.unknown.append(False)
         return Var(len(self.unknown) - 1, type_)
 
-    def finish(self, known_ins: Mask, forced: Mask) -> PartialEvalJaxprs:
+    def finish(self, known_ins: Mask, forced: Mask) -> Partition:
         outs = [self.value(a) for a in self.jaxpr.outs]
         known_outs = tuple(
             [self.is_known(a) and not late for a, late in zip(outs, forced, strict=True)]
         )
         late_outs = [a for a, has in zip(outs, known_outs, strict=True) if not has]
         residuals, repeated = self.residuals(late_outs)
-        return PartialEvalJaxprs(
+        return Partition(
             self.jaxpr,
             known_ins,
             known_outs,

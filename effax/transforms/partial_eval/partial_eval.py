@@ -32,7 +32,7 @@ from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.renumber import numbered
 from effax.transforms.framework.rules import Policy, RuleSet
-from effax.transforms.partial_eval.engine import PartialEvalJaxprs, divide
+from effax.transforms.partial_eval.engine import Partition, partition
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ def _partial_eval(
             expected=f"{len(jaxpr.binders)} and {len(jaxpr.outs)}",
             found=f"{len(known)} and {len(instantiate)}",
         )
-    return joined(divide(jaxpr, known, policy, instantiate, rules))
+    return as_jaxprs(partition(jaxpr, known, policy, instantiate, rules))
 
 
 @jaxpr_pass(_partial_eval, maxsize=1024)
@@ -121,7 +121,7 @@ def partial_eval(
     return _partial_eval(jaxpr, tuple(known), policy, tuple(forced), rules_or_default(rules))
 
 
-def joined(halves: PartialEvalJaxprs) -> PartialEval:
+def as_jaxprs(halves: Partition) -> PartialEval:
     """Both halves as programs."""
     jaxpr, known = halves.jaxpr, halves.known_ins
     sources, extra = _sources(halves)
@@ -145,7 +145,7 @@ def joined(halves: PartialEvalJaxprs) -> PartialEval:
     )
 
 
-def _sources(halves: PartialEvalJaxprs) -> tuple[tuple[Residual, ...], list[Var]]:
+def _sources(halves: Partition) -> tuple[tuple[Residual, ...], list[Var]]:
     """Where each residual comes from, and those that are not among the results so far."""
     inputs = {v.id: FromInput(i) for i, v in enumerate(halves.jaxpr.binders)}
     results: dict[int, Residual] = {}
@@ -163,7 +163,7 @@ def _sources(halves: PartialEvalJaxprs) -> tuple[tuple[Residual, ...], list[Var]
     return tuple(sources), extra
 
 
-def spares_references(in_types: Sequence[Type], known: Mask, passed: Collection[int]) -> bool:
+def frees_refs(in_types: Sequence[Type], known: Mask, passed: Collection[int]) -> bool:
     """Whether some known reference is no argument of the unknown half of an application.
 
     Splitting it then pays, even if nothing is computed early: the reference can stay known.

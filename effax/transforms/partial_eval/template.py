@@ -13,7 +13,7 @@ from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import Indivisible, PartialEvalRule, Policy, RuleSet
 
 
-class Split(NamedTuple):
+class PartialEvalTemplate(NamedTuple):
     """A split application prepared for being put in the place of many."""
 
     known: Template
@@ -30,13 +30,13 @@ def partial_eval_template(
     types: tuple[Type, ...],
     known: Mask,
     policy: Policy | None,
-) -> Split | None:
+) -> PartialEvalTemplate | None:
     """The halves of an application; None where it is not split."""
     rule = partial_eval_rule(rules, prim)
     found = None if rule is None else rule(rules, prim, types, known, policy)
     if found is None:
         return None
-    return Split(
+    return PartialEvalTemplate(
         template(found.known),
         template(found.unknown),
         found.known_outs,

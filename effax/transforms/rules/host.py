@@ -30,7 +30,7 @@ from effax.transforms.framework.rules import (
 )
 from effax.transforms.rules.common.arrays import zeros
 from effax.transforms.rules.common.generic_rules import no_refs
-from effax.transforms.vmap.common import lane_type
+from effax.transforms.vmap.common import unbatched_type
 
 
 def of_primals(
@@ -87,11 +87,11 @@ def each_lane(
     """
     consts = [x for x, has in zip(ins, batched, strict=True) if not has]
     xs = [x for x, has in zip(ins, batched, strict=True) if has]
-    mask = b.mask()
+    mask = b.mask_operands()
     body = Builder([x.type for x in consts])
     here = body.bind(array_type((), BOOL)) if mask else None
     for x in xs:
-        body.bind(lane_type(x.type))
+        body.bind(unbatched_type(x.type))
     shared, own = iter(body.binders), iter(body.binders[len(consts) + len(mask) :])
     lane: list[Atom] = [next(own) if has else next(shared) for has in batched]
     if here is None:
@@ -124,7 +124,7 @@ def in_any_order(
     would not do what they do one lane after the other.
     """
     types = tuple(
-        [lane_type(x.type) if has else x.type for x, has in zip(ins, batched, strict=True)]
+        [unbatched_type(x.type) if has else x.type for x, has in zip(ins, batched, strict=True)]
     )
     row = typing_of(prim, types).effects
     for effect in row.host:

@@ -107,7 +107,7 @@ def linear_solve_batch(
     programs = [_batched(b, jaxpr, flags, size) for jaxpr in prim.subjaxprs()]
     matvec, solve, *transposed = programs
     vecmat, transpose_solve = transposed or (None, None)
-    made = LinearSolve(matvec, solve, vecmat, transpose_solve, n + len(b.mask()))
+    made = LinearSolve(matvec, solve, vecmat, transpose_solve, n + len(b.mask_operands()))
     return _emit(b, made, n, ins, batched, size)
 
 
@@ -116,7 +116,7 @@ def _batched(b: BatchBuilder, jaxpr: Jaxpr, flags: Sequence[bool], size: int) ->
     every = (True,) * len(jaxpr.outs)
     with at_arguments(range(len(flags))):
         return vmap.cached(
-            jaxpr, tuple(flags), size, b.rules, b.shared, b.active is not None, every, b.axis
+            jaxpr, tuple(flags), size, b.rules, b.unbatched_refs, b.mask is not None, every, b.axis
         ).jaxpr
 
 
@@ -132,7 +132,7 @@ def _emit(
         x if i < n_consts else to_front(b, x, has, size)
         for i, (x, has) in enumerate(zip(ins, batched, strict=True))
     ]
-    outs = b.emit(made, [*b.mask(), *args])
+    outs = b.emit(made, [*b.mask_operands(), *args])
     return BatchOut(outs, [True] * len(outs))
 
 
@@ -171,7 +171,7 @@ def root_batch(
         _batched(b, prim.f, flags, size),
         _batched(b, prim.solve, flags, size),
         _batched(b, prim.tangent_solve, (*flags, *[True] * k), size),
-        n + len(b.mask()),
+        n + len(b.mask_operands()),
     )
     return _emit(b, made, n, ins, batched, size)
 

@@ -37,7 +37,7 @@ Each = tuple[Names, ...]
 
 
 @memoize(maxsize=1024)
-def explicit(
+def insert_pvary(
     jaxpr: Jaxpr, ins: Each, axes: Axes, fixed: Positions = NONE, outs: Each | None = None
 ) -> Jaxpr:
     """The program with every change from shared to different values written out.
@@ -147,7 +147,7 @@ def _held(prim: Primitive, ins: Each, outs: Each, axes: Axes, fixed: Positions) 
             wanted.append(given | (SAME if feed is None else ins[feed]))
         own = frozenset([k for k, a in enumerate(region.args) if a in fixed])
         inside = tuple([ins[a] for a in region.args])
-        jaxprs[i] = explicit(region.jaxpr, inside, axes, own, tuple(wanted))
+        jaxprs[i] = insert_pvary(region.jaxpr, inside, axes, own, tuple(wanted))
     if isinstance(prim, CustomJvp) and len(jaxprs) > 1:
         # A tangent differs where its value does.
         rest = prim.call.binders[prim.n_consts :]
@@ -155,7 +155,7 @@ def _held(prim: Primitive, ins: Each, outs: Each, axes: Axes, fixed: Positions) 
             own for v, own in zip(rest, ins[prim.n_consts :], strict=True) if is_inexact(v.type)
         ]
         out_dots = [own for a, own in zip(prim.call.outs, outs, strict=True) if is_inexact(a.type)]
-        jaxprs[1] = explicit(jaxprs[1], (*ins, *dots), axes, fixed, (*outs, *out_dots))
+        jaxprs[1] = insert_pvary(jaxprs[1], (*ins, *dots), axes, fixed, (*outs, *out_dots))
     return prim.with_subjaxprs(jaxprs)
 
 
@@ -189,22 +189,22 @@ _INVARIANT = (c.PsumInvariant, c.AllGatherInvariant, c.Pvary)
 
 
 @memoize(maxsize=1024)
-def mentions(jaxpr: Jaxpr, names: Names) -> bool:
+def has_invariants(jaxpr: Jaxpr, names: Names) -> bool:
     """Whether the program, or one that it holds, says what devices share along these axes."""
     return any(
         (isinstance(eqn.prim, _INVARIANT) and eqn.prim.axis.name in names)
-        or any(mentions(held, names) for held in eqn.prim.subjaxprs())
+        or any(has_invariants(held, names) for held in eqn.prim.subjaxprs())
         for eqn in jaxpr.eqns
     )
 
 
 @memoize(maxsize=1024)
-def implicit(jaxpr: Jaxpr, names: Names) -> Jaxpr:
+def remove_pvary(jaxpr: Jaxpr, names: Names) -> Jaxpr:
     """The program without any word about what devices share along these axes.
 
     It means the same; transposed, each device has cotangents of its own for everything.
     """
-    if not mentions(jaxpr, names):
+    if not has_invariants(jaxpr, names):
         return jaxpr
     made = Rewriter(jaxpr)
     for eqn in jaxpr.eqns:
@@ -225,4 +225,4 @@ def _implicit_prim(prim: Primitive, names: Names) -> Primitive:
         case _:
             pass
     held, names = prim.subjaxprs(), names - {axis.name for axis in prim.bound_axes()}
-    return prim.with_subjaxprs([implicit(j, names) for j in held]) if held else prim
+    return prim.with_subjaxprs([remove_pvary(j, names) for j in held]) if held else prim

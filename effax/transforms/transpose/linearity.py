@@ -153,7 +153,7 @@ def _last_changes(jaxpr: Jaxpr) -> dict[int, int]:
     }
 
 
-def by_rule(rules: RuleSet, call: Call) -> PartialEvalOut | None:
+def split_by_rule(rules: RuleSet, call: Call) -> PartialEvalOut | None:
     """The halves that the primitive's rule for partial evaluation gives."""
     if _is_pure_loop(call):
         return None
@@ -172,7 +172,7 @@ def _is_pure_loop(call: Call) -> bool:
     return not fixed_effects(call.eqn, call.kinds).changes_state
 
 
-def by_copy(rules: RuleSet, call: Call) -> PartialEvalOut | None:
+def split_by_copy(rules: RuleSet, call: Call) -> PartialEvalOut | None:
     """The call for its fixed results alone, without what only linear ones need; and the call.
 
     What both need is computed twice, so nobody may see it.
@@ -234,7 +234,7 @@ def is_mixed(eqn: Eqn, kinds: Kinds, linear_outs: Mask) -> bool:
     )
 
 
-def separated(jaxpr: Jaxpr, found: Linearity) -> Jaxpr:
+def split_calls(jaxpr: Jaxpr, found: Linearity) -> Jaxpr:
     """The program with calls that do two things replaced by two, inlined."""
     made = Rewriter(jaxpr)
     for i, eqn in enumerate(jaxpr.eqns):

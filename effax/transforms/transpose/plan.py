@@ -35,10 +35,10 @@ from effax.transforms.transpose.linearity import (
     Kind,
     Kinds,
     Linearity,
-    by_copy,
-    by_rule,
     fixed_effects,
-    separated,
+    split_by_copy,
+    split_by_rule,
+    split_calls,
 )
 
 
@@ -87,11 +87,11 @@ def plan(jaxpr: Jaxpr, ins: Kinds, cts: Mask, threaded: Mask, rules: RuleSet) ->
         threaded: which inputs are references whose final contents have one.
         rules: the rules.
     """
-    found = Linearity(jaxpr, ins, rules, by_rule)
+    found = Linearity(jaxpr, ins, rules, split_by_rule)
     if found.mixed:
         # What a rule cannot split, or leaves whole in one of the halves, is copied.
-        jaxpr = separated(jaxpr, found)
-        jaxpr = separated(jaxpr, Linearity(jaxpr, ins, rules, by_copy))
+        jaxpr = split_calls(jaxpr, found)
+        jaxpr = split_calls(jaxpr, Linearity(jaxpr, ins, rules, split_by_copy))
         found = Linearity(jaxpr, ins, rules, None)
     return _Liveness(jaxpr, found, rules).plan(cts, threaded)
 

@@ -19,7 +19,7 @@ from effax.transforms.framework.rules import BatchBuilder
 from effax.transforms.rules.common.arrays import inverse, permuted, zeros
 
 
-class SharedWrite(TransformError):
+class UnbatchedRefWrite(TransformError):
     """A reference that all lanes share is written where lanes could differ.
 
     ``position`` is the argument that is the reference, of the application or program at hand.
@@ -37,9 +37,9 @@ class SharedWrite(TransformError):
         self.position = position
 
 
-def shared_write(position: int, found: str) -> SharedWrite:
+def unbatched_ref_write(position: int, found: str) -> UnbatchedRefWrite:
     """The error for a write through argument ``position``."""
-    error = SharedWrite(
+    error = UnbatchedRefWrite(
         "",
         expected="a write of a value that is the same in all lanes, made by all lanes",
         found=found,
@@ -50,7 +50,7 @@ def shared_write(position: int, found: str) -> SharedWrite:
     return error
 
 
-def check_acts_together(b: BatchBuilder, prim: Primitive, where: str) -> None:
+def check_uniform(b: BatchBuilder, prim: Primitive, where: str) -> None:
     """Raises TransformError where lanes part, and programs of ``prim`` exchange between them."""
     name = b.axis
     if name is not None and any(exchanges(held, name) for held in prim.subjaxprs()):
@@ -67,13 +67,13 @@ def at_arguments(args: Sequence[int]) -> Iterator[None]:
     """Errors about binder ``i`` of a program become errors about argument ``args[i]``."""
     try:
         yield
-    except SharedWrite as error:
+    except UnbatchedRefWrite as error:
         if error.position is not None:
             error.position = args[error.position]
         raise
 
 
-def with_axis(type_: Type, size: int, axis: int = 0) -> Type:
+def batched_type(type_: Type, size: int, axis: int = 0) -> Type:
     """The type of ``size`` lanes: with a batch axis, of a reference in its cell."""
     shape = (*type_.shape[:axis], size, *type_.shape[axis:])
     if isinstance(type_, RefType):
@@ -81,7 +81,7 @@ def with_axis(type_: Type, size: int, axis: int = 0) -> Type:
     return type_.update(shape=shape)
 
 
-def lane_type(type_: Type) -> Type:
+def unbatched_type(type_: Type) -> Type:
     """The type of one lane of a type with the batch axis in front."""
     if isinstance(type_, RefType):
         return ref_type(type_.inner.update(shape=type_.shape[1:]), type_.kind)
@@ -105,7 +105,7 @@ class Borrowed(NamedTuple):
     changed: bool
     sums: bool
 
-    def give_back(self, b: Builder) -> None:
+    def write_back(self, b: Builder) -> None:
         """Put the contents where they belong; the local reference is consumed."""
         if not self.changed:
             b.emit(FreeRef(), [self.local])

@@ -47,7 +47,7 @@ from effax.transforms.framework.runner import located
 from effax.transforms.rules.common.arrays import inverse, permuted, to_front
 from effax.transforms.rules.custom.recursive_calls import has_recursive_rules
 from effax.transforms.vmap.batch_axes import Axes, checked_axes, checked_name, no_axis
-from effax.transforms.vmap.common import Borrowed, SharedWrite, borrow, with_axis
+from effax.transforms.vmap.common import Borrowed, UnbatchedRefWrite, batched_type, borrow
 
 
 class Vmapped(NamedTuple):
@@ -80,7 +80,7 @@ def _vmap_axes(
 ) -> Vmapped:
     b = Builder()
     given = [
-        b.bind(v.type if axis is None else with_axis(v.type, size, axis))
+        b.bind(v.type if axis is None else batched_type(v.type, size, axis))
         for v, axis in zip(jaxpr.binders, sources, strict=True)
     ]
     args: list[Atom] = []
@@ -104,7 +104,7 @@ def _vmap_axes(
         for out, flag, axis in zip(outs, flags, targets, strict=True)
     ]
     for ref in borrowed:
-        ref.give_back(b)
+        ref.write_back(b)
     made = b.finish(results, jaxpr.n_consts, jaxpr.names)
     return Vmapped(made, tuple([axis is not None for axis in targets]))
 
@@ -144,7 +144,7 @@ def _vmap(
     b = Builder()
     active = b.bind(array_type((size,), BOOL)) if masked else None
     args = [
-        b.bind(with_axis(v.type, size) if has else v.type)
+        b.bind(batched_type(v.type, size) if has else v.type)
         for v, has in zip(jaxpr.binders, batched, strict=True)
     ]
     engine = _Engine(jaxpr, b, args, batched, size, rules, shared, active, axis)
@@ -172,7 +172,7 @@ def vmap(
     Axes:     ``axis_name`` is bound: collectives along it are done, others are kept.
     Laws:     tests/laws/test_vmap.py
     Raises:   TransformError: a wrong axis; a result that is batched where no axis is given for
-              it; a write to a reference that all lanes share (SharedWrite); a missing rule; the
+              it; a write to an unbatched reference (UnbatchedRefWrite); a missing rule; the
               program uses ``axis_name`` at another size, or where lanes part.
     Source:   autodidax, part 1.
 
@@ -294,8 +294,8 @@ class _Engine(Rewriter):
 
     def _told(self, error: EffaxError, eqn: Eqn) -> None:
         """Tell an error at which equation it happened, and what its reference is called here."""
-        at = error.position if isinstance(error, SharedWrite) else None
-        if isinstance(error, SharedWrite) and at is not None and at < len(eqn.ins):
+        at = error.position if isinstance(error, UnbatchedRefWrite) else None
+        if isinstance(error, UnbatchedRefWrite) and at is not None and at < len(eqn.ins):
             ref = eqn.ins[at]
             for i, v in enumerate(self.jaxpr.binders):
                 if v == ref:
@@ -343,8 +343,10 @@ def batch_template(
         raise rule.error(prim, "batch")
     b = BatchBuilder(rules, shared, axis)
     if masked:
-        b.active = b.bind(array_type((size,), BOOL))
-    args = [b.bind(with_axis(t, size) if has else t) for t, has in zip(types, batched, strict=True)]
+        b.mask = b.bind(array_type((size,), BOOL))
+    args = [
+        b.bind(batched_type(t, size) if has else t) for t, has in zip(types, batched, strict=True)
+    ]
     outs, out_batched = rule(b, prim, args, batched, size)
     return BatchTemplate(template(b.finish(outs)), tuple(out_batched))
 
@@ -353,7 +355,7 @@ def closed_batch(
     b: BatchBuilder, prim: Primitive, batched: Sequence[bool], size: int
 ) -> tuple[Mask, Mask]:
     """Return which operands (in every iteration) and results of a primitive are batched."""
-    return close_regions(IsBatched(b.rules, size, b.axis), prim, tuple(batched), b.shared)
+    return close_regions(IsBatched(b.rules, size, b.axis), prim, tuple(batched), b.unbatched_refs)
 
 
 @dataclass(frozen=True)

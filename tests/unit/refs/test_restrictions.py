@@ -15,7 +15,7 @@ import effax
 import effax.numpy as jnp
 from effax import lax
 from effax.ir.errors import EffaxError, RefError, TransformError
-from effax.transforms.vmap.common import SharedWrite
+from effax.transforms.vmap.common import UnbatchedRefWrite
 
 jax: Any = effax
 Case = Callable[[Any, Any], object]
@@ -284,9 +284,9 @@ SHARED: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", SHARED)
 def test_lanes_do_not_write_one_reference(name: str, wrap: Any) -> None:
     says = "a closed-over reference is one reference for all lanes"
-    refused(lambda r, v: jax.vmap(SHARED[name](r))(jnp.arange(3.0)), wrap, says, SharedWrite)
+    refused(lambda r, v: jax.vmap(SHARED[name](r))(jnp.arange(3.0)), wrap, says, UnbatchedRefWrite)
     as_argument = jax.vmap(lambda x, o: o.__setitem__(..., x), (0, None))
-    refused(lambda r, v: as_argument(jnp.ones(3), r), wrap, "o is one reference", SharedWrite)
+    refused(lambda r, v: as_argument(jnp.ones(3), r), wrap, "o is one reference", UnbatchedRefWrite)
 
 
 PLUMBING: dict[str, Callable[[Any, Any], object]] = {

@@ -20,8 +20,8 @@ from effax.transforms.partial_eval.packing import packed
 from effax.transforms.partial_eval.partial_eval import (
     FromInput,
     PartialEval,
+    frees_refs,
     partial_eval,
-    spares_references,
 )
 from effax.transforms.rules.common.arrays import zeros
 
@@ -36,7 +36,7 @@ def cond_split(
     shared = _shared(halves)
     passed = [i + 1 for i in shared.inputs]
     gained = any(known_outs) or shared.places or any(pe.known.effects for pe in halves)
-    if not gained and not spares_references(in_types, known, passed):
+    if not gained and not frees_refs(in_types, known, passed):
         return None
     b = Builder([t for t, has in zip(in_types, known, strict=True) if has])
     early = Cond(tuple([_early(pe, shared) for pe in halves]))

@@ -15,7 +15,7 @@ from effax.ir.prims import And, BroadcastInDim, Clamp, Cond, Eq, Not, SelectN
 from effax.ir.syntax import Atom, Jaxpr
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
-from effax.transforms.vmap.common import at_arguments, check_acts_together
+from effax.transforms.vmap.common import at_arguments, check_uniform
 from effax.transforms.vmap.engine import closed_batch, runs_under_mask, vmap
 
 
@@ -25,16 +25,16 @@ def cond_batch(
     closed, given = closed_batch(b, prim, batched, size)
     if batched[0]:
         return _each_its_own(b, prim, ins, closed, size)
-    masked = b.active is not None
+    masked = b.mask is not None
     branches = [_branch(b, branch, closed[1:], size, masked, given) for branch in prim.branches]
-    outs = b.emit(Cond(tuple(branches)), [ins[0], *b.mask(), *ins[1:]])
+    outs = b.emit(Cond(tuple(branches)), [ins[0], *b.mask_operands(), *ins[1:]])
     return BatchOut(outs, given)
 
 
 def _branch(
     b: BatchBuilder, branch: Jaxpr, batched: Mask, size: int, masked: bool, wanted: Mask
 ) -> Jaxpr:
-    shared = frozenset(i - 1 for i in b.shared)
+    shared = frozenset(i - 1 for i in b.unbatched_refs)
     with at_arguments(range(1, 1 + len(batched))):
         return vmap.cached(branch, batched, size, b.rules, shared, masked, wanted, b.axis).jaxpr
 
@@ -42,7 +42,7 @@ def _branch(
 def _each_its_own(
     b: BatchBuilder, prim: Cond, ins: Sequence[Atom], batched: Mask, size: int
 ) -> BatchOut:
-    check_acts_together(b, prim, "a branch that each lane takes or not")
+    check_uniform(b, prim, "a branch that each lane takes or not")
     n = len(prim.branches)
     index, operands = ins[0], ins[1:]
     if index.type.dtype.kind != "b":
@@ -64,7 +64,7 @@ def _taken(b: BatchBuilder, index: Atom, branch: int) -> Atom:
         taken: Atom = index if branch else b(Not(), index)
     else:
         taken = b(Eq(), index, lit(branch, index.type))
-    return taken if b.active is None else b(And(), b.active, taken)
+    return taken if b.mask is None else b(And(), b.mask, taken)
 
 
 def _selected(b: BatchBuilder, index: Atom, cases: Sequence[Atom]) -> Atom:

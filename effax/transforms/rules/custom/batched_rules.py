@@ -23,7 +23,7 @@ from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.jvp import jvp
 from effax.transforms.rules.common.arrays import to_front
-from effax.transforms.vmap.common import with_axis
+from effax.transforms.vmap.common import batched_type
 from effax.transforms.vmap.engine import vmap
 
 
@@ -53,13 +53,13 @@ class JvpOfVmapRule(VmapRule):
         done = jvp.cached(inner.jaxpr, self.given, self.out_tangents, self.rules)
         b = Builder()
         args = [
-            to_front(b, b.bind(with_axis(t, size) if has else t), has or not ct_spec, size)
+            to_front(b, b.bind(batched_type(t, size) if has else t), has or not ct_spec, size)
             for t, has, ct_spec in zip(self.types, batched[:n], joint, strict=True)
         ]
         for t, given, has, ct_spec in zip(self.types, self.given, dots, joint, strict=True):
             if given:
                 dot = tangent_type(t)
-                x = b.bind(with_axis(dot, size) if has else dot)
+                x = b.bind(batched_type(dot, size) if has else dot)
                 args.append(to_front(b, x, has or not ct_spec, size))
         results = b.inline_jaxpr(done.jaxpr, args)
         n_outs = len(inner.batched)

@@ -20,5 +20,5 @@ def custom_vmap_split(
     known: Mask,
     policy: Policy | None,
 ) -> PartialEvalOut | None:
-    """PartialEvalJaxprs of the function are plain calls: the rule is that of the whole."""
+    """Split the function by the rule of ``jit``: both jaxprs are plain calls."""
     return jit_split(rules, Jit(prim.call, prim.label), in_types, known, policy)

@@ -39,7 +39,7 @@ from effax.transforms.rules.custom.recursive_calls import (
     recurs_on_own_types,
     unbound_call_error,
 )
-from effax.transforms.vmap.common import with_axis
+from effax.transforms.vmap.common import batched_type
 
 
 def _ruled(
@@ -80,7 +80,7 @@ def _call_over_lanes(prim: CustomJvp | CustomVjp, lanes: OverLanes, flags: Seque
 def custom_vmap_batch(
     b: BatchBuilder, prim: CustomVmap, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    found = _ruled(prim, prim.vmap_rule, batched, size, b.active is not None)
+    found = _ruled(prim, prim.vmap_rule, batched, size, b.mask is not None)
     return BatchOut(b.inline_jaxpr(found.jaxpr, ins), found.batched)
 
 
@@ -90,7 +90,7 @@ def custom_jvp_batch(
     """Both programs over the batch."""
 
     def over_batch(flags: Sequence[bool], masked: bool) -> CustomJvp:
-        lanes = OverLanes(size, b.shared, masked, b.rules, b.axis)
+        lanes = OverLanes(size, b.unbatched_refs, masked, b.rules, b.axis)
         call, rule = _call_over_lanes(prim, lanes, flags), prim.rule
         if isinstance(rule, Jaxpr):
             rest = zip(prim.call.binders[prim.n_consts :], flags[prim.n_consts :], strict=True)
@@ -109,7 +109,7 @@ def custom_vjp_batch(
     """All programs over the batch; the cotangent of what is not batched is summed."""
 
     def over_batch(flags: Sequence[bool], masked: bool) -> CustomVjp:
-        lanes = OverLanes(size, b.shared, masked, b.rules, b.axis)
+        lanes = OverLanes(size, b.unbatched_refs, masked, b.rules, b.axis)
         made = replace(prim, call=_call_over_lanes(prim, lanes, flags), vmap_rule=None)
         rest = list(zip(prim.call.binders, flags, strict=True))[prim.n_consts :]
         if isinstance(prim.fwd, Jaxpr) and isinstance(prim.bwd, Jaxpr):
@@ -147,7 +147,7 @@ def _custom_batch(
     One that its own rules call again has all arguments batched, and a mask where any call inside
     has one: so the calls inside are on the same types.
     """
-    mask: tuple[Atom, ...] = b.mask()
+    mask: tuple[Atom, ...] = b.mask_operands()
     if not has_recursive_rules(prim):
         made = over_batch(batched, bool(mask))
         return BatchOut(b.emit(made, [*mask, *ins]), [True] * len(made.call.outs))
@@ -169,8 +169,8 @@ def custom_linear_batch(
 ) -> BatchOut:
     """Both programs over the batch; everything that is linear is batched."""
     n, n_linear = prim.n_fixed, len(ins) - prim.n_fixed
-    masked = b.active is not None
-    lanes = OverLanes(size, b.shared, masked, b.rules, b.axis)
+    masked = b.mask is not None
+    lanes = OverLanes(size, b.unbatched_refs, masked, b.rules, b.axis)
     own = zip(ins[n:], batched[n:], strict=True)
     args = [*ins[:n], *[to_front(b, x, has, size) for x, has in own]]
     fixed, forward, bwd = tuple(batched[:n]), prim.forward, prim.bwd
@@ -180,6 +180,6 @@ def custom_linear_batch(
         bwd = ZerosBackwardOverLanes(bwd, lanes, fixed, n, 0, (), (True,) * n_linear, prim.label)
     if forward is not None:
         forward = lanes.program(forward, [*fixed, *[True] * n_linear])
-    out_types = tuple([with_axis(t, size) for t in prim.out_types])
+    out_types = tuple([batched_type(t, size) for t in prim.out_types])
     made = CustomLinear(bwd, n + masked, out_types, prim.label, forward, prim.paired)
-    return BatchOut(b.emit(made, [*b.mask(), *args]), [True] * len(out_types))
+    return BatchOut(b.emit(made, [*b.mask_operands(), *args]), [True] * len(out_types))

@@ -16,8 +16,8 @@ from effax.transforms.partial_eval.partial_eval import (
     FromInput,
     FromOutput,
     PartialEval,
+    frees_refs,
     partial_eval,
-    spares_references,
 )
 
 
@@ -42,7 +42,7 @@ def split_call(
     computed = [r.index for r in pe.residuals if isinstance(r, FromOutput)]
     forwarded = {r.index for r in pe.residuals if isinstance(r, FromInput)}
     gained = any(pe.known_outs) or computed or pe.known.effects
-    if not gained and not spares_references(in_types, known, forwarded):
+    if not gained and not frees_refs(in_types, known, forwarded):
         return None
 
     b = Builder([t for t, has in zip(in_types, known, strict=True) if has])

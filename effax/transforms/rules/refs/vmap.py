@@ -27,7 +27,7 @@ from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.common.arrays import to_front
 from effax.transforms.rules.common.pointwise import const, where
 from effax.transforms.rules.index.batched_indexer import batched_indexer
-from effax.transforms.vmap.common import shared_write
+from effax.transforms.vmap.common import unbatched_ref_write
 
 
 def new_ref_batch(
@@ -60,16 +60,16 @@ def swap_batch(
     ref, value, *operands = ins
     if not batched[0]:
         if True in batched:
-            raise shared_write(0, "a value or an index that differs between lanes")
-        if b.active is not None:
-            raise shared_write(0, "a write under a predicate that differs between lanes")
+            raise unbatched_ref_write(0, "a value or an index that differs between lanes")
+        if b.mask is not None:
+            raise unbatched_ref_write(0, "a write under a predicate that differs between lanes")
         return BatchOut([b(prim, *ins)], [False])
     shape, axis = _lane(ref, True, size)
     wider = batched_indexer(b, prim.indexer, shape, operands, batched[2:], axis)
     new = to_front(b, value, batched[1], size)
-    if b.active is not None:
+    if b.mask is not None:
         there = wider.lane_order(b, b(Get(wider.indexer), ref, *wider.operands))
-        new = where(b, _beside(b, b.active, new), new, there)
+        new = where(b, _beside(b, b.mask, new), new, there)
     old = b(Swap(wider.indexer), ref, wider.index_order(b, new), *wider.operands)
     return BatchOut([wider.lane_order(b, old)], [True])
 
@@ -80,9 +80,9 @@ def add_update_batch(
     """Lanes that are not here add zero."""
     ref, value, *operands = ins
     differs = batched[1]
-    if b.active is not None:
+    if b.mask is not None:
         value = to_front(b, value, differs, size)
-        value = where(b, _beside(b, b.active, value), value, const(0, value))
+        value = where(b, _beside(b, b.mask, value), value, const(0, value))
         differs = True
     if batched[0] or True in batched[2:]:
         shape, axis = _lane(ref, batched[0], size)

@@ -18,12 +18,12 @@ from effax.transforms.vmap.engine import vmap
 def remat_batch(
     b: BatchBuilder, prim: Remat, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    masked = b.active is not None
+    masked = b.mask is not None
     with at_arguments(range(len(ins))):
         inner = vmap.cached(
-            prim.jaxpr, tuple(batched), size, b.rules, b.shared, masked, None, b.axis
+            prim.jaxpr, tuple(batched), size, b.rules, b.unbatched_refs, masked, None, b.axis
         )
-    outs = b.emit(replace(prim, jaxpr=inner.jaxpr), [*b.mask(), *ins])
+    outs = b.emit(replace(prim, jaxpr=inner.jaxpr), [*b.mask_operands(), *ins])
     return BatchOut(outs, inner.out_batched)
 
 

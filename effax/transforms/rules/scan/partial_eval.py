@@ -36,8 +36,8 @@ from effax.transforms.partial_eval.partial_eval import (
     FromInput,
     FromOutput,
     PartialEval,
+    frees_refs,
     partial_eval,
-    spares_references,
 )
 
 
@@ -52,7 +52,7 @@ def scan_split(
     pe = plan.pe
     unknown_args = plan.unknown_args()
     gained = any(pe.known_outs) or plan.hoisted or plan.stacked or pe.known.effects
-    if not gained and not spares_references(in_types, known, unknown_args):
+    if not gained and not frees_refs(in_types, known, unknown_args):
         return None
     b = Builder([t for t, has in zip(in_types, known, strict=True) if has])
     given = [i for i, has in enumerate(known) if has]

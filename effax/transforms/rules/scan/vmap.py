@@ -25,8 +25,10 @@ def scan_batch(
 ) -> BatchOut:
     closed, given = closed_batch(b, prim, batched, size)
     with at_arguments(range(len(ins))):
-        masked = b.active is not None
-        inner = vmap.cached(prim.jaxpr, closed, size, b.rules, b.shared, masked, given, b.axis)
+        masked = b.mask is not None
+        inner = vmap.cached(
+            prim.jaxpr, closed, size, b.rules, b.unbatched_refs, masked, given, b.axis
+        )
     args: list[Atom] = []
     borrowed: list[Borrowed] = []
     for i, (x, has, now) in enumerate(zip(ins, batched, closed, strict=True)):
@@ -38,13 +40,13 @@ def scan_batch(
             args.append(borrowed[-1].local)
         else:
             args.append(permuted(b, x, _swapped(x)) if has else x)
-    made = replace(prim, jaxpr=inner.jaxpr, n_consts=prim.n_consts + len(b.mask()))
-    outs: list[Atom] = list(b.emit(made, [*b.mask(), *args]))
+    made = replace(prim, jaxpr=inner.jaxpr, n_consts=prim.n_consts + len(b.mask_operands()))
+    outs: list[Atom] = list(b.emit(made, [*b.mask_operands(), *args]))
     for j in range(prim.n_carry, len(outs)):
         if given[j]:
             outs[j] = permuted(b, outs[j], _swapped(outs[j]))
     for ref in borrowed:
-        ref.give_back(b)
+        ref.write_back(b)
     return BatchOut(outs, given)
 
 

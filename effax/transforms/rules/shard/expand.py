@@ -54,7 +54,7 @@ def expanded(prim: ShardMap, types: tuple[Type, ...], rules: RuleSet) -> Jaxpr:
     results = [_whole(b, x, spec, prim.mesh) for x, spec in zip(outs, prim.out_specs, strict=True)]
     for ref in lent:
         if ref is not None:
-            ref.give_back(b)
+            ref.write_back(b)
     return b.finish(results)
 
 
@@ -164,7 +164,7 @@ class _Lent:
             contents = b(Get(whole(inner.shape)), self.ref)
             self.local = b(NewRef(kind), self.layout.apart(b, contents))
 
-    def give_back(self, b: Builder) -> None:
+    def write_back(self, b: Builder) -> None:
         """Put the contents where they belong; the local reference is consumed."""
         if not self.changed:
             b.emit(FreeRef(), [self.local])

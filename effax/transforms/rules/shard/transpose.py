@@ -20,7 +20,7 @@ from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.common.cotangents import values_of
 from effax.transforms.rules.common.pointwise import const, where
-from effax.transforms.spmd.pvary_insertion import implicit
+from effax.transforms.spmd.pvary_insertion import remove_pvary
 from effax.transforms.transpose.cotangent_spec import (
     CotangentSpec,
     DontWant,
@@ -37,7 +37,7 @@ def shard_map_transpose(
     ct_specs = tuple(map(_want, ins))
     has = tuple([ct is not None for ct in cts])
     # Each device has cotangents of its own inside; what is shared is seen to at the border.
-    alone = implicit(prim.jaxpr, frozenset([axis.name for axis in prim.mesh]))
+    alone = remove_pvary(prim.jaxpr, frozenset([axis.name for axis in prim.mesh]))
     inner = transpose.cached(alone, ct_specs, has, b.rules)
     fixed = [x for x in ins if not isinstance(x, Linear)]
     threaded = [x for x in ins if isinstance(x, Linear) and isinstance(_want(x), ThreadedRef)]

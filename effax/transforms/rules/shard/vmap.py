@@ -20,10 +20,10 @@ def shard_map_batch(
     b: BatchBuilder, prim: ShardMap, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
     """Each device has all lanes of its part: the batch axis is not divided."""
-    masked = b.active is not None
+    masked = b.mask is not None
     with at_arguments(range(len(ins))):
         inner = vmap.cached(
-            prim.jaxpr, tuple(batched), size, b.rules, b.shared, masked, None, b.axis
+            prim.jaxpr, tuple(batched), size, b.rules, b.unbatched_refs, masked, None, b.axis
         )
     mask: tuple[Spec, ...] = ((),) if masked else ()
     made = replace(
@@ -32,7 +32,7 @@ def shard_map_batch(
         in_specs=(*mask, *_behind(prim.in_specs, batched)),
         out_specs=_behind(prim.out_specs, inner.out_batched),
     )
-    return BatchOut(b.emit(made, [*b.mask(), *ins]), inner.out_batched)
+    return BatchOut(b.emit(made, [*b.mask_operands(), *ins]), inner.out_batched)
 
 
 def _behind(specs: Sequence[Spec], batched: Sequence[bool]) -> tuple[Spec, ...]:

@@ -25,7 +25,7 @@ from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.common.arrays import to_front
 from effax.transforms.rules.common.pointwise import where
-from effax.transforms.vmap.common import at_arguments, check_acts_together
+from effax.transforms.vmap.common import at_arguments, check_uniform
 from effax.transforms.vmap.engine import Vmapped, closed_batch, vmap
 
 
@@ -41,17 +41,17 @@ def while_batch(
     body = _batched(b, prim.body, closed, size, given)
     if cond.out_batched[0]:
         return _own_conditions(b, prim, args, closed, size)
-    test = cond.jaxpr if b.active is None else _while_any(cond.jaxpr)
-    made = While(test, body.jaxpr, prim.n_consts + len(b.mask()))
-    return BatchOut(b.emit(made, [*b.mask(), *args]), given)
+    test = cond.jaxpr if b.mask is None else _while_any(cond.jaxpr)
+    made = While(test, body.jaxpr, prim.n_consts + len(b.mask_operands()))
+    return BatchOut(b.emit(made, [*b.mask_operands(), *args]), given)
 
 
 def _batched(
     b: BatchBuilder, program: Jaxpr, closed: Mask, size: int, wanted: Mask, masked: bool = False
 ) -> Vmapped:
     with at_arguments(range(len(closed))):
-        masked = masked or b.active is not None
-        return vmap.cached(program, closed, size, b.rules, b.shared, masked, wanted, b.axis)
+        masked = masked or b.mask is not None
+        return vmap.cached(program, closed, size, b.rules, b.unbatched_refs, masked, wanted, b.axis)
 
 
 def _while_any(cond: Jaxpr) -> Jaxpr:
@@ -65,12 +65,12 @@ def _own_conditions(
     b: BatchBuilder, prim: While, args: Sequence[Atom], closed: Mask, size: int
 ) -> BatchOut:
     """The loop over ``(consts, running, carry)``."""
-    check_acts_together(b, prim, "a loop that each lane leaves by itself")
+    check_uniform(b, prim, "a loop that each lane leaves by itself")
     n = prim.n_consts
     every = (True,) * (len(args) - n)
     cond = _batched(b, prim.cond, closed, size, (True,), masked=True).jaxpr
     body = _batched(b, prim.body, closed, size, every, masked=True).jaxpr
-    here = b.active or b(BroadcastInDim((size,), ()), Lit(True, array_type((), BOOL)))
+    here = b.mask or b(BroadcastInDim((size,), ()), Lit(True, array_type((), BOOL)))
     (start,) = b.inline_jaxpr(cond, [here, *args])
     start = b(And(), here, start)
     types = [*[x.type for x in args[:n]], start.type, *[x.type for x in args[n:]]]

@@ -22,7 +22,7 @@ from effax.ir.types import RefType, Type, array_type, ref_type, type_of_value
 from effax.transforms.discharge import discharge
 from effax.transforms.framework.rules import NO_RULES
 from effax.transforms.jvp import jvp
-from effax.transforms.vmap.common import SharedWrite
+from effax.transforms.vmap.common import UnbatchedRefWrite
 from effax.transforms.vmap.engine import Vmapped, vmap
 from tests.counting import calls
 from tests.unit import building as p
@@ -369,7 +369,7 @@ def test_a_batched_write_to_a_shared_reference_is_an_error(kind: str) -> None:
     jaxpr = writing(kind)
     in_axes = [None if isinstance(t, RefType) else 0 for t in jaxpr.in_types]
     error = vmap(jaxpr, N, in_axes).failure()
-    assert isinstance(error, SharedWrite)
+    assert isinstance(error, UnbatchedRefWrite)
     assert isinstance(error, TransformError)
     assert "table is one reference for all lanes" in str(error)
     assert "not clear whose value remains" in str(error)
