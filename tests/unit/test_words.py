@@ -20,7 +20,6 @@ PENDING: Final = (
     "docs/api/",
     "docs/custom-rules.md",
     "docs/derivatives.md",
-    "docs/differences.md",
     "docs/laws.md",
     "docs/pictures.md",
     "docs/primitives.md",
