@@ -33,6 +33,7 @@ from effax.transforms.rules.common.pointwise import (
 def _neg_transpose(
     b: RuleBuilder, prim: Primitive, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
+    # <ct, -dx> = <-ct, dx>
     return [neg(b, only(cts))]
 
 
@@ -58,7 +59,7 @@ def _sub_transpose(
 def _mul_transpose(
     b: RuleBuilder, prim: Primitive, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    # <ct, dx · y> = <ct · y, dx>
+    # <ct, dx·y> = <ct·y, dx>
     position, x, (factor,) = linear_operand(prim, ins)
     return at(position, sum_to(b, mul(b, only(cts), factor), x.type.shape), ins)
 
@@ -66,7 +67,7 @@ def _mul_transpose(
 def _div_transpose(
     b: RuleBuilder, prim: Primitive, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    # <ct, dx / y> = <ct / y, dx>
+    # <ct, dx/y> = <ct/y, dx>
     (divisor,) = fixed(prim, ins, 1)
     return [sum_to(b, div(b, only(cts), divisor), ins[0].type.shape), None]
 
@@ -77,7 +78,7 @@ def _div_dy(b: RuleBuilder, d: Atom, x: Atom, y: Atom, z: Atom) -> Atom:
 
 
 def _rem_dy(b: RuleBuilder, d: Atom, x: Atom, y: Atom, z: Atom) -> Atom:
-    # x rem y = x - y·trunc(x/y)
+    # x rem y = x - y·trunc(x/y), so d(x rem y)/dy = -trunc(x/y)
     quotient = div(b, x, y)
     whole = mul(b, b(p.Sign(), quotient), b(p.Floor(), b(p.Abs(), quotient)))
     return mul(b, d, neg(b, whole))
@@ -86,10 +87,7 @@ def _rem_dy(b: RuleBuilder, d: Atom, x: Atom, y: Atom, z: Atom) -> Atom:
 def _sign_jvp(
     b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """Zero for real operands; a complex sign turns with its operand.
-
-    s = z/|z|, ds = i·s·Im(conj(s)·dz)/|z|, and 0 at 0.
-    """
+    """Differentiate s = z/|z|: ds = i·s·Im(conj(s)·dz)/|z|, and 0 for real z and at 0."""
     (z,), (dz,) = primals, tangents
     s = b(prim, z)
     if not is_complex(z.type.dtype):
@@ -103,14 +101,14 @@ def _sign_jvp(
 def _nextafter_jvp(
     b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """The next float moves with the first operand; the second only gives the direction."""
+    """Return dx: the second operand of nextafter only selects the direction."""
     z = b(prim, *primals)
     dx = tangents[0]
     return JvpOut([z], [None if dx is None else in_shape(b, dx, z)])
 
 
 def _abs(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
-    # The slope at 0 is 1; d|z| = Re(conj(z)·dz)/|z|, and 0 at 0
+    # d|x| = sign(x)·dx, with slope 1 at 0; d|z| = Re(conj(z)·dz)/|z|, and 0 at 0
     if not is_complex(x.type.dtype):
         return where(b, b(p.Ge(), x, const(0, x)), d, neg(b, d))
     toward = b(p.Real(), mul(b, b(p.Conj(), x), d))
@@ -119,7 +117,9 @@ def _abs(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
 
 RULES: Final[RuleSet] = (
     NO_RULES.extend(p.Neg, pointwise(linear_jvp, _neg_transpose))
+    # d(x + y) = dx + dy
     .extend(p.Add, binary(lambda b, d, x, y, z: d, lambda b, d, x, y, z: d, _add_transpose))
+    # d(x - y) = dx - dy
     .extend(
         p.Sub,
         binary(lambda b, d, x, y, z: d, lambda b, d, x, y, z: neg(b, d), _sub_transpose),
@@ -133,8 +133,10 @@ RULES: Final[RuleSet] = (
             _mul_transpose,
         ),
     )
+    # d(x/y) = dx/y - (x/y)·dy/y
     .extend(p.Div, binary(lambda b, d, x, y, z: div(b, d, y), _div_dy, _div_transpose))
     .extend(p.Rem, binary(lambda b, d, x, y, z: d, _rem_dy))
+    # d(x²) = 2x·dx
     .extend(p.Square, unary(lambda b, d, x, y: mul(b, d, scaled(b, x, 2))))
     .extend(p.Sign, pointwise(_sign_jvp))
     .extend(p.Floor, constant())

@@ -37,7 +37,6 @@ from effax.transforms.framework.rules import (
     BatchBuilder,
     BatchOut,
     BatchRule,
-    Indivisible,
     JvpOut,
     Linear,
     RuleBuilder,
@@ -47,9 +46,14 @@ from effax.transforms.framework.rules import (
     Unsupported,
 )
 from effax.transforms.rules.common.arrays import permuted, to_front, zeros
-from effax.transforms.rules.common.generic_rules import first_linear_jvp, no_refs, no_tangent
+from effax.transforms.rules.common.generic_rules import (
+    NONLINEAR,
+    array_rules,
+    first_linear_jvp,
+    no_tangent,
+)
 from effax.transforms.rules.common.linear_operands import only
-from effax.transforms.rules.common.pointwise import NONLINEAR, div, mul, scaled
+from effax.transforms.rules.common.pointwise import div, mul, scaled
 
 C = TypeVar("C", bound=p.Collective)
 G = TypeVar("G", bound=p.Gathering)
@@ -77,13 +81,7 @@ def _same(prim: C) -> C:
 
 def _linear(transpose: TransposeRule[C], own: Own[C], wider: Callable[[C], C]) -> Rules[C]:
     """The rules of a collective that is linear in its operand."""
-    return Rules(
-        jvp=first_linear_jvp,
-        transpose=transpose,
-        batch=_batch(own, wider),
-        split=Indivisible(),
-        discharge=no_refs,
-    )
+    return array_rules(jvp=first_linear_jvp, transpose=transpose, batch=_batch(own, wider))
 
 
 def _psum_own(b: BatchBuilder, prim: p.AllReduce, x: Atom, batched: bool) -> BatchOut:
@@ -253,13 +251,7 @@ def _to_all_wider(prim: p.AllToAll) -> p.AllToAll:
 
 def _extreme(reduction: type[ReduceMax | ReduceMin]) -> Rules[p.AllReduce]:
     own: Own[p.AllReduce] = partial(_extreme_own, reduction)
-    return Rules(
-        jvp=_extreme_jvp,
-        transpose=NONLINEAR,
-        batch=_batch(own, _same),
-        split=Indivisible(),
-        discharge=no_refs,
-    )
+    return array_rules(jvp=_extreme_jvp, transpose=NONLINEAR, batch=_batch(own, _same))
 
 
 RULES: Final[RuleSet] = (
@@ -275,12 +267,8 @@ RULES: Final[RuleSet] = (
     .extend(p.Pvary, _linear(_vary_transpose, _vary_own, _same))
     .extend(
         p.AxisIndex,
-        Rules(
-            jvp=no_tangent,
-            transpose=Unsupported("it has no operands"),
-            batch=_index_batch,
-            split=Indivisible(),
-            discharge=no_refs,
+        array_rules(
+            jvp=no_tangent, transpose=Unsupported("it has no operands"), batch=_index_batch
         ),
     )
 )

@@ -1,7 +1,4 @@
-"""Rules of comparison, extrema, and logic.
-
-Where operands of max and min are equal, each gets half of the tangent.
-"""
+"""Rules of comparison, extrema and logic."""
 
 from __future__ import annotations
 
@@ -39,13 +36,14 @@ CONSTANT: Final[tuple[type[Primitive], ...]] = (
     p.ShiftRightArithmetic,
     p.PopulationCount,
 )
-"""Primitives whose derivative is zero wherever they have one."""
+"""Primitives whose derivative is zero wherever it exists."""
 
 
 def extremum_weights(b: RuleBuilder, x: Atom, y: Atom, z: Atom) -> tuple[Atom, Atom]:
-    """How much of the tangents of ``x`` and ``y`` goes into their max or min ``z``.
+    """Return the derivatives of the max or min ``z`` of ``x`` and ``y``.
 
-    1 and 0 where they differ, a half each where they are equal, 0 and 0 where z is nan.
+    They are 1 and 0 where the operands differ, 1/2 and 1/2 where they are equal, and 0 where z
+    is nan.
     """
     in_x, in_y = b(p.Eq(), x, z), b(p.Eq(), y, z)
     one, half, zero = const(1, z), const(0.5, z), const(0, z)
@@ -58,6 +56,7 @@ def extremum_weights(b: RuleBuilder, x: Atom, y: Atom, z: Atom) -> tuple[Atom, A
 def _extremum_jvp(
     b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
+    # d max(x, y) = [x > y]·dx + [y > x]·dy, halved where x = y
     z = b(prim, *primals)
     weights = extremum_weights(b, primals[0], primals[1], z)
     parts = [mul(b, d, w) for d, w in zip(tangents, weights, strict=True) if d is not None]
@@ -67,7 +66,7 @@ def _extremum_jvp(
 def _clamp_jvp(
     b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """The tangent of the operand strictly between the bounds, of the bound strictly outside."""
+    """Return the tangent of x strictly between the bounds, and of a bound strictly outside."""
     low, x, high = primals
     z = b(prim, low, x, high)
     inside = b(p.And(), b(p.Gt(), x, low), b(p.Lt(), x, high))

@@ -1,4 +1,4 @@
-"""Rules of contraction."""
+"""Rules of ``dot_general``, which is linear in each operand."""
 
 from __future__ import annotations
 
@@ -11,31 +11,14 @@ from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import (
     NO_RULES,
     BatchOut,
-    Indivisible,
-    JvpOut,
     Linear,
     RuleBuilder,
-    Rules,
     RuleSet,
 )
 from effax.transforms.rules.common.arrays import after_batch, array_of, permuted
-from effax.transforms.rules.common.generic_rules import no_refs
+from effax.transforms.rules.common.generic_rules import array_rules, bilinear_jvp
 from effax.transforms.rules.common.linear_operands import at, linear_operand, only
-from effax.transforms.rules.common.pointwise import add
 from effax.transforms.rules.convert import convert_back
-
-
-def _dot_jvp(
-    b: RuleBuilder, prim: DotGeneral, primals: Sequence[Atom], tangents: Sequence[Atom | None]
-) -> JvpOut:
-    # d(x · y) = dx · y + x · dy
-    x, y = primals
-    dx, dy = tangents
-    z = b(prim, x, y)
-    parts = [] if dx is None else [b(prim, dx, y)]
-    if dy is not None:
-        parts.append(b(prim, x, dy))
-    return JvpOut([z], [parts[0] if len(parts) == 1 else add(b, *parts)])
 
 
 def _dot_transpose(
@@ -44,11 +27,11 @@ def _dot_transpose(
     ins: Sequence[Atom | Linear],
     cts: Sequence[Atom | None],
 ) -> Sequence[Atom | None]:
-    """The cotangent is contracted with the other operand, along what that one kept.
+    """Contract the cotangent with the other operand along that operand's free axes.
 
-    Axes of the result are those of the batch, what x kept, and what y kept, in order. What is
-    contracted here are the axes that the other operand kept; what remains are the batch, what
-    this operand kept, and what was contracted there.
+    The axes of a result are (batch, free axes of x, free axes of y). For z = x·y with batch b,
+    z_bik = Σ_j x_bij·y_bjk, so x_bij' = Σ_k z_bik'·y_bjk. The result's axes are then in the
+    order (batch, free axes of this operand, contracted axes), and are permuted back.
     """
     ct = only(cts)
     position, x, (y,) = linear_operand(prim, ins)
@@ -67,7 +50,7 @@ def _dot_transpose(
         y = b(ConvertElementType(ct.type.dtype), y)
     numbers = ((along, y_kept), (tuple(range(n_batch)), other[1]))
     made = b(DotGeneral(numbers, None, prim.precision), ct, y)
-    # Axes of the operand in the order in which they are now.
+    # Contracted axes come in the order of the other operand's axes.
     paired = sorted(range(len(other[0])), key=other[0].__getitem__)
     order = [*mine[1], *kept, *(mine[0][i] for i in paired)]
     made_in_order = permuted(b, made, [order.index(i) for i in range(len(shape))])
@@ -86,7 +69,7 @@ def _dot_batch(
     if batched[0] and batched[1]:
         numbers = ((lc, rc), ((0, *lb), (0, *rb)))
         return BatchOut([b(replace(prim, dimension_numbers=numbers), *ins)], [True])
-    # The batch axis is the first of those that its operand keeps.
+    # The batch axis is the first free axis of its operand.
     z = b(replace(prim, dimension_numbers=((lc, rc), (lb, rb))), *ins)
     place = len(lb)
     if batched[1]:
@@ -97,11 +80,5 @@ def _dot_batch(
 
 RULES: Final[RuleSet] = NO_RULES.extend(
     DotGeneral,
-    Rules(
-        jvp=_dot_jvp,
-        transpose=_dot_transpose,
-        batch=_dot_batch,
-        split=Indivisible(),
-        discharge=no_refs,
-    ),
+    array_rules(jvp=bilinear_jvp, transpose=_dot_transpose, batch=_dot_batch),
 )

@@ -1,4 +1,4 @@
-"""Rules of convolution: it is linear in each operand, and every rule of it is a convolution."""
+"""Rules of convolution, which is linear in each operand. Every rule is a convolution again."""
 
 from __future__ import annotations
 
@@ -13,33 +13,14 @@ from effax.ir.types import ArrayType
 from effax.transforms.framework.rules import (
     NO_RULES,
     BatchOut,
-    Indivisible,
-    JvpOut,
     Linear,
     RuleBuilder,
-    Rules,
     RuleSet,
 )
 from effax.transforms.rules.common.arrays import array_of, permuted
-from effax.transforms.rules.common.generic_rules import no_refs
+from effax.transforms.rules.common.generic_rules import array_rules, bilinear_jvp
 from effax.transforms.rules.common.linear_operands import at, linear_operand, only
-from effax.transforms.rules.common.pointwise import add
 from effax.transforms.rules.convert import convert_back
-
-
-def _conv_jvp(
-    b: RuleBuilder,
-    prim: ConvGeneralDilated,
-    primals: Sequence[Atom],
-    tangents: Sequence[Atom | None],
-) -> JvpOut:
-    # d(x * w) = dx * w + x * dw
-    x, w = primals
-    dx, dw = tangents
-    parts = [] if dx is None else [b(prim, dx, w)]
-    if dw is not None:
-        parts.append(b(prim, x, dw))
-    return JvpOut([b(prim, x, w)], [parts[0] if len(parts) == 1 else add(b, *parts)])
 
 
 def _conv_transpose(
@@ -60,9 +41,10 @@ def _conv_transpose(
 
 
 def _to_lhs(b: RuleBuilder, prim: ConvGeneralDilated, lhs: ArrayType, rhs: Atom, ct: Atom) -> Atom:
-    """The cotangent, its neighbours a stride apart, convolved with rhs backward.
+    """Convolve the cotangent, dilated by the stride, with the reversed rhs.
 
-    Features in and out of each group change places.
+    y_p = Σ_k x_{sp+k}·w_k, so x_q' = Σ_k w_k·y'_{(q-k)/s} where s divides q - k. Input and
+    output features of each group are swapped.
     """
     groups = prim.feature_group_count
     outs, ins, *space = rhs.type.shape
@@ -85,7 +67,10 @@ def _to_lhs(b: RuleBuilder, prim: ConvGeneralDilated, lhs: ArrayType, rhs: Atom,
 
 
 def _to_rhs(b: RuleBuilder, prim: ConvGeneralDilated, rhs: ArrayType, lhs: Atom, ct: Atom) -> Atom:
-    """lhs convolved with the cotangent: the batch is contracted, features in are the batch."""
+    """Convolve lhs with the cotangent: w_k' = Σ_p x_{sp+k}·y_p', which dilates y' by s.
+
+    The batch is contracted, and the input features are the batch.
+    """
     groups = prim.feature_group_count
     _, features, *space = lhs.type.shape
     ins, outs = features // groups, ct.type.shape[1]
@@ -111,7 +96,7 @@ def _to_rhs(b: RuleBuilder, prim: ConvGeneralDilated, rhs: ArrayType, lhs: Atom,
 
 
 def _features_first(b: RuleBuilder, lhs: Atom, groups: int) -> Atom:
-    """(batch, groups · ins, ...) as (ins, groups · batch, ...)."""
+    """Reshape (batch, groups · ins, ...) to (ins, groups · batch, ...)."""
     batch, features, *space = lhs.type.shape
     ins = features // groups
     if groups == 1:
@@ -122,7 +107,7 @@ def _features_first(b: RuleBuilder, lhs: Atom, groups: int) -> Atom:
 
 
 def _axes_swapped(b: RuleBuilder, rhs: Atom, groups: int, shape: tuple[int, ...]) -> Atom:
-    """(groups · outs, ins, ...) as (groups · ins, outs, ...)."""
+    """Reshape (groups · outs, ins, ...) to (groups · ins, outs, ...)."""
     outs, ins, *space = rhs.type.shape
     rest = range(3, 3 + len(space))
     if groups == 1:
@@ -138,7 +123,10 @@ def _conv_batch(
     batched: Sequence[bool],
     size: int,
 ) -> BatchOut:
-    """Lanes of lhs join its batch; of rhs, its features out; of both, they are groups."""
+    """Merge the batch axis of lhs into its batch, of rhs into its output features.
+
+    If both are batched, the batch elements become groups.
+    """
     lhs, rhs = ins
     groups = prim.feature_group_count
     if not batched[1]:
@@ -148,7 +136,7 @@ def _conv_batch(
     _, outs, features, *space = rhs.type.shape
     per = outs // groups
     if not batched[0]:
-        # (lanes, groups, per, ...) -> (groups, lanes, per, ...)
+        # (size, groups, per, ...) -> (groups, size, per, ...)
         apart = b(Reshape((size, groups, per, features, *space)), rhs)
         moved = permuted(b, apart, [1, 0, *range(2, 4 + len(space))])
         out = b(prim, lhs, b(Reshape((size * outs, features, *space)), moved))
@@ -161,17 +149,11 @@ def _conv_batch(
     joined = b(Reshape((batch, size * channels, *sizes)), side_by_side)
     wide = replace(prim, feature_group_count=size * groups)
     out = b(wide, joined, b(Reshape((size * outs, features, *space)), rhs))
-    lanes = b(Reshape((batch, size, outs, *out.type.shape[2:])), out)
-    return BatchOut([permuted(b, lanes, [1, 0, *range(2, len(lanes.type.shape))])], [True])
+    parted = b(Reshape((batch, size, outs, *out.type.shape[2:])), out)
+    return BatchOut([permuted(b, parted, [1, 0, *range(2, len(parted.type.shape))])], [True])
 
 
 RULES: Final[RuleSet] = NO_RULES.extend(
     ConvGeneralDilated,
-    Rules(
-        jvp=_conv_jvp,
-        transpose=_conv_transpose,
-        batch=_conv_batch,
-        split=Indivisible(),
-        discharge=no_refs,
-    ),
+    array_rules(jvp=bilinear_jvp, transpose=_conv_transpose, batch=_conv_batch),
 )

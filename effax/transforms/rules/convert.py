@@ -1,6 +1,6 @@
-"""Rules of selection, conversion, copies, and of the parts of complex numbers.
+"""Rules of selection, conversion, copies, and parts of complex numbers.
 
-Cotangents pair with tangents as Re(ct·d), without conjugation.
+The pairing of cotangents with tangents is Re(ct·d), without conjugation.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from effax.transforms.rules.common.pointwise import (
 def _select_jvp(
     b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
+    # d select(i, x, y) = select(i, dx, dy)
     which, *cases = primals
     z = b(prim, which, *cases)
     chosen = [
@@ -69,7 +70,7 @@ def _convert_jvp(
 
 
 def convert_back(b: RuleBuilder, ct: Atom, type_: ArrayType) -> Atom:
-    """A cotangent in the dtype of ``type_``: the real part where that is real."""
+    """Return a cotangent in the dtype of ``type_``: its real part if ``type_`` is real."""
     if is_complex(ct.type.dtype) and not is_complex(type_.dtype):
         ct = b(p.Real(), ct)
     return ct if ct.type.dtype == type_.dtype else b(p.ConvertElementType(type_.dtype), ct)

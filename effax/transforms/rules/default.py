@@ -1,4 +1,4 @@
-"""The rules of this library: those of all families together."""
+"""The default rule set: the union of the rules of all families."""
 
 from __future__ import annotations
 

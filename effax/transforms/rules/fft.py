@@ -13,13 +13,11 @@ from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import (
     NO_RULES,
     BatchOut,
-    Indivisible,
     Linear,
     RuleBuilder,
-    Rules,
     RuleSet,
 )
-from effax.transforms.rules.common.generic_rules import linear_jvp, no_refs
+from effax.transforms.rules.common.generic_rules import array_rules, linear_jvp
 from effax.transforms.rules.common.linear_operands import only
 from effax.transforms.rules.common.pointwise import const, mul, scaled, where
 
@@ -27,7 +25,7 @@ from effax.transforms.rules.common.pointwise import const, mul, scaled, where
 def _transpose(
     b: RuleBuilder, prim: Fft, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    # Transforms of complex numbers are symmetric matrices: their own transposes.
+    # A complex transform is a symmetric matrix, its own transpose.
     ct = only(cts)
     match prim.fft_type:
         case FftType.RFFT:
@@ -39,19 +37,18 @@ def _transpose(
 
 
 def _of_rfft(b: RuleBuilder, prim: Fft, ct: Atom) -> Atom:
-    """With the weights w of :func:`_of_irfft`, irfft(conj(ct)/w) = Re Σ ct_k e^{-...} / N.
+    """Transpose rfft: y_k = Σ_n x_n·e^{-2πikn/N} for k <= N/2, so x_n' = Re Σ_k ct_k·e^{-2πikn/N}.
 
-    That sum is what the transpose of rfft is: a transform of half the size of that of ``ct`` with
-    zeros for the other half.
+    With the weights w of :func:`_of_irfft` that sum is N·irfft(conj(ct)/w).
     """
-    halves = mul(b, _weights(b, prim, ct, 0.5), b(p.Conj(), ct))
-    return scaled(b, b(Fft(FftType.IRFFT, prim.fft_lengths), halves), prod(prim.fft_lengths))
+    weighted = mul(b, _weights(b, prim, ct, 0.5), b(p.Conj(), ct))
+    return scaled(b, b(Fft(FftType.IRFFT, prim.fft_lengths), weighted), prod(prim.fft_lengths))
 
 
 def _of_irfft(b: RuleBuilder, prim: Fft, ct: Atom) -> Atom:
-    """irfft(y) = Re Σ w_k y_k e^{...}/N with w = 1 where k is its own mirror image, else 2.
+    """Transpose irfft: x_n = Re Σ_k w_k·y_k·e^{2πikn/N}/N, so y_k' = w_k·conj(rfft(ct))_k/N.
 
-    So its transpose is w · conj(rfft(ct)) / N.
+    The weight w_k is 1 if frequency k is its own mirror image (0 and N/2), else 2.
     """
     made = b(Fft(FftType.RFFT, prim.fft_lengths), ct)
     weighted = mul(b, _weights(b, prim, made, 2), b(p.Conj(), made))
@@ -59,7 +56,7 @@ def _of_irfft(b: RuleBuilder, prim: Fft, ct: Atom) -> Atom:
 
 
 def _weights(b: RuleBuilder, prim: Fft, like: Atom, weight: float) -> Atom:
-    """1 where a frequency of the last axis is its own mirror image, else the weight."""
+    """Return 1 where a frequency of the last axis is its own mirror image, else ``weight``."""
     n = prim.fft_lengths[-1]
     shape = like.type.shape
     place = b(Iota(real_dtype(like.type.dtype), shape, len(shape) - 1))
@@ -78,7 +75,5 @@ def _batch(
 
 RULES: Final[RuleSet] = NO_RULES.extend(
     Fft,
-    Rules(
-        jvp=linear_jvp, transpose=_transpose, batch=_batch, split=Indivisible(), discharge=no_refs
-    ),
+    array_rules(jvp=linear_jvp, transpose=_transpose, batch=_batch),
 )

@@ -21,7 +21,6 @@ from effax.transforms.framework.rules import (
     NO_RULES,
     BatchBuilder,
     BatchOut,
-    Indivisible,
     JvpOut,
     Linear,
     RuleBuilder,
@@ -29,7 +28,7 @@ from effax.transforms.framework.rules import (
     RuleSet,
 )
 from effax.transforms.rules.common.arrays import zeros
-from effax.transforms.rules.common.generic_rules import no_refs
+from effax.transforms.rules.common.generic_rules import array_rules
 from effax.transforms.vmap.common import unbatched_type
 
 
@@ -205,40 +204,22 @@ def acts_jvp(
     return (no_derivative if has_results else of_primals)(b, prim, primals, tangents)
 
 
-ACTS_OUTSIDE: Final[Rules[Primitive]] = Rules(
-    jvp=acts_jvp, transpose=not_computed, batch=in_any_order, split=Indivisible(), discharge=no_refs
+ACTS_OUTSIDE: Final[Rules[Primitive]] = array_rules(
+    jvp=acts_jvp, transpose=not_computed, batch=in_any_order
 )
 """The rules of any primitive on arrays that acts on the world outside."""
 
 RULES: Final[RuleSet] = (
     NO_RULES.extend(
         DebugCallback,
-        Rules(
-            jvp=of_primals,
-            transpose=not_computed,
-            batch=each_lane,
-            split=Indivisible(),
-            discharge=no_refs,
-        ),
+        array_rules(jvp=of_primals, transpose=not_computed, batch=each_lane),
     )
     .extend(
         IoCallback,
-        Rules(
-            jvp=no_derivative,
-            transpose=not_computed,
-            batch=in_any_order,
-            split=Indivisible(),
-            discharge=no_refs,
-        ),
+        array_rules(jvp=no_derivative, transpose=not_computed, batch=in_any_order),
     )
     .extend(
         PureCallback,
-        Rules(
-            jvp=no_derivative,
-            transpose=not_computed,
-            batch=pure_batch,
-            split=Indivisible(),
-            discharge=no_refs,
-        ),
+        array_rules(jvp=no_derivative, transpose=not_computed, batch=pure_batch),
     )
 )

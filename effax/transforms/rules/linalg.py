@@ -1,7 +1,12 @@
-"""Rules of factorisations of matrices: derivatives by matrix algebra, batching by their batch axes.
+"""Rules of matrix factorizations: derivatives by matrix algebra, batching by their batch axes.
 
-Where values are equal, of which only the directions between are not determined (eigenvalues,
-singular values), derivatives of those directions are taken for 0.
+Derivatives of eigenvectors and singular vectors are not determined within the space of a repeated
+value; their components there are taken to be 0.
+
+Sources: Giles 2008, An extended collection of matrix derivative results for forward and reverse
+mode; Murray 2016, Differentiation of the Cholesky decomposition; Seeger et al. 2017,
+Auto-differentiating linear algebra; Townsend 2016, Differentiating the singular value
+decomposition; Walter and Lehmann 2010, Algorithmic differentiation of linear algebra functions.
 """
 
 from __future__ import annotations
@@ -19,24 +24,22 @@ from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import (
     NO_RULES,
     BatchOut,
-    Indivisible,
     JvpOut,
     Linear,
     RuleBuilder,
-    Rules,
     RuleSet,
 )
 from effax.transforms.rules.common import matrices as m
 from effax.transforms.rules.common.arrays import to_front
-from effax.transforms.rules.common.generic_rules import no_refs
+from effax.transforms.rules.common.generic_rules import NONLINEAR, array_rules
 from effax.transforms.rules.common.linear_operands import at, linear_operand, only
 from effax.transforms.rules.common.pointwise import (
-    NONLINEAR,
     add,
     const,
     div,
     mul,
     neg,
+    nonzero,
     scaled,
     sub,
     where,
@@ -46,7 +49,7 @@ from effax.transforms.rules.common.pointwise import (
 def _batch(
     b: RuleBuilder, prim: Primitive, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    """Lanes are one more axis of the batch."""
+    """Add the batch axis to the primitive's own batch axes."""
     args = [to_front(b, x, has, size) for x, has in zip(ins, batched, strict=True)]
     outs = b.emit(prim, args)
     return BatchOut(outs, [True] * len(outs))
@@ -59,7 +62,7 @@ def _solve_batch(
     batched: Sequence[bool],
     size: int,
 ) -> BatchOut:
-    """Lanes of one matrix are columns: it is solved with once."""
+    """Solve once if only the right-hand sides are batched: the batch elements become columns."""
     a, y = ins
     if batched[0]:
         return _batch(b, prim, ins, batched, size)
@@ -74,7 +77,10 @@ def _solve_batch(
 def _cholesky_jvp(
     b: RuleBuilder, prim: p.Cholesky, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """dL = L·Φ(L⁻¹·dA·L⁻ᴴ), where Φ keeps the lower triangle and half of the diagonal."""
+    """Differentiate A = L·Lᴴ: dL = L·Φ(L⁻¹·dA·L⁻ᴴ) (Murray 2016; Giles 2008, 2.5.1).
+
+    Φ keeps the strictly lower triangle and half of the diagonal.
+    """
     (da,) = tangents
     assert da is not None
     low = b(prim, primals[0])
@@ -90,7 +96,7 @@ def _solve_jvp(
     primals: Sequence[Atom],
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
-    # op(A)·X = B:  op(A)·dX = dB - op(dA)·X, of the triangle of dA that is read
+    # op(A)·X = B:  op(A)·dX = dB - op(dA)·X, with the triangle of dA that is read (Giles 2008)
     a, _ = primals
     da, db = tangents
     x = b(prim, *primals)
@@ -127,7 +133,7 @@ def _solve_transpose(
 def _lu_jvp(
     b: RuleBuilder, prim: p.Lu, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """P·A = L·U: with M = L⁻¹·P·dA·U⁻¹, dL = L·(M below the diagonal), dU = (M on and above)·U."""
+    """Differentiate P·A = L·U: dL = L·tril(M, -1) and dU = triu(M)·U with M = L⁻¹·P·dA·U⁻¹."""
     (da,) = tangents
     assert da is not None
     lu, pivots, order = b.emit(prim, primals)
@@ -143,9 +149,10 @@ def _lu_jvp(
 def _qr_jvp(
     b: RuleBuilder, prim: p.Qr, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """dQ = Q·(Ω - C) + dA·R⁻¹ and dR = (C - Ω)·R.
+    """Differentiate A = Q·R: dR = (C - Ω)·R and dQ = Q·(Ω - C) + dA·R⁻¹ (Walter, Lehmann 2010).
 
-    C is Qᴴ·dA·R⁻¹, and Ω the skew matrix that has its lower triangle.
+    C = Qᴴ·dA·R⁻¹, and Ω is the skew-Hermitian matrix with the strictly lower triangle of C and,
+    so that dR has a real diagonal, the imaginary diagonal of C.
     """
     (a,), (da,) = primals, tangents
     assert da is not None
@@ -171,7 +178,10 @@ def _qr_jvp(
 def _eigh_jvp(
     b: RuleBuilder, prim: p.Eigh, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """With C = Vᴴ·dA·V: dw = diag C, dV = V·(C_ij / (w_j - w_i)), 0 where they are equal."""
+    """Differentiate A·V = V·diag w: dw = diag C and dV = V·(F∘C) (Giles 2008, 3.1).
+
+    C = Vᴴ·dA·V, and F_ij = 1/(w_j - w_i), 0 for equal eigenvalues.
+    """
     (da,) = tangents
     assert da is not None
     w, v = b.emit(prim, primals)
@@ -183,9 +193,10 @@ def _eigh_jvp(
 def _svd_jvp(
     b: RuleBuilder, prim: p.Svd, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """With C = Uᴴ·dA·V: ds = Re diag C, dU = U·(F∘(CS + SCᴴ)), dV = V·(F∘(SC + CᴴS)).
+    """Differentiate A = U·S·Vᴴ: ds = Re diag C, dU = U·(F∘(CS + SCᴴ)), dV = V·(F∘(SC + CᴴS)).
 
-    F holds 1/(s_j² - s_i²). What of dA leaves the space of U or V turns them out of it.
+    C = Uᴴ·dA·V, and F_ij = 1/(s_j² - s_i²), 0 for equal values. For a rectangular A, dU or dV
+    also has the part (I - UUᴴ)·dA·V·S⁻¹ or (I - VVᴴ)·dAᴴ·U·S⁻¹ (Townsend 2016).
     """
     (a,), (da,) = primals, tangents
     assert da is not None
@@ -196,18 +207,16 @@ def _svd_jvp(
     ds = m.real(b, m.diagonal(b, inner))
     if not prim.vectors:
         return JvpOut([s], [ds])
-    # 1/(s_j² - s_i²)
     weights = m.like(b, m.inverse_differences(b, mul(b, s, s)), a)
     by_column, by_row = (m.like(b, x, a) for x in (m.across_rows(b, s), m.across_columns(b, s)))
     one, other = mul(b, inner, by_column), mul(b, by_row, inner)
     turn_u = mul(b, weights, add(b, one, m.adjoint(b, one)))
     turn_v = mul(b, weights, add(b, other, m.adjoint(b, other)))
-    vanishes = b(prims.Eq(), s, const(0, s))
-    inverse = where(
-        b, vanishes, const(0, s), div(b, const(1, s), where(b, vanishes, const(1, s), s))
-    )
+    # 1/s, and 0 where s is 0
+    is_zero = b(prims.Eq(), s, const(0, s))
+    inverse = where(b, is_zero, const(0, s), div(b, const(1, s), nonzero(b, s)))
     if is_complex(a.type.dtype):
-        # The phase of both is one; let U have it.
+        # U and V are determined up to a common phase per column; the derivative moves U's.
         skew = scaled(b, sub(b, inner, m.adjoint(b, inner)), 0.5)
         phase = mul(b, m.diagonal(b, skew), m.like(b, inverse, a))
         turn_u = add(b, turn_u, m.diagonal_matrix(b, phase))
@@ -220,7 +229,7 @@ def _svd_jvp(
 
 
 def _out_of_space(b: RuleBuilder, moved: Atom, basis: Atom, inverse: Atom) -> Atom:
-    """The part of the columns that is orthogonal to the basis, each times a number."""
+    """Return the part of the columns orthogonal to the basis, each scaled by ``inverse``."""
     inside = m.matmul(b, basis, m.matmul(b, m.adjoint(b, basis), moved))
     factors = m.across_rows(b, inverse, moved.type.shape[-2])
     return mul(b, sub(b, moved, inside), m.like(b, factors, moved))
@@ -229,46 +238,26 @@ def _out_of_space(b: RuleBuilder, moved: Atom, basis: Atom, inverse: Atom) -> At
 RULES: Final[RuleSet] = (
     NO_RULES.extend(
         p.Cholesky,
-        Rules(
-            jvp=_cholesky_jvp,
-            transpose=NONLINEAR,
-            batch=_batch,
-            split=Indivisible(),
-            discharge=no_refs,
-        ),
+        array_rules(jvp=_cholesky_jvp, transpose=NONLINEAR, batch=_batch),
     )
     .extend(
         p.TriangularSolve,
-        Rules(
-            jvp=_solve_jvp,
-            transpose=_solve_transpose,
-            batch=_solve_batch,
-            split=Indivisible(),
-            discharge=no_refs,
-        ),
+        array_rules(jvp=_solve_jvp, transpose=_solve_transpose, batch=_solve_batch),
     )
     .extend(
         p.Lu,
-        Rules(
-            jvp=_lu_jvp, transpose=NONLINEAR, batch=_batch, split=Indivisible(), discharge=no_refs
-        ),
+        array_rules(jvp=_lu_jvp, transpose=NONLINEAR, batch=_batch),
     )
     .extend(
         p.Qr,
-        Rules(
-            jvp=_qr_jvp, transpose=NONLINEAR, batch=_batch, split=Indivisible(), discharge=no_refs
-        ),
+        array_rules(jvp=_qr_jvp, transpose=NONLINEAR, batch=_batch),
     )
     .extend(
         p.Eigh,
-        Rules(
-            jvp=_eigh_jvp, transpose=NONLINEAR, batch=_batch, split=Indivisible(), discharge=no_refs
-        ),
+        array_rules(jvp=_eigh_jvp, transpose=NONLINEAR, batch=_batch),
     )
     .extend(
         p.Svd,
-        Rules(
-            jvp=_svd_jvp, transpose=NONLINEAR, batch=_batch, split=Indivisible(), discharge=no_refs
-        ),
+        array_rules(jvp=_svd_jvp, transpose=NONLINEAR, batch=_batch),
     )
 )

@@ -1,4 +1,4 @@
-"""Rules of reductions and of what runs along an axis: sums, products, extrema, sort."""
+"""Rules of reductions and cumulative reductions: sums, products, extrema."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ from effax.ir.syntax import Atom
 from effax.ir.types import Shape
 from effax.transforms.framework.rules import (
     NO_RULES,
-    Indivisible,
     JvpOut,
     JvpRule,
     Linear,
@@ -44,9 +43,14 @@ from effax.transforms.framework.rules import (
     Unsupported,
 )
 from effax.transforms.rules.common.arrays import after_batch, permuted
-from effax.transforms.rules.common.generic_rules import linear_jvp, no_refs, no_tangent
+from effax.transforms.rules.common.generic_rules import (
+    NONLINEAR,
+    array_rules,
+    linear_jvp,
+    no_tangent,
+)
 from effax.transforms.rules.common.linear_operands import only
-from effax.transforms.rules.common.pointwise import NONLINEAR, add, const, div, mul, sub, where
+from effax.transforms.rules.common.pointwise import add, const, div, mul, sub, where
 from effax.transforms.rules.compare import extremum_weights
 from effax.transforms.rules.shape import as_primitive
 
@@ -58,17 +62,11 @@ def _reduced_after(prim: Reduction, size: int) -> Reduction:
 def _reduction(
     jvp: JvpRule[Reduction], transpose: TransposeRule[Reduction] | Unsupported = NONLINEAR
 ) -> Rules[Reduction]:
-    return Rules(
-        jvp=jvp,
-        transpose=transpose,
-        batch=as_primitive(_reduced_after),
-        split=Indivisible(),
-        discharge=no_refs,
-    )
+    return array_rules(jvp=jvp, transpose=transpose, batch=as_primitive(_reduced_after))
 
 
-def _spread_back(b: RuleBuilder, x: Atom, axes: Sequence[int], shape: Shape) -> Atom:
-    """What is left of a reduction, repeated along the axes that went."""
+def _unreduced(b: RuleBuilder, x: Atom, axes: Sequence[int], shape: Shape) -> Atom:
+    """Return the result of a reduction, broadcast along the reduced axes."""
     kept = tuple(i for i in range(len(shape)) if i not in axes)
     return b(BroadcastInDim(shape, kept), x)
 
@@ -76,15 +74,16 @@ def _spread_back(b: RuleBuilder, x: Atom, axes: Sequence[int], shape: Shape) -> 
 def _sum_transpose(
     b: RuleBuilder, prim: Reduction, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    return [_spread_back(b, only(cts), prim.axes, ins[0].type.shape)]
+    # y = Σ x_i:  x_i' = y'
+    return [_unreduced(b, only(cts), prim.axes, ins[0].type.shape)]
 
 
 def _prod_jvp(
     b: RuleBuilder, prim: Reduction, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """dy = sum_i dx_i · (product of the elements before i) · (product of those after i).
+    """Differentiate y = Π x_i: dy = Σ_i dx_i · Π_{j<i} x_j · Π_{j>i} x_j.
 
-    Nothing is divided, so zeros do no harm, and the second derivative is right too.
+    There is no division, so both derivatives are exact where elements are zero.
     """
     (x,), (dx,) = primals, tangents
     assert dx is not None
@@ -101,7 +100,7 @@ def _prod_jvp(
 
 
 def _flattened(b: RuleBuilder, x: Atom, axes: Sequence[int]) -> Atom:
-    """The array with these axes joined to one, the last."""
+    """Return the array with these axes merged into one, the last."""
     shape = x.type.shape
     kept = [i for i in range(len(shape)) if i not in axes]
     x = permuted(b, x, [*kept, *axes])
@@ -113,11 +112,11 @@ def _flattened(b: RuleBuilder, x: Atom, axes: Sequence[int]) -> Atom:
 def _extremum_jvp(
     b: RuleBuilder, prim: Reduction, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """The mean of the tangents at the places of the extreme element."""
+    """Return the mean of the tangents at the positions of the extreme element."""
     (x,), (dx,) = primals, tangents
     assert dx is not None
     y = b(prim, x)
-    there = b(Eq(), x, _spread_back(b, y, prim.axes, x.type.shape))
+    there = b(Eq(), x, _unreduced(b, y, prim.axes, x.type.shape))
     weight = b(ConvertElementType(x.type.dtype), there)
     total = b(p.ReduceSum(prim.axes), weight)
     return JvpOut([y], [div(b, b(p.ReduceSum(prim.axes), mul(b, dx, weight)), total)])
@@ -130,30 +129,24 @@ def _cumulative_after(prim: Cumulative, size: int) -> Cumulative:
 def _cumulative(
     jvp: JvpRule[Cumulative], transpose: TransposeRule[Cumulative] | Unsupported = NONLINEAR
 ) -> Rules[Cumulative]:
-    return Rules(
-        jvp=jvp,
-        transpose=transpose,
-        batch=as_primitive(_cumulative_after),
-        split=Indivisible(),
-        discharge=no_refs,
-    )
+    return array_rules(jvp=jvp, transpose=transpose, batch=as_primitive(_cumulative_after))
 
 
 def _cumsum_transpose(
     b: RuleBuilder, prim: Cumulative, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    # Each element is in the sums from its own place on.
+    # y_i = Σ_{j<=i} x_j:  x_j' = Σ_{i>=j} y_i', the sum in the other direction
     return [b(replace(prim, reverse=not prim.reverse), only(cts))]
 
 
 Dual = tuple[Atom, Atom]
 """A value and its tangent."""
 
-
 Combine = Callable[[RuleBuilder, Dual, Dual], Dual]
 
 
 def _times(b: RuleBuilder, left: Dual, right: Dual) -> Dual:
+    # d(x·y) = dx·y + x·dy
     (x, dx), (y, dy) = left, right
     return mul(b, x, y), add(b, mul(b, dx, y), mul(b, dy, x))
 
@@ -166,10 +159,10 @@ def _extreme(prim: Primitive, b: RuleBuilder, left: Dual, right: Dual) -> Dual:
 
 
 def _log_sum(b: RuleBuilder, left: Dual, right: Dual) -> Dual:
-    """z = log(exp(x) + exp(y)), dz = exp(x - z) dx + exp(y - z) dy, smooth where x = y.
+    """Return z = log(exp(x) + exp(y)) and dz = exp(x - z)·dx + exp(y - z)·dy, smooth at x = y.
 
-    Where the greater one is infinite there is no difference to take: then z is it, and those
-    that are equal to it share the tangent.
+    If the greater operand is infinite, the differences are nan: then z is that operand, and
+    operands that are equal to it share the tangent.
     """
     (x, dx), (y, dy) = left, right
     in_order = b(Ge(), x, y)
@@ -195,7 +188,7 @@ def _running_jvp(
     primals: Sequence[Atom],
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
-    """The tangent runs through a tree of combinations: no division, logarithmic depth."""
+    """Differentiate by combining pairs (x, dx) in a tree: no division, logarithmic depth."""
     (x,), (dx,) = primals, tangents
     assert dx is not None
     y = b(prim, x)
@@ -207,9 +200,11 @@ def _running_jvp(
 
 
 def running_tree(b: RuleBuilder, combine: Combine, x: Dual, axis: int) -> Dual:
-    """All running combinations: those of the pairs are every second one of them.
+    """Return the inclusive scan of an associative operation, in O(log n) steps.
 
-    y[1::2] = running(x[0::2] · x[1::2]);   y[0] = x[0];   y[2::2] = y[1::2] · x[2::2]
+    y[1::2] = scan(x[0::2] · x[1::2]);   y[0] = x[0];   y[2::2] = y[1::2] · x[2::2]
+
+    Source: Blelloch 1990, Prefix sums and their applications.
     """
     n = x[0].type.shape[axis]
     if n < 2:
@@ -232,7 +227,7 @@ def _each(b: RuleBuilder, prim: Primitive, x: Dual) -> Dual:
 
 
 def _strided(b: RuleBuilder, x: Dual, axis: int, start: int, stop: int, stride: int = 2) -> Dual:
-    """``x[start:stop:stride]`` along the axis."""
+    """Return ``x[start:stop:stride]`` along the axis."""
     shape = x[0].type.shape
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
     starts[axis], limits[axis], strides[axis] = start, stop, stride
@@ -240,14 +235,14 @@ def _strided(b: RuleBuilder, x: Dual, axis: int, start: int, stop: int, stride: 
 
 
 def _interleaved(b: RuleBuilder, even: Atom, odd: Atom, axis: int) -> Atom:
-    """The elements of both, in turn."""
+    """Return the elements of both, alternating: each is padded with zeros, then they are added."""
     more = even.type.shape[axis] - odd.type.shape[axis]
-    propagate = []
+    padded = []
     for x, edges in ((even, (0, 1 - more, 1)), (odd, (1, more, 1))):
         config = [(0, 0, 0)] * len(x.type.shape)
         config[axis] = edges
-        propagate.append(b(Pad(tuple(config)), x, const(0, x)))
-    return add(b, *propagate)
+        padded.append(b(Pad(tuple(config)), x, const(0, x)))
+    return add(b, *padded)
 
 
 RULES: Final[RuleSet] = (

@@ -1,4 +1,4 @@
-"""Rules of primitives that move elements: all are linear in the elements that they move."""
+"""Rules of primitives that move elements. All are linear, and transposes move elements back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from effax.transforms.framework.rules import (
     NO_RULES,
     BatchOut,
     BatchRule,
-    Indivisible,
     JvpOut,
     Linear,
     RuleBuilder,
@@ -28,9 +27,9 @@ from effax.transforms.framework.rules import (
 )
 from effax.transforms.rules.common.arrays import after_batch, inverse, to_front
 from effax.transforms.rules.common.generic_rules import (
+    array_rules,
     first_linear_jvp,
     linear_jvp,
-    no_refs,
     no_tangent,
 )
 from effax.transforms.rules.common.linear_operands import only
@@ -40,7 +39,7 @@ P = TypeVar("P", bound=Primitive)
 
 
 def as_primitive(make: Callable[[P, int], Primitive]) -> BatchRule[P]:
-    """The batch rule of a primitive of one operand: another primitive, from (prim, size)."""
+    """Return the batch rule of a unary primitive: apply the primitive ``make(prim, size)``."""
 
     def batch(
         b: RuleBuilder, prim: P, ins: Sequence[Atom], batched: Sequence[bool], size: int
@@ -51,14 +50,8 @@ def as_primitive(make: Callable[[P, int], Primitive]) -> BatchRule[P]:
 
 
 def _moved(transpose: TransposeRule[P], make: Callable[[P, int], Primitive]) -> Rules[P]:
-    """The rules of a primitive of one operand that moves its elements."""
-    return Rules(
-        jvp=first_linear_jvp,
-        transpose=transpose,
-        batch=as_primitive(make),
-        split=Indivisible(),
-        discharge=no_refs,
-    )
+    """Return the rules of a unary primitive that moves its elements."""
+    return array_rules(jvp=first_linear_jvp, transpose=transpose, batch=as_primitive(make))
 
 
 def _reshape_transpose(
@@ -73,7 +66,7 @@ def _broadcast_transpose(
     ins: Sequence[Atom | Linear],
     cts: Sequence[Atom | None],
 ) -> Sequence[Atom | None]:
-    # What is repeated is summed: new axes, and axes of size 1.
+    # The transpose of repetition is a sum, over new axes and over axes of size 1.
     ct = only(cts)
     shape = ins[0].type.shape
     kept = {d for n, d in zip(shape, prim.broadcast_dimensions, strict=True) if n == prim.shape[d]}
@@ -108,7 +101,7 @@ def _rev_transpose(
 
 
 def spans_of(prim: p.Slice) -> tuple[Span, ...]:
-    """The positions that a slice takes, an axis each."""
+    """Return the positions of a slice along each axis."""
     strides = prim.strides or (1,) * len(prim.start_indices)
     return tuple(
         Span(a, -(-(z - a) // s), s)
@@ -119,7 +112,7 @@ def spans_of(prim: p.Slice) -> tuple[Span, ...]:
 def _slice_transpose(
     b: RuleBuilder, prim: p.Slice, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    # In place: ref[spans] += ct; else ct surrounded by zeros.
+    # y = x[spans]: x' [spans] += y' in place; else x' = y' padded with zeros
     ct = only(cts)
     (x,) = ins
     spans = spans_of(prim)
@@ -146,7 +139,7 @@ def _concatenate_jvp(
     primals: Sequence[Atom],
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
-    """One tangent alone is padded, which needs no zeros in memory."""
+    """Differentiate by concatenating tangents; a single one is padded instead."""
     present = [i for i, t in enumerate(tangents) if t is not None]
     if len(present) > 1 or len(primals) == 1:
         return linear_jvp(b, prim, primals, tangents)
@@ -193,7 +186,7 @@ def _concatenate_batch(
 def _pad_transpose(
     b: RuleBuilder, prim: p.Pad, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    # The operand gets back what is at its places, the padding value the sum of all the rest.
+    # y = pad(x, v): x' = y' at the positions of x, v' = Σ y' over all other positions
     ct = only(cts)
     x, value = ins
     dx = _unpad(b, prim, ct, x.type.shape) if isinstance(x, Linear) else None
@@ -205,14 +198,14 @@ def _pad_transpose(
 
 
 def _operand_mask(b: RuleBuilder, prim: p.Pad, shape: Shape) -> Atom:
-    """Where in the result the operand's elements are."""
+    """Return the mask of the operand's elements in the result."""
     true, false = (Lit(flag, array_type((), BOOL)) for flag in (True, False))
     inside = b(p.BroadcastInDim(shape, ()), true) if shape else true
     return b(prim, inside, false)
 
 
 def _unpad(b: RuleBuilder, prim: p.Pad, ct: Atom, shape: Shape) -> Atom | None:
-    """What padding put at the operand's places; 0 where it was cropped away."""
+    """Return the elements at the operand's positions; 0 for those that padding removed."""
     if not all(shape):
         return None
     undone = tuple((-low, -high, 0) for low, high, _ in prim.padding_config)
@@ -231,7 +224,7 @@ def _pad_batch(
     wider = p.Pad(((0, 0, 0), *prim.padding_config))
     if not batched[1]:
         return BatchOut([b(wider, x, ins[1])], [True])
-    # One value a lane: pad with zeros, and select the lane's value where the padding is.
+    # Each batch element has its own padding value: pad with zeros, then select the value.
     padded = b(wider, x, const(0, x))
     mask = to_front(b, _operand_mask(b, prim, x.type.shape[1:]), False, size)
     value = b(p.BroadcastInDim(mask.type.shape, (0,)), ins[1])
@@ -271,32 +264,20 @@ RULES: Final[RuleSet] = (
     .extend(p.Slice, replace(_moved(_slice_transpose, _sliced_after), sparse=True))
     .extend(
         p.Concatenate,
-        Rules(
-            jvp=_concatenate_jvp,
-            transpose=_concatenate_transpose,
-            batch=_concatenate_batch,
-            split=Indivisible(),
-            discharge=no_refs,
+        array_rules(
+            jvp=_concatenate_jvp, transpose=_concatenate_transpose, batch=_concatenate_batch
         ),
     )
     .extend(
         p.Pad,
-        Rules(
-            jvp=linear_jvp,
-            transpose=_pad_transpose,
-            batch=_pad_batch,
-            split=Indivisible(),
-            discharge=no_refs,
-        ),
+        array_rules(jvp=linear_jvp, transpose=_pad_transpose, batch=_pad_batch),
     )
     .extend(
         p.Iota,
-        Rules(
+        array_rules(
             jvp=no_tangent,
             transpose=Unsupported("it has no operands"),
             batch=Unsupported("it has no operands"),
-            split=Indivisible(),
-            discharge=no_refs,
         ),
     )
 )

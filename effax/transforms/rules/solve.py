@@ -1,4 +1,4 @@
-"""Rules of solutions of equations: what holds at the solution is differentiated."""
+"""Rules of ``custom_linear_solve`` and ``custom_root``, by the implicit function theorem."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from effax.transforms.vmap.engine import vmap
 def linear_solve_jvp(
     b: RuleBuilder, prim: LinearSolve, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """A·x = b, so A·dx = db - dA·x, which is solved in the same way."""
+    """Differentiate A·x = b: A·dx = db - dA·x, which the same solver solves."""
     n, k = prim.n_consts, len(prim.matvec.outs)
     outs = b.emit(prim, primals)
     moved = _moved(b, prim.matvec, primals[:n], outs[:k], tangents[:n])
@@ -54,7 +54,7 @@ def _moved(
     x: Sequence[Atom],
     tangents: Sequence[Atom | None],
 ) -> list[Atom | None]:
-    """How the results of ``f(consts, x)`` move with the constants, at a fixed x."""
+    """Return the tangents of ``f(consts, x)`` for these tangents of the constants, at fixed x."""
     mask = (*[t is not None for t in tangents], *[False] * len(x))
     if True not in mask:
         return [None] * len(f.outs)
@@ -66,6 +66,7 @@ def _moved(
 
 
 def _difference(b: RuleBuilder, first: Atom | None, second: Atom | None) -> Atom | None:
+    """Return ``first - second``, where None is zero."""
     if second is None:
         return first
     return b(Neg(), second) if first is None else b(Sub(), first, second)
@@ -74,7 +75,7 @@ def _difference(b: RuleBuilder, first: Atom | None, second: Atom | None) -> Atom
 def linear_solve_transpose(
     b: RuleBuilder, prim: LinearSolve, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    """The solution of the transposed equation: x = A⁻¹·b, so ct b = A⁻ᵀ·ct x."""
+    """Solve the transposed equation: x = A⁻¹·b, so b' = A⁻ᵀ·x'."""
     n, k = prim.n_consts, len(prim.matvec.outs)
     consts = [x for x in ins[:n] if not isinstance(x, Linear)]
     if len(consts) < n:
@@ -112,7 +113,7 @@ def linear_solve_batch(
 
 
 def _batched(b: BatchBuilder, jaxpr: Jaxpr, flags: Sequence[bool], size: int) -> Jaxpr:
-    """The program over the batch, every result batched; it takes the mask of lanes first."""
+    """Return the batched program, all results batched; it takes a mask, if any, first."""
     every = (True,) * len(jaxpr.outs)
     with at_arguments(range(len(flags))):
         return vmap.cached(
@@ -139,7 +140,7 @@ def _emit(
 def solve_discharge(
     b: RuleBuilder, prim: LinearSolve | Root, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
-    """Its programs use no references from outside; their own go."""
+    """Discharge the references that are local to the subjaxprs; they take none as operands."""
     programs = [discharge.cached(jaxpr, b.rules).jaxpr for jaxpr in prim.subjaxprs()]
     return DischargeOut(b.emit(prim.with_subjaxprs(programs), ins), [None] * len(ins))
 
@@ -147,7 +148,7 @@ def solve_discharge(
 def root_jvp(
     b: RuleBuilder, prim: Root, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """f(w, x(w)) = 0, so df/dx·dx = -df/dw·dw. The guess does not matter."""
+    """Differentiate f(w, x(w)) = 0: ∂f/∂x·dx = -∂f/∂w·dw. The initial guess has no influence."""
     n, k = prim.n_consts, len(prim.f.outs)
     outs = b.emit(prim, primals)
     moved = _moved(b, prim.f, primals[:n], outs[:k], tangents[:n])

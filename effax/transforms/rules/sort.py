@@ -9,26 +9,20 @@ from typing import Final
 from effax.ir import prims as p
 from effax.ir.dtypes import INT32
 from effax.ir.indexing import Indexer, Pick
-from effax.ir.prims import (
-    Gather,
-    Iota,
-    Reshape,
-)
+from effax.ir.prims import Gather, Iota, Reshape
 from effax.ir.prims.sort import ArgReduction
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape
 from effax.transforms.framework.rules import (
     NO_RULES,
     BatchOut,
-    Indivisible,
     JvpOut,
     RuleBuilder,
     Rules,
     RuleSet,
 )
 from effax.transforms.rules.common.arrays import to_front
-from effax.transforms.rules.common.generic_rules import no_refs, no_tangent
-from effax.transforms.rules.common.pointwise import NONLINEAR
+from effax.transforms.rules.common.generic_rules import NONLINEAR, array_rules, no_tangent
 from effax.transforms.rules.shape import as_primitive
 
 
@@ -39,24 +33,27 @@ def _arg_after(prim: ArgReduction, size: int) -> ArgReduction:
 def _sort_jvp(
     b: RuleBuilder, prim: p.Sort, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """Tangents are moved as their operands are, by the positions that are sorted along."""
+    """Permute the tangents as their operands: positions are sorted along with them."""
     shape = primals[0].type.shape
     *outs, order = b.emit(prim, [*primals, b(Iota(INT32, shape, prim.dimension))])
-    places = [order if i == prim.dimension else _along(b, i, shape) for i in range(len(shape))]
-    moved = Gather(Indexer((Pick(None),) * len(shape)))
-    return JvpOut(outs, [None if t is None else b(moved, t, *places) for t in tangents])
+    return JvpOut(outs, [_taken(b, t, order, prim.dimension) for t in tangents])
 
 
 def _top_k_jvp(
     b: RuleBuilder, prim: p.TopK, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """The tangents at the positions."""
-    (t,) = tangents
-    assert t is not None
-    values, at = b.emit(prim, primals)
-    shape = at.type.shape
-    places = [at if i == prim.axis else _along(b, i, shape) for i in range(len(shape))]
-    return JvpOut([values, at], [b(Gather(Indexer((Pick(None),) * len(shape))), t, *places), None])
+    """Return the tangents at the positions of the greatest elements."""
+    values, positions = b.emit(prim, primals)
+    return JvpOut([values, positions], [_taken(b, tangents[0], positions, prim.axis), None])
+
+
+def _taken(b: RuleBuilder, t: Atom | None, positions: Atom, axis: int) -> Atom | None:
+    """Return the elements of ``t`` at these positions along an axis (``take_along_axis``)."""
+    if t is None:
+        return None
+    shape = positions.type.shape
+    picks = [positions if i == axis else _along(b, i, shape) for i in range(len(shape))]
+    return b(Gather(Indexer((Pick(None),) * len(shape))), t, *picks)
 
 
 def _top_k_batch(
@@ -67,7 +64,7 @@ def _top_k_batch(
 
 
 def _along(b: RuleBuilder, axis: int, shape: Shape) -> Atom:
-    """``0, 1, 2, ...`` along an axis, of size 1 along those after it."""
+    """Return ``0, 1, 2, ...`` along an axis, of size 1 along the axes after it."""
     counted = b(Iota(INT32, (shape[axis],), 0))
     return b(Reshape((shape[axis],) + (1,) * (len(shape) - axis - 1)), counted)
 
@@ -80,12 +77,8 @@ def _sort_batch(
     return BatchOut(outs, [True] * len(outs))
 
 
-_ARG: Final[Rules[ArgReduction]] = Rules(
-    jvp=no_tangent,
-    transpose=NONLINEAR,
-    batch=as_primitive(_arg_after),
-    split=Indivisible(),
-    discharge=no_refs,
+_ARG: Final[Rules[ArgReduction]] = array_rules(
+    jvp=no_tangent, transpose=NONLINEAR, batch=as_primitive(_arg_after)
 )
 
 RULES: Final[RuleSet] = (
@@ -93,22 +86,10 @@ RULES: Final[RuleSet] = (
     .extend(p.Argmin, _ARG)
     .extend(
         p.Sort,
-        Rules(
-            jvp=_sort_jvp,
-            transpose=NONLINEAR,
-            batch=_sort_batch,
-            split=Indivisible(),
-            discharge=no_refs,
-        ),
+        array_rules(jvp=_sort_jvp, transpose=NONLINEAR, batch=_sort_batch),
     )
     .extend(
         p.TopK,
-        Rules(
-            jvp=_top_k_jvp,
-            transpose=NONLINEAR,
-            batch=_top_k_batch,
-            split=Indivisible(),
-            discharge=no_refs,
-        ),
+        array_rules(jvp=_top_k_jvp, transpose=NONLINEAR, batch=_top_k_batch),
     )
 )

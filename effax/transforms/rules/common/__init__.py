@@ -1,1 +1,1 @@
-"""The parts that the rules of several families share."""
+"""Parts of rules that several families share."""

@@ -1,4 +1,4 @@
-"""Arrays in rules: zeros, sums over broadcast axes, permuted axes, the batch axis in front."""
+"""Array helpers for rules: zeros, sums over broadcast axes, permutations, the batch axis."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from effax.transforms.framework.rules import Linear
 
 
 def array_of(atom: Atom | Linear) -> ArrayType:
-    """The type of an operand that is an array."""
+    """Return the type of an operand that is an array."""
     assert isinstance(atom.type, ArrayType)
     return atom.type
 
 
 def zeros(b: Builder, type_: Type) -> Atom:
-    """Zeros in the shape and dtype of ``type_``: a literal where it is a scalar."""
+    """Return zeros in the shape and dtype of ``type_``; a literal for a scalar type."""
     zero = lit(0, type_)
     return b(BroadcastInDim(type_.shape, ()), zero) if type_.shape else zero
 
 
 def sum_to(b: Builder, ct: Atom, shape: Shape) -> Atom:
-    """The cotangent of a scalar operand that went with an array: summed over every axis."""
+    """Return the cotangent of an operand of this shape, summed if the operand was a scalar."""
     if ct.type.shape == shape:
         return ct
     return b(ReduceSum(tuple(range(len(ct.type.shape)))), ct)
 
 
 def to_front(b: Builder, x: Atom, batched: bool, size: int) -> Atom:
-    """The operand with a leading batch axis: broadcast where it has none."""
+    """Return the operand with a leading batch axis, broadcast if it is not batched."""
     if batched:
         return x
     shape = x.type.shape
@@ -39,23 +39,23 @@ def to_front(b: Builder, x: Atom, batched: bool, size: int) -> Atom:
 
 
 def permuted(b: Builder, x: Atom, permutation: Sequence[int]) -> Atom:
-    """The operand with its axes in another order; nothing where they are in order."""
+    """Return the operand with its axes permuted, or itself for the identity."""
     if list(permutation) == list(range(len(permutation))):
         return x
     return b(Transpose(tuple(permutation)), x)
 
 
 def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
-    """The permutation that undoes this one."""
+    """Return the inverse of a permutation."""
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
 def after_batch(axes: Sequence[int]) -> tuple[int, ...]:
-    """The axes where a batch axis leads."""
+    """Return the axes, shifted by a leading batch axis."""
     return tuple(a + 1 for a in axes)
 
 
 def placed(positions: Sequence[int], values: Sequence[Atom], n: int) -> list[Atom | None]:
-    """A list of length ``n`` with the values at these positions, and None elsewhere."""
+    """Return a list of length ``n`` with the values at these positions and None elsewhere."""
     found = dict(zip(positions, values, strict=True))
     return [found.get(i) for i in range(n)]

@@ -1,4 +1,4 @@
-"""What the transpose rules of calls share: the wants of the program, its arguments, its results."""
+"""Transposition of subjaxprs: cotangent specs, arguments and results of the transposed program."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from effax.transforms.transpose.engine import Transposed
 
 
 def spec_of(operand: Atom | Linear) -> CotangentSpec:
-    """What the program of a call is to do about its input, from what its operand is."""
+    """Return the cotangent spec of a call's input, from its operand."""
     if not isinstance(operand, Linear):
         return NonLinear()
     if not operand.wanted:
@@ -34,29 +34,27 @@ def spec_of(operand: Atom | Linear) -> CotangentSpec:
 
 
 def grad_ref(operand: Linear) -> GradRef:
-    """That the cotangent of an array goes into the operand's reference, or one of its dtype."""
+    """Return the spec of accumulation into the operand's reference, in the reference's dtype."""
     if operand.ref is None or operand.ref.type.dtype == operand.type.dtype:
         return GradRef()
     return GradRef(operand.ref.type.dtype)
 
 
 def call_operands(ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]) -> list[Atom]:
-    """The arguments of a transposed program: what is fixed, references, cotangents present."""
-    fixed = [x for x in ins if not isinstance(x, Linear)]
-    refs = [x.ref for x in ins if isinstance(x, Linear) and x.ref is not None]
-    return [*fixed, *refs, *[ct for ct in cts if ct is not None]]
+    """Return the arguments of a transposed program: fixed operands, references, cotangents."""
+    return [*fixed_of(ins), *refs_of(ins), *present(cts)]
 
 
 def values_of(
     ct_specs: Sequence[CotangentSpec], given: Mask, results: Sequence[Atom]
 ) -> list[Atom | None]:
-    """One cotangent an input: a result, for each input of a value that is given."""
+    """Return one cotangent per input: a result for each wanted value that ``given`` marks."""
     rest, has = iter(results), iter(given)
     return [next(rest) if isinstance(w, GradValue) and next(has) else None for w in ct_specs]
 
 
 def instantiated(program: Transposed, given: Mask, types: Sequence[Type]) -> Jaxpr:
-    """The transposed program, giving these cotangents: zeros, for one that it does not have."""
+    """Return the transposed program with the cotangents ``given``, zeros where it has none."""
     if program.nonzero == given:
         return program.jaxpr
     b = Builder(program.jaxpr.in_types)
@@ -66,23 +64,23 @@ def instantiated(program: Transposed, given: Mask, types: Sequence[Type]) -> Jax
 
 
 def summed_spec(x: Atom | Linear) -> CotangentSpec:
-    """The want of a constant of a loop, to whose cotangent every iteration adds."""
+    """Return the spec of a loop's constant: each iteration adds to its cotangent in place."""
     ct_spec = spec_of(x)
     return GradRef() if isinstance(ct_spec, GradValue) else ct_spec
 
 
 def carried_spec(x: Linear) -> CotangentSpec:
-    """The want of what a loop carries."""
+    """Return the spec of a linear carry of a loop."""
     return GradValue() if x.wanted else DontWant()
 
 
 def n_values(ct_specs: Sequence[CotangentSpec]) -> int:
-    """How many cotangents are values."""
+    """Return the number of cotangents that are returned as values."""
     return sum(isinstance(ct_spec, GradValue) for ct_spec in ct_specs)
 
 
 def among(ct_specs: Sequence[CotangentSpec], carried: Mask) -> list[bool]:
-    """The entries of ``carried`` for carried values whose cotangent is wanted."""
+    """Return the entries of ``carried`` for the carries whose cotangent is wanted."""
     return [
         has
         for has, ct_spec in zip(carried, ct_specs, strict=False)
@@ -91,22 +89,22 @@ def among(ct_specs: Sequence[CotangentSpec], carried: Mask) -> list[bool]:
 
 
 def sum_of(b: RuleBuilder, x: Atom | Linear, ct_spec: CotangentSpec) -> Atom | None:
-    """Where the cotangent of a constant is summed up."""
+    """Return the reference that accumulates a constant's cotangent; None if not wanted."""
     if not isinstance(x, Linear) or isinstance(ct_spec, DontWant):
         return None
     return b(NewRef(), zeros(b, tangent_type(x.type))) if x.ref is None else x.ref
 
 
 def fixed_of(operands: Sequence[Atom | Linear]) -> list[Atom]:
-    """The operands that are not linear."""
+    """Return the operands that are not linear."""
     return [x for x in operands if not isinstance(x, Linear)]
 
 
 def refs_of(operands: Sequence[Atom | Linear]) -> list[Atom]:
-    """Where the cotangents of linear operands accumulate, where that is a reference."""
+    """Return the references into which cotangents of linear operands accumulate."""
     return [x.ref for x in operands if isinstance(x, Linear) and x.ref is not None]
 
 
 def present(atoms: Sequence[Atom | None]) -> list[Atom]:
-    """Those that are there."""
+    """Return the atoms that are not None."""
     return [x for x in atoms if x is not None]

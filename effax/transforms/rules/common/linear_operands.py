@@ -1,4 +1,4 @@
-"""The operands of a linear application: which are linear, which are fixed."""
+"""Linear and fixed operands of an application that is transposed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from effax.transforms.framework.rules import Linear
 
 
 class LinearOperand(NamedTuple):
-    """The one operand in which an application is linear, and the others, in their order."""
+    """The one operand in which an application is linear, and the others in order."""
 
     position: int
     operand: Linear
@@ -20,16 +20,16 @@ class LinearOperand(NamedTuple):
 
 
 def only(cts: Sequence[Atom | None]) -> Atom:
-    """The cotangent of the one result; an application without one is not transposed."""
+    """Return the cotangent of the only result; the engine transposes only what has one."""
     (ct,) = cts
     assert ct is not None
     return ct
 
 
 def linear_operand(prim: Primitive, ins: Sequence[Atom | Linear]) -> LinearOperand:
-    """The operand that is transposed, of a primitive that is linear in any one at a time.
+    """Return the linear operand of a primitive that is linear in one operand at a time.
 
-    Raises NotApplicable where there are several.
+    Raises NotApplicable if several operands are linear.
     """
     found = [(i, x) for i, x in enumerate(ins) if isinstance(x, Linear)]
     if len(found) != 1:
@@ -38,9 +38,9 @@ def linear_operand(prim: Primitive, ins: Sequence[Atom | Linear]) -> LinearOpera
 
 
 def fixed(prim: Primitive, ins: Sequence[Atom | Linear], start: int) -> list[Atom]:
-    """The operands from ``start`` on, in which the primitive is not linear.
+    """Return the operands from ``start`` on, in which the primitive is not linear.
 
-    Raises NotApplicable where one of them is to be transposed.
+    Raises NotApplicable if one of them is a linear input.
     """
     atoms = [x for x in ins[start:] if not isinstance(x, Linear)]
     if len(atoms) != len(ins) - start:
@@ -54,12 +54,12 @@ def _not_linear(prim: Primitive, expected: str, ins: Sequence[Atom | Linear]) ->
         f"{prim.name} is transposed where it is not linear",
         expected=f"{prim.name} to depend linearly on {expected}",
         found=f"linear inputs reach operands {found}",
-        remedy="transpose a program that is linear, such as the tangent half of `linearize`",
+        remedy="transpose a linear program, such as the tangent program of `linearize`",
     )
 
 
 def at(position: int, ct: Atom | None, ins: Sequence[Atom | Linear]) -> list[Atom | None]:
-    """One entry an operand: ``ct`` for the one at ``position``."""
+    """Return one entry per operand: ``ct`` at ``position``, None elsewhere."""
     made: list[Atom | None] = [None] * len(ins)
     made[position] = ct
     return made

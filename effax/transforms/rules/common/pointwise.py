@@ -1,7 +1,7 @@
-"""What the rules of elementwise primitives share: shorthands, and the shapes of their rules.
+"""Building blocks of elementwise rules: arithmetic shorthands, and rules from derivatives.
 
-An operand without axes goes with operands of any shape, so a part of a tangent may need
-broadcasting, and the cotangent of such an operand is summed.
+A scalar operand combines with operands of any shape, so a term of a tangent may need
+broadcasting, and the cotangent of a scalar operand is summed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from effax.ir.prims import BroadcastInDim
 from effax.ir.syntax import Atom, Lit, Scalar
 from effax.transforms.framework.rules import (
     BatchOut,
-    Indivisible,
     JvpOut,
     JvpRule,
     RuleBuilder,
@@ -25,7 +24,7 @@ from effax.transforms.framework.rules import (
     TransposeRule,
     Unsupported,
 )
-from effax.transforms.rules.common.generic_rules import no_refs, no_tangent
+from effax.transforms.rules.common.generic_rules import NONLINEAR, array_rules, no_tangent
 
 P = TypeVar("P", bound=Primitive)
 
@@ -33,68 +32,66 @@ Derivative = Callable[[RuleBuilder, Atom, Atom, Atom], Atom]
 """From (b, dx, x, y) with y = f(x): the tangent dy."""
 
 Partial = Callable[[RuleBuilder, Atom, Atom, Atom, Atom], Atom]
-"""From (b, d, x, y, z) with z = f(x, y): the part of the tangent dz due to operand tangent d."""
-
-NONLINEAR = Unsupported("it is not linear in any operand")
+"""From (b, d, x, y, z) with z = f(x, y): the term of the tangent dz due to operand tangent d."""
 
 
 def const(value: Scalar, like: Atom) -> Lit:
-    """A literal in the dtype of ``like``."""
+    """Return a literal in the dtype of ``like``."""
     return lit(value, like.type)
 
 
 def add(b: Builder, x: Atom, y: Atom) -> Atom:
-    """``x + y``."""
+    """Return ``x + y``."""
     return b(p.Add(), x, y)
 
 
 def sub(b: Builder, x: Atom, y: Atom) -> Atom:
-    """``x - y``."""
+    """Return ``x - y``."""
     return b(p.Sub(), x, y)
 
 
 def mul(b: Builder, x: Atom, y: Atom) -> Atom:
-    """``x · y``."""
+    """Return ``x · y``."""
     return b(p.Mul(), x, y)
 
 
 def div(b: Builder, x: Atom, y: Atom) -> Atom:
-    """``x / y``."""
+    """Return ``x / y``."""
     return b(p.Div(), x, y)
 
 
 def neg(b: Builder, x: Atom) -> Atom:
-    """``-x``."""
+    """Return ``-x``."""
     return b(p.Neg(), x)
 
 
 def square(b: Builder, x: Atom) -> Atom:
-    """``x²``."""
+    """Return ``x²``."""
     return b(p.Square(), x)
 
 
 def scaled(b: Builder, x: Atom, factor: Scalar) -> Atom:
-    """``factor · x``."""
+    """Return ``factor · x``."""
     return mul(b, x, const(factor, x))
 
 
 def shifted(b: Builder, x: Atom, term: Scalar) -> Atom:
-    """``x + term``."""
+    """Return ``x + term``."""
     return add(b, x, const(term, x))
 
 
 def where(b: Builder, condition: Atom, yes: Atom, no: Atom) -> Atom:
-    """``yes`` where the condition holds, else ``no``; literals without axes go with any shape."""
+    """Return ``yes`` where the condition is true, else ``no``; scalar literals are broadcast."""
     return b(p.SelectN(), condition, no, yes)
 
 
 def nonzero(b: Builder, x: Atom) -> Atom:
-    """``x`` with 1 in the place of 0: a divisor that is never 0."""
+    """Return ``x`` with 0 replaced by 1: a divisor that is never 0."""
     return where(b, b(p.Eq(), x, const(0, x)), const(1, x), x)
 
 
 def in_shape(b: Builder, x: Atom, like: Atom) -> Atom:
-    """``x`` broadcast to the shape of ``like``, where it has no axes."""
+    """Return a scalar ``x`` broadcast to the shape of ``like``."""
     if x.type.shape == like.type.shape:
         return x
     return b(BroadcastInDim(like.type.shape, ()), x)
@@ -107,7 +104,7 @@ def unary_jvp(
     primals: Sequence[Atom],
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
-    """dy = f'(x) dx, linear in dx."""
+    """Return y = f(x) and dy = f'(x)·dx."""
     (x,), (dx,) = primals, tangents
     assert dx is not None
     y = b(prim, x)
@@ -121,7 +118,7 @@ def binary_jvp(
     primals: Sequence[Atom],
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
-    """dz = f_x dx + f_y dy, each broadcast to the shape of z."""
+    """Return z = f(x, y) and dz = ∂f/∂x·dx + ∂f/∂y·dy, broadcast to the shape of z."""
     x, y = primals
     z = b(prim, x, y)
     parts = [
@@ -131,7 +128,7 @@ def binary_jvp(
 
 
 def total(b: RuleBuilder, parts: Sequence[Atom], like: Atom) -> Atom:
-    """The sum of the parts of a tangent, in the shape of ``like``."""
+    """Return the sum of the terms of a tangent, in the shape of ``like``."""
     result = parts[0]
     for part in parts[1:]:
         result = add(b, result, part)
@@ -141,7 +138,7 @@ def total(b: RuleBuilder, parts: Sequence[Atom], like: Atom) -> Atom:
 def batch_elementwise(
     b: RuleBuilder, prim: Primitive, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    """Operands of equal rank stay in step; unbatched ones without axes are left alone."""
+    """Batch by the same primitive, on operands broadcast to one rank; scalars stay scalars."""
     ranks = [len(x.type.shape) + (not has) for x, has in zip(ins, batched, strict=True)]
     ndim = max(ranks)
     widest = ranks.index(ndim)
@@ -161,30 +158,24 @@ def batch_elementwise(
 
 
 def pointwise(jvp: JvpRule[P], transpose: TransposeRule[P] | Unsupported = NONLINEAR) -> Rules[P]:
-    """The rules of an elementwise primitive with this derivative."""
-    return Rules(
-        jvp=jvp,
-        transpose=transpose,
-        batch=batch_elementwise,
-        split=Indivisible(),
-        discharge=no_refs,
-    )
+    """Return the rules of an elementwise primitive with this jvp rule."""
+    return array_rules(jvp, transpose, batch_elementwise)
 
 
 def constant() -> Rules[Primitive]:
-    """The rules of an elementwise primitive that is constant almost everywhere."""
+    """Return the rules of an elementwise primitive that is constant almost everywhere."""
     return pointwise(no_tangent)
 
 
 def unary(
     derivative: Derivative, transpose: TransposeRule[Primitive] | Unsupported = NONLINEAR
 ) -> Rules[Primitive]:
-    """The rules of a unary primitive with this derivative."""
+    """Return the rules of a unary primitive with this derivative."""
     return pointwise(partial(unary_jvp, derivative), transpose)
 
 
 def binary(
     fx: Partial, fy: Partial, transpose: TransposeRule[Primitive] | Unsupported = NONLINEAR
 ) -> Rules[Primitive]:
-    """The rules of a binary primitive with these partial derivatives."""
+    """Return the rules of a binary primitive with these partial derivatives."""
     return pointwise(partial(binary_jvp, (fx, fy)), transpose)

@@ -7,11 +7,10 @@ from typing import Final
 from effax.ir.prims import Name, OptimizationBarrier, Remat
 from effax.transforms.framework.rules import (
     NO_RULES,
-    Indivisible,
     Rules,
     RuleSet,
 )
-from effax.transforms.rules.common.generic_rules import no_refs
+from effax.transforms.rules.common.generic_rules import array_rules
 from effax.transforms.rules.remat.discharge import remat_discharge
 from effax.transforms.rules.remat.jvp import barrier_jvp, name_jvp, remat_jvp
 from effax.transforms.rules.remat.partial_eval import remat_split
@@ -35,22 +34,10 @@ RULES: Final[RuleSet] = (
     )
     .extend(
         Name,
-        Rules(
-            jvp=name_jvp,
-            transpose=same_transpose,
-            batch=same_batch,
-            split=Indivisible(),
-            discharge=no_refs,
-        ),
+        array_rules(jvp=name_jvp, transpose=same_transpose, batch=same_batch),
     )
     .extend(
         OptimizationBarrier,
-        Rules(
-            jvp=barrier_jvp,
-            transpose=barrier_transpose,
-            batch=same_batch,
-            split=Indivisible(),
-            discharge=no_refs,
-        ),
+        array_rules(jvp=barrier_jvp, transpose=barrier_transpose, batch=same_batch),
     )
 )
