@@ -1,4 +1,4 @@
-"""What a program may do to references: kinds, rows, order, and the rules of use."""
+"""Effects of programs: kinds, rows, the commutation table, and the rules of reference use."""
 
 from effax.effects.kinds import (
     Accum,

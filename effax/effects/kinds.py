@@ -1,11 +1,10 @@
-"""The kinds of effect that a program may have, generic in what names the reference.
+"""The kinds of effects, generic in the name of the reference.
 
-An equation names references by argument position (``ArgIndex``), a program's analysis by
-variable (``VarId``). Both are integers when the program runs and never mix when it is type
-checked: ``Read[ArgIndex]`` is not ``Read[VarId]``.
+The effects of an equation name references by argument position (``ArgIndex``), those of an
+analysis by variable (``VarId``). Both are integers at run time, and distinct types for a type
+checker: ``Read[ArgIndex]`` is not ``Read[VarId]``.
 
-Side effects (``SideEffect``) are an open family: each kind declares what it commutes with, and no
-list names them all.
+Side effects (``SideEffect``) are an open family: each kind declares with which kinds it commutes.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ N = TypeVar("N", bound=int)
 
 @dataclass(frozen=True, slots=True)
 class Read(Generic[N]):
-    """The contents of ``ref`` are observed."""
+    """A read of the contents of ``ref``."""
 
     ref: N
     word: ClassVar[str] = "read"
@@ -34,7 +33,7 @@ class Read(Generic[N]):
 
 @dataclass(frozen=True, slots=True)
 class Write(Generic[N]):
-    """Contents of ``ref`` are replaced."""
+    """A replacement of contents of ``ref``."""
 
     ref: N
     word: ClassVar[str] = "write"
@@ -43,7 +42,7 @@ class Write(Generic[N]):
 
 @dataclass(frozen=True, slots=True)
 class Accum(Generic[N]):
-    """Something is added to the contents of ``ref``, which are not observed."""
+    """An addition to the contents of ``ref``, which does not observe them."""
 
     ref: N
     word: ClassVar[str] = "accum"
@@ -52,7 +51,7 @@ class Accum(Generic[N]):
 
 @dataclass(frozen=True, slots=True)
 class Alloc(Generic[N]):
-    """A reference is made. ``ref`` counts *results*, unlike every other kind."""
+    """The allocation of a reference; ``ref`` is a position among the *results*."""
 
     ref: N
     word: ClassVar[str] = "alloc"
@@ -61,7 +60,7 @@ class Alloc(Generic[N]):
 
 @dataclass(frozen=True, slots=True)
 class Free(Generic[N]):
-    """``ref`` is consumed: nothing may use it afterwards."""
+    """The end of ``ref``: no later equation may use it."""
 
     ref: N
     word: ClassVar[str] = "free"
@@ -72,10 +71,10 @@ _UNPRINTED: Final = re.compile(r"[\s,{}]+")
 
 
 class SideEffect:
-    """The world outside of the program is touched: the base of all kinds of such effects.
+    """The base of all effects outside of the program: input, output, callbacks.
 
-    A kind is a subclass, a frozen dataclass with ``slots=True``, whose fields say what is touched.
-    It brings its part of the commutation table::
+    A kind is a subclass, a frozen dataclass with ``slots=True``, whose fields name the resource.
+    It defines its part of the commutation table::
 
         @dataclass(frozen=True, slots=True)
         class Log(SideEffect):
@@ -86,9 +85,9 @@ class SideEffect:
                 return not isinstance(other, Log) or other.file != self.file
 
     Attributes:
-        word: how the kind prints, in lower case letters.
-        observed: whether somebody else can tell that it happened. If not (a clock is read), an
-            equation whose results nobody uses may go.
+        word: the printed name of the kind, in lower case letters.
+        observed: whether the effect is visible outside. If not (a clock is read), an equation
+            whose results are unused is dead.
     """
 
     __slots__ = ()
@@ -98,15 +97,15 @@ class SideEffect:
     observed: ClassVar[bool] = True
 
     def commutes_with(self, other: SideEffect) -> bool:
-        """Whether this effect and ``other`` may change places; it takes the consent of both.
+        """Return whether this effect and ``other`` may be swapped; both must agree.
 
-        By default kinds commute with each other, and no kind with itself.
+        By default a kind commutes with every kind but itself.
         """
         return type(other) is not type(self)
 
     @property
     def detail(self) -> str:
-        """What prints after the word: by default the fields."""
+        """The text after the word: by default the fields."""
         return "/".join([_UNPRINTED.sub("_", str(value)) for value in _values(self)])
 
 
@@ -116,10 +115,10 @@ def _values(kind: object) -> list[object]:
 
 @dataclass(frozen=True, slots=True)
 class Io(SideEffect):
-    """Input and output through the channel of that name.
+    """Input and output on the named channel.
 
-    What is ordered on one channel keeps its order. What is not may change places with anything,
-    but happens, and as often as the program says.
+    Ordered effects on one channel keep their order. Unordered ones commute with every effect, but
+    are neither removed nor repeated.
     """
 
     channel: str
@@ -127,13 +126,13 @@ class Io(SideEffect):
     word: ClassVar[str] = "io"
 
     def commutes_with(self, other: SideEffect) -> bool:
-        """All but two ordered ones on one channel do."""
+        """Return whether not both are ordered on the same channel."""
         same = isinstance(other, Io) and other.channel == self.channel
         return not (same and isinstance(other, Io) and self.ordered and other.ordered)
 
     @property
     def detail(self) -> str:
-        """The channel; ``?`` after it where order does not matter."""
+        """The channel, followed by ``?`` if unordered."""
         return self.channel if self.ordered else f"{self.channel}?"
 
 

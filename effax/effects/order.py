@@ -1,9 +1,9 @@
-"""Which effects commute: the one table from which passes decide what may move or go.
+"""The commutation table of effects, from which passes decide whether equations move or are removed.
 
 On one reference, reads commute with reads and accumulations with accumulations; every other
-pair keeps program order. Different references commute, since there are no aliases. Each kind of
-side effect declares its own part (``SideEffect.commutes_with``), so this table decides user-defined
-kinds as it decides those of the library.
+pair keeps program order. Effects on different references commute, since two variables never alias
+one reference. Each kind of side effect, built in or user-defined, declares its own part
+(``SideEffect.commutes_with``).
 """
 
 from __future__ import annotations
@@ -18,21 +18,23 @@ COMMUTING_KINDS: frozenset[tuple[type, type]] = frozenset({(Read, Read), (Accum,
 """Pairs of kinds that commute on the same reference."""
 
 CHANGING_KINDS: tuple[type, ...] = (Write, Accum, Free)
-"""Kinds that somebody else can observe: an equation with one is never dead by itself.
+"""Kinds that a later equation can observe: an equation with one is not dead when its results are.
 
-An effect on the world outside says so itself (``SideEffect.observed``).
+Each side effect declares this itself (``SideEffect.observed``).
 """
 
 
 def commutes(first: Effect[N], second: Effect[N]) -> bool:
-    """Whether swapping two adjacent effects leaves every observation as it was."""
+    """Return whether swapping two adjacent effects is unobservable."""
     if isinstance(first, SideEffect) and isinstance(second, SideEffect):
         return first.commutes_with(second) and second.commutes_with(first)
+    # An allocation names a result, so its number must not be compared with an argument's. No effect
+    # on a fresh reference precedes it: the uses depend on its result.
     if isinstance(first, SideEffect | Alloc) or isinstance(second, SideEffect | Alloc):
         return True
     return first.ref != second.ref or (type(first), type(second)) in COMMUTING_KINDS
 
 
 def changes_state(effect: Effect[N]) -> bool:
-    """Whether the effect can be observed by somebody other than its own equation."""
+    """Return whether an equation other than its own can observe the effect."""
     return effect.observed if isinstance(effect, SideEffect) else isinstance(effect, CHANGING_KINDS)

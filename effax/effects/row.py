@@ -13,6 +13,8 @@ M = TypeVar("M", bound=int)
 
 
 def _order(effect: Effect[N]) -> tuple[int, int, str]:
+    # By reference, then by kind; side effects last, by text. The order depends on values only
+    # (never on hashes or insertion), so equal sets have one tuple, one hash and one printed form.
     if isinstance(effect, SideEffect):
         return (1 << 60, effect.rank, f"{effect_text(effect, None)} {effect!r}")
     return (effect.ref, effect.rank, "")
@@ -32,14 +34,14 @@ class Row(Generic[N]):
     """A set of effects, sorted by reference and kind; equality and hash are structural.
 
     Attributes:
-        effects: all of them.
-        host: those on the world outside.
+        effects: all effects.
+        side_effects: the side effects among them.
     """
 
-    __slots__ = ("_hash", "effects", "host")
+    __slots__ = ("_hash", "effects", "side_effects")
 
     effects: tuple[Effect[N], ...]
-    host: tuple[SideEffect, ...]
+    side_effects: tuple[SideEffect, ...]
 
     def __init__(self, effects: Iterable[Effect[N]] = ()) -> None:
         try:
@@ -47,12 +49,12 @@ class Row(Generic[N]):
             ordered = tuple(sorted(unique, key=_order))
         except (TypeError, AttributeError):
             raise TypeError(
-                f"a row is made of effects, in a list: `Row([Read(i), Write(i)])`; "
+                "expected a list of effects, such as `Row([Read(i), Write(i)])`; "
                 f"found {effects!r:.80}"
             ) from None
         object.__setattr__(self, "effects", ordered)
-        host = tuple([e for e in self.effects if isinstance(e, SideEffect)]) if unique else ()
-        object.__setattr__(self, "host", host)
+        side = tuple([e for e in ordered if isinstance(e, SideEffect)]) if unique else ()
+        object.__setattr__(self, "side_effects", side)
         object.__setattr__(self, "_hash", hash(self.effects))
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -80,39 +82,39 @@ class Row(Generic[N]):
         return self._hash  # type: ignore[attr-defined, no-any-return]  # slot set in __init__
 
     def join(self, other: Row[N]) -> Row[N]:
-        """The effects of doing both."""
+        """Return the union of both rows."""
         if not other.effects:
             return self
         return Row((*self.effects, *other.effects)) if self.effects else other
 
     def rename(self, name: Callable[[N], M | None]) -> Row[M]:
-        """The same effects under other names; a name of ``None`` masks the effect."""
+        """Return the row with its references renamed; effects renamed to ``None`` are removed."""
         renamed = (_renamed(effect, name) for effect in self.effects)
         return Row(effect for effect in renamed if effect is not None)
 
     def mask(self, kinds: tuple[type, ...]) -> Row[N]:
-        """The row without the effects of these kinds."""
+        """Return the row without effects of these kinds."""
         return Row(effect for effect in self.effects if not isinstance(effect, kinds))
 
     def on(self, ref: N) -> tuple[Effect[N], ...]:
-        """The effects on one reference."""
+        """Return the effects on one reference."""
         return tuple(
             e for e in self.effects if not isinstance(e, SideEffect | Alloc) and e.ref == ref
         )
 
     @property
     def refs(self) -> tuple[N, ...]:
-        """The references named by the row, allocations aside, in order and once each."""
+        """The distinct references of the row, in order; those that it allocates are excluded."""
         named = (e.ref for e in self.effects if not isinstance(e, SideEffect | Alloc))
         return tuple(dict.fromkeys(named))
 
     def commutes(self, other: Row[N]) -> bool:
-        """Whether two adjacent computations with these rows may change places."""
+        """Return whether two adjacent computations with these rows may be swapped."""
         return all(commutes(a, b) for a in self.effects for b in other.effects)
 
     @property
     def changes_state(self) -> bool:
-        """Whether somebody else can observe that this ran."""
+        """Return whether another equation can observe one of the effects."""
         return any(changes_state(effect) for effect in self.effects)
 
     def __str__(self) -> str:
@@ -123,7 +125,7 @@ class Row(Generic[N]):
 
 
 def effect_text(effect: Effect[N], name: Callable[[N], str] | None) -> str:
-    """An effect as text: ``read a``, ``io stdout``; references by ``name``, or by number."""
+    """Return an effect as text, such as ``read a``; references print by ``name`` or by number."""
     if isinstance(effect, SideEffect):
         return f"{effect.word} {effect.detail}".rstrip()
     return f"{effect.word} {effect.ref if name is None else name(effect.ref)}"

@@ -1,6 +1,7 @@
-"""The rules for references that a checker applies, as data: aliasing, escape, linear use.
+"""The rules of reference use that the checker enforces, as data: aliasing, escape, linearity.
 
-Each rule has a code that errors carry, what it forbids, and the remedy that a message offers.
+References never alias: within a program, one reference has one variable. Effects on different
+variables therefore commute, a write is visible through one name only, and a buffer can be donated.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True)
 class RefRule:
-    """One restriction on references: what it forbids, why, and what to write instead."""
+    """A restriction on references: the code in errors, the forbidden use, and the remedy."""
 
     code: str
     forbids: str
@@ -19,7 +20,7 @@ class RefRule:
 
 
 class Rule(Enum):
-    """Every restriction on references, in the order in which a checker reports them."""
+    """Every restriction on references, in the order in which the checker reports them."""
 
     ALIAS = RefRule(
         "alias",
@@ -29,7 +30,7 @@ class Rule(Enum):
     ESCAPE = RefRule(
         "escape",
         "a reference among the results of a program",
-        "return what it holds: `ref[...]`, or `freeze(ref)` where the ref was made",
+        "return its contents: `ref[...]`, or `freeze(ref)` where the ref was made",
     )
     USE_AFTER_FREE = RefRule(
         "use-after-free",
@@ -59,15 +60,15 @@ class Rule(Enum):
 
     @property
     def code(self) -> str:
-        """The short name that errors carry."""
+        """The short name in errors."""
         return self.value.code
 
     @property
     def forbids(self) -> str:
-        """What the rule forbids, in words."""
+        """The forbidden use, in words."""
         return self.value.forbids
 
     @property
     def remedy(self) -> str:
-        """What to write instead."""
+        """The remedy in messages."""
         return self.value.remedy

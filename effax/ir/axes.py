@@ -27,13 +27,13 @@ Axes = tuple[Axis, ...]
 
 
 def joined_axes(groups: Iterable[Axes]) -> Axes:
-    """The axes of several groups, by name, once each."""
+    """Return the axes of several groups, by name, once each."""
     found = {axis for group in groups for axis in group}
     return tuple(sorted(found)) if found else ()
 
 
 def unbound_axis(name: str, what: str, scope: Iterable[Axis], remedy: str) -> UnboundAxis:
-    """The error for the use of an axis that nothing binds."""
+    """Return the error for the use of an axis that nothing binds."""
     shown = ", ".join(f"'{a.name}' (of size {a.size})" for a in scope)
     return UnboundAxis(
         f"{what} names the axis '{name}', which nothing binds here",
@@ -47,7 +47,7 @@ BIND_IT = "bind the name around it: `vmap(f, axis_name='{}')`, or `shard_map` ov
 
 
 def open_program(axes: Axes, what: str) -> UnboundAxis:
-    """The error for a program that needs axes and is run or compiled by itself."""
+    """Return the error for a program that needs axes and is run or compiled by itself."""
     name = axes[0].name
     error = unbound_axis(name, f"a program that is {what}", (), BIND_IT.format(name))
     error.found = "free axes " + ", ".join(map(str, axes))

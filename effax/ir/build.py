@@ -1,7 +1,7 @@
 """A transient builder of programs, and templates: small programs prepared for inlining.
 
-The builder is the one mutable thing in the core. It lives inside the function that began it
-and ends in :meth:`Builder.finish`, which freezes what was built.
+The builder is the one mutable object of the core. It does not outlive the function that creates
+it: :meth:`Builder.finish` freezes the equations into a program.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from effax.ir.types import ArrayType, RefType, Type, array_type
 
 Where = Source | SavedSource | None
 
-# A named tuple is made of a tuple of its fields twice as fast as by a call with fields.
+# `tuple.__new__` builds a named tuple twice as fast as a call with its fields.
 new_var: Final = cast("Callable[[tuple[int, Type]], Var]", partial(tuple.__new__, Var))
-"""Make a variable of ``(id, type)``."""
+"""Return the variable of ``(id, type)``."""
 
 new_eqn: Final = cast(
     "Callable[[tuple[Primitive, tuple[Atom, ...], tuple[Var, ...], Row[ArgIndex], Where]], Eqn]",
     partial(tuple.__new__, Eqn),
 )
-"""Make an equation of ``(prim, ins, outs, effects, source)``."""
+"""Return the equation of ``(prim, ins, outs, effects, source)``."""
 
 
 @cached(maxsize=1 << 16)
@@ -41,7 +41,7 @@ def _cached_typing(prim: Primitive, types: tuple[Type, ...]) -> Typing:
 
 
 def typing_of(prim: Primitive, types: tuple[Type, ...]) -> Typing:
-    """The typing of an application, kept for primitives that hold neither programs nor objects."""
+    """Return the typing of an application, cached unless the primitive has subjaxprs or objects."""
     if prim.by_reference or prim.subjaxprs():
         return prim.typing(*types)
     return _cached_typing(prim, types)
@@ -57,7 +57,7 @@ class Step(NamedTuple):
 
 
 class Template(NamedTuple):
-    """A program prepared for inlining: an environment is arguments, literals, then results."""
+    """A program prepared for inlining; its environment is arguments, literals, then results."""
 
     lits: tuple[Lit, ...]
     steps: tuple[Step, ...]
@@ -65,7 +65,7 @@ class Template(NamedTuple):
 
 
 def template(jaxpr: Jaxpr) -> Template:
-    """Prepare ``jaxpr`` for being inlined many times."""
+    """Prepare ``jaxpr`` for repeated inlining."""
     lits: dict[Lit, int] = {}
     atoms = [a for eqn in jaxpr.eqns for a in eqn.ins] + list(jaxpr.outs)
     for atom in atoms:
@@ -89,18 +89,18 @@ def template(jaxpr: Jaxpr) -> Template:
 
 
 class Builder:
-    """Builds one program: bind inputs, emit equations, finish."""
+    """A builder of one program: bind inputs, emit equations, finish."""
 
     __slots__ = ("_makers", "_seen", "binders", "eqns", "next_id")
 
     next_id: int
 
     def __init__(self, in_types: Iterable[Type] = ()) -> None:
-        """A builder of a program with inputs of these types. Raises BadArgument for no types."""
+        """Begin a program with inputs of these types. Raises BadArgument."""
         self.eqns: list[Eqn] = []
         self.binders: list[Var] = []
         self.next_id = 0
-        # By number, which equation binds a variable, of the first so many.
+        # The index of the equation that binds a variable, for the first ``_seen`` equations.
         self._makers: dict[int, int] = {}
         self._seen = 0
         several: object = in_types
@@ -112,13 +112,13 @@ class Builder:
             self.bind(type_)
 
     def fresh(self, type_: Type) -> Var:
-        """A new variable, numbered next."""
+        """Return a new variable, numbered next."""
         v: Var = new_var((self.next_id, type_))
         self.next_id += 1
         return v
 
     def bind(self, type_: Type) -> Var:
-        """A new input of the program. Raises BadArgument for no type."""
+        """Return a new input of the program. Raises BadArgument unless ``type_`` is a type."""
         check_type(type_)
         v = self.fresh(type_)
         self.binders.append(v)
@@ -129,20 +129,20 @@ class Builder:
 
         Raises:
             IllTyped: the arguments do not fit.
-            BadArgument: ``prim`` is no primitive, or an argument no variable and no literal.
+            BadArgument: ``prim`` is not a primitive, or an argument is not an atom.
         """
         given = ins
         try:
             ins = tuple(given)
             outs, effects = typing_of(prim, tuple([a.type for a in ins]))
         except (AttributeError, TypeError):
-            # What is no primitive or no atom has not what these have.
+            # Checked only after a failure: emit is a hot path.
             check_parts(prim, given)
             raise
         return self.emit_typed(prim, ins, outs, effects, source)
 
     def equation_of(self, atom: Atom) -> Eqn | None:
-        """The equation of those so far that binds a variable; of an input or a literal, None.
+        """Return the equation that binds a variable; None for an input or a literal.
 
         ::
 
@@ -154,7 +154,7 @@ class Builder:
             return None
         at = self._makers.get(atom.id)
         if at is None or at >= len(self.eqns) or atom not in self.eqns[at].outs:
-            # Not looked at yet; or equations were taken back, and others came.
+            # Not indexed yet; or equations were removed and others appended.
             start = self._seen if at is None and self._seen <= len(self.eqns) else 0
             for i in range(start, len(self.eqns)):
                 self._makers.update((v.id, i) for v in self.eqns[i].outs)
@@ -188,26 +188,26 @@ class Builder:
         return self.emit_typed(prim, ins, tuple([v.type for v in outs]), effects, source)
 
     def __call__(self, prim: Primitive, *ins: Atom) -> Var:
-        """Append an equation of one result and give that result.
+        """Append an equation of one result and return that result.
 
         Raises:
             IllTyped: the arguments do not fit.
-            BadArgument: as for ``emit``; or it has no result, or several.
+            BadArgument: as for ``emit``; or the equation has no result, or several.
         """
         outs = self.emit(prim, ins)
         if len(outs) != 1:
             self.eqns.pop()
             self.next_id -= len(outs)
             raise BadArgument(
-                f"{prim.name} does not give one result",
+                f"{prim.name} does not return one result",
                 expected="a primitive of one result",
                 found=f"{len(outs)} results",
-                remedy="`b.emit(prim, ins)` gives a tuple of all",
+                remedy="`b.emit(prim, ins)` returns a tuple of all",
             )
         return outs[0]
 
     def inline(self, body: Template, args: Sequence[Atom], source: Where = None) -> list[Atom]:
-        """Append the template's equations on these arguments; gives its results."""
+        """Append the template's equations on these arguments; return its results."""
         env: list[Atom] = [*args, *body.lits]
         push = env.append
         append = self.eqns.append
@@ -233,10 +233,10 @@ class Builder:
         return [env[s] for s in body.outs]
 
     def inline_jaxpr(self, jaxpr: Jaxpr, args: Sequence[Atom]) -> list[Atom]:
-        """Append a program's equations, each under its own source, on these arguments.
+        """Append a program's equations on these arguments; each keeps its source.
 
-        An argument that is weak where the program's input is not, or the other way, is converted:
-        the types that the equations have are those of the inputs.
+        An argument that differs from the program's input in weakness is converted, since the
+        equations are typed for the inputs.
         """
         env = cast("list[Atom]", [None] * jaxpr.size)  # None is never read: bound before use
         for v, a in zip(jaxpr.binders, args, strict=True):
@@ -252,18 +252,18 @@ class Builder:
             return atom
         if isinstance(atom, Lit):
             return Lit(atom.value, type_)
-        # Primitives are built of what is in this module's neighbours.
+        # Imported late: primitives import this room.
         from effax.ir.prims.convert import ConvertElementType
 
         return self(ConvertElementType(type_.dtype, type_.weak), atom)
 
     def replay(self, eqns: Iterable[Eqn], env: list[Atom]) -> None:
-        """Append equations of another program, each under its own source.
+        """Append equations of another program; each keeps its source.
 
         Args:
             eqns: the equations.
-            env: by number, what stands here for the variables of that program; those that the
-                equations bind are added.
+            env: the atom of each variable of that program, by number; those that the equations
+                bind are added.
         """
         n = self.next_id
         append = self.eqns.append
@@ -293,9 +293,9 @@ class Builder:
         self.next_id = n
 
     def finish(self, outs: Sequence[Atom], n_consts: int = 0, names: Sequence[str] = ()) -> Jaxpr:
-        """Freeze what was built into a program with these results.
+        """Freeze the equations into a program with these results.
 
-        Raises BadArgument for results that are no variables and no literals.
+        Raises BadArgument unless the results are variables and literals.
         """
         given: object = outs
         if isinstance(given, Var) or not all(type(a) in _ATOMS for a in outs):
@@ -308,11 +308,11 @@ _TYPES: Final = (ArrayType, RefType)
 
 
 def lit(value: Scalar, type_: Type) -> Lit:
-    """A scalar literal in the dtype of ``type_``.
+    """Return a scalar literal in the dtype of ``type_``.
 
     Raises:
         IllTyped: the number is complex, and the dtype is not.
-        BadArgument: these are no Python number and no type.
+        BadArgument: ``value`` is not a Python number, or ``type_`` is not a type.
     """
     _check_literal(value, type_)
     dtype = type_.dtype

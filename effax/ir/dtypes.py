@@ -1,7 +1,7 @@
 """Dtypes: names, families, and JAX's promotion lattice with weak types.
 
-A weak dtype is one that came from a Python scalar: it yields to the dtype of an array. The
-lattice is the one that JAX documents under "type promotion semantics".
+The weak dtype of a Python scalar yields to the dtype of an array. The lattice is that of JAX's
+"type promotion semantics"; the promoted dtype is the join (least upper bound) of its operands.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ BFLOAT16: Final[DType] = np.dtype(ml_dtypes.bfloat16)
 
 
 def as_dtype(dtype: object) -> DType:
-    """The NumPy dtype that ``dtype`` names. Raises TypeError where it names none."""
+    """Return the NumPy dtype that ``dtype`` names. Raises TypeError."""
     if isinstance(dtype, np.dtype):
         return dtype
     if dtype is None:
-        raise TypeError("None names no dtype (NumPy would take it for float64)")
+        raise TypeError("expected a dtype, got None (which NumPy takes for float64)")
     if isinstance(dtype, str) and dtype in _ML_NAMES:
         dtype = getattr(ml_dtypes, dtype)
     made: DType = np.dtype(cast(type, dtype))  # NumPy checks the object itself
@@ -69,21 +69,21 @@ _ML_NAMES: Final = frozenset(
 
 @cached(maxsize=None)
 def short_name(dtype: DType) -> str:
-    """The name used in printed programs, such as ``f32`` or ``bf16``."""
+    """Return the name used in printed programs, such as ``f32`` or ``bf16``."""
     if dtype == FLOAT0:
         return "float0"
     return _SHORT.get(dtype.name, dtype.name.replace("float", "f"))
 
 
 def dtype_words() -> frozenset[str]:
-    """All words that name a dtype, in types (``f32``) and in parameters (``float32``)."""
+    """Return all names of dtypes, in types (``f32``) and in parameters (``float32``)."""
     full = {*_SHORT, *_ML_NAMES}
     return frozenset({"float0", *full, *(short_name(as_dtype(name)) for name in full)})
 
 
 @cached(maxsize=None)
 def dtype_of_short_name(name: str) -> DType:
-    """The dtype whose printed name this is. Raises KeyError where there is none."""
+    """Return the dtype of a printed name. Raises KeyError."""
     if name == "float0":
         return FLOAT0
     for full, short in _SHORT.items():
@@ -97,13 +97,13 @@ def dtype_of_short_name(name: str) -> DType:
 
 @cached(maxsize=None)
 def is_array_dtype(dtype: DType) -> bool:
-    """Whether arrays of programs can have the dtype: no strings, dates, objects or records."""
+    """Return whether arrays can have the dtype; strings, dates, objects and records cannot."""
     return dtype == FLOAT0 or dtype.name in _SHORT or dtype.name in _ML_NAMES
 
 
 @cached(maxsize=None)
 def family(dtype: DType) -> str:
-    """One of ``bool``, ``int``, ``uint``, ``float``, ``complex``, ``void``."""
+    """Return ``bool``, ``int``, ``uint``, ``float``, ``complex`` or ``void``."""
     if dtype.kind in "biufc":
         return {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}[dtype.kind]
     name = dtype.name
@@ -113,37 +113,38 @@ def family(dtype: DType) -> str:
 
 
 FAMILY_RANKS: Final[dict[str, int]] = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
-"""How much the dtypes of a family can represent: a value keeps its kind in a family
-of its rank or a greater one. ``void`` has none."""
+"""The order of families: a value is representable in a family of its rank or a greater one.
+``void`` has none."""
 
 
 def is_float(dtype: DType) -> bool:
-    """Whether the dtype is a real floating one."""
+    """Return whether the dtype is a real floating one."""
     return family(dtype) == "float"
 
 
 def is_complex(dtype: DType) -> bool:
-    """Whether the dtype is a complex one."""
+    """Return whether the dtype is a complex one."""
     return family(dtype) == "complex"
 
 
 def is_inexact_dtype(dtype: DType) -> bool:
-    """Whether values of the dtype can have tangents."""
+    """Return whether values of the dtype can have tangents."""
     return family(dtype) in ("float", "complex")
 
 
 def is_integer(dtype: DType) -> bool:
-    """Whether the dtype is a signed or unsigned integer."""
+    """Return whether the dtype is a signed or unsigned integer."""
     return family(dtype) in ("int", "uint")
 
 
 @cached(maxsize=None)
 def int_bounds(dtype: DType) -> tuple[int, int]:
-    """The least and the greatest value of an integer dtype."""
+    """Return the least and the greatest value of an integer dtype."""
     info = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]  # its stub has no annotation
     return int(info.min), int(info.max)
 
 
+# The Hasse diagram: each dtype's immediate successors; ``i*``, ``f*``, ``c*`` are the weak dtypes.
 _LATTICE: Final[dict[str, tuple[str, ...]]] = {
     "bool": ("i*",),
     "i*": ("uint8", "int8"),
@@ -195,6 +196,7 @@ def _node(dtype: DType, weak: bool) -> str:
 
 
 def _join(nodes: Sequence[str]) -> str:
+    # The common upper bound that is below all others; a lattice has exactly one.
     common = frozenset.intersection(*(_ABOVE[node] for node in nodes))
     for node in common:
         if common <= _ABOVE[node]:
@@ -206,14 +208,14 @@ _WEAK_DTYPE: Final[dict[str, str]] = {"i*": "int64", "f*": "float64", "c*": "com
 
 
 def promote(operands: Sequence[tuple[DType, bool]], wide: bool = False) -> tuple[DType, bool]:
-    """The dtype in which operands of these (dtype, weak) meet, and whether it is weak.
+    """Return the promoted dtype of operands of these (dtype, weak), and whether it is weak.
 
     Args:
-        operands: one pair an operand, at least one.
-        wide: whether 64-bit dtypes are enabled; else a result of 64 bits takes 32.
+        operands: one pair per operand, at least one.
+        wide: whether 64-bit dtypes are enabled; otherwise 64 bits become 32.
 
     Raises:
-        TypeError: a dtype has no place in the lattice and another one is present.
+        TypeError: a dtype is not in the lattice, and the operands differ.
     """
     return _promote(tuple(operands), wide)
 
@@ -226,14 +228,14 @@ def _promote(operands: tuple[tuple[DType, bool], ...], wide: bool) -> tuple[DTyp
         return (first if wide else canonical(first)), weak
     strong = {dtype for dtype, weak in operands if not weak}
     if len(strong) == 1 and (only := next(iter(strong))).name not in _LATTICE:
-        # A narrow float meets weak scalars in its own dtype.
+        # A narrow float outside of the lattice keeps its dtype beside weak scalars.
         narrow_float = is_float(only) and not any(is_complex(dtype) for dtype, _ in operands)
         if narrow_float:
             return only, False
     unknown = [d for d, weak in operands if not weak and d.name not in _LATTICE]
     if unknown:
         raise TypeError(f"{unknown[0]} promotes to no other dtype; convert it explicitly")
-    # Weak operands alone meet as if they were strong, and stay weak.
+    # Weak operands alone are joined as if they were strong, and stay weak.
     node = _join([d.name if weak else _node(d, w) for d, w in operands])
     if node in _WEAK_DTYPE:
         dtype, weak = as_dtype(_WEAK_DTYPE[node]), True
@@ -252,20 +254,20 @@ _NARROWED: Final[dict[str, str]] = {
 
 @cached(maxsize=None)
 def canonical(dtype: DType) -> DType:
-    """The dtype that stands for ``dtype`` while 64-bit dtypes are disabled."""
+    """Return the dtype that replaces ``dtype`` while 64-bit dtypes are disabled."""
     narrow = _NARROWED.get(dtype.name)
     return dtype if narrow is None else as_dtype(narrow)
 
 
 @cached(maxsize=None)
 def real_dtype(dtype: DType) -> DType:
-    """The dtype of the real part of values of ``dtype``."""
+    """Return the dtype of the real part of values of ``dtype``."""
     return as_dtype({"complex64": "float32", "complex128": "float64"}.get(dtype.name, dtype))
 
 
 @cached(maxsize=None)
 def complex_dtype(dtype: DType) -> DType:
-    """The complex dtype whose parts can hold values of ``dtype``."""
+    """Return the complex dtype whose parts represent values of ``dtype``."""
     return as_dtype(
         {"float64": "complex128", "complex128": "complex128"}.get(dtype.name, "complex64")
     )

@@ -1,4 +1,4 @@
-"""The one hierarchy of errors. Instances carry data; ``__str__`` renders it, here only."""
+"""The hierarchy of errors. Instances carry data; only ``__str__`` renders it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class EffaxError(Exception):
-    """The root: what was expected, what was found, where, and what to do about it.
+    """The root of all errors, with the expectation, the finding, the place and a remedy.
 
-    ``what`` is a sentence without its final stop. ``equation`` is the printed equation and
-    ``source`` the user's line, ``step`` the name of the pass in which it happened, where they are
-    known.
+    ``what`` is a sentence without its final stop. Where they are known, ``equation`` is the printed
+    equation, ``source`` the user's line, and ``step`` the name of the pass.
     """
 
     what: str
@@ -46,7 +45,7 @@ class EffaxError(Exception):
         return (_rebuild, (type(self), dict(self.__dict__)))
 
     def at(self, equation: str | None, source: str | None) -> EffaxError:
-        """The same error, told where it happened; what is known already is kept."""
+        """Add the place to the error, unless it has one, and return it."""
         if self.equation is None:
             self.equation = equation
         if self.source is None:
@@ -65,16 +64,16 @@ class IllTyped(EffaxError, TypeError):
 
 
 class BadIndex(EffaxError, IndexError):
-    """An index that the indexed value does not have."""
+    """An index is out of bounds."""
 
 
 class BadArgument(EffaxError, ValueError):
-    """An argument of a public function that it cannot take."""
+    """A public function was called with an argument that it does not accept."""
 
 
 @dataclass(eq=False)
 class RefError(IllTyped):
-    """A reference is used against the rules; ``rule`` is the code of the rule broken."""
+    """A reference is used against a rule; ``rule`` is its code (``effax.effects.Rule``)."""
 
     rule: str = field(default="", kw_only=True)
 
@@ -82,41 +81,41 @@ class RefError(IllTyped):
     def against(
         cls, rule: Rule, what: str, expected: str, found: str, remedy: str | None = None
     ) -> Self:
-        """The error for a use against ``rule``, whose remedy it offers unless there is a nearer."""
+        """Return the error for a use against ``rule``, by default with the rule's remedy."""
         return cls(what, expected, found, remedy or rule.remedy, rule=rule.code)
 
 
 class TransformError(EffaxError):
-    """A transformation does not apply to this program.
+    """A transformation does not apply to a program.
 
-    ``position`` is the argument of the program that is the reason, where there is one.
+    ``position`` is the argument of the program that causes it, or None.
     """
 
     position: int | None = None
 
 
 class NotApplicable(TransformError):
-    """A primitive says why a transformation does not apply to it."""
+    """A transformation does not apply to a primitive, for the reason that its rule names."""
 
 
 class UnboundAxis(EffaxError, NameError):
-    """A collective names an axis that no ``vmap`` or ``shard_map`` around it binds."""
+    """A collective names an axis that no enclosing ``vmap`` or ``shard_map`` binds."""
 
 
 class Divergence(EffaxError, RuntimeError):
-    """Devices that must act together part: a collective under a condition on which they differ."""
+    """Devices reach different collectives: one is under a condition that differs between them."""
 
 
 class BadRule(TransformError, IllTyped):
-    """A rule of the user's, asked for by a transformation, does not fit its function."""
+    """A user-defined rule does not match its function."""
 
 
 class TooDeep(EffaxError, RecursionError):
-    """Programs, or calls of traced functions, are inside of each other without end."""
+    """Programs, or calls of traced functions, are nested too deeply."""
 
 
 class ConcretizationError(EffaxError, TypeError):
-    """Python wants the value of something that is only a symbol here."""
+    """Python code needs the value of a tracer that has none."""
 
 
 class LeakedTracer(EffaxError, TypeError):
@@ -125,7 +124,7 @@ class LeakedTracer(EffaxError, TypeError):
 
 @dataclass(eq=False)
 class ParseError(EffaxError, ValueError):
-    """Text that is not a program; ``line`` and ``column``, from 1, say where it stops being one.
+    """Text is not a program; ``line`` and ``column``, from 1, locate the first error.
 
     ``excerpt`` is that line, with a caret under the column.
     """
@@ -135,8 +134,8 @@ class ParseError(EffaxError, ValueError):
     excerpt: str | None = field(default=None, kw_only=True)
 
     def __str__(self) -> str:
-        told = EffaxError.__str__(self)
-        return told if self.excerpt is None else f"{told}\n{self.excerpt}"
+        text = EffaxError.__str__(self)
+        return text if self.excerpt is None else f"{text}\n{self.excerpt}"
 
 
 class LoweringError(EffaxError):

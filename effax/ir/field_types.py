@@ -11,7 +11,7 @@ from effax.ir.text.format import fields_of
 
 
 def type_mismatch(owner: type, field: str, value: object) -> str | None:
-    """The kind that a field is declared to have, as text, where a value is of another one.
+    """Return the kind that a field is declared to have, as text, where a value is of another one.
 
     None where it is of that kind, and where the declaration says nothing that can be looked at:
     a type variable, a protocol, a name that exists for type checkers only.
@@ -27,7 +27,7 @@ def type_mismatch(owner: type, field: str, value: object) -> str | None:
 
 @cached(maxsize=None)
 def declared(owner: type) -> Mapping[str, object]:
-    """The annotations of a class; none where one of them exists for type checkers only."""
+    """Return the annotations of a class; none where one of them exists for type checkers only."""
     try:
         return get_type_hints(owner)
     except NameError:

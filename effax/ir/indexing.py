@@ -62,22 +62,22 @@ class Indexer(NamedTuple):
         return sum(is_dynamic(d) for d in self.dims)
 
     def is_whole(self, shape: Shape) -> bool:
-        """Whether it is everything of an array of this shape, in order."""
+        """Return whether it is everything of an array of this shape, in order."""
         return self.dims == tuple([Span(0, n) for n in shape])
 
 
 def is_dynamic(dim: Dim) -> bool:
-    """Whether the entry takes an operand."""
+    """Return whether the entry takes an operand."""
     return dim[0] is None
 
 
 def whole(shape: Shape) -> Indexer:
-    """The indexer of everything, ``[...]``."""
+    """Return the indexer of everything, ``[...]``."""
     return Indexer(tuple(Span(0, n) for n in shape))
 
 
 def row(shape: Shape, index: int | None = None) -> Indexer:
-    """The indexer of ``[index]``, dynamic where ``index`` is None."""
+    """Return the indexer of ``[index]``, dynamic where ``index`` is None."""
     return Indexer((Pick(index), *(Span(0, n) for n in shape[1:])))
 
 
@@ -116,7 +116,7 @@ def layout(indexer: Indexer, operands: Sequence[Shape]) -> Layout:
 
 
 def indexed_shape(indexer: Indexer, shape: Shape, operands: Sequence[Type]) -> Shape:
-    """The shape of what is indexed. Raises IllTyped or BadIndex where it does not exist."""
+    """Return the shape of what is indexed. Raises IllTyped or BadIndex where it does not exist."""
     if len(indexer.dims) != len(shape):
         raise IllTyped(
             "an indexer needs one entry an axis",
@@ -174,7 +174,7 @@ NumpyIndex = tuple[slice | int | np.ndarray, ...]
 def numpy_index(
     indexer: Indexer, shape: Shape, operands: Sequence[np.ndarray]
 ) -> tuple[NumpyIndex, np.ndarray | None]:
-    """A NumPy index with all positions moved inside, and where they were inside.
+    """Return a NumPy index with all positions moved inside, and where they were inside.
 
     The second part is None when they all were (or when the mode is to clip), else a boolean
     array in the picks' broadcast shape.
@@ -213,7 +213,7 @@ def _span_slice(dim: Span, size: int, start: np.ndarray | None) -> slice:
 
 
 def read(indexer: Indexer, x: np.ndarray, operands: Sequence[np.ndarray]) -> np.ndarray:
-    """A copy of the indexed part of ``x``."""
+    """Return a copy of the indexed part of ``x``."""
     index, inside = numpy_index(indexer, x.shape, operands)
     if inside is not None and x.size == 0:
         return np.zeros(layout(indexer, [np.shape(o) for o in operands]).shape, x.dtype)
@@ -256,7 +256,7 @@ def _beside(inside: np.ndarray, place: Layout) -> np.ndarray:
 def _only_inside(
     index: NumpyIndex, value: np.ndarray, inside: np.ndarray, place: Layout
 ) -> tuple[NumpyIndex, np.ndarray]:
-    """The index and value restricted to the picks that are inside, on one flat pick axis."""
+    """Return the index and value restricted to the picks that are inside, on one flat pick axis."""
     mask = np.broadcast_to(inside, place.pick_shape).reshape(-1)
     n = len(place.pick_shape)
     at = place.position

@@ -23,12 +23,12 @@ Spec = tuple[tuple[str, ...], ...]
 
 
 def names_in(spec: Spec) -> tuple[str, ...]:
-    """The axes that a specification names, in its order."""
+    """Return the axes that a specification names, in its order."""
     return tuple([name for names in spec for name in names])
 
 
 def sizes_of(mesh: Axes) -> dict[str, int]:
-    """The sizes of the axes, by name."""
+    """Return the sizes of the axes, by name."""
     return {axis.name: axis.size for axis in mesh}
 
 
@@ -64,13 +64,13 @@ def check_spec(spec: Spec, mesh: Axes, ndim: int, what: str) -> None:
 
 
 def spec_text(spec: Spec) -> str:
-    """A specification as users write it: ``P('x', None, ('y', 'z'))``."""
+    """Return a specification as users write it: ``P('x', None, ('y', 'z'))``."""
     entries = [repr(n[0]) if len(n) == 1 else repr(n) if n else "None" for n in spec]
     return f"P({', '.join(entries)})"
 
 
 def local_type(type_: Type, spec: Spec, mesh: Axes, what: str) -> Type:
-    """The type of one device's part. Raises IllTyped where the dimensions do not divide."""
+    """Return the type of one device's part. Raises IllTyped where the dimensions do not divide."""
     check_spec(spec, mesh, len(type_.shape), what)
     counts = blocks(spec, mesh, len(type_.shape))
     if any(n % k for n, k in zip(type_.shape, counts, strict=True)):
@@ -83,7 +83,7 @@ def local_type(type_: Type, spec: Spec, mesh: Axes, what: str) -> Type:
 
 
 def global_type(type_: Type, spec: Spec, mesh: Axes, what: str) -> Type:
-    """The type of what parts of this type are joined to. Raises IllTyped."""
+    """Return the type of what parts of this type are joined to. Raises IllTyped."""
     check_spec(spec, mesh, len(type_.shape), what)
     counts = blocks(spec, mesh, len(type_.shape))
     return _with_shape(type_, tuple([n * k for n, k in zip(type_.shape, counts, strict=True)]))
@@ -96,12 +96,12 @@ def _with_shape(type_: Type, shape: Shape) -> Type:
 
 
 def part(x: Value, spec: Spec, mesh: Axes, device: int) -> Value:
-    """A view of one device's part."""
+    """Return a view of one device's part."""
     return x[_place(x.shape, spec, mesh, device)] if x.ndim else x
 
 
 def joined(parts: Sequence[Value], spec: Spec, mesh: Axes) -> Value:
-    """The array that devices have in parts; what each has alike is taken from the first."""
+    """Return the array that devices have in parts; what each has alike is taken from the first."""
     counts = blocks(spec, mesh, parts[0].ndim)
     shape = tuple([n * k for n, k in zip(parts[0].shape, counts, strict=True)])
     whole = np.empty(shape, parts[0].dtype)

@@ -23,7 +23,7 @@ class Flat(NamedTuple):
 
 
 def flattened(jaxpr: Jaxpr) -> list[Flat]:
-    """The program and all that it holds, in a list: what nests deeply is pickled flat."""
+    """Return the program and all that it holds, in a list: what nests deeply is pickled flat."""
     places: dict[int, int] = {}
     flat: list[Flat] = []
     for program in postorder(jaxpr):
@@ -38,7 +38,7 @@ def flattened(jaxpr: Jaxpr) -> list[Flat]:
 
 
 def restored(flat: list[Flat]) -> Jaxpr:
-    """The program that was flattened."""
+    """Return the program that was flattened."""
     made: list[Jaxpr] = []
     for binders, eqns, outs, n_consts, names in flat:
         whole = [

@@ -94,7 +94,7 @@ class Primitive(ABC):
 
     @abstractmethod
     def typing(self, *ins: Type) -> Typing:
-        """The types of the results and the effects, for arguments of these types."""
+        """Return the types of the results and the effects, for arguments of these types."""
 
     @abstractmethod
     def evaluate(self, *ins: Value) -> Sequence[Value]:
@@ -114,7 +114,7 @@ class Primitive(ABC):
         return [self.evaluate(*args) for args in ins]
 
     def free_axes(self) -> Axes:
-        """The named axes that something around an application must bind."""
+        """Return the named axes that something around an application must bind."""
         held = self.subjaxprs()
         return joined_axes([j.free_axes for j in held]) if held else ()
 
@@ -125,7 +125,7 @@ class Primitive(ABC):
     if not TYPE_CHECKING:  # type checkers say by themselves that a primitive is not callable
 
         def __call__(self, *args: object, **kwargs: object) -> object:
-            """A primitive is applied, not called. Raises IllTyped."""
+            """Return a primitive is applied, not called. Raises IllTyped."""
             bound = hasattr(self, "bind")
             raise IllTyped(
                 f"{self.name} is a primitive, which is applied and not called",
@@ -137,11 +137,11 @@ class Primitive(ABC):
             )
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
-        """The programs among the parameters."""
+        """Return the programs among the parameters."""
         return ()
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Primitive:
-        """The same primitive with other programs in the place of :meth:`subjaxprs`."""
+        """Return the same primitive with other programs in the place of :meth:`subjaxprs`."""
         if jaxprs:
             raise ValueError(f"{self.name} holds no programs")
         return self
@@ -180,11 +180,11 @@ class Primitive(ABC):
         return None
 
     def has_predicate(self) -> bool:
-        """Whether a region decides if the regions run again: an application may not terminate."""
+        """Return whether a region decides about another run; an application may not terminate."""
         return any(region.is_predicate for region in self.regions())
 
     def may_repeat(self) -> bool:
-        """Whether a region may run more than once in an application."""
+        """Return whether a region may run more than once in an application."""
         return any(region.repeats for region in self.regions())
 
     def as_call(self) -> Primitive | None:

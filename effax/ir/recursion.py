@@ -1,12 +1,12 @@
-"""Deeply nested programs: walks that do not recurse, and calls on a fresh stack.
+"""Traversal of deeply nested programs: walks without recursion, and calls on a fresh stack.
 
-:func:`postorder` visits each distinct subjaxpr once, innermost first. Hash, equality and text of a
-program are computed that way.
+:func:`postorder` lists each distinct subjaxpr once, innermost first. In that order the results for
+a program's subjaxprs are always computed before its own: hash, equality and text work that way.
 
 Passes, evaluation and tracing run rules and users' functions, so they recurse, a few Python frames
-a level. Where much of a thread's stack is used, :func:`call_with_fresh_stack` continues on the
-stack of another thread and waits for it. Python's recursion limit and C's stack belong to the
-user's process and are never changed.
+per level. Beyond a depth, :func:`call_with_fresh_stack` continues on the stack of another thread
+and waits for it. Python's recursion limit and the size of C's stack belong to the user's process
+and are not changed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 FRAMES: Final = 400
-"""How many frames a thread has before a deeper level goes elsewhere: less than half of Python's."""
+"""The depth of a thread's stack that moves a call to another one: under half of Python's limit."""
 
 STACKS: Final = 80
-"""How many stacks one computation may take: what needs more does not end."""
+"""The most stacks of one computation; a recursion that needs more is taken for an infinite one."""
 
 
 L = TypeVar("L", bound=threading.local)
@@ -46,7 +46,7 @@ _carried: Final[list[threading.local]] = [_stacks]
 
 
 def carried(state: L) -> L:
-    """Let a thread's state go with a computation to its further stacks, and come back."""
+    """Register thread-local state that moves with a computation to its further stacks and back."""
     _carried.append(state)
     return state
 
@@ -61,15 +61,15 @@ def _set_state(state: list[dict[str, object]]) -> None:
 
 
 def call_with_fresh_stack(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """``run(*args, **kwargs)``, on a fresh stack where much of this one is used.
+    """Return ``run(*args, **kwargs)``, on a fresh stack where much of this one is used.
 
     Raises:
-        TooDeep: so much is nested that it can have no end.
+        TooDeep: the nesting is deeper than any finite program's.
     """
     try:
         sys._getframe(FRAMES)
     except ValueError:
-        # Not in here: what the call raises would be told as raised while this was handled.
+        # Not called here: an error of the call would have this one as its context.
         pass
     else:
         return _elsewhere(lambda: run(*args, **kwargs))
@@ -77,7 +77,7 @@ def call_with_fresh_stack(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs
 
 
 def with_fresh_stack(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator: each call is :func:`call_with_fresh_stack`."""
+    """Wrap a function so that each call is a :func:`call_with_fresh_stack`."""
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -93,7 +93,7 @@ def with_fresh_stack(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _elsewhere(run: Callable[[], R]) -> R:
-    """The result of ``run`` in a thread of its own, which has this one's state and context."""
+    """Return the result of ``run`` in a new thread that has this thread's state and context."""
     if _stacks.count >= STACKS:
         raise TooDeep(
             "programs are nested too deeply, or a function calls itself without end",
@@ -111,7 +111,7 @@ def _elsewhere(run: Callable[[], R]) -> R:
         _stacks.count += 1
         try:
             results.append(context.run(run))
-        except BaseException as error:  # noqa: BLE001  # raised where the result is awaited
+        except BaseException as error:  # noqa: BLE001  # raised again by the waiting thread
             errors.append(error)
         _stacks.count -= 1
         states.append(_state())
@@ -126,7 +126,7 @@ def _elsewhere(run: Callable[[], R]) -> R:
 
 
 def holds(prim: Primitive) -> bool:
-    """Whether primitives of this kind may hold programs."""
+    """Return whether primitives of this class may have subjaxprs."""
     return _kinds[type(prim)]
 
 
@@ -142,7 +142,7 @@ _kinds: Final = _Kinds()
 
 
 def subjaxprs_of(jaxpr: Jaxpr) -> tuple[Jaxpr, ...]:
-    """The programs that the equations hold, in order; looked for once in each program."""
+    """Return the subjaxprs of the equations, in order; cached on the program."""
     found = jaxpr._held
     if found is None:
         kinds = _kinds
@@ -154,11 +154,11 @@ def subjaxprs_of(jaxpr: Jaxpr) -> tuple[Jaxpr, ...]:
 
 
 def postorder(jaxpr: Jaxpr, enter: Callable[[Jaxpr], bool] | None = None) -> list[Jaxpr]:
-    """The program and all that it holds, each once, each after those that it holds itself.
+    """Return the program and all nested ones, each once, and after its own subjaxprs.
 
     Args:
-        jaxpr: the program, which comes last.
-        enter: says of a held program whether it and what it holds are wanted.
+        jaxpr: the program, which is last.
+        enter: a predicate; a subjaxpr that it rejects is left out, with those nested in it.
     """
     found: list[Jaxpr] = []
     seen = {id(jaxpr)}

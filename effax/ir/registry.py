@@ -19,7 +19,7 @@ Registry = PMap[str, type[Primitive]]
 
 @cached(maxsize=None)
 def own_primitives() -> Registry:
-    """The primitives of this library."""
+    """Return the primitives of this library."""
     found: dict[str, type[Primitive]] = {}
     for module in iter_modules(prims.__path__, f"{prims.__name__}."):
         for value in vars(import_module(module.name)).values():
@@ -33,7 +33,7 @@ NEAR: Final = 0.65
 
 
 def is_concrete(prim: type[Primitive]) -> bool:
-    """Whether the class is a primitive, and not only a base of some."""
+    """Return whether the class is a primitive, and not only a base of some."""
     return hasattr(prim, "name") and not isabstract(prim)
 
 
@@ -46,7 +46,7 @@ def own_remedy(reader: str) -> str:
 
 
 def registry(*more: type[Primitive]) -> Registry:
-    """The primitives of this library, and these.
+    """Return the primitives of this library, and these.
 
     Raises:
         BadArgument: two primitives have one name, or one has none.

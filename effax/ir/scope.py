@@ -7,7 +7,7 @@ from effax.ir.trace import current_trace
 
 
 def checked_axes() -> Axes:
-    """The named axes in scope along which it is known what may differ."""
+    """Return the named axes in scope along which it is known what may differ."""
     trace = current_trace()
     if trace is None or not trace.checked:
         return ()
@@ -15,13 +15,13 @@ def checked_axes() -> Axes:
 
 
 def axes_in_scope() -> Axes:
-    """The named axes that the traces of this thread bind, outermost first."""
+    """Return the named axes that the traces of this thread bind, outermost first."""
     trace = current_trace()
     return () if trace is None else tuple(trace.axes.values())
 
 
 def named_axis(name: str, what: str) -> Axis:
-    """The axis of a name. Raises UnboundAxis where no trace around binds it."""
+    """Return the axis of a name. Raises UnboundAxis where no trace around binds it."""
     trace = current_trace()
     found = None if trace is None else trace.axes.get(name)
     if found is None:

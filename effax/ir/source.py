@@ -1,4 +1,4 @@
-"""Where an equation came from: file, line and name stack, cheap to record, read on demand."""
+"""Source locations of equations: file, line and name stack, cheap to record, read on demand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 class Source(NamedTuple):
-    """A place in the user's code. ``instruction`` is resolved to a line only when asked."""
+    """A place in the user's code. ``instruction`` is resolved to a line on access."""
 
     code: CodeType
     instruction: int
@@ -33,7 +33,7 @@ class Source(NamedTuple):
 
     @property
     def function(self) -> str:
-        """The name of the function that holds the line."""
+        """The name of the function that contains the line."""
         return self.code.co_qualname
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class Source(NamedTuple):
 
 
 class SavedSource(NamedTuple):
-    """A source location that outlived its code object, as in a pickled program."""
+    """A source location without its code object, as in a pickled program."""
 
     file: str
     line: int
@@ -58,9 +58,9 @@ class SavedSource(NamedTuple):
 
 
 class _Library(dict[str, bool]):
-    """Whether a file is of this library, found once for each.
+    """A cache, by file, of whether a frame is in this library.
 
-    By name: the hash of a code object is computed from all of its instructions, each time.
+    Keyed by name, since the hash of a code object reads all of its instructions each time.
     """
 
     def __missing__(self, file: str) -> bool:
@@ -72,7 +72,7 @@ _library = _Library()
 
 
 def caller(scopes: tuple[str, ...] = ()) -> Source | None:
-    """The innermost frame outside of this library, or None where there is none."""
+    """Return the innermost frame outside of this library, or None."""
     frame = sys._getframe(1)
     while _library[frame.f_code.co_filename]:
         if frame.f_back is None:
@@ -82,10 +82,9 @@ def caller(scopes: tuple[str, ...] = ()) -> Source | None:
 
 
 def raised_at(error: BaseException) -> str | None:
-    """The user's line in which an error was raised: the innermost one outside of this library.
+    """Return the innermost line outside of this library in which an error was raised.
 
-    Looked at are the frames between the one that caught it and the one that raised it, so that
-    None means that no code of the user's ran there.
+    Only frames between the handler and the raise are searched; None: no user code ran there.
     """
     found: str | None = None
     for code, line in _raising(error):
@@ -102,7 +101,7 @@ def _raising(error: BaseException) -> Iterator[tuple[CodeType, int]]:
 
 
 def defined_at(function: object) -> str | None:
-    """Where the user defines a function or a method; None for one of this library."""
+    """Return the definition line of a user's function or method; None for one of this library."""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if not isinstance(code, CodeType) or _library[code.co_filename]:
         return None

@@ -127,7 +127,7 @@ class _Class:
         self.joined: _Class | None = None
 
     def root(self) -> _Class:
-        """The class that this one was joined with in the end."""
+        """Return the class that this one was joined with in the end."""
         top = self
         while top.joined is not None:
             if top.joined.joined is not None:
@@ -211,7 +211,7 @@ class Jaxpr:
         n_consts: int | None = None,
         names: Sequence[str] | None = None,
     ) -> Jaxpr:
-        """The program with some fields replaced; what is not replaced is shared."""
+        """Return the program with some fields replaced; what is not replaced is shared."""
         return Jaxpr(
             self.binders if binders is None else binders,
             self.eqns if eqns is None else eqns,
@@ -330,7 +330,7 @@ def _pairs(first: Jaxpr, second: Jaxpr) -> tuple[list[Jaxpr], list[Jaxpr]]:
 
 
 def _same(first: Jaxpr, second: Jaxpr) -> bool:
-    """Whether two programs are equal, which is noted, once it is known of what they hold."""
+    """Return whether two programs are equal, which is noted, once it is known of what they hold."""
     same = (
         hash(first) == hash(second)
         and first.binders == second.binders
@@ -371,7 +371,7 @@ def _effects_of(jaxpr: Jaxpr) -> Row[ArgIndex]:
 
 
 def has_side_effects(row: Row[ArgIndex]) -> bool:
-    """Whether a row touches the outside world."""
+    """Return whether a row touches the outside world."""
     return any(isinstance(effect, SideEffect) for effect in row)
 
 
@@ -440,7 +440,7 @@ def _same_const(type_: Type, first: object, second: object) -> bool:
 
 
 def alpha_eq(first: Jaxpr, second: Jaxpr) -> bool:
-    """Whether two programs are equal up to the numbers of variables, in held programs too.
+    """Return whether two programs are equal up to the numbers of variables, in held programs too.
 
     Raises:
         IllTyped: one of them uses a variable that is not in scope.
@@ -449,7 +449,7 @@ def alpha_eq(first: Jaxpr, second: Jaxpr) -> bool:
 
 
 def renumbered(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with variables numbered in order of binding, in held programs too.
+    """Return the program with variables numbered in order of binding, in held programs too.
 
     Raises:
         IllTyped: a variable is used that is not in scope.

@@ -75,7 +75,7 @@ _state = carried(_State())
 
 
 def current_trace() -> Trace | None:
-    """The innermost trace of this thread that is being built."""
+    """Return the innermost trace of this thread that is being built."""
     return _state.current
 
 
@@ -162,7 +162,7 @@ class Trace:
         value: ValueOf | None = None,
         differs: Names | None = None,
     ) -> object:
-        """A new input; gives its handle.
+        """Return a new input; gives its handle.
 
         Args:
             type_: the input's type.
@@ -194,7 +194,7 @@ class Trace:
         return self.handles(self, var)
 
     def capture(self, outer: object, type_: Type, value: ValueOf) -> Var:
-        """The constant that stands for a value from outside; one for each such value.
+        """Return the constant that stands for a value from outside; one for each such value.
 
         Raises:
             RefError: ``outer`` is a reference that is passed as an input too.
@@ -215,7 +215,7 @@ class Trace:
         return var
 
     def lift(self, tracer: Tracer) -> Atom:
-        """The atom of a tracer in this trace: its own, or a capture of an enclosing trace's.
+        """Return the atom of a tracer in this trace: its own, or a capture of an enclosing trace's.
 
         Raises:
             LeakedTracer: the tracer's trace has ended, or does not enclose this one.
@@ -231,7 +231,7 @@ class Trace:
         return self.capture(tracer, atom.type, lambda: home.value_of(atom))
 
     def _reaches(self, tracer: Tracer) -> bool:
-        """Whether this trace, or one around it, is the tracer's, or has captured it already."""
+        """Return whether this trace or an enclosing one is the tracer's, or captured it already."""
         home, key = tracer.trace, identity(tracer)
         trace: Trace | None = self
         while trace is not None and not (trace is home and home.alive):
@@ -252,7 +252,7 @@ class Trace:
         return self._differs.of(atom, self.builder.eqns, self.builder.next_id)
 
     def definition(self, atom: Atom) -> Source | SavedSource | None:
-        """The user's line that made a value of this trace; of an input, that of what is passed."""
+        """Return the user's line that made a value of this trace, or that of the passed input."""
         if isinstance(atom.type, RefType):
             return self._origin(atom)
         for eqn in self.builder.eqns:
@@ -306,7 +306,7 @@ class Trace:
         return Traced(jaxpr, tuple(c.outer for c in captures))
 
     def value_of(self, atom: Atom) -> Value:
-        """The value of an atom, by evaluating what was traced so far.
+        """Return the value of an atom, by evaluating what was traced so far.
 
         Raises:
             ConcretizationError: it depends on an input whose value is not known here.
@@ -380,7 +380,7 @@ def differs_along(outer: object) -> Names:
 
 
 def is_shared(ref: object) -> bool:
-    """Whether a reference is from outside of every program whose devices are checked."""
+    """Return whether a reference is from outside of every program whose devices are checked."""
     home = getattr(ref, "trace", None)
     return ref is not None and not (isinstance(home, Trace) and home.checked)
 
@@ -392,7 +392,7 @@ def identity(outer: object) -> int:
 
 
 def shown_ref(ref: object) -> str:
-    """A reference in a message: what the user calls it, its type, and the line that made it."""
+    """Return a reference as text for messages: the user's name, the type, the line that made it."""
     shown = str(getattr(ref, "type", type(ref).__name__))
     home, atom = getattr(ref, "trace", None), getattr(ref, "atom", None)
     name = home.input_name(atom) if isinstance(home, Trace) and isinstance(atom, Var) else ""
@@ -403,12 +403,12 @@ def shown_ref(ref: object) -> str:
 
 
 def alias_error(what: str, ref: object) -> RefError:
-    """The error for a reference that reaches a program twice."""
+    """Return the error for a reference that reaches a program twice."""
     return RefError.against(Rule.ALIAS, what, "each reference once", shown_ref(ref))
 
 
 def leak_error(tracer: Tracer) -> LeakedTracer:
-    """The error for a tracer that is used where its trace has ended."""
+    """Return the error for a tracer that is used where its trace has ended."""
     return _leak(tracer.trace, tracer.atom)
 
 
@@ -485,7 +485,7 @@ def _numbered(
     n_consts: int,
     names: Sequence[str],
 ) -> Jaxpr:
-    """The program with variables numbered in order of binding, captures first."""
+    """Return the program with variables numbered in order of binding, captures first."""
     names_of: dict[int, Var] = {}
     builder = Builder()
     for v in binders:

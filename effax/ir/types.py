@@ -73,7 +73,7 @@ class ArrayType(_Consed):
 
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype yields in promotion, under JAX's name."""
+        """Return whether the dtype yields in promotion, under JAX's name."""
         return self.weak
 
     @property
@@ -90,7 +90,7 @@ class ArrayType(_Consed):
     def update(
         self, shape: Shape | None = None, dtype: DType | None = None, weak: bool | None = None
     ) -> ArrayType:
-        """The type with some of its fields replaced."""
+        """Return the type with some of its fields replaced."""
         return array_type(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
@@ -98,7 +98,7 @@ class ArrayType(_Consed):
         )
 
     def strong(self) -> ArrayType:
-        """The same type with a dtype that does not yield."""
+        """Return the same type with a dtype that does not yield."""
         return array_type(self.shape, self.dtype, False) if self.weak else self
 
 
@@ -132,7 +132,7 @@ _refs: Final[dict[tuple[ArrayType, RefKind], RefType]] = {}
 
 
 def array_type(shape: Sequence[int], dtype: object, weak: bool = False) -> ArrayType:
-    """The array type of that shape and dtype.
+    """Return the array type of that shape and dtype.
 
     Args:
         shape: sizes of the axes, all at least 0.
@@ -205,7 +205,7 @@ COUNTER: Final = array_type((), INT32)
 
 
 def ref_type(inner: ArrayType, kind: RefKind = RefKind.ARRAY) -> RefType:
-    """The type of references to arrays of type ``inner`` (taken without its weakness)."""
+    """Return the type of references to arrays of type ``inner`` (taken without its weakness)."""
     given: object = inner
     if not isinstance(given, ArrayType):
         raise IllTyped(
@@ -226,15 +226,15 @@ def ref_type(inner: ArrayType, kind: RefKind = RefKind.ARRAY) -> RefType:
 
 
 def type_of_value(value: np.ndarray | np.generic) -> ArrayType:
-    """The type of a NumPy value."""
+    """Return the type of a NumPy value."""
     return array_type(value.shape, value.dtype)
 
 
 def tangent_type(type_: Type) -> Type:
-    """The type of tangents at a value of ``type_``: the same, without weakness."""
+    """Return the type of tangents at a value of ``type_``: the same, without weakness."""
     return type_.strong() if isinstance(type_, ArrayType) else type_
 
 
 def is_inexact(type_: Type) -> bool:
-    """Whether values of the type (or of the cell referred to) can have tangents."""
+    """Return whether values of the type (or of the cell referred to) can have tangents."""
     return is_inexact_dtype(type_.dtype)

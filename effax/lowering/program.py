@@ -85,7 +85,7 @@ def without_refs(jaxpr: Jaxpr) -> Discharged:
         TransformError: a pass does not apply.
     """
     live = unwrap(dce(jaxpr, (True,) * len(jaxpr.outs))).jaxpr
-    if not live.effects.host:
+    if not live.effects.side_effects:
         return unwrap(discharge(live))
     return unwrap(discharge(threaded(live, DEFAULT), ordering_rules()))
 

@@ -270,7 +270,7 @@ def _check_effects(eqn: Eqn) -> None:
     """Raises LoweringError unless all effects are on the world outside, and ordered by tokens."""
     row: Row[ArgIndex] = eqn.effects
     told = type(eqn.prim) is TokenCall or (eqn.prim.subjaxprs() and eqn.outs)
-    if len(row.host) == len(row) and told:
+    if len(row.side_effects) == len(row) and told:
         return
     error = LoweringError(
         f"a program with effects is lowered, and {eqn.prim.name} has some",

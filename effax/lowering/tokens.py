@@ -127,7 +127,7 @@ def threaded(jaxpr: Jaxpr, rules: LoweringRules) -> Jaxpr:
     Raises:
         LoweringError: a primitive that contains jaxprs with side effects declares no order of them.
     """
-    if not jaxpr.effects.host:
+    if not jaxpr.effects.side_effects:
         return jaxpr
     b = Builder(jaxpr.in_types)
     token = b(NewRef(), lit(0, TOKEN))
@@ -144,7 +144,7 @@ def _with_token(jaxpr: Jaxpr, rules: LoweringRules) -> Jaxpr:
     made = Rewriter(jaxpr, b, binders)
     for eqn in jaxpr.eqns:
         ins = made.operands(eqn)
-        if eqn.effects.host:
+        if eqn.effects.side_effects:
             made.replace(eqn, made.emit(eqn, *_given(eqn, [*ins], token, rules)))
         else:
             made.keep(eqn, ins)

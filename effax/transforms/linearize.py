@@ -113,7 +113,7 @@ def pruned(halves: Partition, rules: RuleSet) -> Partition:
 def _check_early(halves: Partition, n_outs: int) -> None:
     """Raises NotApplicable where a result, or an effect of a loop, would wait for tangents."""
     for eqn in halves.late:
-        if eqn.effects.host and eqn.prim.has_predicate():
+        if eqn.effects.side_effects and eqn.prim.has_predicate():
             error = NotApplicable(
                 "linearize: the derivative needs what the iterations of a while loop compute, and "
                 "its effects on the world outside cannot happen a second time",

@@ -27,13 +27,13 @@ __all__ = ["Fault", "FaultKind", "check", "checked"]
 
 
 def check(jaxpr: Jaxpr) -> Result[Jaxpr, tuple[Fault, ...]]:
-    """The program itself, or all its faults in program order."""
+    """Return the program itself, or all its faults in program order."""
     faults = _faults(jaxpr)
     return Failure(faults) if faults else Success(jaxpr)
 
 
 def checked(jaxpr: Jaxpr) -> Jaxpr:
-    """The program itself.
+    """Return the program itself.
 
     Raises:
         IllTyped: it is not well formed; the first fault says why.
@@ -151,7 +151,7 @@ class _Checker:
                 self.bind(scope, out, eqn)
 
     def operands(self, scope: _Scope, eqn: Eqn) -> tuple[Type, ...]:
-        """The types of the arguments, which must be in scope."""
+        """Return the types of the arguments, which must be in scope."""
         bound = scope.types
         types: list[Type] = []
         for a in eqn.ins:

@@ -81,7 +81,7 @@ class Diff:
         return sum(change.kind == kind for change in self.changes)
 
     def text(self, context: int | None = None) -> str:
-        """The difference as text, a line an equation.
+        """Return the difference as text, a line an equation.
 
         Args:
             context: how many equal lines to show on each side of a change; all if None.
@@ -188,7 +188,7 @@ def _anchors(old: Jaxpr, new: Jaxpr) -> list[tuple[int, int]]:
 
 
 def _values(jaxpr: Jaxpr, numbers: dict[object, int]) -> Iterator[int]:
-    """A number for each equation: equal ones compute equal values of the program's inputs."""
+    """Return a number for each equation; equal numbers: equal values as functions of the inputs."""
 
     def number(key: object) -> int:
         return numbers.setdefault(key, len(numbers))
@@ -209,7 +209,7 @@ def _values(jaxpr: Jaxpr, numbers: dict[object, int]) -> Iterator[int]:
 
 
 def _increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """A longest subsequence of which the first parts increase; the second ones do already."""
+    """Return a longest subsequence with increasing first parts; the second parts increase."""
     tails: list[int] = []
     ends: list[int] = []
     before: list[int] = []
@@ -227,7 +227,7 @@ def _increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _names(old: Jaxpr, new: Jaxpr, pairs: Sequence[tuple[int, int]]) -> dict[int, int]:
-    """The number, in the new program, of each variable of the old one; a free one for the rest."""
+    """Return the new program's number of each old variable, and an unused one for the rest."""
     names = {v.id: w.id for v, w in zip(old.binders, new.binders, strict=False)}
     for a, b in pairs:
         names.update((v.id, w.id) for v, w in zip(old.eqns[a].outs, new.eqns[b].outs, strict=False))
@@ -264,7 +264,7 @@ def _both(old: str, new: str, indent: str) -> list[str]:
 
 
 def _lines(whole: Diff) -> Iterator[str]:
-    """The lines, those of held programs after the equation that holds them."""
+    """Return the lines, those of held programs after the equation that holds them."""
     waiting = [_level(whole, 0)]
     while waiting:
         part = next(waiting[-1], None)
@@ -277,7 +277,7 @@ def _lines(whole: Diff) -> Iterator[str]:
 
 
 def _level(found: Diff, depth: int) -> Iterator[str | Diff]:
-    """The lines of one program, and the differences of what it holds, each in its place."""
+    """Return the lines of one program, and the differences of what it holds, each in its place."""
     indent = " " * (6 * min(depth, INDENTED))
     yield from _both(*found.header, indent)
     deep = indent + "    "

@@ -40,7 +40,7 @@ _RULES: Final = {rule.code: rule for rule in Rule}
 
 
 def kind_of(error: EffaxError) -> FaultKind:
-    """The kind of fault that a typing rule tells by an error."""
+    """Return the kind of fault that a typing rule tells by an error."""
     if not isinstance(error, RefError):
         return FaultKind.TYPE
     # A primitive may have a restriction of its own, beyond those that a checker knows.
@@ -67,7 +67,7 @@ class Fault:
     source: str | None = None
 
     def error(self) -> IllTyped:
-        """The fault as an error that can be raised."""
+        """Return the fault as an error that can be raised."""
         what = f"{self.message} (in {' / '.join(self.path)})" if self.path else self.message
         error = IllTyped(what, self.expected, self.found, self.remedy)
         if self.kind.rule is not None:

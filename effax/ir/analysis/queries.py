@@ -131,11 +131,11 @@ class Liveness:
     last: dict[int, int]
 
     def at(self, gap: int) -> tuple[Var, ...]:
-        """The variables that are bound before the gap and used after it."""
+        """Return the variables that are bound before the gap and used after it."""
         return tuple(v for v in self.variables if self.born[v.id] <= gap <= self.last.get(v.id, -1))
 
     def dies_at(self, v: Var, eqn: int) -> bool:
-        """Whether nothing after this equation uses the variable."""
+        """Return whether nothing after this equation uses the variable."""
         return self.last.get(v.id, -1) <= eqn
 
 
@@ -175,7 +175,7 @@ class EffectOrder:
     places: dict[int, tuple[tuple[Thread, int], ...]]
 
     def dominates(self, first: int, second: int) -> bool:
-        """Whether effects alone keep equation ``first`` before equation ``second``."""
+        """Return whether effects alone keep equation ``first`` before equation ``second``."""
         later = dict(self.places.get(second, ()))
         return any(run < later.get(thread, -1) for thread, run in self.places.get(first, ()))
 
@@ -206,8 +206,8 @@ def effect_order(jaxpr: Jaxpr) -> EffectOrder:
 
 
 def _host_threads(jaxpr: Jaxpr) -> dict[SideEffect, list[str]]:
-    """The threads that effects on the outside world are on: one for each pair that is ordered."""
-    found = list(dict.fromkeys(e for eqn in jaxpr.eqns for e in eqn.effects.host))
+    """Return the threads of side effects: one for each pair that is ordered."""
+    found = list(dict.fromkeys(e for eqn in jaxpr.eqns for e in eqn.effects.side_effects))
     texts = {e: effect_text(e, None) for e in found}
     threads: dict[SideEffect, list[str]] = {e: [texts[e]] for e in found}
     for i, first in enumerate(found):
@@ -220,7 +220,7 @@ def _host_threads(jaxpr: Jaxpr) -> dict[SideEffect, list[str]]:
 
 
 def effects_on_variables(eqn: Eqn) -> Row[VarId]:
-    """The effects of an equation, allocations aside, by the variables that it applies to."""
+    """Return the effects of an equation, allocations aside, by the variables that it applies to."""
 
     def name(i: int) -> VarId | None:
         atom = eqn.ins[i]

@@ -31,7 +31,7 @@ EqnChange = Callable[[Builder, Eqn], Atom | Sequence[Atom] | None]
 
 
 def map_eqns(change: EqnChange, jaxpr: Jaxpr) -> Jaxpr:
-    """The program with what ``change`` says in the place of each of its equations, in one walk.
+    """Return the program with each equation replaced by the result of ``change``, in one walk.
 
     ``change(b, eqn)`` is called for each equation in order. Its arguments ``eqn.ins`` are those of
     the new program, in which ``b`` appends equations: ``b(prim, *ins)`` gives the one result,
@@ -89,7 +89,7 @@ def _asked(change: EqnChange, b: Builder, eqn: Eqn) -> object:
 
 
 def _values(b: Builder, eqn: Eqn, given: object) -> tuple[Atom, ...]:
-    """The atoms that take the place of the results. Raises for what cannot."""
+    """Return the atoms that take the place of the results. Raises for what cannot."""
     several: tuple[object, ...] = (
         (given,)
         if isinstance(given, Var | Lit) or not isinstance(given, Sequence)

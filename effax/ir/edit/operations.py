@@ -47,7 +47,7 @@ class Edited(NamedTuple):
 def equation(
     prim: Primitive, ins: Sequence[Atom], outs: Sequence[Var], source: Where = None
 ) -> Eqn:
-    """An equation, with the effects that its primitive has.
+    """Return an equation, with the effects that its primitive has.
 
     Raises:
         BadArgument: ``prim`` is no primitive, or an argument is no atom.
@@ -60,14 +60,14 @@ def equation(
 
 
 def with_prim(eqn: Eqn, prim: Primitive) -> Eqn:
-    """The equation with another primitive on the same arguments, effects derived anew."""
+    """Return the equation with another primitive on the same arguments, effects derived anew."""
     return eqn if prim is eqn.prim else equation(prim, eqn.ins, eqn.outs, eqn.source)
 
 
 def replace_eqn(
     jaxpr: Jaxpr, index: int, prim: Primitive | None = None, ins: Sequence[Atom] | None = None
 ) -> Jaxpr:
-    """The program with another primitive, or other arguments, in one of its equations.
+    """Return the program with another primitive, or other arguments, in one of its equations.
 
     Args:
         jaxpr: the program.
@@ -96,7 +96,7 @@ def replace_eqn(
 def insert(
     jaxpr: Jaxpr, index: int, prim: Primitive, ins: Sequence[Atom], source: Where = None
 ) -> Edited:
-    """The program with one more equation, before equation ``index``; nothing uses its results yet.
+    """Return the program with one more equation, before equation ``index``; its results are unused.
 
     Raises:
         BadArgument: there is no such place, or an argument is not in scope there.
@@ -115,7 +115,7 @@ def insert(
 def splice(
     jaxpr: Jaxpr, start: int, stop: int, body: Jaxpr, args: Sequence[Atom], results: bool = True
 ) -> Edited:
-    """The program with the equations of ``body`` in the place of ``jaxpr.eqns[start:stop]``.
+    """Return the program with the equations of ``body`` in the place of ``jaxpr.eqns[start:stop]``.
 
     Args:
         jaxpr: the program.
@@ -154,14 +154,14 @@ def splice(
 
 
 def remove(jaxpr: Jaxpr, index: int) -> Jaxpr:
-    """The program without one equation. Raises BadArgument where its results are used."""
+    """Return the program without one equation. Raises BadArgument where its results are used."""
     index = _index(jaxpr, index, len(jaxpr.eqns))
     _check_unused(jaxpr, index + 1, jaxpr.eqns[index].outs)
     return jaxpr.replace(eqns=jaxpr.eqns.delete(index))
 
 
 def rename(jaxpr: Jaxpr, numbers: Mapping[int, int] | Callable[[int], int]) -> Jaxpr:
-    """The program with its variables numbered otherwise; those of held programs stay.
+    """Return the program with its variables numbered otherwise; those of held programs stay.
 
     Args:
         jaxpr: the program.
@@ -204,7 +204,7 @@ def rename(jaxpr: Jaxpr, numbers: Mapping[int, int] | Callable[[int], int]) -> J
 
 
 def substitute(jaxpr: Jaxpr, values: Mapping[Var, Atom]) -> Jaxpr:
-    """The program in which other atoms are used in the place of variables.
+    """Return the program in which other atoms are used in the place of variables.
 
     Where a variable is bound it stays bound: dead code goes with ``dce``. The atom must be in scope
     wherever the variable is used.
@@ -254,7 +254,7 @@ def check_change(name: str, change: object, jaxpr: object) -> None:
 
 
 def map_subjaxprs(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
-    """The program with ``change`` applied to each program that an equation of it holds.
+    """Return the program with ``change`` applied to each program that an equation of it holds.
 
     The very same program where nothing changed; equations that did not change are shared. Effects
     are derived anew. ``change`` must keep the types of inputs and results.
@@ -273,7 +273,7 @@ def map_subjaxprs(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
 
 
 def map_held(change: Callable[[Jaxpr], Jaxpr], prim: Primitive) -> Primitive:
-    """The primitive with ``change`` applied to the programs that it holds; itself if none does."""
+    """Return the primitive with ``change`` applied to its subjaxprs; itself if none changes."""
     held = prim.subjaxprs()
     if not held:
         return prim
@@ -316,7 +316,7 @@ def _index(jaxpr: Jaxpr, index: object, n: int) -> int:
 
 
 def _first_free(jaxpr: Jaxpr, index: int) -> int:
-    """The least number that is free for what equation ``index`` would bind."""
+    """Return the least number that is free for what equation ``index`` would bind."""
     for i in range(index - 1, -1, -1):
         if jaxpr.eqns[i].outs:
             return 1 + max(v.id for v in jaxpr.eqns[i].outs)

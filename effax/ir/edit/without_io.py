@@ -12,15 +12,15 @@ from effax.ir.syntax import Eqn, Jaxpr
 
 @memoize(maxsize=1024)
 def silent(jaxpr: Jaxpr) -> Jaxpr | None:
-    """The program without its effects on the world outside, or None where it has no such form.
+    """Return the program without its side effects, or None if there is no such form.
 
     Results and what is done to references are the same.
     """
-    if not jaxpr.effects.host:
+    if not jaxpr.effects.side_effects:
         return jaxpr
     kept: list[Eqn] = []
     for eqn in jaxpr.eqns:
-        if not eqn.effects.host or eqn.prim.subjaxprs():
+        if not eqn.effects.side_effects or eqn.prim.subjaxprs():
             made = without_io(eqn)
             if made is None:
                 return None
@@ -31,8 +31,8 @@ def silent(jaxpr: Jaxpr) -> Jaxpr | None:
 
 
 def without_io(eqn: Eqn) -> Eqn | None:
-    """The equation without effects on the world outside, or None where it has no such form."""
-    if not eqn.effects.host:
+    """Return the equation without side effects, or None if there is no such form."""
+    if not eqn.effects.side_effects:
         return eqn
     held = [silent(jaxpr) for jaxpr in eqn.prim.subjaxprs()]
     quiet = [jaxpr for jaxpr in held if jaxpr is not None]

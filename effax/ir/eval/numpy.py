@@ -19,7 +19,7 @@ from effax.ir.syntax import Atom, Jaxpr, Lit
 
 @cached(maxsize=1 << 12)
 def literal_value(lit: Lit) -> Value:
-    """The NumPy value of a literal."""
+    """Return the NumPy value of a literal."""
     value = np.asarray(lit.value, lit.type.dtype)
     value.setflags(write=False)
     return value
@@ -55,7 +55,7 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
 
 
 def prepare(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
-    """A function of the arguments that runs a program, for one that runs many times.
+    """Return a function of the arguments that runs a program, for one that runs many times.
 
     It is :func:`evaluate` with what is the same each time done once, at the first call. NumPy's
     warnings are its caller's to turn off.

@@ -50,7 +50,7 @@ class Devices(NamedTuple):
         return number // self._stride(at) % self.axes[at].size
 
     def groups(self, name: str) -> list[list[int]]:
-        """The devices here in groups that differ along an axis only, in its order, by place.
+        """Return the devices here in groups that differ along an axis only, in its order, by place.
 
         Raises:
             UnboundAxis: the grid does not have the axis.
@@ -77,7 +77,7 @@ class Devices(NamedTuple):
         return self._replace(present=tuple([numbers[i] for i in places]))
 
     def each_with(self, mesh: Axes) -> Devices:
-        """A grid with further axes: each device that is here has all of a mesh."""
+        """Return a grid with further axes: each device that is here has all of a mesh."""
         inner = Devices(mesh).total
         present = None
         if self.present is not None:

@@ -70,7 +70,7 @@ class Collective(Primitive):
         return Typing((x.update(shape=self.shape(x)),))
 
     def shape(self, x: ArrayType) -> Shape:
-        """The shape of the result. Raises IllTyped."""
+        """Return the shape of the result. Raises IllTyped."""
         return x.shape
 
     def check_divided(self, x: ArrayType, dimension: int) -> None:
@@ -86,7 +86,7 @@ class Collective(Primitive):
 
 @memoize(maxsize=4096)
 def exchanges(jaxpr: Jaxpr, name: str) -> bool:
-    """Whether a program, or one that it holds, exchanges anything along the axis of this name."""
+    """Return whether a program or a subjaxpr exchanges values along the axis of this name."""
     return any(
         eqn.prim.axis.name == name and not isinstance(eqn.prim, Pvary | AxisIndex)
         if isinstance(eqn.prim, Collective)

@@ -22,7 +22,7 @@ __all__ = [
 
 
 def joined_types(branches: Sequence[tuple[Type, ...]]) -> tuple[Type, ...]:
-    """The types of what one of several programs gives: weak where all of them are."""
+    """Return the types of what one of several programs gives: weak where all of them are."""
     joined: list[Type] = []
     for first, *rest in zip(*branches, strict=True):
         same = all(t is first for t in rest)

@@ -73,7 +73,7 @@ class ConvGeneralDilated(Primitive):
         return Typing((lhs.update(shape=shape, dtype=dtype, weak=weak),))
 
     def space(self, lhs: Shape, rhs: Shape) -> Shape:
-        """The sizes of the result's axes of space."""
+        """Return the sizes of the result's axes of space."""
         sizes = zip(
             lhs[2:], rhs[2:], self.window_strides, self.padding, self.lhs_dilation,
             self.rhs_dilation, strict=True,
@@ -106,7 +106,7 @@ class ConvGeneralDilated(Primitive):
         return (total.reshape(lhs.shape[0], rhs.shape[0], *space).astype(wanted),)
 
     def _spread(self, x: Value) -> Value:
-        """The left operand with zeros between neighbours, padded or cropped."""
+        """Return the left operand with zeros between neighbours, padded or cropped."""
         sizes = [dilated(n, a) for n, a in zip(x.shape[2:], self.lhs_dilation, strict=True)]
         propagate = np.zeros((*x.shape[:2], *sizes), x.dtype)
         propagate[_beside(2, [slice(None, None, a) for a in self.lhs_dilation])] = x
@@ -125,5 +125,5 @@ class ConvGeneralDilated(Primitive):
 
 
 def _beside(n: int, last: Sequence[slice]) -> tuple[slice, ...]:
-    """An index of parts of the last axes, after ``n`` whole ones."""
+    """Return an index of parts of the last axes, after ``n`` whole ones."""
     return (*(slice(None) for _ in range(n)), *last)

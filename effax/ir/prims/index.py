@@ -186,6 +186,6 @@ def check_fits(prim: Primitive, sizes: Shape, shape: Shape) -> None:
 
 
 def window(shape: Shape, sizes: Shape, starts: Sequence[Value]) -> tuple[slice, ...]:
-    """The slices of a window whose starts are clamped so that it fits."""
+    """Return the slices of a window whose starts are clamped so that it fits."""
     first = [max(0, min(int(s), n - k)) for s, n, k in zip(starts, shape, sizes, strict=True)]
     return tuple(slice(a, a + k) for a, k in zip(first, sizes, strict=True))

@@ -59,7 +59,7 @@ def _each(
     shapes: Sequence[tuple[int, ...]],
     dtypes: Sequence[DType],
 ) -> tuple[Value, ...]:
-    """The factorisation of each matrix, nan where NumPy refuses."""
+    """Return the factorisation of each matrix, nan where NumPy refuses."""
     flat = x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
     outs = [np.full((len(flat), *s), np.nan, d) for s, d in zip(shapes, dtypes, strict=True)]
     for i, matrix in enumerate(flat):
@@ -195,7 +195,7 @@ class Qr(Primitive):
 
 
 def leading_signs(v: Value) -> Value:
-    """The sign of each column's leading component, 1 or -1; of complex columns, 1.
+    """Return the sign of each column's leading component, 1 or -1; of complex columns, 1.
 
     That is the one of the greatest magnitude, where later rows count a little less, so that
     rounding does not decide between equal ones. The columns of v are determined up to their sign,
@@ -269,5 +269,5 @@ class Svd(Primitive):
 
 
 def work_dtype(dtype: DType) -> DType:
-    """The dtype in which matrices of ``dtype`` are factorised."""
+    """Return the dtype in which matrices of ``dtype`` are factorised."""
     return dtype if dtype.name in WORKS_IN else as_dtype("float32")

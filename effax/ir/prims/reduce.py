@@ -37,7 +37,7 @@ __all__ = [
 
 
 def without_axes(shape: Shape, axes: Sequence[int]) -> Shape:
-    """The shape that is left when these axes go."""
+    """Return the shape that is left when these axes go."""
     return tuple(n for i, n in enumerate(shape) if i not in axes)
 
 
@@ -57,7 +57,7 @@ class Reduction(Primitive):
 
 
 def _wide(x: Value) -> Value:
-    """The operand in float32 where its dtype is narrower, as XLA may have it."""
+    """Return the operand in float32 where its dtype is narrower, as XLA may have it."""
     return x.astype(np.float32) if x.dtype.kind == "V" or x.dtype == np.float16 else x
 
 
@@ -91,14 +91,14 @@ class ReduceProd(Reduction):
 
 
 def lowest(dtype: DType) -> bool | int | float:
-    """The least value of an ordered dtype: the neutral element of max."""
+    """Return the least value of an ordered dtype: the neutral element of max."""
     if family(dtype) == "bool":
         return False
     return int_bounds(dtype)[0] if is_integer(dtype) else float("-inf")
 
 
 def greatest(dtype: DType) -> bool | int | float:
-    """The greatest value of an ordered dtype: the neutral element of min."""
+    """Return the greatest value of an ordered dtype: the neutral element of min."""
     if family(dtype) == "bool":
         return True
     return int_bounds(dtype)[1] if is_integer(dtype) else float("inf")

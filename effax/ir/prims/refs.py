@@ -54,7 +54,7 @@ FREES = _row(Free(REF))
 
 
 def as_ref(prim: Primitive, ins: Sequence[Type]) -> RefType:
-    """The type of the first operand, which must be a reference. Raises IllTyped."""
+    """Return the type of the first operand, which must be a reference. Raises IllTyped."""
     if ins and isinstance(ins[0], RefType):
         return ins[0]
     raise IllTyped(
@@ -66,7 +66,7 @@ def as_ref(prim: Primitive, ins: Sequence[Type]) -> RefType:
 
 
 def only_ref(prim: Primitive, ins: Sequence[Type]) -> RefType:
-    """The type of the one operand, which must be a reference. Raises IllTyped."""
+    """Return the type of the one operand, which must be a reference. Raises IllTyped."""
     check_count(prim, ins, 1)
     return as_ref(prim, ins)
 

@@ -56,7 +56,7 @@ class SavePolicy:
     names: tuple[str, ...] = ()
 
     def __call__(self, eqn: Eqn) -> bool:
-        """Whether the results of this equation may be kept."""
+        """Return whether the results of this equation may be kept."""
         prim = eqn.prim
         match self.kept:
             case Kept.NOTHING:
@@ -86,7 +86,7 @@ class SaveEither:
     second: SaveRule
 
     def __call__(self, eqn: Eqn) -> bool:
-        """Whether the results of this equation may be kept."""
+        """Return whether the results of this equation may be kept."""
         return self.first(eqn) or self.second(eqn)
 
 
@@ -101,7 +101,7 @@ class SaveAs(ByReference):
     label: str = "policy"
 
     def __call__(self, eqn: Eqn) -> bool:
-        """Whether the results may be kept. Raises BadArgument where no boolean comes back."""
+        """Return whether the results may be saved. Raises BadArgument unless it is a boolean."""
         prim = eqn.prim
         params = {f.name: getattr(prim, f.name) for f in fields_of(prim)}
         found: object = self.fun(prim, *[a.type for a in eqn.ins], **params)
@@ -172,7 +172,7 @@ class Remat(Primitive):
 
 
 def impure_error(what: str, found: str) -> RefError:
-    """The error for a function with effects, which cannot be computed a second time."""
+    """Return the error for a function with effects, which cannot be computed a second time."""
     return RefError(
         f"{what} has effects, and computing it again would run them twice",
         expected="a function that only uses references that it makes itself",

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def element_type(type_: Type) -> Type:
-    """The type of one element along the leading axis; a reference gives a view."""
+    """Return the type of one element along the leading axis; a reference gives a view."""
     if isinstance(type_, RefType):
         return ref_type(type_.inner.update(shape=type_.shape[1:]), type_.kind)
     return type_.update(shape=type_.shape[1:])
@@ -95,7 +95,7 @@ class Scan(Primitive):
         return self._looped(ins, lambda args: evaluate_spmd(self.jaxpr, devices, args))
 
     def _looped(self, ins: Each, step: Callable[[Each], Each]) -> Each:
-        """The loop on one device or more; ``step`` runs the body on all of them."""
+        """Return the loop on one device or more; ``step`` runs the body on all of them."""
         order = range(self.length - 1, -1, -1) if self.reverse else range(self.length)
         y_types = self.jaxpr.out_types[self.n_carry :]
         ys = [[np.empty((self.length, *t.shape), t.dtype) for t in y_types] for _ in ins]
@@ -135,7 +135,7 @@ class Scan(Primitive):
 
 
 def stacked_type(type_: Type, length: int) -> ArrayType:
-    """The type of ``length`` stacked results."""
+    """Return the type of ``length`` stacked results."""
     weak = isinstance(type_, ArrayType) and type_.weak
     return array_type((length, *type_.shape), type_.dtype, weak)
 

@@ -94,12 +94,12 @@ class ShardMap(Primitive):
                 raise not_the_same(f"result {i}", spec, extra)
 
     def references(self) -> frozenset[int]:
-        """The positions of the arguments that are references."""
+        """Return the positions of the arguments that are references."""
         binders = enumerate(self.jaxpr.binders)
         return frozenset(i for i, v in binders if isinstance(v.type, RefType))
 
     def unnamed(self, spec: Spec) -> Axes:
-        """The axes of the mesh that a spec does not name."""
+        """Return the axes of the mesh that a spec does not name."""
         named = names_in(spec)
         return tuple([axis for axis in self.mesh if axis.name not in named])
 
@@ -151,7 +151,7 @@ class ShardMap(Primitive):
 
 
 def not_the_same(what: str, spec: Spec, axes: Sequence[str]) -> IllTyped:
-    """The error for a result that may differ between devices that its spec takes for the same."""
+    """Return the error for a result that may differ along an axis that its spec does not name."""
     shown = " and ".join([repr(name) for name in axes])
     return IllTyped(
         f"shard_map: {what} may differ between devices along {shown}, which its spec does not name",
@@ -163,7 +163,7 @@ def not_the_same(what: str, spec: Spec, axes: Sequence[str]) -> IllTyped:
 
 
 def shared_write(prim: ShardMap, position: int, found: str) -> RefError:
-    """The error for a write to a reference that devices share."""
+    """Return the error for a write to a reference that devices share."""
     return RefError.against(
         Rule.SHARED_WRITE,
         f"shard_map: {prim.jaxpr.name_of(position)} is one reference for several devices, and is "

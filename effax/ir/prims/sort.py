@@ -70,7 +70,7 @@ class Argmin(ArgReduction):
 
 
 def _comparable(x: Value) -> Value:
-    """The operand in a dtype that NumPy sorts: its order is that of the values."""
+    """Return the operand in a dtype that NumPy sorts: its order is that of the values."""
     return x.astype(np.float32) if x.dtype.kind == "V" else x
 
 

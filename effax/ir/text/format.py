@@ -30,17 +30,17 @@ MOST_VARIABLES: Final = 26**5
 
 
 def lit_text(lit: Lit) -> str:
-    """A literal with its type: ``2.0:f32[]``."""
+    """Return a literal with its type: ``2.0:f32[]``."""
     return str(lit)
 
 
 def fields_of(owner: object) -> tuple[Field[object], ...]:
-    """The fields of a dataclass, or of an instance of one; none of anything else."""
+    """Return the fields of a dataclass, or of an instance of one; none of anything else."""
     return fields(owner) if is_dataclass(owner) else ()
 
 
 def params_of(prim: object) -> list[tuple[str, str, object]]:
-    """The parameters of a primitive, in the order of printing: (printed name, field, value).
+    """Return the parameters of a primitive, in the order of printing: (printed name, field, value).
 
     What is unset (None, or a choice left at its default) is left out.
     """
@@ -54,7 +54,7 @@ def _is_unset(field: Field[object], value: object) -> bool:
 
 
 def is_word(text: str) -> bool:
-    """Whether a label can be written without quotes."""
+    """Return whether a label can be written without quotes."""
     inner = text[1:-1] if text.startswith("<") and text.endswith(">") else text
     return inner.isascii() and inner.replace(".", "_").isidentifier()
 
@@ -68,7 +68,7 @@ def value_text(
     program: Callable[[Jaxpr], str],
     names: Mapping[ByReference, str] | None = None,
 ) -> str:
-    """A parameter's value; ``program`` writes the programs in it.
+    """Return a parameter's value; ``program`` writes the programs in it.
 
     ``names`` has those of the objects that are held by reference; by default their labels.
     """
@@ -111,7 +111,7 @@ def _record_fields(value: object) -> tuple[str, ...] | None:
 
 
 def label_text(value: object) -> str:
-    """The value of a label: without quotes where it reads well so."""
+    """Return the value of a label: without quotes where it reads well so."""
     return value if isinstance(value, str) and is_word(value) else repr(value)
 
 
@@ -120,7 +120,7 @@ DYNAMIC: Final = "*"
 
 
 def index_text(indexer: Indexer, shape: Shape | None, operands: Sequence[str]) -> str:
-    """An indexer in brackets: ``[i,2,:3,j:j+4,6::-2]``, and ``;drop`` where it drops.
+    """Return an indexer in brackets: ``[i,2,:3,j:j+4,6::-2]``, and ``;drop`` where it drops.
 
     ``shape`` is that of what is indexed, where it is known: then ends may be left out, and
     everything is ``[...]``. Operands take the place of ``*``.
@@ -170,7 +170,7 @@ def as_word(label: str) -> str:
 
 
 def fresh_words(taken: frozenset[str]) -> Callable[[str], str]:
-    """A supply of distinct words: the wanted one, or that with a number at its end."""
+    """Return a supply of distinct words: the wanted one, or that with a number at its end."""
     used = set(taken)
     tries: dict[str, Iterator[int]] = {}
 

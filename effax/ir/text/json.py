@@ -53,7 +53,7 @@ _HELD: Final = re.compile(r"p(\d+)(?!\w)", re.ASCII)
 
 
 def to_json(jaxpr: Jaxpr, indent: int | None = None) -> str:
-    """The program as a JSON text."""
+    """Return the program as a JSON text."""
     written: list[object] = []
     _write(jaxpr, _Names({}, {x: name for name, x in references(jaxpr).items()}), written)
     return json.dumps({"format": "effax", "version": VERSION, "programs": written}, indent=indent)
@@ -104,7 +104,7 @@ def _write(jaxpr: Jaxpr, names: _Names, written: list[object]) -> int:
 
 
 def _named(effect: Effect[ArgIndex], ins: Sequence[Atom], outs: Sequence[Var]) -> object:
-    """The number of the variable that an effect is on; of the result for an allocation."""
+    """Return the number of the variable that an effect is on; of the result for an allocation."""
     if isinstance(effect, SideEffect):
         return effect.detail
     return outs[effect.ref].id if isinstance(effect, Alloc) else _atom(ins[effect.ref])
@@ -128,7 +128,7 @@ def from_json(
     primitives: Registry | None = None,
     references: Mapping[str, ByReference] | None = None,
 ) -> Jaxpr:
-    """The program that :func:`to_json` wrote.
+    """Return the program that :func:`to_json` wrote.
 
     Args:
         text: the JSON text.
@@ -281,14 +281,14 @@ T = TypeVar("T")
 
 
 def _of(kind: type[T], value: object) -> T:
-    """The value, which must be of exactly this kind."""
+    """Return the value, which must be of exactly this kind."""
     if type(value) is not kind:
         _bad("a value is of another kind", kind.__name__, json.dumps(value))
     return value
 
 
 def _whole(scan: Lexer, value: T) -> T:
-    """The value, which must be all that the text is."""
+    """Return the value, which must be all that the text is."""
     if scan.pos < len(scan.text):
         scan.fail("text follows the value", expected="the end of the text")
     return value

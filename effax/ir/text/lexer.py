@@ -62,11 +62,11 @@ class Lexer:
                 self.line_start = newline + 1
 
     def at(self, mark: str) -> bool:
-        """Whether ``mark`` is next."""
+        """Return whether ``mark`` is next."""
         return self.text.startswith(mark, self.pos)
 
     def looking(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """A match of the pattern that is next, if there is one."""
+        """Return a match of the pattern that is next, if there is one."""
         return pattern.match(self.text, self.pos)
 
     def take(self, mark: str) -> bool:
@@ -116,7 +116,7 @@ class Lexer:
         raise self.located(wrapped, pos) from error
 
     def located(self, error: ParseError, pos: int) -> ParseError:
-        """The error, with the line and the column of a position."""
+        """Return the error, with the line and the column of a position."""
         start = self.text.rfind("\n", 0, pos) + 1
         end = self.text.find("\n", start)
         line = self.text[start : end if end >= 0 else len(self.text)]
@@ -140,7 +140,7 @@ class Lexer:
         return ref_type(self.array_type(weak, name, sizes, start), _REF_KINDS[kind])
 
     def array_type(self, weak: str, name: str, sizes: str | None, pos: int) -> ArrayType:
-        """The array type of the parts that ``TYPE`` or ``LITERAL`` matched."""
+        """Return the array type of the parts that ``TYPE`` or ``LITERAL`` matched."""
         try:
             dtype = dtype_of_short_name(name)
         except KeyError:
@@ -152,20 +152,20 @@ class Lexer:
         return array_type(shape, dtype, bool(weak))
 
     def literal(self, found: re.Match[str]) -> Lit:
-        """The literal that ``LITERAL`` matched here."""
+        """Return the literal that ``LITERAL`` matched here."""
         start = self.pos
         self.advance(found)
         text, weak, name, sizes = found.groups()
         return Lit(self.scalar(text, start), self.array_type(weak, name, sizes, start))
 
     def number(self, found: re.Match[str]) -> Scalar:
-        """The number that was matched here."""
+        """Return the number that was matched here."""
         start = self.pos
         self.advance(found)
         return self.scalar(found.group(), start)
 
     def scalar(self, text: str, pos: int) -> Scalar:
-        """The value of a number or a truth value that stands at ``pos``."""
+        """Return the value of a number or a truth value that stands at ``pos``."""
         try:
             return scalar(text)
         except ValueError:
@@ -174,7 +174,7 @@ class Lexer:
 
 
 def _excerpt(line: str, at: int) -> str:
-    """A line with a caret under one of its letters; of a long line what is around that."""
+    """Return a line with a caret under one of its letters; of a long line what is around that."""
     if len(line) > LONGEST:
         first, last = max(0, at - LONGEST // 2), at + LONGEST // 2
         before, after = "..." if first else "", "..." if last < len(line) else ""
@@ -196,7 +196,7 @@ def _columns(character: str) -> int:
 
 
 def scalar(text: str) -> Scalar:
-    """The Python value of a number, or of a truth value, as ``repr`` writes them."""
+    """Return the Python value of a number, or of a truth value, as ``repr`` writes them."""
     if text in ("True", "False"):
         return text == "True"
     if "j" in text:

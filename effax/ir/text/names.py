@@ -32,7 +32,7 @@ VAR_NAMES: Final = _Names()
 
 
 def var_number(name: str) -> int | None:
-    """The number of the variable that prints as ``name``, or None where none does."""
+    """Return the number of the variable that prints as ``name``, or None where none does."""
     if not (name.isascii() and name.isalpha() and name.islower()):
         return None
     if name[0] == "a" and len(name) > 1:

@@ -109,7 +109,7 @@ def named_object(scan: Lexer, objects: Mapping[str, ByReference]) -> ByReference
 
 
 def _field(scan: Lexer, owner: type, field: str, shown: str, held: ReadHeld) -> object:
-    """The value of one field, which is of the kind that the class declares."""
+    """Return the value of one field, which is of the kind that the class declares."""
     start = scan.pos
     try:
         value = _label(scan) if field == LABEL else read_value(scan, owner, held)
@@ -130,7 +130,7 @@ def _label(scan: Lexer) -> object:
 
 
 def read_string(scan: Lexer) -> object:
-    """A string, or bytes, as ``repr`` writes them."""
+    """Return a string, or bytes, as ``repr`` writes them."""
     start = scan.pos
     found = scan.looking(_STRING)
     if found is None:
@@ -204,7 +204,7 @@ def _word(scan: Lexer, owner: type, held: ReadHeld) -> object:
 
 
 def _dtype(scan: Lexer, word: str, start: int) -> DType:
-    """The dtype of a parameter, which is written in full."""
+    """Return the dtype of a parameter, which is written in full."""
     if word == "float0":
         return FLOAT0
     try:
@@ -242,7 +242,7 @@ def _record(scan: Lexer, cls: type, held: ReadHeld) -> object:
 
 @cached(maxsize=None)
 def classes_of(owner: type) -> Mapping[str, type]:
-    """The enums and records among the annotations of a class, by name."""
+    """Return the enums and records among the annotations of a class, by name."""
     found: dict[str, type] = {}
     todo: list[object] = list(declared(owner).values())
     while todo:
@@ -304,7 +304,7 @@ def _dim(scan: Lexer, size: int | None, operand: ReadAtom | None, operands: list
 
 
 def _dynamic(scan: Lexer, start: str) -> Dim:
-    """The rest of ``i`` or of ``i:i+6:2``, after ``i``."""
+    """Return the rest of ``i`` or of ``i:i+6:2``, after ``i``."""
     if not scan.take(":"):
         return Pick(None)
     scan.expect(start, "a slice from a variable")
@@ -317,7 +317,7 @@ def _dynamic(scan: Lexer, start: str) -> Dim:
 
 
 def _static_span(scan: Lexer, first: int, size: int | None) -> Span:
-    """The rest of ``first:stop:step``, after the colon."""
+    """Return the rest of ``first:stop:step``, after the colon."""
     here = scan.pos
     stop = _integer(scan)
     step = _step(scan)

@@ -39,7 +39,7 @@ def parse(
     primitives: Registry | None = None,
     references: Mapping[str, ByReference] | None = None,
 ) -> Jaxpr:
-    """The program that ``text`` is.
+    """Return the program that ``text`` is.
 
     Args:
         text: what ``str`` gives for a program.
@@ -185,7 +185,7 @@ class _Parser:
             )
 
     def results(self, scope: _Scope) -> list[Atom]:
-        """The results, after ``in (``."""
+        """Return the results, after ``in (``."""
         outs: list[Atom] = []
         while not self.scan.take(")"):
             outs.append(self.atom(scope))
@@ -194,12 +194,12 @@ class _Parser:
         return outs
 
     def atom(self, scope: _Scope) -> Atom:
-        """A literal, or a variable in scope."""
+        """Return a literal, or a variable in scope."""
         found = self.scan.looking(LITERAL)
         return self.variable(scope) if found is None else self.scan.literal(found)
 
     def variable(self, scope: _Scope) -> Var:
-        """A variable in scope."""
+        """Return a variable in scope."""
         start = self.scan.pos
         name = self.scan.match(NAME, "a variable or a literal").group()
         v = scope.vars.get(name)
@@ -253,7 +253,7 @@ class _Parser:
         self.emit(scope, Swap(target.indexer), ins, results, start)
 
     def place(self, scope: _Scope) -> _Place:
-        """A reference and an index."""
+        """Return a reference and an index."""
         start = self.scan.pos
         ref = self.variable(scope)
         if not isinstance(ref.type, RefType):
@@ -296,7 +296,7 @@ class _Parser:
         self.emit(scope, prim, ins, results, start)
 
     def held(self) -> Jaxpr | ByReference | None:
-        """A program, if one is next, written out or by its name; or an object by reference."""
+        """Return the next program, written out or by name, or the object by reference; or None."""
         if self.scan.at(REFERENCE):
             return named_object(self.scan, self.objects)
         if self.scan.at("{"):

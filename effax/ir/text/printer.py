@@ -45,7 +45,7 @@ UNBOUNDED: Final = 1 << 60
 
 
 def pretty(jaxpr: Jaxpr, effects: bool = False, source: bool = False) -> str:
-    """The program as text.
+    """Return the program as text.
 
     Args:
         jaxpr: the program.
@@ -64,7 +64,7 @@ def pretty(jaxpr: Jaxpr, effects: bool = False, source: bool = False) -> str:
 
 
 def _holds_nothing(jaxpr: Jaxpr) -> bool:
-    """Whether there are neither programs nor objects inside: then nothing needs a name."""
+    """Return whether there are neither programs nor objects inside: then nothing needs a name."""
     for eqn in jaxpr.eqns:
         prim = eqn.prim
         if prim.by_reference or prim.subjaxprs():
@@ -73,7 +73,7 @@ def _holds_nothing(jaxpr: Jaxpr) -> bool:
 
 
 def references(jaxpr: Jaxpr) -> dict[str, ByReference]:
-    """The objects that the program holds by reference, by the names under which they print.
+    """Return the objects that the program holds by reference, by the names under which they print.
 
     Names are the objects' labels, in order of appearance, with a number where one is taken:
     ``parse(str(jaxpr), references=references(jaxpr))`` is the program again.
@@ -119,7 +119,7 @@ def stores(jaxpr: Jaxpr) -> list[bool]:
 
 
 def _held_apart(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
-    """The programs that come first, each before those that hold it, and their names."""
+    """Return the programs that come first, each before those that hold it, and their names."""
     counts: dict[Jaxpr, int] = {}
     labels: dict[Jaxpr, object] = {}
     # How many programs are written inside of each other, by what they are found in.
@@ -164,7 +164,7 @@ class _Printer:
         self.types = _TypeTexts()
 
     def program(self, jaxpr: Jaxpr, indent: int, column: int) -> str:
-        """A program that begins at ``column``, of which further lines have ``indent``."""
+        """Return a program that begins at ``column``, of which further lines have ``indent``."""
         flat = self.flat_program(jaxpr, WIDTH - column)
         if flat is not None:
             return flat
@@ -177,7 +177,7 @@ class _Printer:
         return f"{inner.join(lines)}\n{' ' * (indent + 2)}{results}) }}"
 
     def flat_program(self, jaxpr: Jaxpr, room: int) -> str | None:
-        """The program on one line, or None where it takes more than ``room`` columns."""
+        """Return the program on one line, or None where it takes more than ``room`` columns."""
         start = self.header(jaxpr, UNBOUNDED, 0)
         if len(start) + 8 * len(jaxpr.eqns) > room or (self.source and jaxpr.eqns):
             return None
@@ -214,7 +214,7 @@ class _Printer:
         return [f"{VAR_NAMES[v.id]}:{self.types[v.type]}" for v in binders]
 
     def equations(self, jaxpr: Jaxpr, indent: int) -> list[str]:
-        """The equations, one text each, for lines that have ``indent``."""
+        """Return the equations, one text each, for lines that have ``indent``."""
         room = WIDTH - indent
         heads, names, types = self.heads, VAR_NAMES, self.types
         dropped: frozenset[int] | None = None
@@ -244,7 +244,7 @@ class _Printer:
         return f"{prim.name}{self.flat_params(prim, UNBOUNDED)} "
 
     def eqn(self, eqn: Eqn, dropped: bool, indent: int) -> str:
-        """An equation on as many lines as it takes."""
+        """Return an equation on as many lines as it takes."""
         if _is_reference_form(eqn):
             return self.reference(eqn, dropped)
         text = ""
@@ -258,7 +258,7 @@ class _Printer:
         return _filled(f"{text} ", list(map(_atom, eqn.ins)), indent, indent + 2)
 
     def flat_eqn(self, eqn: Eqn, dropped: bool, room: int) -> str | None:
-        """An equation on one line, or None where its parameters take more than ``room``."""
+        """Return an equation on one line, or None where its parameters take more than ``room``."""
         if _is_reference_form(eqn):
             return self.reference(eqn, dropped)
         params = self.flat_params(eqn.prim, room)
@@ -281,7 +281,7 @@ class _Printer:
         return f"[{' '.join(items)}]" if items else ""
 
     def flat_value(self, value: object, room: int) -> str | None:
-        """A parameter's value on one line, or None where a program in it is too long."""
+        """Return a parameter's value on one line, or None where a program in it is too long."""
         left: int | None = room
 
         def held(jaxpr: Jaxpr) -> str:
@@ -298,7 +298,7 @@ class _Printer:
         return None if left is None else text
 
     def elided(self, jaxpr: Jaxpr) -> str:
-        """The program without its equations."""
+        """Return the program without its equations."""
         header = self.header(jaxpr, UNBOUNDED, 0)
         return f"{header if len(header) <= WIDTH else '{ lambda ... let'} ... }}"
 
@@ -316,7 +316,7 @@ class _Printer:
         return f"[{''.join(items)}\n{' ' * indent}]"
 
     def block_value(self, value: object, indent: int, column: int) -> str:
-        """A parameter's value on as many lines as it takes."""
+        """Return a parameter's value on as many lines as it takes."""
         if isinstance(value, Jaxpr):
             return self.held(value, indent, column)
         if isinstance(value, tuple) and value and all(isinstance(v, Jaxpr) for v in value):
@@ -329,12 +329,12 @@ class _Printer:
         return value_text(value, lambda jaxpr: self.held(jaxpr, indent, column), self.objects)
 
     def held(self, jaxpr: Jaxpr, indent: int, column: int) -> str:
-        """A program inside of another: under its name, or written out."""
+        """Return a program inside of another: under its name, or written out."""
         name = self.named.get(jaxpr) if self.named else None
         return self.program(jaxpr, indent, column) if name is None else name
 
     def reference(self, eqn: Eqn, dropped: bool) -> str:
-        """A read, write, or accumulation in the notation of references."""
+        """Return a read, write, or accumulation in the notation of references."""
         first = eqn.ins[0]
         operands = eqn.ins[1:] if isinstance(eqn.prim, Get) else eqn.ins[2:]
         assert isinstance(eqn.prim, Get | Swap | AddUpdate)
@@ -358,7 +358,7 @@ REFERENCE_FORMS: Final[dict[type[Primitive], tuple[int, int]]] = {
 
 
 def _is_reference_form(eqn: Eqn) -> bool:
-    """Whether the equation has the shape that the notation of references can show."""
+    """Return whether the equation has the shape that the notation of references can show."""
     form = REFERENCE_FORMS.get(type(eqn.prim))
     if form is None or not eqn.ins:
         return False
@@ -395,7 +395,7 @@ def _atom(atom: Atom) -> str:
 
 
 def _column(text: str, start: int) -> int:
-    """The column after a text of which the first line begins at ``start``."""
+    """Return the column after a text of which the first line begins at ``start``."""
     newline = text.rfind("\n")
     return start + len(text) if newline < 0 else len(text) - newline - 1
 
@@ -417,7 +417,7 @@ def _filled(text: str, items: Sequence[str], start: int, indent: int) -> str:
 
 
 def _beside(text: str, source: Source | SavedSource | None) -> str:
-    """An equation's text with its source at the end of its first line."""
+    """Return an equation's text with its source at the end of its first line."""
     if source is None:
         return text
     first, newline, rest = text.partition("\n")

@@ -140,7 +140,9 @@ def derivatives_keep_what_is_told(
         assert_valid(pushed)
         check_same(plain.log, told(lambda: run(pushed, [*inputs, *tangents])).log)
         made = unwrap(linearize(f, mask, rules=passes.rules))
-        assert not made.linear.effects.host, f"the linear program acts outside:\n{made.linear}"
+        assert not made.linear.effects.side_effects, (
+            f"the linear program acts outside:\n{made.linear}"
+        )
         check_same(plain.log, told(lambda: run(made.primal, inputs)).log)
 
 

@@ -232,7 +232,9 @@ class _Division:
         usable = tuple(
             [self.is_known(a) and not self.conflicts(eqn, i) for i, a in enumerate(eqn.ins)]
         )
-        ordered = not all(commutes(e, late) for e in eqn.effects.host for late in self.late_host)
+        ordered = not all(
+            commutes(e, late) for e in eqn.effects.side_effects for late in self.late_host
+        )
         if all(usable) and not ordered and not any(v.id in self.late_refs for v in eqn.outs):
             self.keep_early(eqn)
             return
@@ -281,7 +283,7 @@ class _Division:
 
     def consider_silence(self, eqn: Eqn) -> None:
         """Note that the late half does again what may not be kept, without what it tells others."""
-        if self.policy is None or not eqn.effects.host or self.policy(eqn):
+        if self.policy is None or not eqn.effects.side_effects or self.policy(eqn):
             return
         quiet = without_io(eqn)
         if quiet is not None and not _uses_refs(quiet):

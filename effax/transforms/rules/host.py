@@ -126,7 +126,7 @@ def in_any_order(
         [unbatched_type(x.type) if has else x.type for x, has in zip(ins, batched, strict=True)]
     )
     row = typing_of(prim, types).effects
-    for effect in row.host:
+    for effect in row.side_effects:
         if not commutes(effect, effect):
             raise NotApplicable(
                 f"vmap: {prim.name} is ordered, and lanes that run in step have no order in which "

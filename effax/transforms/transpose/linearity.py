@@ -109,7 +109,7 @@ class Linearity:
                 # A reference that is made of fixed contents may take linear values.
                 elif effects and kinds[v.id]:
                     made = True
-            if top and effects and effects.host:
+            if top and effects and effects.side_effects:
                 # An effect that a linear value decides: its rule for transposition tells.
                 self.nonlinear_effects = True
             push(given if top or made else None)

@@ -239,7 +239,7 @@ class _Engine(Rewriter):
         if effects is not NO_EFFECTS or self.active is not None:
             shared, masked = self._surroundings(eqn)
             # Every lane does what is done to the world outside, be it the same for all of them.
-            rule = rule or masked or bool(effects.host) or self._changes_shared(eqn, shared)
+            rule = rule or masked or bool(effects.side_effects) or self._changes_shared(eqn, shared)
             if effects and _has_alloc(eqn):
                 rule = self._allocate(eqn, args)
                 mask = (True,) * len(args) if rule else mask
@@ -267,7 +267,7 @@ class _Engine(Rewriter):
             return shared, False
         if eqn.prim.subjaxprs():
             return shared, needs_mask(eqn.prim)
-        if eqn.effects.host:
+        if eqn.effects.side_effects:
             return shared, True
         # A reference that is made here is seen by the lanes that are here only.
         changed = {e.ref for e in eqn.effects if isinstance(e, Write | Accum)}
@@ -374,12 +374,12 @@ class IsBatched(Property):
     def outs(self, prim: Primitive, types: tuple[Type, ...], ins: Mask) -> Mask:
         made, effects = typing_of(prim, types)
         if effects:
-            return (True in ins or bool(effects.host),) * len(made)
+            return (True in ins or bool(effects.side_effects),) * len(made)
         used = self.axis if self._is_used_by(prim) else None
         return batch_template(self.rules, prim, types, ins, self.size, axis=used).out_batched
 
     def origin(self, eqn: Eqn) -> bool:
-        return self._is_used_by(eqn.prim) or bool(eqn.effects.host)
+        return self._is_used_by(eqn.prim) or bool(eqn.effects.side_effects)
 
     def _is_used_by(self, prim: Primitive) -> bool:
         return self.axis is not None and uses_axis(prim, self.axis)

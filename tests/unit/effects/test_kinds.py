@@ -20,4 +20,4 @@ def test_effects_are_values() -> None:
     assert Read(VarId(3)) != Read(VarId(4))
     assert Io("stdout") == Io("stdout") != Io("disk")
     with pytest.raises(FrozenInstanceError):
-        Read(ArgIndex(0)).ref = ArgIndex(1)  # type: ignore[misc]  # that is the point
+        Read(ArgIndex(0)).ref = ArgIndex(1)  # type: ignore[misc]  # frozen

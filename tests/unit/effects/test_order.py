@@ -1,4 +1,4 @@
-"""The commutation table, against a model: what a store and a log of the outside world show."""
+"""The commutation table, against a model: the contents of a store and a log of side effects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KINDS = (Read, Write, Accum, Free)
 
 @dataclass(frozen=True, slots=True)
 class ReadClock(SideEffect):
-    """A kind declared here, as a user would: the time is asked, which nobody sees."""
+    """A user-defined kind: the time is read, which no other effect observes."""
 
     word: ClassVar[str] = "clock"
     observed: ClassVar[bool] = False
@@ -39,7 +39,7 @@ class ReadClock(SideEffect):
 
 @dataclass(frozen=True, slots=True)
 class SetClock(SideEffect):
-    """A kind without rules of its own: it commutes with all kinds but itself."""
+    """A kind with the default rule: it commutes with all kinds but itself."""
 
     zone: str
     word: ClassVar[str] = "set"
@@ -60,9 +60,8 @@ TABLE = {
 
 
 def every_effect() -> list[Effect[ArgIndex]]:
-    made: list[Effect[ArgIndex]] = [kind(ref) for kind in (*KINDS, Alloc) for ref in (A, B)]
-    host = [Io("stdout"), Io("disk"), ReadClock(), SetClock("UTC")]
-    return [*made, *host]
+    on_refs: list[Effect[ArgIndex]] = [kind(ref) for kind in (*KINDS, Alloc) for ref in (A, B)]
+    return [*on_refs, Io("stdout"), Io("disk"), ReadClock(), SetClock("UTC")]
 
 
 @pytest.mark.parametrize(("first", "second"), list(TABLE), ids=lambda kind: kind.word)
@@ -85,12 +84,12 @@ def test_an_allocation_commutes_with_everything() -> None:
     assert all(commutes(effect, Alloc(A)) for effect in every_effect())
 
 
-def test_host_effects_keep_their_order_on_one_channel_only() -> None:
+def test_ordered_io_keeps_its_order_on_one_channel_only() -> None:
     assert not commutes(Io("stdout"), Io("stdout"))
     assert commutes(Io("stdout"), Io("disk"))
     assert all(commutes(Io("stdout"), kind(A)) for kind in KINDS)
-    loose = Io("stdout", ordered=False)
-    assert all(commutes(loose, effect) for effect in (loose, Io("stdout")))
+    unordered = Io("stdout", ordered=False)
+    assert all(commutes(unordered, effect) for effect in (unordered, Io("stdout")))
 
 
 def test_side_effects_commute_if_both_kinds_declare_it() -> None:
@@ -109,7 +108,7 @@ Op = tuple[str, int]
 
 
 def run(effects: tuple[Effect[ArgIndex], Effect[ArgIndex]], order: tuple[int, int]) -> object:
-    """What can be observed of two operations that are done in some order."""
+    """Return all observations of two operations that run in this order."""
     store: dict[int, float | None] = {0: 1.0, 1: 2.0}
     log: dict[str, list[int]] = {"stdout": [], "disk": []}
     clock = 0
@@ -127,15 +126,15 @@ def run(effects: tuple[Effect[ArgIndex], Effect[ArgIndex]], order: tuple[int, in
             continue
         if isinstance(effect, Alloc | SideEffect):
             continue
-        held = store[effect.ref]
-        if held is None:
+        contents = store[effect.ref]
+        if contents is None:
             seen[i] = "used after it was freed"
         elif isinstance(effect, Read):
-            seen[i] = held
+            seen[i] = contents
         elif isinstance(effect, Write):
             store[effect.ref] = 10.0 + i
         elif isinstance(effect, Accum):
-            store[effect.ref] = held + 100.0 * (i + 1)
+            store[effect.ref] = contents + 100.0 * (i + 1)
         else:
             store[effect.ref] = None
     return store, log, clock, seen

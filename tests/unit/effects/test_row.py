@@ -65,7 +65,7 @@ def test_join_is_union() -> None:
     assert first.join(first) == first
 
 
-def test_rename_masks_what_has_no_name() -> None:
+def test_rename_removes_effects_without_a_name() -> None:
     row = Row(SOME).rename(lambda ref: VarId(7) if ref == A else None)
     expected: tuple[Effect[VarId], ...] = (Read(VarId(7)), Accum(VarId(7)), Io("stdout"))
     assert row == Row(expected)
@@ -79,7 +79,7 @@ def test_mask_drops_kinds() -> None:
     assert Row(SOME).mask((Io, Accum)) == row_of(Read(A), Write(B))
 
 
-def test_on_and_refs_ignore_allocations_and_the_host() -> None:
+def test_on_and_refs_ignore_allocations_and_side_effects() -> None:
     row = row_of(Alloc(C), *SOME, Free(B))
     assert row.refs == (A, B)
     assert row.on(A) == (Read(A), Accum(A))

@@ -10,7 +10,7 @@ def test_codes_are_distinct() -> None:
 
 
 @pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.code)
-def test_a_rule_says_what_it_forbids_and_what_to_do(rule: Rule) -> None:
+def test_a_rule_has_the_forbidden_use_and_a_remedy(rule: Rule) -> None:
     assert rule.forbids
     assert rule.remedy
     assert rule.code == rule.code.lower()

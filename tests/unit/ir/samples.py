@@ -89,7 +89,7 @@ class Sample(NamedTuple):
 
 
 def arr(sizes: str, dtype: str = "float32", weak: bool = False) -> ArrayType:
-    """The array type of sizes such as ``2,3``."""
+    """Return the array type of sizes such as ``2,3``."""
     return array_type([int(n) for n in sizes.split(",") if n], dtype, weak)
 
 
@@ -342,7 +342,7 @@ SAMPLES: list[Sample] = [
 
 
 def run(sample: Sample, args: Sequence[Value]) -> Sequence[Value]:
-    """The results on these arguments."""
+    """Return the results on these arguments."""
     with np.errstate(all="ignore"):
         if isinstance(sample.prim, collective.Collective):
             alike = [args] * sample.prim.axis.size
@@ -357,7 +357,7 @@ def values(sample: Sample, seed: int = 0) -> list[Value]:
 
 
 def value(type_: Type, rng: np.random.Generator) -> Value:
-    """A random value of a type."""
+    """Return a random value of a type."""
     inner = type_.inner if isinstance(type_, RefType) else type_
     x: Value = np.asarray(rng.normal(size=inner.shape)) * 3
     kind = family(inner.dtype)

@@ -70,7 +70,7 @@ def function(name: str) -> Callable[..., Any]:
 
 
 def same(found: Value, wanted: Value) -> None:
-    """The same dtype, shape and values, up to rounding; signs of real zeros included."""
+    """Return the same dtype, shape and values, up to rounding; signs of real zeros included."""
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
     tolerance = TOLERANCE.get(found.dtype.name, 1e-4)
     if family(found.dtype) not in ("float", "complex"):
@@ -128,7 +128,7 @@ EVERY = [dtype for dtypes in DTYPES.values() for dtype in dtypes]
 
 
 def convertible(have: str, ct_spec: str) -> bool:
-    """Whether JAX converts without a warning."""
+    """Return whether JAX converts without a warning."""
     return family(as_dtype(have)) != "complex" or family(as_dtype(ct_spec)) == "complex"
 
 

@@ -37,7 +37,7 @@ def table(shape: Shape, dtype: str = "float32") -> Value:
 
 
 def positions(dim: Dim, size: int, operand: Value | None) -> Value:
-    """All positions on an axis that an entry means, before any mode applies."""
+    """Return all positions on an axis that an entry means, before any mode applies."""
     if isinstance(dim, Pick):
         return np.asarray(dim.at if operand is None else operand, dtype=np.int64)
     start = dim.start
@@ -85,7 +85,7 @@ PICK_SHAPES: list[list[Shape]] = [[()], [(2,)], [(3, 1), (2,), ()], [(0,)]]
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Indexer, Shape, list[Value]]:
-    """An indexer, the shape of what it indexes, and operands, some of them out of bounds."""
+    """Return an indexer, the shape of what it indexes, and operands, some of them out of bounds."""
     n_axes = draw(st.integers(0, 3))
     shape = tuple(draw(st.lists(st.integers(0, 4), min_size=n_axes, max_size=n_axes)))
     pick_shapes: list[Shape] = draw(st.sampled_from(PICK_SHAPES))

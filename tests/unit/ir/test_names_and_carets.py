@@ -18,7 +18,7 @@ LETTERS = "{}[](),;:=.abz019-+<~ \n#'\"*_NfFRT?!"
 
 
 def damaged(text: str, rng: random.Random) -> str:
-    """The text with something left out, put in, or cut off."""
+    """Return the text with something left out, put in, or cut off."""
     at = rng.randrange(len(text))
     match rng.randrange(4):
         case 0:

@@ -171,7 +171,7 @@ def test_host_effects_are_found() -> None:
 
 
 def renamed(jaxpr: Jaxpr, shift: int) -> Jaxpr:
-    """The program with other numbers, in held programs too."""
+    """Return the program with other numbers, in held programs too."""
 
     def new(atom: Any) -> Any:
         return atom if isinstance(atom, Lit) else Var(atom.id * 2 + shift, atom.type)

@@ -196,7 +196,7 @@ def test_passes_keep_the_effects_of_subjaxprs(call: str) -> None:
     assert run(jvp(jaxpr, (True,), rules=RULES).unwrap().jaxpr, 0.5, 1.0) == plain
     made = linearize(jaxpr, (True,), rules=RULES).unwrap()
     assert run(made.primal, 0.5) == plain
-    assert not made.linear.effects.host
+    assert not made.linear.effects.side_effects
     again = parse(pretty(jaxpr, effects=True), registry(Publish, Look))
     assert again == jaxpr and again.effects == jaxpr.effects
     one = vmap(jaxpr, 1, (0,), rules=LANES).unwrap().jaxpr

@@ -63,7 +63,7 @@ _CHUNK: Final = 1 << 13
 
 
 def erf(x: Value) -> Value:
-    """The error function."""
+    """Return the error function."""
     return _in_chunks(_erf, x)
 
 

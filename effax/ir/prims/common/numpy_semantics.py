@@ -19,12 +19,12 @@ Binary = Callable[[Value, Value], Value]
 
 
 def is_narrow_float(dtype: DType) -> bool:
-    """Whether the dtype is a float of fewer than 32 bits."""
+    """Return whether the dtype is a float of fewer than 32 bits."""
     return is_float(dtype) and dtype.itemsize < 4
 
 
 def _wide(x: Value) -> Value:
-    """The value in a dtype of NumPy's own, where its dtype is narrow."""
+    """Return the value in a dtype of NumPy's own, where its dtype is narrow."""
     if is_narrow_float(x.dtype):
         return x.astype(np.float32)
     if x.dtype.kind == "V":
@@ -33,7 +33,7 @@ def _wide(x: Value) -> Value:
 
 
 def _wide1(meaning: Unary) -> Unary:
-    """The same function, computed in a wide dtype and rounded once."""
+    """Return the same function, computed in a wide dtype and rounded once."""
 
     @wraps(meaning)
     def rounded(x: Value) -> Value:
@@ -43,7 +43,7 @@ def _wide1(meaning: Unary) -> Unary:
 
 
 def _wide2(meaning: Binary) -> Binary:
-    """The same function, computed in a wide dtype and rounded once."""
+    """Return the same function, computed in a wide dtype and rounded once."""
 
     @wraps(meaning)
     def rounded(x: Value, y: Value) -> Value:
@@ -173,7 +173,7 @@ def div(x: Value, y: Value) -> Value:
 
 @_wide2
 def rem(x: Value, y: Value) -> Value:
-    """The remainder with the sign of x; of integers, x itself for a zero divisor."""
+    """Return the remainder with the sign of x; of integers, x itself for a zero divisor."""
     if x.dtype.kind == "f":
         return np.asarray(np.fmod(x, y))
     safe = np.where((y == 0) | (y == -1) if x.dtype.kind == "i" else y == 0, 1, y)
@@ -202,7 +202,7 @@ def integer_power(x: Value, n: int) -> Value:
 
 
 def nextafter(x: Value, y: Value) -> Value:
-    """The float that follows x in the direction of y; y itself, with its sign, where x = y."""
+    """Return the next float after x toward y; y itself, with its sign, where x = y."""
     return np.where(x == y, y, np.nextafter(x, y))
 
 
@@ -212,14 +212,14 @@ def _width(dtype: DType) -> int:
 
 
 def _bits(x: Value) -> Value:
-    """The bits of integers, as unsigned integers."""
+    """Return the bits of integers, as unsigned integers."""
     if x.dtype.kind == "V":
         return x.astype(np.int8).view(np.uint8) & np.uint8((1 << _width(x.dtype)) - 1)
     return np.asarray(x).view(f"u{x.dtype.itemsize}")
 
 
 def _signed(x: Value) -> Value:
-    """The bits of integers, as integers in two's complement."""
+    """Return the bits of integers, as integers in two's complement."""
     if x.dtype.kind == "V":
         sign_bit = np.int8(1 << (_width(x.dtype) - 1))
         return (_bits(x).view(np.int8) ^ sign_bit) - sign_bit
@@ -241,7 +241,7 @@ def shift_left(x: Value, y: Value) -> Value:
 
 
 def shift_right_logical(x: Value, y: Value) -> Value:
-    """The bits of x moved down, with zeros above."""
+    """Return the bits of x moved down, with zeros above."""
     steps, too_far = _steps(y)
     bits = _bits(x)
     return _as(np.where(too_far, 0, bits >> steps.astype(bits.dtype)), x.dtype, bits.dtype)
@@ -267,17 +267,17 @@ def population_count(x: Value) -> Value:
 
 
 def maximum(x: Value, y: Value) -> Value:
-    """The greater. NumPy gives either of two zeros, and 0 is greater than -0."""
+    """Return the greater. NumPy gives either of two zeros, and 0 is greater than -0."""
     return _tied_zeros(np.asarray(np.maximum(x, y)), x, y, np.add)
 
 
 def minimum(x: Value, y: Value) -> Value:
-    """The lesser. NumPy gives either of two zeros, and -0 is less than 0."""
+    """Return the lesser. NumPy gives either of two zeros, and -0 is less than 0."""
     return _tied_zeros(np.asarray(np.minimum(x, y)), x, y, lambda a, b: -(-a - b))
 
 
 def _tied_zeros(result: Value, x: Value, y: Value, zero: Binary) -> Value:
-    """The result with ``zero(x, y)`` where both are zero; it is rare that any are."""
+    """Return the result with ``zero(x, y)`` where both are zero; it is rare that any are."""
     if is_float(result.dtype):
         tied = x == y
         if tied.any():

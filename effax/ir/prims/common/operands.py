@@ -58,7 +58,7 @@ class Nullary(_Immutable):
 
 
 def as_array(prim: Primitive, index: int, type_: Type) -> ArrayType:
-    """The operand's type, which must be an array's. Raises RefError for a reference."""
+    """Return the operand's type, which must be an array's. Raises RefError for a reference."""
     if isinstance(type_, ArrayType):
         return type_
     what = f"{prim.name} takes arrays, and operand {index} is a reference"
@@ -88,7 +88,7 @@ def check_least(prim: Primitive, types: Sequence[Type], least: int) -> None:
 def arrays(
     prim: Primitive, types: Sequence[Type], count: int | None = None, least: int = 0
 ) -> list[ArrayType]:
-    """All operands' types, as arrays, as many as ``count``, at least ``least``. Raises IllTyped."""
+    """Return the array types of ``count`` operands, or of at least ``least``. Raises IllTyped."""
     if count is not None:
         check_count(prim, types, count)
     check_least(prim, types, least)
@@ -107,7 +107,7 @@ def check_dtype(prim: Primitive, type_: ArrayType, accepts: frozenset[str]) -> N
 
 
 def common_shape(prim: Primitive, types: Sequence[ArrayType]) -> Shape:
-    """The one shape of the operands, scalars aside. Raises IllTyped where there are two."""
+    """Return the one shape of the operands, scalars aside. Raises IllTyped where there are two."""
     shape: Shape = ()
     for type_ in types:
         if type_.shape and shape and type_.shape != shape:

@@ -30,7 +30,7 @@ def check_call(prim: Primitive, what: str, body: Jaxpr, ins: Sequence[Type]) -> 
 
 
 def fits(have: Type, want: Type) -> bool:
-    """Whether a value of type ``have`` can be bound where ``want`` is declared."""
+    """Return whether a value of type ``have`` can be bound where ``want`` is declared."""
     if isinstance(have, ArrayType) and isinstance(want, ArrayType):
         return have.shape == want.shape and have.dtype == want.dtype
     return have is want

@@ -45,7 +45,7 @@ def scan_split(
     rules: RuleSet, prim: Scan, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
 ) -> PartialEvalOut | None:
     mask, pe = _closed(rules, prim, known, policy)
-    if not Row(pe.known.effects.host).commutes(Row(pe.unknown.effects.host)):
+    if not Row(pe.known.effects.side_effects).commutes(Row(pe.unknown.effects.side_effects)):
         # Each iteration's host effects come before the next one's: the halves cannot part.
         return None
     plan = _Plan(prim, mask, pe, rules).packed(rules)

@@ -42,7 +42,7 @@ def while_split(
         return None
     mask, cond, body = _closed(rules, prim, known)
     known_outs = mask[prim.n_consts :]
-    if cond.unknown.effects.host or body.unknown.effects.host:
+    if cond.unknown.effects.side_effects or body.unknown.effects.side_effects:
         return None
     if not cond.known_outs[0] or not (any(known_outs) or cond.known.effects or body.known.effects):
         return None

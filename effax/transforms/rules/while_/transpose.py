@@ -93,7 +93,7 @@ def _check_pure(prim: While, ins: Sequence[Atom | Linear]) -> None:
                 if isinstance(ins[effect.ref], Linear) and not is_cond:
                     continue
                 found = f"{effect.word} of {prim.body.name_of(effect.ref)}"
-            elif effect in row.host:
+            elif effect in row.side_effects:
                 found = str(row)
             else:
                 continue

@@ -66,7 +66,7 @@ def kinds(jaxpr: Jaxpr) -> list[FaultKind]:
 
 
 def edited(jaxpr: Jaxpr, index: int, **fields: object) -> Jaxpr:
-    """The program with fields of one equation replaced."""
+    """Return the program with fields of one equation replaced."""
     eqn = jaxpr.eqns[index]._replace(**fields)  # type: ignore[arg-type]  # tests put in anything
     return jaxpr.replace(eqns=jaxpr.eqns.set(index, eqn))
 
@@ -229,7 +229,7 @@ def test_a_reference_out_of_nowhere() -> None:
 
 
 def ref_program(body: Callable[[Builder, Var, Var], Sequence[Atom]]) -> Jaxpr:
-    """A program of a vector and a reference that it makes itself."""
+    """Return a program of a vector and a reference that it makes itself."""
     return program([VEC], lambda b, x: body(b, x, b(NewRef(), x)))
 
 
@@ -291,7 +291,7 @@ def test_freezing_an_argument() -> None:
 
 
 def free_in(wrap: Callable[[Builder, Jaxpr, Var, Var], Sequence[Var]]) -> Jaxpr:
-    """A program that lets a held one free a reference that it made."""
+    """Return a program that lets a held one free a reference that it made."""
 
     def free(b: Builder, r: Var) -> list[Atom]:
         b.emit(FreeRef(), [r])
@@ -452,7 +452,7 @@ def test_deep_sharing_is_not_unfolded() -> None:
 
 
 def broken() -> Jaxpr:
-    """A program with one fault of most kinds, in this order."""
+    """Return a program with one fault of most kinds, in this order."""
 
     def body(b: Builder, x: Var, r: Var) -> list[Atom]:
         b(Neg(), x)

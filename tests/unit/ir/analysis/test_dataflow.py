@@ -79,7 +79,7 @@ def names(*each: str) -> tuple[Names, ...]:
 
 
 def sets(jaxpr: Jaxpr, *ins: str, control: bool = False) -> list[str]:
-    """The facts of the results, as words."""
+    """Return the facts of the results, as words."""
     found = analyze(DependsOn(control), jaxpr, names(*ins))
     return ["".join(sorted(fact)) for fact in found.outs]
 

@@ -195,7 +195,7 @@ def test_a_program_of_many_equations_needs_no_stack() -> None:
 
 
 def test_loop_bodies_are_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A body, and a call in it, is looked at once, however long a loop is."""
+    """Return a body, and a call in it, is looked at once, however long a loop is."""
     half = parse("{ lambda ; a:f32[3]. let b:f32[3] = mul a 0.5:f32[] in (b,) }")
     b = Builder([F32, array_type((3,), np.float32)])
     (halved,) = b.emit(Jit(half), [b.binders[1]])

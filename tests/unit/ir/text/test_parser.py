@@ -112,7 +112,7 @@ def test_signs_of_complex_zeros_are_read_back(value: complex) -> None:
 
 @st.composite
 def indexers(draw: st.DrawFn) -> tuple[tuple[int, ...], Indexer]:
-    """A shape, and an indexer of arrays of that shape."""
+    """Return a shape, and an indexer of arrays of that shape."""
     shape: list[int] = []
     dims: list[Dim] = []
     for _ in range(draw(st.integers(0, 3))):

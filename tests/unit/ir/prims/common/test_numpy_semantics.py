@@ -24,7 +24,7 @@ def of(dtype: str, *values: complex) -> Value:
 
 
 def scalar(dtype: str, value: complex) -> Value:
-    """A value without axes."""
+    """Return a value without axes."""
     return of(dtype, value).reshape(())
 
 
