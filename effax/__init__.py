@@ -45,9 +45,9 @@ from effax.api.signature import effects_of, signature_of
 from effax.api.staging import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from effax.api.vjp import VJP, vjp
 from effax.arrays import config as _config_module
+from effax.arrays.array import Array
 from effax.arrays.batching import vmap
 from effax.arrays.config import enable_x64
-from effax.arrays.device_array import Array
 from effax.arrays.ref import Ref
 from effax.arrays.ref_functions import empty_ref, free_ref, freeze, new_ref
 from effax.ir.dtypes import FLOAT0

@@ -6,7 +6,7 @@ from effax.api.autodiff import LinearMap
 from effax.api.jit import JitFunction
 from effax.api.signature import NamedEffect, Signature, Slot
 from effax.api.stages import Compiled, Lowered
-from effax.arrays.device_array import Array, ArrayLike, DTypeLike
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.ref import Ref
 from effax.arrays.ref_view import RefView
 from effax.tree import PyTree, PyTreeDef

@@ -28,9 +28,9 @@ from effax.api.derivatives import (
 )
 from effax.api.vjp import only_outs
 from effax.arrays.argument_checks import argument_positions, check_callable
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand, annotate_errors, run
 from effax.arrays.collector import paused_collector
-from effax.arrays.device_array import Array
 from effax.arrays.ref import Ref
 from effax.arrays.tangents import checked_cotangents, tangent_for, zero_of
 from effax.arrays.tracing import like, shown_tree

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from effax import tree
-from effax.arrays.device_array import Array
+from effax.arrays.array import Array
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import label_of
 from effax.ir.errors import IllTyped

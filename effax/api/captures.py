@@ -8,7 +8,7 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Final
 
-from effax.arrays.device_array import Array
+from effax.arrays.array import Array
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import argument_names
 

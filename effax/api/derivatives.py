@@ -7,11 +7,12 @@ from typing import Final, NamedTuple
 
 from effax.api.auxiliary import WithAux
 from effax.arrays.argument_checks import check_callable
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand, annotate_errors, atom_in, run
 from effax.arrays.collector import paused_collector
 from effax.arrays.config import allowed
-from effax.arrays.device_array import Array, TracedArray
 from effax.arrays.ref import Ref
+from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import (
     FlatArgs,
     FlatFunction,

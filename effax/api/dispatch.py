@@ -9,8 +9,10 @@ from typing import Final, NamedTuple
 
 from effax import tree
 from effax.arrays.binding import Operand
-from effax.arrays.device_array import DeviceArray, TracedArray, as_value
+from effax.arrays.conversion import as_value
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import EagerRef, Ref, TracedRef
+from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import FlatFunction
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import alias_error, identity, leak_error

@@ -17,8 +17,10 @@ from effax import tree
 from effax.api import export_trees
 from effax.api.dispatch import buffer_of
 from effax.api.jit import JitFunction, jit
-from effax.arrays.device_array import Array, DeviceArray, TracedArray
+from effax.arrays.array import Array
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import Ref, TracedRef
+from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import check_same_tree, input_type, label_of
 from effax.ir.errors import IllTyped, LoweringError, RefError
 from effax.ir.trace import alias_error, identity

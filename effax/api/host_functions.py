@@ -8,9 +8,10 @@ from typing import final
 import numpy as np
 
 from effax import tree
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand
 from effax.arrays.config import allowed
-from effax.arrays.device_array import Array, as_value, from_numpy, is_python_scalar
+from effax.arrays.conversion import as_value, from_numpy, is_python_scalar
 from effax.arrays.ref import Ref
 from effax.ir.primitive import Value
 from effax.ir.prims import HostFunction

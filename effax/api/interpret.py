@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand, bind
-from effax.arrays.device_array import Array, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.ref import Ref
 from effax.effects import Rule
 from effax.ir.errors import IllTyped, RefError

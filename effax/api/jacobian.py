@@ -12,8 +12,8 @@ from effax.api.autodiff import leaf_args, linearize
 from effax.api.derivatives import check_differentiable, check_real
 from effax.api.vjp import vjp
 from effax.arrays.argument_checks import argument_positions, check_callable
+from effax.arrays.array import Array
 from effax.arrays.batching import vmap
-from effax.arrays.device_array import Array
 from effax.arrays.tracing import flat_args, label_of, like
 from effax.ir.dtypes import is_inexact_dtype
 from effax.ir.errors import IllTyped

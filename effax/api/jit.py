@@ -15,10 +15,12 @@ from effax.api.stages import Lowered, compiled
 from effax.api.staging import is_abstract, shapes_of, trace_abstractly
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
+from effax.arrays.array import Array
 from effax.arrays.binding import atom_in, bind
 from effax.arrays.config import config
-from effax.arrays.device_array import Array, TracedArray, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.ref import Ref, TracedRef
+from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import (
     FlatFunction,
     TraceOptions,

@@ -11,9 +11,11 @@ from effax import tree
 from effax.api.staging import trace_abstractly
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand, bind, run
 from effax.arrays.collector import paused_collector
-from effax.arrays.device_array import Array, DeviceArray, as_value
+from effax.arrays.conversion import as_value
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.tangents import checked_cotangents, tangent_for
 from effax.arrays.tracing import (
     FlatFunction,

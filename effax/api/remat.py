@@ -9,7 +9,7 @@ from effax import tree
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import Operand, bind, bind1
-from effax.arrays.device_array import as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, label_of, like, trace_flat
 from effax.ir.errors import BadArgument
 from effax.ir.prims import Name, Remat, SaveAs, SaveRule

@@ -10,8 +10,8 @@ from returns.unsafe import unsafe_perform_io
 from effax import tree
 from effax.api.dispatch import ready, run
 from effax.arrays.collector import paused_collector
-from effax.arrays.device_array import TracedArray
 from effax.arrays.ref import TracedRef
+from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import FlatFunction, check_same_tree, input_type
 from effax.ir.errors import IllTyped
 from effax.ir.syntax import Jaxpr

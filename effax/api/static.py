@@ -8,7 +8,7 @@ from typing import NamedTuple
 from weakref import ref
 
 from effax.arrays.argument_checks import integers, strings
-from effax.arrays.device_array import Array
+from effax.arrays.array import Array
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import argument_names
 from effax.ir.errors import BadArgument

@@ -8,8 +8,8 @@ from typing import Generic, Literal, NamedTuple, TypeVar, TypeVarTuple, cast, ov
 from effax import tree
 from effax.api.derivatives import Residuals, linearized, pulled_back, traced_call
 from effax.api.with_refs import DidntWant
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand
-from effax.arrays.device_array import Array
 from effax.arrays.ref import EagerRef, Ref
 from effax.arrays.tangents import checked_cotangents, tangent_for
 from effax.arrays.tracing import result_names, shown_tree

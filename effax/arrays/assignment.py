@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from effax.arrays.array import Array
 from effax.arrays.config import allowed
-from effax.arrays.device_array import Array, as_value, is_python_scalar, python_kind
+from effax.arrays.conversion import as_value, is_python_scalar, python_kind
 from effax.arrays.indexing import Selection
 from effax.arrays.operators import ops
 from effax.ir.dtypes import FAMILY_RANKS, DType, family, int_bounds

@@ -10,11 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.assignment import fitted
 from effax.arrays.binding import bind1
-from effax.arrays.device_array import Array, ArrayLike, DeviceArray, TracedArray
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.indexing import Selection, select
 from effax.arrays.operators import ops
+from effax.arrays.traced_array import TracedArray
 from effax.ir.dtypes import family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.indexing import Indexer, Mode, Pick, Span

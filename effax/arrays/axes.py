@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from effax.arrays.device_array import Array, Axis
+from effax.arrays.array import Array, Axis
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape
 

@@ -8,8 +8,10 @@ from typing import cast
 
 import numpy as np
 
-from effax.arrays.device_array import Array, DeviceArray, TracedArray
+from effax.arrays.array import Array
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import EagerRef, Ref, TracedRef, consumed_error, eager_ref
+from effax.arrays.traced_array import TracedArray
 from effax.ir.build import typing_of
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.eval.numpy import evaluate, literal_value

@@ -8,22 +8,15 @@ import numpy as np
 
 from effax.arrays import promotion as pr
 from effax.arrays import shapes as sh
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_shape
 from effax.arrays.binding import bind1
 from effax.arrays.config import config
-from effax.arrays.device_array import (
-    Array,
-    ArrayLike,
-    DTypeLike,
-    TracedArray,
-    as_value,
-    from_numpy,
-    is_python_scalar,
-    not_an_array,
-)
+from effax.arrays.conversion import as_value, from_numpy, is_python_scalar, not_an_array
 from effax.arrays.joining import stack
 from effax.arrays.promotion import default_dtype, dtype_of
 from effax.arrays.ref import Ref
+from effax.arrays.traced_array import TracedArray
 from effax.ir.dtypes import (
     DType,
     family,

@@ -9,15 +9,11 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from effax.arrays.device_array import (
-    Array,
-    ArrayLike,
-    DeviceArray,
-    TracedArray,
-    as_value,
-    from_numpy,
-)
+from effax.arrays.array import Array, ArrayLike
+from effax.arrays.conversion import as_value, from_numpy
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.operators import ops
+from effax.arrays.traced_array import TracedArray
 from effax.ir.dtypes import INT32, family
 from effax.ir.errors import BadIndex, IllTyped
 from effax.ir.indexing import Dim, Indexer, Layout, Mode, Pick, Span, layout

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import no_out, plain_axis, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
-from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.shapes import broadcast_to, expand_dims, ravel, reshape, slice_along
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Concatenate

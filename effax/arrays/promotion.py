@@ -7,19 +7,12 @@ from typing import Final
 
 import numpy as np
 
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.binding import Operand, bind1
 from effax.arrays.config import allowed, config
-from effax.arrays.device_array import (
-    Array,
-    ArrayLike,
-    DeviceArray,
-    DTypeLike,
-    TracedArray,
-    as_value,
-    is_python_scalar,
-    not_an_array,
-    python_kind,
-)
+from effax.arrays.conversion import as_value, is_python_scalar, not_an_array, python_kind
+from effax.arrays.device_array import DeviceArray
+from effax.arrays.traced_array import TracedArray
 from effax.ir.build import lit
 from effax.ir.dtypes import DType, family, int_bounds, is_complex, is_inexact_dtype, promote
 from effax.ir.errors import BadArgument, IllTyped

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NoReturn, cast, final
 
 import numpy as np
 
-from effax.arrays.device_array import Array, DeviceArray, DTypeLike
+from effax.arrays.array import Array, DTypeLike
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.not_array import NotAnArray
 from effax.arrays.operators import ops
 from effax.effects import Rule

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import cast
 
 from effax import tree
+from effax.arrays.array import Array, DTypeLike
 from effax.arrays.assignment import fitted
 from effax.arrays.binding import bind, bind1
-from effax.arrays.device_array import Array, DTypeLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.indexing import select
 from effax.arrays.operators import ops
 from effax.arrays.ref import EagerRef, Ref, TracedRef

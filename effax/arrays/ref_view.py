@@ -13,7 +13,8 @@ from typing import NamedTuple, NoReturn, TypeGuard, cast
 
 import numpy as np
 
-from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.array import Array, ArrayLike
+from effax.arrays.conversion import as_value
 from effax.arrays.indexing import DynamicSlice, ds, select
 from effax.arrays.not_array import NotAnArray
 from effax.arrays.operators import ops

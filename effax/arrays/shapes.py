@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike, Axis
 from effax.arrays.axes import plain_axes, plain_axis, plain_shape, sequence_of, static_int
 from effax.arrays.binding import bind1
-from effax.arrays.device_array import Array, ArrayLike, Axis, as_value
+from effax.arrays.conversion import as_value
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
 from effax.ir.prims import Gather

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from effax import tree
+from effax.arrays.array import Array
 from effax.arrays.config import config
-from effax.arrays.device_array import Array, as_value, from_numpy
+from effax.arrays.conversion import as_value, from_numpy
 from effax.arrays.promotion import converted
 from effax.arrays.tracing import shown_tree
 from effax.ir.dtypes import FLOAT0, DType, is_inexact_dtype, promote

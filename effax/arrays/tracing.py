@@ -11,19 +11,14 @@ from typing import Final, NamedTuple, TypeVar, cast
 import numpy as np
 
 from effax import tree
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand, atom_in, handle
 from effax.arrays.config import allowed
-from effax.arrays.device_array import (
-    NOT_NUMBERS,
-    Array,
-    DeviceArray,
-    TracedArray,
-    as_value,
-    is_python_scalar,
-    python_kind,
-)
+from effax.arrays.conversion import NOT_NUMBERS, as_value, is_python_scalar, python_kind
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.promotion import literal
 from effax.arrays.ref import EagerRef, Ref, TracedRef
+from effax.arrays.traced_array import TracedArray
 from effax.effects import Rule
 from effax.ir.analysis.variance import Names
 from effax.ir.axes import Axes

@@ -12,7 +12,7 @@ import numpy as np
 from effax import transforms as passes
 from effax.api.interpret import eval_jaxpr
 from effax.arrays import creation, promotion
-from effax.arrays.device_array import Array
+from effax.arrays.array import Array
 from effax.extend.guard import blamed, check_parameters, listed
 from effax.extend.primitive import ArrayPrimitive, Handle
 from effax.extend.rules import Linear, traced

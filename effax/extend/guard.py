@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
+from effax.arrays.array import Array
 from effax.arrays.config import config
-from effax.arrays.device_array import Array
 from effax.arrays.ref import Ref
 from effax.effects import Accum, Free, Read, Row, Write
 from effax.extend.parameters import KINDS, is_frozen

@@ -8,8 +8,9 @@ from typing import Final, NoReturn, TypeAlias, cast
 
 import numpy as np
 
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand, bind, value_of, wrap
-from effax.arrays.device_array import Array, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.ref import Ref
 from effax.extend import rules
 from effax.extend.guard import check_parameters, results_of, typed

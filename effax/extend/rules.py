@@ -11,8 +11,10 @@ from weakref import ReferenceType
 import numpy as np
 
 from effax.api.custom.call_site import MAX_LITERAL_ELEMENTS, literal_array
+from effax.arrays.array import Array
 from effax.arrays.binding import atom_in, handle
-from effax.arrays.device_array import Array, DeviceArray, as_value
+from effax.arrays.conversion import as_value
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import Ref
 from effax.extend.guard import blamed, listed, paired, shown, wide_remedy
 from effax.ir.build import Builder

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from effax import tree
 from effax.arrays.argument_checks import as_integer, check_callable
-from effax.arrays.device_array import Array
+from effax.arrays.array import Array
 from effax.arrays.tracing import check_same_tree
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims.common.subjaxpr_checks import fits

@@ -9,8 +9,9 @@ import numpy as np
 
 from effax import tree
 from effax.arrays.argument_checks import check_callable
+from effax.arrays.array import Array
 from effax.arrays.binding import bind, bind1
-from effax.arrays.device_array import Array, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.operators import ops
 from effax.arrays.promotion import literal
 from effax.arrays.ref import Ref

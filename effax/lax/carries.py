@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from effax import tree
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand
-from effax.arrays.device_array import Array
 from effax.arrays.promotion import converted
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import FlatFunction, shown_tree

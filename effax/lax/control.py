@@ -11,9 +11,9 @@ from typing import TypeVar, cast, overload
 
 from effax import tree
 from effax.arrays.argument_checks import as_integer, check_callable
+from effax.arrays.array import Array
 from effax.arrays.batching import vmap
 from effax.arrays.binding import bind
-from effax.arrays.device_array import Array
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import FlatFunction, TraceOptions, shown_tree, trace_flat
 from effax.ir.analysis.variance import Names

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from effax.arrays import shapes as sh
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import static_int
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
-from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.conversion import as_value
 from effax.ir.dtypes import is_complex
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import ConvGeneralDilated

@@ -10,17 +10,10 @@ from typing import Final, TypeVar, cast
 
 from effax import tree
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
-from effax.arrays.device_array import (
-    Array,
-    ArrayLike,
-    DTypeLike,
-    as_value,
-    is_python_scalar,
-    not_an_array,
-    python_kind,
-)
+from effax.arrays.conversion import as_value, is_python_scalar, not_an_array, python_kind
 from effax.arrays.elementwise_docs import elementwise_doc
 from effax.arrays.ref import Ref
 from effax.ir import prims as p

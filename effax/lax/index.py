@@ -8,9 +8,10 @@ import numpy as np
 
 from effax.arrays import promotion as pr
 from effax.arrays import shapes as sh
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_axis, plain_shape
 from effax.arrays.binding import Operand, bind1
-from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.indexing import ds
 from effax.arrays.joining import unstack
 from effax.ir import prims

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from effax import tree
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand
-from effax.arrays.device_array import Array, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.ref import Ref
 from effax.ir.dtypes import family
 from effax.ir.types import ArrayType, Type

@@ -13,9 +13,10 @@ from typing import TypeVar
 
 from effax import tree
 from effax.arrays.argument_checks import as_integer, axis_names_of, integers
+from effax.arrays.array import Array
 from effax.arrays.axes import plain_axis
 from effax.arrays.binding import bind1
-from effax.arrays.device_array import Array, as_value, is_python_scalar
+from effax.arrays.conversion import as_value, is_python_scalar
 from effax.arrays.operators import ops
 from effax.ir.axes import Axes, Axis
 from effax.ir.dtypes import INT32, family

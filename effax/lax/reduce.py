@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axes, plain_axis, static_int
 from effax.arrays.binding import bind, bind1
 from effax.arrays.config import allowed
-from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.conversion import as_value
 from effax.ir import prims
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import DotDimensionNumbers

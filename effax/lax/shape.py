@@ -10,10 +10,11 @@ import numpy as np
 
 from effax.arrays import creation, joining
 from effax.arrays import shapes as sh
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axis, plain_shape, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
-from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.conversion import as_value
 from effax.ir.errors import BadArgument
 from effax.ir.prims import shape as prims
 from effax.lax.elementwise import operands

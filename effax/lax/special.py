@@ -8,8 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.binding import bind1, program_of
-from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.conversion import as_value
 from effax.ir.dtypes import is_float
 from effax.ir.errors import IllTyped
 from effax.ir.prims import CustomJvp

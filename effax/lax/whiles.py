@@ -9,8 +9,10 @@ import numpy as np
 
 from effax import tree
 from effax.arrays.argument_checks import as_integer, check_callable
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand, bind, run
-from effax.arrays.device_array import Array, DeviceArray, as_value
+from effax.arrays.conversion import as_value
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.operators import ops
 from effax.arrays.promotion import converted, literal
 from effax.arrays.tracing import (

@@ -8,8 +8,9 @@ from typing import TypeVar, overload
 
 from effax import tree
 from effax.arrays import shapes as sh
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_axes, plain_shape
-from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.joining import concatenate, stack
 from effax.arrays.operators import ops
 from effax.ir.errors import BadArgument, IllTyped

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_axis
-from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.conversion import as_value
 from effax.ir.errors import IllTyped
 from effax.lax import elementwise as el
 from effax.numpy import arithmetic as ar

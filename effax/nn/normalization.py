@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal, overload
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike, Axis, DTypeLike
 from effax.arrays.axes import plain_axes, plain_axis, static_int
 from effax.arrays.binding import bind1
-from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to, expand_dims, reshape
 from effax.ir.dtypes import family, is_complex

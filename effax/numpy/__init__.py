@@ -13,7 +13,7 @@ from typing import Final as _Final
 
 import numpy as _np
 
-from effax.arrays.device_array import Array as _Array
+from effax.arrays.array import Array as _Array
 from effax.arrays.shapes import *
 from effax.numpy import fft as fft
 from effax.numpy import linalg as linalg

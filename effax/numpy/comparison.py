@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.array import Array, ArrayLike
+from effax.arrays.conversion import as_value
 from effax.arrays.promotion import broadcast_shapes
 from effax.ir.errors import IllTyped
 from effax.numpy import ufuncs as uf

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from effax.arrays import promotion as pr
-from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.array import Array, ArrayLike, DTypeLike
+from effax.arrays.conversion import as_value
 from effax.arrays.shapes import flip, reshape
 from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import ufuncs as uf

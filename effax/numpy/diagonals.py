@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from effax.arrays import shapes as sh
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_shape
 from effax.arrays.binding import bind1
-from effax.arrays.device_array import (
-    Array,
-    ArrayLike,
-    DTypeLike,
-    as_value,
-)
+from effax.arrays.conversion import as_value
 from effax.arrays.promotion import default_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.prims import Iota

@@ -7,9 +7,9 @@ from typing import Final
 import ml_dtypes
 import numpy as np
 
+from effax.arrays.array import Array, DTypeLike
 from effax.arrays.config import allowed, config
 from effax.arrays.creation import asarray
-from effax.arrays.device_array import Array, DTypeLike
 from effax.arrays.promotion import dtype_of
 from effax.ir.dtypes import DType, as_dtype, family, promote
 from effax.ir.errors import BadArgument, IllTyped

@@ -10,8 +10,9 @@ import opt_einsum
 from opt_einsum.parser import parse_einsum_input
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import no_out
-from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.shapes import diagonal, transpose
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.state import cached

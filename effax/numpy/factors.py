@@ -8,8 +8,9 @@ from typing import Literal, NamedTuple, cast, overload
 import numpy as np
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.binding import bind
-from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.shapes import (
     broadcast_to,
     diagonal,

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_axes, static_int
 from effax.arrays.binding import bind1
-from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.shapes import moveaxis, slice_along
 from effax.ir.dtypes import complex_dtype, is_complex, real_dtype
 from effax.ir.errors import BadArgument, IllTyped

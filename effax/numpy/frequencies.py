@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axes, static_int
-from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.promotion import default_dtype
 from effax.ir.errors import BadArgument
 from effax.numpy import ufuncs as uf

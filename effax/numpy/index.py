@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import no_out, plain_axis
 from effax.arrays.binding import bind1
-from effax.arrays.device_array import Array, ArrayLike, DeviceArray, as_value
+from effax.arrays.conversion import as_value
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.indexing import Selection, integers, wrapped
 from effax.arrays.indexing import select as selection_of
 from effax.arrays.shapes import broadcast_to, ravel, reshape

@@ -8,8 +8,10 @@ from itertools import pairwise
 import numpy as np
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axis, sequence_of, static_int
-from effax.arrays.device_array import Array, ArrayLike, DeviceArray, DTypeLike, as_value
+from effax.arrays.conversion import as_value
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.indexing import ds
 from effax.arrays.joining import Arrays, concatenate, listed, stack, tile, unstack
 from effax.arrays.shapes import (

@@ -9,8 +9,9 @@ from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.batching import vmap
-from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.shapes import broadcast_to, expand_dims, reshape, slice_along
 from effax.ir.dtypes import is_complex
 from effax.ir.errors import BadArgument, IllTyped

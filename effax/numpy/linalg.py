@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_axes
-from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.shapes import (
     broadcast_to,
     expand_dims,

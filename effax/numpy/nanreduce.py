@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from effax.arrays.array import Array, ArrayLike, Axis, DTypeLike
 from effax.arrays.axes import no_out
-from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
+from effax.arrays.conversion import as_value
 from effax.ir.dtypes import is_inexact_dtype
 from effax.numpy import ufuncs as uf
 from effax.numpy.predicates import isnan, logical_and

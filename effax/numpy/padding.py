@@ -8,9 +8,10 @@ from typing import Final
 import numpy as np
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import static_int
 from effax.arrays.binding import bind1
-from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.shapes import taken_along
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Pad

@@ -8,8 +8,9 @@ from typing import overload
 import numpy as np
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_shape, static_int
-from effax.arrays.device_array import Array, ArrayLike, as_value, from_numpy
+from effax.arrays.conversion import as_value, from_numpy
 from effax.arrays.indexing import integers
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import ravel, reshape

@@ -9,15 +9,10 @@ import numpy as np
 
 from effax.arrays import promotion as pr
 from effax.arrays import shapes as sh
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axis, static_int
 from effax.arrays.binding import bind1
-from effax.arrays.device_array import (
-    Array,
-    ArrayLike,
-    DTypeLike,
-    as_value,
-    from_numpy,
-)
+from effax.arrays.conversion import as_value, from_numpy
 from effax.arrays.promotion import default_dtype
 from effax.ir.dtypes import (
     family,

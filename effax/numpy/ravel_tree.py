@@ -8,7 +8,8 @@ from typing import TypeVar, cast
 
 import effax.numpy as jnp
 from effax import tree
-from effax.arrays.device_array import Array, as_value
+from effax.arrays.array import Array
+from effax.arrays.conversion import as_value
 from effax.ir.dtypes import DType, is_complex
 from effax.ir.errors import IllTyped
 

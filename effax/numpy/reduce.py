@@ -8,10 +8,11 @@ import math
 import numpy as np
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike, Axis, DTypeLike
 from effax.arrays.axes import no_out, plain_axes, plain_axis
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
-from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to, expand_dims, ravel
 from effax.ir import prims

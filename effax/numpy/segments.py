@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 import effax.numpy as jnp
-from effax.arrays.array import ArrayLike
-from effax.arrays.device_array import Array, as_value
+from effax.arrays.array import Array, ArrayLike
+from effax.arrays.conversion import as_value
 from effax.ir.errors import IllTyped
 from effax.ir.prims.reduce import greatest, lowest
 

@@ -8,10 +8,11 @@ from typing import cast
 import numpy as np
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_axis
 from effax.arrays.binding import bind
 from effax.arrays.config import allowed
-from effax.arrays.device_array import Array, ArrayLike, as_value, from_numpy
+from effax.arrays.conversion import as_value, from_numpy
 from effax.arrays.joining import concatenate
 from effax.arrays.shapes import (
     broadcast_to,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike, Axis, DTypeLike
 from effax.arrays.axes import no_out, plain_axes, plain_axis
-from effax.arrays.device_array import Array, ArrayLike, Axis, DTypeLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to, reshape
 from effax.ir.dtypes import DType, as_dtype, is_complex, is_float, is_inexact_dtype

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import cast
 
+from effax.arrays.array import Array
 from effax.arrays.binding import bind, bind1, program_of
-from effax.arrays.device_array import Array
 from effax.ir.build import Builder
 from effax.ir.dtypes import INT32, is_complex
 from effax.ir.indexing import Indexer, Pick, Span

@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import no_out, plain_axes, plain_axis
-from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.shapes import (
     diagonal,
     expand_dims,

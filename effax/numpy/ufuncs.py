@@ -8,17 +8,14 @@ from typing import Final
 import numpy as np
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
-from effax.arrays.device_array import (
-    Array,
-    ArrayLike,
-    DeviceArray,
-    TracedArray,
-    as_value,
-)
+from effax.arrays.conversion import as_value
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.elementwise_docs import elementwise_doc
 from effax.arrays.promotion import astype
+from effax.arrays.traced_array import TracedArray
 from effax.ir import prims as p
 from effax.ir.build import typing_of
 from effax.ir.dtypes import DType, family, is_complex, is_inexact_dtype

@@ -9,9 +9,10 @@ from typing import cast
 import numpy as np
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_axis, plain_shape, static_int
 from effax.arrays.binding import bind
-from effax.arrays.device_array import Array, ArrayLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.shapes import expand_dims, moveaxis, reshape, slice_along, transpose
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Sort

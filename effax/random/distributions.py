@@ -9,9 +9,10 @@ from typing import cast
 import numpy as np
 
 from effax.arrays import promotion as pr
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_shape
 from effax.arrays.config import allowed
-from effax.arrays.device_array import Array, ArrayLike, DTypeLike, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to
 from effax.ir.dtypes import DType, family, int_bounds, is_complex, is_float, real_dtype

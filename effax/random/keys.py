@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_shape, static_int
 from effax.arrays.config import config
-from effax.arrays.device_array import Array, ArrayLike, as_value, from_numpy, is_python_scalar
+from effax.arrays.conversion import as_value, from_numpy, is_python_scalar
 from effax.arrays.shapes import slice_along
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped

@@ -14,8 +14,10 @@ from typing import Final, Literal
 
 import numpy as np
 
+from effax.arrays.array import Array
 from effax.arrays.binding import bind1
-from effax.arrays.device_array import Array, DeviceArray, from_numpy
+from effax.arrays.conversion import from_numpy
+from effax.arrays.device_array import DeviceArray
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import UINT32, as_dtype
 from effax.ir.errors import BadArgument

@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import Final, NamedTuple, TypeVar
 
 from effax.api.staging import ShapeDtypeStruct
-from effax.arrays.device_array import ArrayLike
+from effax.arrays.array import ArrayLike
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import BOOL, is_float
 from effax.ir.errors import BadArgument, NotApplicable

@@ -11,7 +11,7 @@ import pytest
 
 import effax.numpy as jnp
 from effax import nn, random
-from effax.arrays.device_array import Array
+from effax.arrays.array import Array
 from effax.ir.errors import BadArgument, IllTyped
 from tests.unit.numpy.agreement import assert_same
 from tests.unit.numpy.tracing import run_traced

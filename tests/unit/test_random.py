@@ -12,7 +12,8 @@ import pytest
 
 import effax.numpy as jnp
 from effax import random
-from effax.arrays.device_array import Array, from_numpy
+from effax.arrays.array import Array
+from effax.arrays.conversion import from_numpy
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.eval.numpy import evaluate
 from effax.random import threefry

@@ -12,7 +12,7 @@ import pytest
 
 import effax.numpy as jnp
 from effax import ref
-from effax.arrays.device_array import Array
+from effax.arrays.array import Array
 from effax.arrays.ref import EagerRef, Ref
 from effax.arrays.ref_functions import empty_ref, free_ref, freeze, new_ref
 from effax.ir.errors import BadArgument, IllTyped, RefError

@@ -28,9 +28,10 @@ from effax.api.custom.vjp_rule import SymbolicZerosVjp, TracedVjp, VjpRule, trac
 from effax.api.custom.vmap_rule import UserVmapRule
 from effax.api.methods import BindsAsMethod
 from effax.arrays.argument_checks import check_callable, integers, strings
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand, bind
-from effax.arrays.device_array import Array, TracedArray
 from effax.arrays.ref import Ref
+from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, trace_flat
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive

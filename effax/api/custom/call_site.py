@@ -9,8 +9,10 @@ from typing import Final
 
 import effax.numpy as jnp
 from effax import tree
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand
-from effax.arrays.device_array import Array, DeviceArray, as_value
+from effax.arrays.conversion import as_value
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.tangents import promotes_to
 from effax.arrays.tracing import FlatFunction, TraceOptions, trace_flat
 from effax.ir.build import Builder, lit

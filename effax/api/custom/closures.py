@@ -10,10 +10,12 @@ from effax import tree
 from effax.api.custom.call_site import cast_result, check_pair
 from effax.api.custom.decorators import custom_vjp
 from effax.arrays.argument_checks import check_callable
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand, run
-from effax.arrays.device_array import Array, TracedArray, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.ref import Ref
 from effax.arrays.tangents import tangent_for, zero_of
+from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import flat_args, label_of, like, shown_tree, trace_flat
 from effax.ir.errors import IllTyped
 from effax.ir.syntax import Jaxpr

@@ -11,7 +11,7 @@ from effax.api.custom.call import Custom
 from effax.api.custom.jvp_rule import JvpRule
 from effax.api.custom.vjp_rule import VjpRule
 from effax.arrays.argument_checks import check_callable
-from effax.arrays.device_array import Array
+from effax.arrays.array import Array
 from effax.ir.errors import BadArgument
 from effax.lax.control import map as lax_map
 from effax.tree import PyTree

@@ -10,8 +10,8 @@ from effax import tree
 from effax.api.custom.call_site import CallSite, DeferredRule, cast_result, check_pair
 from effax.api.custom.rule_tracing import outside_rules
 from effax.api.custom.zeros import SymbolicZero, symbolic_zero
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand
-from effax.arrays.device_array import Array
 from effax.arrays.tangents import checked_cotangents, tangent_for
 from effax.arrays.tracing import (
     FlatFunction,

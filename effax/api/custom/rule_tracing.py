@@ -11,8 +11,8 @@ from typing import NamedTuple
 from effax import tree
 from effax.api.custom.call_site import CallSite
 from effax.arrays.binding import Operand
-from effax.arrays.device_array import TracedArray
 from effax.arrays.ref import Ref
+from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import FlatFunction, shared_consts
 from effax.ir.errors import ConcretizationError
 from effax.ir.recursion import carried

@@ -11,8 +11,9 @@ from effax import tree
 from effax.api.custom.call_site import CallSite, DeferredRule, cast_result, check_pair
 from effax.api.custom.rule_tracing import outside_rules
 from effax.api.custom.zeros import CustomVJPPrimal, SymbolicZero, symbolic_zero
+from effax.arrays.array import Array
 from effax.arrays.binding import Operand
-from effax.arrays.device_array import Array, as_value
+from effax.arrays.conversion import as_value
 from effax.arrays.ref import Ref, TracedRef
 from effax.arrays.tangents import tangent_for, zero_of
 from effax.arrays.tracing import (

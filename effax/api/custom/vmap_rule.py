@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from effax import tree
 from effax.api.custom.call_site import DeferredRule, check_pair
 from effax.api.custom.rule_tracing import outside_rules
-from effax.arrays.device_array import Array, as_value
+from effax.arrays.array import Array
+from effax.arrays.conversion import as_value
 from effax.arrays.promotion import converted
 from effax.arrays.tracing import check_same_tree, result_names, shown_tree
 from effax.ir.errors import IllTyped

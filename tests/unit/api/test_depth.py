@@ -11,7 +11,7 @@ import pytest
 import effax
 from effax import lax
 from effax import numpy as jnp
-from effax.arrays.device_array import Array
+from effax.arrays.array import Array
 from effax.ir import recursion
 from effax.ir.errors import LoweringError, TooDeep
 from effax.lowering import xla

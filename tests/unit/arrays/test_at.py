@@ -10,8 +10,8 @@ import pytest
 
 import effax
 import effax.numpy as jnp
+from effax.arrays.array import Array
 from effax.arrays.at import AtIndex
-from effax.arrays.device_array import Array
 from effax.ir.errors import BadArgument, IllTyped
 from effax.testing import check_grads
 from tests.unit.numpy.tracing import run_traced, traced

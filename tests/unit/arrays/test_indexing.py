@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import effax.numpy as jnp
 from effax import ref
-from effax.arrays.device_array import Array
+from effax.arrays.array import Array
 from effax.arrays.indexing import ds
 from effax.arrays.ref import Ref
 from effax.arrays.ref_functions import new_ref

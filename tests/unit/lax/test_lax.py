@@ -11,7 +11,7 @@ import pytest
 
 import effax.numpy as jnp
 from effax import lax
-from effax.arrays.device_array import Array
+from effax.arrays.array import Array
 from effax.ir.errors import BadArgument, EffaxError, IllTyped
 from effax.ir.prims import Binary, Unary
 from tests.unit.numpy.agreement import assert_same, converted

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import effax.numpy as jnp
-from effax.arrays.device_array import Array
+from effax.arrays.array import Array
 from effax.ir.errors import EffaxError
 
 Function = Callable[..., Any]

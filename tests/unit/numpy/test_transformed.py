@@ -11,7 +11,7 @@ import pytest
 
 import effax
 import effax.numpy as jnp
-from effax.arrays.device_array import Array
+from effax.arrays.array import Array
 from tests.unit.numpy.agreement import flat
 from tests.unit.numpy.cases import FAMILIES, Case
 from tests.unit.numpy.test_elementwise import BINARY, UNARY

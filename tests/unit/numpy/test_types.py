@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import effax.numpy as jnp
-from effax.arrays.device_array import Array
+from effax.arrays.array import Array
 from effax.config import enable_x64
 from effax.ir.errors import BadArgument, ConcretizationError, EffaxError, IllTyped
 from tests.unit.numpy.tracing import traced

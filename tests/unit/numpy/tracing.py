@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from effax.arrays.array import Array
 from effax.arrays.binding import atom_in, handle, value_of
-from effax.arrays.device_array import Array, as_value
+from effax.arrays.conversion import as_value
 from effax.ir.eval.numpy import evaluate
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import Trace, Traced, tracing

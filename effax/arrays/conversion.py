@@ -1,0 +1,90 @@
+"""Conversion of NumPy arrays and Python scalars to arrays."""
+
+from __future__ import annotations
+
+from typing import Final, TypeGuard
+
+import numpy as np
+
+from effax.arrays.array import Array
+from effax.arrays.config import allowed
+from effax.arrays.device_array import DeviceArray
+from effax.arrays.not_array import NotAnArray
+from effax.arrays.traced_array import TracedArray
+from effax.ir.build import lit
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.trace import current_trace
+from effax.ir.types import array_type
+
+NOT_NUMBERS: Final = "OUSMm"
+"""The kinds of NumPy dtypes without an array type: objects, strings, times."""
+
+
+def from_numpy(value: np.ndarray | np.generic, weak: bool = False) -> DeviceArray:
+    """Return an array that owns ``value``, which the caller must not write to afterwards."""
+    value = np.asarray(value)
+    return DeviceArray(value, array_type(value.shape, value.dtype, weak))
+
+
+def as_value(x: object, what: str = "an argument") -> Array:
+    """Return ``x`` as an array: itself, or a copy of a NumPy array or a Python scalar.
+
+    Raises:
+        IllTyped: ``x`` is not an array or number, but a reference, a string, a list, ...
+    """
+    if isinstance(x, Array):
+        return x
+    if is_python_scalar(x):
+        made = scalar(x)
+        trace = current_trace()
+        return made if trace is None else TracedArray(trace, lit(x, made.type))
+    if isinstance(x, np.ndarray | np.generic):
+        if x.dtype.kind in NOT_NUMBERS:
+            raise IllTyped(
+                f"{what} has a dtype that is not a number",
+                expected="booleans, integers, floats or complex numbers",
+                found=str(x.dtype),
+            )
+        return from_numpy(np.array(x, dtype=allowed(x.dtype)))
+    raise not_an_array(x, what)
+
+
+def is_python_scalar(x: object) -> TypeGuard[bool | int | float | complex]:
+    """Return whether ``x`` is a Python number, whose dtype yields in promotion."""
+    # NumPy's float64 and complex128 are subclasses of Python's types.
+    return isinstance(x, bool | int | float | complex) and not isinstance(x, np.generic)
+
+
+def python_kind(x: bool | int | float | complex) -> type:
+    """Return the builtin type of a number, which may be of a subclass such as an enum."""
+    for kind in (bool, int, float):
+        if isinstance(x, kind):
+            return kind
+    return complex
+
+
+def scalar(x: bool | int | float | complex) -> DeviceArray:
+    """Return the weakly typed array of a Python scalar. Raises BadArgument on overflow."""
+    dtype = allowed(python_kind(x))
+    try:
+        value = np.asarray(x, dtype)
+    except OverflowError:
+        raise BadArgument(
+            f"the Python integer {x} does not fit",
+            expected=f"a value of {dtype}",
+            found=str(x),
+            remedy="pass an explicit dtype, or enable 64-bit dtypes",
+        ) from None
+    return DeviceArray(value, array_type((), dtype, weak=not isinstance(x, bool)))
+
+
+def not_an_array(x: object, what: str) -> IllTyped:
+    """Return the error for a value that is used as an array and is none."""
+    if isinstance(x, NotAnArray):
+        return x._not_an_array(what)
+    return IllTyped(
+        f"{what} is not an array",
+        expected="an array or a number",
+        found=f"{type(x).__name__}: {x!r:.80}",
+        remedy="convert it with `numpy.array`" if isinstance(x, list | tuple) else None,
+    )

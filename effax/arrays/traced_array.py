@@ -1,0 +1,58 @@
+"""Arrays without a value: the symbols of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import final
+
+import numpy as np
+
+from effax.arrays.array import Array
+from effax.ir.errors import ConcretizationError
+from effax.ir.syntax import Atom
+from effax.ir.trace import Trace
+from effax.ir.types import ArrayType
+
+
+@final
+class TracedArray(Array):
+    """An atom of a program that is being traced, as an array without a known value."""
+
+    __slots__ = ("atom", "trace")
+
+    def __init__(self, trace: Trace, atom: Atom) -> None:
+        self.trace: Trace = trace
+        self.atom: Atom = atom
+
+    @property
+    def type(self) -> ArrayType:
+        return self.atom.type  # type: ignore[return-value]  # handles of references are TracedRefs
+
+    def numpy(self) -> np.ndarray:
+        return np.asarray(self.trace.value_of(self.atom))
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        with _asked_by("NumPy takes values, and gets", "`effax.numpy`, which takes symbols"):
+            return Array.__array__(self, dtype, copy)
+
+    def __float__(self) -> float:
+        with _asked_by("a Python number is made of", "`effax.numpy` in the place of `math`"):
+            return Array.__float__(self)
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.atom.type}> in {self.trace.label}"
+
+    def __deepcopy__(self, memo: dict[int, object]) -> TracedArray:
+        return self
+
+
+@contextmanager
+def _asked_by(what: str, instead: str) -> Iterator[None]:
+    """Add the operation that requires a value, and its remedy, to a ConcretizationError."""
+    try:
+        yield
+    except ConcretizationError as error:
+        error.what = f"{what} a symbol: {error.what}"
+        error.remedy = f"use the functions of {instead}; or make the argument static"
+        raise
