@@ -115,7 +115,7 @@ def main() -> None:
     """Prove the primitive, and compare what the two backward passes are made of."""
     floats, labels = extend.array_type((2, 5), "float32"), extend.array_type((2,), "int32")
     checked = check_primitive(SoftmaxCrossEntropy(), floats, labels)
-    print(f"{len(checked.held)} laws hold; does not apply: {list(checked.refused)}\n")
+    print(f"{len(checked.passed)} laws hold; does not apply: {list(checked.refused)}\n")
 
     rng = np.random.default_rng(0)
     logits = jnp.asarray(rng.normal(size=(512, 100)).astype(np.float32))

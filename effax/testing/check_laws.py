@@ -14,9 +14,9 @@ from effax.testing.generate.features import Features
 from effax.testing.generate.focus import Focus, focus_of
 from effax.testing.generate.random_programs import PLANTED
 from effax.testing.generate.steps import step_names
-from effax.testing.laws.law import GIVEN_BY_NAME, Law, tried_law
+from effax.testing.laws.law import LAW_PARAMETERS, Law, as_law
 from effax.testing.laws.pass_set import Passes
-from effax.testing.laws.runner import Tried, told, try_all
+from effax.testing.laws.runner import Tried, raise_broken, try_all
 from effax.transforms.framework.rules import RuleSet
 
 AnyLaw = str | Callable[..., None]
@@ -60,7 +60,7 @@ def check_law(
             kind of step.
     """
     __tracebackhide__ = True  # of pytest, whose reports end where the user's test does
-    (found,) = found_laws(law)
+    (found,) = laws_named(law)
     given = _given(passes)
     if step is not None:
         given["step"] = passes_of(step)
@@ -77,7 +77,7 @@ def check_law(
             remedy=f"one of {', '.join(step_names(linear=True))}",
         )
     trials = try_all([found], given, examples, features, focus, seed)
-    return told(trials, strict=True)[0]
+    return raise_broken(trials, strict=True)[0]
 
 
 def check_laws(
@@ -93,7 +93,7 @@ def check_laws(
     ::
 
         check_laws(Passes(book=DEFAULT_RULES.extend(Mine, rules)), focus="arith.mul")
-        check_laws(dataclasses.replace(Passes(), dce=my_dce), only=["dce_keeps_what_is_observed"])
+        check_laws(dataclasses.replace(Passes(), dce=my_dce), only=["dce_is_observationally_equal"])
 
     Args:
         passes: the passes; the library's own where it is None.
@@ -113,12 +113,12 @@ def check_laws(
     """
     __tracebackhide__ = True
     given = _given(passes)
-    found = found_laws(only) or [law for law in laws.LAWS if law.takes("passes")]
+    found = laws_named(only) or [law for law in laws.LAWS if law.takes("passes")]
     for law in found:
         _check_step(law, given)
     if passes is not None and not any(law.takes("passes") for law in found):
         raise _untaken(found[0], "passes")
-    return told(try_all(found, given, examples, focus=focus, seed=seed), strict=bool(only))
+    return raise_broken(try_all(found, given, examples, focus=focus, seed=seed), strict=bool(only))
 
 
 def _given(passes: object) -> dict[str, object]:
@@ -150,13 +150,13 @@ def _untaken(law: Law[...], name: str) -> BadArgument:
     """The error for what a law is given and does not take: nothing would be known of it."""
     return BadArgument(
         f"the law {law.name} does not take `{name}`",
-        expected=f"a law with a parameter `{name}`: {GIVEN_BY_NAME[name]}",
+        expected=f"a law with a parameter `{name}`: {LAW_PARAMETERS[name]}",
         found=f"{law.name}{law.signature}",
         remedy=f"leave `{name}` out, or make it a parameter of the law",
     )
 
 
-def found_laws(given: AnyLaw | Sequence[AnyLaw]) -> list[Law[...]]:
+def laws_named(given: AnyLaw | Sequence[AnyLaw]) -> list[Law[...]]:
     """Laws, from themselves or their names, in the order of the table, others first.
 
     Raises BadArgument for what is neither.
@@ -172,7 +172,7 @@ def found_laws(given: AnyLaw | Sequence[AnyLaw]) -> list[Law[...]]:
             found=", ".join(unknown),
             remedy=f"did you mean {' or '.join(like)}?" if like else None,
         )
-    found = [tried_law(known[law] if isinstance(law, str) else law) for law in given]
+    found = [as_law(known[law] if isinstance(law, str) else law) for law in given]
     places = {law: i for i, law in enumerate(laws.LAWS)}
     return sorted(found, key=lambda law: places.get(law, -1))
 

@@ -19,8 +19,8 @@ from effax.testing.generate.random_programs import program_with, redundant_progr
 from effax.testing.generate.random_source import RandomSource
 from effax.testing.generate.steps import check_features
 from effax.testing.laws.law import Law
-from effax.testing.laws.runner import Draw, Drawn, Given, Trial, attempt_on, told
-from effax.testing.shrink.changed_parts import narrowed, probes
+from effax.testing.laws.runner import Draw, Drawn, Given, Trial, attempt_on, raise_broken
+from effax.testing.shrink.changed_parts import changed_parts, probes
 from effax.transforms.optimize.rewrite import App
 
 Plan = tuple[Draw, int, bool]
@@ -37,7 +37,7 @@ class PassReport:
 
     Attributes:
         step: the pass.
-        claims: what it claims, all of which holds for all programs that were tried.
+        guarantees: what it claims, all of which holds for all programs that were tried.
         programs: how many different programs it was tried on.
         changed: how many of them it changed.
         before: how many equations those have that it changed, held programs included.
@@ -46,7 +46,7 @@ class PassReport:
     """
 
     step: str
-    claims: tuple[Guarantee, ...]
+    guarantees: tuple[Guarantee, ...]
     programs: int
     changed: int
     before: int
@@ -54,19 +54,19 @@ class PassReport:
     kinds: tuple[str, ...] = ()
 
     @property
-    def is_thin(self) -> bool:
+    def changes_little(self) -> bool:
         """Whether it changed so few programs that it may well be wrong all the same."""
         return self.changed < ENOUGH
 
     def __str__(self) -> str:
         changed = f"changed {self.changed} ({self.before} equations became {self.after})"
-        held = [f"  holds: {claim.value}" for claim in self.claims] or ["  it claims nothing"]
+        held = [f"  holds: {claim.value}" for claim in self.guarantees] or ["  it claims nothing"]
         lines = [
             f"{self.step}: {self.programs} programs, of which it {changed}",
             *held,
             "  holds: p is a function, and p(f) is valid and has the types of f",
         ]
-        if self.is_thin:
+        if self.changes_little:
             lines += ["  " + line for line in self._doubts()]
         return "\n".join(lines)
 
@@ -103,10 +103,10 @@ def check_pass(
     *,
     programs: Jaxpr | Sequence[Jaxpr] = (),
     focus: Focus | Sequence[Focus] = (),
-    claims: Sequence[Guarantee] = (),
+    guarantees: Sequence[Guarantee] = (),
     features: Features = ANYTHING,
     compiled: bool = False,
-    may_rest: bool = False,
+    allow_unchanged: bool = False,
     examples: int = 200,
     seed: int = 0,
 ) -> PassReport:
@@ -129,10 +129,10 @@ def check_pass(
         focus: what random programs are full of: primitives, patterns, rules (their left sides), or
             kinds of steps (``effax.testing.step_names()``). By default that changes from
             program to program, and there is something of all that passes commonly look for.
-        claims: what it is held to; what it claims itself where none is given (``guarantees_of``).
+        guarantees: tried instead of those declared (``guarantees_of``).
         features: what random programs have.
         compiled: whether what it gives is compiled too, and compared with what was given.
-        may_rest: whether it may leave all programs as they are.
+        allow_unchanged: whether it may leave all programs as they are.
         examples: about how many random programs are tried. Equal arguments try equal programs.
         seed: another one tries other programs.
 
@@ -148,15 +148,15 @@ def check_pass(
     __tracebackhide__ = True
     held = passes_of(step)
     features = as_features(features)
-    wanted = checked_guarantees("check_pass", claims) if claims else guarantees_of(held)
+    wanted = checked_guarantees("check_pass", guarantees) if guarantees else guarantees_of(held)
     if examples < 1:
         raise BadArgument("a pass is tried on something", "examples of at least 1", str(examples))
-    given: Given = {"step": held, "claims": wanted}
+    given: Given = {"step": held, "guarantees": wanted}
     changes = _Changes(laws.pass_is_a_function, given, held)
-    trials = [Trial(laws.pass_keeps_its_claims, given), changes]
+    trials = [Trial(laws.pass_keeps_its_guarantees, given), changes]
     if compiled:
-        trials.append(Trial(laws.compiled_passes_mean_the_same, given))
-    tells = Trial(laws.pass_keeps_what_is_told, given)
+        trials.append(Trial(laws.compiled_pass_agrees_with_evaluation, given))
+    tells = Trial(laws.pass_preserves_side_effects, given)
     tried = _Tried(trials, tells, Guarantee.SAME_MEANING in wanted)
     for jaxpr in _own_programs(programs):
         tried.on_inputs(jaxpr, range(OWN))
@@ -164,8 +164,8 @@ def check_pass(
     tried.on(_plans(names, patterns, features, compiled), examples, seed)
     if changes.pairs and not tried.broken:
         _try_again(held, changes, tried, (names, patterns, features, compiled), examples, seed)
-    told([*trials, tells], strict=False)
-    return _report(held, wanted, changes, may_rest)
+    raise_broken([*trials, tells], strict=False)
+    return _report(held, wanted, changes, allow_unchanged)
 
 
 def _try_again(
@@ -177,7 +177,7 @@ def _try_again(
     seed: int,
 ) -> None:
     """Where a pass changed little, try it on more of what it changed."""
-    found = narrowed(changes.pairs)
+    found = changed_parts(changes.pairs)
     if len(changes.pairs) >= ENOUGH and len(found.kinds) > FEW:
         return
     names, patterns, features, compiled = wanted
@@ -242,20 +242,20 @@ class _Tried(NamedTuple):
 
 
 def _report(
-    step: Step, claims: tuple[Guarantee, ...], changes: _Changes, may_rest: bool
+    step: Step, guarantees: tuple[Guarantee, ...], changes: _Changes, allow_unchanged: bool
 ) -> PassReport:
     pairs = changes.pairs
     before, after = (sum(size(pair[i]) for pair in pairs) for i in (0, 1))
-    kinds = narrowed(pairs).kinds
+    kinds = changed_parts(pairs).kinds
     programs = len(changes.made)
-    report = PassReport(str(step), claims, programs, len(pairs), before, after, kinds)
-    if not pairs and not may_rest:
+    report = PassReport(str(step), guarantees, programs, len(pairs), before, after, kinds)
+    if not pairs and not allow_unchanged:
         raise Inconclusive(
             f"the pass {step} changed no program",
             expected="a pass that does something to some of them",
             found=f"{report.programs} programs, all as they were",
             remedy="say what it looks for: `focus=` a primitive, a pattern or a rule, or "
-            "`programs=` some of your own; or `may_rest=True`",
+            "`programs=` some of your own; or `allow_unchanged=True`",
         )
     return report
 

@@ -26,7 +26,7 @@ from effax.testing.laws.jvp import has_slopes
 from effax.testing.laws.law import About, Law
 from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.runner import Drawn, Given, run
-from effax.testing.primitive_checks import as_primitive, as_types, check_behaviour
+from effax.testing.primitive_checks import as_primitive, as_types, check_behavior
 from effax.testing.report.report import LawBroken
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.rules.common.arrays import zeros
@@ -40,39 +40,39 @@ class Refused(NamedTuple):
         law: its name.
         reason: what the rule says.
         programs: on which programs; ``PROGRAMS`` has their names.
-        held: on which it holds.
+        passed: on which it holds.
     """
 
     law: str
     reason: str
     programs: tuple[str, ...]
-    held: tuple[str, ...]
+    passed: tuple[str, ...]
 
 
 class Checked(NamedTuple):
     """What :func:`check_primitive` found.
 
     Attributes:
-        held: the laws that hold for every program.
+        passed: the laws that hold for every program.
         refused: the laws that a rule refuses for some of them; for the others they hold.
-        unsaid: the laws that say nothing about any of them: what they assume is not so, or
+        skipped: the laws that say nothing about any of them: what they assume is not so, or
             rounding decides what is given.
     """
 
-    held: tuple[str, ...]
+    passed: tuple[str, ...]
     refused: tuple[Refused, ...]
-    unsaid: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"{_laws(len(self.held))} held", _wrapped(", ".join(self.held))]
+        lines = [f"{_laws(len(self.passed))} held", _wrapped(", ".join(self.passed))]
         by_reason: dict[str, list[str]] = {}
         for one in self.refused:
-            where = f" (held {', '.join(one.held)})" if one.held else ""
+            where = f" (held {', '.join(one.passed)})" if one.passed else ""
             by_reason.setdefault(one.reason, []).append(one.law + where)
         for reason, names in by_reason.items():
             lines += [f"{_laws(len(names))} refused: {reason}", _wrapped(", ".join(names))]
-        if self.unsaid:
-            lines += [f"{_laws(len(self.unsaid))} said nothing", _wrapped(", ".join(self.unsaid))]
+        if self.skipped:
+            lines += [f"{_laws(len(self.skipped))} said nothing", _wrapped(", ".join(self.skipped))]
         return "\n".join([line for line in lines if line])
 
 
@@ -150,7 +150,7 @@ def check_primitive(
     if linear is not None:
         _one_an_argument("linear", linear, ins)
     used = DEFAULT_RULES if rules is None else rules
-    check_behaviour(prim, ins, linear, used)
+    check_behavior(prim, ins, linear, used)
     own, known = type(prim), registry()
     primitives = known if known.get(own.name) is own else registry(own)
     given = {"passes": Passes(rules=used), "primitives": primitives}
@@ -179,7 +179,7 @@ def check_primitive(
         )
     )
     if broken:
-        raise broken[0].beside([other.law.name for other in broken[1:]]) from None
+        raise broken[0].with_others([other.law.name for other in broken[1:]]) from None
     found = [_unless_unknown(one, [*programs, *[a.jaxpr for a in at]], seeds) for one in found]
     return Checked(
         tuple([one for one in found if isinstance(one, str)]),
@@ -220,7 +220,7 @@ def _found(
         for seed in seeds[:1] if law.costly else seeds:
             found = _tried(law, (jaxpr,), seed, given)
             if isinstance(found, LawBroken):
-                return found.noting(
+                return found.with_note(
                     f"It holds for values of a moderate size, and not at {where}"
                     f"{_arguments(jaxpr, seed)}.\nWhere these should not matter, `domain=` says "
                     "where arguments are."

@@ -24,7 +24,7 @@ from effax.testing.evaluate_checks import check_commuting, check_evaluation, sho
 from effax.transforms.framework.rules import BatchBuilder, Linear, RuleBuilder, RuleSet
 from effax.transforms.vmap.common import batched_type
 
-LANES = 2
+BATCH_SIZE = 2
 
 
 def as_primitive(prim: object) -> Primitive:
@@ -95,7 +95,7 @@ def as_types(prim: Primitive, types: Sequence[object]) -> tuple[Type, ...]:
     return tuple(found)
 
 
-def check_behaviour(
+def check_behavior(
     prim: Primitive, types: tuple[Type, ...], linear: Sequence[bool] | None, rules: RuleSet
 ) -> None:
     """Raise unless typing, evaluation and each rule give what the library takes from them.
@@ -209,9 +209,10 @@ def _run_batch(
 ) -> None:
     b = BatchBuilder(rules)
     ins = [
-        b.bind(batched_type(t, LANES) if has else t) for t, has in zip(types, batched, strict=True)
+        b.bind(batched_type(t, BATCH_SIZE) if has else t)
+        for t, has in zip(types, batched, strict=True)
     ]
-    traced_rules.batch(b, prim, ins, tuple(batched), LANES)
+    traced_rules.batch(b, prim, ins, tuple(batched), BATCH_SIZE)
 
 
 def _run_transpose(

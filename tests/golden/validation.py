@@ -30,7 +30,7 @@ from effax.testing.laws.derivative import directional
 from effax.testing.laws.differences import by_differences
 from effax.testing.laws.equivalence import check_same_meaning
 from effax.testing.laws.jvp import check_tangents, push, random_tangents
-from effax.testing.laws.partial_eval import check_halves
+from effax.testing.laws.partial_eval import check_recomposition
 from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.simplify import count
 from effax.testing.laws.transpose import (
@@ -210,7 +210,7 @@ def check_partial_eval(jaxpr: Jaxpr, options: Options, made: PartialEval) -> Non
     if not jaxpr.free_axes:
         parts = made
     for seed in SEEDS:
-        check_halves(closed(jaxpr), parts, known, forced, seed)
+        check_recomposition(closed(jaxpr), parts, known, forced, seed)
 
 
 def check_transposed(jaxpr: Jaxpr, options: Options, made: Transposed) -> None:

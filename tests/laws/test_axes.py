@@ -13,10 +13,10 @@ from effax.transforms.optimize.dce import dce
 from effax.transforms.optimize.inline import inline
 from tests.laws.trying import holds
 
-test_vmap_does_collectives = holds(laws.vmap_does_collectives)
+test_vmap_evaluates_collectives = holds(laws.vmap_evaluates_collectives)
 test_collectives_commute_with_jvp = holds(laws.collectives_commute_with_jvp)
 test_collectives_commute_with_transpose = holds(laws.collectives_commute_with_transpose)
-test_shard_map_is_lanes = holds(laws.shard_map_is_lanes)
+test_shard_map_is_vmap = holds(laws.shard_map_is_vmap)
 test_programs_of_shard_map_are_valid = holds(laws.check_accepts, MESHES)
 test_shard_map_is_read_back = holds(laws.parse_inverts_print, MESHES)
 
@@ -59,10 +59,10 @@ def test_reverse_derivatives_of_shard_map(jaxpr: Jaxpr, seed: int) -> None:
 def test_transposes_of_shard_map(program: tuple[Jaxpr, tuple[bool, ...]], seed: int) -> None:
     """<transpose(p) y, x> = <y, p x>, with references too"""
     laws.transpose_is_adjoint(*program, seed)
-    laws.transpose_adds_into_references(*program, seed)
+    laws.transpose_accumulates_into_references(*program, seed)
 
 
 @given(programs(replace(SMOOTH_MESHES, refs=False, depth=2)) | programs(SMOOTH_MESHES), seeds)
-def test_derivatives_inside_are_those_outside(jaxpr: Jaxpr, seed: int) -> None:
+def test_shard_map_commutes_with_grad(jaxpr: Jaxpr, seed: int) -> None:
     """shard_map(grad(f)) = grad(shard_map(f)), for a loss that all devices share"""
-    laws.derivatives_inside_are_those_outside(jaxpr, seed)
+    laws.shard_map_commutes_with_grad(jaxpr, seed)

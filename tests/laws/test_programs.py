@@ -13,7 +13,7 @@ test_check_accepts = holds(laws.check_accepts)
 test_check_rejects = holds(laws.check_rejects)
 test_parse_inverts_print = holds(laws.parse_inverts_print)
 test_equality_is_structural = holds(laws.equality_is_structural)
-test_evaluation_fits_the_types = holds(laws.evaluation_fits_the_types)
+test_evaluation_matches_types = holds(laws.evaluation_matches_types)
 test_passes_are_pure = holds(laws.passes_are_pure)
 
 

@@ -95,7 +95,7 @@ SUITES: Final[dict[str, tuple[tuple[Law, Programs], ...]]] = {
     "transpose": (
         (laws.transpose_is_adjoint, _linear),
         (laws.transpose_is_its_own_inverse, _linear),
-        (laws.transpose_adds_into_references, _linear),
+        (laws.transpose_accumulates_into_references, _linear),
     ),
     "vmap": (
         (laws.vmap_is_stacking, _plain),
@@ -107,21 +107,21 @@ SUITES: Final[dict[str, tuple[tuple[Law, Programs], ...]]] = {
         (laws.partial_eval_of_all_or_nothing, _plain),
     ),
     "discharge": ((laws.discharge_is_observationally_equal, _plain),),
-    "dce": ((laws.dce_keeps_what_is_observed, _plain),),
-    "inline": ((laws.inline_keeps_what_is_observed, _plain),),
-    "passes that tell": ((laws.passes_keep_what_is_told, _plain),),
-    "derivatives that tell": ((laws.derivatives_keep_what_is_told, _plain),),
-    "halves that tell": ((laws.halves_keep_what_is_told, _plain),),
+    "dce": ((laws.dce_is_observationally_equal, _plain),),
+    "inline": ((laws.inline_is_observationally_equal, _plain),),
+    "passes that tell": ((laws.passes_preserve_side_effects, _plain),),
+    "derivatives that tell": ((laws.derivatives_preserve_side_effects, _plain),),
+    "halves that tell": ((laws.partial_eval_preserves_side_effects, _plain),),
     "lanes in step": (
-        (laws.vmap_does_collectives, _open),
-        (laws.shard_map_is_lanes, _sharded),
+        (laws.vmap_evaluates_collectives, _open),
+        (laws.shard_map_is_vmap, _sharded),
         (laws.vmap_is_stacking, _sharded),
     ),
     "cotangents in step": (
         (laws.collectives_commute_with_transpose, _open_linear),
         (laws.transpose_is_adjoint, _sharded_linear),
     ),
-    "lanes that tell": ((laws.vmap_tells_of_every_lane, _plain),),
+    "lanes that tell": ((laws.vmap_repeats_side_effects, _plain),),
 }
 """The laws of each pass, and the programs that they are about."""
 

@@ -11,7 +11,7 @@ from effax.ir.prims import (
 from effax.ir.syntax import Atom
 from effax.ir.types import COUNTER, ArrayType
 from effax.testing.generate.program_builder import ProgramBuilder
-from effax.testing.generate.step import Grow, Steps
+from effax.testing.generate.step import Generate, Steps
 from effax.testing.generate.subjaxprs import (
     arguments,
     array_of,
@@ -24,7 +24,7 @@ from effax.testing.generate.subjaxprs import (
 )
 
 
-def cond(g: ProgramBuilder, grow: Grow) -> None:
+def cond(g: ProgramBuilder, generate: Generate) -> None:
     """A choice of one to three branches, which do different things to references."""
     which: Atom
     if g.choose.chance(50):
@@ -35,13 +35,13 @@ def cond(g: ProgramBuilder, grow: Grow) -> None:
     ins = [*references(g), *arguments(g, 3)]
     types = [v.type for v in ins]
     first = inside(g, types, ins, parts=True)
-    fill(first, grow, 2)
+    fill(first, generate, 2)
     outs = [v for v in results(first, 2) if isinstance(v.type, ArrayType)]
     flags = [first.is_linear(v) for v in outs]
     branches = [first.finish(outs)]
     for _ in range(count - 1):
         branch = inside(g, types, ins, parts=True)
-        fill(branch, grow, 2)
+        fill(branch, generate, 2)
         made = [result(branch, array_of(v), flag) for v, flag in zip(outs, flags, strict=True)]
         branches.append(branch.finish(made))
     call(g, Cond(tuple(branches)), [which, *ins], flags)

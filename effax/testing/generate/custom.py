@@ -14,7 +14,7 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import is_inexact, tangent_type
 from effax.testing.generate import refs
 from effax.testing.generate.program_builder import ProgramBuilder
-from effax.testing.generate.step import Grow, Steps
+from effax.testing.generate.step import Generate, Steps
 from effax.testing.generate.subjaxprs import arguments, call, inside, results
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.jvp import jvp
@@ -37,11 +37,11 @@ class VmapRuleOfProgram(VmapRule):
         return BatchedProgram(made.jaxpr, made.out_batched)
 
 
-def custom(g: ProgramBuilder, grow: Grow) -> None:
+def custom(g: ProgramBuilder, generate: Generate) -> None:
     """Add a call with custom derivatives, a batching rule, or both, on arrays."""
     ins = arguments(g, 3)
     inner = inside(g, [v.type for v in ins], ins)
-    grow(inner, 3)
+    generate(inner, 3)
     refs.consume_rest(inner)
     outs = results(inner, 3)
     if any(g.is_linear(v) for v in ins):

@@ -8,15 +8,15 @@ from effax.ir.prims import (
     Jit,
 )
 from effax.testing.generate.program_builder import ProgramBuilder
-from effax.testing.generate.step import Grow, Steps
+from effax.testing.generate.step import Generate, Steps
 from effax.testing.generate.subjaxprs import arguments, call, fill, inside, references, results
 
 
-def jit(g: ProgramBuilder, grow: Grow) -> None:
+def jit(g: ProgramBuilder, generate: Generate) -> None:
     """A call."""
     ins = [*references(g), *arguments(g, 3)]
     inner = inside(g, [v.type for v in ins], ins)
-    fill(inner, grow, 3)
+    fill(inner, generate, 3)
     outs = [] if inner.refs and g.choose.chance(25) else results(inner, 3)
     call(g, Jit(inner.finish(outs), "f"), ins, [inner.is_linear(v) for v in outs])
 

@@ -40,7 +40,7 @@ class ProgramBuilder:
         features: what the program may contain.
         depth: how deep this program may hold programs.
         budget: how many steps are left, shared with the programs that are held (one entry).
-        is_held: whether this is a program inside of another one.
+        is_nested: whether this is a program inside of another one.
         theme: which kinds of steps are taken more often.
         arrays: the arrays in scope, in order of binding.
         refs: the references in scope that are not consumed.
@@ -70,7 +70,7 @@ class ProgramBuilder:
             choose.between(shallow, features.depth) if outer is None else outer.depth - 1
         )
         self.budget: list[int] = [features.steps] if outer is None else outer.budget
-        self.is_held: bool = outer is not None
+        self.is_nested: bool = outer is not None
         self.theme: int = theme if outer is None else outer.theme
         self.arrays: list[Var] = [v for v in self.b.binders if isinstance(v.type, ArrayType)]
         self.refs: list[Var] = [v for v in self.b.binders if isinstance(v.type, RefType)]

@@ -17,7 +17,7 @@ from effax.testing.generate.program_builder import ProgramBuilder
 from effax.testing.generate.random_source import RandomSource
 from effax.testing.generate.redundant import with_redundancy
 from effax.testing.generate.refs import consume_rest
-from effax.testing.generate.steps import THEMES, grow, step_names
+from effax.testing.generate.steps import THEMES, generate, step_names
 from effax.testing.laws.law import About
 from effax.transforms.optimize.rewrite import App
 from effax.tree import PyTree
@@ -67,7 +67,7 @@ def program(
     wanted = _in_types(choose, features) if in_types is None else in_types
     g = ProgramBuilder(choose, features, wanted, theme=choose.below(len(THEMES)))
     g.axes = axes
-    grow(g, steps)
+    generate(g, steps)
     consume_rest(g)
     return g.finish(_outs(g))
 
@@ -146,7 +146,7 @@ def linear_program(
     wanted, linear = zip(*kinds, strict=True)
     g = ProgramBuilder(choose, features, wanted, linear, theme=choose.below(len(THEMES)))
     g.axes = axes
-    grow(g, steps)
+    generate(g, steps)
     consume_rest(g)
     leaves = [v for v in g.leaves() if g.is_linear(v) and is_float(v.type.dtype)]
     outs = _most(g, leaves[-8:])
@@ -201,7 +201,7 @@ def subject(
         case About.OPEN_LINEAR:
             control = tuple([name for name in features.control if name in LOOPLESS])
             return *linear_program(choose, replace(linear, control=control), axes=(AXIS,)), AXIS
-        case About.GIVEN:
+        case About.EXPLICIT:
             raise BadArgument(
                 "nothing is drawn for such a law", found=str(about), remedy="call the law itself"
             )

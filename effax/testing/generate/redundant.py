@@ -70,7 +70,7 @@ class _Padder(Rewriter):
         if self.more is not None:
             self.pad()
             for ref in [*self.refs, *self.refs]:
-                self.about_references(ref)
+                self.reference_steps(ref)
         return self.build([*self.results(), *(self.more or [])])
 
     def equation(self, eqn: Eqn) -> None:
@@ -104,10 +104,10 @@ class _Padder(Rewriter):
         # References that this program may touch: it does so anyway.
         refs = [r for r in self.refs if r.id in self.touched]
         if refs and self.rng.random() < 0.7:
-            self.about_references(refs[self.rng.integers(len(refs))])
-        self.about_arrays()
+            self.reference_steps(refs[self.rng.integers(len(refs))])
+        self.array_steps()
 
-    def about_arrays(self) -> None:
+    def array_steps(self) -> None:
         """Add an instance of a pattern: of those that are asked for, if there are some."""
         arrays = [v for v in self.arrays if family(v.type.dtype) != "void"]
         floats = [v for v in arrays if is_float(v.type.dtype)]
@@ -132,7 +132,7 @@ class _Padder(Rewriter):
             self.more.append(value)
         self.arrays.append(value)
 
-    def about_references(self, ref: Var) -> None:
+    def reference_steps(self, ref: Var) -> None:
         assert isinstance(ref.type, RefType)
         indexer, operands = self.part(ref)
         get, swap = Get(indexer), Swap(indexer)

@@ -11,7 +11,7 @@ from effax.ir.prims import (
 )
 from effax.testing.generate import refs
 from effax.testing.generate.program_builder import ProgramBuilder
-from effax.testing.generate.step import Grow, Steps
+from effax.testing.generate.step import Generate, Steps
 from effax.testing.generate.subjaxprs import arguments, call, inside, results
 
 POLICIES = (
@@ -23,11 +23,11 @@ POLICIES = (
 )
 
 
-def remat(g: ProgramBuilder, grow: Grow) -> None:
+def remat(g: ProgramBuilder, generate: Generate) -> None:
     """A call that derivatives compute again; it uses only references that it makes."""
     ins = arguments(g, 3)
     inner = inside(g, [v.type for v in ins], ins)
-    grow(inner, 3)
+    generate(inner, 3)
     refs.consume_rest(inner)
     outs = results(inner, 3)
     flags = [inner.is_linear(v) for v in outs]

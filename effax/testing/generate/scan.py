@@ -11,7 +11,7 @@ from effax.ir.prims import (
 from effax.ir.prims.scan import element_type
 from effax.ir.syntax import Var
 from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
-from effax.testing.generate.step import Grow, Steps
+from effax.testing.generate.step import Generate, Steps
 from effax.testing.generate.subjaxprs import (
     arguments,
     array_of,
@@ -26,7 +26,7 @@ from effax.testing.generate.subjaxprs import (
 )
 
 
-def scan(g: ProgramBuilder, grow: Grow) -> None:
+def scan(g: ProgramBuilder, generate: Generate) -> None:
     """A loop over leading axes, with references among what is closed over and scanned."""
     length, xs = _scanned(g)
     consts = [*references(g, lambda r: r not in xs), *arguments(g, 2)]
@@ -34,7 +34,7 @@ def scan(g: ProgramBuilder, grow: Grow) -> None:
     ins = [*consts, *carry, *xs]
     types = [*(v.type for v in (*consts, *carry)), *(element_type(v.type) for v in xs)]
     inner = inside(g, types, variables(ins))
-    fill(inner, grow, 3)
+    fill(inner, generate, 3)
     flags = [g.is_linear(v) for v in carry]
     fed = [result(inner, array_of(v), flag) for v, flag in zip(carry, flags, strict=True)]
     ys = results(inner, 2, MAX_ELEMENTS // max(length, 1))

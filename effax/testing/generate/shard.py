@@ -13,10 +13,10 @@ from effax.ir.types import RefType
 from effax.testing.generate import subjaxprs
 from effax.testing.generate.program_builder import ProgramBuilder
 from effax.testing.generate.refs import consume_rest
-from effax.testing.generate.step import Grow, Steps
+from effax.testing.generate.step import Generate, Steps
 
 
-def shard_map(g: ProgramBuilder, grow: Grow) -> None:
+def shard_map(g: ProgramBuilder, generate: Generate) -> None:
     """A program on each device, which may add to references, with parts of arrays."""
     mesh = _mesh(g)
     ins = [*subjaxprs.references(g, lambda r: r.type.dtype.kind != "b"), *subjaxprs.arguments(g, 3)]
@@ -26,7 +26,7 @@ def shard_map(g: ProgramBuilder, grow: Grow) -> None:
     inner.axes = mesh
     # What devices share they may read and add to; reads would show the sum so far.
     inner.sums |= {r.id for r in inner.refs}
-    grow(inner, 4)
+    generate(inner, 4)
     consume_rest(inner)
     found = subjaxprs.results(inner, 3)
     given = variance(

@@ -11,13 +11,13 @@ from effax.ir.prims import LinearSolve, ReduceSum, Root
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type
 from effax.testing.generate.program_builder import ProgramBuilder
-from effax.testing.generate.step import Grow, Steps
+from effax.testing.generate.step import Generate, Steps
 
 Pair = Callable[[Builder, Atom, Atom, Atom], list[Atom]]
 """From a scalar c and two arrays to two arrays."""
 
 
-def solution(g: ProgramBuilder, grow: Grow) -> None:
+def solution(g: ProgramBuilder, generate: Generate) -> None:
     """The x and y for which ``c·x + y = p`` and ``c·y = q``: of a system, or as a root."""
     p = g.squashed(g.operand())
     type_ = p.type

@@ -10,10 +10,10 @@ from effax.testing.generate.program_builder import ProgramBuilder
 Step = Callable[[ProgramBuilder], object]
 """Append an equation, sometimes a few."""
 
-Grow = Callable[[ProgramBuilder, int], None]
+Generate = Callable[[ProgramBuilder, int], None]
 """Append at most so many steps to a subjaxpr."""
 
-Nested = Callable[[ProgramBuilder, Grow], object]
+Nested = Callable[[ProgramBuilder, Generate], object]
 """Append an equation with subjaxprs, and let these grow."""
 
 Weighted = tuple[tuple[int, Step], ...]

@@ -31,11 +31,11 @@ NESTED: Final[dict[str, tuple[int, Nested]]] = {
 }
 
 
-def grow(g: ProgramBuilder, most: int) -> None:
+def generate(g: ProgramBuilder, most: int) -> None:
     """Let a program grow by at most so many steps, as far as the budget lasts."""
     table = _table(g.features, g.theme, bool(g.linear), g.depth > 0, bool(g.axes))
     for taken in range(most):
-        first = taken == 0 and not g.is_held
+        first = taken == 0 and not g.is_nested
         if g.budget[0] <= 0 or not (first or g.choose.below(16)):
             return
         g.budget[0] -= 1
@@ -86,7 +86,7 @@ def _table(
 
 
 def _growing(step: Nested) -> Step:
-    return lambda g: step(g, grow)
+    return lambda g: step(g, generate)
 
 
 def check_features(features: Features) -> None:

@@ -13,7 +13,7 @@ from effax.ir.syntax import Atom, Lit, Var
 from effax.ir.types import ArrayType, Type
 from effax.testing.generate import refs
 from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
-from effax.testing.generate.step import Grow
+from effax.testing.generate.step import Generate
 
 OF_REFS = 1
 """The theme of programs that use references often."""
@@ -56,9 +56,9 @@ def inside(
     return inner
 
 
-def fill(g: ProgramBuilder, grow: Grow, most: int) -> None:
+def fill(g: ProgramBuilder, generate: Generate, most: int) -> None:
     """Let a held program grow, and do something to the references that it is given."""
-    grow(g, most)
+    generate(g, most)
     if any(r in g.refs for r in g.b.binders) and g.choose.chance(50):
         g.choose.pick((refs.addupdate, refs.swap))(g)
     refs.consume_rest(g)

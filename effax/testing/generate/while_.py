@@ -19,7 +19,7 @@ from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import COUNTER
 from effax.testing.generate import refs
 from effax.testing.generate.program_builder import ProgramBuilder
-from effax.testing.generate.step import Grow, Steps
+from effax.testing.generate.step import Generate, Steps
 from effax.testing.generate.subjaxprs import (
     arguments,
     array_of,
@@ -33,17 +33,17 @@ from effax.testing.generate.subjaxprs import (
 )
 
 
-def while_(g: ProgramBuilder, grow: Grow) -> None:
+def while_(g: ProgramBuilder, generate: Generate) -> None:
     """A while loop of a few trips; its condition may read and change references too."""
     consts = [*references(g), *arguments(g, 2)]
     carry = carried(g)
     types = [*(v.type for v in consts), COUNTER, *(v.type for v in carry)]
     ins = [*variables(consts), None, *variables(carry)]
     trips = g.choose.pick((2, 3, 4, 3, 1, 0))
-    test, read = _condition(inside(g, types, ins, parts=True), len(consts), trips, grow)
+    test, read = _condition(inside(g, types, ins, parts=True), len(consts), trips, generate)
     body = inside(g, types, ins, parts=True)
     count = body.b.binders[len(consts)]
-    fill(body, grow, 3)
+    fill(body, generate, 3)
     if read is not None and g.choose.chance(80):
         _increase(body, body.b.binders[read])
     flags = [g.is_linear(v) for v in carry]
@@ -54,14 +54,16 @@ def while_(g: ProgramBuilder, grow: Grow) -> None:
     call(g, prim, start, [False, *flags])
 
 
-def _condition(g: ProgramBuilder, at: int, trips: int, grow: Grow) -> tuple[Jaxpr, int | None]:
+def _condition(
+    g: ProgramBuilder, at: int, trips: int, generate: Generate
+) -> tuple[Jaxpr, int | None]:
     """The counter is small; sometimes something else holds too.
 
     Gives the input too that is a reference on whose contents it depends, if there is one.
     """
     count = g.b.binders[at]
     if g.choose.chance(40):
-        grow(g, 2)
+        generate(g, 2)
     held = [
         i
         for i, v in enumerate(g.b.binders)

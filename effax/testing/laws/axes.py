@@ -55,7 +55,7 @@ def _axes(jaxpr: Jaxpr, seed: int) -> tuple[int | None, ...]:
 
 
 @law(about=About.OPEN, features=NUMERIC)
-def vmap_does_collectives(
+def vmap_evaluates_collectives(
     jaxpr: Jaxpr, axis: Axis, seed: int = 0, passes: Passes | None = None
 ) -> None:
     """vmap(f, axis_name)(xs) = f of each lane in step, values exchanged along the axis."""
@@ -127,7 +127,7 @@ def collectives_commute_with_transpose(
 
 
 @law(features=MESHES)
-def shard_map_is_lanes(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+def shard_map_is_vmap(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """shard_map(f) on devices in step = f with the axes of the mesh as lanes."""
     passes = passes or Passes()
     for eqn in jaxpr.eqns:
@@ -144,9 +144,7 @@ def shard_map_is_lanes(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
 
 
 @law(features=SMOOTH_MESHES)
-def derivatives_inside_are_those_outside(
-    jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
-) -> None:
+def shard_map_commutes_with_grad(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """shard_map(grad(f)) = grad(shard_map(f)), for a loss that all devices share."""
     passes = passes or Passes()
     for eqn in jaxpr.eqns:

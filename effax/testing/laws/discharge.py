@@ -40,7 +40,7 @@ def discharge_is_observationally_equal(
 
 
 @law
-def discharge_of_pure_is_the_same(jaxpr: Jaxpr, passes: Passes | None = None) -> None:
+def discharge_of_pure_is_identity(jaxpr: Jaxpr, passes: Passes | None = None) -> None:
     """discharge(f) is f, the same object, where f mentions no reference; it is idempotent."""
     passes = passes or Passes()
     done = passes.discharge(jaxpr)

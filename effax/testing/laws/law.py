@@ -33,7 +33,7 @@ class About(Enum):
     LINEAR = "a program, and in which of its inputs it is linear"
     OPEN = "a program with collectives along an axis, and the axis"
     OPEN_LINEAR = "an open program, in which inputs it is linear, and the axis"
-    GIVEN = "what its caller has: nothing that is random"
+    EXPLICIT = "what its caller has: nothing that is random"
 
     @property
     def count(self) -> int:
@@ -47,7 +47,7 @@ class About(Enum):
         inputs = (Sequence, "for each input whether the program is linear in it")
         axis = (Axis, "the axis, an `Axis`")
         return {
-            About.GIVEN: (),
+            About.EXPLICIT: (),
             About.PAIRS: (a_program, a_program),
             About.LINEAR: (a_program, inputs),
             About.OPEN: (a_program, axis),
@@ -55,7 +55,7 @@ class About(Enum):
         }.get(self, (a_program,))
 
 
-GIVEN_BY_NAME: Final = {
+LAW_PARAMETERS: Final = {
     "seed": "an integer, from which inputs are drawn",
     "passes": "the passes that are held to the law, a `Passes`",
     "step": "the pass that is held to it, a `Pass` or a composition",
@@ -127,9 +127,9 @@ class Law(Generic[P]):
             BadArgument: the arguments are not what it is about, or it gives a result.
         """
         __tracebackhide__ = True
-        self.says(*args, **kwargs)
+        self.applies(*args, **kwargs)
 
-    def says(self, *args: P.args, **kwargs: P.kwargs) -> bool:
+    def applies(self, *args: P.args, **kwargs: P.kwargs) -> bool:
         """Hold the arguments to the law; gives whether it says anything about them.
 
         Raises LawBroken, and BadArgument for what it is not about. It says nothing where it
@@ -162,7 +162,7 @@ class Law(Generic[P]):
 
         What a law is about that nobody draws is known from its annotations.
         """
-        if self.about is not About.GIVEN:
+        if self.about is not About.EXPLICIT:
             names = list(self.signature.parameters)[: self.about.count]
             told: dict[str, tuple[Kinds, str]] = dict(zip(names, self.about.classes, strict=True))
         else:
@@ -171,7 +171,7 @@ class Law(Generic[P]):
                 for name, hint in _hints(self.check).items()
                 if isinstance(hint, type) and name not in ("return", "seed")
             }
-        named = {name: (kind, GIVEN_BY_NAME[name]) for name, kind in _NAMED.items()}
+        named = {name: (kind, LAW_PARAMETERS[name]) for name, kind in _NAMED.items()}
         return {**{name: x for name, x in named.items() if self.takes(name)}, **told}
 
     def _check_given(self, given: Mapping[str, object]) -> None:
@@ -234,7 +234,7 @@ def _nearest(law: Law[...], kind: Kinds, found: object) -> str | None:
     """What to do about an argument of a law that is of another class."""
     if isinstance(found, (list, tuple)) and any(isinstance(x, kind) for x in found):
         return f"one at a time: `for x in ...: {law.name}(x)`"
-    if isinstance(found, Step) and law.about is not About.GIVEN and not law.takes("step"):
+    if isinstance(found, Step) and law.about is not About.EXPLICIT and not law.takes("step"):
         return "hold a pass to what it claims: `check_pass(...)`"
     if kind == _STEPS:
         return no_step(found).remedy
@@ -356,18 +356,18 @@ def _check_subject(name: str, found: Signature, about: About) -> None:
     """Raise BadArgument unless the first parameters can be what a law is about."""
     positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     first = [p for p in found.parameters.values() if p.kind in positional][: about.count]
-    if len(first) < about.count or any(p.name in GIVEN_BY_NAME for p in first):
+    if len(first) < about.count or any(p.name in LAW_PARAMETERS for p in first):
         raise BadArgument(
             f"the law {name} takes no program"
             if about.count == 1
             else f"the law {name} does not take what it is about",
-            expected=f"{about.value}, first; then any of {', '.join(GIVEN_BY_NAME)}",
+            expected=f"{about.value}, first; then any of {', '.join(LAW_PARAMETERS)}",
             found=f"{name}{found}",
             remedy=f"`def {name}(jaxpr, seed): ...`" if about is About.PROGRAMS else None,
         )
 
 
-def tried_law(given: object) -> Law[...]:
+def as_law(given: object) -> Law[...]:
     """A law that can be tried on random programs. Raises BadArgument for what cannot."""
     if not isinstance(given, Law):
         raise BadArgument(
@@ -376,18 +376,18 @@ def tried_law(given: object) -> Law[...]:
             found=f"{given!r:.80}",
             remedy="write `@law` above the function" if callable(given) else None,
         )
-    if given.about is About.GIVEN:
+    if given.about is About.EXPLICIT:
         raise BadArgument(
             f"the law {given.name} is not about random programs",
-            expected=", ".join(a.value for a in About if a is not About.GIVEN),
+            expected=", ".join(a.value for a in About if a is not About.EXPLICIT),
             found=f"{given.name}{given.signature}",
             remedy="call it yourself, or make a law of a program that calls it",
         )
-    unknown = [name for name in given.required if name not in GIVEN_BY_NAME]
+    unknown = [name for name in given.required if name not in LAW_PARAMETERS]
     if unknown:
         raise BadArgument(
             f"the law {given.name} takes what nobody gives: {', '.join(unknown)}",
-            expected="; ".join(f"{name}: {what}" for name, what in GIVEN_BY_NAME.items()),
+            expected="; ".join(f"{name}: {what}" for name, what in LAW_PARAMETERS.items()),
             found=f"{given.name}{given.signature}",
             remedy="give it a default, or make it a constant of the module",
         )

@@ -43,7 +43,7 @@ def partial_eval_recomposes(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None =
     """unknown(residuals(known(x)), y) = f(x, y): results, references, types, order of effects."""
     passes = passes or Passes()
     known, forced = known_inputs(jaxpr, seed), forced_results(jaxpr, seed)
-    check_halves(jaxpr, passes.partial_eval(jaxpr, known, forced), known, forced, seed)
+    check_recomposition(jaxpr, passes.partial_eval(jaxpr, known, forced), known, forced, seed)
 
 
 def keep_nothing(eqn: Eqn) -> bool:
@@ -73,14 +73,16 @@ def partial_eval_under_a_policy_recomposes(
     known, forced = known_inputs(jaxpr, seed), forced_results(jaxpr, seed)
     policy = POLICIES[seed % len(POLICIES)]
     made = unwrap(partial_eval(jaxpr, known, policy, forced, passes.rules))
-    check_halves(jaxpr, made, known, forced, seed)
+    check_recomposition(jaxpr, made, known, forced, seed)
 
 
-def check_halves(jaxpr: Jaxpr, made: PartialEval, known: Mask, forced: Mask, seed: int) -> None:
+def check_recomposition(
+    jaxpr: Jaxpr, made: PartialEval, known: Mask, forced: Mask, seed: int
+) -> None:
     """Raise AssertionError unless a program and its two halves are the same in all that counts."""
     inputs = random_inputs(jaxpr.in_types, seed)
     expected = run(jaxpr, inputs)
-    check_outcomes(expected, run_halves(jaxpr, made, known, inputs))
+    check_outcomes(expected, run_recomposed(jaxpr, made, known, inputs))
     for i, (has, force) in enumerate(zip(made.known_outs, forced, strict=True)):
         assert not (has and force), f"result {i} was asked of the unknown half"
     whole = recompose(made)
@@ -92,7 +94,9 @@ def check_halves(jaxpr: Jaxpr, made: PartialEval, known: Mask, forced: Mask, see
     check_outcomes(expected, run(whole, inputs))
 
 
-def run_halves(jaxpr: Jaxpr, made: PartialEval, known: Mask, inputs: Sequence[Value]) -> Outcome:
+def run_recomposed(
+    jaxpr: Jaxpr, made: PartialEval, known: Mask, inputs: Sequence[Value]
+) -> Outcome:
     """Run the known half, then the unknown one."""
     held = [np.array(x) for x in inputs]
     early = evaluate(made.known, [x for x, has in zip(held, known, strict=True) if has])

@@ -68,7 +68,7 @@ def check_rejects(jaxpr: Jaxpr, seed: int = 0) -> None:
 
 
 @law(of_primitives=True)
-def evaluation_fits_the_types(jaxpr: Jaxpr, seed: int = 0) -> None:
+def evaluation_matches_types(jaxpr: Jaxpr, seed: int = 0) -> None:
     """evaluate(f)(x) has the types of f, changes no array, and gives the same for the same."""
     inputs = random_inputs(jaxpr.in_types, seed)
     runs: list[Outcome] = []
@@ -167,7 +167,7 @@ def lowering_agrees_with_evaluation(jaxpr: Jaxpr, seed: int = 0) -> None:
 
 
 @law(features=COMPILED, costly=True)
-def compiled_passes_mean_the_same(jaxpr: Jaxpr, seed: int, step: Step) -> None:
+def compiled_pass_agrees_with_evaluation(jaxpr: Jaxpr, seed: int, step: Step) -> None:
     """compile(p(f))(x) = evaluate(f)(x), and the same is left in every reference."""
     inputs = random_inputs(jaxpr.in_types, seed)
     check_outcomes(run(jaxpr, inputs), compiled_outcome(unwrap(step(jaxpr)), inputs))

@@ -34,8 +34,8 @@ from effax.transforms.optimize.rewrite import (
 )
 
 
-@law(about=About.GIVEN)
-def rule_is_true(rule: Rule, seed: int = 0) -> None:
+@law(about=About.EXPLICIT)
+def rule_is_sound(rule: Rule, seed: int = 0) -> None:
     """left(x) = right(x), bit by bit, zeros' signs, infinities and nan included.
 
     The rule must apply to each of its instances, in every order of operands that commute; a rule

@@ -40,7 +40,7 @@ class Tried(NamedTuple):
         sizes: how many equations they have, those inside of others included; sorted.
         primitives: what is in them: each primitive, and in how many of them it is; the most
             frequent first.
-        unsaid: for how many it says nothing: what it assumes is not so, or rounding decides.
+        skipped: for how many it says nothing: what it assumes is not so, or rounding decides.
         refused: why a rule does not apply to others (``NotApplicable``), and to how many.
     """
 
@@ -48,7 +48,7 @@ class Tried(NamedTuple):
     programs: int
     sizes: tuple[int, ...]
     primitives: tuple[tuple[str, int], ...]
-    unsaid: int
+    skipped: int
     refused: tuple[tuple[str, int], ...]
 
     def __str__(self) -> str:
@@ -59,8 +59,8 @@ class Tried(NamedTuple):
             lines = [f"{self.law}: {many}, {middle} in the middle"]
             found = ", ".join(f"{name} {n}" for name, n in self.primitives)
             lines.append(fill(found, 98, initial_indent="  ", subsequent_indent="  "))
-        if self.unsaid:
-            lines.append(f"  {_programs(self.unsaid)} of which it says nothing")
+        if self.skipped:
+            lines.append(f"  {_programs(self.skipped)} of which it says nothing")
         lines += [f"  {_programs(n)} refused: {why}" for why, n in self.refused]
         return "\n".join(lines)
 
@@ -117,7 +117,7 @@ class Trial:
             return None
 
         most = MOST_COSTLY if self.law.costly else MOST
-        return shrunk(self.law.about, *self.drawn, self.broken, hold, most).beside(others)
+        return shrunk(self.law.about, *self.drawn, self.broken, hold, most).with_others(others)
 
     def tried(self) -> Tried:
         """What it was tried on."""
@@ -141,7 +141,7 @@ class Trial:
 def run(law: Law[...], drawn: Drawn, seed: int, given: Given) -> bool:
     """Hold arguments to a law; whether it says anything. Raises LawBroken."""
     named = {"seed": seed, **given}
-    return law.says(*drawn, **{name: x for name, x in named.items() if law.takes(name)})
+    return law.applies(*drawn, **{name: x for name, x in named.items() if law.takes(name)})
 
 
 Draw = Callable[[RandomSource], Drawn]
@@ -235,7 +235,7 @@ def try_all(
     return trials
 
 
-def told(trials: Sequence[Trial], strict: bool) -> tuple[Tried, ...]:
+def raise_broken(trials: Sequence[Trial], strict: bool) -> tuple[Tried, ...]:
     """What was tried. Raises LawBroken for the simplest law that does not hold.
 
     Where it is strict, raises BadArgument for a law that was tried on nothing.

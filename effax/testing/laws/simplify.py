@@ -27,7 +27,7 @@ def count(jaxpr: Jaxpr) -> int:
     return sum(1 + sum(map(count, eqn.prim.subjaxprs())) for eqn in jaxpr.eqns)
 
 
-@law(about=About.GIVEN)
+@law(about=About.EXPLICIT)
 def observationally_equal(first: Jaxpr, second: Jaxpr, seed: int = 0) -> None:
     """Two programs give the same results, and leave the same in every reference.
 
@@ -48,7 +48,7 @@ def check_equal_programs(first: Jaxpr, second: Jaxpr, seed: int) -> None:
     check_outcomes(run(first, inputs), run(second, inputs))
 
 
-@law(about=About.GIVEN)
+@law(about=About.EXPLICIT)
 def simplifies(
     simplify: Callable[[Jaxpr], Jaxpr],
     jaxpr: Jaxpr,
@@ -80,7 +80,7 @@ def used_results(jaxpr: Jaxpr, seed: int) -> Mask:
 
 
 @law(of_primitives=True)
-def dce_keeps_what_is_observed(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+def dce_is_observationally_equal(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
     """dce(f, used) = f on the used results and on every reference; idempotent, never larger."""
     passes = passes or Passes()
     used = used_results(jaxpr, seed)
@@ -106,7 +106,7 @@ def _check_unused_do_not_matter(
 
 
 @law(of_primitives=True)
-def inline_keeps_what_is_observed(
+def inline_is_observationally_equal(
     jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
 ) -> None:
     """inline(f) = f in all that is observed; idempotent, never larger."""
@@ -115,8 +115,8 @@ def inline_keeps_what_is_observed(
 
 
 @law
-def pass_keeps_its_claims(
-    jaxpr: Jaxpr, seed: int = 0, step: Step | None = None, claims: Sequence[Guarantee] = ()
+def pass_keeps_its_guarantees(
+    jaxpr: Jaxpr, seed: int = 0, step: Step | None = None, guarantees: Sequence[Guarantee] = ()
 ) -> None:
     """p(f) is valid and has the types of f; and all that the pass p claims.
 
@@ -127,13 +127,13 @@ def pass_keeps_its_claims(
         jaxpr: the program.
         seed: of the inputs.
         step: the pass, or a composition of passes; all of the library's where it is None.
-        claims: what it claims; what it says itself where there are none (``guarantees_of``).
+        guarantees: what it claims; what it says itself where there are none (``guarantees_of``).
     """
     if step is None:
         for one in ALL:
-            check_claims(jaxpr, seed, one, one.laws)
+            check_guarantees(jaxpr, seed, one, one.laws)
         return
-    check_claims(jaxpr, seed, step, claims or guarantees_of(step))
+    check_guarantees(jaxpr, seed, step, guarantees or guarantees_of(step))
 
 
 @law
@@ -148,21 +148,21 @@ def pass_is_a_function(jaxpr: Jaxpr, step: Step) -> None:
     )
 
 
-def check_claims(jaxpr: Jaxpr, seed: int, step: Step, claims: Sequence[Guarantee]) -> None:
-    """:func:`pass_keeps_its_claims`, for use inside of other laws."""
+def check_guarantees(jaxpr: Jaxpr, seed: int, step: Step, guarantees: Sequence[Guarantee]) -> None:
+    """:func:`pass_keeps_its_guarantees`, for use inside of other laws."""
     once = unwrap(verified(step, jaxpr, step(jaxpr)))
     more = [e for e in once.effects if e not in jaxpr.effects]
     writes = {e.ref for e in jaxpr.effects if isinstance(e, Write)}
     # A load, a sum and a store may become an accumulation.
     more = [e for e in more if not (isinstance(e, Accum) and e.ref in writes)]
     assert not more, f"{step} adds effects: {', '.join(map(str, more))}\n{once}"
-    exact = Guarantee.SAME_BITS in claims
-    if exact or Guarantee.SAME_MEANING in claims:
+    exact = Guarantee.SAME_BITS in guarantees
+    if exact or Guarantee.SAME_MEANING in guarantees:
         check_same_meaning(jaxpr, once, seed, exact)
-    if Guarantee.IDEMPOTENT in claims:
+    if Guarantee.IDEMPOTENT in guarantees:
         twice = unwrap(step(once))
         assert twice == once, (
             f"a second run of {step} changes the program again:\n{diff(once, twice)}"
         )
-    if Guarantee.NEVER_LARGER in claims:
+    if Guarantee.NEVER_LARGER in guarantees:
         assert count(once) <= count(jaxpr), f"{step} has made the program grow:\n{once}"

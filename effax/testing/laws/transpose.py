@@ -200,7 +200,7 @@ def _present(values: Sequence[Value | None]) -> list[Value]:
 
 
 @law(about=About.LINEAR, features=NUMERIC, of_primitives=True)
-def transpose_adds_into_references(
+def transpose_accumulates_into_references(
     jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
 ) -> None:
     """With GradRef a reference ends with what it held, plus the result of GradValue."""
@@ -229,7 +229,7 @@ def transpose_adds_into_references(
 
 
 @law(about=About.LINEAR, features=NUMERIC, of_primitives=True)
-def transpose_leaves_out_what_nobody_wants(
+def transpose_omits_unwanted_cotangents(
     jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
 ) -> None:
     """With DontWant for some inputs the other cotangents stay as they are, and no work is added."""

@@ -73,7 +73,7 @@ def _axis(rng: np.random.Generator, jaxpr: Jaxpr, index: int, front: bool, seed:
     return 0 if front else axis
 
 
-def lane(batch: Batch, index: int) -> list[Value]:
+def batch_element(batch: Batch, index: int) -> list[Value]:
     """The inputs of one lane: views, so that a reference's buffer is part of the batch's."""
     return [
         x if axis is None else _view(x, index, axis)
@@ -90,7 +90,9 @@ def _view(x: Value, index: int, axis: int) -> Value:
 def stacked(jaxpr: Jaxpr, batch: Batch) -> Outcome:
     """What the lanes give one after the other: results stacked, references with all lanes."""
     held = batch._replace(inputs=[np.array(x) for x in batch.inputs])
-    lanes = [[np.array(x) for x in evaluate(jaxpr, lane(held, i))] for i in range(batch.size)]
+    lanes = [
+        [np.array(x) for x in evaluate(jaxpr, batch_element(held, i))] for i in range(batch.size)
+    ]
     outs = [
         np.stack([outs[j] for outs in lanes]) if lanes else np.zeros((0, *t.shape), t.dtype)
         for j, t in enumerate(jaxpr.out_types)

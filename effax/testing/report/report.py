@@ -28,7 +28,7 @@ class LawBroken(AssertionError):
 
     Attributes:
         law: the law.
-        given: the arguments for which it does not hold, by name.
+        arguments: the arguments for which it does not hold, by name.
         cause: what it raised; where that is another law that it calls, how that one is broken.
         others: names of other laws that do not hold either.
         note: what else its reader should know.
@@ -37,14 +37,14 @@ class LawBroken(AssertionError):
     def __init__(
         self,
         law: Law[...],
-        given: Mapping[str, object],
+        arguments: Mapping[str, object],
         cause: Exception,
         others: Sequence[str] = (),
         note: str = "",
     ) -> None:
-        super().__init__(law, given, cause, others, note)
+        super().__init__(law, arguments, cause, others, note)
         self.law = law
-        self.given: dict[str, object] = dict(given)
+        self.arguments: dict[str, object] = dict(arguments)
         self.cause = cause
         self.others: tuple[str, ...] = tuple(others)
         self.note = note
@@ -78,13 +78,13 @@ class LawBroken(AssertionError):
         """What was raised, in the law itself or in laws that it calls."""
         return self.cause.root if isinstance(self.cause, LawBroken) else self.cause
 
-    def beside(self, others: Sequence[str]) -> LawBroken:
+    def with_others(self, others: Sequence[str]) -> LawBroken:
         """The same, told together with the names of other laws that are broken."""
-        return LawBroken(self.law, self.given, self.cause, others, self.note)
+        return LawBroken(self.law, self.arguments, self.cause, others, self.note)
 
-    def noting(self, note: str) -> LawBroken:
+    def with_note(self, note: str) -> LawBroken:
         """The same, told with a note."""
-        return LawBroken(self.law, self.given, self.cause, self.others, note)
+        return LawBroken(self.law, self.arguments, self.cause, self.others, note)
 
 
 def _report(broken: LawBroken) -> str:
@@ -94,7 +94,7 @@ def _report(broken: LawBroken) -> str:
     also = f"\n\nAlso broken: {', '.join(others)}" if others else ""
     return (
         f"a law is broken: {law.name}\n  {law.equation}\n\n{indent(what, '  ')}"
-        f"{note}{also}\n\n{_test(law, broken.given)}"
+        f"{note}{also}\n\n{_test(law, broken.arguments)}"
     )
 
 

@@ -31,11 +31,11 @@ class Subject(NamedTuple):
     linear: Mask
 
 
-Edit = Callable[["Rebuilding", int, Eqn, tuple[Atom, ...]], Sequence[Atom | None]]
+Edit = Callable[["Rebuilder", int, Eqn, tuple[Atom, ...]], Sequence[Atom | None]]
 """What stands for the results of an equation, given its operands; None: it is gone."""
 
 
-class Rebuilding:
+class Rebuilder:
     """A program that is built anew; what is used and gone becomes an input."""
 
     def __init__(self, subject: Subject, types: Sequence[Type] | None = None) -> None:
@@ -126,10 +126,10 @@ def _alone(subject: Subject) -> Guesses:
 
 
 def _only(subject: Subject, kept: set[int], outs: Sequence[Atom]) -> Subject:
-    def edit(r: Rebuilding, i: int, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom | None]:
+    def edit(r: Rebuilder, i: int, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom | None]:
         return r.keep(eqn) if i in kept else [None] * len(eqn.outs)
 
-    return Rebuilding(subject).run(edit, outs)
+    return Rebuilder(subject).run(edit, outs)
 
 
 def _fewer_results(subject: Subject) -> Guesses:
@@ -163,12 +163,12 @@ def _cut(subject: Subject) -> Guesses:
 
 
 def _without(subject: Subject, gone: range, place: int | None = None) -> Subject:
-    def edit(r: Rebuilding, i: int, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom | None]:
+    def edit(r: Rebuilder, i: int, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom | None]:
         if i not in gone:
             return r.keep(eqn)
         return [None if place is None else r.value(ins[place]) for _ in eqn.outs]
 
-    return Rebuilding(subject).run(edit)
+    return Rebuilder(subject).run(edit)
 
 
 def _opened(subject: Subject) -> Guesses:
@@ -180,7 +180,7 @@ def _opened(subject: Subject) -> Guesses:
 
 
 def _open(subject: Subject, at: int, region: Region) -> Subject:
-    def edit(r: Rebuilding, i: int, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom | None]:
+    def edit(r: Rebuilder, i: int, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom | None]:
         if i != at:
             return r.keep(eqn)
         args = []
@@ -200,7 +200,7 @@ def _open(subject: Subject, at: int, region: Region) -> Subject:
                 outs[j] = found
         return outs
 
-    return Rebuilding(subject).run(edit)
+    return Rebuilder(subject).run(edit)
 
 
 def _within(subject: Subject) -> Guesses:
@@ -214,10 +214,10 @@ def _within(subject: Subject) -> Guesses:
 def _with_prim(subject: Subject, at: int, make: Callable[[], Primitive]) -> Subject:
     prim = make()
 
-    def edit(r: Rebuilding, i: int, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom | None]:
+    def edit(r: Rebuilder, i: int, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom | None]:
         return r.keep(eqn, prim if i == at else None)
 
-    return Rebuilding(subject).run(edit)
+    return Rebuilder(subject).run(edit)
 
 
 def _smaller_prims(prim: Primitive) -> Iterator[Callable[[], Primitive]]:
@@ -291,13 +291,13 @@ def _without_closed(jaxpr: Jaxpr, gone: range) -> Jaxpr:
         if i not in gone:
             needed |= {a.id for a in eqn.ins if isinstance(a, Var)}
 
-    def edit(r: Rebuilding, i: int, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom | None]:
+    def edit(r: Rebuilder, i: int, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom | None]:
         if i not in gone:
             return r.keep(eqn)
         given = [r.value(a) for a in ins] + list(r.b.binders)
         return [_like(r.b, v.type, given) if v.id in needed else None for v in eqn.outs]
 
-    return Rebuilding(_plain(jaxpr)).run(edit).jaxpr
+    return Rebuilder(_plain(jaxpr)).run(edit).jaxpr
 
 
 def _like(b: Builder, type_: Type, given: Sequence[Atom]) -> Atom:
@@ -367,13 +367,13 @@ def _reshaped(subject: Subject, shape: Shape, other: Shape) -> Subject:
             return ref_type(type_.inner.update(shape=other), type_.kind)
         return type_.update(shape=other)
 
-    def edit(r: Rebuilding, i: int, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom | None]:
+    def edit(r: Rebuilder, i: int, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom | None]:
         prim = eqn.prim
         if isinstance(prim, BroadcastInDim) and prim.shape == shape and not ins[0].type.shape:
             return [r.b(BroadcastInDim(other, ()), r.value(ins[0]))] if other else [r.value(ins[0])]
         return r.keep(eqn)
 
-    return Rebuilding(subject, [new(t) for t in subject.jaxpr.in_types]).run(edit)
+    return Rebuilder(subject, [new(t) for t in subject.jaxpr.in_types]).run(edit)
 
 
 CHEAP: Final = (BroadcastInDim,)

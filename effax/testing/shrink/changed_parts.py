@@ -44,7 +44,7 @@ AROUND: Final = ("scan", "while", "cond")
 """Kinds of steps that programs are full of anyway: what is right at the top may be wrong inside."""
 
 
-class Narrowed(NamedTuple):
+class ChangedParts(NamedTuple):
     """What a pass does something to.
 
     Attributes:
@@ -58,7 +58,7 @@ class Narrowed(NamedTuple):
     steps: tuple[str, ...]
 
 
-def narrowed(changes: Iterable[tuple[Jaxpr, Jaxpr]]) -> Narrowed:
+def changed_parts(changes: Iterable[tuple[Jaxpr, Jaxpr]]) -> ChangedParts:
     """What went and what came, from programs and what became of them."""
     kinds: Counter[str] = Counter()
     patterns: Counter[App] = Counter()
@@ -74,7 +74,9 @@ def narrowed(changes: Iterable[tuple[Jaxpr, Jaxpr]]) -> Narrowed:
     steps = [STEPS[name] for name in names if name in STEPS]
     found = [pattern for pattern, _ in patterns.most_common(MOST)]
     more = [one for one in _unique(map(_splits, found)) if one not in found]
-    return Narrowed(tuple(names), (*found, *more[:SPLITS]), tuple(dict.fromkeys([*steps, *AROUND])))
+    return ChangedParts(
+        tuple(names), (*found, *more[:SPLITS]), tuple(dict.fromkeys([*steps, *AROUND]))
+    )
 
 
 _Kind = tuple[str, Primitive | None, tuple[str, ...]]

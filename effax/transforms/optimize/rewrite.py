@@ -13,7 +13,7 @@ Before and after, under this rule; what nothing uses any more is left to ``dce``
 A rule applies where the right side has the very type of what it replaces, and puts one equation at
 most in the place of one, so that no program grows. Operands of what commutes are matched in both
 orders. Only equations without effects match. That a rule is true, bit by bit, is a law that
-``effax.testing.laws.rule_is_true`` tries on random inputs.
+``effax.testing.laws.rule_is_sound`` tries on random inputs.
 """
 
 from __future__ import annotations

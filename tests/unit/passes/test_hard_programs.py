@@ -171,14 +171,14 @@ def test_every_pass_keeps_its_claims(f: Callable[[Any], Any]) -> None:
         if "raising" in f.__name__ and "branch" in f.__name__:
             evaluate(unwrap(step(jaxpr)), [np.array(1.0, np.float32)])
         else:
-            laws.pass_keeps_its_claims(jaxpr, 0, step)
+            laws.pass_keeps_its_guarantees(jaxpr, 0, step)
 
 
 def test_every_pass_keeps_its_claims_in_every_dtype() -> None:
     jaxpr = traced(corners_of_dtypes, np.array([1.5, -3.25, 100.7], np.float32))
     for step in STEPS:
         for seed in range(3):
-            laws.pass_keeps_its_claims(jaxpr, seed, step)
+            laws.pass_keeps_its_guarantees(jaxpr, seed, step)
 
 
 log: list[tuple[str, float]] = []

@@ -148,10 +148,10 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: untyped.law(3), r"a law is made of a function"),
     (lambda: untyped.law(has_no_names), r"it is a law already"),
     (
-        lambda: untyped.laws.rule_is_true([RULE]),
-        r"`rule` of the law rule_is_true(.|\n)*one at a time",
+        lambda: untyped.laws.rule_is_sound([RULE]),
+        r"`rule` of the law rule_is_sound(.|\n)*one at a time",
     ),
-    (lambda: untyped.laws.rule_is_true(dce), r"an instance of `Rule`(.|\n)*found: +Pass"),
+    (lambda: untyped.laws.rule_is_sound(dce), r"an instance of `Rule`(.|\n)*found: +Pass"),
     (lambda: untyped.laws.jvp_is_linear(dce), r"`jaxpr` of the law jvp_is_linear(.|\n)*check_pass"),
     (lambda: untyped.laws.jvp_is_linear(dce(SINE)), r"`unwrap\(\.\.\.\)` gives the program"),
     (lambda: untyped.laws.jvp_is_linear(SINE, "0"), r"`seed` of the law"),

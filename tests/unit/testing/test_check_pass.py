@@ -34,7 +34,7 @@ from effax.passes import (
 from effax.testing import Inconclusive, check_pass
 from effax.testing.generate.features import NUMERIC
 from effax.testing.laws import LawBroken
-from effax.testing.shrink.changed_parts import narrowed
+from effax.testing.shrink.changed_parts import changed_parts
 from effax.transforms.optimize.rewrite import FLOATS, App, Hole, Number, Pattern, Rule, rewriting
 
 
@@ -68,7 +68,7 @@ def with_a_copy(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
 
 def test_a_pass_that_keeps_its_claims() -> None:
     report = check_pass(fixpoint(fold | cse | dce), examples=20)
-    assert set(report.claims) == set(EXACT)
+    assert set(report.guarantees) == set(EXACT)
     assert 10 < report.programs <= 40 and 10 < report.changed <= report.programs
     assert report.after < report.before
     lines = str(report).splitlines()
@@ -78,7 +78,7 @@ def test_a_pass_that_keeps_its_claims() -> None:
         f"{report.changed} ({report.before} equations became {report.after})"
     )
     assert lines[1:] == [
-        *(f"  holds: {claim.value}" for claim in report.claims),
+        *(f"  holds: {claim.value}" for claim in report.guarantees),
         "  holds: p is a function, and p(f) is valid and has the types of f",
         f"  that is little: {report.changed} of {report.programs} programs say something{of};",
         "  say what it looks for (`focus=`, `programs=`), or try more (`examples=`, `seed=`)",
@@ -87,14 +87,14 @@ def test_a_pass_that_keeps_its_claims() -> None:
 
 
 def test_what_a_pass_is_held_to_can_be_said() -> None:
-    report = check_pass(dce, claims=[Guarantee.NEVER_LARGER], examples=3)
-    assert report.claims == (Guarantee.NEVER_LARGER,)
+    report = check_pass(dce, guarantees=[Guarantee.NEVER_LARGER], examples=3)
+    assert report.guarantees == (Guarantee.NEVER_LARGER,)
     assert "claims nothing" in str(check_pass(Pass("any", dce.transform, ()), examples=3))
     zero = App(p.Add, x, Number(0))
     with pytest.raises(LawBroken, match="bit by bit"):
-        check_pass(algebra(zero, x), claims=[Guarantee.SAME_BITS], focus=zero)
+        check_pass(algebra(zero, x), guarantees=[Guarantee.SAME_BITS], focus=zero)
     with pytest.raises(BadArgument, match=r"check_pass claims what is no claim"):
-        check_pass(dce, claims=["same"])  # type: ignore[list-item]  # the test is about this
+        check_pass(dce, guarantees=["same"])  # type: ignore[list-item]  # the test is about this
 
 
 @pytest.mark.parametrize("step", ALL, ids=str)
@@ -103,10 +103,10 @@ def test_the_passes_of_the_library_are_found_right(step: Pass) -> None:
 
 
 def algebra(
-    left: App, right: Pattern, *claims: Guarantee, families: frozenset[str] = FLOATS
+    left: App, right: Pattern, *guarantees: Guarantee, families: frozenset[str] = FLOATS
 ) -> Pass:
     rules = [Rule(str(left), left, right, families)]
-    return Pass(str(left), rewriting(rules), claims or (Guarantee.SAME_MEANING,))
+    return Pass(str(left), rewriting(rules), guarantees or (Guarantee.SAME_MEANING,))
 
 
 @as_pass
@@ -247,18 +247,18 @@ def test_what_is_wrong_in_few_programs_is_found_by_default(step: Pass) -> None:
 def test_another_seed_tries_other_programs() -> None:
     first, second = (check_pass(dce, examples=6, seed=seed) for seed in (0, 1))
     assert first == check_pass(dce, examples=6) != second
-    assert first.is_thin and "that is little" in str(first)
+    assert first.changes_little and "that is little" in str(first)
 
 
 def test_what_a_pass_changed_is_narrowed_down() -> None:
     before = parse("{ lambda ; a:f32[]. let b:f32[] = neg a; c:f32[] = add b b in (c,) }")
     after = parse("{ lambda ; a:f32[]. let b:f32[] = neg a; c:f32[] = mul b 2.0:f32[] in (c,) }")
-    found = narrowed([(before, after)])
+    found = changed_parts([(before, after)])
     assert found.kinds == ("add", "mul") and found.steps == ("scan", "while", "cond")
     assert [str(one) for one in found.patterns] == [
         *("add(x0, x0)", "add(neg(x0), neg(x0))", "add(x0, x1)", "add(neg(x0), neg(x1))")
     ]
-    assert narrowed([(after, after)]).kinds == ()
+    assert changed_parts([(after, after)]).kinds == ()
 
 
 def test_an_addition_of_zero_is_right_up_to_the_sign_of_zero() -> None:
@@ -303,7 +303,7 @@ def test_a_pass_that_never_fires_is_not_proved() -> None:
         check_pass(rare, examples=10)
     assert isinstance(unproved.value, AssertionError)
     assert "programs, all as they were" in str(unproved.value)
-    report = check_pass(Pass("identity", Success, SIMPLIFIES), may_rest=True, examples=5)
+    report = check_pass(Pass("identity", Success, SIMPLIFIES), allow_unchanged=True, examples=5)
     assert report.changed == 0 and report.programs > 1
 
 

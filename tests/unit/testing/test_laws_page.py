@@ -7,7 +7,7 @@ from pathlib import Path
 
 from effax.testing import About, Features, laws, step_names
 from effax.testing.generate import features as all_features
-from effax.testing.laws.law import GIVEN_BY_NAME
+from effax.testing.laws.law import LAW_PARAMETERS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "laws.md").read_text("utf-8")
 
@@ -42,7 +42,7 @@ def test_every_kind_of_law_is_listed() -> None:
 
 
 def test_what_a_law_may_take_is_listed() -> None:
-    assert [row[0] for row in rows("| name | what it gets |")] == [f"`{n}`" for n in GIVEN_BY_NAME]
+    assert [row[0] for row in rows("| name | what it gets |")] == [f"`{n}`" for n in LAW_PARAMETERS]
 
 
 def test_every_step_is_listed() -> None:

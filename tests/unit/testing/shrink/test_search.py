@@ -43,7 +43,7 @@ def reported(check: Callable[[], object]) -> LawBroken:
 
 def sizes(broken: LawBroken) -> int:
     """How many equations the programs of a report have."""
-    return sum(size(x) for x in broken.given.values() if isinstance(x, Jaxpr))
+    return sum(size(x) for x in broken.arguments.values() if isinstance(x, Jaxpr))
 
 
 def kinds(jaxpr: Jaxpr) -> set[type]:
@@ -91,7 +91,7 @@ def test_linear_programs_stay_linear() -> None:
 
     broken = reported(lambda: check_law(no_products))
     assert sizes(broken) == 1
-    assert sum(broken.given["linear"]) == 1  # type: ignore[call-overload]  # a mask
+    assert sum(broken.arguments["linear"]) == 1  # type: ignore[call-overload]  # a mask
 
 
 def test_pairs_still_fit() -> None:
@@ -102,7 +102,7 @@ def test_pairs_still_fit() -> None:
     broken = reported(lambda: check_law(no_sines, examples=200))
     # Loops of the second program stay, which takes what the first one gives.
     assert sizes(broken) <= 2
-    first, second = broken.given["first"], broken.given["second"]
+    first, second = broken.arguments["first"], broken.arguments["second"]
     assert isinstance(first, Jaxpr) and isinstance(second, Jaxpr)
     refs = [t for t in first.in_types if isinstance(t, RefType)]
     assert second.in_types == (*first.out_types, *refs)
@@ -198,4 +198,4 @@ def test_the_search_is_bounded_and_the_same_twice() -> None:
     first, second = (
         reported(lambda: check_law(never(While, AddUpdate), examples=300)) for _ in range(2)
     )
-    assert first.given == second.given
+    assert first.arguments == second.arguments
