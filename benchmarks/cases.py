@@ -1,4 +1,4 @@
-"""What is compared, with the budgets: passes over programs, calls, and growth."""
+"""The cases with their budgets: passes over programs, calls, and nested ``grad``."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from effax.transforms.optimize.dce import dce
 from effax.transforms.vmap.engine import vmap
 
 LEVEL = 0.9
-"""A budget of "level with JAX" leaves a tenth to noise."""
+"""The budget for the speed of JAX, with a tolerance of a tenth for noise."""
 
 Build = Callable[[Any, int, float], programs.Function]
 Pass = Callable[[Any], object]
 
 
 def constant(seed: int) -> float:
-    """A literal that is exact in 32 bits and differs from the others."""
+    """Return a literal that is exact in 32 bits and different for each seed."""
     return 1.0 + seed / 4096
 
 
 def program_cases(sizes: tuple[int, ...]) -> Iterator[Case]:
-    """Passes over programs of each size; time is for one equation of the program that goes in."""
+    """Yield passes over programs of each size; the unit is an equation of the input program."""
     for n in sizes:
         yield from _tracing(n)
         yield _pass("jvp", n, 10, programs.elementwise, _our_jvp, theirs.jvp)
@@ -46,7 +46,7 @@ def program_cases(sizes: tuple[int, ...]) -> Iterator[Case]:
 
 
 def named(what: str, size: int) -> str:
-    """The name of a case of this size."""
+    """Return the name of a case of this size."""
     return f"{what} {size:,}"
 
 
@@ -116,7 +116,7 @@ def _discharge(n: int) -> Case:
 
 
 def growth_cases(depths: int) -> Iterator[Case]:
-    """``grad`` nested in itself; time is for one equation of each side's own result."""
+    """Yield nested applications of ``grad``; the unit is an equation of each side's result."""
     for depth in range(1, depths + 1):
         yield _nested_grad(depth)
 
@@ -151,7 +151,7 @@ def _size(program: Jaxpr) -> int:
 
 
 def call_cases() -> Iterator[Case]:
-    """Calls that were made before with arguments of the same types; time is for one call."""
+    """Yield calls that are cached for the types of their arguments; the unit is a call."""
     yield _call("call: scalar + 1", LEVEL, _one_argument)
     yield _call("call: 10 arguments", LEVEL, _ten_arguments)
     yield _call("call: dict of 20 arrays", LEVEL, _dict_argument)

@@ -1,4 +1,4 @@
-"""What compiled programs take to run: each is compiled once, and one call is timed, waited for."""
+"""Run times of compiled programs: each is compiled once, and calls are timed until completion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import effax.lax as elax
 import effax.numpy as enp
 
 LEVEL = 0.9
-"""A budget of "level with JAX" leaves a tenth to noise."""
+"""The budget for the speed of JAX, with a tolerance of a tenth for noise."""
 
 Function = Callable[..., Any]
 
@@ -30,16 +30,16 @@ class Library(NamedTuple):
     wait: Callable[[Any], object]
 
 
-# A call of effax returns when it is done.
+# Calls of effax are synchronous.
 OURS = Library(effax, enp, elax, lambda out: out)
 THEIRS = Library(jax, jnp, jax.lax, jax.block_until_ready)
 
 Make = Callable[[Library], tuple[Any, ...]]
-"""The function, and its arguments as NumPy arrays."""
+"""From a library to a function and its arguments, as NumPy arrays."""
 
 
 def compiled_cases() -> Iterator[Case]:
-    """Models, linear algebra, sorting, loops."""
+    """Yield models, linear algebra, sorting and loops."""
     for name, make in MAKERS.items():
         yield _case(f"run: {name}", make)
 
@@ -48,9 +48,9 @@ def _case(name: str, make: Make) -> Case:
     def side(library: Library) -> Callable[[int], Thunk]:
         def prepare(_: int) -> Thunk:
             f, *args = make(library)
-            given = [library.top.tree.map(library.np.asarray, arg) for arg in args]
+            inputs = [library.top.tree.map(library.np.asarray, arg) for arg in args]
             call = library.top.jit(f)
-            return lambda: library.wait(call(*given))
+            return lambda: library.wait(call(*inputs))
 
         return prepare
 

@@ -1,4 +1,4 @@
-"""Timing of pairs: both sides of a case in turns, in one process, by the process's CPU time."""
+"""Time both sides of a case alternately in one process, by the CPU time of the process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 Thunk = Callable[[], object]
 Prepare = Callable[[int], Thunk]
-"""From a number that differs each time to what is timed; what it does itself is not timed."""
+"""From a seed, different for each run, to the thunk that is timed; the preparation is not."""
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,13 @@ class Case:
     """One comparison.
 
     Attributes:
-        name: what is printed, and what ``--only`` looks at.
+        name: the label, which ``--only`` matches.
         effax: this library's side.
         jax: JAX's side.
-        budget: how many times faster this library must be; None where the issue sets nothing.
-        units: equations (or calls) that one run of what is timed handles, as one number for both
-            sides or one for each; time is divided by it.
-        fresh: whether what is timed must be prepared anew for each run, since caches would answer
-            the second one.
+        budget: the least ratio of JAX's time to this library's, or None.
+        units: the number of equations (or calls) of one run, for both sides or for each; times are
+            divided by it.
+        fresh: whether each run needs a new thunk, because the result of the first is cached.
     """
 
     name: str
@@ -40,13 +39,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure.
+    """The duration of measurements.
 
     Attributes:
-        seconds: for one case, as far as the least number of repetitions allows.
-        least: repetitions at least.
-        most: repetitions at most.
-        section: seconds that one timed section should last, by running what is timed many times.
+        seconds: the duration of a case, subject to ``least``.
+        least: the least number of repetitions.
+        most: the greatest number of repetitions.
+        section: the least duration of a timed section, in seconds; short thunks run many times.
     """
 
     seconds: float = 8.0
@@ -60,25 +59,25 @@ QUICK = Effort(seconds=1.5, least=3, most=7, section=0.01)
 
 @dataclass
 class Times:
-    """Seconds of one run of what is timed, one entry a repetition."""
+    """Times of a run in seconds, one entry for each repetition."""
 
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
 
     @property
     def least(self) -> float:
-        """The least CPU time."""
+        """Return the least CPU time."""
         return min(self.cpu)
 
     @property
     def median(self) -> float:
-        """The median CPU time."""
+        """Return the median CPU time."""
         return statistics.median(self.cpu)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A case with its times, for one unit, in seconds."""
+    """A case with its times and its units."""
 
     case: Case
     effax: Times
@@ -87,23 +86,23 @@ class Measured:
 
     @property
     def repetitions(self) -> int:
-        """How often each side was timed."""
+        """Return the number of repetitions."""
         return len(self.effax.cpu)
 
     @property
     def ratio(self) -> float:
-        """JAX's least time over this library's."""
+        """Return the ratio of JAX's least time to this library's."""
         return (self.jax.least / self.units[1]) / (self.effax.least / self.units[0])
 
     @property
     def median_ratio(self) -> float:
-        """JAX's median time over this library's."""
+        """Return the ratio of JAX's median time to this library's."""
         return (self.jax.median / self.units[1]) / (self.effax.median / self.units[0])
 
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Keep the cycle collector out of a block, as ``timeit`` does."""
+    """Disable the cyclic garbage collector in a block, as ``timeit`` does."""
     gc.collect()
     enabled = gc.isenabled()
     gc.disable()
@@ -115,8 +114,8 @@ def no_collection() -> Iterator[None]:
 
 
 def measure(case: Case, effort: Effort) -> Measured:
-    """Time both sides of a case in turns; which one begins changes with each repetition."""
-    # What earlier cases left in caches is not looked at again in every collection.
+    """Time both sides of a case alternately; the order changes with each repetition."""
+    # Exempt objects in the caches of earlier cases from collections.
     gc.unfreeze()
     gc.collect()
     gc.freeze()
@@ -131,7 +130,7 @@ def measure(case: Case, effort: Effort) -> Measured:
 
 
 class _Side:
-    """One side of a case: how often it runs in a timed section, and its times so far."""
+    """One side of a case: the number of runs in a timed section, and its times."""
 
     def __init__(self, prepare: Prepare, fresh: bool) -> None:
         self.prepare = prepare
@@ -141,7 +140,7 @@ class _Side:
         self.times = Times()
 
     def warm_up(self, section: float) -> float:
-        """Run, and find how often to run; gives the wall time of a repetition, all told."""
+        """Set the number of runs in a section, and return the wall time of a repetition."""
         self.section()
         start = time.perf_counter()
         cpu, _ = self.section()
@@ -158,7 +157,7 @@ class _Side:
         self.times.wall.append(wall)
 
     def section(self) -> tuple[float, float]:
-        """CPU and wall time of one run, in seconds."""
+        """Return CPU and wall time of one run, in seconds."""
         kept = self.kept
         thunks = [
             self.prepare(next(self.seeds)) if kept is None else kept for _ in range(self.runs)

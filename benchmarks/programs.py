@@ -1,7 +1,7 @@
-"""The programs that are timed: each is written once, over ``jnp`` or ``effax.numpy``.
+"""The programs that are timed, each for both ``jnp`` and ``effax.numpy``.
 
-``np`` is the namespace of array functions. ``constant`` enters the program as a literal: programs
-of different constants are different programs, so that no cache answers for one of them.
+``np`` is the namespace of array functions. ``constant`` becomes a literal: programs with different
+constants are different, and share no cache entries.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 Function = Callable[..., Any]
 
 WIDTH = 8
-"""The number of elements of every array here: what is timed is not the arithmetic."""
+"""The number of elements of every array, small so that arithmetic takes no time."""
 
 
 def elementwise(np: Any, size: int, constant: float) -> Function:
-    """``size`` equations on one array: unary, binary with an array, and binary with a scalar."""
+    """Return ``size`` equations on one array: unary, and binary with an array or a scalar."""
 
     def f(x: Any) -> Any:
         y = x * constant
@@ -50,7 +50,7 @@ def _stage(np: Any, kind: int, x: Any, y: Any) -> Any:
 
 
 def loss(np: Any, size: int, constant: float) -> Function:
-    """The sum of :func:`elementwise`: what ``grad`` takes."""
+    """Return the sum of :func:`elementwise`, for ``grad``."""
     f = elementwise(np, size, constant)
 
     def g(x: Any) -> Any:
@@ -60,7 +60,7 @@ def loss(np: Any, size: int, constant: float) -> Function:
 
 
 def half_dead(np: Any, size: int, constant: float) -> Function:
-    """Two results of ``size / 2`` equations each, which take turns."""
+    """Return two results of ``size / 2`` equations each, interleaved."""
 
     def f(x: Any) -> Any:
         y = z = x * constant
@@ -73,7 +73,7 @@ def half_dead(np: Any, size: int, constant: float) -> Function:
 
 
 def updates(np: Any, size: int, constant: float) -> Function:
-    """A quarter of ``size`` each: reads of a ref, products, writes and sums into its elements."""
+    """Return ``size / 4`` each of reads, products, writes and additions on elements of a ref."""
 
     def f(r: Any, x: Any) -> Any:
         y = x * constant
@@ -87,7 +87,7 @@ def updates(np: Any, size: int, constant: float) -> Function:
 
 
 def scalar(np: Any, constant: float) -> Function:
-    """Five equations on one scalar: what nested ``grad`` takes."""
+    """Return five equations on one scalar, for nested ``grad``."""
 
     def f(x: Any) -> Any:
         return np.sin(x * constant) * np.tanh(x) * x
@@ -96,12 +96,12 @@ def scalar(np: Any, constant: float) -> Function:
 
 
 def add_one(x: Any) -> Any:
-    """One argument."""
+    """Take one argument."""
     return x + 1
 
 
 def add_ten(*xs: Any) -> Any:
-    """Ten arguments, one result."""
+    """Take ten arguments and return one result."""
     total = xs[0]
     for x in xs[1:]:
         total = total + x
@@ -109,18 +109,18 @@ def add_ten(*xs: Any) -> Any:
 
 
 def add_to_each(tree: Any) -> Any:
-    """A dict of arrays to a dict of arrays."""
+    """Map a dict of arrays to a dict of arrays."""
     return {name: x + 1 for name, x in tree.items()}
 
 
 def count_up(r: Any, x: Any) -> Any:
-    """A reference as an argument."""
+    """Take a reference."""
     r[0] += x
     return x * 2
 
 
 def count_up_each(rs: Any, x: Any) -> Any:
-    """References as arguments."""
+    """Take several references."""
     for r in rs:
         r[0] += x
     return x * 2

@@ -1,8 +1,8 @@
-"""How many times faster than JAX: one table, measured now, both sides in turns.
+"""Compare the speed of effax and JAX, and print a table.
 
     python benchmarks/run.py [--quick] [--only PATTERN] [--json FILE]
 
-It is a report: the exit status is 0 whether the budgets hold or not.
+The exit status is 0 also if budgets are not met.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pathlib import Path
 
 from measure import QUICK, Case, Effort, Measured, measure
 
-LINEAR = 1.25
-"""How much an equation may cost more in a program of 10,000 than in one of 100."""
-NO_FASTER = 1.05
-"""The greatest exponent of time in the size of the result that counts as growing no faster."""
+MAX_RATIO = 1.25
+"""The greatest ratio of the times for an equation in programs of 10,000 and of 100."""
+MAX_EXPONENT = 1.05
+"""The greatest exponent of time, in the size of the result, that counts as linear."""
 
 SIZES = (100, 1_000, 10_000)
 DEPTHS = 6
@@ -44,7 +44,7 @@ class Row:
     repetitions: str = ""
 
     def cells(self) -> tuple[str, ...]:
-        """The texts of the columns."""
+        """Return the texts of the columns."""
         met = "" if self.met is None else "yes" if self.met else "NO"
         return (
             self.name,
@@ -64,12 +64,12 @@ HEAD = ("", "effax µs", "JAX µs", "ratio", "of medians", "budget", "met", "rep
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
     options = _options(argv)
-    # Its threads wait for each other by spinning, which is all that is seen on a busy machine.
+    # Threads of OpenBLAS spin while they wait, which dominates times on a busy machine.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         import theirs
     except ImportError:
-        print("JAX is not installed: nothing to compare with (pip install 'effax[bench]').")
+        print("JAX is not installed; a comparison needs it (pip install 'effax[bench]').")
         return 0
     effort = QUICK if options.quick else Effort()
     sizes = SIZES[:2] if options.quick else SIZES
@@ -99,7 +99,7 @@ def _cases(sizes: tuple[int, ...], depths: int) -> Iterable[Case]:
     import cases
     import compiled
 
-    # Calls first, while the process is small.
+    # Time calls first, while the heap is small.
     yield from cases.call_cases()
     yield from compiled.compiled_cases()
     yield from cases.program_cases(sizes)
@@ -109,7 +109,7 @@ def _cases(sizes: tuple[int, ...], depths: int) -> Iterable[Case]:
 def _run(case: Case, effort: Effort, results: list[Measured]) -> None:
     try:
         measured = measure(case, effort)
-    except Exception as error:  # noqa: BLE001  a report goes on where one of its rows fails
+    except Exception as error:  # noqa: BLE001  a failure must not end the report
         print(f"{case.name:<26}not measured: {type(error).__name__}: {error!s:.200}", flush=True)
         return
     results.append(measured)
@@ -119,21 +119,21 @@ def _run(case: Case, effort: Effort, results: list[Measured]) -> None:
 def _row(m: Measured) -> Row:
     budget = m.case.budget
     met = None if budget is None else min(m.ratio, m.median_ratio) >= budget
-    wanted = "" if budget is None else "level" if budget < 1 else f"{budget:g}"
+    shown = "" if budget is None else "level" if budget < 1 else f"{budget:g}"
     return Row(
         m.case.name,
         _micros(m.effax.least / m.units[0]),
         _micros(m.jax.least / m.units[1]),
         _times(m.ratio),
         _times(m.median_ratio),
-        wanted,
+        shown,
         met,
         str(m.repetitions),
     )
 
 
 def _linearity(results: Sequence[Measured], sizes: tuple[int, ...]) -> Iterable[Row]:
-    """Time for an equation in the largest programs over that in the smallest."""
+    """Yield the ratio of the times for an equation in the largest and the smallest programs."""
     by_name = {m.case.name: m for m in results}
     for what in SCALED:
         small, large = (by_name.get(f"{what} {n:,}") for n in (sizes[0], sizes[-1]))
@@ -144,18 +144,20 @@ def _linearity(results: Sequence[Measured], sizes: tuple[int, ...]) -> Iterable[
             (large.jax.least / large.units[1]) / (small.jax.least / small.units[1]),
         )
         name = f"{what}: {sizes[-1]:,} / {sizes[0]:,}"
-        yield Row(name, f"×{ours:.2f}", f"×{its:.2f}", "", "", f"×{LINEAR}", ours <= LINEAR)
+        yield Row(name, f"×{ours:.2f}", f"×{its:.2f}", "", "", f"×{MAX_RATIO}", ours <= MAX_RATIO)
 
 
 def _growth(results: Sequence[Measured]) -> Iterable[Row]:
-    """The exponent with which nested ``grad`` grows in the size of its result."""
+    """Yield the exponent of the time of nested ``grad`` in the size of its result."""
     nested = [m for m in results if m.case.name.startswith("grad nested")]
     if len(nested) < 4:
         return
     first, last = nested[-3], nested[-1]
     ours = _exponent(first.effax.least, last.effax.least, first.units[0], last.units[0])
     its = _exponent(first.jax.least, last.jax.least, first.units[1], last.units[1])
-    yield Row("grad nested: exponent", f"{ours:.2f}", f"{its:.2f}", "", "", "1", ours <= NO_FASTER)
+    yield Row(
+        "grad nested: exponent", f"{ours:.2f}", f"{its:.2f}", "", "", "1", ours <= MAX_EXPONENT
+    )
 
 
 def _exponent(time: float, later: float, size: int, larger: int) -> float:
@@ -168,10 +170,10 @@ def _preamble(jax_version: str, effort: Effort) -> str:
     return f"""\
 effax {effax.__version__} against JAX {jax_version}, Python {platform.python_version()}, \
 {os.cpu_count()} CPUs.
-CPU time of the process in microseconds, for an equation of the program or a call: the least of
-{effort.least} to {effort.most} repetitions of each side in turns, warm, without cycle collection.
-ratio: JAX's least time over effax's; a budget is met where it and the ratio of medians reach it.
-"level" leaves a tenth to noise. Nested grad: for an equation of each side's own result.
+CPU time of the process in microseconds, for an equation of the program or a call: the minimum of
+{effort.least} to {effort.most} warm repetitions of each side, alternating, without gc.
+ratio: JAX's minimum over effax's; a budget is met if the ratio and the ratio of medians reach it.
+"level" has a tolerance of a tenth. Nested grad: for an equation of each side's own result.
 """
 
 

@@ -1,4 +1,4 @@
-"""JAX's own passes, as they are reached in each version of it: on what ``jax.make_jaxpr`` gives."""
+"""JAX's passes on results of ``jax.make_jaxpr``, for each supported version of JAX."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ BATCH = 4
 
 
 def jvp(program: Any) -> Any:
-    """With a tangent for every input."""
+    """Apply jvp with a tangent for every input."""
     return ad.jvp_jaxpr(program, [True] * len(program.in_avals), False)
 
 
 def vmap(program: Any) -> Any:
-    """With every input batched."""
+    """Apply vmap with every input batched."""
     axis = batching.AxisData(core.no_axis_name, BATCH, None, None)
     return batching.batch_jaxpr(program, axis, [True] * len(program.in_avals), False)
 
 
 def check(program: Any) -> Any:
-    """Well-formedness."""
+    """Check that a program is well formed."""
     return core.check_jaxpr(_open(program))
 
 
 def dce(program: Any) -> Any:
-    """With the first result used."""
+    """Eliminate dead code, with only the first result used."""
     bare = _open(program)
     used = [i == 0 for i in range(len(bare.outvars))]
     return partial_eval.dce_jaxpr(bare, used)
 
 
 def discharge(program: Any) -> Any:
-    """References become values."""
+    """Replace references by values."""
     if hasattr(state, "discharge_state2"):
         return state.discharge_state2(program)
     try:
@@ -46,7 +46,7 @@ def discharge(program: Any) -> Any:
 
 
 def equations(program: Any) -> int:
-    """How many equations there are, also in the programs inside."""
+    """Return the number of equations, including those of subjaxprs."""
     count = 0
     for eqn in _open(program).eqns:
         count += 1

@@ -1,10 +1,10 @@
 """Train a classifier of handwritten digits, its gradients accumulated in place.
 
-Each step splits its batch into microbatches. An outer ``scan`` goes over them and an inner one
-over the hidden layers; the backward pass of each microbatch adds into one gradient reference a
-parameter. Parameters and momenta are references too, which the compiled step updates where
-they are. The end of the run shows what the step does to its references, the same program without
-them, and what accumulating in place saves against returning gradients as values.
+Each step splits its batch into microbatches. An outer ``scan`` iterates over them and an inner one
+over the hidden layers; the backward pass of each microbatch accumulates into one gradient reference
+for each parameter. Parameters and momenta are references too, which the compiled step updates in
+place. At the end the example prints the step with its effects, the discharged program, and the
+memory that accumulating in place saves compared with returning gradients as values.
 
 Run it with ``make demo``, or ``python examples/digits.py --help``.
 """
@@ -36,7 +36,7 @@ Params = dict[str, Any]
 
 
 class Settings(NamedTuple):
-    """What a run is made with."""
+    """Hyperparameters of a run."""
 
     layers: int = 3
     microbatches: int = 8
@@ -57,7 +57,7 @@ class Data(NamedTuple):
 
 
 def load() -> Data:
-    """scikit-learn's 1,797 handwritten digits, a quarter of them held out."""
+    """Load scikit-learn's 1,797 handwritten digits, a quarter of them for testing."""
     digits = load_digits()
     x = (digits.data / 16.0).astype(np.float32)
     parts = train_test_split(
@@ -67,7 +67,7 @@ def load() -> Data:
 
 
 def init_params(settings: Settings) -> Params:
-    """Hidden layers stacked along a leading axis, for ``scan``, and an output layer."""
+    """Initialise hidden layers, stacked along a leading axis for ``scan``, and an output layer."""
     hidden, out = effax.random.split(effax.random.PRNGKey(settings.seed))
     scale = (2.0 / WIDTH) ** 0.5
     return {
@@ -83,7 +83,7 @@ def init_params(settings: Settings) -> Params:
 
 
 def logits(params: Params, x: effax.Array) -> effax.Array:
-    """The network: a scan over the hidden layers, then the output layer."""
+    """Apply the hidden layers by a scan, then the output layer."""
 
     def layer(h: effax.Array, p: Params) -> tuple[effax.Array, None]:
         return effax.nn.relu(h @ p["w"] + p["b"]), None
@@ -94,7 +94,7 @@ def logits(params: Params, x: effax.Array) -> effax.Array:
 
 
 def loss(params: Params, x: effax.Array, y: effax.Array) -> effax.Array:
-    """The mean cross entropy of a microbatch."""
+    """Return the mean cross entropy of a microbatch."""
     picked = effax.nn.one_hot(y, CLASSES) * effax.nn.log_softmax(logits(params, x))
     return -jnp.sum(picked) / x.shape[0]
 
@@ -102,7 +102,7 @@ def loss(params: Params, x: effax.Array, y: effax.Array) -> effax.Array:
 def gradients_in_place(
     params: Params, xs: effax.Array, ys: effax.Array
 ) -> tuple[Params, effax.Array]:
-    """Gradients of the mean loss: every microbatch adds into the same references."""
+    """Return gradients of the mean loss, accumulated in place by all microbatches."""
     refs = effax.tree.map(lambda p: effax.new_ref(jnp.zeros_like(p)), params)
 
     def microbatch(_: None, xy: tuple[effax.Array, effax.Array]) -> tuple[None, effax.Array]:
@@ -117,7 +117,7 @@ def gradients_in_place(
 def gradients_as_values(
     params: Params, xs: effax.Array, ys: effax.Array
 ) -> tuple[Params, effax.Array]:
-    """The same gradients, returned by each microbatch and averaged at the end."""
+    """Return the same gradients, as values of each microbatch that are averaged at the end."""
 
     def microbatch(
         _: None, xy: tuple[effax.Array, effax.Array]
@@ -129,7 +129,7 @@ def gradients_as_values(
 
 
 def make_step(settings: Settings) -> Callable[..., effax.Array]:
-    """The training step: it updates the parameters and momenta that it gets, in place."""
+    """Return the training step, which updates references to parameters and momenta in place."""
 
     def step(param_refs: Params, momenta: Params, xs: effax.Array, ys: effax.Array) -> effax.Array:
         params = effax.tree.map(lambda r: r[...], param_refs)
@@ -146,7 +146,7 @@ def make_step(settings: Settings) -> Callable[..., effax.Array]:
 
 
 def batches(data: Data, settings: Settings, rng: np.random.Generator) -> list[tuple[Any, Any]]:
-    """One epoch of shuffled batches, each split into microbatches."""
+    """Return one epoch of shuffled batches, each split into microbatches."""
     size = settings.microbatches * settings.microbatch
     order = rng.permutation(len(data.train_x))
     picked = [order[i : i + size] for i in range(0, len(order) - size + 1, size)]
@@ -157,13 +157,13 @@ def batches(data: Data, settings: Settings, rng: np.random.Generator) -> list[tu
 
 
 def accuracy(params: Params, x: np.ndarray, y: np.ndarray) -> float:
-    """The share of images that are classified right."""
+    """Return the fraction of images that are classified correctly."""
     found = jnp.argmax(effax.jit(logits)(params, jnp.asarray(x)), -1)
     return float(jnp.mean(found == jnp.asarray(y)))
 
 
 def train(data: Data, settings: Settings) -> tuple[Params, list[float], Any]:
-    """Train; gives the parameter references, the loss of each step, and the step itself."""
+    """Return the trained parameters as references, the loss of each step, and the step itself."""
     params = init_params(settings)
     param_refs = effax.tree.map(effax.new_ref, params)
     momenta = effax.tree.map(lambda p: effax.new_ref(jnp.zeros_like(p)), params)
@@ -181,14 +181,14 @@ def train(data: Data, settings: Settings) -> tuple[Params, list[float], Any]:
 def show_programs(step: Any, *args: Any) -> None:
     """Print the step with its effect row, and the same program without references."""
     jaxpr = step.trace(*args)
-    print("\nThe step, and what it does to its references:\n")
+    print("\nThe step, with its effects on references:\n")
     print(pretty(jaxpr, effects=True))
-    print("\nThe same after `discharge`: no references, no effects\n")
+    print("\nThe step after `discharge`, without references and effects:\n")
     print(unwrap(discharge(unwrap(dce(jaxpr)))).jaxpr)
 
 
 def compare(params: Params, xs: effax.Array, ys: effax.Array, repetitions: int) -> None:
-    """Gradient, memory and time of the two ways to accumulate."""
+    """Print memory and time of both ways to accumulate, and compare their gradients."""
     rows = {}
     results = {}
     for name, fun in (("in place", gradients_in_place), ("as values", gradients_as_values)):
@@ -209,7 +209,7 @@ def compare(params: Params, xs: effax.Array, ys: effax.Array, repetitions: int) 
     print(f"{'':12}{'peak memory':>14}{'temporaries':>14}{'time':>12}")
     for name, (peak, temp, seconds) in rows.items():
         print(f"{name:12}{peak / 1e3:>11.1f} kB{temp / 1e3:>11.1f} kB{seconds * 1e3:>9.2f} ms")
-    print(f"\nThe greatest difference between the two gradients is {gap:.1e}.")
+    print(f"\nThe largest difference between the two gradients is {gap:.1e}.")
     if gap > 1e-4:
         raise SystemExit("the two gradients differ")
 
@@ -245,7 +245,7 @@ def main() -> None:
     plot(losses, args.out)
     print(f"Test accuracy: {score:.4f} on {len(data.test_y)} images.")
     if score < 0.95:
-        raise SystemExit("the classifier is worse than it should be (0.95)")
+        raise SystemExit("expected a test accuracy of at least 0.95")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""An interpreter of one's own: bounds on what a function gives, by interval arithmetic.
+"""Define an interpreter that bounds the results of a function by interval arithmetic.
 
-A program is data, so other meanings for it are short to write: here every variable stands for an
-interval, and every primitive maps intervals to one that has all its results. Rules are a
-dictionary by primitive; calls, branches and loops are entered, and what has no rule is refused
-with its equation. Ends are rounded outward, so that bounds hold for the floats that a program
-computes: by one step for arithmetic, by four for what NumPy computes to within four. They say
-nothing of points where the function is no number, and integers are taken not to overflow.
+A program is data, so an interpreter with another meaning is short: here every variable is an
+interval, and every primitive maps intervals to one that contains all of its results. Rules are a
+dictionary from primitives; calls, branches and loops are interpreted; an equation without a rule is
+an error. Bounds are rounded outward, so that they hold for the floats that a program computes: by
+one ulp for arithmetic, by four for functions that NumPy computes to within four. Points where
+the function is nan are ignored, and integers are assumed not to overflow.
 
 Run it with ``python examples/intervals.py``.
 """
@@ -25,11 +25,11 @@ from effax.ir import Atom, Eqn, Jaxpr, Lit, NotApplicable, Primitive, Value, eqn
 from effax.ir import prims as p
 
 EXACT_ROUNDS = 100
-"""After so many iterations of a ``while`` ends that still move go to infinity."""
+"""The number of iterations of a ``while`` after which bounds that still change are widened."""
 
 
 class Interval(NamedTuple):
-    """All arrays between two, elementwise."""
+    """The set of arrays between ``low`` and ``high``, elementwise."""
 
     low: Value
     high: Value
@@ -39,7 +39,7 @@ Rule = Callable[[Primitive, Sequence[Interval]], Interval]
 
 
 def outward(low: Value, high: Value, steps: int) -> Interval:
-    """The ends, so many floats further apart."""
+    """Round both bounds outward by ``steps`` floats; integers are exact."""
     if np.issubdtype(low.dtype, np.integer) or low.dtype == bool:
         return Interval(low, high)
     for _ in range(steps):
@@ -48,12 +48,12 @@ def outward(low: Value, high: Value, steps: int) -> Interval:
 
 
 def hull(x: Interval, y: Interval) -> Interval:
-    """The least interval that has both."""
+    """Return the least interval that contains both."""
     return Interval(np.minimum(x.low, y.low), np.maximum(x.high, y.high))
 
 
 def rising(steps: int, least: float = -np.inf) -> Rule:
-    """Of a primitive that grows with every argument, where these are at ``least`` or more."""
+    """Return the rule of a primitive that is increasing in each operand, above ``least``."""
 
     def rule(prim: Primitive, ins: Sequence[Interval]) -> Interval:
         ins = [x if least == -np.inf else Interval(*np.maximum(x, least)) for x in ins]
@@ -63,24 +63,24 @@ def rising(steps: int, least: float = -np.inf) -> Rule:
 
 
 def add(x: Interval, y: Interval) -> Interval:
-    """``[a, b] + [c, d] = [a + c, b + d]``."""
+    """Return ``[a, b] + [c, d] = [a + c, b + d]``."""
     return outward(x.low + y.low, x.high + y.high, 1)
 
 
 def neg(x: Interval) -> Interval:
-    """``-[a, b] = [-b, -a]``."""
+    """Return ``-[a, b] = [-b, -a]``."""
     return Interval(-x.high, -x.low)
 
 
 def mul(x: Interval, y: Interval) -> Interval:
-    """The least and the greatest of the products of ends; zero times infinity is zero here."""
+    """Return the range of the products of bounds, where ``0 * inf = 0``."""
     zero = np.zeros((), x.low.dtype)
     products = [np.where((a == 0) | (b == 0), zero, a * b) for a in x for b in y]
     return outward(np.minimum.reduce(products), np.maximum.reduce(products), 1)
 
 
 def inverse(y: Interval) -> Interval:
-    """``1/[c, d] = [1/d, 1/c]`` on one side of zero; an end at zero goes to infinity."""
+    """Return ``1/[c, d] = [1/d, 1/c]``, which is infinite if ``[c, d]`` contains zero."""
     around = ((y.low < 0) & (y.high > 0)) | ((y.low == 0) & (y.high == 0))
     low = np.where(around | (y.high == 0), -np.inf, 1 / y.high).astype(y.low.dtype)
     high = np.where(around | (y.low == 0), np.inf, 1 / y.low).astype(y.low.dtype)
@@ -88,7 +88,7 @@ def inverse(y: Interval) -> Interval:
 
 
 def even(prim: Primitive, ins: Sequence[Interval]) -> Interval:
-    """Of a primitive that falls up to zero and grows from there."""
+    """Apply a primitive that decreases up to zero and increases from there."""
     (x,) = ins
     ends = _one(prim, [x.low]), _one(prim, [x.high])
     low, high = outward(np.minimum(*ends), np.maximum(*ends), 0 if isinstance(prim, p.Abs) else 4)
@@ -97,7 +97,7 @@ def even(prim: Primitive, ins: Sequence[Interval]) -> Interval:
 
 
 def power(prim: Primitive, ins: Sequence[Interval]) -> Interval:
-    """``x**n``: rising for odd ``n``; of a negative one, an inverse."""
+    """Apply ``x**n``: increasing for odd ``n``, an inverse for negative ``n``."""
     assert isinstance(prim, p.IntegerPow)
     if prim.y < 0:
         return inverse(power(p.IntegerPow(-prim.y), ins))
@@ -105,7 +105,7 @@ def power(prim: Primitive, ins: Sequence[Interval]) -> Interval:
 
 
 def wave(prim: Primitive, ins: Sequence[Interval]) -> Interval:
-    """Of sine and cosine: the values at the ends, unless a crest or a trough is inside."""
+    """Apply sine or cosine: the values at the bounds, unless an extremum is inside."""
     (x,) = ins
     low, high = x.low.astype(np.float64), x.high.astype(np.float64)
     f, crest = (np.cos, 0.0) if isinstance(prim, p.Cos) else (np.sin, np.pi / 2)
@@ -113,7 +113,7 @@ def wave(prim: Primitive, ins: Sequence[Interval]) -> Interval:
     anywhere = ~(high - low < 2 * np.pi) | (slack > 0.01)
 
     def inside(first: float) -> Value:
-        """Whether ``first + 2·pi·k`` is inside, for a whole ``k``."""
+        """Return whether ``first + 2·pi·k`` is inside, for some integer ``k``."""
         turns = (low - first - slack) / (2 * np.pi), (high - first + slack) / (2 * np.pi)
         return anywhere | (np.floor(turns[1]) >= np.ceil(turns[0]))
 
@@ -123,7 +123,7 @@ def wave(prim: Primitive, ins: Sequence[Interval]) -> Interval:
 
 
 def total(prim: Primitive, ins: Sequence[Interval]) -> Interval:
-    """A sum, rounded outward at each addition."""
+    """Sum along axes, rounding outward at each addition."""
     assert isinstance(prim, p.ReduceSum)
     (x,) = ins
     kept = [n for i, n in enumerate(x.low.shape) if i not in prim.axes]
@@ -133,14 +133,14 @@ def total(prim: Primitive, ins: Sequence[Interval]) -> Interval:
 
 
 def less(prim: Primitive, ins: Sequence[Interval]) -> Interval:
-    """Surely, and perhaps."""
+    """Compare: ``low`` is whether it certainly holds, ``high`` whether it may hold."""
     x, y = ins if isinstance(prim, p.Lt | p.Le) else reversed(ins)
     compare = np.less if isinstance(prim, p.Lt | p.Gt) else np.less_equal
     return Interval(np.asarray(compare(x.high, y.low)), np.asarray(compare(x.low, y.high)))
 
 
 def select(prim: Primitive, ins: Sequence[Interval]) -> Interval:
-    """The case, or the hull of both where it may be either."""
+    """Select a case, or the hull of both if the predicate is not known."""
     which, no, yes = ins
     both = hull(no, yes)
     ends = [
@@ -174,10 +174,10 @@ Rules = Mapping[type[Primitive], Rule]
 
 
 def interpret(jaxpr: Jaxpr, args: Sequence[Interval], rules: Rules = RULES) -> list[Interval]:
-    """Intervals that have all results for all arguments in theirs.
+    """Return intervals that contain the results for all arguments in ``args``.
 
     Raises:
-        NotApplicable: there is no rule for an equation; it says which.
+        NotApplicable: an equation has no rule; the error has the equation.
     """
     env: dict[int, Interval] = {v.id: x for v, x in zip(jaxpr.binders, args, strict=True)}
 
@@ -234,18 +234,23 @@ def _scan(prim: p.Scan, ins: Sequence[Interval], run: Run) -> list[Interval]:
 
 
 def _while(prim: p.While, ins: Sequence[Interval], run: Run) -> list[Interval]:
-    """The hull of the states in which the loop may end. Raises NotApplicable: it never does."""
+    """Return the hull of the carries with which the loop may end.
+
+    Raises:
+        NotApplicable: the loop does not end for any value.
+    """
     consts, carry = ins[: prim.n_consts], list(ins[prim.n_consts :])
     ends: list[Interval] | None = None
     n = 0
     while True:
-        (goes_on,) = run(prim.cond, [*consts, *carry])
-        if not goes_on.low:
+        (again,) = run(prim.cond, [*consts, *carry])
+        if not again.low:
             ends = carry if ends is None else list(map(hull, ends, carry))
-        if ends is not None and not goes_on.high:
+        if ends is not None and not again.high:
             return ends
         after = run(prim.body, [*consts, *carry])
         n += 1
+        # Widening ends the fixpoint: each bound changes at most once more.
         if n > EXACT_ROUNDS:
             after = list(map(_widened, carry, after))
             if all(np.array_equal(x, y) for x, y in zip(carry, after, strict=True)):
@@ -257,7 +262,7 @@ def _while(prim: p.While, ins: Sequence[Interval], run: Run) -> list[Interval]:
 
 
 def _widened(x: Interval, y: Interval) -> Interval:
-    """Ends that still move go as far as they can."""
+    """Replace bounds that still change by the least or the greatest value of the dtype."""
     least, most = _all_numbers(x.low.dtype)
     return Interval(np.where(y.low < x.low, least, x.low), np.where(y.high > x.high, most, x.high))
 
@@ -277,7 +282,7 @@ def _one(prim: Primitive, args: Sequence[Value]) -> Value:
 
 
 def bounds(fun: Callable[..., Array], *boxes: tuple[object, object]) -> Interval:
-    """The least and the greatest that ``fun`` may give, for arguments between these."""
+    """Return bounds on the result of ``fun`` for arguments within ``boxes``."""
     ends = [Interval(*[np.asarray(jnp.asarray(end)) for end in box]) for box in boxes]
     closed = effax.make_jaxpr(fun)(*[x.low for x in ends])
     consts = [Interval(np.asarray(c), np.asarray(c)) for c in closed.consts]
@@ -287,7 +292,7 @@ def bounds(fun: Callable[..., Array], *boxes: tuple[object, object]) -> Interval
 
 
 def main() -> None:
-    """Bound a small network's output over a box of inputs, and look at samples."""
+    """Bound the output of a small network over an interval, and compare with samples."""
     rng = np.random.default_rng(0)
     w, v = jnp.asarray(rng.normal(size=(2, 4)).astype(np.float32))
 

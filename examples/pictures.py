@@ -1,9 +1,9 @@
-"""Draw a training step: what it computes, what it does to its references, and when.
+"""Draw a training step: its equations, its references and its memory.
 
-The step goes over microbatches; each adds its gradient into one reference. Parameters and velocity
-are references of the caller, which the step updates in place. Four files are written: the program
-as a picture and as a page to explore, its references and memory in time, and what the forward
-derivative adds to the loss. The pictures in ``docs/pictures.md`` are made here.
+The step scans over microbatches, which accumulate their gradients into one reference. Parameters
+and velocity are references of the caller, which the step updates in place. Four files are written:
+the program as a picture and as a page, a timeline of its references and memory, and the equations
+that forward mode adds to the loss. They include the pictures of ``docs/pictures.md``.
 
 Run it with ``python examples/pictures.py --out pictures``.
 """
@@ -22,12 +22,12 @@ from effax.transforms import jvp, unwrap
 
 
 def loss(w: Any, x: Any, y: Any) -> Any:
-    """The mean squared error of one layer."""
+    """Return the mean squared error of one layer."""
     return jnp.mean((jnp.tanh(x @ w) - y) ** 2)
 
 
 def step(w: Any, velocity: Any, xs: Any, ys: Any) -> Any:
-    """One step of gradient descent with momentum, gradients accumulated in place."""
+    """Take a step of gradient descent with momentum, accumulating gradients in place."""
     grad = effax.new_ref(jnp.zeros_like(w[...]))
 
     def microbatch(_: None, xy: Any) -> tuple[None, Any]:
@@ -42,7 +42,7 @@ def step(w: Any, velocity: Any, xs: Any, ys: Any) -> Any:
 
 
 def training_step() -> Jaxpr:
-    """The program of the step, for a small layer."""
+    """Trace the step for a small layer."""
     w = effax.new_ref(jnp.zeros((8, 4)))
     velocity = effax.new_ref(jnp.zeros((8, 4)))
     xs, ys = jnp.zeros((10, 32, 8)), jnp.zeros((10, 32, 4))
@@ -50,14 +50,14 @@ def training_step() -> Jaxpr:
 
 
 def derivative() -> tuple[Jaxpr, Jaxpr]:
-    """The loss, and the loss with its derivative by the parameters."""
+    """Return the loss, and its jvp with respect to the parameters."""
     w, x, y = jnp.zeros((8, 4)), jnp.zeros((32, 8)), jnp.zeros((32, 4))
     before = effax.make_jaxpr(loss)(w, x, y).jaxpr
     return before, unwrap(jvp(before, (True, False, False))).jaxpr
 
 
 def pictures() -> dict[str, str]:
-    """The text of every file, by its name."""
+    """Return the contents of every file by name."""
     program = training_step()
     return {
         "step.svg": show.svg(program, title="a training step"),

@@ -1,9 +1,9 @@
-"""A primitive declared outside of effax: softmax and cross-entropy in one.
+"""Define a primitive that fuses softmax and cross-entropy.
 
 The loss of a classifier is ``logsumexp(x) - x[label]``. Its derivative in ``x`` is
-``softmax(x) - onehot(label)``, which has the sums and exponentials of the loss itself. Written with
-``log_softmax`` and an index, the backward pass keeps several arrays of the logits' size and
-scatters. The primitive gives loss and slope at once: the backward pass is one product.
+``softmax(x) - onehot(label)``, which shares the sums and exponentials of the loss. Written with
+``log_softmax`` and indexing, the backward pass saves several arrays of the logits' size and
+scatters. The primitive returns loss and slope together: the backward pass is one product.
 
 Run it with ``python examples/softmax_cross_entropy.py``.
 """
@@ -28,9 +28,8 @@ class SoftmaxCrossEntropy(extend.FunctionPrimitive):
     """``(logits[..., n], labels[...]) -> (loss[...], slope[..., n])``.
 
     The loss is ``logsumexp(logits) - logits[label]``, and the slope its derivative in the logits,
-    ``softmax(logits) - onehot(label)``. A label outside of ``0 <= label < n`` names no class: its
-    onehot is zero, and the loss the whole ``logsumexp``. Narrow floats are summed in single
-    precision.
+    ``softmax(logits) - onehot(label)``. A label outside of ``0 <= label < n`` has an onehot of
+    zero, and the loss ``logsumexp(logits)``. Narrow floats are summed in single precision.
     """
 
     name: ClassVar[str] = "softmax_cross_entropy"
@@ -61,7 +60,7 @@ class SoftmaxCrossEntropy(extend.FunctionPrimitive):
         powers = jnp.exp(x - high)
         total = powers.sum(axis=-1, keepdims=True)
         named = is_label(x, labels)
-        # Not the sum of products: a logit that is masked by -inf would make it nan.
+        # A sum of products would be nan for a logit that is masked by -inf.
         right = jnp.where(named, x, 0).sum(axis=-1)
         loss = (jnp.log(total) + high)[..., 0] - right
         slope = powers / total - jnp.where(named, 1, 0)
@@ -82,47 +81,47 @@ class SoftmaxCrossEntropy(extend.FunctionPrimitive):
     def batch(
         self, ins: Sequence[Array], batched: Sequence[bool], size: int
     ) -> tuple[Sequence[Array], Sequence[bool]]:
-        # Rows are independent, so a batch axis is one more axis of rows.
+        # Rows are independent, so the batch axis is another axis of rows.
         return self.bind(*extend.in_lanes(ins, batched, size)), [True, True]
 
 
 def softmax_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """Loss and slope of each row."""
+    """Return the loss and the slope of each row."""
     loss, slope = SoftmaxCrossEntropy().bind(logits, labels)
     return loss, slope
 
 
 def is_label(logits: Array, labels: Array) -> Array:
-    """Whether a logit is that of the label."""
+    """Return a mask of the logits of the labels."""
     n = logits.shape[-1]
-    # Eight bits may not count all classes.
+    # The labels' dtype may be too narrow for the number of classes.
     counts = labels.dtype if n - 1 <= jnp.iinfo(labels.dtype).max else np.dtype("int32")
     return jnp.arange(n, dtype=counts) == labels.astype(counts)[..., None]
 
 
 def mean_loss(logits: Array, labels: Array) -> Array:
-    """The mean over rows."""
+    """Return the mean loss over rows."""
     return softmax_cross_entropy(logits, labels)[0].mean()
 
 
 def plain_loss(logits: Array, labels: Array) -> Array:
-    """The same, of parts."""
+    """Return the mean loss, computed without the primitive."""
     rows = jnp.arange(labels.shape[0])
     return -effax.nn.log_softmax(logits)[rows, labels].mean()
 
 
 def main() -> None:
-    """Prove the primitive, and compare what the two backward passes are made of."""
+    """Test the primitive, and compare the two backward passes."""
     floats, labels = extend.array_type((2, 5), "float32"), extend.array_type((2,), "int32")
     checked = check_primitive(SoftmaxCrossEntropy(), floats, labels)
-    print(f"{len(checked.passed)} laws hold; does not apply: {list(checked.refused)}\n")
+    print(f"{len(checked.passed)} laws hold; refused: {list(checked.refused)}\n")
 
     rng = np.random.default_rng(0)
     logits = jnp.asarray(rng.normal(size=(512, 100)).astype(np.float32))
     targets = jnp.asarray(rng.integers(0, 100, 512).astype(np.int32))
     found = effax.grad(mean_loss)(logits, targets)
     expected = effax.grad(plain_loss)(logits, targets)
-    print(f"The greatest difference between the gradients: {abs(found - expected).max():.1e}")
+    print(f"The largest difference between the gradients: {abs(found - expected).max():.1e}")
     losses: tuple[Callable[[Array, Array], Array], ...] = (mean_loss, plain_loss)
     for loss in losses:
         program = effax.make_jaxpr(effax.grad(loss))(logits, targets).jaxpr

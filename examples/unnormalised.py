@@ -1,14 +1,14 @@
-"""A pass of one's own: from a log-density to an unnormalised one.
+"""Define a pass that removes the constant terms of a log-density.
 
-Samplers and optimisers need a log-density up to a constant only. The pass removes the terms that do
-not depend on the variable: what is added to a result, through whatever is linear, goes, and dead
-code elimination takes what it was computed from. Of a Gaussian in its location::
+Samplers and optimisers need a log-density only up to a constant. The pass removes terms of the
+results that do not depend on the variables, also if linear operations are applied to the sum, and
+dead code elimination removes their operands. Of a Gaussian, as a function of its location::
 
     -n·log(sigma) - n·log(2·pi)/2 - sum((x - mu)²)/(2·sigma²)
 
-only the last term is left. Calls are entered, and references inside of the program become values
-first; branches and loops stay as they are, with the constants in them. A constant may be infinite
-or nan: where the log-density is no number for any variable, the result no longer says so.
+only the last term remains. Calls are inlined and references discharged first; branches and loops
+are kept, with the constants in them. If a removed constant is infinite or nan, the log-density is
+not finite for any value of the variables, but the result of the new program may be.
 
 Run it with ``python examples/unnormalised.py``.
 """
@@ -54,24 +54,24 @@ from effax.ir.prims import (
 from effax.transforms import Dce, Discharged, dce, discharge, inline, unwrap
 
 LINEAR = (Neg, ReduceSum, BroadcastInDim, ExpandDims, Reshape, Squeeze, Transpose)
-"""What maps a constant term to a constant term, whatever else it is given."""
+"""Linear primitives: a constant term of the operand is a constant term of the result."""
 
 
 def unnormalised(jaxpr: Jaxpr, variables: Sequence[bool]) -> Result[Jaxpr, TransformError]:
-    """The program, its results up to terms that do not depend on the variables.
+    """Remove the terms of the results that do not depend on the variables.
 
     Args:
-        jaxpr: gives log-densities.
-        variables: which inputs they are densities of; the others are parameters and data.
+        jaxpr: a program that returns log-densities.
+        variables: which inputs are the variables; the others are parameters and data.
 
     Returns:
-        The program; or why there is none: it has effects, or ``variables`` not one entry an input.
+        The program; or NotApplicable: it has effects, or ``variables`` lacks an entry for an input.
     """
     if jaxpr.effects or len(variables) != len(jaxpr.binders):
         return Failure(
             NotApplicable(
-                "this is no log-density",
-                expected="a program without effects, and one entry an input",
+                "expected a log-density",
+                expected="a program without effects, and one entry for each input",
                 found=f"effects {jaxpr.effects}, {len(variables)} for {len(jaxpr.binders)} inputs",
             )
         )
@@ -89,9 +89,9 @@ def unnormalised(jaxpr: Jaxpr, variables: Sequence[bool]) -> Result[Jaxpr, Trans
 
 
 def without_constants(jaxpr: Jaxpr, variables: Sequence[bool]) -> Jaxpr:
-    """The program without the constant terms of its results; what they need is left, and dead."""
+    """Remove the constant terms of the results; the equations that compute them become dead."""
     varying = _varying(jaxpr, variables)
-    loose = _loose(jaxpr, varying)
+    loose = _shift_invariant(jaxpr, varying)
     b = Builder(jaxpr.in_types)
     places: dict[int, Atom] = {v.id: w for v, w in zip(jaxpr.binders, b.binders, strict=True)}
 
@@ -110,7 +110,7 @@ def without_constants(jaxpr: Jaxpr, variables: Sequence[bool]) -> Jaxpr:
 
 
 def _varying(jaxpr: Jaxpr, variables: Sequence[bool]) -> set[int]:
-    """The numbers of what depends on the variables."""
+    """Return the numbers of the values that depend on the variables."""
     found = {v.id for v, has in zip(jaxpr.binders, variables, strict=True) if has}
     for eqn in jaxpr.eqns:
         if any(isinstance(a, Var) and a.id in found for a in eqn.ins):
@@ -118,48 +118,51 @@ def _varying(jaxpr: Jaxpr, variables: Sequence[bool]) -> set[int]:
     return found
 
 
-def _loose(jaxpr: Jaxpr, varying: set[int]) -> set[int]:
-    """The numbers of what matters up to a constant only: whatever uses it passes terms on."""
-    tight: set[int] = set()
+def _shift_invariant(jaxpr: Jaxpr, varying: set[int]) -> set[int]:
+    """Return the numbers of the values that matter only up to a constant.
+
+    A constant added to such a value adds a constant to each result that depends on it.
+    """
+    fixed: set[int] = set()
     used: set[int] = {a.id for a in jaxpr.outs if isinstance(a, Var)}
     for eqn in reversed(jaxpr.eqns):
         made = [v.id for v in eqn.outs]
-        free = len(made) == 1 and made[0] in used and made[0] not in tight
+        is_free = len(made) == 1 and made[0] in used and made[0] not in fixed
         for i, a in enumerate(eqn.ins):
             if not isinstance(a, Var):
                 continue
             used.add(a.id)
-            if not (free and _passes_terms(eqn, i, varying)):
-                tight.add(a.id)
-    return used - tight
+            if not (is_free and _passes_terms(eqn, i, varying)):
+                fixed.add(a.id)
+    return used - fixed
 
 
 def _passes_terms(eqn: Eqn, position: int, varying: set[int]) -> bool:
-    """Whether a constant added to this operand adds a constant to the result."""
+    """Return whether a constant added to this operand adds a constant to the result."""
     if isinstance(eqn.prim, (Add, Sub, *LINEAR)):
         return True
     if isinstance(eqn.prim, ConvertElementType):
-        # To integers floats are cut off, and what is added before is not what is added after.
+        # Conversion to integers truncates, so it does not commute with addition.
         return all(is_inexact(a.type) for a in (*eqn.ins, *eqn.outs))
     others = [a for i, a in enumerate(eqn.ins) if i != position]
-    fixed = all(isinstance(a, Lit) or a.id not in varying for a in others)
-    return fixed and (isinstance(eqn.prim, Mul) or (isinstance(eqn.prim, Div) and position == 0))
+    scales = all(isinstance(a, Lit) or a.id not in varying for a in others)
+    return scales and (isinstance(eqn.prim, Mul) or (isinstance(eqn.prim, Div) and position == 0))
 
 
 def _only_term(eqn: Eqn, ins: Sequence[Atom], varying: set[int]) -> tuple[Atom, bool] | None:
-    """Of a sum with a constant, the other term, and whether it is subtracted."""
+    """Return the varying term of a sum with a constant, and whether it is subtracted."""
     if not isinstance(eqn.prim, Add | Sub):
         return None
-    moves = [isinstance(a, Var) and a.id in varying for a in eqn.ins]
-    if moves == [True, False]:
+    varies = [isinstance(a, Var) and a.id in varying for a in eqn.ins]
+    if varies == [True, False]:
         return ins[0], False
-    if moves == [False, True]:
+    if varies == [False, True]:
         return ins[1], isinstance(eqn.prim, Sub)
     return None
 
 
 def _as(b: Builder, eqn: Eqn, term: tuple[Atom, bool]) -> Atom:
-    """The term in the type of the sum: scalars go with arrays of any shape."""
+    """Convert the term to the type of the sum, which may broadcast a scalar."""
     (atom, negative), type_ = term, eqn.outs[0].type
     assert isinstance(type_, ArrayType)
     if negative:
@@ -170,14 +173,14 @@ def _as(b: Builder, eqn: Eqn, term: tuple[Atom, bool]) -> Atom:
 
 
 def gaussian(x: Array, mu: Array, sigma: Array) -> Array:
-    """The log-density of independent Gaussians."""
+    """Return the log-density of independent Gaussians."""
     z = (x - mu) / sigma
     terms = -0.5 * z**2 - jnp.log(sigma) - 0.5 * math.log(2 * math.pi)
     return terms.sum()
 
 
 def main() -> None:
-    """Show the pass on a Gaussian, as a density of its location."""
+    """Apply the pass to a Gaussian, as a function of its location."""
     x, sigma = jnp.arange(3.0), jnp.float32(2.0)
     program = effax.make_jaxpr(gaussian)(x, jnp.float32(0.5), sigma).jaxpr
     print(program, "\n")
