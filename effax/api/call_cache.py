@@ -56,7 +56,7 @@ class CallSignature(NamedTuple):
     varying: tuple[Names, ...]
 
 
-class Entry:
+class CacheEntry:
     """A traced call, and the function that runs it once it is compiled."""
 
     __slots__ = ("flat", "runner")
@@ -94,7 +94,7 @@ class CallCache:
     """
 
     def __init__(self) -> None:
-        self.entries: dict[CallSignature, Entry] = {}
+        self.entries: dict[CallSignature, CacheEntry] = {}
         self.by_types: dict[ShortKey, Runner] = {}
         self.by_structure: dict[ShortKey, Runner] = {}
         _live.add(self)
@@ -108,7 +108,7 @@ class CallCache:
 
         self.on_collected = on_collected
 
-    def add(self, signature: CallSignature, entry: Entry) -> None:
+    def add(self, signature: CallSignature, entry: CacheEntry) -> None:
         """Keep an entry."""
         _insert(self.entries, signature, entry)
 

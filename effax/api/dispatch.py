@@ -69,7 +69,7 @@ def runner(call: Ready) -> Runner:
     return run_pure
 
 
-def run(call: Ready, leaves: Sequence[PyTree]) -> PyTree:
+def run_call(call: Ready, leaves: Sequence[PyTree]) -> PyTree:
     """Run a call. Raises RefError, before anything is run, where references are aliased."""
     return _run(call, _executor(call.program), leaves)
 

@@ -35,7 +35,7 @@ from effax.lowering.artifact import (
     types_of,
     unpack,
 )
-from effax.lowering.numbers import Number, as_array
+from effax.lowering.numbers import Number, number_as_array
 from effax.lowering.program import stablehlo_of
 from effax.tree import PyTree, PyTreeDef
 
@@ -85,8 +85,8 @@ class Exported:
         """
         header = {
             "fun_name": self.fun_name,
-            "in_tree": export_trees.told(self.in_tree, "the arguments"),
-            "out_tree": export_trees.told(self.out_tree, "the result"),
+            "in_tree": export_trees.tree_to_json(self.in_tree, "the arguments"),
+            "out_tree": export_trees.tree_to_json(self.out_tree, "the result"),
             "in_avals": list(map(str, self.in_avals)),
             "out_avals": list(map(str, self.out_avals)),
             "names": self.names,
@@ -200,9 +200,9 @@ def _exported(header: Mapping[str, object], parts: Mapping[str, bytes]) -> Expor
     ]
     return Exported(
         str(header["fun_name"]),
-        export_trees.read(header["in_tree"]),
+        export_trees.tree_from_json(header["in_tree"]),
         types_of(header, "in_avals"),
-        export_trees.read(header["out_tree"]),
+        export_trees.tree_from_json(header["out_tree"]),
         _array_types(header, "out_avals"),
         tuple(map(str, _items(header["names"]))),
         numbers_of(header, "changed"),
@@ -227,7 +227,7 @@ def _arrays_of(consts: Sequence[object]) -> tuple[Array, ...]:
 def _as_wanted(x: object, type_: Type, name: str) -> object:
     """Python's numbers as arrays of the type that was exported; everything else as it is."""
     number = type(x) in (bool, int, float, complex) and isinstance(type_, ArrayType)
-    return as_array(cast("Number", x), cast("ArrayType", type_), name) if number else x
+    return number_as_array(cast("Number", x), cast("ArrayType", type_), name) if number else x
 
 
 def _check(x: object, type_: Type, name: str) -> None:

@@ -114,7 +114,7 @@ def _checked(name: object) -> str:
     return name
 
 
-def told(treedef: PyTreeDef, what: str) -> object:
+def tree_to_json(treedef: PyTreeDef, what: str) -> object:
     """The structure in JSON's types. Raises BadArgument where it has nodes of unknown classes."""
 
     def node(x: object) -> object:
@@ -145,8 +145,8 @@ def told(treedef: PyTreeDef, what: str) -> object:
     return node(tree.unflatten(treedef, range(treedef.num_leaves)))
 
 
-def read(said: object) -> PyTreeDef:
-    """The structure that :func:`told` wrote.
+def tree_from_json(said: object) -> PyTreeDef:
+    """The structure that :func:`tree_to_json` wrote.
 
     Raises:
         KeyError: it is none.

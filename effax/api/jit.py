@@ -7,7 +7,7 @@ from functools import update_wrapper
 from typing import Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
 
 from effax import tree
-from effax.api.call_cache import WITH_TYPE, CallCache, CallSignature, Entry, ShortKey
+from effax.api.call_cache import WITH_TYPE, CacheEntry, CallCache, CallSignature, ShortKey
 from effax.api.custom.rule_tracing import recursive_calls
 from effax.api.dispatch import Runner, check_aliases, ready, runner
 from effax.api.methods import BindsAsMethod
@@ -110,7 +110,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         signature = CallSignature(structure, types, static, config.enable_x64, axes, varying)
         return _Call(fun, args, kwargs, leaves, signature)
 
-    def _traced(self, call: _Call) -> Entry:
+    def _traced(self, call: _Call) -> CacheEntry:
         """Trace a call, and keep the entry where its program means the same in any place."""
         names = arg_names(call.fun, call.args, call.kwargs, len(call.leaves))
         outers = [x if isinstance(x, Ref) else None for x in call.leaves]
@@ -119,7 +119,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         structure, types = call.signature.structure, call.signature.types
         with recursive_calls() as seen:
             flat = trace_flat(call.fun, structure, types, names, self._label, options)
-            entry = Entry(self._through_passes(flat))
+            entry = CacheEntry(self._through_passes(flat))
         closed = not any(isinstance(c, TracedArray | TracedRef) for c in flat.consts)
         if closed and not seen.escaped:
             self._cache.add(call.signature, entry)
@@ -132,7 +132,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
 
     def _compile(
         self,
-        entry: Entry,
+        entry: CacheEntry,
         args: Sequence[object],
         kwargs: Mapping[str, object],
         leaves: list[PyTree],

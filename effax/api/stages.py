@@ -8,7 +8,7 @@ from returns.io import IOFailure
 from returns.unsafe import unsafe_perform_io
 
 from effax import tree
-from effax.api.dispatch import ready, run
+from effax.api.dispatch import ready, run_call
 from effax.arrays.collector import paused_collector
 from effax.arrays.ref import TracedRef
 from effax.arrays.traced_array import TracedArray
@@ -107,5 +107,5 @@ class Compiled(Generic[R]):
                     expected=str(type_),
                     found=str(found),
                 )
-        result: R = run(ready(self._program, self._flat), leaves)
+        result: R = run_call(ready(self._program, self._flat), leaves)
         return result

@@ -12,7 +12,7 @@ from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape, array_type
 
 
-def fitted(at: Selection, dtype: DType, value: object, what: str) -> Array:
+def cast_for_update(at: Selection, dtype: DType, value: object, what: str) -> Array:
     """The value in this dtype and in the shape of the part that is selected.
 
     Args:

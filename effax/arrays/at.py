@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from effax.arrays.array import Array, ArrayLike
-from effax.arrays.assignment import fitted
+from effax.arrays.assignment import cast_for_update
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.indexing import Selection, select
@@ -92,7 +92,7 @@ class AtIndex:
         if mask is not None:
             return self._where(mask, values, lambda old, new: new)
         at = self._update(mode)
-        value = fitted(at, self._array.dtype, values, "the array")
+        value = cast_for_update(at, self._array.dtype, values, "the array")
         return bind1(Scatter(at.indexer), self._array, value, *at.operands)
 
     def add(
@@ -110,7 +110,7 @@ class AtIndex:
         if mask is not None:
             return self._where(mask, values, ops.add)
         at = self._update(mode)
-        value = fitted(at, self._array.dtype, values, "the array")
+        value = cast_for_update(at, self._array.dtype, values, "the array")
         return bind1(ScatterAdd(at.indexer), self._array, value, *at.operands)
 
     def subtract(
@@ -126,7 +126,7 @@ class AtIndex:
         if mask is not None:
             return self._where(mask, values, ops.subtract)
         at = self._update(mode)
-        value = ops.negative(fitted(at, self._array.dtype, values, "the array"))
+        value = ops.negative(cast_for_update(at, self._array.dtype, values, "the array"))
         return bind1(ScatterAdd(at.indexer), self._array, value, *at.operands)
 
     def multiply(
@@ -225,7 +225,7 @@ class AtIndex:
         x = self._array
         rest = x.ndim - mask.ndim
         part = Selection.of(Indexer(tuple(Span(0, n) for n in x.shape[mask.ndim :])), ())
-        value = fitted(part, x.dtype, values, "the array")
+        value = cast_for_update(part, x.dtype, values, "the array")
         value = ops.broadcast_to(value, x.shape)
         wide = ops.broadcast_to(ops.reshape(mask, (*mask.shape, *(1,) * rest)), x.shape)
         return ops.where(wide, ops.astype(combine(x, value), x.dtype), x)
@@ -244,7 +244,7 @@ class AtIndex:
         if mask is not None:
             return self._where(mask, values, combine)
         at = self._update(mode)
-        value = fitted(at, x.dtype, values, "the array")
+        value = cast_for_update(at, x.dtype, values, "the array")
         if not unique_indices and _may_repeat(at):
             if prim is not None and family(x.dtype) in prim.accepts:
                 return bind1(prim(at.indexer), x, value, *at.operands)

@@ -21,14 +21,14 @@ from effax.ir.state import cached
 from effax.ir.types import Shape
 
 
-class DynamicSlice(NamedTuple):
+class DynamicSpan(NamedTuple):
     """A slice whose start may be traced; its size is static. Made by :func:`ds`."""
 
     start: object
     size: int
 
 
-def ds(start: ArrayLike, size: int) -> DynamicSlice:
+def ds(start: ArrayLike, size: int) -> DynamicSpan:
     """Return an index of ``size`` positions from ``start``.
 
     Args:
@@ -41,7 +41,7 @@ def ds(start: ArrayLike, size: int) -> DynamicSlice:
     >>> jnp.arange(5)[lax.ds(1, 2)]
     Array([1, 2], dtype=int32)
     """
-    return DynamicSlice(start, operator.index(size))
+    return DynamicSpan(start, operator.index(size))
 
 
 class Selection(NamedTuple):
@@ -156,7 +156,7 @@ def _with_scalars(found: Selection, shape: Shape, scalars: Sequence[TracedArray]
     feed = iter(scalars)
     sizes = [n for d, n in zip(found.indexer.dims, shape, strict=True) if d[0] is None]
     operands = [
-        wrapped(integers(next(feed), "an index"), n) if o is _ANY_SCALAR else o
+        wrapped(integer_positions(next(feed), "an index"), n) if o is _ANY_SCALAR else o
         for o, n in zip(found.operands, sizes, strict=True)
     ]
     return found._replace(operands=tuple(operands))
@@ -253,14 +253,14 @@ def _check_masks(entries: Sequence[object], full: Sequence[object], place: _Plac
 
 
 def _spans(entry: object) -> bool:
-    return isinstance(entry, slice | DynamicSlice)
+    return isinstance(entry, slice | DynamicSpan)
 
 
 def _entry(entry: object, axis: int, place: _Place) -> tuple[Dim, Array | None]:
     size = place.shape[axis]
     if isinstance(entry, slice):
         return _slice(entry, size, place.name), None
-    if isinstance(entry, DynamicSlice):
+    if isinstance(entry, DynamicSpan):
         return _dynamic_slice(entry, size, axis, place)
     if isinstance(entry, _MaskPositions):
         return Pick(None), from_numpy(entry.positions)
@@ -283,7 +283,7 @@ def _entry(entry: object, axis: int, place: _Place) -> tuple[Dim, Array | None]:
         raise _outside("an index", axis, place)
     if isinstance(index, DeviceArray):
         return _known_pick(index, axis, place)
-    return Pick(None), wrapped(integers(index, "an index"), size)
+    return Pick(None), wrapped(integer_positions(index, "an index"), size)
 
 
 def _no_index(entry: object, name: str) -> IllTyped:
@@ -341,7 +341,7 @@ def _slice(entry: slice, size: int, name: str) -> Span:
 
 
 def _dynamic_slice(
-    entry: DynamicSlice, size: int, axis: int, place: _Place
+    entry: DynamicSpan, size: int, axis: int, place: _Place
 ) -> tuple[Span, Array | None]:
     if not 0 <= entry.size <= size:
         raise BadIndex(
@@ -352,7 +352,7 @@ def _dynamic_slice(
     start = entry.start
     if isinstance(start, int | np.integer) and not isinstance(start, bool):
         return Span(max(0, min(int(start), size - entry.size)), entry.size), None
-    array = integers(start, "the start of a slice")
+    array = integer_positions(start, "the start of a slice")
     if isinstance(array, DeviceArray) and not array.shape:
         return _dynamic_slice(entry._replace(start=int(array)), size, axis, place)
     return Span(None, entry.size), array
@@ -376,7 +376,7 @@ def _known_pick(index: DeviceArray, axis: int, place: _Place) -> tuple[Pick, Arr
     return Pick(None), from_numpy(kept.astype(INT32 if values.itemsize <= 4 else np.int64))
 
 
-def integers(x: object, what: str) -> Array:
+def integer_positions(x: object, what: str) -> Array:
     """Positions as an array of integers that can hold any size. Raises IllTyped."""
     index = as_value(np.asarray(x) if isinstance(x, list | tuple) else x, what)
     if family(index.dtype) not in ("int", "uint"):

@@ -9,7 +9,7 @@ from typing import cast
 
 from effax import tree
 from effax.arrays.array import Array, DTypeLike
-from effax.arrays.assignment import fitted
+from effax.arrays.assignment import cast_for_update
 from effax.arrays.binding import bind, bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.indexing import select
@@ -120,7 +120,7 @@ def swap(ref: Ref, index: object, value: object) -> Array:
     """
     _check_ref(ref, "swap")
     at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    filled = fitted(at, ref.dtype, value, "the reference")
+    filled = cast_for_update(at, ref.dtype, value, "the reference")
     if not at.operands:
         old = bind1(Swap(at.indexer), ref, filled, *at.operands)
     else:
@@ -133,7 +133,7 @@ def write(ref: Ref, index: object, value: object) -> None:
     """Write ``ref[index] = value``; positions that turn out to be outside are not written."""
     _check_ref(ref, "a write")
     at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    bind(Swap(at.indexer), ref, fitted(at, ref.dtype, value, "the reference"), *at.operands)
+    bind(Swap(at.indexer), ref, cast_for_update(at, ref.dtype, value, "the reference"), *at.operands)
 
 
 def addupdate(ref: Ref, index: object, value: object) -> None:
@@ -142,4 +142,4 @@ def addupdate(ref: Ref, index: object, value: object) -> None:
     if family(ref.dtype) not in NUMBERS:
         raise IllTyped("only numbers can be added in place", found=str(ref.type))
     at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    bind(AddUpdate(at.indexer), ref, fitted(at, ref.dtype, value, "the reference"), *at.operands)
+    bind(AddUpdate(at.indexer), ref, cast_for_update(at, ref.dtype, value, "the reference"), *at.operands)

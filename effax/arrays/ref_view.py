@@ -15,7 +15,7 @@ import numpy as np
 
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.conversion import as_value
-from effax.arrays.indexing import DynamicSlice, ds, select
+from effax.arrays.indexing import DynamicSpan, ds, select
 from effax.arrays.not_array import NotAnArray
 from effax.arrays.operators import ops
 from effax.arrays.ref import Ref
@@ -124,12 +124,12 @@ class RefView(NotAnArray):
 
 
 def _read(ref: Ref, chain: Chain) -> Array:
-    found = joined(ref.shape, chain, Mode.CLIP)
+    found = composed_index(ref.shape, chain, Mode.CLIP)
     return _read(ref, chain[:-1])[chain[-1]] if found is None else get(ref, found)
 
 
 def _write(ref: Ref, chain: Chain, value: object) -> None:
-    found = joined(ref.shape, chain, Mode.DROP)
+    found = composed_index(ref.shape, chain, Mode.DROP)
     if found is None:
         _write(ref, chain[:-1], _read(ref, chain[:-1]).at[chain[-1]].set(cast(ArrayLike, value)))
     else:
@@ -137,7 +137,7 @@ def _write(ref: Ref, chain: Chain, value: object) -> None:
 
 
 def _add(ref: Ref, chain: Chain, value: object) -> None:
-    found = joined(ref.shape, chain, Mode.DROP)
+    found = composed_index(ref.shape, chain, Mode.DROP)
     if found is None:
         zeros = ops.zeros_like(_read(ref, chain[:-1]))
         _add(ref, chain[:-1], zeros.at[chain[-1]].add(cast(ArrayLike, value)))
@@ -160,7 +160,7 @@ class _Axis(NamedTuple):
     step: int = 1
 
 
-def joined(shape: Shape, chain: Chain, mode: Mode) -> object | None:
+def composed_index(shape: Shape, chain: Chain, mode: Mode) -> object | None:
     """One index that means the same as a chain of them; None where there is no such index.
 
     ``mode`` says what becomes of traced positions outside of a view: they are clamped to it, or
@@ -210,7 +210,7 @@ def _step(axis: _Axis, entry: object, full: int, mode: Mode) -> _Axis | None:
         if isinstance(start, Array) and stride != 1:
             return None
         return _Axis(_moved(start, begin, step), n, step * stride)
-    if isinstance(entry, DynamicSlice):
+    if isinstance(entry, DynamicSpan):
         if step != 1 or not 0 <= entry.size <= size:
             return None
         first = operator.index(entry.start) if _is_int(entry.start) else as_value(entry.start)

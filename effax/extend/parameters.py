@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, Union, cast, get_args, get_ori
 import numpy as np
 
 from effax.ir.errors import BadArgument
-from effax.ir.field_types import declared, type_mismatch
+from effax.ir.field_types import annotations_of, type_mismatch
 from effax.ir.indexing import Indexer
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.state import cached
@@ -103,7 +103,7 @@ def normalised(prim: P) -> P:
 @cached(maxsize=None)
 def _inexact(cls: type) -> Mapping[str, object]:
     """The fields that have a float or a complex number somewhere in their annotation."""
-    hints = declared(cls)
+    hints = annotations_of(cls)
     return {
         f.name: hints[f.name]
         for f in (fields(cls) if is_dataclass(cls) else ())

@@ -31,7 +31,7 @@ from effax.ir.analysis.queries import (
     walk,
 )
 from effax.ir.axes import Axes, Axis
-from effax.ir.build import Builder, Step, Template, Where, lit, template, typing_of
+from effax.ir.build import Builder, Template, TemplateEqn, Where, lit, template, typing_of
 from effax.ir.dtypes import DType
 from effax.ir.edit.mapping import EqnChange, map_eqns
 from effax.ir.edit.operations import (
@@ -148,8 +148,8 @@ __all__ = [
     "Shape",
     "Source",
     "Span",
-    "Step",
     "Template",
+    "TemplateEqn",
     "TooDeep",
     "TransformError",
     "Type",

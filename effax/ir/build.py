@@ -47,7 +47,7 @@ def typing_of(prim: Primitive, types: tuple[Type, ...]) -> Typing:
     return _cached_typing(prim, types)
 
 
-class Step(NamedTuple):
+class TemplateEqn(NamedTuple):
     """One equation of a template; ``slots`` index the template's environment."""
 
     prim: Primitive
@@ -60,7 +60,7 @@ class Template(NamedTuple):
     """A program prepared for inlining; its environment is arguments, literals, then results."""
 
     lits: tuple[Lit, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[TemplateEqn, ...]
     outs: tuple[int, ...]
 
 
@@ -80,7 +80,9 @@ def template(jaxpr: Jaxpr) -> Template:
     steps = []
     for eqn in jaxpr.eqns:
         steps.append(
-            Step(eqn.prim, tuple(map(slot, eqn.ins)), tuple(v.type for v in eqn.outs), eqn.effects)
+            TemplateEqn(
+                eqn.prim, tuple(map(slot, eqn.ins)), tuple(v.type for v in eqn.outs), eqn.effects
+            )
         )
         for v in eqn.outs:
             slots[v.id] = top

@@ -16,7 +16,7 @@ def type_mismatch(owner: type, field: str, value: object) -> str | None:
     None where it is of that kind, and where the declaration says nothing that can be looked at:
     a type variable, a protocol, a name that exists for type checkers only.
     """
-    hint = declared(owner).get(field)
+    hint = annotations_of(owner).get(field)
     if hint is None or _fits(value, hint):
         return None
     written = {f.name: f.type for f in fields_of(owner)}.get(field)
@@ -26,7 +26,7 @@ def type_mismatch(owner: type, field: str, value: object) -> str | None:
 
 
 @cached(maxsize=None)
-def declared(owner: type) -> Mapping[str, object]:
+def annotations_of(owner: type) -> Mapping[str, object]:
     """Return the annotations of a class; none where one of them exists for type checkers only."""
     try:
         return get_type_hints(owner)

@@ -100,7 +100,7 @@ def part(x: Value, spec: Spec, mesh: Axes, device: int) -> Value:
     return x[_place(x.shape, spec, mesh, device)] if x.ndim else x
 
 
-def joined(parts: Sequence[Value], spec: Spec, mesh: Axes) -> Value:
+def join_parts(parts: Sequence[Value], spec: Spec, mesh: Axes) -> Value:
     """Return the array that devices have in parts; what each has alike is taken from the first."""
     counts = blocks(spec, mesh, parts[0].ndim)
     shape = tuple([n * k for n, k in zip(parts[0].shape, counts, strict=True)])

@@ -4,6 +4,6 @@
 XLA made of it and can be written to a file; ``load`` reads that again.
 """
 
-from effax.lowering.executables import Compiled, compile, load
+from effax.lowering.executables import CompiledModule, compile, load
 
-__all__ = ["Compiled", "compile", "load"]
+__all__ = ["CompiledModule", "compile", "load"]

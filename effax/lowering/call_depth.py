@@ -20,7 +20,7 @@ SHALLOW: Final = 32
 """Programs with no more levels than this are lowered as they are, one function a program held."""
 
 
-def levels(jaxpr: Jaxpr) -> int:
+def nesting_depth(jaxpr: Jaxpr) -> int:
     """How many programs are inside of each other at most; 0: none are held."""
     found: dict[int, int] = {}
     for program in postorder(jaxpr):
@@ -31,7 +31,7 @@ def levels(jaxpr: Jaxpr) -> int:
 
 def shallow(jaxpr: Jaxpr) -> Jaxpr:
     """The program, with calls that occur once inlined where it has many levels."""
-    if levels(jaxpr) <= SHALLOW:
+    if nesting_depth(jaxpr) <= SHALLOW:
         return jaxpr
     uses = Counter(
         held for program in dict.fromkeys(postorder(jaxpr)) for held in subjaxprs_of(program)
@@ -45,7 +45,7 @@ def shallow(jaxpr: Jaxpr) -> Jaxpr:
 
 def check_levels(jaxpr: Jaxpr, most: int) -> None:
     """Raises LoweringError where a program has more levels than XLA's compiler survives."""
-    found = levels(jaxpr)
+    found = nesting_depth(jaxpr)
     if found > most:
         raise LoweringError(
             "programs are held in programs too deeply for XLA's compiler",

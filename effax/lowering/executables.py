@@ -38,7 +38,7 @@ from effax.lowering.artifact import (
     unpack,
 )
 from effax.lowering.mlir_text import type_of_tensor
-from effax.lowering.numbers import as_array
+from effax.lowering.numbers import number_as_array
 from effax.lowering.program import native_rules, stablehlo_of
 
 KIND = "compiled module"
@@ -46,7 +46,7 @@ KIND = "compiled module"
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Compiled:
+class CompiledModule:
     """A compiled module: a function of arrays.
 
     Attributes:
@@ -147,7 +147,7 @@ class Compiled:
 
 def compile(
     program: Jaxpr | ClosedJaxpr | str | bytes, *, optimization: xla.Optimization = 3
-) -> Compiled:
+) -> CompiledModule:
     """Compile a program, or a StableHLO module whose function ``main`` is one.
 
     A program's references are arguments by their contents, and the new contents of those that it
@@ -191,8 +191,8 @@ def compile(
     )
 
 
-def load(data: bytes) -> Compiled:
-    """What :meth:`Compiled.serialize` wrote, also by another version of jaxlib.
+def load(data: bytes) -> CompiledModule:
+    """What :meth:`CompiledModule.serialize` wrote, also by another version of jaxlib.
 
     Machine code is run as it is: load only what you trust.
 
@@ -207,7 +207,7 @@ def load(data: bytes) -> Compiled:
         raise damaged(error) from error
 
 
-def _loaded(header: Mapping[str, object], parts: Mapping[str, bytes]) -> Compiled:
+def _loaded(header: Mapping[str, object], parts: Mapping[str, bytes]) -> CompiledModule:
     changed = numbers_of(header, "changed")
     text = xla.from_portable(parts["module"])
     if header.get("made_by") == _maker():
@@ -219,29 +219,29 @@ def _loaded(header: Mapping[str, object], parts: Mapping[str, bytes]) -> Compile
             pass
         else:
             donated = numbers_of(header, "donated")
-            return Compiled(text, ins, outs, donated, changed, executable)
+            return CompiledModule(text, ins, outs, donated, changed, executable)
     return _compiled_module(text, changed, 3)
 
 
-def _compiled_program(jaxpr: Jaxpr, optimization: xla.Optimization) -> Compiled:
+def _compiled_program(jaxpr: Jaxpr, optimization: xla.Optimization) -> CompiledModule:
     done, module = stablehlo_of(jaxpr, rules=native_rules())
     executable = xla.compile_module(
         module.text, len(module.in_types), module.out_types, optimization, module.host_calls
     )
     donated = tuple([i for i, _ in module.aliases])
-    return Compiled(
+    return CompiledModule(
         module.text, module.in_types, module.out_types, donated, done.changed, executable, jaxpr
     )
 
 
 def _compiled_module(
     text: str, changed: tuple[int, ...], optimization: xla.Optimization
-) -> Compiled:
+) -> CompiledModule:
     found = xla.signature(text)
     ins = tuple([type_of_tensor(t) for t in found.ins])
     outs = tuple([type_of_tensor(t) for t in found.outs])
     executable = xla.compile_module(text, len(ins), outs, optimization)
-    return Compiled(text, ins, outs, found.donated, changed, executable)
+    return CompiledModule(text, ins, outs, found.donated, changed, executable)
 
 
 def _arrays(header: Mapping[str, object], name: str) -> tuple[ArrayType, ...]:
@@ -257,7 +257,7 @@ def _array(x: object, wanted: ArrayType, position: int) -> np.ndarray:
     """An argument as an array of that type. Raises IllTyped."""
     what = f"argument {position} of a compiled module"
     if isinstance(x, bool | int | float | complex):
-        x = as_array(x, wanted, what)
+        x = number_as_array(x, wanted, what)
     array = np.asarray(x)
     numbers = is_array_dtype(array.dtype)
     found = (

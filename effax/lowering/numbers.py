@@ -13,7 +13,7 @@ from effax.ir.types import ArrayType
 Number = bool | int | float | complex
 
 
-def as_array(x: Number, wanted: ArrayType, what: str) -> np.ndarray:
+def number_as_array(x: Number, wanted: ArrayType, what: str) -> np.ndarray:
     """The number as an array of the dtype wanted.
 
     Args:

@@ -187,7 +187,7 @@ MANY: Final = -1
 """The label of a value that flows to more than one place."""
 
 
-class Read(NamedTuple):
+class PartRead(NamedTuple):
     """A part that an equation reads: the equation's number, and the result."""
 
     at: int
@@ -236,11 +236,11 @@ def _updated(eqn: Eqn) -> list[Var]:
 
 def _waits(
     eqns: Sequence[Eqn], outs: Sequence[Atom], updates: dict[int, list[Var]]
-) -> dict[int, dict[int, list[Read]]]:
+) -> dict[int, dict[int, list[PartRead]]]:
     """For updates of variables that are not used again: the reads that they must wait for."""
     flows, last = _flows(eqns, outs, updates)
-    reads: dict[int, list[Read]] = {}
-    waits: dict[int, dict[int, list[Read]]] = {}
+    reads: dict[int, list[PartRead]] = {}
+    waits: dict[int, dict[int, list[PartRead]]] = {}
     for k, eqn in enumerate(eqns):
         for x in last.get(k, ()):
             before = [r for r in reads.get(x, ()) if r.part.id in flows]
@@ -254,7 +254,7 @@ def _waits(
                     size = prod(a.type.shape)
                     # What is as large as the array is no part of it: holding it is a copy too.
                     parts = [v for v in eqn.outs if 0 < prod(v.type.shape) < size]
-                    reads.setdefault(a.id, []).extend([Read(k, v) for v in parts])
+                    reads.setdefault(a.id, []).extend([PartRead(k, v) for v in parts])
     return waits
 
 
@@ -279,7 +279,7 @@ def _is_safe(read: Eqn, update: Eqn) -> bool:
     )
 
 
-def _with_order(jaxpr: Jaxpr, waits: dict[int, dict[int, list[Read]]]) -> Jaxpr:
+def _with_order(jaxpr: Jaxpr, waits: dict[int, dict[int, list[PartRead]]]) -> Jaxpr:
     """The program in which variable ``x`` passes a gate before its update ``k``.
 
     The gate waits for the parts in ``waits[k][x]``.

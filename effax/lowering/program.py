@@ -131,7 +131,7 @@ def compile_program(jaxpr: Jaxpr) -> IOResult[CompiledProgram, EffaxError]:
         return IOSuccess(found)
     try:
         done, module = stablehlo_of(jaxpr, rules=native_rules())
-        check_levels(done.jaxpr, xla.levels())
+        check_levels(done.jaxpr, xla.max_nesting())
         executable = xla.compile_module(
             module.text, len(done.jaxpr.binders), module.out_types, host_calls=module.host_calls
         )

@@ -36,7 +36,7 @@ from effax.lowering.mlir_text import constant, tensor
 from effax.lowering.ordering import ordered
 from effax.lowering.rules.default import DEFAULT
 from effax.lowering.tokens import TokenCall
-from effax.lowering.writer import HostCall, LoweringRules, Name, Splat, Template, Writer
+from effax.lowering.writer import HostCall, LoweringRules, Name, Splat, TextTemplate, Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class _Lowering:
 
     def __init__(self, rules: LoweringRules) -> None:
         self.rules = rules
-        self.templates: dict[tuple[object, ...], Template] = {}
+        self.templates: dict[tuple[object, ...], TextTemplate] = {}
         self.symbols: dict[Jaxpr, str] = {}
         self.waiting: list[Jaxpr] = []
         self.host_calls: dict[HostCall, int] = {}
@@ -159,7 +159,7 @@ class _Lowering:
         ]
         return "\n".join(lines)
 
-    def template(self, eqn: Eqn) -> Template:
+    def template(self, eqn: Eqn) -> TextTemplate:
         """What every equation of this one's kind becomes."""
         try:
             operands = [(a.type, isinstance(a, Lit)) for a in eqn.ins]
@@ -204,7 +204,7 @@ class _Function:
             else:
                 self.indirect(found, eqn)
 
-    def indirect(self, template: Template, eqn: Eqn) -> None:
+    def indirect(self, template: TextTemplate, eqn: Eqn) -> None:
         """Write an equation that uses constants, or has results that are arguments."""
         given: list[Name] = [v.id for v in eqn.outs]
         given += [self.names[a.id] if not isinstance(a, Lit) else "" for a in eqn.ins]

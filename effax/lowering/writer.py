@@ -76,7 +76,7 @@ class AfterToken:
         return (token, *self.function(*args))
 
 
-class Rule(Protocol[P_contra]):
+class LoweringRule(Protocol[P_contra]):
     """Writes an application with a writer and gives its results."""
 
     def __call__(self, w: Writer, prim: P_contra, ins: Sequence[Val], /) -> Sequence[Val]: ...
@@ -107,9 +107,9 @@ def _own(w: Writer, prim: Primitive, ins: Sequence[Val]) -> Sequence[Val]:
 class LoweringRules:
     """Lowering rules by primitive; a value that ``lower`` takes as an argument."""
 
-    rules: PMap[type[Primitive], Rule[Primitive] | Expansion[Primitive]]
+    rules: PMap[type[Primitive], LoweringRule[Primitive] | Expansion[Primitive]]
 
-    def of(self, prim: Primitive) -> Rule[Primitive] | Expansion[Primitive]:
+    def of(self, prim: Primitive) -> LoweringRule[Primitive] | Expansion[Primitive]:
         """The rule of a primitive: the book's, else its own. Raises LoweringError for neither."""
         found = self.rules.get(type(prim))
         if found is None:
@@ -121,9 +121,9 @@ class LoweringRules:
             )
         return found
 
-    def extend(self, prim: type[P], rule: Rule[P] | Expansion[P]) -> LoweringRules:
+    def extend(self, prim: type[P], rule: LoweringRule[P] | Expansion[P]) -> LoweringRules:
         """A book with the rule of one more primitive, in the place of one that it has."""
-        found = cast("Rule[Primitive]", rule)  # looked up by type(prim)
+        found = cast("LoweringRule[Primitive]", rule)  # looked up by type(prim)
         return LoweringRules(self.rules.set(prim, found))
 
     def union(self, other: LoweringRules) -> LoweringRules:
@@ -141,7 +141,7 @@ class Splat(NamedTuple):
     type: ArrayType
 
 
-class Template(NamedTuple):
+class TextTemplate(NamedTuple):
     """An application, written once for all of its kind.
 
     It is instantiated on names (without ``%``): those of the results, of the operands, of
@@ -317,7 +317,7 @@ class Writer:
         (out,) = self.apply(prim, *ins)
         return out
 
-    def finish(self, outs: Sequence[Val]) -> Template:
+    def finish(self, outs: Sequence[Val]) -> TextTemplate:
         """What was written, as a template with these results."""
         n_names = len(outs) + len(self.ins)
         position = {f"i{i}": len(outs) + i for i in range(len(self.ins))}
@@ -353,7 +353,7 @@ class Writer:
         # A literal operand that nothing uses has no name either.
         direct = len(outs) == 1 and not self._splats and not aliases
         whole = f"    {''.join(text)}" if self._lines else ""
-        return Template(whole, pick, tuple(splats), tuple(aliases), direct)
+        return TextTemplate(whole, pick, tuple(splats), tuple(aliases), direct)
 
     def _splat(self, splat: Splat, literal: bool = False) -> Val:
         if splat not in self._splats:

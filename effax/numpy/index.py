@@ -10,7 +10,7 @@ from effax.arrays.axes import no_out, plain_axis
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
-from effax.arrays.indexing import Selection, integers, wrapped
+from effax.arrays.indexing import Selection, integer_positions, wrapped
 from effax.arrays.indexing import select as selection_of
 from effax.arrays.shapes import broadcast_to, ravel, reshape
 from effax.ir.dtypes import DType, family
@@ -154,7 +154,7 @@ def take(
     no_out(out, "take")
     x, axis = (ravel(a), 0) if axis is None else (as_value(a, "the argument of take"), axis)
     place = plain_axis(axis, x.ndim, "take")
-    at = integers(indices, "the indices of take")
+    at = integer_positions(indices, "the indices of take")
     size = x.shape[place]
     if size == 0 and at.size:
         raise BadArgument("take along an empty axis", "at least one element", str(x.type))
@@ -196,7 +196,7 @@ def take_along_axis(
     Array([[1, 2, 3]], dtype=int32)
     """
     x, axis = (ravel(arr), 0) if axis is None else (as_value(arr, "the argument"), axis)
-    at = integers(indices, "the indices of take_along_axis")
+    at = integer_positions(indices, "the indices of take_along_axis")
     if at.ndim != x.ndim:
         raise IllTyped(
             "take_along_axis takes indices of the rank of the array", f"{x.ndim} axes", str(at.type)

@@ -11,7 +11,7 @@ from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_shape, static_int
 from effax.arrays.conversion import as_value, from_numpy
-from effax.arrays.indexing import integers
+from effax.arrays.indexing import integer_positions
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import ravel, reshape
 from effax.ir.dtypes import DType, family
@@ -229,7 +229,7 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array
     >>> jnp.unravel_index(jnp.array([3]), (2, 2))
     (Array([1], dtype=int32), Array([1], dtype=int32))
     """
-    rest: Array = integers(indices, "the argument of unravel_index")
+    rest: Array = integer_positions(indices, "the argument of unravel_index")
     found = []
     for n in reversed(plain_shape(shape, "unravel_index")):
         found.append(remainder(rest, max(n, 1)))
@@ -387,7 +387,7 @@ def bincount(
     >>> jnp.bincount(jnp.array([0, 2, 2]))
     Array([1, 0, 2], dtype=int32)
     """
-    values = integers(x, "the argument of bincount")
+    values = integer_positions(x, "the argument of bincount")
     if values.ndim != 1:
         raise IllTyped("bincount takes a vector", "1 axis", str(values.type))
     if length is None:

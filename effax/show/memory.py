@@ -30,7 +30,7 @@ class Touch:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScheduledEqn:
     """One equation, at its place in the order of the program.
 
     Attributes:
@@ -49,7 +49,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ProgramSpan:
     """A program that an equation holds: its steps are those from ``start`` up to ``stop``."""
 
     label: str
@@ -82,8 +82,8 @@ class Profile:
         largest: what is live then, the largest first: (name, bytes).
     """
 
-    steps: tuple[Step, ...]
-    spans: tuple[Span, ...]
+    steps: tuple[ScheduledEqn, ...]
+    spans: tuple[ProgramSpan, ...]
     lanes: tuple[Lane, ...]
     arguments: int
     peak: int
@@ -130,8 +130,8 @@ class _Walk:
 
     def __init__(self, target: int) -> None:
         self.target = target
-        self.steps: list[Step] = []
-        self.spans: list[Span] = []
+        self.steps: list[ScheduledEqn] = []
+        self.spans: list[ProgramSpan] = []
         self.names: list[str] = []
         self.sizes: list[int] = []
         self.first: list[int] = []
@@ -216,7 +216,7 @@ class _Walk:
             self.alive.pop((run, i), None)
         return peak
 
-    def step(self, eqn: Eqn, live: int, lanes: Mapping[Key, int], here: int) -> Step:
+    def step(self, eqn: Eqn, live: int, lanes: Mapping[Key, int], here: int) -> ScheduledEqn:
         touches = []
         for tap in taps(eqn):
             lane = lanes.get(tap.rail) if isinstance(tap.rail, int) else self.host(tap.rail, here)
@@ -224,7 +224,7 @@ class _Walk:
                 touches.append(Touch(lane, tap.words))
         for touch in touches:
             self.last[touch.lane] = here
-        return Step(box_text(eqn)[0], eqn_str(eqn), live, tuple(touches), eqn.source)
+        return ScheduledEqn(box_text(eqn)[0], eqn_str(eqn), live, tuple(touches), eqn.source)
 
     def regions(self, eqn: Eqn, live: int, lanes: Mapping[Key, int], level: int) -> int:
         """Walk the programs that an equation holds; gives the peak."""
@@ -248,7 +248,7 @@ class _Walk:
                 top = self.walk(region.jaxpr, live + more, copies, inner, inside, level + 1)
                 self.opened[key] = top - live
                 if len(self.steps) > start:
-                    self.spans.append(Span(name, start, len(self.steps), level))
+                    self.spans.append(ProgramSpan(name, start, len(self.steps), level))
             peak = max(peak, live + self.opened[key])
         return peak
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from effax.show.drawing import badge, place_of
 from effax.show.marks import SMALL, element, group, label, line, number, path, shortened, text
-from effax.show.memory import Profile, Step, shown_bytes
+from effax.show.memory import Profile, ScheduledEqn, shown_bytes
 from effax.show.model import HUES
 
 PLOT: Final = 900.0
@@ -176,6 +176,6 @@ def _area(t: Timeline, heights: list[int]) -> str:
     return f"{''.join(parts)}L{number(t.x(len(heights)))} {bottom}Z"
 
 
-def _told(i: int, step: Step) -> str:
+def _told(i: int, step: ScheduledEqn) -> str:
     where = "" if step.source is None else f"\n{place_of(step.source)}"
     return f"{i}: {step.full}\n{shown_bytes(step.live)} live{where}"

@@ -17,7 +17,7 @@ from effax.ir.registry import registry
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type, array_type
 from effax.testing import laws
-from effax.testing.generate.magnitudes import At, Interval, inside, interval_of, places
+from effax.testing.generate.magnitudes import AtMagnitude, Interval, inside, interval_of, places
 from effax.testing.generate.seeds import seeds_for
 from effax.testing.generate.values import random_inputs, shown
 from effax.testing.generate.values import run as run_program
@@ -84,7 +84,7 @@ def _wrapped(text: str) -> str:
     return fill(text, 98, initial_indent="  ", subsequent_indent="  ")
 
 
-class Skipped(NamedTuple):
+class SkippedLaw(NamedTuple):
     """A law that says nothing about any program."""
 
     law: str
@@ -184,16 +184,16 @@ def check_primitive(
     return Checked(
         tuple([one for one in found if isinstance(one, str)]),
         tuple([one for one in found if isinstance(one, Refused)]),
-        tuple([one.law for one in found if isinstance(one, Skipped)]),
+        tuple([one.law for one in found if isinstance(one, SkippedLaw)]),
     )
 
 
-Found = str | Refused | Skipped | LawBroken
+Found = str | Refused | SkippedLaw | LawBroken
 """What became of a law: it holds (its name), a rule refuses programs, it says nothing, or it is
 broken."""
 
 
-def _at(law: Law[...], at: Sequence[At]) -> list[At]:
+def _at(law: Law[...], at: Sequence[AtMagnitude]) -> list[AtMagnitude]:
     """The values at which a law is tried."""
     if law.name in AT_ANYTHING:
         return [one for one in at if one.evaluate_spmd or not law.costly]
@@ -201,7 +201,11 @@ def _at(law: Law[...], at: Sequence[At]) -> list[At]:
 
 
 def _found(
-    law: Law[...], programs: Sequence[Jaxpr], at: Sequence[At], seeds: Sequence[int], given: Given
+    law: Law[...],
+    programs: Sequence[Jaxpr],
+    at: Sequence[AtMagnitude],
+    seeds: Sequence[int],
+    given: Given,
 ) -> Found:
     held, refused, said = list[str](), dict[str, str](), False
     for name, jaxpr in zip(PROGRAMS, programs, strict=False):
@@ -233,7 +237,7 @@ def _found(
             tuple(refused),
             tuple(held) if said else (),
         )
-    return law.name if said else Skipped(law.name)
+    return law.name if said else SkippedLaw(law.name)
 
 
 def _arguments(jaxpr: Jaxpr, seed: int) -> str:
@@ -252,7 +256,7 @@ def _of_linear(law: Law[...], alone: Drawn, seeds: Sequence[int], given: Given) 
         if isinstance(found, str):
             return Refused(law.name, found, PROGRAMS[:1], ())
         said |= found
-    return law.name if said else Skipped(law.name)
+    return law.name if said else SkippedLaw(law.name)
 
 
 def _tried(law: Law[...], drawn: Drawn, seed: int, given: Given) -> LawBroken | str | bool:

@@ -1,8 +1,8 @@
 """Pure passes: every transformation is a function from jaxprs and plain data to jaxprs.
 
-Each gives a ``Result``: what it made, or the error that says why it could not. Here are the
-transformations, the passes that make programs smaller, the language of rewrite rules (``Rule``,
-``Hole``, ``App``, ``rewriting``), and the book that says how each primitive is transformed::
+Each returns a ``Result``: the program, or the error with the reason. Exported are the
+transformations, the passes that make programs smaller, the language of rewrite rules
+(``RewriteRule``, ``Hole``, ``App``, ``rewriting``), and the rule set of all primitives::
 
     from effax.transforms import dce, jvp, rewriting, vmap
 
@@ -59,8 +59,8 @@ from effax.transforms.optimize.rewrite import (
     Match,
     Number,
     Pattern,
+    RewriteRule,
     Right,
-    Rule,
     Sample,
     rewriting,
 )
@@ -133,8 +133,8 @@ __all__ = [
     "Policy",
     "Residual",
     "Reverse",
+    "RewriteRule",
     "Right",
-    "Rule",
     "RuleBuilder",
     "RuleSet",
     "Rules",

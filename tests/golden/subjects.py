@@ -25,7 +25,7 @@ from effax.transforms import (
     Number,
     PartialEval,
     Reverse,
-    Rule,
+    RewriteRule,
     Transposed,
     Vmapped,
     bounded,
@@ -65,19 +65,19 @@ POLICIES: Final = {
 }
 
 RULES: Final = {
-    "add_neg": Rule(
+    "add_neg": RewriteRule(
         "x + (-y) = x - y",
         App(Add, Hole("x"), App(Neg, Hole("y"))),
         App(Sub, Hole("x"), Hole("y")),
         REALS,
     ),
-    "neg_sub": Rule(
+    "neg_sub": RewriteRule(
         "-(x - y) = y - x",
         App(Neg, App(Sub, Hole("x"), Hole("y"))),
         App(Sub, Hole("y"), Hole("x")),
         NUMBERS,
     ),
-    "double": Rule(
+    "double": RewriteRule(
         "x + x = 2 x", App(Add, Hole("x"), Hole("x")), App(Mul, Number(2), Hole("x")), NUMBERS
     ),
 }

@@ -10,7 +10,7 @@ from effax.ir.syntax import Jaxpr
 from effax.passes import ALL, SIMPLIFIES, Guarantee, Pass, fuse_accumulations, optimize, unroll_to
 from effax.testing import laws
 from effax.testing.strategies import ANYTHING, NUMERIC, programs, redundant_programs, seeds
-from effax.transforms.optimize.rewrite import Rule
+from effax.transforms.optimize.rewrite import RewriteRule
 from effax.transforms.optimize.simplify import RULES
 
 
@@ -42,6 +42,6 @@ def test_loops_written_out(jaxpr: Jaxpr, seed: int) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_rule(rule: Rule) -> None:
+def test_rule(rule: RewriteRule) -> None:
     """left(x) = right(x), bit by bit"""
     laws.rule_is_sound(rule)

@@ -37,7 +37,7 @@ from effax.transforms.optimize.rewrite import (
     App,
     Hole,
     Number,
-    Rule,
+    RewriteRule,
 )
 from effax.transforms.optimize.unroll import _trips as right_trips
 
@@ -176,27 +176,27 @@ def test_is_caught(
 x, y = Hole("x"), Hole("y")
 
 WRONG_RULES: Final = (
-    Rule("x + 0 = x, of floats", App(p.Add, x, Number(0)), x, FLOATS),
-    Rule("0 - x = -x, of floats", App(p.Sub, Number(0), x), App(p.Neg, x), FLOATS),
-    Rule("x - x = 0, of floats", App(p.Sub, x, x), Number(0), FLOATS),
-    Rule("x · 0 = 0, of floats", App(p.Mul, x, Number(0)), Number(0), FLOATS),
-    Rule("x / x = 1", App(p.Div, x, x), Number(1), REALS),
-    Rule("x - y = y - x", App(p.Sub, x, y), App(p.Sub, y, x), NUMBERS),
-    Rule("-(x - y) = y - x", App(p.Neg, App(p.Sub, x, y)), App(p.Sub, y, x), FLOATS),
-    Rule("x · 1 = x, of complex", App(p.Mul, x, Number(1)), x, NUMBERS),
-    Rule("max(x, y) = x", App(p.Max, x, y), x, REALS),
-    Rule("log(exp(x)) = x", App(p.Log, App(p.Exp, x)), x, FLOATS),
-    Rule("-(-x) = -x", App(p.Neg, App(p.Neg, x)), App(p.Neg, x), INTEGERS),
+    RewriteRule("x + 0 = x, of floats", App(p.Add, x, Number(0)), x, FLOATS),
+    RewriteRule("0 - x = -x, of floats", App(p.Sub, Number(0), x), App(p.Neg, x), FLOATS),
+    RewriteRule("x - x = 0, of floats", App(p.Sub, x, x), Number(0), FLOATS),
+    RewriteRule("x · 0 = 0, of floats", App(p.Mul, x, Number(0)), Number(0), FLOATS),
+    RewriteRule("x / x = 1", App(p.Div, x, x), Number(1), REALS),
+    RewriteRule("x - y = y - x", App(p.Sub, x, y), App(p.Sub, y, x), NUMBERS),
+    RewriteRule("-(x - y) = y - x", App(p.Neg, App(p.Sub, x, y)), App(p.Sub, y, x), FLOATS),
+    RewriteRule("x · 1 = x, of complex", App(p.Mul, x, Number(1)), x, NUMBERS),
+    RewriteRule("max(x, y) = x", App(p.Max, x, y), x, REALS),
+    RewriteRule("log(exp(x)) = x", App(p.Log, App(p.Exp, x)), x, FLOATS),
+    RewriteRule("-(-x) = -x", App(p.Neg, App(p.Neg, x)), App(p.Neg, x), INTEGERS),
 )
 
 
 @pytest.mark.parametrize("rule", WRONG_RULES, ids=str)
-def test_a_wrong_rule_is_caught(rule: Rule) -> None:
+def test_a_wrong_rule_is_caught(rule: RewriteRule) -> None:
     with pytest.raises(LawBroken):
         laws.rule_is_sound(rule)
 
 
 def test_a_rule_that_never_applies_is_caught() -> None:
-    rule = Rule("x · 1 = x", App(p.Mul, x, Number(1)), x, REALS, where=lambda match: False)
+    rule = RewriteRule("x · 1 = x", App(p.Mul, x, Number(1)), x, REALS, where=lambda match: False)
     with pytest.raises(LawBroken, match="does not apply"):
         laws.rule_is_sound(rule)

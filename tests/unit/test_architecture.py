@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -25,6 +26,27 @@ NAMESPACES = {
     *("sharding", "tree_util", "typing"),
 }
 """The modules at the top: what users import, and ``python -m effax``."""
+
+CLASSES_OF_TWO_LAYERS = {
+    "Elementwise": "the base of built-in primitives, and the one for users' primitives",
+    "Linear": "an argument of a transpose rule, by its variable and by its array",
+}
+FUNCTIONS_OF_TWO_LAYERS = {
+    "devices": "JAX's name, and what jaxlib reports",
+    "effects_barrier": "JAX's name, and the wait for host calls",
+    "evaluate": "the public evaluator, which checks its arguments, and the engine",
+    "jvp": "JAX's name, and the pass",
+    "linearize": "JAX's name, and the pass",
+    "vmap": "JAX's name, and the pass",
+}
+OPERATIONS = (
+    "arrays/shapes.py",
+    "ir/prims/common/numpy_semantics.py",
+    "lowering/mlir_text.py",
+    "lowering/ops.py",
+    "lowering/rules/",
+    "transforms/rules/",
+)
 
 
 def name(path: Path) -> str:
@@ -105,6 +127,37 @@ def test_a_module_at_the_top_only_names_what_is_public(path: Path) -> None:
     assert path.stem == "__init__" or len(text.splitlines()) <= 40
     kinds = {type(node) for node in ast.parse(text).body}
     assert not kinds & {ast.FunctionDef, ast.ClassDef, ast.For, ast.With}
+
+
+def definitions(kind: type[ast.ClassDef | ast.FunctionDef], paths: list[Path]) -> dict[str, int]:
+    """The number of modules that define each public name at module level."""
+    found = [
+        public
+        for path in paths
+        for public in {
+            node.name
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, kind) and not node.name.startswith("_")
+        }
+    ]
+    return Counter(found)
+
+
+def test_a_public_class_is_defined_once() -> None:
+    found = {name for name, n in definitions(ast.ClassDef, MODULES).items() if n > 1}
+    assert found == set(CLASSES_OF_TWO_LAYERS)
+
+
+def test_a_public_function_of_the_core_is_defined_once() -> None:
+    """Modules whose functions are named by the operation that they define are namespaces."""
+    paths = [
+        path
+        for path in MODULES
+        if name(path).startswith((*[f"{layer}/" for layer in CORE], "arrays/", "api/"))
+        and not name(path).startswith(OPERATIONS)
+    ]
+    found = {name for name, n in definitions(ast.FunctionDef, paths).items() if n > 1}
+    assert found == set(FUNCTIONS_OF_TWO_LAYERS)
 
 
 @pytest.mark.parametrize("layer", CORE)

@@ -16,7 +16,7 @@ from typing import (
 
 from effax import tree
 from effax.api.custom.call_site import CallSite
-from effax.api.custom.jvp_rule import JvpRule, SymbolicZerosJvp
+from effax.api.custom.jvp_rule import SymbolicZerosJvp, UserJvpRule
 from effax.api.custom.rule_tracing import (
     is_nondiff,
     recursive_call,
@@ -48,7 +48,7 @@ _RULES: Final = frozenset({"defjvp", "defjvps", "defvjp", "def_vmap"})
 class Custom(BindsAsMethod[R], Generic[P, R]):
     """A function and its custom rules; the public subclasses set the rules."""
 
-    _jvp: JvpRule | None = None
+    _jvp: UserJvpRule | None = None
     _vjp: VjpRule | None = None
     _vmap: Callable[..., object] | None = None
 
@@ -198,7 +198,7 @@ class Custom(BindsAsMethod[R], Generic[P, R]):
             self._vmap, site, flat.out_tree, flat.jaxpr.out_types, tuple(consts), self.label
         )
 
-    def _check_both(self, jvp: JvpRule, vjp: VjpRule, leaves: Sequence[Operand]) -> None:
+    def _check_both(self, jvp: UserJvpRule, vjp: VjpRule, leaves: Sequence[Operand]) -> None:
         """Raise BadArgument where rules for both derivatives cannot be combined."""
         if any(isinstance(x, Ref) for x in leaves):
             raise BadArgument(

@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar
 import effax.numpy as jnp
 from effax import tree
 from effax.api.custom.call import Custom
-from effax.api.custom.jvp_rule import JvpRule
+from effax.api.custom.jvp_rule import UserJvpRule
 from effax.api.custom.vjp_rule import VjpRule
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.array import Array
@@ -36,7 +36,7 @@ class custom_jvp(Custom[P, R]):  # noqa: N801  JAX's name
         tangent that is known to be zero, and may return such.
         """
         check_callable(jvp, f"defjvp of {self.label}")
-        self._jvp = JvpRule(jvp, symbolic_zeros)
+        self._jvp = UserJvpRule(jvp, symbolic_zeros)
         return jvp
 
     def defjvps(self, *jvps: Callable[..., object] | None) -> None:
@@ -73,7 +73,7 @@ class custom_jvp(Custom[P, R]):  # noqa: N801  JAX's name
                 total = tree.map(jnp.add, total, part)
             return out, total
 
-        self._jvp = JvpRule(jvp, False)
+        self._jvp = UserJvpRule(jvp, False)
 
     def _missing(self) -> str | None:
         return "a rule" if self._jvp is None else None

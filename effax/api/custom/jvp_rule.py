@@ -26,7 +26,7 @@ from effax.ir.types import Type, is_inexact, tangent_type
 from effax.tree import PyTree, PyTreeDef
 
 
-class JvpRule(NamedTuple):
+class UserJvpRule(NamedTuple):
     """The user's rule, and whether it takes symbolic zeros."""
 
     fun: Callable[..., object]

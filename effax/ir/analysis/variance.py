@@ -25,7 +25,7 @@ SAME: Final[Names] = frozenset()
 
 
 @dataclass(frozen=True)
-class Differs(Analysis[Names]):
+class VarianceAnalysis(Analysis[Names]):
     """The sets of axes, ordered by inclusion."""
 
     bottom = SAME
@@ -56,7 +56,7 @@ class Differs(Analysis[Names]):
         return closed, tuple([names - bound for names in outs])
 
 
-DIFFERS: Final = Differs()
+DIFFERS: Final = VarianceAnalysis()
 
 
 def names_of(prim: Primitive) -> Names:

@@ -11,7 +11,7 @@ from effax.ir.analysis.variance import variance
 from effax.ir.axes import Axes
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
-from effax.ir.partition import Spec, global_type, joined, local_type, names_in, part, spec_text
+from effax.ir.partition import Spec, global_type, join_parts, local_type, names_in, part, spec_text
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
 from effax.ir.syntax import Jaxpr
@@ -117,7 +117,7 @@ class ShardMap(Primitive):
         given = evaluate_spmd(self.jaxpr, devices.each_with(self.mesh), args)
         return [
             [
-                joined([outs[j] for outs in given[i * count :][:count]], spec, self.mesh)
+                join_parts([outs[j] for outs in given[i * count :][:count]], spec, self.mesh)
                 for j, spec in enumerate(self.out_specs)
             ]
             for i in range(len(ins))

@@ -167,7 +167,7 @@ class Lexer:
     def scalar(self, text: str, pos: int) -> Scalar:
         """Return the value of a number or a truth value that stands at ``pos``."""
         try:
-            return scalar(text)
+            return scalar_value(text)
         except ValueError:
             # Python reads no more digits than `sys.set_int_max_str_digits` says.
             self.fail("a number has too many digits", found=f"{len(text)} of them", pos=pos)
@@ -195,7 +195,7 @@ def _columns(character: str) -> int:
     return 2 if east_asian_width(character) in "WF" else 1
 
 
-def scalar(text: str) -> Scalar:
+def scalar_value(text: str) -> Scalar:
     """Return the Python value of a number, or of a truth value, as ``repr`` writes them."""
     if text in ("True", "False"):
         return text == "True"

@@ -11,7 +11,7 @@ from typing import Final, NoReturn, cast, get_args
 
 from effax.ir.dtypes import FLOAT0, DType, as_dtype, dtype_of_short_name, dtype_words
 from effax.ir.errors import EffaxError
-from effax.ir.field_types import declared, type_mismatch
+from effax.ir.field_types import annotations_of, type_mismatch
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.state import cached
@@ -244,7 +244,7 @@ def _record(scan: Lexer, cls: type, held: ReadHeld) -> object:
 def classes_of(owner: type) -> Mapping[str, type]:
     """Return the enums and records among the annotations of a class, by name."""
     found: dict[str, type] = {}
-    todo: list[object] = list(declared(owner).values())
+    todo: list[object] = list(annotations_of(owner).values())
     while todo:
         hint = todo.pop()
         todo.extend(get_args(hint))

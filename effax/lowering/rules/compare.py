@@ -12,7 +12,7 @@ from effax.ir.dtypes import (
 )
 from effax.lowering import ops
 from effax.lowering.rules.common.pointwise import aligned, common_shape, same_rules
-from effax.lowering.writer import LoweringRules, Rule, Val, Writer
+from effax.lowering.writer import LoweringRule, LoweringRules, Val, Writer
 
 OPERATIONS: Final[dict[type[p.Elementwise], str]] = {
     p.Not: "not",
@@ -36,7 +36,7 @@ COMPARISONS: Final[dict[type[p.Elementwise], str]] = {
 }
 
 
-def comparison_rule(direction: str) -> Rule[p.Elementwise]:
+def comparison_rule(direction: str) -> LoweringRule[p.Elementwise]:
     """The rule of a comparison."""
 
     def rule(w: Writer, prim: p.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:
@@ -46,7 +46,7 @@ def comparison_rule(direction: str) -> Rule[p.Elementwise]:
     return rule
 
 
-def extreme_rule(name: str, of_booleans: str) -> Rule[p.Elementwise]:
+def extreme_rule(name: str, of_booleans: str) -> LoweringRule[p.Elementwise]:
     """The rule of max or min."""
 
     def rule(w: Writer, prim: p.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:

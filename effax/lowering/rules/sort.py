@@ -21,10 +21,10 @@ from effax.ir.prims.sort import ArgReduction
 from effax.ir.types import array_type
 from effax.lowering import ops
 from effax.lowering.rules.reduce import combined, widened
-from effax.lowering.writer import NO_RULES, LoweringRules, Rule, Val, Writer
+from effax.lowering.writer import NO_RULES, LoweringRule, LoweringRules, Val, Writer
 
 
-def arg_rule(extreme: type[Reduction]) -> Rule[ArgReduction]:
+def arg_rule(extreme: type[Reduction]) -> LoweringRule[ArgReduction]:
     """The rule of argmax or argmin.
 
     Two plain reductions, which are vectorised: the extreme element, which is nan where there is

@@ -25,11 +25,12 @@ from effax.lowering.xla.backend import (
     aval_of,
     backend,
     devices,
-    levels,
+    max_nesting,
     start,
 )
 from effax.lowering.xla.buffers import (
     block,
+    buffer_array_type,
     delete,
     dlpack_device,
     from_dlpack,
@@ -40,7 +41,6 @@ from effax.lowering.xla.buffers import (
     raw_view,
     to_dlpack,
     to_numpy,
-    type_of,
 )
 from effax.lowering.xla.executable import (
     Executable,
@@ -54,7 +54,7 @@ from effax.lowering.xla.executable import (
 from effax.lowering.xla.host import TARGET as HOST_TARGET
 from effax.lowering.xla.host import effects_barrier
 from effax.lowering.xla.lapack import has_lapack, lapack_target
-from effax.lowering.xla.signature import Signature, signature
+from effax.lowering.xla.signature import ModuleSignature, signature
 
 __all__ = [
     "HOST_TARGET",
@@ -63,11 +63,12 @@ __all__ = [
     "Device",
     "Executable",
     "MemoryStats",
+    "ModuleSignature",
     "Optimization",
-    "Signature",
     "aval_of",
     "backend",
     "block",
+    "buffer_array_type",
     "compile_module",
     "delete",
     "devices",
@@ -78,8 +79,8 @@ __all__ = [
     "has_lapack",
     "is_deleted",
     "lapack_target",
-    "levels",
     "load_executable",
+    "max_nesting",
     "new_ref_buffer",
     "pointer",
     "put",
@@ -89,5 +90,4 @@ __all__ = [
     "to_dlpack",
     "to_numpy",
     "to_portable",
-    "type_of",
 ]

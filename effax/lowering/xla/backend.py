@@ -182,14 +182,14 @@ def devices() -> tuple[Device, ...]:
     return backend().devices
 
 
-def carried(type_: ArrayType) -> ArrayType:
+def buffer_type(type_: ArrayType) -> ArrayType:
     """The type of the buffer that stands for an array: booleans for ``float0``, of one value."""
     return array_type(type_.shape, BOOL) if type_.dtype == FLOAT0 else type_
 
 
 def aval_of(type_: ArrayType) -> Aval:
     """The aval of an array type."""
-    type_ = carried(type_)
+    type_ = buffer_type(type_)
     key = (type_.shape, type_.dtype, type_.weak)
     return backend().avals.get(key) or new_aval(type_)
 
@@ -233,7 +233,7 @@ def handler_of(type_: ArrayType) -> _jax.ResultHandler:
     return xla.handlers.setdefault(aval, made)
 
 
-def levels() -> int:
+def max_nesting() -> int:
     """How many functions, loops and branches XLA compiles inside of each other.
 
     Its compiler recurs, and ends the process where its stack ends: at 128 levels or somewhat more

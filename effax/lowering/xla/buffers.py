@@ -87,7 +87,7 @@ def new_ref_buffer(value: np.ndarray | np.generic) -> Buffer:
     return put(value, copy=True)
 
 
-def type_of(buffer: Buffer) -> ArrayType:
+def buffer_array_type(buffer: Buffer) -> ArrayType:
     """The type of the array that the buffer holds."""
     return buffer.aval.array_type
 

@@ -45,11 +45,11 @@ def prepare_for(module: str | bytes) -> None:
     """
     found = _PREFIX in module if isinstance(module, str) else _PREFIX.encode() in module
     if found:
-        load()
+        load_lapack()
 
 
 @cached(maxsize=None)
-def load() -> None:
+def load_lapack() -> None:
     """Load the routines and make them known to XLA; once more, by jax say, does no harm.
 
     Raises:

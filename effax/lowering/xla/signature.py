@@ -8,7 +8,7 @@ from effax.ir.errors import LoweringError
 from effax.lowering.xla.host import parsed
 
 
-class Signature(NamedTuple):
+class ModuleSignature(NamedTuple):
     """What ``main`` takes and gives.
 
     Attributes:
@@ -26,7 +26,7 @@ ALIASES = ("tf.aliasing_output", "jax.buffer_donor")
 """The attributes of arguments that say that their memory is used again."""
 
 
-def signature(text: str) -> Signature:
+def signature(text: str) -> ModuleSignature:
     """The signature of a StableHLO module.
 
     Raises:
@@ -46,7 +46,7 @@ def signature(text: str) -> Signature:
             ins = tuple([str(t) for t in type_.inputs])
             notes = [str(a) for a in attributes["arg_attrs"]] if "arg_attrs" in attributes else []
             donated = [i for i, note in enumerate(notes) if any(a in note for a in ALIASES)]
-            return Signature(ins, tuple([str(t) for t in type_.results]), tuple(donated))
+            return ModuleSignature(ins, tuple([str(t) for t in type_.results]), tuple(donated))
     raise LoweringError(
         "this module has no function `main`", expected="func.func public @main(...)"
     )

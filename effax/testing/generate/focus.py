@@ -11,7 +11,7 @@ from effax.ir.primitive import Primitive
 from effax.testing.generate.features import ANYTHING
 from effax.testing.generate.instances import Wanted, patterns_of
 from effax.testing.generate.steps import all_step_names, check_features, unknown_step
-from effax.transforms.optimize.rewrite import App, Rule
+from effax.transforms.optimize.rewrite import App, RewriteRule
 
 Focus = str | Wanted
 """What programs may be full of: a kind of step by its name, a primitive, a pattern, or a rule."""
@@ -38,7 +38,7 @@ def focus_of(given: Focus | Sequence[Focus]) -> tuple[tuple[str, ...], tuple[App
 
 def _patterns(one: object) -> tuple[App, ...]:
     prim = isinstance(one, Primitive) or (isinstance(one, type) and issubclass(one, Primitive))
-    if not prim and not isinstance(one, App | Rule):
+    if not prim and not isinstance(one, App | RewriteRule):
         raise BadArgument(
             "programs cannot be full of this",
             expected="the name of a kind of step, a primitive, a pattern, a rule, or a list of "

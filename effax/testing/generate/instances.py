@@ -15,7 +15,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, Type
 from effax.transforms.optimize.patterns import instance_of
-from effax.transforms.optimize.rewrite import App, Hole, Number, Pattern, Rule, number_as
+from effax.transforms.optimize.rewrite import App, Hole, Number, Pattern, RewriteRule, number_as
 
 x: Final = Hole("x")
 y: Final = Hole("y")
@@ -60,7 +60,7 @@ FORMS: Final = (
 )
 """What passes look for: some of it is as good as something simpler, and some only nearly so."""
 
-Wanted = Primitive | type[Primitive] | App | Rule
+Wanted = Primitive | type[Primitive] | App | RewriteRule
 """What programs may be asked to be full of: a primitive, a pattern, the left side of a rule."""
 
 
@@ -69,7 +69,7 @@ def patterns_of(wanted: Wanted) -> tuple[App, ...]:
     match wanted:
         case App():
             found = [wanted]
-        case Rule():
+        case RewriteRule():
             found = [s.left for s in wanted.samples] or [wanted.left]
         case _:
             found = [*_applications(wanted)]

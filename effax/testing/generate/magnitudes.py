@@ -29,7 +29,7 @@ LIMIT: Final = 1024.0
 """The greatest magnitude of values."""
 
 
-class At(NamedTuple):
+class AtMagnitude(NamedTuple):
     """A primitive at values of some magnitude.
 
     Attributes:
@@ -87,7 +87,7 @@ def inside(b: Builder, v: Var, interval: Interval | None) -> Atom:
 
 def places(
     prim: Primitive, types: Sequence[Type], domain: Sequence[Interval | None]
-) -> Iterator[At]:
+) -> Iterator[AtMagnitude]:
     """The primitive alone, its arguments at small and large values, zeros, infinities and nan.
 
     All arguments are there together; and of a few, each by itself.
@@ -97,7 +97,7 @@ def places(
         jaxpr = _moved(prim, types, domain, moves)
         if jaxpr not in seen:
             seen.add(jaxpr)
-            yield At(where, jaxpr, not where.endswith(_ENDLESS), evaluate_spmd)
+            yield AtMagnitude(where, jaxpr, not where.endswith(_ENDLESS), evaluate_spmd)
 
 
 Moves = Sequence[Move | None]

@@ -17,14 +17,14 @@ from effax.ir.types import ArrayType
 from effax.testing.generate.values import Differs, check_equal
 
 
-class Entry(NamedTuple):
+class RecordedCall(NamedTuple):
     """What was told: by which callback, and the values."""
 
     label: str
     values: tuple[Value, ...]
 
 
-Log = list[Entry]
+Log = list[RecordedCall]
 
 _logs: Final[list[Log]] = []
 """The logs that are open, the innermost one last. Compiled programs may call from any thread."""
@@ -51,7 +51,7 @@ class Recorder(HostFunction):
 
     def __call__(self, *args: Value) -> Sequence[Value]:
         if _logs:
-            _logs[-1].append(Entry(self.label, tuple([np.array(x) for x in args])))
+            _logs[-1].append(RecordedCall(self.label, tuple([np.array(x) for x in args])))
         return [np.array(x) for x in args] if self.answers else []
 
 
@@ -143,7 +143,7 @@ def check_same(expected: Log, found: Log) -> None:
 
 def check_as_often(expected: Log, found: Log) -> None:
     """Raise AssertionError unless the same calls were made, in whatever order."""
-    left: dict[str, list[Entry]] = {}
+    left: dict[str, list[RecordedCall]] = {}
     for entry in found:
         left.setdefault(entry.label, []).append(entry)
     for entry in expected:
@@ -155,7 +155,7 @@ def check_as_often(expected: Log, found: Log) -> None:
     assert not more, f"calls were made that were not to be: {more}"
 
 
-def _is_same(first: Entry, second: Entry) -> bool:
+def _is_same(first: RecordedCall, second: RecordedCall) -> bool:
     try:
         _check_values(first, second)
     except Differs:
@@ -163,6 +163,6 @@ def _is_same(first: Entry, second: Entry) -> bool:
     return True
 
 
-def _check_values(first: Entry, second: Entry) -> None:
+def _check_values(first: RecordedCall, second: RecordedCall) -> None:
     for i, (x, y) in enumerate(zip(first.values, second.values, strict=True)):
         check_equal(f"argument {i} of call {first.label}", x, y)

@@ -27,7 +27,7 @@ from effax.transforms.optimize.rewrite import (
     Hole,
     Number,
     Pattern,
-    Rule,
+    RewriteRule,
     Sample,
     number_as,
     rewriting,
@@ -35,7 +35,7 @@ from effax.transforms.optimize.rewrite import (
 
 
 @law(about=About.EXPLICIT)
-def rule_is_sound(rule: Rule, seed: int = 0) -> None:
+def rule_is_sound(rule: RewriteRule, seed: int = 0) -> None:
     """left(x) = right(x), bit by bit, zeros' signs, infinities and nan included.
 
     The rule must apply to each of its instances, in every order of operands that commute; a rule
@@ -128,7 +128,7 @@ class Instance(NamedTuple):
     is_given: bool = False
 
 
-def instances(rule: Rule) -> Iterator[Instance]:
+def instances(rule: RewriteRule) -> Iterator[Instance]:
     """The left sides on which a rule is tried, in all dtypes in which they type."""
     samples = rule.samples or tuple(Sample(rule.left, shape) for shape in ((), (MANY,)))
     for sample, shape, dtype in samples:
@@ -149,7 +149,7 @@ class _Typed(NamedTuple):
     first: DType | None = None
 
 
-def _typings(rule: Rule, pattern: Pattern, shape: Shape, dtypes: Dtypes) -> Iterator[_Typed]:
+def _typings(rule: RewriteRule, pattern: Pattern, shape: Shape, dtypes: Dtypes) -> Iterator[_Typed]:
     """All ways in which a pattern types where some of its holes have dtypes: found by trying."""
     match pattern:
         case Hole(name):
@@ -168,7 +168,7 @@ def _typings(rule: Rule, pattern: Pattern, shape: Shape, dtypes: Dtypes) -> Iter
 
 
 def _arguments(
-    rule: Rule, args: Sequence[Pattern], shape: Shape, dtypes: Dtypes
+    rule: RewriteRule, args: Sequence[Pattern], shape: Shape, dtypes: Dtypes
 ) -> Iterator[tuple[tuple[Type, ...], _Typed]]:
     """All ways in which arguments type by themselves, and what is inside of them together."""
     first, *others = args
@@ -180,7 +180,7 @@ def _arguments(
             yield (one.type, *types), rest._replace(numbers=one.numbers + rest.numbers)
 
 
-def program_of(rule: Rule, instance: Instance) -> Jaxpr:
+def program_of(rule: RewriteRule, instance: Instance) -> Jaxpr:
     """The program of an instance, with an input for each of its holes."""
     dtypes = instance.dtypes
     b = Builder([array_type(instance.shape, dtype) for dtype in dtypes.values()])

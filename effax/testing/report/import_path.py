@@ -33,7 +33,7 @@ _NAMED: Final = (FunctionType, BuiltinFunctionType, type)
 _NAMELESS: Final = (*PLAIN, Jaxpr, tuple, Enum, ArrayType, RefType, App, Hole, Number)
 
 
-class Place(NamedTuple):
+class ImportPath(NamedTuple):
     """Where a value is.
 
     Attributes:
@@ -53,7 +53,7 @@ class Place(NamedTuple):
         return stem.startswith("test_") or stem.endswith("_test")
 
 
-def place_of(value: object) -> Place | None:
+def place_of(value: object) -> ImportPath | None:
     """Where a value can be imported from; None: it has no name."""
     if isinstance(value, _NAMELESS):
         return None
@@ -61,7 +61,7 @@ def place_of(value: object) -> Place | None:
         module, path = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
         if isinstance(module, str) and isinstance(path, str) and _at(module, path) is value:
             known = _importable(module)
-            return None if known is None else Place(_public(known, path, value), path)
+            return None if known is None else ImportPath(_public(known, path, value), path)
         return _global(value)
     if isinstance(value, (partial, RuleSet, Passes)) or callable(value) or is_dataclass(value):
         return _global(value)
@@ -102,7 +102,7 @@ def _importable(module: str) -> str | None:
     return stem if stem.isidentifier() else None
 
 
-def _global(value: object) -> Place | None:
+def _global(value: object) -> ImportPath | None:
     """Where a module defines a value: under a name, else as an item of a list or a tuple."""
     return _found(value, _itself) or _found(value, _item)
 
@@ -117,9 +117,9 @@ def _item(value: object, held: object) -> str | None:
     return next((f"[{i}]" for i, one in enumerate(held) if one is value), None)
 
 
-def _found(value: object, how: Callable[[object, object], str | None]) -> Place | None:
+def _found(value: object, how: Callable[[object, object], str | None]) -> ImportPath | None:
     """The nearest place: the library before others, public names before private ones."""
-    found: list[tuple[bool, bool, int, Place]] = []
+    found: list[tuple[bool, bool, int, ImportPath]] = []
     loaded: list[tuple[str, object]] = list(sys.modules.items())
     for module, held in loaded:
         known = _importable(module)
@@ -130,7 +130,7 @@ def _found(value: object, how: Callable[[object, object], str | None]) -> Place 
             if item is None or not name.isidentifier() or name.startswith("__"):
                 continue
             if name in _defined(held, name):
-                place = Place(_public(known, name, other), name, item)
+                place = ImportPath(_public(known, name, other), name, item)
                 apart = not known.startswith("effax")
                 found.append((name.startswith("_"), apart, known.count("."), place))
     return min(found)[-1] if found else None

@@ -31,7 +31,7 @@ from effax.ir.text.printer import references
 from effax.ir.types import ArrayType, RefType, array_type, ref_type
 from effax.testing.generate.values import shown
 from effax.testing.laws.pass_set import Passes
-from effax.testing.report.import_path import PLAIN, Place, place_of
+from effax.testing.report.import_path import PLAIN, ImportPath, place_of
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.optimize.rewrite import Hole, Number, Rewriting, rewriting
 from effax.transforms.rules.default import DEFAULT_RULES
@@ -231,13 +231,13 @@ class Written:
         self.notes[name] = _described(value)
         return name
 
-    def _name(self, place: Place) -> str:
+    def _name(self, place: ImportPath) -> str:
         first, _, rest = f"{place.path}{place.item}".partition(".")
         name, bracket, item = first.partition("[")
         short = self._from(place, name)
         return f"{short}{bracket}{item}{'.' if rest else ''}{rest}"
 
-    def _from(self, place: Place, name: str) -> str:
+    def _from(self, place: ImportPath, name: str) -> str:
         if place.module == "builtins":
             return name
         if place.is_test:

@@ -13,7 +13,7 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.passes.pipeline import Step
 from effax.testing.laws.rules import instances, program_of
 from effax.transforms.optimize.patterns import parts
-from effax.transforms.optimize.rewrite import ANY, App, Hole, Number, Pattern, Rule
+from effax.transforms.optimize.rewrite import ANY, App, Hole, Number, Pattern, RewriteRule
 
 MOST: Final = 12
 """How many patterns are kept."""
@@ -144,7 +144,7 @@ def probes(step: Step, patterns: Iterable[App]) -> Iterator[tuple[App, Jaxpr]]:
         holes = {part.name for part in parts(pattern) if isinstance(part, Hole)}
         if len(holes) > MOST_PLACES:
             continue
-        rule = Rule(str(pattern), pattern, Number(0), ANY)
+        rule = RewriteRule(str(pattern), pattern, Number(0), ANY)
         for instance in islice(instances(rule), FEW_DTYPES):
             jaxpr = program_of(rule, instance)
             if step(jaxpr).value_or(jaxpr) != jaxpr:

@@ -145,7 +145,7 @@ def _check_app(app: App) -> None:
         )
 
 
-class Named(dict[str, T]):
+class Bindings(dict[str, T]):
     """What a match found, by name. Raises BadArgument for a name that the left side lacks."""
 
     def __missing__(self, name: str) -> T:
@@ -168,8 +168,8 @@ class Match:
     __slots__ = ("atoms", "prims")
 
     def __init__(self) -> None:
-        self.atoms: Named[Atom] = Named()
-        self.prims: Named[Primitive] = Named()
+        self.atoms: Bindings[Atom] = Bindings()
+        self.prims: Bindings[Primitive] = Bindings()
 
 
 Right = Pattern | Callable[[Match], Pattern]
@@ -190,7 +190,7 @@ class Sample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rule:
+class RewriteRule:
     """``left = right``, for operands whose dtype is of one of these families.
 
     Attributes:
@@ -258,7 +258,7 @@ def _orders(pattern: App) -> list[App]:
     return found
 
 
-def _check_left(rule: Rule) -> None:
+def _check_left(rule: RewriteRule) -> None:
     left: object = rule.left
     if not isinstance(left, App):
         raise BadArgument(
@@ -285,7 +285,7 @@ def _check_left(rule: Rule) -> None:
         )
 
 
-def _families(rule: Rule) -> frozenset[str]:
+def _families(rule: RewriteRule) -> frozenset[str]:
     given: object = rule.families
     if isinstance(given, str) or not isinstance(given, Set) or not given:
         raise BadArgument(
@@ -305,7 +305,7 @@ def _families(rule: Rule) -> frozenset[str]:
     return frozenset(rule.families)
 
 
-def _check_functions(rule: Rule) -> None:
+def _check_functions(rule: RewriteRule) -> None:
     where: object = rule.where
     right: object = rule.right
     if where is not None and not callable(where):
@@ -323,7 +323,7 @@ def _check_functions(rule: Rule) -> None:
         )
 
 
-def check_right(rule: Rule, right: object) -> Pattern:
+def check_right(rule: RewriteRule, right: object) -> Pattern:
     """The right side of a rule. Raises BadArgument unless it is one equation of what is known."""
     if not isinstance(right, Pattern):
         raise BadArgument(
@@ -362,7 +362,7 @@ def instance_of(app: App) -> Primitive | None:
         return None
 
 
-def with_parameters(rule: Rule, app: App) -> Primitive:
+def with_parameters(rule: RewriteRule, app: App) -> Primitive:
     """The primitive that an application means. Raises BadArgument for a class that has several."""
     found = instance_of(app)
     if found is None:
@@ -376,7 +376,7 @@ def with_parameters(rule: Rule, app: App) -> Primitive:
     return found
 
 
-def _check_sample(rule: Rule, sample: object) -> None:
+def _check_sample(rule: RewriteRule, sample: object) -> None:
     if not isinstance(sample, Sample) or not isinstance(sample.left, App):
         raise BadArgument(
             f"the rule {rule.name} has a sample that is none",

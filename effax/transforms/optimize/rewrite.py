@@ -3,7 +3,7 @@
 A rule says that one form of equations gives the same as another::
 
     x, y = Hole("x"), Hole("y")
-    Rule("x + (-y) = x - y", App(Add, x, App(Neg, y)), App(Sub, x, y), REALS)
+    RewriteRule("x + (-y) = x - y", App(Add, x, App(Neg, y)), App(Sub, x, y), REALS)
 
 Before and after, under this rule; what nothing uses any more is left to ``dce``::
 
@@ -47,8 +47,8 @@ from effax.transforms.optimize.patterns import (
     Match,
     Number,
     Pattern,
+    RewriteRule,
     Right,
-    Rule,
     Sample,
     check_right,
     orders,
@@ -67,8 +67,8 @@ __all__ = [
     "Match",
     "Number",
     "Pattern",
+    "RewriteRule",
     "Right",
-    "Rule",
     "Sample",
     "rewriting",
 ]
@@ -84,7 +84,7 @@ REMEDY: Final = (
 )
 
 
-def rewriting(rules: Iterable[Rule]) -> Callable[[Jaxpr], Result[Jaxpr, TransformError]]:
+def rewriting(rules: Iterable[RewriteRule]) -> Callable[[Jaxpr], Result[Jaxpr, TransformError]]:
     """The pass that applies these rules wherever they match, in every program.
 
     Type:     a -> b  =>  a -> b
@@ -104,7 +104,7 @@ class Rewriting:
         rules: the rules, in the order in which they are tried.
     """
 
-    rules: tuple[Rule, ...]
+    rules: tuple[RewriteRule, ...]
     _whole: Transform = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -130,23 +130,23 @@ class Rewriting:
 class _Line(NamedTuple):
     """A rule, and its left side in one order of the operands that commute."""
 
-    rule: Rule
+    rule: RewriteRule
     left: App
 
 
 _Book = dict[type[Primitive], list[_Line]]
 
 
-def _rules(given: object) -> tuple[Rule, ...]:
+def _rules(given: object) -> tuple[RewriteRule, ...]:
     if isinstance(given, Iterable):
         rules = tuple(given)
-        if all(isinstance(rule, Rule) for rule in rules):
+        if all(isinstance(rule, RewriteRule) for rule in rules):
             return rules
     raise BadArgument(
         "a pass is made of rules",
-        expected="several `Rule`s",
+        expected="several `RewriteRule`s",
         found=f"{given!r:.80}",
-        remedy="`rewriting([rule])`" if isinstance(given, Rule) else None,
+        remedy="`rewriting([rule])`" if isinstance(given, RewriteRule) else None,
     )
 
 
@@ -199,7 +199,7 @@ class _Engine:
         return None
 
     def matched(
-        self, rule: Rule, left: App, prim: Primitive, ins: tuple[Atom, ...]
+        self, rule: RewriteRule, left: App, prim: Primitive, ins: tuple[Atom, ...]
     ) -> Match | None:
         if not ins or family(ins[0].type.dtype) not in rule.families:
             return None
@@ -242,7 +242,7 @@ def match_hole(match: Match, name: str, atom: Atom) -> bool:
     return match.atoms.setdefault(name, atom) == atom
 
 
-def _called(rule: Rule, part: str, function: Callable[[Match], T], match: Match) -> T:
+def _called(rule: RewriteRule, part: str, function: Callable[[Match], T], match: Match) -> T:
     """What a function of a rule gives. Raises TransformError, which names the rule."""
     with wrap_errors(f"the {part} of the rule {rule.name}", (TransformError,), REMEDY):
         return function(match)

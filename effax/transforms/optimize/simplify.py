@@ -51,7 +51,7 @@ from effax.transforms.optimize.rewrite import (
     Match,
     Number,
     Pattern,
-    Rule,
+    RewriteRule,
     Sample,
     rewriting,
 )
@@ -110,59 +110,59 @@ def _nested(kind: type, *, inner: object, outer: object) -> App:
 
 
 ARITHMETIC: Final = (
-    Rule("-(-x) = x", App(p.Neg, App(p.Neg, x)), x, NUMBERS),
-    Rule("x + 0 = x", App(p.Add, x, Number(0)), x, INTEGERS),
-    Rule("x + -0.0 = x", App(p.Add, x, Number(-0.0)), x, FLOATS),
-    Rule("x - 0 = x", App(p.Sub, x, Number(0)), x, REALS),
-    Rule("0 - x = -x", App(p.Sub, Number(0), x), App(p.Neg, x), INTEGERS),
-    Rule("-0.0 - x = -x", App(p.Sub, Number(-0.0), x), App(p.Neg, x), FLOATS),
-    Rule("x - x = 0", App(p.Sub, x, x), Number(0), INTEGERS),
-    Rule("x + (-y) = x - y", App(p.Add, x, App(p.Neg, y)), App(p.Sub, x, y), REALS),
-    Rule("x - (-y) = x + y", App(p.Sub, x, App(p.Neg, y)), App(p.Add, x, y), REALS),
-    Rule("x · 1 = x", App(p.Mul, x, Number(1)), x, REALS),
-    Rule("x · 0 = 0", App(p.Mul, x, Number(0)), Number(0), INTEGERS),
-    Rule("x · -1 = -x", App(p.Mul, x, Number(-1)), App(p.Neg, x), FLOATS),
-    Rule(
+    RewriteRule("-(-x) = x", App(p.Neg, App(p.Neg, x)), x, NUMBERS),
+    RewriteRule("x + 0 = x", App(p.Add, x, Number(0)), x, INTEGERS),
+    RewriteRule("x + -0.0 = x", App(p.Add, x, Number(-0.0)), x, FLOATS),
+    RewriteRule("x - 0 = x", App(p.Sub, x, Number(0)), x, REALS),
+    RewriteRule("0 - x = -x", App(p.Sub, Number(0), x), App(p.Neg, x), INTEGERS),
+    RewriteRule("-0.0 - x = -x", App(p.Sub, Number(-0.0), x), App(p.Neg, x), FLOATS),
+    RewriteRule("x - x = 0", App(p.Sub, x, x), Number(0), INTEGERS),
+    RewriteRule("x + (-y) = x - y", App(p.Add, x, App(p.Neg, y)), App(p.Sub, x, y), REALS),
+    RewriteRule("x - (-y) = x + y", App(p.Sub, x, App(p.Neg, y)), App(p.Add, x, y), REALS),
+    RewriteRule("x · 1 = x", App(p.Mul, x, Number(1)), x, REALS),
+    RewriteRule("x · 0 = 0", App(p.Mul, x, Number(0)), Number(0), INTEGERS),
+    RewriteRule("x · -1 = -x", App(p.Mul, x, Number(-1)), App(p.Neg, x), FLOATS),
+    RewriteRule(
         "(-x) · (-y) = x · y",
         App(p.Mul, App(p.Neg, x), App(p.Neg, y)),
         App(p.Mul, x, y),
         REALS,
     ),
-    Rule("x / 1 = x", App(p.Div, x, Number(1)), x, REALS),
-    Rule("x¹ = x", App(p.IntegerPow(1), x), x, REALS),
-    Rule("max(x, x) = x", App(p.Max, x, x), x, REALS),
-    Rule("min(x, x) = x", App(p.Min, x, x), x, REALS),
+    RewriteRule("x / 1 = x", App(p.Div, x, Number(1)), x, REALS),
+    RewriteRule("x¹ = x", App(p.IntegerPow(1), x), x, REALS),
+    RewriteRule("max(x, x) = x", App(p.Max, x, x), x, REALS),
+    RewriteRule("min(x, x) = x", App(p.Min, x, x), x, REALS),
 )
 
 LOGIC: Final = (
-    Rule("¬¬x = x", App(p.Not, App(p.Not, x)), x, INTEGERS | BOOL),
-    Rule("x ∧ x = x", App(p.And, x, x), x, INTEGERS | BOOL),
-    Rule("x ∨ x = x", App(p.Or, x, x), x, INTEGERS | BOOL),
-    Rule("x ∧ true = x", App(p.And, x, Number(True)), x, BOOL),
-    Rule("x ∧ false = false", App(p.And, x, Number(False)), Number(False), BOOL),
-    Rule("x ∨ 0 = x", App(p.Or, x, Number(0)), x, INTEGERS | BOOL),
-    Rule("x ⊕ 0 = x", App(p.Xor, x, Number(0)), x, INTEGERS | BOOL),
-    Rule("x ⊕ x = 0", App(p.Xor, x, x), Number(0), INTEGERS | BOOL),
-    Rule("p ? x : x = x", App(p.SelectN, Hole("p"), x, x), x, BOOL),
+    RewriteRule("¬¬x = x", App(p.Not, App(p.Not, x)), x, INTEGERS | BOOL),
+    RewriteRule("x ∧ x = x", App(p.And, x, x), x, INTEGERS | BOOL),
+    RewriteRule("x ∨ x = x", App(p.Or, x, x), x, INTEGERS | BOOL),
+    RewriteRule("x ∧ true = x", App(p.And, x, Number(True)), x, BOOL),
+    RewriteRule("x ∧ false = false", App(p.And, x, Number(False)), Number(False), BOOL),
+    RewriteRule("x ∨ 0 = x", App(p.Or, x, Number(0)), x, INTEGERS | BOOL),
+    RewriteRule("x ⊕ 0 = x", App(p.Xor, x, Number(0)), x, INTEGERS | BOOL),
+    RewriteRule("x ⊕ x = 0", App(p.Xor, x, x), Number(0), INTEGERS | BOOL),
+    RewriteRule("p ? x : x = x", App(p.SelectN, Hole("p"), x, x), x, BOOL),
 )
 
 PARTS: Final = (
-    Rule("conj(conj(x)) = x", App(p.Conj, App(p.Conj, x)), x, COMPLEX),
-    Rule(
+    RewriteRule("conj(conj(x)) = x", App(p.Conj, App(p.Conj, x)), x, COMPLEX),
+    RewriteRule(
         "re(x + iy) = x",
         App(p.Real, App(p.Complex, x, y)),
         x,
         COMPLEX,
         samples=(Sample(App(p.Real(), App(p.Complex(), x, y)), (3,), "float64"),),
     ),
-    Rule(
+    RewriteRule(
         "im(x + iy) = y",
         App(p.Imag, App(p.Complex, x, y)),
         y,
         COMPLEX,
         samples=(Sample(App(p.Imag(), App(p.Complex(), x, y)), (3,), "float32"),),
     ),
-    Rule(
+    RewriteRule(
         "stop(stop(x)) = stop(x)",
         App(p.StopGradient, App(p.StopGradient, x)),
         App(p.StopGradient, x),
@@ -174,14 +174,14 @@ _F64 = as_dtype("float64")
 _F32 = as_dtype("float32")
 
 CONVERSIONS: Final = (
-    Rule(
+    RewriteRule(
         "convert(x) = x, where x has the type",
         App(p.ConvertElementType, x, name="outer"),
         x,
         ANY,
         samples=(Sample(App(p.ConvertElementType(_F32), x), (2, 3), "float32"),),
     ),
-    Rule(
+    RewriteRule(
         "convert(wider(x)) = x",
         App(p.ConvertElementType, App(p.ConvertElementType, x, name="inner")),
         x,
@@ -198,7 +198,7 @@ CONVERSIONS: Final = (
 )
 
 SHAPES: Final = (
-    Rule(
+    RewriteRule(
         "transpose(x) = x, for the identity",
         App(Transpose, x, name="outer"),
         x,
@@ -206,7 +206,7 @@ SHAPES: Final = (
         _is_identity,
         (Sample(App(Transpose((0, 1)), x), (2, 3)),),
     ),
-    Rule(
+    RewriteRule(
         "transpose_q(transpose_p(x)) = transpose_qp(x)",
         App(Transpose, App(Transpose, x, name="inner"), name="outer"),
         _composed,
@@ -214,7 +214,7 @@ SHAPES: Final = (
         None,
         (Sample(_nested(Transpose, inner=(1, 2, 0), outer=(0, 2, 1)), (2, 3, 4)),),
     ),
-    Rule(
+    RewriteRule(
         "reshape(x) = x, for the same shape",
         App(Reshape, x),
         x,
@@ -222,7 +222,7 @@ SHAPES: Final = (
         None,
         (Sample(App(Reshape((2, 3)), x), (2, 3)),),
     ),
-    Rule(
+    RewriteRule(
         "reshape(reshape(x)) = reshape(x)",
         App(Reshape, App(Reshape, x), name="outer"),
         _outer,
@@ -230,7 +230,7 @@ SHAPES: Final = (
         None,
         (Sample(_nested(Reshape, inner=(6,), outer=(3, 2)), (2, 3)),),
     ),
-    Rule(
+    RewriteRule(
         "broadcast(x) = x, for the same shape",
         App(BroadcastInDim, x),
         x,
@@ -238,7 +238,7 @@ SHAPES: Final = (
         None,
         (Sample(App(BroadcastInDim((2, 3), (0, 1)), x), (2, 3)),),
     ),
-    Rule(
+    RewriteRule(
         "broadcast_b(broadcast_a(x)) = broadcast_ba(x)",
         App(BroadcastInDim, App(BroadcastInDim, x, name="inner"), name="outer"),
         _placed_twice,
@@ -251,7 +251,7 @@ SHAPES: Final = (
             ),
         ),
     ),
-    Rule(
+    RewriteRule(
         "reverse(reverse(x)) = x",
         App(Rev, App(Rev, x, name="inner"), name="outer"),
         x,
@@ -259,7 +259,7 @@ SHAPES: Final = (
         _same_axes,
         (Sample(_nested(Rev, inner=(0,), outer=(0,)), (3, 2)),),
     ),
-    Rule(
+    RewriteRule(
         "squeeze(expand(x)) = x",
         App(Squeeze, App(ExpandDims, x, name="inner"), name="outer"),
         x,
@@ -268,7 +268,7 @@ SHAPES: Final = (
         (Sample(App(Squeeze((1,)), App(ExpandDims((1,)), x)), (3, 2)),),
     ),
     *(
-        Rule(
+        RewriteRule(
             f"{kind.name} over no axes = x",
             App(kind(()), x),
             x,

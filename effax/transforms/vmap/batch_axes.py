@@ -32,7 +32,7 @@ def no_axis(result: int) -> NoAxis:
     return error
 
 
-def checked_axes(
+def normalized_axes(
     jaxpr: Jaxpr, size: int, in_axes: Sequence[int | None], out_axes: Axes
 ) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
     """All axes, counted from the front. Raises TransformError where one does not exist."""

@@ -46,7 +46,7 @@ from effax.transforms.framework.rules import BatchBuilder, RuleSet, Unsupported
 from effax.transforms.framework.runner import located
 from effax.transforms.rules.common.arrays import inverse, permuted, to_front
 from effax.transforms.rules.custom.recursive_calls import has_recursive_rules
-from effax.transforms.vmap.batch_axes import Axes, checked_axes, checked_name, no_axis
+from effax.transforms.vmap.batch_axes import Axes, checked_name, no_axis, normalized_axes
 from effax.transforms.vmap.common import Borrowed, UnbatchedRefWrite, batched_type, borrow
 
 
@@ -187,7 +187,7 @@ def vmap(
         rules: the rules; the library's own where it is None.
         axis_name: what collectives call the axis.
     """
-    sources, targets = checked_axes(jaxpr, size, in_axes, out_axes)
+    sources, targets = normalized_axes(jaxpr, size, in_axes, out_axes)
     name = checked_name(jaxpr, int(size), axis_name)
     return _vmap_axes(jaxpr, int(size), sources, targets, rules_or_default(rules), name)
 

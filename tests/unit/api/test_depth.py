@@ -156,7 +156,7 @@ def test_a_function_that_calls_itself_without_end(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_xla_cannot_take_is_refused() -> None:
-    f = nested(looped, xla.levels() + 1)
+    f = nested(looped, xla.max_nesting() + 1)
     with pytest.raises(LoweringError, match="too deeply for XLA"):
         effax.jit(f)(ONE)
 

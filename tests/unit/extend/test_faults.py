@@ -34,7 +34,7 @@ from effax.ir.prims import Abs
 from effax.testing import check_effects, check_primitive, laws
 from effax.testing.laws import LawBroken
 from effax.testing.primitive_checks import check_behavior
-from effax.transforms import FLOATS, App, Hole, Number, Rule, rewriting, unwrap
+from effax.transforms import FLOATS, App, Hole, Number, RewriteRule, rewriting, unwrap
 from effax.transforms.rules.default import DEFAULT_RULES
 
 jax: Any = effax
@@ -746,7 +746,7 @@ def test_what_says_that_it_commutes_does() -> None:
 
 def test_rules_match_what_commutes_of_ones_own_in_both_orders() -> None:
     x = Hole("x")
-    rule = Rule("length(x, 0) = |x|", App(Length, x, Number(0)), App(Abs, x), FLOATS)
+    rule = RewriteRule("length(x, 0) = |x|", App(Length, x, Number(0)), App(Abs, x), FLOATS)
     # Its square overflows.
     with pytest.raises(LawBroken, match="inf"):
         laws.rule_is_sound(rule)

@@ -17,7 +17,7 @@ from effax.effects import Accum, ArgIndex, Read, Row, Write
 from effax.extend import BadRule, IllTyped, NotApplicable, Type, Typing, Val, Value, Writer
 from effax.ir import Jaxpr
 from effax.testing import assume, check_primitive, law
-from effax.testing.check_primitive import Checked, Refused, Skipped, _found, programs_of
+from effax.testing.check_primitive import Checked, Refused, SkippedLaw, _found, programs_of
 from effax.testing.primitive_checks import check_behavior
 from effax.transforms.rules.default import DEFAULT_RULES
 
@@ -292,8 +292,8 @@ def of_nothing(jaxpr: Jaxpr, seed: int) -> None:
 
 def test_a_law_that_says_nothing_is_not_told_as_held() -> None:
     several = programs_of(Lone("two"), (F3,), (None,))
-    assert _found(of_nothing, several[:1], (), (0, 1), {}) == Skipped("of_nothing")
-    assert _found(of_nothing, several, (), (0,), {}) == Skipped("of_nothing")
+    assert _found(of_nothing, several[:1], (), (0, 1), {}) == SkippedLaw("of_nothing")
+    assert _found(of_nothing, several, (), (0,), {}) == SkippedLaw("of_nothing")
     assert _found(of_nothing, several, (), (0, 1), {}) == "of_nothing"
 
 

@@ -19,7 +19,7 @@ import effax.numpy as jnp
 from effax.experimental import io_callback
 from effax.ir.errors import BadArgument, EffaxError, IllTyped, LoweringError
 from effax.ir.types import array_type
-from effax.lowering import Compiled, artifact, compile, executables, load, xla
+from effax.lowering import CompiledModule, artifact, compile, executables, load, xla
 from effax.lowering.mlir_text import tensor, type_of_tensor
 from effax.testing.strategies import DTYPES
 
@@ -43,12 +43,12 @@ func.func public @main(%x: tensor<3xf8E3M4>) -> tensor<3xf8E3M4> {
 
 
 @pytest.fixture(scope="module")
-def add() -> Compiled:
+def add() -> CompiledModule:
     return compile(ADD)
 
 
 @pytest.fixture(scope="module")
-def program() -> Compiled:
+def program() -> CompiledModule:
     def f(x: Any, r: Any) -> Any:
         r[...] += x
         return jnp.sum(x)
@@ -56,7 +56,7 @@ def program() -> Compiled:
     return compile(jax.make_jaxpr(f)(jnp.ones(3), jax.new_ref(jnp.zeros(3))))
 
 
-def test_a_module_as_text_is_a_function_of_arrays(add: Compiled) -> None:
+def test_a_module_as_text_is_a_function_of_arrays(add: CompiledModule) -> None:
     z, c = add(ONES, 2 * ONES)
     np.testing.assert_array_equal(z, 3 * ONES)
     assert c.dtype == bool and c.shape == ()
@@ -65,13 +65,13 @@ def test_a_module_as_text_is_a_function_of_arrays(add: Compiled) -> None:
     assert add.donated == () and add.changed == ()
 
 
-def test_it_tells_what_xla_made_of_it(add: Compiled) -> None:
+def test_it_tells_what_xla_made_of_it(add: CompiledModule) -> None:
     assert "HloModule" in add.as_text()
     assert add.memory_analysis().argument_bytes == 24
     assert add.cost_analysis()["flops"] >= 3
 
 
-def test_the_references_of_a_program_are_contents_in_and_out(program: Compiled) -> None:
+def test_the_references_of_a_program_are_contents_in_and_out(program: CompiledModule) -> None:
     before = np.arange(3, dtype=np.float32)
     total, after = program(ONES, before)
     assert float(total) == 3.0
@@ -81,7 +81,7 @@ def test_the_references_of_a_program_are_contents_in_and_out(program: Compiled) 
     assert program.donated == program.changed == (1,)
 
 
-def test_numbers_are_converted_and_other_types_refused(add: Compiled) -> None:
+def test_numbers_are_converted_and_other_types_refused(add: CompiledModule) -> None:
     scalars = compile(jax.make_jaxpr(lambda x, n: x * n)(jnp.float32(1), jnp.int32(2)).jaxpr)
     assert float(scalars(2, 3)[0]) == 6.0
     for args, told in (
@@ -94,7 +94,7 @@ def test_numbers_are_converted_and_other_types_refused(add: Compiled) -> None:
             add(*args)
 
 
-def test_bytecode_is_compiled_as_the_text_is(add: Compiled, program: Compiled) -> None:
+def test_bytecode_is_compiled_as_the_text_is(add: CompiledModule, program: CompiledModule) -> None:
     again = compile(add.portable())
     assert again.in_types == add.in_types and again.out_types == add.out_types
     np.testing.assert_array_equal(again(ONES, ONES)[0], 2 * ONES)
@@ -102,7 +102,7 @@ def test_bytecode_is_compiled_as_the_text_is(add: Compiled, program: Compiled) -
 
 
 def test_a_file_is_loaded_with_or_without_its_machine_code(
-    program: Compiled, monkeypatch: pytest.MonkeyPatch
+    program: CompiledModule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = program.serialize()
     assert data == program.serialize()
@@ -129,7 +129,7 @@ def refused(*_: object) -> None:
     raise LoweringError("of another processor")
 
 
-def test_what_cannot_be_compiled_is_told(add: Compiled) -> None:
+def test_what_cannot_be_compiled_is_told(add: CompiledModule) -> None:
     closed = jax.make_jaxpr(lambda x: x + np.arange(3.0))(jnp.ones(3))
     for program, error, told in (
         (lambda x: x, BadArgument, "make_jaxpr"),
@@ -156,7 +156,7 @@ def test_what_calls_python_runs_but_is_not_written() -> None:
             write()
 
 
-def test_files_that_are_none_are_told(add: Compiled) -> None:
+def test_files_that_are_none_are_told(add: CompiledModule) -> None:
     data = add.serialize()
     for wrong in (b"", b"PK", data[: len(data) // 2], np.arange(100, dtype=np.uint8).tobytes()):
         with pytest.raises(LoweringError, match="this is no compiled module"):
@@ -218,7 +218,7 @@ def test_a_number_is_given_where_no_digit_is_lost() -> None:
             halved(1.0, given)
 
 
-def test_what_is_compiled_is_well_formed(add: Compiled) -> None:
+def test_what_is_compiled_is_well_formed(add: CompiledModule) -> None:
     jaxpr = jax.make_jaxpr(lambda x: x * 2)(1.0).jaxpr
     with pytest.raises(IllTyped, match="not in scope"):
         compile(jaxpr.replace(eqns=[]))
@@ -228,12 +228,12 @@ def test_what_is_compiled_is_well_formed(add: Compiled) -> None:
     assert "func.func" not in repr(add)
 
 
-def test_it_is_pickled_with_its_machine_code(add: Compiled) -> None:
+def test_it_is_pickled_with_its_machine_code(add: CompiledModule) -> None:
     again = pickle.loads(pickle.dumps(add))
     np.testing.assert_array_equal(again(ONES, ONES)[0], 2 * ONES)
 
 
-def test_versions_of_stablehlo_are_those_that_there_are(add: Compiled) -> None:
+def test_versions_of_stablehlo_are_those_that_there_are(add: CompiledModule) -> None:
     assert b"StableHLO_v1.0.0" in add.portable("1.0.0")[:40]
     for version in ("abc", "99.0.0", "0.1.0", 3):
         with pytest.raises(BadArgument, match="does not write this version"):
@@ -242,7 +242,7 @@ def test_versions_of_stablehlo_are_those_that_there_are(add: Compiled) -> None:
         compile(NEWER).portable("0.9.0")
 
 
-def test_damaged_bytes_are_told(add: Compiled) -> None:
+def test_damaged_bytes_are_told(add: CompiledModule) -> None:
     data = add.serialize()
     for i in range(0, len(data), len(data) // 60):
         for wrong in (data[:i], data[:i] + bytes([data[i] ^ 0x11]) + data[i + 1 :]):

@@ -45,7 +45,7 @@ def test_what_is_put_comes_out(
     assert (out.dtype, out.shape) == (dtype, shape)
     assert out.tobytes() == value.tobytes()
     assert not out.flags.writeable
-    assert xla.type_of(buffer) is array_type(shape, dtype)
+    assert xla.buffer_array_type(buffer) is array_type(shape, dtype)
     if value.size:
         assert out.ctypes.data == xla.pointer(buffer)
 
@@ -64,7 +64,7 @@ def test_a_raw_view_writes_into_the_buffer(
 
 def test_weakness_is_part_of_the_type_and_types_are_interned() -> None:
     strong, weak = xla.put(np.float32(1)), xla.put(np.float32(1), weak=True)
-    assert xla.type_of(weak) is array_type((), np.float32, weak=True)
+    assert xla.buffer_array_type(weak) is array_type((), np.float32, weak=True)
     assert strong.aval is not weak.aval
     assert strong.aval is xla.put(np.ones((), np.float32)).aval
     assert strong.aval is xla.aval_of(array_type((), np.float32))
@@ -277,7 +277,7 @@ def test_what_numpy_exports_is_imported(dtype: np.dtype[np.generic]) -> None:
 def test_buffers_travel_through_dlpack(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
     source = xla.put(sample(shape, dtype), copy=True)
     shared = xla.from_dlpack(Exported(source), copy=None)
-    assert xla.type_of(shared) is xla.type_of(source)
+    assert xla.buffer_array_type(shared) is xla.buffer_array_type(source)
     assert xla.to_numpy(shared).tobytes() == xla.to_numpy(source).tobytes()
     if sample(shape, dtype).size:
         assert xla.pointer(shared) == xla.pointer(source)

@@ -19,13 +19,13 @@ def test_a_module_runs() -> None:
     call = xla.compile_module(add_one(), 1, [F32])
     (out,) = call([xla.put(np.float32(2))])
     assert xla.to_numpy(out) == 3
-    assert xla.type_of(out) is F32
+    assert xla.buffer_array_type(out) is F32
 
 
 def test_outputs_have_the_types_that_were_said() -> None:
     weak = array_type((), np.float32, weak=True)
     (out,) = xla.compile_module(add_one(), 1, [weak])([xla.put(np.float32(2), weak=True)])
-    assert xla.type_of(out) is weak
+    assert xla.buffer_array_type(out) is weak
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64], ids=lambda d: d.__name__)

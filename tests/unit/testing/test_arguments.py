@@ -26,11 +26,11 @@ from effax.testing import (
     law,
     laws,
 )
-from effax.transforms.optimize.rewrite import FLOATS, App, Hole, Number, Rule
+from effax.transforms.optimize.rewrite import FLOATS, App, Hole, Number, RewriteRule
 from effax.transforms.rules.default import DEFAULT_RULES
 
 SINE = parse("{ lambda ; a:f64[]. let b:f64[] = sin a in (b,) }")
-RULE = Rule("x + x", App(Add, Hole("x"), Hole("x")), App(Mul, Number(2), Hole("x")), FLOATS)
+RULE = RewriteRule("x + x", App(Add, Hole("x"), Hole("x")), App(Mul, Number(2), Hole("x")), FLOATS)
 
 
 @pytest.mark.parametrize("verdict", [False, True, 0, "no"])
@@ -151,7 +151,7 @@ WRONG: list[tuple[Any, str]] = [
         lambda: untyped.laws.rule_is_sound([RULE]),
         r"`rule` of the law rule_is_sound(.|\n)*one at a time",
     ),
-    (lambda: untyped.laws.rule_is_sound(dce), r"an instance of `Rule`(.|\n)*found: +Pass"),
+    (lambda: untyped.laws.rule_is_sound(dce), r"an instance of `RewriteRule`(.|\n)*found: +Pass"),
     (lambda: untyped.laws.jvp_is_linear(dce), r"`jaxpr` of the law jvp_is_linear(.|\n)*check_pass"),
     (lambda: untyped.laws.jvp_is_linear(dce(SINE)), r"`unwrap\(\.\.\.\)` gives the program"),
     (lambda: untyped.laws.jvp_is_linear(SINE, "0"), r"`seed` of the law"),

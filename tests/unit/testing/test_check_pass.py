@@ -35,7 +35,7 @@ from effax.testing import Inconclusive, check_pass
 from effax.testing.generate.features import NUMERIC
 from effax.testing.laws import LawBroken
 from effax.testing.shrink.changed_parts import changed_parts
-from effax.transforms.optimize.rewrite import FLOATS, App, Hole, Number, Pattern, Rule, rewriting
+from effax.transforms.optimize.rewrite import FLOATS, App, Hole, Number, Pattern, RewriteRule, rewriting
 
 
 def without_last_write(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
@@ -105,7 +105,7 @@ def test_the_passes_of_the_library_are_found_right(step: Pass) -> None:
 def algebra(
     left: App, right: Pattern, *guarantees: Guarantee, families: frozenset[str] = FLOATS
 ) -> Pass:
-    rules = [Rule(str(left), left, right, families)]
+    rules = [RewriteRule(str(left), left, right, families)]
     return Pass(str(left), rewriting(rules), guarantees or (Guarantee.SAME_MEANING,))
 
 
@@ -266,7 +266,7 @@ def test_an_addition_of_zero_is_right_up_to_the_sign_of_zero() -> None:
     assert check_pass(algebra(left, x), focus=left, examples=40).changed
 
 
-WRONG_RULE = Rule("x² = |x|", App(p.IntegerPow(2), x), App(p.Abs, x), FLOATS)
+WRONG_RULE = RewriteRule("x² = |x|", App(p.IntegerPow(2), x), App(p.Abs, x), FLOATS)
 RARE = App(p.Erf, App(p.Cbrt, x))
 
 

@@ -34,7 +34,7 @@ from effax.testing import (
 )
 from effax.testing.report.report import regression_test
 from effax.testing.report.source_text import Written
-from effax.transforms.optimize.rewrite import App, Hole, Number, Rule, rewriting
+from effax.transforms.optimize.rewrite import App, Hole, Number, RewriteRule, rewriting
 from effax.transforms.rules.default import DEFAULT_RULES
 
 MINE: Final = Path(__file__).with_name("faulty.py.txt").read_text("utf-8")
@@ -197,7 +197,7 @@ def test_a_crash_tells_where() -> None:
 
 
 X = Hole("x")
-RULE: Final = Rule("x + 0 = x", App(p.Add, X, Number(0)), X, frozenset({"float"}))
+RULE: Final = RewriteRule("x + 0 = x", App(p.Add, X, Number(0)), X, frozenset({"float"}))
 STEP: Final = Pass("mine", dce.transform, (Guarantee.SAME_MEANING, Guarantee.IDEMPOTENT))
 
 
@@ -262,7 +262,7 @@ def test_values_are_imported_from_where_they_are_defined(tmp_path: Path) -> None
         tmp_path,
         zz_defines=prelude + "mine = Pass('mine', lambda j: j)\n"
         "first, second = Pass('1', cse.transform), Pass('2', cse.transform)\n"
-        "FORMS = [Rule(name, App(Abs, x), x, FLOATS) for name in 'ab']\n",
+        "FORMS = [RewriteRule(name, App(Abs, x), x, FLOATS) for name in 'ab']\n",
         aa_uses="from zz_defines import mine, second as other\nimport zz_defines\n"
         "alias = zz_defines.mine\n"
         "for form in zz_defines.FORMS: pass\n"

@@ -36,7 +36,7 @@ from effax.passes import (
     unroll_to,
 )
 from effax.transforms.optimize.outline import outline
-from effax.transforms.optimize.rewrite import REALS, App, Hole, Rule, rewriting
+from effax.transforms.optimize.rewrite import REALS, App, Hole, RewriteRule, rewriting
 from tests.counting import calls
 from tests.unit import building as p
 from tests.unit.building import (
@@ -90,7 +90,7 @@ def programs_in(module: ModuleType) -> list[str]:
     return found
 
 
-RULE = Rule(
+RULE = RewriteRule(
     "x + (-y) = x - y",
     App(prims.Add, Hole("x"), App(prims.Neg, Hole("y"))),
     App(prims.Sub, Hole("x"), Hole("y")),

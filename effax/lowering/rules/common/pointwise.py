@@ -11,7 +11,7 @@ from effax.ir.dtypes import (
 )
 from effax.ir.types import Shape
 from effax.lowering import ops
-from effax.lowering.writer import NO_RULES, LoweringRules, Rule, Val, Writer
+from effax.lowering.writer import NO_RULES, LoweringRule, LoweringRules, Val, Writer
 
 
 def is_narrow(dtype: DType) -> bool:
@@ -30,7 +30,7 @@ def aligned(w: Writer, xs: Sequence[Val]) -> list[Val]:
     return [w.repeat(x, shape) for x in xs]
 
 
-def same_rule(name: str) -> Rule[p.Elementwise]:
+def same_rule(name: str) -> LoweringRule[p.Elementwise]:
     """The rule of a primitive that is one operation, on operands of one type."""
 
     def rule(w: Writer, prim: p.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from effax.ir.indexing import Pick, Span
 from effax.ir.types import ArrayType, Shape, array_type
 from effax.lowering import ops
-from effax.lowering.rules.index.place import Combine, Place
+from effax.lowering.rules.index.place import Combine, LoweredIndex
 from effax.lowering.writer import Val, Writer
 
 
@@ -31,7 +31,7 @@ class Pieces(NamedTuple):
     sizes: Shape
 
 
-def _pieces(w: Writer, place: Place, clamped: bool) -> Pieces:
+def _pieces(w: Writer, place: LoweredIndex, clamped: bool) -> Pieces:
     """The parameters; positions are moved inside where ``clamped`` (or the mode) says so."""
     offsets, batch = _part_axes(place)
     shape = tuple([place.layout.shape[k] for k in batch])
@@ -69,14 +69,14 @@ def _pieces(w: Writer, place: Place, clamped: bool) -> Pieces:
     return Pieces(index, tuple(mapped), tuple(collapsed), tuple(offsets), tuple(sizes))
 
 
-def _span_positions(place: Place) -> dict[int, int]:
+def _span_positions(place: LoweredIndex) -> dict[int, int]:
     """For each axis that stays: which axis of the part it is."""
     position, n = place.layout.position, len(place.layout.pick_shape)
     stays = [k for k, a in enumerate(place.axes) if isinstance(a.dim, Span)]
     return {axis: at if at < position else at + n for at, axis in enumerate(stays)}
 
 
-def _part_axes(place: Place) -> tuple[list[int], list[int]]:
+def _part_axes(place: LoweredIndex) -> tuple[list[int], list[int]]:
     """The part's axes that run inside of a window, and the others."""
     spans = _span_positions(place)
     offsets = [at for axis, at in spans.items() if place.axes[axis].dim[-1] == 1]
@@ -84,13 +84,13 @@ def _part_axes(place: Place) -> tuple[list[int], list[int]]:
     return offsets, batch
 
 
-def _pick_axes(place: Place, where: Val) -> range:
+def _pick_axes(place: LoweredIndex, where: Val) -> range:
     """The part's axes that belong to the axes of a pick's operand."""
     end = place.layout.position + len(place.layout.pick_shape)
     return range(end - len(where.shape), end)
 
 
-def _pick_position(w: Writer, place: Place, axis: int, clamped: bool) -> Val:
+def _pick_position(w: Writer, place: LoweredIndex, axis: int, clamped: bool) -> Val:
     dim, operand, size = place.axes[axis]
     if operand is None:
         return w.constant(dim[0] or 0, array_type((), place.dtype))
@@ -102,7 +102,7 @@ def _clamped(w: Writer, x: Val, high: int) -> Val:
     return ops.mapped(w, "clamp", x.type, w.constant(0, scalar), x, w.constant(high, scalar))
 
 
-def _stepped(w: Writer, place: Place, axis: int) -> Val:
+def _stepped(w: Writer, place: LoweredIndex, axis: int) -> Val:
     """The positions of a slice with steps: ``start + step·(0, 1, ...)``."""
     dim, operand, size = place.axes[axis]
     assert isinstance(dim, Span)
@@ -120,7 +120,7 @@ def _stepped(w: Writer, place: Place, axis: int) -> Val:
     return ops.same(w, "add", offset, w.repeat(start, (dim.size,)))
 
 
-def gathered(w: Writer, place: Place, x: Val, type_: ArrayType) -> Val:
+def gathered(w: Writer, place: LoweredIndex, x: Val, type_: ArrayType) -> Val:
     # StableHLO's gather moves positions inside by itself.
     pieces = _pieces(w, place, clamped=False)
     numbers = (
@@ -137,7 +137,7 @@ def gathered(w: Writer, place: Place, x: Val, type_: ArrayType) -> Val:
     return w.op1(text, type_)
 
 
-def scattered(w: Writer, place: Place, x: Val, value: Val, combine: Combine) -> Val:
+def scattered(w: Writer, place: LoweredIndex, x: Val, value: Val, combine: Combine) -> Val:
     # StableHLO's scatter drops what is outside by itself.
     pieces = _pieces(w, place, clamped=True)
     numbers = (

@@ -18,7 +18,7 @@ def replaced(w: Writer, old: Val, new: Val) -> Val:
     return new
 
 
-class Axis(NamedTuple):
+class LoweredAxis(NamedTuple):
     """An entry of an indexer with its operand (in the index dtype) and the axis's size."""
 
     dim: Dim
@@ -26,7 +26,7 @@ class Axis(NamedTuple):
     size: int
 
 
-class Place(NamedTuple):
+class LoweredIndex(NamedTuple):
     """What part of an array is meant, with its operands at hand.
 
     Attributes:
@@ -36,7 +36,7 @@ class Place(NamedTuple):
         drop: whether picks outside of the bounds count for nothing.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[LoweredAxis, ...]
     layout: Layout
     dtype: DType
     drop: bool
@@ -52,23 +52,23 @@ class Place(NamedTuple):
         return tuple([k for k, a in enumerate(self.axes) if isinstance(a.dim, Pick)])
 
 
-def _is_array(axis: Axis) -> bool:
+def _is_array(axis: LoweredAxis) -> bool:
     return isinstance(axis.dim, Pick) and axis.operand is not None and axis.operand.shape != ()
 
 
-def placed(w: Writer, indexer: Indexer, x: Val, operands: Sequence[Val]) -> Place:
+def placed(w: Writer, indexer: Indexer, x: Val, operands: Sequence[Val]) -> LoweredIndex:
     """The indexer's entries with their operands."""
     dtype = ops.index_dtype([o.type for o in operands], x.shape)
     feed = iter([ops.index(w, o, dtype) for o in operands])
     axes = [
-        Axis(dim, next(feed) if is_dynamic(dim) else None, n)
+        LoweredAxis(dim, next(feed) if is_dynamic(dim) else None, n)
         for dim, n in zip(indexer.dims, x.shape, strict=True)
     ]
     shapes = [o.shape for o in operands]
-    return Place(tuple(axes), layout(indexer, shapes), dtype, indexer.mode is Mode.DROP)
+    return LoweredIndex(tuple(axes), layout(indexer, shapes), dtype, indexer.mode is Mode.DROP)
 
 
-def in_bounds(w: Writer, place: Place) -> Val | None:
+def in_bounds(w: Writer, place: LoweredIndex) -> Val | None:
     """Whether the picks are inside of the bounds, in their shape, where that is asked."""
     found: Val | None = None
     if place.drop:

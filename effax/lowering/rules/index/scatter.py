@@ -11,7 +11,7 @@ from effax.lowering import ops
 from effax.lowering.rules.index.pieces import scattered
 from effax.lowering.rules.index.place import Combine, placed, replaced
 from effax.lowering.rules.index.window import window_write
-from effax.lowering.writer import Rule, Val, Writer
+from effax.lowering.writer import LoweringRule, Val, Writer
 
 
 def combining(name: str, of_booleans: str | None = None) -> Combine:
@@ -28,7 +28,7 @@ def scatter(w: Writer, prim: i.Scatter, ins: Sequence[Val]) -> Sequence[Val]:
     return (_updated(w, prim.indexer, ins, replaced),)
 
 
-def combining_rule(combine: Combine) -> Rule[i.Combining]:
+def combining_rule(combine: Combine) -> LoweringRule[i.Combining]:
     """The rule of an update that combines so."""
     return lambda w, prim, ins: (_updated(w, prim.indexer, ins, combine),)
 

@@ -8,7 +8,7 @@ from effax.ir.dtypes import INT32, DType
 from effax.ir.indexing import Span
 from effax.ir.types import Shape, array_type
 from effax.lowering import ops
-from effax.lowering.rules.index.place import Combine, Place, in_bounds, replaced
+from effax.lowering.rules.index.place import Combine, LoweredIndex, in_bounds, replaced
 from effax.lowering.writer import Val, Writer
 
 
@@ -30,7 +30,7 @@ class Window(NamedTuple):
         return tuple([-(-n // abs(s)) for n, s in zip(self.sizes, self.steps, strict=True)])
 
 
-def _window(w: Writer, place: Place) -> Window:
+def _window(w: Writer, place: LoweredIndex) -> Window:
     starts: list[int | Val] = []
     sizes: list[int] = []
     steps: list[int] = []
@@ -68,7 +68,7 @@ def _values(w: Writer, window: Window, dtype: DType) -> list[Val]:
     return [w.constant(s, type_) if isinstance(s, int) else s for s in window.starts]
 
 
-def window_read(w: Writer, place: Place, x: Val) -> Val:
+def window_read(w: Writer, place: LoweredIndex, x: Val) -> Val:
     window = _window(w, place)
     steps = [abs(s) for s in window.steps]
     low = _fixed(window)
@@ -81,7 +81,7 @@ def window_read(w: Writer, place: Place, x: Val) -> Val:
     return ops.reshape(w, ops.reverse(w, part, window.reversed_axes), place.layout.shape)
 
 
-def window_write(w: Writer, place: Place, x: Val, value: Val, combine: Combine) -> Val:
+def window_write(w: Writer, place: LoweredIndex, x: Val, value: Val, combine: Combine) -> Val:
     window = _window(w, place)
     new = ops.reverse(w, ops.reshape(w, value, window.counts), window.reversed_axes)
     inside = in_bounds(w, place)

@@ -33,7 +33,7 @@ from effax.transforms.optimize.rewrite import (
     Match,
     Number,
     Pattern,
-    Rule,
+    RewriteRule,
     Sample,
     rewriting,
 )
@@ -44,7 +44,7 @@ x, y, z = Hole("x"), Hole("y"), Hole("z")
 F3 = array_type((3,), "float32")
 
 
-def after(rule: Rule, text: str) -> str:
+def after(rule: RewriteRule, text: str) -> str:
     """The text of the program, after the rule."""
     return str(rewriting([rule])(parse(text)).unwrap())
 
@@ -82,13 +82,13 @@ def test_commutative_primitives_are_exact(kind: type[Primitive], dtype: str) -> 
 
 @pytest.mark.parametrize("operands", ["a 0:i32[]", "0:i32[] a"])
 def test_operands_match_in_both_orders_where_they_commute(operands: str) -> None:
-    zero = Rule("x + 0 = x", App(p.Add, x, Number(0)), x, INTEGERS)
+    zero = RewriteRule("x + 0 = x", App(p.Add, x, Number(0)), x, INTEGERS)
     made = rewriting([zero])(parse(one("add", operands, "i32[]"))).unwrap()
     assert not made.eqns and made.outs == made.binders[:1]
 
 
 def test_operands_of_what_does_not_commute_match_as_they_are_written() -> None:
-    zero = Rule("x - 0 = x", App(p.Sub, x, Number(0)), x, INTEGERS)
+    zero = RewriteRule("x - 0 = x", App(p.Sub, x, Number(0)), x, INTEGERS)
     program = parse(one("sub", "0:i32[] a", "i32[]"))
     assert rewriting([zero])(program).unwrap() is program
 
@@ -101,7 +101,7 @@ def test_nested_commutative_patterns_match() -> None:
         found.append(tuple(str(match.atoms[n]) for n in "xyz"))  # type: ignore[arg-type]
         return False
 
-    rule = Rule("found", App(p.Add, App(p.Mul, x, y), App(p.Mul, x, z)), x, FLOATS, note)
+    rule = RewriteRule("found", App(p.Add, App(p.Mul, x, y), App(p.Mul, x, z)), x, FLOATS, note)
     text = """{ lambda ; a:f32[] b:f32[] c:f32[]. let
         d:f32[] = mul b a; e:f32[] = mul a c; f:f32[] = add d e in (f,) }"""
     rewriting([rule])(parse(text)).unwrap()
@@ -109,11 +109,11 @@ def test_nested_commutative_patterns_match() -> None:
 
 
 def test_a_rule_that_swaps_operands_terminates() -> None:
-    last = Rule("2 + x = x + 2", App(p.Add, Number(2), x), App(p.Add, x, Number(2)), FLOATS)
+    last = RewriteRule("2 + x = x + 2", App(p.Add, Number(2), x), App(p.Add, x, Number(2)), FLOATS)
     assert "add a 2.0:f32[]" in after(last, one("add", "2.0:f32[] a"))
     program = parse(one("add", "a 2.0:f32[]"))
     assert rewriting([last])(program).unwrap() is program
-    turned = Rule("x + y = y + x", App(p.Add, x, y), App(p.Add, y, x), FLOATS)
+    turned = RewriteRule("x + y = y + x", App(p.Add, x, y), App(p.Add, y, x), FLOATS)
     made = rewriting([turned])(parse(one("add", "a b"))).unwrap()
     assert len(made.eqns) == 1
 
@@ -137,26 +137,28 @@ def test_numbers_match_only_if_representable(number: Any, literal: str, matches:
     type_ = literal.split(":")[1]
     name = "or" if type_ == "bool[]" else "add"
     prim = p.Or if name == "or" else p.Add
-    rule = Rule("found", App(prim, x, Number(number)), x, ANY)
+    rule = RewriteRule("found", App(prim, x, Number(number)), x, ANY)
     program = parse(one(name, f"a {literal}", type_))
     assert (rewriting([rule])(program).unwrap() != program) == matches
 
 
 def test_a_number_that_a_dtype_lacks_is_not_written() -> None:
-    halved = Rule("x / 2 = x · 0.5", App(p.Div, x, Number(2)), App(p.Mul, x, Number(0.5)), REALS)
+    halved = RewriteRule(
+        "x / 2 = x · 0.5", App(p.Div, x, Number(2)), App(p.Mul, x, Number(0.5)), REALS
+    )
     assert "mul a 0.5:f32[]" in after(halved, one("div", "a 2.0:f32[]"))
     assert "div a 2:i32[]" in after(halved, one("div", "a 2:i32[]", "i32[]"))
 
 
 def test_a_number_comes_in_the_place_of_arrays_too() -> None:
-    zero = Rule("x - x = 0", App(p.Sub, x, x), Number(0), INTEGERS)
+    zero = RewriteRule("x - x = 0", App(p.Sub, x, x), Number(0), INTEGERS)
     assert "broadcast_in_dim" in after(zero, one("sub", "a a", "i32[3]"))
     laws.rule_is_sound(zero)
 
 
-def rule(**changes: Any) -> Callable[[], Rule]:
+def rule(**changes: Any) -> Callable[[], RewriteRule]:
     given: dict[str, Any] = {"left": App(p.Neg, App(p.Neg, x)), "right": x, "families": FLOATS}
-    return lambda: Rule("mine", **{**given, **changes})
+    return lambda: RewriteRule("mine", **{**given, **changes})
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_a_left_side_of_too_many_orders_is_refused() -> None:
     for i in range(9):
         left = App(p.Add, left, Hole(f"h{i}"))
     with pytest.raises(BadArgument, match=r"too many orders(.|\n)*at most 8"):
-        Rule("long", left, x, FLOATS)  # type: ignore[arg-type]
+        RewriteRule("long", left, x, FLOATS)  # type: ignore[arg-type]
 
 
 def failing(right: Any, where: Any = None) -> TransformError:
@@ -213,7 +215,7 @@ def failing(right: Any, where: Any = None) -> TransformError:
     program = parse("""{ lambda ; a:f32[6]. let
         b:f32[2,3] = reshape[new_sizes=(2, 3)] a; c:f32[3,2] = reshape[new_sizes=(3, 2)] b
         in (c,) }""")
-    result = rewriting([Rule("mine", left, right, FLOATS, where)])(program)
+    result = rewriting([RewriteRule("mine", left, right, FLOATS, where)])(program)
     assert isinstance(result, Failure)
     error: TransformError = result.failure()
     return error
@@ -232,15 +234,15 @@ def test_functions_of_rules_that_fail_are_named() -> None:
 
 
 WRONG = [
-    Rule("x · y = max(x, y)", App(p.Mul, x, y), App(p.Max, x, y), FLOATS),
-    Rule("x + y = y + x + 0", App(p.Add, x, Number(0)), x, FLOATS),
-    Rule("max(x, y) = x", App(p.Max, x, y), x, FLOATS),
-    Rule("x ∨ y = y", App(p.Or, x, y), y, BOOL),
+    RewriteRule("x · y = max(x, y)", App(p.Mul, x, y), App(p.Max, x, y), FLOATS),
+    RewriteRule("x + y = y + x + 0", App(p.Add, x, Number(0)), x, FLOATS),
+    RewriteRule("max(x, y) = x", App(p.Max, x, y), x, FLOATS),
+    RewriteRule("x ∨ y = y", App(p.Or, x, y), y, BOOL),
 ]
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
-def test_a_wrong_rule_is_reported_at_one_place(wrong: Rule) -> None:
+def test_a_wrong_rule_is_reported_at_one_place(wrong: RewriteRule) -> None:
     with pytest.raises(LawBroken, match=r"on np\.array(.|\n)*the left side gives"):
         laws.rule_is_sound(wrong)
 
@@ -249,34 +251,40 @@ def test_a_wrong_rule_is_reported_at_one_place(wrong: Rule) -> None:
     ("untried", "says"),
     [
         (
-            Rule("never", App(p.Neg, App(p.Neg, x)), x, FLOATS, lambda m: False),
+            RewriteRule("never", App(p.Neg, App(p.Neg, x)), x, FLOATS, lambda m: False),
             "does not apply",
         ),
-        (Rule("no sample", App(Transpose, x), x, FLOATS), "has parameters(.|\n)*among the samples"),
-        (Rule("of floats", App(p.And, x, x), x, FLOATS), "does not apply"),
-        (Rule("half", App(p.Mul, x, Number(0.5)), x, INTEGERS), "does not apply"),
-        (Rule("not here", App(p.Mul, x, Number(2)), Number(0.5), INTEGERS), "does not apply"),
+        (
+            RewriteRule("no sample", App(Transpose, x), x, FLOATS),
+            "has parameters(.|\n)*among the samples",
+        ),
+        (RewriteRule("of floats", App(p.And, x, x), x, FLOATS), "does not apply"),
+        (RewriteRule("half", App(p.Mul, x, Number(0.5)), x, INTEGERS), "does not apply"),
+        (
+            RewriteRule("not here", App(p.Mul, x, Number(2)), Number(0.5), INTEGERS),
+            "does not apply",
+        ),
     ],
     ids=str,
 )
-def test_a_rule_that_was_not_tried_is_not_true(untried: Rule, says: str) -> None:
+def test_a_rule_that_was_not_tried_is_not_true(untried: RewriteRule, says: str) -> None:
     with pytest.raises(LawBroken, match=says):
         laws.rule_is_sound(untried)
 
 
 FALSE = [
-    Rule("¬(x < y) = x ≥ y", App(p.Not, App(p.Lt, x, y)), App(p.Ge, x, y), BOOL),
-    Rule("x is not finite = false", App(p.Not, App(p.IsFinite, x)), Number(False), BOOL),
-    Rule("p ? y : x = x", App(p.SelectN, Hole("p"), x, y), x, BOOL),
-    Rule("|x·x| = x·x", App(p.Abs, App(p.Mul, x, x)), App(p.Mul, x, x), INTEGERS),
-    Rule("x·x ≥ 0", App(p.Ge, App(p.Mul, x, x), Number(0)), Number(True), INTEGERS),
-    Rule("x·x > 0", App(p.Gt, App(p.Mul, x, x), Number(0)), App(p.Ne, x, Number(0)), FLOATS),
-    Rule("√(x·x) = |x|", App(p.Sqrt, App(p.Mul, x, x)), App(p.Abs, x), FLOATS),
+    RewriteRule("¬(x < y) = x ≥ y", App(p.Not, App(p.Lt, x, y)), App(p.Ge, x, y), BOOL),
+    RewriteRule("x is not finite = false", App(p.Not, App(p.IsFinite, x)), Number(False), BOOL),
+    RewriteRule("p ? y : x = x", App(p.SelectN, Hole("p"), x, y), x, BOOL),
+    RewriteRule("|x·x| = x·x", App(p.Abs, App(p.Mul, x, x)), App(p.Mul, x, x), INTEGERS),
+    RewriteRule("x·x ≥ 0", App(p.Ge, App(p.Mul, x, x), Number(0)), Number(True), INTEGERS),
+    RewriteRule("x·x > 0", App(p.Gt, App(p.Mul, x, x), Number(0)), App(p.Ne, x, Number(0)), FLOATS),
+    RewriteRule("√(x·x) = |x|", App(p.Sqrt, App(p.Mul, x, x)), App(p.Abs, x), FLOATS),
 ]
 
 
 @pytest.mark.parametrize("false", FALSE, ids=str)
-def test_rules_are_tried_in_every_dtype_and_where_squares_overflow(false: Rule) -> None:
+def test_rules_are_tried_in_every_dtype_and_where_squares_overflow(false: RewriteRule) -> None:
     with pytest.raises(LawBroken, match=r"on np\.array(.|\n)*the left side gives"):
         laws.rule_is_sound(false)
 
@@ -286,12 +294,12 @@ def test_rules_are_tried_only_in_dtypes_that_type_check() -> None:
         return match.atoms["x"].type.dtype.kind == "i"
 
     unequal = App(p.Not, App(p.Ne, x, y))
-    laws.rule_is_sound(Rule("¬(x ≠ y) = (x = y)", unequal, App(p.Eq, x, y), BOOL))
+    laws.rule_is_sound(RewriteRule("¬(x ≠ y) = (x = y)", unequal, App(p.Eq, x, y), BOOL))
     less = App(p.Not, App(p.Lt, x, y))
-    laws.rule_is_sound(Rule("¬(x < y) = x ≥ y", less, App(p.Ge, x, y), BOOL, of_integers))
+    laws.rule_is_sound(RewriteRule("¬(x < y) = x ≥ y", less, App(p.Ge, x, y), BOOL, of_integers))
     dtypes = [
         tuple(dtype.name for dtype in one.dtypes.values())
-        for one in laws_of_rules.instances(Rule("p", App(p.SelectN, x, y, y), y, BOOL))
+        for one in laws_of_rules.instances(RewriteRule("p", App(p.SelectN, x, y, y), y, BOOL))
     ]
     assert {first for first, _ in dtypes} == {"bool"} and len({*dtypes}) == 8
 
@@ -328,7 +336,7 @@ def test_each_rule_of_the_library_is_needed() -> None:
             needed(each, others)
 
 
-def needed(each: Rule, others: list[Rule]) -> None:
+def needed(each: RewriteRule, others: list[RewriteRule]) -> None:
     """Raises AssertionError unless the other rules do what this one does."""
     for instance in laws_of_rules.instances(each):
         jaxpr = laws_of_rules.program_of(each, instance)
@@ -343,5 +351,5 @@ def test_literals_are_atoms_of_a_match() -> None:
         seen.append(match.atoms["y"])
         return App(p.Neg, x)
 
-    after(Rule("mine", App(p.Mul, x, y), square, FLOATS), one("mul", "a 3.0:f32[]"))
+    after(RewriteRule("mine", App(p.Mul, x, y), square, FLOATS), one("mul", "a 3.0:f32[]"))
     assert isinstance(seen[0], Lit) and seen[0].value == 3.0
