@@ -1,4 +1,4 @@
-"""``grad`` and its kin: compositions of tracing, linearisation and transposition."""
+"""``grad``, ``value_and_grad``, ``jvp`` and ``linearize``: compositions of passes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from effax.transforms.transpose.engine import GradValue
 from effax.tree import PyTree, PyTreeDef
 
 P = ParamSpec("P")
-# Of a bound that is not ``object``: so checkers let a lambda do what it likes with its argument.
+# The bound is not ``object``, so that type checkers accept any use of a lambda's argument.
 A = TypeVar("A", bound=PyTree)
 B = TypeVar("B", bound=PyTree)
 R = TypeVar("R")
@@ -52,7 +52,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class _Gradient:
-    """A gradient function: what ``grad`` and ``value_and_grad`` share."""
+    """A gradient function: the common part of ``grad`` and ``value_and_grad``."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class _Gradient:
     def __call__(
         self, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[PyTree, object]:
-        """The result (with the auxiliary part), and the gradients."""
+        """Return the result (with the auxiliary part), and the gradients."""
         nums = argument_positions(self.argnums, len(args), self.what)
         call = traced_call(
             self.fun,
@@ -108,28 +108,28 @@ class _Gradient:
         types = call.flat.jaxpr.out_types
         if main.num_leaves != 1 or main != tree.structure(0):
             raise IllTyped(
-                f"{self.what} needs a function that gives one scalar",
+                f"{self.what} takes a function that returns one scalar",
                 expected="a scalar",
                 found=shown_tree(main),
                 remedy="pass has_aux=True for a pair (scalar, aux), or use `vjp`",
             )
         if types[0].shape != ():
             raise IllTyped(
-                f"{self.what} needs a function that gives a scalar",
+                f"{self.what} takes a function that returns a scalar",
                 expected="shape ()",
                 found=str(types[0]),
                 remedy="sum or average the result, or use `vjp` or a Jacobian",
             )
         if not is_inexact(types[0]):
             raise IllTyped(
-                f"{self.what} needs a function that gives a real number",
+                f"{self.what} takes a function that returns a real number",
                 expected="a float dtype",
                 found=str(types[0]),
             )
         check_real(types[0], "the result", self.what, self.holomorphic)
 
     def _pulled(self, call: TracedCall, mask: Sequence[bool]) -> tuple[list[Array], list[Array]]:
-        """The program's results, and the gradients of the leaves that are differentiated."""
+        """Return the results, and the gradients of the differentiated leaves."""
         types = [x.type for x, m in zip(call.args.leaves, mask, strict=True) if m]
         out_type = call.flat.jaxpr.out_types[0]
         at_once = reversed_call(call, mask, lambda: jnp.ones((), out_type.dtype))
@@ -151,7 +151,7 @@ class _Gradient:
         nums: Sequence[int],
         call: TracedCall,
     ) -> object:
-        """The gradients in the structure of the arguments that ``argnums`` names."""
+        """Arrange the gradients in the structure of the arguments at ``argnums``."""
         position = call.args.of_operands(leaf_args(call.args.treedef, len(args)))
         leaves: list[object] = []
         by_arg: dict[int, list[object]] = {n: [] for n in nums}
@@ -164,7 +164,7 @@ class _Gradient:
 
 
 def leaf_args(treedef: PyTreeDef, n_args: int) -> list[int]:
-    """For each leaf of ``(args, kwargs)``, the position of its argument (-1: a keyword)."""
+    """Return for each leaf of ``(args, kwargs)`` the position of its argument (-1: a keyword)."""
     positional, keywords = treedef.children()
     counts = [c.num_leaves for c in positional.children()] if n_args else []
     return [i for i, n in enumerate(counts) for _ in range(n)] + [-1] * keywords.num_leaves
@@ -226,23 +226,23 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[..., PyTree]:
-    """The gradient of a function that gives a scalar.
+    """Return the gradient function of a function that returns a scalar.
 
     Args:
-        fun: a function of trees of arrays and references; it gives one scalar, or a pair of a
-            scalar and something else where ``has_aux``.
+        fun: a function of trees of arrays and references that returns one scalar; a pair of a
+            scalar and auxiliary data where ``has_aux``.
         argnums: the position, or the positions, of the arguments to differentiate.
-        has_aux: whether the gradient comes in a pair with the function's second part.
+        has_aux: whether ``fun`` returns a pair; the gradient is then returned with its second part.
         holomorphic: whether the function is complex and holomorphic.
         allow_int: whether integer arguments may be differentiated (to ``float0`` zeros).
 
     Returns:
-        A function of the same arguments that gives the gradient, in the argument's structure; a
-        tuple of them where ``argnums`` is a sequence.
+        A function of the same arguments that returns the gradient, in the structure of the
+        argument; a tuple of gradients where ``argnums`` is a sequence.
 
     Raises:
-        IllTyped: the result is no scalar, or an argument is not real-valued.
-        BadArgument: ``argnums`` names no argument.
+        IllTyped: the result is not a scalar, or an argument is not real-valued.
+        BadArgument: ``argnums`` is out of range.
     """
     gradient = _Gradient(fun, argnums, has_aux, holomorphic, allow_int, "grad")
 
@@ -301,7 +301,7 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[..., PyTree]:
-    """Like :func:`grad`, and gives the pair of the function's result and the gradient."""
+    """Return the function of the result and the gradient; otherwise like :func:`grad`."""
     gradient = _Gradient(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad")
 
     @like(fun)
@@ -338,14 +338,14 @@ def jvp(
     tangents: Sequence[object],
     has_aux: bool = False,
 ) -> tuple[PyTree, ...]:
-    """Run ``fun`` and push tangents forward.
+    """Run ``fun`` and its forward derivative on tangents.
 
     Args:
         fun: a function of trees of arrays and references.
         primals: its arguments.
         tangents: a tree like the arguments: for an array one of its type, for a reference a
             reference, for integers zeros of dtype ``float0``.
-        has_aux: whether ``fun`` gives a pair, whose second part is not differentiated.
+        has_aux: whether ``fun`` returns a pair, whose second part is not differentiated.
 
     Returns:
         The result and its tangent, and the second part of the pair where ``has_aux``.
@@ -381,19 +381,21 @@ def jvp(
 def checked_tangents(
     tangents: object, in_tree: PyTreeDef, types: Sequence[Type], names: Sequence[str]
 ) -> list[Operand]:
-    """The leaves of a tree of tangents; references are taken as they are. Raises IllTyped."""
+    """Return the checked leaves of a tree of tangents. Raises IllTyped."""
     leaves, treedef = tree.flatten(tangents)
-    told = [f"the tangent of {name}" for name in names]
+    tangent_names = [f"the tangent of {name}" for name in names]
     if not any(isinstance(x, Ref) for x in leaves):
         what = "the tangents of the arguments"
-        return cast("list[Operand]", checked_cotangents(tangents, in_tree, types, what, told))
+        return cast(
+            "list[Operand]", checked_cotangents(tangents, in_tree, types, what, tangent_names)
+        )
     if treedef != in_tree:
         raise IllTyped(
             "the tangents have another structure than the arguments",
             expected=shown_tree(in_tree),
             found=shown_tree(treedef),
         )
-    for x, t, what in zip(leaves, types, told, strict=True):
+    for x, t, what in zip(leaves, types, tangent_names, strict=True):
         found = getattr(x, "type", None)
         if found is not tangent_type(t):
             raise IllTyped(
@@ -412,7 +414,7 @@ def _with_zeros(
 
 
 class LinearMap(Generic[*Ts, R]):
-    """The derivative of a function at a point: from tangents of arguments to those of results."""
+    """The derivative of a function at a point: maps tangents of arguments to those of results."""
 
     def __init__(self, res: Residuals, call: TracedCall) -> None:
         self._res = res
@@ -431,7 +433,7 @@ class LinearMap(Generic[*Ts, R]):
         return self._linear
 
     def __call__(self, *tangents: *Ts) -> R:
-        """Push tangents forward. Raises IllTyped where they do not fit the arguments."""
+        """Apply the map to tangents. Raises IllTyped where they do not fit the arguments."""
         dots = checked_tangents(tangents, self._in_tree, self._in_types, self._in_names)
         given = [d for d, m in zip(dots, self._res.in_tangents, strict=True) if m]
         results = run(self._linear, [*self._res.values, *given])
@@ -455,18 +457,18 @@ def linearize(
 def linearize(
     fun: Callable[..., object], *primals: object, has_aux: bool = False
 ) -> tuple[PyTree, ...]:
-    """Run ``fun`` once; gives its result and its derivative there, a linear function.
+    """Run ``fun`` once, and return its result and its derivative, a linear function.
 
     Args:
         fun: a function of trees of arrays and references.
         primals: its arguments.
-        has_aux: whether ``fun`` gives a pair, whose second part is not differentiated.
+        has_aux: whether ``fun`` returns a pair, whose second part is not differentiated.
 
     Returns:
         ``(result, LinearMap)``, with the second part of the pair last where ``has_aux``.
 
     Raises:
-        IllTyped: an argument is no array, or the result no pair where ``has_aux``.
+        IllTyped: an argument is not an array, or the result not a pair where ``has_aux``.
         TransformError: a primitive has no rule.
     """
     call = traced_call(fun, primals, {}, "linearize", has_aux)

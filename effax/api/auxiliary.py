@@ -1,4 +1,4 @@
-"""Functions that give a pair ``(result, aux)``, of which only the result is differentiated."""
+"""Functions with auxiliary data: of a pair ``(result, aux)`` only the result is differentiated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from effax.tree import PyTree, PyTreeDef
 
 
 class WithAux:
-    """Such a function, as one whose results are arrays: what else is in ``aux`` is kept here."""
+    """Such a function as one whose results are arrays; other leaves of ``aux`` are kept here."""
 
     def __init__(self, fun: Callable[..., object], what: str) -> None:
         self.__wrapped__ = fun
@@ -25,11 +25,11 @@ class WithAux:
         self._tree: PyTreeDef = tree.structure(None)
 
     def __call__(self, *args: object, **kwargs: object) -> tuple[object, list[object]]:
-        """The result, and those leaves of ``aux`` that are arrays. Raises IllTyped for no pair."""
+        """Return the result, and the array leaves of ``aux``. Raises IllTyped."""
         result = self.__wrapped__(*args, **kwargs)
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise IllTyped(
-                f"{self._what} with has_aux: {self.__name__} must give a pair (result, aux)",
+                f"{self._what} with has_aux: {self.__name__} must return a pair (result, aux)",
                 expected="(result, aux)",
                 found=f"{type(result).__name__}: {result!r:.60}",
             )
@@ -39,7 +39,7 @@ class WithAux:
         return result[0], [x for i, x in enumerate(leaves) if i not in self._kept]
 
     def joined(self, arrays: Sequence[object]) -> PyTree:
-        """``aux`` with these arrays in the places of its own."""
+        """Return ``aux`` with these arrays for its array leaves."""
         rest = iter(arrays)
         n = self._tree.num_leaves
         return tree.unflatten(

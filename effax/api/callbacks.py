@@ -1,4 +1,4 @@
-"""Calls of Python functions from programs that compute with what comes back."""
+"""Calls of Python functions from programs: ``pure_callback`` and ``io_callback``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from effax import tree
 from effax.api.host_functions import TreeFunction, array_leaves
+from effax.api.staging import check_enabled
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import bind
-from effax.arrays.config import allowed
 from effax.arrays.tracing import label_of
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import IoCallback, PureCallback
@@ -25,27 +25,27 @@ def pure_callback(
     vmap_method: str | None = None,
     **kwargs: object,
 ) -> PyTree:
-    """``callback(*args, **kwargs)``, called while the program runs; it must be pure.
+    """Call the pure function ``callback(*args, **kwargs)`` while the program runs.
 
-    So a call whose result nobody uses may go, two equal ones may be one, and ``checkpoint`` may
-    call again. It is not differentiable: put a function with a ``custom_jvp`` rule around it.
+    A call whose result is unused may be removed, equal calls may be merged, and ``checkpoint`` may
+    repeat it. It is not differentiable: wrap it in a function with a ``custom_jvp`` rule.
 
     Args:
         callback: a function of trees of arrays.
-        result_shape_dtypes: a tree of what it gives, ``ShapeDtypeStruct``s or arrays.
+        result_shape_dtypes: the types of the results, a tree of ``ShapeDtypeStruct``s or arrays.
         *args: trees of arrays.
         sharding: None; there is one device.
-        vmap_method: how it is batched. ``"sequential"`` and ``"sequential_unrolled"``: a call
-            a lane, in a loop or without one. ``"expand_dims"``: one call, all arguments with a
-            leading axis, which has size 1 where an argument is the same in all lanes.
-            ``"broadcast_all"``: the same, of the size of the batch in all of them.
-            ``"legacy_vectorized"``: what has no batch axis is passed as it is.
+        vmap_method: how it is batched. ``"sequential"`` and ``"sequential_unrolled"``: one call
+            a batch element, in a loop or without one. ``"expand_dims"``: one call, all arguments
+            with a leading axis, which has size 1 for an unbatched argument.
+            ``"broadcast_all"``: the same, with the batch size for all of them.
+            ``"legacy_vectorized"``: an unbatched argument is passed unchanged.
         **kwargs: trees of arrays, by name.
 
     Raises:
-        BadArgument: ``callback`` is not callable, or there is no such method.
-        IllTyped: an argument is no array; ``result_shape_dtypes`` has no shapes and dtypes; or,
-            when it is called, ``callback`` gives something else than it says.
+        BadArgument: ``callback`` is not callable, or ``vmap_method`` does not exist.
+        IllTyped: an argument is not an array; ``result_shape_dtypes`` has no shapes and dtypes; or
+            results of ``callback`` have other types.
     """
     if vmap_method is not None and vmap_method not in METHODS:
         raise BadArgument(
@@ -69,17 +69,17 @@ def io_callback(
     ordered: bool = False,
     **kwargs: object,
 ) -> PyTree:
-    """``callback(*args, **kwargs)``, called while the program runs, once each time; it may act.
+    """Call ``callback(*args, **kwargs)``, which may have side effects, once each run.
 
-    Under ``vmap`` it is called once a lane, in the order of lanes, also where its arguments are
-    the same in all of them; an ordered one is not batched. It is not differentiable.
+    Under ``vmap`` it is called once a batch element, in their order, even where its arguments are
+    unbatched; an ordered call is not batched. It is not differentiable.
 
     Args:
         callback: a function of trees of arrays.
-        result_shape_dtypes: a tree of what it gives, ``ShapeDtypeStruct``s or arrays; or None.
+        result_shape_dtypes: the types of the results, as for ``pure_callback``; or None.
         *args: trees of arrays.
         sharding: None; there is one device.
-        ordered: whether it keeps its place among all ordered calls.
+        ordered: whether ordered calls run in program order.
         **kwargs: trees of arrays, by name.
 
     Raises:
@@ -97,32 +97,25 @@ def io_callback(
 def _check_sharding(sharding: object, what: str) -> None:
     if sharding is not None:
         raise BadArgument(
-            f"{what}: there is one device, on which everything runs",
+            f"{what}: sharding is not supported",
             expected="sharding=None",
             found=repr(sharding),
         )
 
 
-def _results(said: object, what: str) -> tuple[tuple[ArrayType, ...], PyTreeDef]:
-    """The types of the results and their structure. Raises IllTyped."""
-    leaves, treedef = tree.flatten(said)
+def _results(result_shape_dtypes: object, what: str) -> tuple[tuple[ArrayType, ...], PyTreeDef]:
+    """Return the types of the results, and their structure. Raises IllTyped."""
+    leaves, treedef = tree.flatten(result_shape_dtypes)
     avals = []
-    for x, path in zip(leaves, tree.paths(said), strict=True):
+    for x, path in zip(leaves, tree.paths(result_shape_dtypes), strict=True):
         shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
         if shape is None or dtype is None:
             raise IllTyped(
-                f"{what}: result_shape_dtypes{path} does not say a type",
-                expected="something with a shape and a dtype, such as a ShapeDtypeStruct",
+                f"{what}: result_shape_dtypes{path} is not a type",
+                expected="a value with a shape and a dtype, such as a ShapeDtypeStruct",
                 found=f"{type(x).__name__}: {x!r:.60}",
             )
         made = array_type(shape, dtype)
-        if allowed(made.dtype) != made.dtype:
-            raise IllTyped(
-                f"{what}: result_shape_dtypes{path} has 64 bits, which are not enabled",
-                expected=str(allowed(made.dtype)),
-                found=str(made),
-                remedy="say a narrower dtype, or enable 64-bit dtypes: "
-                "`config.update('enable_x64', True)`",
-            )
+        check_enabled(made, f"{what}: result_shape_dtypes{path}")
         avals.append(made)
     return tuple(avals), treedef

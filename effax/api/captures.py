@@ -1,4 +1,4 @@
-"""What the user calls a value that a function closes over."""
+"""Find the user's names of values that a function closes over."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from effax.arrays.ref import Ref
 from effax.arrays.tracing import argument_names
 
 MOST: Final = 10_000
-"""How many values are looked at: what a function closes over may hold all that there is."""
+"""The most values that are visited: a function may reach every object of the process."""
 
 
 def capture_names(
     fun: Callable[..., object], values: Sequence[object], taken: Sequence[str]
 ) -> list[str]:
-    """A name for each value, by which it is found from ``fun``; ``captured[i]`` for the others.
+    """Return a name for each value by which ``fun`` reaches it; ``captured[i]`` for the others.
 
-    Looked at are what the function closes over, the globals that it names, its defaults, what a
-    ``partial`` has filled in, and the attributes of the object that a method is bound to; in these,
-    containers, and in turn the functions.
+    Searched are the closure of the function, the globals that it names, its defaults, the arguments
+    of a ``partial``, and the attributes of the object that a method is bound to; then containers
+    and functions among these.
 
     Args:
         fun: the function.
-        values: what it captured.
-        taken: names that other things have.
+        values: the captured values.
+        taken: names that are in use.
     """
     wanted = {id(value): i for i, value in enumerate(values)}
     names = [f"captured[{i}]" for i in range(len(values))]
@@ -45,7 +45,7 @@ def capture_names(
 
 
 def _reachable(fun: object) -> Iterator[tuple[str, object]]:
-    """Named values, the nearest ones first."""
+    """Yield named values, the nearest first."""
     waiting: deque[tuple[str, object]] = deque([("", fun)])
     seen: set[int] = set()
     while waiting and len(seen) < MOST:
@@ -95,7 +95,7 @@ def _closed_over(fun: FunctionType) -> Iterator[tuple[str, object]]:
         try:
             yield name, cell.cell_contents
         except ValueError:
-            # Not bound yet.
+            # The cell is not bound yet.
             continue
     yield from ((n, fun.__globals__[n]) for n in _named(fun.__code__) if n in fun.__globals__)
     yield from (fun.__kwdefaults__ or {}).items()
@@ -108,7 +108,7 @@ def _closed_over(fun: FunctionType) -> Iterator[tuple[str, object]]:
 
 
 def _named(code: CodeType) -> Iterator[str]:
-    """The names that a function may take from the globals, and the functions written in it."""
+    """Yield the names that a function, and those nested in it, may read from the globals."""
     waiting = deque([code])
     while waiting:
         code = waiting.popleft()
@@ -117,7 +117,7 @@ def _named(code: CodeType) -> Iterator[str]:
 
 
 def _attributes(name: str, value: object) -> Iterator[tuple[str, object]]:
-    """The attributes of an object of the user's; modules and the like have too many."""
+    """Yield the attributes of an object, except of modules, which have too many."""
     found = getattr(value, "__dict__", None)
     if isinstance(found, dict) and not hasattr(value, "__file__"):
         yield from ((f"{name}.{key}", x) for key, x in found.items())

@@ -1,4 +1,4 @@
-"""``debug.print`` and ``debug.callback``: what a program shows while it runs."""
+"""``debug.print`` and ``debug.callback``: side effects of a program for debugging."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def debug_callback(
     partitioned: bool = False,
     **kwargs: object,
 ) -> Callable[..., None] | None:
-    """Call ``callback(*args, **kwargs)`` when the program gets here; what it gives is dropped.
+    """Call ``callback(*args, **kwargs)`` when the program runs; its result is dropped.
 
-    It is called once each time, also in functions that are differentiated (with primal values),
-    rematerialised, or batched (once a lane, in the order of lanes). Without a callback, as in
-    ``debug.callback(ordered=True)(f, x)``, a function is given that takes one.
+    It is called once each run, also in functions that are differentiated (with primal values),
+    rematerialized, or batched (once a batch element, in order). Without a callback, as in
+    ``debug.callback(ordered=True)(f, x)``, a function that takes one is returned.
 
     Args:
-        callback: a function of trees. Leaves that are no arrays are passed on as they are.
+        callback: a function of trees. Leaves that are not arrays are passed unchanged.
         *args: its arguments.
-        ordered: whether it keeps its place among all ordered ones.
-        partitioned: nothing changes: there is one device.
+        ordered: whether ordered calls run in program order.
+        partitioned: has no effect.
         **kwargs: its arguments by name.
 
     Raises:
-        BadArgument: ``callback`` is not callable, or arguments are given without one.
+        BadArgument: ``callback`` is not callable, or there are arguments without one.
         IllTyped: an argument is a reference.
     """
 
@@ -86,19 +86,19 @@ def debug_print(
     skip_format_check: bool = False,
     **kwargs: object,
 ) -> Callable[..., None] | None:
-    """Print ``fmt.format(*args, **kwargs)`` when the program gets here.
+    """Print ``fmt.format(*args, **kwargs)`` when the program runs.
 
     An f-string would be formatted while the function is traced: write
     ``debug.print("x = {x}", x=x)``. Without a format, as in ``debug.print(ordered=True)("{}", x)``,
-    a function is given that takes one.
+    a function that takes one is returned.
 
     Args:
         fmt: a format string, as of ``str.format``.
-        *args: trees of arrays, and of anything else that is formatted as it is.
-        ordered: whether it keeps its place among all ordered calls.
-        partitioned: nothing changes: there is one device.
-        skip_format_check: do not look now whether the format fits the arguments. After a format
-            that has no place for them, they are printed one after the other.
+        *args: trees of arrays, and of other objects, which are formatted unchanged.
+        ordered: whether ordered calls run in program order.
+        partitioned: has no effect.
+        skip_format_check: whether the check that the format fits the arguments is skipped. After a
+            format without replacement fields, arguments are printed one after the other.
         **kwargs: the same, by name.
 
     Raises:
@@ -141,7 +141,7 @@ def _show(
 def _check_options_alone(args: Sequence[object], kwargs: dict[str, object], what: str) -> None:
     if args or kwargs:
         raise BadArgument(
-            f"{what} got arguments for nothing",
+            f"{what} has arguments without a function or a format",
             expected="a function or a format before them, or options alone",
             found=", ".join([*map(repr, args), *kwargs]),
         )
@@ -164,7 +164,7 @@ class _Print:
 
 
 class _Checker(string.Formatter):
-    """Formats nothing, and finds which arguments a format uses."""
+    """Find the arguments that a format uses, without formatting them."""
 
     def __init__(self) -> None:
         self.used: set[int | str] = set()
@@ -182,7 +182,7 @@ class _Checker(string.Formatter):
 
 
 def _check_format(fmt: str, args: Sequence[object], kwargs: dict[str, object]) -> None:
-    """Raises BadArgument where the format uses other arguments than are given."""
+    """Raise BadArgument where the format does not fit the arguments."""
     checker = _Checker()
     try:
         checker.vformat(fmt, args, kwargs)

@@ -1,4 +1,4 @@
-"""What the differentiating functions share: a call traced, linearised, and its parts run."""
+"""The common part of the differentiating functions: trace a call, linearize it, run its parts."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class TracedCall(NamedTuple):
 
     Attributes:
         flat: the program and the structure of its results.
-        args: what the function is called with.
-        aux: holds the part of the result that is not differentiated, if there is one.
+        args: the arguments of the call.
+        aux: the auxiliary part of the result, which is not differentiated; or None.
     """
 
     flat: FlatFunction
@@ -62,12 +62,12 @@ class TracedCall(NamedTuple):
 
     @property
     def n_consts(self) -> int:
-        """How many binders of the program are captured constants."""
+        """The number of binders of the program that are captured constants."""
         return len(self.flat.consts)
 
     @property
     def operands(self) -> list[Operand]:
-        """What the program is run on."""
+        """The operands of the program: constants, then arguments."""
         return [*self.flat.consts, *self.args.leaves]
 
 
@@ -79,9 +79,9 @@ def traced_call(
     has_aux: bool = False,
     untouched: Callable[[PyTreeDef], Sequence[bool]] | None = None,
 ) -> TracedCall:
-    """Trace a call; Python may ask for the values of what it is called with.
+    """Trace a call; Python may read the values of its arguments.
 
-    ``untouched`` says which leaves may be other things than arrays: they are passed on.
+    ``untouched`` marks leaves that need not be arrays: those are passed unchanged.
     """
     check_callable(fun, what)
     aux = WithAux(fun, what) if has_aux else None
@@ -187,7 +187,7 @@ def pulled_back(
     refs: Sequence[Operand],
     cts: Sequence[Array | None],
 ) -> list[Array | None]:
-    """Cotangents of the differentiated leaves from those of the results that have tangents.
+    """Return cotangents of the differentiated leaves from those of the results with tangents.
 
     Args:
         res: the linearised call.
@@ -211,7 +211,7 @@ def pulled_back(
 def check_differentiable(x: Operand, name: str, what: str, allow_int: bool | None) -> bool:
     """Whether a leaf has tangents. Raises IllTyped for one that cannot be differentiated.
 
-    ``allow_int``: whether integers may be, without effect; None: ``what`` has no such option.
+    ``allow_int``: whether integers are allowed, without effect; None: there is no such option.
     """
     type_ = x.type
     if isinstance(type_, RefType):
@@ -235,7 +235,7 @@ def check_differentiable(x: Operand, name: str, what: str, allow_int: bool | Non
 
 
 def check_real(type_: Type, name: str, what: str, holomorphic: bool) -> None:
-    """Raises IllTyped where complex and holomorphic do not agree."""
+    """Raise IllTyped where the dtype and ``holomorphic`` do not agree."""
     if is_complex(type_.dtype) != holomorphic and is_inexact_dtype(type_.dtype):
         raise IllTyped(
             f"{what}: {name} is {'not ' if holomorphic else ''}complex",

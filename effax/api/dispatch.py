@@ -1,4 +1,4 @@
-"""The warm path of a compiled call: buffers in, buffers out, references swapped."""
+"""The warm path of a compiled call: run it on buffers, and replace those of references."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from effax.lowering.xla import Buffer
 from effax.tree import PyTree, PyTreeDef
 
 Runner = Callable[[Sequence[PyTree]], PyTree]
-"""Runs a compiled call on the leaves of its arguments."""
+"""A function that runs a compiled call on the leaves of its arguments."""
 
 _LEAF: Final = tree.structure(0)
 
 
 class Ready(NamedTuple):
-    """A compiled call: everything that is the same each time.
+    """A compiled call: all that is the same for each run.
 
     Attributes:
         program: the compiled program.
-        consts: what its first arguments are: arrays and references that are closed over.
+        consts: its first arguments: the arrays and references that are closed over.
         out_tree: the structure of the result.
         out_types: the types of its leaves.
         refs: positions, constants included, of the references.
-        changed: positions, constants included, of the references that get new buffers.
-        is_leaf: whether the result is one array, and no tree of arrays.
+        changed: positions, constants included, of the references that change.
+        is_leaf: whether the result is one array.
     """
 
     program: CompiledProgram
@@ -50,14 +50,14 @@ class Ready(NamedTuple):
 
 
 def ready(program: CompiledProgram, flat: FlatFunction) -> Ready:
-    """Prepare a compiled program for being called as the function that it came from."""
+    """Prepare a compiled program for calls with the structure of its function."""
     types = tuple([t for t in flat.jaxpr.out_types if isinstance(t, ArrayType)])
     done, is_leaf = program.discharged, flat.out_tree == _LEAF
     return Ready(program, flat.consts, flat.out_tree, types, done.refs, done.changed, is_leaf)
 
 
 def runner(call: Ready) -> Runner:
-    """The function that runs a call; the common case, no references and one result, is short."""
+    """Return the function that runs a call; one result and no references is the fast case."""
     execute = _executor(call.program)
     if call.consts or call.refs or not call.is_leaf:
         return partial(_run, call, execute)
@@ -70,12 +70,12 @@ def runner(call: Ready) -> Runner:
 
 
 def run_call(call: Ready, leaves: Sequence[PyTree]) -> PyTree:
-    """Run a call. Raises RefError, before anything is run, where references are aliased."""
+    """Run a call. Raises RefError, before it runs, where references are aliased."""
     return _run(call, _executor(call.program), leaves)
 
 
 def _executor(program: CompiledProgram) -> Callable[[Sequence[PyTree]], list[Buffer]]:
-    """What runs a program on the arguments, whose buffers are taken or made."""
+    """Return the function that runs a program on arguments, with their buffers or new ones."""
     execute = program.executable.run
 
     def with_python(operands: Sequence[PyTree]) -> list[Buffer]:
@@ -85,10 +85,10 @@ def _executor(program: CompiledProgram) -> Callable[[Sequence[PyTree]], list[Buf
         try:
             return execute([x._buffer for x in operands])
         except (AttributeError, TypeError):
-            # Nothing ran: one of them has no buffer yet, or is none of the library's arrays.
+            # Nothing ran: an argument has no buffer yet, or is not an array of the library.
             return with_python(operands)
 
-    # A Python function that is called may raise the very same.
+    # A callback may raise the same exceptions: then the buffers are made first.
     return with_python if program.executable.calls_python else on_device
 
 
@@ -105,12 +105,12 @@ def _run(
             operands[i].replace_buffer(new)
     if is_leaf:
         return DeviceArray(None, types[0], results[0])
-    # There are more results than types: new buffers of references come last.
+    # The results after those with a type are the new buffers of references.
     return tree.unflatten(out_tree, map(DeviceArray, repeat(None), types, results))
 
 
 def buffer_of(x: PyTree) -> PyTree:
-    """The buffer of an argument: an array, a reference, a number. Raises LeakedTracer."""
+    """Return the buffer of an array, a reference or a number. Raises LeakedTracer."""
     kind = type(x)
     if kind is DeviceArray:
         buffer = x._buffer

@@ -1,8 +1,8 @@
-"""Functions as files: ``export(f)(x).serialize()``, and ``deserialize(data).call(x)`` years later.
+"""Serialize functions: ``export(f)(x).serialize()``, then ``deserialize(data).call(x)``.
 
-What is written is StableHLO's portable bytecode, which later versions of XLA read, with the types
-and structures of arguments and results, and the arrays that the function closes over. References
-stay references: a call updates those that it is given in place.
+The format is StableHLO's portable bytecode, which later versions of XLA read, with the types and
+structures of arguments and results, and the arrays that the function closes over. References
+remain references: a call updates its reference arguments in place.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ KIND: Final = "exported function"
 @final
 @dataclass(frozen=True, eq=False)
 class Exported:
-    """A function that was exported, for arguments of certain types.
+    """An exported function, for arguments of certain types.
 
     Attributes:
-        fun_name: what it was called.
+        fun_name: its name.
         in_tree: the structure of ``(args, kwargs)``.
         in_avals: the types of its arguments, references among them.
         out_tree: the structure of the result.
         out_avals: the types of the result's arrays.
-        names: what messages call the arguments.
+        names: the names of the arguments in messages.
         changed: the positions of the references that a call changes.
         mlir_module_serialized: the module, as portable bytecode. It takes ``consts``, then the
-            arguments, references by their contents; it gives the result's arrays, then the new
+            arguments, references by their contents; it returns the result's arrays, then the new
             contents of the references that change.
         consts: the arrays that the function closes over.
     """
@@ -73,11 +73,11 @@ class Exported:
     _kept: list[xla.Executable] = field(default_factory=list, repr=False)
 
     def mlir_module(self) -> str:
-        """The StableHLO module, as text."""
+        """Return the StableHLO module as text."""
         return xla.from_portable(self.mlir_module_serialized)
 
     def serialize(self) -> bytes:
-        """Everything as bytes, for :func:`deserialize`.
+        """Return the function as bytes for :func:`deserialize`.
 
         Raises:
             BadArgument: an argument or the result is a tree with nodes of a class that is not
@@ -99,18 +99,18 @@ class Exported:
         return pack(KIND, Artifact(header, parts))
 
     def call(self, *args: object, **kwargs: object) -> PyTree:
-        """Call the function: with arrays, and with references that it updates in place.
+        """Call the function on arrays, and on references, which it updates in place.
 
         The module is compiled at the first call.
 
         Raises:
             IllTyped: the arguments have another structure or other types.
-            RefError: one reference is given twice.
+            RefError: one reference is passed twice.
             LoweringError: the module cannot be compiled here, or the execution failed.
         """
         leaves, found = tree.flatten((args, kwargs))
         check_same_tree(found, self.in_tree, f"the call of {self.fun_name}")
-        leaves[:] = map(_as_wanted, leaves, self.in_avals, self.names)
+        leaves[:] = map(_as_exported_type, leaves, self.in_avals, self.names)
         for x, type_, name in zip(leaves, self.in_avals, self.names, strict=True):
             _check(x, type_, name)
         self._check_aliases(leaves)
@@ -137,7 +137,7 @@ class Exported:
 
 
 def export(fun: Callable[..., object]) -> Callable[..., Exported]:
-    """A function that exports ``fun`` for arguments of the types given; nothing is computed.
+    """Return a function that exports ``fun`` for arguments of given types; it computes nothing.
 
     Arguments may be arrays and references, or their types: ``ShapeDtypeStruct``, ``RefType``.
 
@@ -181,10 +181,13 @@ def export(fun: Callable[..., object]) -> Callable[..., Exported]:
 
 
 def deserialize(data: bytes) -> Exported:
-    """What :meth:`Exported.serialize` wrote, also by older versions of effax and jaxlib.
+    """Restore an exported function, also from older versions of effax and jaxlib.
+
+    Args:
+        data: the result of :meth:`Exported.serialize`.
 
     Raises:
-        LoweringError: ``data`` is something else, or was written by a newer version.
+        LoweringError: ``data`` is malformed, or was written by a newer version.
     """
     header, parts = unpack(KIND, data)
     try:
@@ -224,17 +227,17 @@ def _arrays_of(consts: Sequence[object]) -> tuple[Array, ...]:
     return tuple([c for c in consts if isinstance(c, Array)])
 
 
-def _as_wanted(x: object, type_: Type, name: str) -> object:
-    """Python's numbers as arrays of the type that was exported; everything else as it is."""
+def _as_exported_type(x: object, type_: Type, name: str) -> object:
+    """Convert a Python number to an array of the exported type; return other values unchanged."""
     number = type(x) in (bool, int, float, complex) and isinstance(type_, ArrayType)
     return number_as_array(cast("Number", x), cast("ArrayType", type_), name) if number else x
 
 
 def _check(x: object, type_: Type, name: str) -> None:
-    """Raises IllTyped unless the argument has the type that was exported."""
+    """Raise IllTyped unless the argument has the exported type."""
     if isinstance(x, TracedArray | TracedRef):
         raise IllTyped(
-            f"{name} is traced, and an exported function is part of no other program",
+            f"{name} is traced: an exported function cannot be traced",
             expected="arrays and references",
             found="a traced value",
             remedy="call the function that it was exported from",
@@ -242,7 +245,7 @@ def _check(x: object, type_: Type, name: str) -> None:
     found = input_type(x, name)
     same = found.shape == type_.shape and found.dtype == type_.dtype
     if not same or isinstance(found, RefType) != isinstance(type_, RefType):
-        raise IllTyped(f"an exported function gets another type as {name}", str(type_), str(found))
+        raise IllTyped(f"{name} of an exported function has the wrong type", str(type_), str(found))
 
 
 def _items(node: object) -> Sequence[object]:
@@ -256,7 +259,7 @@ def _array_types(header: Mapping[str, object], name: str) -> tuple[ArrayType, ..
 
 
 def _contents(data: bytes, type_: ArrayType) -> np.ndarray:
-    """The array that these bytes are, in row-major order."""
+    """Return the array of these bytes, in row-major order."""
     if not data:
         return np.zeros(type_.shape, type_.dtype)
     made: np.ndarray = np.frombuffer(data, type_.dtype).reshape(type_.shape)

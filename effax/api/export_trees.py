@@ -1,7 +1,7 @@
-"""Structures of arguments and results in files: in JSON's types, ``*`` for a leaf.
+"""Serialize structures of arguments and results as JSON values, ``*`` for a leaf.
 
-Tuples, lists, dicts and None are known; classes are registered under a name, by which another
-process finds its own class.
+Tuples, lists, dicts and None are built in; other classes are registered under a name, by which
+another process finds its class.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ D = TypeVar("D")
 
 
 class _Node(NamedTuple):
-    """How a class is written and read: ``write`` and ``read`` are of its auxiliary data."""
+    """How a class is serialized; ``write`` and ``read`` convert its auxiliary data."""
 
     cls: type
     name: str
@@ -33,7 +33,7 @@ class _Node(NamedTuple):
 
 
 class _Nodes:
-    """The classes that files may hold, by class and by name."""
+    """The classes registered for files, by class and by name."""
 
     def __init__(self) -> None:
         self.by_class: dict[type, _Node] = {}
@@ -54,17 +54,19 @@ _nodes: Final = _Nodes()
 
 
 def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str) -> type[T]:
-    """Let files hold named tuples of this class; also for what reads them.
+    """Register a class of named tuples for files that are written or read.
 
     Args:
         nodetype: the class.
-        serialized_name: what files call it; the same wherever they are read.
+        serialized_name: its name in files; the same where they are read.
 
     Raises:
-        BadArgument: it is no named tuple, or has another name already.
+        BadArgument: it is not a class of named tuples, or has another name already.
     """
     if not issubclass(nodetype, tuple) or not hasattr(nodetype, "_fields"):
-        raise BadArgument("this is no named tuple", "a class of named tuples", repr(nodetype))
+        raise BadArgument(
+            "the class is not a named tuple", "a class of named tuples", repr(nodetype)
+        )
 
     def made(_: object, children: Sequence[PyTree]) -> object:
         return nodetype(*children)
@@ -81,12 +83,12 @@ def register_pytree_node_serialization(
     deserialize_auxdata: Callable[[bytes], D],
     from_children: Callable[[D, Sequence[C]], T] | None = None,
 ) -> type[T]:
-    """Let files hold instances of a class that is registered as a tree; also for what reads them.
+    """Register a class of pytree nodes for files that are written or read.
 
     Args:
         nodetype: the class.
-        serialized_name: what files call it; the same wherever they are read.
-        serialize_auxdata: gives the auxiliary data as bytes.
+        serialized_name: its name in files; the same where they are read.
+        serialize_auxdata: converts the auxiliary data to bytes.
         deserialize_auxdata: the inverse.
         from_children: makes an instance from auxiliary data and children; by default as it was
             registered.
@@ -97,8 +99,8 @@ def register_pytree_node_serialization(
     entry = optree.register_pytree_node.get(nodetype, namespace=NAMESPACE)
     if entry is None:
         raise BadArgument(
-            "this class is no tree",
-            expected="a class that is registered",
+            "the class is not a pytree",
+            expected="a registered class",
             found=repr(nodetype),
             remedy="`tree_util.register_pytree_node` first",
         )
@@ -110,12 +112,12 @@ def register_pytree_node_serialization(
 
 def _checked(name: object) -> str:
     if not isinstance(name, str) or not name:
-        raise BadArgument("a class has a name in files", "a string", repr(name))
+        raise BadArgument("the name of a class in files is not a string", "a string", repr(name))
     return name
 
 
 def tree_to_json(treedef: PyTreeDef, what: str) -> object:
-    """The structure in JSON's types. Raises BadArgument where it has nodes of unknown classes."""
+    """Convert a structure to JSON values. Raises BadArgument for nodes of unknown classes."""
 
     def node(x: object) -> object:
         if isinstance(x, int):
@@ -134,9 +136,9 @@ def tree_to_json(treedef: PyTreeDef, what: str) -> object:
             auxiliary = bytes(known.write(data)).hex()
             return {"node": known.name, "data": auxiliary, "of": [node(c) for c in children]}
         raise BadArgument(
-            f"{what} of an exported function are a tree that cannot be written down",
+            f"{what} of an exported function have a structure that cannot be serialized",
             expected="tuples, lists, dicts with strings and integers as keys, None, and classes "
-            "that files know",
+            "registered for files",
             found=type(x).__name__,
             remedy="`export.register_namedtuple_serialization`, or for other classes "
             "`export.register_pytree_node_serialization`",
@@ -145,38 +147,38 @@ def tree_to_json(treedef: PyTreeDef, what: str) -> object:
     return node(tree.unflatten(treedef, range(treedef.num_leaves)))
 
 
-def tree_from_json(said: object) -> PyTreeDef:
-    """The structure that :func:`tree_to_json` wrote.
+def tree_from_json(node: object) -> PyTreeDef:
+    """Convert the result of :func:`tree_to_json` to a structure.
 
     Raises:
-        KeyError: it is none.
-        LoweringError: it has a class that is not known here.
+        KeyError: it is malformed.
+        LoweringError: it has a class that is not registered.
     """
-    return tree.structure(_made(said))
+    return tree.structure(_made(node))
 
 
-def _made(said: object) -> object:
-    if said == "*":
+def _made(node: object) -> object:
+    if node == "*":
         return 0
-    if said is None:
+    if node is None:
         return None
-    if not isinstance(said, Mapping):
+    if not isinstance(node, Mapping):
         raise KeyError("a structure")
-    if "node" in said:
-        known = _nodes.by_name.get(str(said["node"]))
+    if "node" in node:
+        known = _nodes.by_name.get(str(node["node"]))
         if known is None:
             raise LoweringError(
-                "this file holds a tree with a class that is not known here",
+                "the file has a tree with a class that is not registered",
                 expected=", ".join(sorted(_nodes.by_name)) or "none",
-                found=str(said["node"]),
-                remedy="register it under this name, as where the file was written",
+                found=str(node["node"]),
+                remedy="register it under this name",
             )
-        data = known.read(bytes.fromhex(said["data"]))
-        return known.make(data, [_made(child) for child in said["of"]])
-    if "dict" in said:
-        return {key: _made(child) for key, child in said["dict"]}
-    if "ordereddict" in said:
-        return OrderedDict((key, _made(child)) for key, child in said["ordereddict"])
-    if "list" in said:
-        return [_made(child) for child in said["list"]]
-    return tuple([_made(child) for child in said["tuple"]])
+        data = known.read(bytes.fromhex(node["data"]))
+        return known.make(data, [_made(child) for child in node["of"]])
+    if "dict" in node:
+        return {key: _made(child) for key, child in node["dict"]}
+    if "ordereddict" in node:
+        return OrderedDict((key, _made(child)) for key, child in node["ordereddict"])
+    if "list" in node:
+        return [_made(child) for child in node["list"]]
+    return tuple([_made(child) for child in node["tuple"]])

@@ -1,4 +1,4 @@
-"""Python functions of trees, as the functions of NumPy arrays that programs call."""
+"""Python functions of trees as the functions of NumPy arrays that programs call."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from effax.tree import PyTreeDef
 
 @final
 class TreeFunction(HostFunction):
-    """``fun`` of a tree, called with the leaves of the tree that are arrays.
+    """A function of trees, as a function of those leaves that are arrays.
 
-    Two are equal where they call the same function with the same structure and the same other
-    leaves, so that equal calls make equal programs.
+    Two are equal where function, structure and the other leaves are equal, so that equal calls
+    are equal programs.
     """
 
     __slots__ = ("_errors", "_fixed", "_key", "arity", "fun", "label", "treedef")
@@ -41,7 +41,7 @@ class TreeFunction(HostFunction):
         self._fixed = fixed
         self.label: str = label
         self.arity: int = treedef.num_leaves - len(fixed)
-        # The evaluator silences NumPy's warnings; this is not its code.
+        # The evaluator silences NumPy's warnings, but not those of the user's code.
         self._errors = np.geterr()
         leaves = tuple([(i, _key(x)) for i, x in sorted(fixed.items())])
         self._key = (_key(fun), _key(treedef), leaves)
@@ -65,7 +65,7 @@ class TreeFunction(HostFunction):
 
 
 def _key(x: object) -> Hashable:
-    """What stands for an object in comparisons: itself, or which one it is if it has no hash."""
+    """Return a key to compare an object by: by value, or by identity if it has no hash."""
     try:
         hash(x)
     except TypeError:
@@ -74,7 +74,7 @@ def _key(x: object) -> Hashable:
 
 
 def _as_numpy(x: object) -> Value:
-    """What a function gave: 64 bits are taken for 32 where those are not enabled."""
+    """Return a result as a NumPy array; 64 bits become 32 where they are not enabled."""
     if isinstance(x, Array):
         return x.numpy()
     if is_python_scalar(x):
@@ -86,10 +86,10 @@ def _as_numpy(x: object) -> Value:
 def array_leaves(
     args: Sequence[object], kwargs: dict[str, object], what: str, others: bool = False
 ) -> tuple[list[Operand], PyTreeDef, dict[int, object]]:
-    """The leaves of the arguments that are arrays, the structure, and the other leaves.
+    """Return the leaves of the arguments that are arrays, the structure, and the other leaves.
 
     Raises:
-        IllTyped: a leaf is a reference; or no array, where ``others`` are not allowed.
+        IllTyped: a leaf is a reference; or not an array, unless ``others`` are allowed.
     """
     leaves, treedef = tree.flatten((tuple(args), kwargs))
     operands: list[Operand] = []

@@ -1,4 +1,4 @@
-"""Running equations and programs on arrays and references: now, or into the trace that is built."""
+"""Apply equations and programs to arrays and references, eagerly or within a trace."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from effax.ir.syntax import Atom, ClosedJaxpr, Eqn, Jaxpr, Lit
 
 
 def eval_eqn(eqn: Eqn, *args: object) -> list[Array | Ref]:
-    """Apply what an equation applies to other arguments; gives its results.
+    """Apply the primitive of an equation to other arguments, and return its results.
 
-    This is so for every primitive, those that hold programs included. Inside of a traced function
-    the equation goes into its program.
+    Primitives with subjaxprs are applied too. Within a trace, an equation is added to its program.
 
     Raises:
         IllTyped: the arguments do not fit the primitive.
@@ -26,21 +25,22 @@ def eval_eqn(eqn: Eqn, *args: object) -> list[Array | Ref]:
 
 
 def eval_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *args: object) -> list[Array]:
-    """Run a program, equation by equation; gives its results, which are no references.
+    """Run a program, equation by equation, and return its results.
 
     Args:
-        jaxpr: the program. Of one with its constants these need not be given.
+        jaxpr: the program. A ``ClosedJaxpr`` has its constants.
         *args: one array, number or reference an input.
 
     Raises:
-        IllTyped: there are more or fewer arguments than inputs, or one does not fit.
+        IllTyped: the number of arguments is wrong, or one does not fit.
+        RefError: a result is a reference.
     """
     if isinstance(jaxpr, ClosedJaxpr):
         args = (*jaxpr.consts, *args)
         jaxpr = jaxpr.jaxpr
     if len(args) != len(jaxpr.binders):
         raise IllTyped(
-            "a program is run on another number of arguments than it has inputs",
+            "the number of arguments is not the number of inputs of the program",
             expected=str(len(jaxpr.binders)),
             found=str(len(args)),
         )
@@ -63,6 +63,6 @@ def _array(x: Operand) -> Array:
     if isinstance(x, Lit):
         return as_value(x.value).astype(x.type.dtype)
     if isinstance(x, Ref):
-        what = "a program gives a reference that it made"
+        what = "a program returns a reference that it allocated"
         raise RefError.against(Rule.ESCAPE, what, "arrays", str(x.type))
     return x

@@ -1,4 +1,4 @@
-"""Linear functions: ``linear_transpose``, and ``linear_call``, which brings its own transpose."""
+"""Linear functions: ``linear_transpose``, and ``linear_call`` with a custom transpose."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ Out = TypeVar("Out")
 def linear_transpose(
     fun: Callable[..., Out], *primals: object, reduce_axes: Sequence[object] = ()
 ) -> Callable[[Out], tuple[PyTree, ...]]:
-    """The transpose of a linear function: ``<transpose(ct), x> = <ct, fun(x)>``.
+    """Transpose a linear function: ``<transpose(ct), x> = <ct, fun(x)>``.
 
     Args:
         fun: a function of trees of arrays, linear in all of them together.
-        primals: its arguments, or their types, which are all that counts.
+        primals: its arguments, or their types; the values are not used.
         reduce_axes: accepted for JAX's sake where it is empty.
 
     Returns:
-        A function of a tree of cotangents like the result of ``fun``, that gives a tuple of trees
-        like its arguments.
+        A function from a tree of cotangents like the result of ``fun`` to a tuple of trees like
+        its arguments.
 
     Raises:
         IllTyped: an argument or a result is not real or complex, or a result is not zero where
             the arguments are.
-        TransformError: ``fun`` applies something that is not linear to its arguments.
+        TransformError: ``fun`` applies a nonlinear operation to its arguments.
     """
     check_callable(fun, "linear_transpose")
     if reduce_axes:
@@ -84,9 +84,9 @@ def linear_transpose(
 
     def transposed(cotangent: Out) -> tuple[PyTree, ...]:
         what = "the cotangents of the result"
-        told = [f"the cotangent of {name}" for name in out_names]
+        ct_names = [f"the cotangent of {name}" for name in out_names]
         out_types = flat.jaxpr.out_types
-        cts = checked_cotangents(cotangent, flat.out_tree, out_types, what, told)
+        cts = checked_cotangents(cotangent, flat.out_tree, out_types, what, ct_names)
         found = iter(run(done.jaxpr, [*flat.consts, *cts]))
         pairs = zip(types, done.nonzero, strict=True)
         leaves = [tangent_for(t, next(found) if has else None) for t, has in pairs]
@@ -107,7 +107,7 @@ def _check_real(types: Sequence[Type], names: Sequence[str], label: str) -> None
 
 
 def _check_vanishes(jaxpr: Jaxpr, zero: Mask, names: Sequence[str], label: str) -> None:
-    """Raises IllTyped where a result is not zero at zero. With references that is not known."""
+    """Raise IllTyped where a result is not zero at zero; unknown with references."""
     if jaxpr.effects:
         return
     outs = propagate_zeros(jaxpr, zero, DEFAULT_RULES)
@@ -127,9 +127,9 @@ def linear_call(
     residual_args: Res,
     linear_args: Lin,
 ) -> Out:
-    """Call ``fun(residual_args, linear_args)``, linear in the second, with a transpose of its own.
+    """Call ``fun(residual_args, linear_args)``, linear in the second, with a custom transpose.
 
-    The transpose is such a call again: of ``fun_transpose``, with ``fun`` for its transpose.
+    The transpose is a ``linear_call`` of ``fun_transpose`` with the transpose ``fun``.
 
     Args:
         fun: maps residuals r and x to L(r)·x.
@@ -138,7 +138,7 @@ def linear_call(
         linear_args: a tree of real or complex arrays.
 
     Raises:
-        IllTyped: the transpose gives another tree, or other types, than ``linear_args``.
+        IllTyped: the transpose returns a tree of another structure or types than ``linear_args``.
     """
     check_callable(fun, "linear_call")
     check_callable(fun_transpose, "linear_call: fun_transpose")
@@ -151,9 +151,9 @@ def linear_call(
 
     def traced(f: Callable[..., object], of: object, types: Sequence[Type]) -> FlatFunction:
         in_tree = tree.structure(((residual_args, of), {}))
-        told = f"linear_call({label_of(f)})"
+        label_of_part = f"linear_call({label_of(f)})"
         names = [*res.names, *[f"linear input {i}" for i in range(len(types))]]
-        return trace_flat(f, in_tree, [*res.types, *types], names, told)
+        return trace_flat(f, in_tree, [*res.types, *types], names, label_of_part)
 
     forward = traced(fun, linear_args, lin.types)
     out_types = forward.jaxpr.out_types
@@ -170,7 +170,7 @@ def linear_call(
 def _like(
     fun_transpose: Callable[[Res, Out], object], types: Sequence[Type], treedef: PyTreeDef
 ) -> Callable[[Res, Out], list[Array]]:
-    """The transpose, with its results checked, flat."""
+    """Return the transpose with its results checked and flattened."""
 
     def checked(residuals: Res, cotangents: Out) -> list[Array]:
         what = f"the result of {label_of(fun_transpose)}"

@@ -1,4 +1,4 @@
-"""``checkpoint``, also called ``remat``: intermediate values computed again, and not kept."""
+"""``checkpoint``, also called ``remat``: recompute intermediate values instead of saving them."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ def checkpoint(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Callable[P, R]:
-    """``fun``, whose intermediate values are not kept for its derivative but computed again.
+    """Recompute the intermediate values of ``fun`` in its derivative instead of saving them.
 
     Args:
-        fun: a function of trees of arrays. It may use references that it makes itself, and pass
-            on others to rules of ``custom_vjp`` that use them in the backward pass.
-        prevent_cse: whether compiled programs keep both computations apart. Inside of ``scan``
-            nothing merges them, so there it is not needed.
-        policy: which values are kept all the same: one of ``effax.checkpoint_policies``, or a
+        fun: a function of trees of arrays. It may use references that it allocates, and pass
+            others to rules of ``custom_vjp`` that use them in the backward pass.
+        prevent_cse: whether compiled programs keep both computations apart. It is not needed
+            within ``scan``, which keeps them apart.
+        policy: which values are saved nevertheless: one of ``effax.checkpoint_policies``, or a
             function of a primitive, the types of its arguments, and its parameters by name, that
-            says whether the results may be kept. None are where it is None.
+            returns whether the results may be saved. None: no values.
         static_argnums: positions of arguments that are not traced.
         static_argnames: names of such arguments.
 
     Raises:
-        BadArgument: ``fun`` is not callable, or the policy is none.
-        RefError: called, ``fun`` reads or writes a reference from outside.
+        BadArgument: ``fun`` is not callable, or ``policy`` is not a policy.
+        RefError: called, ``fun`` reads or writes a reference that it did not allocate.
     """
     check_callable(fun, "checkpoint")
     keeps = None if policy is None else as_rule(policy, "checkpoint")
@@ -74,7 +74,7 @@ def checkpoint_name(x: T, name: str) -> T:
 
 
 def as_rule(policy: object, what: str) -> SaveRule:
-    """A policy as a value. Raises BadArgument for what is none."""
+    """Convert a policy to a value. Raises BadArgument."""
     if isinstance(policy, SaveRule):
         return policy
     if callable(policy):
@@ -88,7 +88,7 @@ def as_rule(policy: object, what: str) -> SaveRule:
 
 
 def _check_pure(label: str, traced: FlatFunction, operands: Sequence[Operand]) -> None:
-    """Raises RefError, with the reference's name or where it was made, where there are effects."""
+    """Raise RefError, with the name or the origin of a reference, where there are effects."""
     for position in traced.jaxpr.effects.refs:
         name = traced.jaxpr.name_of(position)
         what = f"its argument {name}" if position >= traced.jaxpr.n_consts else name

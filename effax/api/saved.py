@@ -1,4 +1,4 @@
-"""What a function keeps for its derivative, to look at."""
+"""Inspect the residuals that a function saves for its derivative."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from effax.transforms.partial_eval.saved import SavedResidual, saved
 def saved_residuals(
     fun: Callable[..., object], *args: object, **kwargs: object
 ) -> list[SavedResidual]:
-    """The values that ``grad`` or ``vjp`` of ``fun`` keeps, each once: types, and where from.
+    """Return the residuals of ``grad`` or ``vjp`` of ``fun``, each once, with types and origins.
 
-    Nothing is computed. Whether a value is kept is decided by what the derivative needs and by the
-    policies of ``checkpoint``; arguments that are needed are kept anyway.
+    The function is traced, not run. The residuals are the values that the derivative uses, subject
+    to the policies of ``checkpoint``; arguments that it uses are always saved.
 
     Args:
         fun: a function of trees of arrays.

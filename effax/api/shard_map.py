@@ -1,4 +1,4 @@
-"""``shard_map``: a callable on each device of a mesh, on parts of its arguments."""
+"""``shard_map``: run a callable on each device of a mesh, on shards of its arguments."""
 
 from __future__ import annotations
 
@@ -64,33 +64,34 @@ def shard_map(
     axis_names: Iterable[str] = (),
     check_vma: bool = True,
 ) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
-    """``f`` on every device of ``mesh``, on parts of its arguments; its results are joined.
+    """Run ``f`` on every device of ``mesh``, on shards of its arguments, and join its results.
 
-    Devices run in step, and exchange values by collectives (``lax.psum``, ...) along the mesh's
-    axes. What ``f`` closes over every device has whole. All of a mesh may run on one device: the
+    Devices run in step, and exchange values by collectives (``lax.psum``, ...) along the axes of
+    the mesh. Values that ``f`` closes over are replicated. A mesh may run on one device: the
     meaning is the same.
 
     Args:
-        f: a function of trees of arrays and references. Without one a decorator is given.
+        f: a function of trees of arrays and references. Without it a decorator is returned.
         mesh: the devices.
         in_specs: a ``PartitionSpec`` for all arguments, or one an argument; trees of them are
-            prefixes of the arguments. A part that a spec does not divide every device has alike.
+            prefixes of the arguments. Along mesh axes that a spec does not name, the argument is
+            replicated.
         out_specs: how the results are joined, in the same way. Along an axis of the mesh that a
-            spec does not name the result must be the same on all devices.
-        axis_names: the axes of the mesh that ``f`` uses; all of them, if any are given.
-        check_vma: whether such results are checked to be the same, by type. Where not, the first
-            device's is taken.
+            spec does not name the result must be equal on all devices.
+        axis_names: the axes of the mesh that ``f`` uses; all of them, if any.
+        check_vma: whether such results are checked to be equal, by type. If not, the result of the
+            first device is returned.
 
     Raises:
-        BadArgument: the specs do not fit, or the mesh is none.
-        IllTyped: an argument does not divide over the mesh; a result may differ between devices
-            where its spec says that it does not.
-        RefError: a reference that devices share is written. It may be read, and added to
-            (``addupdate``), which is summed over the devices.
+        BadArgument: the specs do not fit, or ``mesh`` is not a mesh.
+        IllTyped: an argument does not divide over the mesh; a result may vary along an axis that
+            its spec does not name.
+        RefError: a replicated reference is written. It may be read, and added to (``addupdate``),
+            which is summed over the devices.
     """
     if not isinstance(mesh, Mesh):
         raise BadArgument(
-            "shard_map: the mesh is none",
+            "shard_map: mesh is not a mesh",
             expected="a Mesh: `effax.make_mesh((4,), ('x',))`",
             found=f"{type(mesh).__name__}: {mesh!r:.60}",
         )
@@ -119,25 +120,27 @@ def shard_map(
 
 
 def _in_specs(in_specs: object, n_args: int, flat_in: FlatArgs) -> list[Spec]:
-    """One spec a leaf of ``(args, kwargs)``; keyword arguments every device has whole."""
+    """Return one spec a leaf of ``(args, kwargs)``; keyword arguments are replicated."""
     prefix = tuple(in_specs) if isinstance(in_specs, list) else in_specs
     if isinstance(prefix, tuple) and len(prefix) != n_args:
         raise BadArgument(
-            "shard_map: in_specs has another length than there are positional arguments",
+            "shard_map: the length of in_specs is not the number of positional arguments",
             expected=str(n_args),
             found=str(len(prefix)),
         )
     shown = shown_tree(flat_in.treedef.children()[0])
-    return _spread((prefix, PartitionSpec()), flat_in.treedef, "in_specs", "the arguments", shown)
+    return _broadcast(
+        (prefix, PartitionSpec()), flat_in.treedef, "in_specs", "the arguments", shown
+    )
 
 
-def _spread(prefix: object, treedef: PyTreeDef, what: str, of: str, shown: str) -> list[Spec]:
+def _broadcast(prefix: object, treedef: PyTreeDef, what: str, of: str, shown: str) -> list[Spec]:
     full = tree.unflatten(treedef, range(treedef.num_leaves))
     try:
         specs = tree.broadcast_prefix(prefix, full)
     except ValueError as error:
         raise BadArgument(
-            f"shard_map: {what} is no prefix of {of}",
+            f"shard_map: {what} is not a prefix of {of}",
             expected=f"a PartitionSpec, or a tree of them above {shown}",
             found=f"{prefix!r:.80} ({error})",
         ) from None
@@ -148,10 +151,10 @@ def _spec(spec: object, what: str) -> Spec:
     if isinstance(spec, PartitionSpec):
         return spec.spec
     raise BadArgument(
-        f"shard_map: an entry of {what} is no PartitionSpec",
+        f"shard_map: an entry of {what} is not a PartitionSpec",
         expected="P(), P('x'), ...",
         found=f"{type(spec).__name__}: {spec!r:.60}",
-        remedy="`P()` says that every device has the whole",
+        remedy="use `P()` to replicate",
     )
 
 
@@ -165,8 +168,8 @@ def _traced(
     bound = {axis.name for axis in axes_in_scope()} & set(mesh.axis_names)
     if bound:
         raise BadArgument(
-            "shard_map: the mesh has an axis of a name that is bound already",
-            expected="other names than those in scope",
+            "shard_map: the mesh has an axis whose name is already bound",
+            expected="names that are not in scope",
             found=", ".join(sorted(bound)),
         )
     types: list[Type] = [
@@ -190,7 +193,7 @@ def _applied(
 ) -> object:
     operands: list[Operand] = [*flat.consts, *flat_in.leaves]
     prefix = tuple(out_specs) if isinstance(out_specs, list) else out_specs
-    outs = _spread(prefix, flat.out_tree, "out_specs", "the results", shown_tree(flat.out_tree))
+    outs = _broadcast(prefix, flat.out_tree, "out_specs", "the results", shown_tree(flat.out_tree))
     names = result_names("the result", flat.out_tree)
     for type_, spec, name in zip(flat.jaxpr.out_types, outs, names, strict=True):
         check_spec(spec, mesh.axes, len(type_.shape), name)
@@ -203,12 +206,12 @@ def _applied(
         results = bind(prim, *operands)
     except IllTyped as error:
         for i, name in enumerate(names):
-            # The user knows results by their places in the tree.
+            # Name results by their path in the tree.
             error.what = error.what.replace(f"shard_map: result {i} ", f"shard_map: {name} ")
         raise
     return tree.unflatten(flat.out_tree, results)
 
 
 def _written(prim: ShardMap, position: int, ref: Operand) -> RefError:
-    """The error for a write, with the reference's name and the line that made it."""
+    """Return the error for a write, with the reference's name and the line that made it."""
     return shared_write(prim, position, shown_ref(ref))

@@ -1,4 +1,4 @@
-"""What a function is as a program, in one call: types, effects, captures."""
+"""Signatures of functions as programs: types, effects, captures."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from effax.ir.types import Type
 
 
 class NamedEffect(NamedTuple):
-    """One thing that a function does.
+    """One effect of a function.
 
     Attributes:
-        kind: "read", "write", "accum", or the word of a kind of effects on the outside world,
-            such as "io".
-        on: the reference, as the user calls it; or what of the outside world, such as a channel.
+        kind: "read", "write", "accum", or the kind of a side effect, such as "io".
+        on: the user's name of the reference; of a side effect its detail, such as a channel.
     """
 
     kind: str
@@ -36,7 +35,7 @@ class Slot(NamedTuple):
     """An input or a captured value.
 
     Attributes:
-        name: what the user calls it; ``captured[0]``, ... for what is closed over and has no name.
+        name: the user's name of it; ``captured[0]``, ... for a captured value without one.
         type: its type.
         effects: the kinds of effect on it: "read", "write", "accum".
     """
@@ -54,12 +53,12 @@ class Signature:
     """The type of a function as a program.
 
     Attributes:
-        name: what the function is called.
+        name: the name of the function.
         inputs: one slot a leaf of the arguments.
-        captures: what it closes over, arrays and references.
+        captures: the arrays and references that it closes over.
         results: the type of each leaf of the result.
-        effects: all that it does to references and to the outside world.
-        jaxpr: the program itself; captures are its first binders.
+        effects: its effects on references, and its side effects.
+        jaxpr: the program; captures are its first binders.
     """
 
     name: str
@@ -71,15 +70,15 @@ class Signature:
 
     @property
     def is_pure(self) -> bool:
-        """Whether it has no effects: equal arguments give equal results, and nothing else."""
+        """Whether it has no effects."""
         return not self.effects
 
     def __str__(self) -> str:
         given = ", ".join(map(str, self.inputs))
         results = ", ".join(map(str, self.results))
         row = f" !{{{', '.join(map(str, self.effects))}}}" if self.effects else ""
-        held = f" capturing {', '.join(map(str, self.captures))}" if self.captures else ""
-        return f"{self.name}({given}) -> ({results}){row}{held}"
+        captures = f" capturing {', '.join(map(str, self.captures))}" if self.captures else ""
+        return f"{self.name}({given}) -> ({results}){row}{captures}"
 
 
 def signature_of(
@@ -87,9 +86,9 @@ def signature_of(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Callable[..., Signature]:
-    """A function that gives the types, effects and captures of ``fun`` for arguments like these.
+    """Return a function from arguments of ``fun`` to its types, effects and captures.
 
-    Arguments may be arrays, numbers, references, or their types; nothing is computed.
+    Arguments may be arrays, numbers, references, or their types; no operation is computed.
 
     Raises:
         BadArgument: ``fun`` is not callable.
@@ -98,14 +97,14 @@ def signature_of(
     static = StaticArgs.of(fun, static_argnums, static_argnames)
 
     @like(fun)
-    def told(*args: object, **kwargs: object) -> Signature:
+    def signature(*args: object, **kwargs: object) -> Signature:
         label = f"signature_of {label_of(fun)}"
         flat, _ = trace_abstractly(fun, args, kwargs, static, label)
         given = [flat.jaxpr.name_of(i) for i in range(len(flat.consts), len(flat.jaxpr.binders))]
         names = [*capture_names(fun, flat.consts, given), *given]
         return _signature(flat.jaxpr, label_of(fun), names)
 
-    return told
+    return signature
 
 
 def effects_of(
@@ -113,9 +112,9 @@ def effects_of(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Callable[..., tuple[NamedEffect, ...]]:
-    """A function that tells what ``fun`` does to references, and to the outside world.
+    """Return a function from arguments of ``fun`` to its effects.
 
-    References are named as the user names them. Those that ``fun`` makes itself do not show.
+    References have the user's names. Those that ``fun`` allocates are not listed.
 
     Raises:
         BadArgument: ``fun`` is not callable.
@@ -124,10 +123,10 @@ def effects_of(
     signature = signature_of(fun, static_argnums, static_argnames)
 
     @like(fun)
-    def told(*args: object, **kwargs: object) -> tuple[NamedEffect, ...]:
+    def effects(*args: object, **kwargs: object) -> tuple[NamedEffect, ...]:
         return signature(*args, **kwargs).effects
 
-    return told
+    return effects
 
 
 def _signature(jaxpr: Jaxpr, name: str, names: Sequence[str]) -> Signature:

@@ -1,4 +1,4 @@
-"""Programs of Python callables as values: ``make_jaxpr``, ``eval_shape``, ``typeof``."""
+"""Trace Python callables to programs: ``make_jaxpr``, ``eval_shape``, ``typeof``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ShapeDtypeStruct:
 
     @property
     def type(self) -> ArrayType:
-        """The array type that this stands for."""
+        """The array type of this shape and dtype."""
         return array_type(self.shape, self.dtype, self.weak_type)
 
     @property
@@ -57,7 +57,7 @@ class ShapeDtypeStruct:
 
 
 def typeof(x: object) -> Type:
-    """The type of a value or a reference, or that a ``ShapeDtypeStruct`` or a type stands for.
+    """Return the type of a value or a reference; of a ``ShapeDtypeStruct`` or a type, that type.
 
     Raises:
         IllTyped: ``x`` is none of these.
@@ -66,29 +66,34 @@ def typeof(x: object) -> Type:
 
 
 def is_abstract(x: object) -> bool:
-    """Whether something stands for arrays or references of a type, and is none itself."""
+    """Whether ``x`` is a type, or a ``ShapeDtypeStruct``, instead of an array or a reference."""
     return isinstance(x, ShapeDtypeStruct | ArrayType | RefType)
 
 
 def abstract_type(x: object, name: str) -> Type:
-    """The type of an input that may be given by its type alone.
+    """Return the type of an input, which may be passed as its type.
 
     Raises:
-        IllTyped: ``x`` is no array, no reference and no type of one; or a type of 64 bits, where
-            these are not enabled.
+        IllTyped: ``x`` is neither an array, a reference, nor a type of one; or a 64-bit type,
+            where these are not enabled.
     """
     if isinstance(x, ShapeDtypeStruct):
         return x.type
     if not isinstance(x, ArrayType | RefType):
         return input_type(x, name)
-    if allowed(x.dtype) != x.dtype:
+    check_enabled(x, name)
+    return x
+
+
+def check_enabled(type_: Type, name: str) -> None:
+    """Raise IllTyped for a 64-bit type, where these are not enabled."""
+    if allowed(type_.dtype) != type_.dtype:
         raise IllTyped(
             f"{name} is 64 bits wide, and such types are not enabled",
-            expected=str(allowed(x.dtype)),
-            found=str(x),
+            expected=str(allowed(type_.dtype)),
+            found=str(type_),
             remedy="`effax.config.update('enable_x64', True)`",
         )
-    return x
 
 
 def trace_abstractly(
@@ -98,7 +103,7 @@ def trace_abstractly(
     static: StaticArgs,
     label: str,
 ) -> tuple[FlatFunction, PyTreeDef]:
-    """Trace on types alone; gives the function and the structure of what is not static."""
+    """Trace on types; return the function, and the structure of the arguments not static."""
     call, args, kwargs = static.split(fun, args, kwargs)
     leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
     names = arg_names(call, args, kwargs, len(leaves))
@@ -125,11 +130,20 @@ def make_jaxpr(
     static_argnums: int | Sequence[int] = (),
     return_shape: bool = False,
 ) -> Callable[..., ClosedJaxpr] | Callable[..., tuple[ClosedJaxpr, PyTree]]:
-    """A function that gives the program of ``fun`` for arguments of the types given.
+    """Return a function that traces ``fun`` for arguments of given types.
 
-    Arguments are trees of arrays, numbers and references, or of what stands for them: a
-    ``ShapeDtypeStruct``, an ``ArrayType``, a ``RefType``. With ``return_shape`` it gives a pair
-    with the tree of the results' shapes and dtypes.
+    Args:
+        fun: a function of trees of arrays and references.
+        static_argnums: positions of arguments that are not traced.
+        return_shape: whether the tree of the results' shapes and dtypes is returned too.
+
+    Returns:
+        A function of trees of arrays, numbers and references, or of their types (a
+        ``ShapeDtypeStruct``, an ``ArrayType``, a ``RefType``), that returns a ``ClosedJaxpr``;
+        with ``return_shape`` a pair.
+
+    Raises:
+        BadArgument: ``fun`` is not callable.
     """
     check_callable(fun, "make_jaxpr")
     static = StaticArgs.of(fun, static_argnums, ())
@@ -144,7 +158,7 @@ def make_jaxpr(
 
 
 def eval_shape(fun: Callable[..., object], *args: object, **kwargs: object) -> PyTree:
-    """The tree of shapes and dtypes that ``fun`` gives, without computing anything.
+    """Return the tree of shapes and dtypes of the results of ``fun``; compute nothing.
 
     Arguments are those of ``make_jaxpr``: values, or their types.
     """
@@ -156,7 +170,7 @@ def eval_shape(fun: Callable[..., object], *args: object, **kwargs: object) -> P
 
 
 def shapes_of(flat: FlatFunction) -> PyTree:
-    """The tree of shapes and dtypes of the results."""
+    """Return the tree of shapes and dtypes of the results."""
     structs = [
         ShapeDtypeStruct(t.shape, t.dtype, t.weak)
         for t in flat.jaxpr.out_types

@@ -15,7 +15,7 @@ from effax.ir.errors import BadArgument
 
 
 class StaticArgs(NamedTuple):
-    """Which arguments of a callable are static: positions and names."""
+    """The positions and names of the static arguments of a callable."""
 
     nums: tuple[int, ...]
     names: tuple[str, ...]
@@ -27,7 +27,7 @@ class StaticArgs(NamedTuple):
         argnums: int | Sequence[int] | None,
         argnames: str | Sequence[str] | None,
     ) -> StaticArgs:
-        """From what users write; positions imply names and names imply positions."""
+        """Complete what users pass: positions imply names, and names imply positions."""
         nums = () if argnums is None else integers(argnums, "static_argnums")
         names = () if argnames is None else strings(argnames, "static_argnames")
         if not nums and not names:
@@ -49,14 +49,14 @@ class StaticArgs(NamedTuple):
         for n in nums:
             if not variadic and not -len(positional) <= n < len(positional):
                 raise BadArgument(
-                    "static_argnums names a position that the function does not have",
+                    "static_argnums is out of range for the parameters of the function",
                     expected=f"less than {len(positional)}",
                     found=str(n),
                 )
         for name in names:
             if not keywords and name not in [p.name for p in parameters]:
                 raise BadArgument(
-                    "static_argnames has a name that the function does not have",
+                    "static_argnames has a name that is not a parameter of the function",
                     expected=", ".join(p.name for p in parameters),
                     found=name,
                 )
@@ -68,7 +68,7 @@ class StaticArgs(NamedTuple):
     def split(
         self, fun: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[Callable[..., object], Sequence[object], Mapping[str, object]]:
-        """The callable with static arguments filled in, and the arguments that are left."""
+        """Fill in the static arguments; return the callable and the dynamic arguments."""
         if not self.nums and not self.names:
             return fun, args, kwargs
         static = {n: args[n] for n in self.nums if n < len(args)}
@@ -138,7 +138,7 @@ def _not_hashable(values: Sequence[tuple[str, object]]) -> BadArgument:
         found=f"{type(bad).__name__}: {bad!r:.60}",
         remedy="do not make it static"
         if traced
-        else "use a tuple in the place of a list, or do not make it static",
+        else "use a tuple instead of a list, or do not make it static",
     )
 
 
@@ -168,5 +168,5 @@ class _Filled:
         return self.fun(*full, **self.named, **kwargs)
 
     def parameters_left(self, names: Sequence[str], rest: str) -> list[str]:
-        """The names of the positional parameters that are not filled in."""
+        """Return the names of the positional parameters that are not filled in."""
         return [n for i, n in enumerate(names) if i not in self.static and n not in self.named]

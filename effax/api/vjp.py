@@ -1,4 +1,4 @@
-"""``vjp``: run a function forward, and pull cotangents back, as values or into references."""
+"""``vjp``: run a function, and return its pullback, with cotangents as values or in references."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Entry = Ref | GradValue | DontWant
 
 
 class _Shape(NamedTuple):
-    """What is static about a VJP: the linear program and the structures of both sides."""
+    """The static part of a VJP: the linear program and the structures of both sides."""
 
     linear: Jaxpr
     n_residuals: int
@@ -43,10 +43,10 @@ class _Shape(NamedTuple):
 
 
 class VJP(Generic[*Ts]):
-    """A pullback: from cotangents of the results to those of the arguments.
+    """A pullback: maps cotangents of the results to those of the arguments.
 
-    It is a tree whose leaves are its residuals and the references bound to it, so it crosses
-    ``jit`` and loops as an argument or a result where it holds no references.
+    It is a pytree whose leaves are its residuals and the references bound to it. Without
+    references it may be an argument or a result of ``jit`` and of loops.
     """
 
     def __init__(
@@ -63,22 +63,22 @@ class VJP(Generic[*Ts]):
 
     @property
     def residuals(self) -> tuple[Operand, ...]:
-        """What the forward pass kept for the backward pass."""
+        """The values that the forward pass saved for the backward pass."""
         return tuple(self._residuals)
 
     def with_refs(self, *entries: object) -> VJP[*tuple[PyTree, ...]]:
-        """Say for each argument what becomes of its gradient; gives a new VJP function.
+        """Return a VJP that accumulates the gradients of some arguments into references.
 
         Args:
             entries: one an argument of the differentiated function, or a tree of them: a ``Ref``
                 into which the gradient is added, ``ad.GradValue()`` (a value is returned), or
-                ``ad.DontWant()`` (it is not computed). One entry serves a whole subtree, except a
-                reference, which serves one array.
+                ``ad.DontWant()`` (it is not computed). An entry applies to a whole subtree, but a
+                reference to one array.
 
         Raises:
-            BadArgument: the number or structure of the entries, or an entry, is not right.
+            BadArgument: the number or the structure of the entries, or an entry, is wrong.
             IllTyped: a reference has another type than the gradient.
-            RefError: one reference is given twice.
+            RefError: one reference is passed twice.
         """
         return VJP(self._shape, self._residuals, _entries(self._shape, entries))
 
@@ -153,7 +153,7 @@ def _entries(shape: _Shape, entries: Sequence[object]) -> list[Entry]:
             "with_refs takes one entry for each argument of the differentiated function",
             expected=str(len(full)),
             found=str(len(entries)),
-            remedy="use `ad.GradValue()` for arguments whose gradient is returned as usual",
+            remedy="use `ad.GradValue()` for arguments whose gradient is returned",
         )
     placeholders = tree.leaves(
         tuple(entries), lambda e: e is None or isinstance(e, GradRef | DidntWant)
@@ -161,20 +161,20 @@ def _entries(shape: _Shape, entries: Sequence[object]) -> list[Entry]:
     for i, entry in enumerate(placeholders):
         if not isinstance(entry, Ref | GradValue | DontWant):
             raise BadArgument(
-                f"entry {i} of with_refs is nothing that a gradient can be asked for with",
+                f"entry {i} of with_refs is of the wrong type",
                 expected="a Ref, ad.GradValue() or ad.DontWant()",
                 found=f"{type(entry).__name__}: {entry!r:.60}",
             )
     try:
-        spread = tree.broadcast_prefix(tuple(entries), full)
+        leaves = tree.broadcast_prefix(tuple(entries), full)
     except ValueError:
         raise BadArgument(
-            "with_refs gets a tree of another structure than the arguments",
+            "the entries of with_refs have another structure than the arguments",
             expected=shown_tree(shape.in_tree),
             found=repr(tree.map(lambda e: type(e).__name__, tuple(entries))),
         ) from None
-    _check_ref_entries(shape, spread)
-    return cast("list[Entry]", spread)
+    _check_ref_entries(shape, leaves)
+    return cast("list[Entry]", leaves)
 
 
 def _check_ref_entries(shape: _Shape, entries: Sequence[object]) -> None:
@@ -205,7 +205,7 @@ def _check_ref_entries(shape: _Shape, entries: Sequence[object]) -> None:
 
 
 def _is_wider(have: RefType, type_: Type) -> bool:
-    """Whether a reference sums up gradients of an array in a wider dtype of the same family."""
+    """Whether a reference accumulates gradients of an array in a wider dtype of its family."""
     return (
         isinstance(type_, ArrayType)
         and have.shape == type_.shape
@@ -225,12 +225,12 @@ def vjp(
 @overload
 def vjp(fun: Callable[..., object], *primals: object, has_aux: bool) -> tuple[PyTree, ...]: ...
 def vjp(fun: Callable[..., object], *primals: object, has_aux: bool = False) -> tuple[PyTree, ...]:
-    """Run ``fun`` and give its result and a function that pulls cotangents back.
+    """Run ``fun``, and return its result and its pullback.
 
     Args:
         fun: a function of trees of arrays and references.
         primals: its arguments. All of them are differentiated; integers get ``float0`` zeros.
-        has_aux: whether ``fun`` gives a pair, whose second part is not differentiated.
+        has_aux: whether ``fun`` returns a pair, whose second part is not differentiated.
 
     Returns:
         ``(result, VJP)``, with the second part of the pair last where ``has_aux``.
@@ -262,7 +262,7 @@ def vjp(fun: Callable[..., object], *primals: object, has_aux: bool = False) -> 
 
 
 def only_outs(res: Residuals, n: int) -> Jaxpr:
-    """The linear program with the tangents of the first ``n`` results only."""
+    """Return the linear program with the tangents of the first ``n`` results only."""
     kept = sum(res.out_tangents[:n])
     if kept == len(res.linear.outs):
         return res.linear

@@ -1,4 +1,4 @@
-"""``vmap``: a callable over one more axis."""
+"""``vmap``: batch a callable along one more axis."""
 
 from __future__ import annotations
 
@@ -47,17 +47,18 @@ def vmap(
     Args:
         fun: a function of trees of arrays and references.
         in_axes: an axis for all arguments, or one an argument; trees of axes are prefixes of the
-            arguments. None: the argument has no such axis.
-        out_axes: where the axis goes in the results, in the same way.
-        axis_name: a string, by which collectives in ``fun`` such as ``lax.psum`` know the axis.
-        axis_size: the length of the axis, where no argument has it.
-        spmd_axis_name: refused where it is not None: lanes are not spread over a mesh here.
+            arguments. None: the argument is not batched.
+        out_axes: the position of the axis in the results, in the same way.
+        axis_name: a string, the name of the axis for collectives in ``fun`` such as ``lax.psum``.
+        axis_size: the length of the axis, needed where no argument is batched.
+        spmd_axis_name: must be None: the batch is not sharded over a mesh.
 
     Raises:
-        BadArgument: ``in_axes`` does not fit the arguments; no length is known; a name is none.
+        BadArgument: ``in_axes`` does not fit the arguments; the length is unknown; the name is not
+            a string.
         IllTyped: an argument lacks the axis, or lengths differ.
         TransformError: a reference that is closed over is written; a collective along the axis is
-            in a branch or a loop in which lanes part.
+            in a branch or a loop whose predicate is batched.
     """
     check_callable(fun, "vmap")
     if axis_size is not None and as_integer(axis_size, "vmap: axis_size") < 0:
@@ -67,7 +68,7 @@ def vmap(
     name = None if axis_name is None else axis_name_of(axis_name, "vmap: axis_name")
     if spmd_axis_name is not None:
         raise BadArgument(
-            "vmap: lanes are not spread over a mesh",
+            "vmap: the batch is not sharded over a mesh",
             expected="None as spmd_axis_name",
             found=repr(spmd_axis_name),
             remedy="use `shard_map` outside, over the axis of the batch, and `vmap` inside",
@@ -97,11 +98,11 @@ def vmap(
 
 
 def _spread_axes(in_axes: object, n_args: int, treedef: PyTreeDef) -> list[object]:
-    """One axis a leaf of ``(args, kwargs)``; keyword arguments have their axis in front."""
+    """Return one axis a leaf of ``(args, kwargs)``; keyword arguments have it in front."""
     prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     if isinstance(prefix, tuple) and len(prefix) != n_args:
         raise BadArgument(
-            "vmap: in_axes has another length than there are positional arguments",
+            "vmap: the length of in_axes is not the number of positional arguments",
             expected=str(n_args),
             found=str(len(prefix)),
         )
@@ -110,14 +111,14 @@ def _spread_axes(in_axes: object, n_args: int, treedef: PyTreeDef) -> list[objec
         return tree.broadcast_prefix((prefix, 0), full)
     except ValueError as error:
         raise BadArgument(
-            "vmap: in_axes is no prefix of the arguments",
+            "vmap: in_axes is not a prefix of the arguments",
             expected=f"an axis, or a tree of axes above {shown_tree(treedef.children()[0])}",
             found=f"{in_axes!r:.80} ({error})",
         ) from None
 
 
 def _axis(axis: object, type_: Type, name: str) -> int | None:
-    """The axis of a leaf, counted from the front."""
+    """Return the axis of a leaf, counted from the front."""
     if axis is None:
         return None
     axis = as_integer(axis, f"vmap: the entry of in_axes for {name}")
@@ -139,7 +140,7 @@ def _common_size(axes: Sequence[int | None], flat_in: FlatArgs, given: int | Non
             sizes.setdefault(x.type.shape[axis], name)
     if not sizes:
         raise BadArgument(
-            "vmap: no argument is mapped, so the length of the axis is not known",
+            "vmap: no argument is mapped, so the length of the axis is unknown",
             expected="at least one argument whose entry in in_axes is not None",
             found=", ".join(flat_in.names) + " without an axis"
             if flat_in.names
@@ -164,7 +165,7 @@ def _without_axis(type_: Type, axis: int | None) -> Type:
 def _traced(
     fun: Callable[..., object], flat_in: FlatArgs, axes: Sequence[int | None], binds: Axes
 ) -> FlatFunction:
-    """Trace for one lane: the values of what is not mapped are known, the others are not."""
+    """Trace for one batch element; only values of unbatched arguments are known."""
     types = [_without_axis(x.type, a) for x, a in zip(flat_in.leaves, axes, strict=True)]
     outers: list[Operand | None] = [
         x if a is None or isinstance(x, Ref) else None
@@ -197,10 +198,10 @@ def _mapped(
     except NoAxis as error:
         name = result_names("the result", flat.out_tree)[error.result]
         raise BadArgument(
-            f"vmap: {name} differs between lanes, and out_axes gives no axis for it",
+            f"vmap: {name} is batched, and its entry in out_axes is None",
             expected="an axis",
             found="None",
-            remedy="give an axis, or return what depends on no mapped argument",
+            remedy="set the axis, or return a value that depends on no mapped argument",
         ) from None
     outs = run(done.jaxpr, [*flat.consts, *flat_in.leaves])
     return tree.unflatten(flat.out_tree, outs)
@@ -213,7 +214,7 @@ def _out_axes(out_axes: object, flat: FlatFunction) -> list[int | None]:
         axes = tree.broadcast_prefix(prefix, full)
     except ValueError as error:
         raise BadArgument(
-            "vmap: out_axes is no prefix of the results",
+            "vmap: out_axes is not a prefix of the results",
             expected=f"an axis, or a tree of axes above {shown_tree(flat.out_tree)}",
             found=f"{out_axes!r:.80} ({error})",
         ) from None
@@ -231,8 +232,8 @@ def _out_axis(axis: object, type_: Type, name: str) -> int | None:
     ndim = len(type_.shape) + 1
     if not -ndim <= axis < ndim:
         raise BadArgument(
-            f"vmap: {name} gets no axis {axis}",
+            f"vmap: out_axes is out of range for {name}",
             expected=f"an axis in range({-ndim}, {ndim})",
-            found=f"{axis}, for {type_} in one lane",
+            found=f"{axis}, for {type_} of one batch element",
         )
     return axis

@@ -19,16 +19,16 @@ from effax.tree import PyTreeDef
 
 
 def zero_of(type_: Type) -> Array:
-    """A cotangent of zero for a value of this type; ``float0`` for one without tangents."""
+    """Return a cotangent of zero for a value of this type; ``float0`` for one without tangents."""
     if not is_inexact_dtype(type_.dtype):
         return from_numpy(np.zeros(type_.shape, FLOAT0))
     return from_numpy(np.zeros(type_.shape, type_.dtype))
 
 
 def tangent_for(type_: Type, value: Array | None) -> Array:
-    """A (co)tangent as the user gets it: as weak as the value that it belongs to; None is zero.
+    """Return a (co)tangent for the user, as weak as its primal; None is zero.
 
-    Inside of programs tangents are never weak.
+    Within programs tangents are never weak.
     """
     found = zero_of(type_) if value is None else value
     weak = isinstance(type_, ArrayType) and type_.weak and is_inexact_dtype(type_.dtype)
@@ -42,14 +42,14 @@ def checked_cotangents(
     what: str,
     names: Sequence[str] | None = None,
 ) -> list[Array]:
-    """The leaves of a tree of (co)tangents, checked against the types that it belongs to.
+    """Return the leaves of a tree of (co)tangents, checked against the types of the primals.
 
     Args:
         cts: the tree.
         out_tree: the structure that it must have.
-        types: the types of what its leaves belong to.
-        what: what it is called in messages.
-        names: what its leaves are called.
+        types: the types of the primals.
+        what: the name of the tree in messages.
+        names: the names of its leaves.
 
     Raises:
         IllTyped: structure, shape or dtype differ.
@@ -57,12 +57,12 @@ def checked_cotangents(
     leaves, treedef = tree.flatten(cts)
     if treedef != out_tree:
         raise IllTyped(
-            f"{what}: another structure than what they belong to",
+            f"{what} have the wrong structure",
             expected=shown_tree(out_tree),
             found=shown_tree(treedef),
         )
-    told = names or [what + path for path in tree.paths(cts)]
-    return [_checked_leaf(x, t, name) for x, t, name in zip(leaves, types, told, strict=True)]
+    leaf_names = names or [what + path for path in tree.paths(cts)]
+    return [_checked_leaf(x, t, name) for x, t, name in zip(leaves, types, leaf_names, strict=True)]
 
 
 def _checked_leaf(leaf: object, type_: Type, what: str) -> Array:
@@ -84,5 +84,5 @@ def _checked_leaf(leaf: object, type_: Type, what: str) -> Array:
 
 
 def promotes_to(weak: DType, dtype: DType) -> bool:
-    """Whether a weak value yields to this dtype."""
+    """Whether a weak value promotes to this dtype."""
     return promote([(weak, True), (dtype, False)], config.enable_x64)[0] == dtype

@@ -32,11 +32,13 @@ CLASSES_OF_TWO_LAYERS = {
     "Linear": "an argument of a transpose rule, by its variable and by its array",
 }
 FUNCTIONS_OF_TWO_LAYERS = {
+    "broadcast_shapes": "NumPy's function of shapes, and the one that names the caller in errors",
     "devices": "JAX's name, and what jaxlib reports",
     "effects_barrier": "JAX's name, and the wait for host calls",
     "evaluate": "the public evaluator, which checks its arguments, and the engine",
     "jvp": "JAX's name, and the pass",
     "linearize": "JAX's name, and the pass",
+    "transpose": "NumPy's function of arrays, and the pass",
     "vmap": "JAX's name, and the pass",
 }
 OPERATIONS = (

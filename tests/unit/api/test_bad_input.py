@@ -88,12 +88,15 @@ COMPILED: dict[str, Bad] = {
         "Traced",
     ),
     "a compiled call of another type": Bad(
-        lambda: jax.jit(lambda x: x).lower(1.0).compile()(vector()), IllTyped, "as x", r"f32\[3\]"
+        lambda: jax.jit(lambda x: x).lower(1.0).compile()(vector()),
+        IllTyped,
+        "a compiled call has the wrong",
+        r"f32\[3\]",
     ),
     "a compiled call of another structure": Bad(
         lambda: jax.jit(lambda x: x).lower(1.0).compile()(1.0, 2.0),
         IllTyped,
-        "structure of arguments",
+        "arguments of a compiled call",
         r"\(\*, \*\)",
     ),
     "a program of no function": Bad(
@@ -121,7 +124,7 @@ COMPILED: dict[str, Bad] = {
 DIFFERENTIATED: dict[str, Bad] = {
     "no function": Bad(lambda: jax.grad("f"), BadArgument, "grad takes a function", "'f'"),
     "no scalar": Bad(
-        lambda: jax.grad(lambda w: w * 2)(vector()), IllTyped, "gives a scalar", r"f32\[3\]"
+        lambda: jax.grad(lambda w: w * 2)(vector()), IllTyped, "returns a scalar", r"f32\[3\]"
     ),
     "two results": Bad(
         lambda: jax.grad(lambda w: (w.sum(), w))(vector()), IllTyped, "one scalar", r"\(\*, \*\)"

@@ -24,12 +24,12 @@ BATCHED: dict[str, Bad] = {
         lambda: jax.vmap(lambda m: m, -3)(matrix()), IllTyped, "m has no axis -3", r"f32\[2,3\]"
     ),
     "too many axes": Bad(
-        lambda: jax.vmap(lambda x: x, (0, 0))(vector()), BadArgument, "in_axes has another", "2"
+        lambda: jax.vmap(lambda x: x, (0, 0))(vector()), BadArgument, "length of in_axes", "2"
     ),
     "axes of another tree": Bad(
         lambda: jax.vmap(lambda d: d, ({"b": 0},))({"a": vector()}),
         BadArgument,
-        "in_axes is no prefix",
+        "in_axes is not a prefix",
         "'b'",
     ),
     "an axis that is a string": Bad(
@@ -66,19 +66,19 @@ BATCHED: dict[str, Bad] = {
     "a result axis that does not exist": Bad(
         lambda: jax.vmap(lambda x: {"y": x}, out_axes=1)(vector()),
         BadArgument,
-        r"the result\['y'\] gets no axis 1",
-        r"f32\[\] in one lane",
+        r"out_axes is out of range for the result\['y'\]",
+        r"f32\[\] of one batch element",
     ),
     "a result that has no axis but differs": Bad(
         lambda: jax.vmap(lambda x: (x, x), out_axes=(0, None))(vector()),
         BadArgument,
-        r"the result\[1\] differs between lanes",
+        r"the result\[1\] is batched",
         "None",
     ),
     "result axes of another tree": Bad(
         lambda: jax.vmap(lambda x: (x, x), out_axes=(0, 0, 0))(vector()),
         BadArgument,
-        "out_axes is no prefix",
+        "out_axes is not a prefix",
         r"\(0, 0, 0\)",
     ),
     "a branch on a mapped value": Bad(

@@ -91,7 +91,7 @@ def test_a_format_that_does_not_fit_is_refused(
 def test_bad_arguments() -> None:
     with pytest.raises(BadArgument, match="takes a function"):
         jax.debug.callback(3)
-    with pytest.raises(BadArgument, match="for nothing"):
+    with pytest.raises(BadArgument, match="without a function"):
         jax.debug.callback(x=3)
     with pytest.raises(BadArgument, match="takes a format"):
         jax.debug.print(3)
@@ -99,13 +99,13 @@ def test_bad_arguments() -> None:
         jax.debug.print("{}", jax.new_ref(1.0))
     with pytest.raises(IllTyped, match="is not an array"):
         jax.pure_callback(lambda x: x, F32, "word")
-    with pytest.raises(IllTyped, match="does not say a type"):
+    with pytest.raises(IllTyped, match="is not a type"):
         jax.pure_callback(lambda x: x, (F32, 3), 1.0)
     with pytest.raises(IllTyped, match="64 bits"):
         io_callback(lambda x: x, np.zeros(2), 1.0)
     with pytest.raises(BadArgument, match="vmap_method"):
         jax.pure_callback(lambda x: x, F32, 1.0, vmap_method="fast")
-    with pytest.raises(BadArgument, match="one device"):
+    with pytest.raises(BadArgument, match="not supported"):
         io_callback(lambda x: x, F32, 1.0, sharding=jax.devices()[0])
 
 

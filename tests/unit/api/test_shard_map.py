@@ -306,10 +306,10 @@ def without_mesh() -> Any:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "no mesh": (without_mesh, BadArgument, "mesh is none"),
-    "no spec": (sine("x", P()), BadArgument, "no PartitionSpec"),
-    "another number of specs": (sine((P(), P()), P()), BadArgument, "another length"),
-    "no prefix": (sine(P(), (P(), P())), BadArgument, "no prefix of the results"),
+    "no mesh": (without_mesh, BadArgument, "mesh is not a mesh"),
+    "no spec": (sine("x", P()), BadArgument, "not a PartitionSpec"),
+    "another number of specs": (sine((P(), P()), P()), BadArgument, "length of in_specs"),
+    "no prefix": (sine(P(), (P(), P())), BadArgument, "not a prefix of the results"),
     "an axis that is none": (sine(P("z"), P()), IllTyped, "spec of x names an axis"),
     "an axis twice": (sine(P("x", "x"), P()), IllTyped, "an axis twice"),
     "too long a spec": (sine(P(), P(None, None, "x")), IllTyped, "the result has more entries"),
@@ -322,7 +322,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a name in scope": (
         lambda: on(LINE, P("x"), P("x"))(on(LINE, P("x"), P("x"))(jnp.sin))(X),
         BadArgument,
-        "bound already",
+        "already bound",
     ),
     "no function": (lambda: on(LINE, P(), P())(cast(Any, 3)), BadArgument, "takes a function"),
 }
