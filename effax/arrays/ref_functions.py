@@ -1,6 +1,6 @@
 """Functions of references: creation, reads, writes, accumulation and the end of a reference.
 
-``get`` and ``write`` implement ``ref[i]`` and ``ref[i] = v``.
+``get`` and ``write_ref`` implement ``ref[i]`` and ``ref[i] = v``.
 """
 
 from __future__ import annotations
@@ -129,11 +129,13 @@ def swap(ref: Ref, index: object, value: object) -> Array:
     return at.outward(old)
 
 
-def write(ref: Ref, index: object, value: object) -> None:
+def write_ref(ref: Ref, index: object, value: object) -> None:
     """Write ``ref[index] = value``; positions that turn out to be outside are not written."""
     _check_ref(ref, "a write")
     at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    bind(Swap(at.indexer), ref, cast_for_update(at, ref.dtype, value, "the reference"), *at.operands)
+    bind(
+        Swap(at.indexer), ref, cast_for_update(at, ref.dtype, value, "the reference"), *at.operands
+    )
 
 
 def addupdate(ref: Ref, index: object, value: object) -> None:
@@ -142,4 +144,9 @@ def addupdate(ref: Ref, index: object, value: object) -> None:
     if family(ref.dtype) not in NUMBERS:
         raise IllTyped("only numbers can be added in place", found=str(ref.type))
     at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    bind(AddUpdate(at.indexer), ref, cast_for_update(at, ref.dtype, value, "the reference"), *at.operands)
+    bind(
+        AddUpdate(at.indexer),
+        ref,
+        cast_for_update(at, ref.dtype, value, "the reference"),
+        *at.operands,
+    )

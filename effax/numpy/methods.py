@@ -94,7 +94,7 @@ install(
         new_ref=ref_functions.new_ref,
         ref_at=RefAt,
         get_ref=ref_functions.get,
-        write_ref=ref_functions.write,
+        write_ref=ref_functions.write_ref,
         swap_ref=ref_functions.swap,
         addupdate_ref=ref_functions.addupdate,
     )

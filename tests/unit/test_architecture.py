@@ -42,7 +42,6 @@ FUNCTIONS_OF_TWO_LAYERS = {
     "vmap": "JAX's name, and the pass",
 }
 OPERATIONS = (
-    "arrays/shapes.py",
     "ir/prims/common/numpy_semantics.py",
     "lowering/mlir_text.py",
     "lowering/ops.py",
