@@ -35,7 +35,15 @@ from effax.testing import Inconclusive, check_pass
 from effax.testing.generate.features import NUMERIC
 from effax.testing.laws import LawBroken
 from effax.testing.shrink.changed_parts import changed_parts
-from effax.transforms.optimize.rewrite import FLOATS, App, Hole, Number, Pattern, RewriteRule, rewriting
+from effax.transforms.optimize.rewrite import (
+    FLOATS,
+    App,
+    Hole,
+    Number,
+    Pattern,
+    RewriteRule,
+    rewriting,
+)
 
 
 def without_last_write(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
