@@ -82,7 +82,7 @@ class SoftmaxCrossEntropy(extend.FunctionPrimitive):
         self, ins: Sequence[Array], batched: Sequence[bool], size: int
     ) -> tuple[Sequence[Array], Sequence[bool]]:
         # Rows are independent, so the batch axis is another axis of rows.
-        return self.bind(*extend.in_lanes(ins, batched, size)), [True, True]
+        return self.bind(*extend.with_batch_axis(ins, batched, size)), [True, True]
 
 
 def softmax_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from effax.api.interpret import eval_eqn, eval_jaxpr
 from effax.effects import Accum, Alloc, ArgIndex, Free, Io, Read, Row, SideEffect, Write
-from effax.extend.bases import Elementwise, FunctionPrimitive, LinearPrimitive, in_lanes
+from effax.extend.bases import Elementwise, FunctionPrimitive, LinearPrimitive, with_batch_axis
 from effax.extend.primitive import ArrayPrimitive, Handle, HostPrimitive, RefPrimitive
 from effax.extend.rules import Linear, program
 from effax.ir.dtypes import family, is_complex, is_float, is_inexact_dtype, is_integer
@@ -75,7 +75,6 @@ __all__ = [
     "eval_eqn",
     "eval_jaxpr",
     "family",
-    "in_lanes",
     "is_complex",
     "is_float",
     "is_inexact_dtype",
@@ -83,4 +82,5 @@ __all__ = [
     "program",
     "ref_type",
     "registry",
+    "with_batch_axis",
 ]

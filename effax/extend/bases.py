@@ -220,7 +220,7 @@ class Elementwise(FunctionPrimitive):
         self, ins: Sequence[Handle], batched: Sequence[bool], size: int
     ) -> tuple[Sequence[Array], Sequence[bool]]:
         """A batch axis is one more axis of elements."""
-        return self.bind(*in_lanes(ins, batched, size)), [True]
+        return self.bind(*with_batch_axis(ins, batched, size)), [True]
 
 
 class LinearPrimitive(ArrayPrimitive):
@@ -260,8 +260,8 @@ class LinearPrimitive(ArrayPrimitive):
         return [ct if isinstance(x, Linear) else None for ct, x in zip(found, ins, strict=True)]
 
 
-def in_lanes(ins: Sequence[Handle], batched: Sequence[bool], size: int) -> list[Array]:
-    """The arguments of a batch rule, all with the batch axis: repeated where they had none."""
+def with_batch_axis(ins: Sequence[Handle], batched: Sequence[bool], size: int) -> list[Array]:
+    """Return the operands of a batch rule with unbatched ones broadcast along the batch axis."""
     return [
         x if has else promotion.to_shape(x, (size, *x.shape))
         for x, has in zip(ins, batched, strict=True)

@@ -29,7 +29,7 @@ WITHOUT_A_TYPE: Final = {
     "effax.extend.FunctionPrimitive": EITHER,
     "effax.extend.Handle": EITHER,
     "effax.extend.LinearPrimitive": EITHER,
-    "effax.extend.in_lanes": EITHER,
+    "effax.extend.with_batch_axis": EITHER,
     "effax.Array": NESTED,
     "effax.VJP": "with_refs may give something else than a cotangent for each argument",
     "effax.closure_convert": "the values that a function closes over, of whatever types",

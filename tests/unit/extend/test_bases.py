@@ -66,7 +66,9 @@ class Stretched(extend.LinearPrimitive):
     def batch(
         self, ins: Sequence[Any], batched: Sequence[bool], size: int
     ) -> tuple[Sequence[Array], Sequence[bool]]:
-        return jax.vmap(lambda x, y: (x + 2 * y, y[::-1]))(*extend.in_lanes(ins, batched, size)), [
+        return jax.vmap(lambda x, y: (x + 2 * y, y[::-1]))(
+            *extend.with_batch_axis(ins, batched, size)
+        ), [
             True,
             True,
         ]

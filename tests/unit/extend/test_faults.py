@@ -86,7 +86,7 @@ class SinCos(extend.ArrayPrimitive):
     def batch(
         self, ins: Sequence[Any], batched: Sequence[bool], size: int
     ) -> tuple[Sequence[Array], Sequence[bool]]:
-        return self.bind(*extend.in_lanes(ins, batched, size)), [True, True]
+        return self.bind(*extend.with_batch_axis(ins, batched, size)), [True, True]
 
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
         return extend.program(w, lambda x, y: (jnp.sin(x), jnp.cos(x) * y), ins, self.name)
@@ -132,7 +132,7 @@ class SegmentSum(extend.ArrayPrimitive):
     def batch(
         self, ins: Sequence[Any], batched: Sequence[bool], size: int
     ) -> tuple[Sequence[Array], Sequence[bool]]:
-        x, ids = extend.in_lanes(ins, batched, size)
+        x, ids = extend.with_batch_axis(ins, batched, size)
         return [jnp.stack([self.bind(x[i], ids[i])[0] for i in range(size)])], [True]
 
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
@@ -197,7 +197,7 @@ class Momentum(extend.RefPrimitive):
     ) -> tuple[Sequence[Array], Sequence[bool]]:
         if not batched[0]:
             raise NotApplicable("lanes would write one reference")
-        return self.bind(ins[0], *extend.in_lanes(ins[1:], batched[1:], size)), [True]
+        return self.bind(ins[0], *extend.with_batch_axis(ins[1:], batched[1:], size)), [True]
 
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
         raise NotApplicable("references are discharged before")
