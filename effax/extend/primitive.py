@@ -24,7 +24,7 @@ from effax.ir.types import ArrayType
 from effax.lowering.writer import HasLowering, Val, Writer
 from effax.transforms.framework.rules import HasRules, Indivisible, Rules
 from effax.transforms.rules.common.generic_rules import no_refs
-from effax.transforms.rules.host import ACTS_OUTSIDE
+from effax.transforms.rules.host import SIDE_EFFECT_RULES
 from effax.tree import PyTree
 
 Handle: TypeAlias = PyTree
@@ -111,7 +111,7 @@ class HostPrimitive(Exact, HasRules, HasLowering):
 
     def rules(self) -> Rules[NoReturn]:
         """The rules that passes run."""
-        return ACTS_OUTSIDE
+        return SIDE_EFFECT_RULES
 
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
         """The compiled program calls ``evaluate``."""

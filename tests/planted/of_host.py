@@ -13,7 +13,7 @@ from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import BatchBuilder, BatchOut, JvpOut, RuleBuilder, RuleSet
 from effax.transforms.optimize.dce import Dce
 from effax.transforms.partial_eval.partial_eval import PartialEval
-from effax.transforms.rules.host import each_lane, of_primals
+from effax.transforms.rules.host import primal_jvp, sequential_batch
 from tests.planted.planting import Bug, wrong_rule
 
 RIGHT = Passes()
@@ -62,7 +62,7 @@ def told_by_both(
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
     b.emit(prim, primals)
-    return of_primals(b, prim, primals, tangents)
+    return primal_jvp(b, prim, primals, tangents)
 
 
 def of_tangents(
@@ -72,7 +72,7 @@ def of_tangents(
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
     moved = [x if t is None else t for x, t in zip(primals, tangents, strict=True)]
-    return of_primals(b, prim, moved, tangents)
+    return primal_jvp(b, prim, moved, tangents)
 
 
 def absent_lanes_too(
@@ -83,7 +83,7 @@ def absent_lanes_too(
     size: int,
 ) -> BatchOut:
     held, b.mask = b.mask, None
-    made = each_lane(b, prim, ins, batched, size)
+    made = sequential_batch(b, prim, ins, batched, size)
     b.mask = held
     return made
 

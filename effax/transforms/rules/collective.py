@@ -1,12 +1,13 @@
 """Rules of collectives.
 
-``vmap`` over the axis that a collective names does it between lanes: a sum along the axis is a sum
-over the batch axis. Over any other axis a collective stays what it is, on more elements.
+``vmap`` over the axis that a collective names replaces the collective by an operation along the
+batch axis: a ``psum`` becomes a sum. ``vmap`` over another axis applies the collective to one more
+dimension.
 
-Transposed, each is the adjoint of what it does on all devices at once, each with values of its
-own: what a device gets from a sum all devices gave to, so the cotangent of each is the sum of all.
-Where types say that a value is one for all devices, there are other primitives for that
-(``psum_invariant``, ``pvary``), which are each other's transposes.
+The transpose of a collective is the adjoint of its linear map on the values of all devices. For
+``psum``, y_i = Σ_j x_j on each device i, so x_j' = Σ_i y_i', a ``psum`` again. Values whose type
+says that they are the same on all devices have other primitives (``psum_invariant``, ``pvary``),
+which are each other's transposes.
 """
 
 from __future__ import annotations
@@ -59,11 +60,11 @@ C = TypeVar("C", bound=p.Collective)
 G = TypeVar("G", bound=p.Gathering)
 
 Own = Callable[[BatchBuilder, C, Atom, bool], BatchOut]
-"""A collective between lanes: from its operand, and whether that is batched."""
+"""Apply a collective along the batch axis, to an operand and whether it is batched."""
 
 
 def _batch(own: Own[C], wider: Callable[[C], C]) -> BatchRule[C]:
-    """The batch rule: between lanes where they have the name, else the collective on more axes."""
+    """Return the batch rule: ``own`` along the named axis, else the collective ``wider(prim)``."""
 
     def batch(
         b: BatchBuilder, prim: C, ins: Sequence[Atom], batched: Sequence[bool], size: int
@@ -80,12 +81,12 @@ def _same(prim: C) -> C:
 
 
 def _linear(transpose: TransposeRule[C], own: Own[C], wider: Callable[[C], C]) -> Rules[C]:
-    """The rules of a collective that is linear in its operand."""
+    """Return the rules of a collective that is linear in its operand."""
     return array_rules(jvp=first_linear_jvp, transpose=transpose, batch=_batch(own, wider))
 
 
 def _psum_own(b: BatchBuilder, prim: p.AllReduce, x: Atom, batched: bool) -> BatchOut:
-    # The sum of n equal terms is n times one.
+    # Σ_j x = n·x for an unbatched x
     return BatchOut([b(ReduceSum((0,)), x) if batched else scaled(b, x, prim.axis.size)], [False])
 
 
@@ -102,7 +103,7 @@ def _extreme_own(
 def _extreme_jvp(
     b: RuleBuilder, prim: p.AllReduce, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """The mean of the tangents where the extreme value is, as for a reduction."""
+    """Return the mean of the tangents at the extreme values, as for a reduction."""
     (x,), (dx,) = primals, tangents
     assert dx is not None
     y = b(prim, x)
@@ -112,7 +113,7 @@ def _extreme_jvp(
 
 
 def _moved(b: BatchBuilder, x: Atom, source: int, target: int) -> Atom:
-    """The operand with one axis elsewhere."""
+    """Return the operand with the axis ``source`` moved to ``target``."""
     order = [i for i in range(len(x.type.shape)) if i != source]
     order.insert(target, source)
     return permuted(b, x, order)
@@ -140,15 +141,15 @@ def _permute_own(b: BatchBuilder, prim: p.PPermute, x: Atom, batched: bool) -> B
     n = prim.axis.size
     if not batched and len(prim.perm) == n:
         return BatchOut([x], [False])
-    lanes = to_front(b, x, batched, n)
+    stacked = to_front(b, x, batched, n)
     if not n:
-        return BatchOut([lanes], [True])
-    parts = [_run(b, lanes, source, count) for source, count in _runs(prim)]
+        return BatchOut([stacked], [True])
+    parts = [_run(b, stacked, source, count) for source, count in _runs(prim)]
     return BatchOut([b(Concatenate(0), *parts) if len(parts) > 1 else parts[0]], [True])
 
 
 def _runs(prim: p.PPermute) -> list[tuple[int | None, int]]:
-    """What the devices get in order, as runs: (first source, how many); None for zeros."""
+    """Return the sources of all devices as runs (first source, count); None for zeros."""
     source = {d: s for s, d in prim.perm}
     runs: list[tuple[int | None, int]] = []
     for d in range(prim.axis.size):
@@ -162,12 +163,12 @@ def _runs(prim: p.PPermute) -> list[tuple[int | None, int]]:
     return runs
 
 
-def _run(b: BatchBuilder, lanes: Atom, source: int | None, count: int) -> Atom:
-    shape = lanes.type.shape
+def _run(b: BatchBuilder, stacked: Atom, source: int | None, count: int) -> Atom:
+    shape = stacked.type.shape
     if source is None:
-        return zeros(b, array_type((count, *shape[1:]), lanes.type.dtype))
+        return zeros(b, array_type((count, *shape[1:]), stacked.type.dtype))
     rest = len(shape) - 1
-    return b(Slice((source, *[0] * rest), (source + count, *shape[1:])), lanes)
+    return b(Slice((source, *[0] * rest), (source + count, *shape[1:])), stacked)
 
 
 def _vary_own(b: BatchBuilder, prim: p.Pvary, x: Atom, batched: bool) -> BatchOut:
@@ -177,37 +178,42 @@ def _vary_own(b: BatchBuilder, prim: p.Pvary, x: Atom, batched: bool) -> BatchOu
 def _index_batch(
     b: BatchBuilder, prim: p.AxisIndex, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    # It has no operand that another axis could batch.
+    # The rule runs only for the named axis: there is no operand that another axis could batch.
     return BatchOut([b(Iota(INT32, (size,), 0))], [True])
 
 
 def _psum_transpose(
     b: RuleBuilder, prim: p.Psum, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
+    # y_i = Σ_j x_j:  x_j' = Σ_i y_i'
     return [b(prim, only(cts))]
 
 
 def _gather_transpose(
     b: RuleBuilder, prim: p.AllGather, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
+    # y_i[j] = x_j:  x_j' = Σ_i y_i'[j]
     return [b(p.ReduceScatter(prim.axis, prim.dimension), only(cts))]
 
 
 def _scatter_transpose(
     b: RuleBuilder, prim: p.ReduceScatter, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
+    # y_i = Σ_j x_j[i]:  x_j'[i] = y_i'
     return [b(p.AllGather(prim.axis, prim.dimension), only(cts))]
 
 
 def _to_all_transpose(
     b: RuleBuilder, prim: p.AllToAll, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
+    # y_i[j] = x_j[i]:  x_j'[i] = y_i'[j]
     return [b(p.AllToAll(prim.axis, prim.concat, prim.split), only(cts))]
 
 
 def _permute_transpose(
     b: RuleBuilder, prim: p.PPermute, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
+    # y_d = x_s for (s, d) in perm:  x_s' = y_d'
     back = tuple(sorted((d, s) for s, d in prim.perm))
     return [b(p.PPermute(prim.axis, back), only(cts))]
 
@@ -224,7 +230,7 @@ def _shared_gather_transpose(
     ins: Sequence[Atom | Linear],
     cts: Sequence[Atom | None],
 ) -> Sequence[Atom | None]:
-    # Each device's own part of the one cotangent.
+    # y[j] = x_j for a y that is the same on all devices:  x_j' = y'[j]
     ct = only(cts)
     dims: list[Dim] = [Span(0, n) for n in ct.type.shape]
     dims[prim.dimension] = Pick(None)

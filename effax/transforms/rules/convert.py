@@ -15,7 +15,11 @@ from effax.ir.syntax import Atom
 from effax.ir.types import ArrayType
 from effax.transforms.framework.rules import NO_RULES, JvpOut, Linear, RuleBuilder, RuleSet
 from effax.transforms.rules.common.arrays import array_of, sum_to
-from effax.transforms.rules.common.generic_rules import linear_jvp
+from effax.transforms.rules.common.generic_rules import (
+    identity_jvp,
+    identity_transpose,
+    linear_jvp,
+)
 from effax.transforms.rules.common.linear_operands import fixed, only
 from effax.transforms.rules.common.pointwise import (
     const,
@@ -85,18 +89,6 @@ def _convert_transpose(
     return [convert_back(b, only(cts), array_of(ins[0]))]
 
 
-def _identity_jvp(
-    b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
-) -> JvpOut:
-    return JvpOut(b.emit(prim, primals), tangents)
-
-
-def _identity_transpose(
-    b: RuleBuilder, prim: Primitive, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
-) -> Sequence[Atom | None]:
-    return [only(cts)]
-
-
 def _real_transpose(
     b: RuleBuilder, prim: Primitive, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
@@ -144,7 +136,7 @@ RULES: Final[RuleSet] = (
     .extend(p.BitcastConvertType, constant())
     .extend(p.SelectN, pointwise(_select_jvp, _select_transpose))
     .extend(p.ConvertElementType, pointwise(_convert_jvp, _convert_transpose))
-    .extend(p.Copy, pointwise(_identity_jvp, _identity_transpose))
+    .extend(p.Copy, pointwise(identity_jvp, identity_transpose))
     .extend(p.Real, pointwise(linear_jvp, _real_transpose))
     .extend(p.Imag, pointwise(linear_jvp, _imag_transpose))
     .extend(p.Complex, pointwise(_complex_jvp, _complex_transpose))

@@ -1,7 +1,7 @@
-"""Rules of calls of Python functions, and of what acts on the world outside in general.
+"""Rules of callbacks, and of primitives with side effects in general.
 
-What is shown for debugging is shown of primal values. Derivatives of the other calls are not
-known; a function with a ``custom_jvp`` or ``custom_vjp`` rule around it says them.
+Debugging callbacks receive primal values. Other callbacks are not differentiable; a
+``custom_jvp`` or ``custom_vjp`` around them defines their derivative.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from effax.ir.build import Builder, typing_of
 from effax.ir.dtypes import BOOL
 from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
-from effax.ir.prims import BroadcastInDim, Cond, DebugCallback, IoCallback, PureCallback, Scan
+from effax.ir.prims import Cond, DebugCallback, IoCallback, PureCallback, Scan
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type, array_type
 from effax.transforms.framework.rules import (
@@ -27,18 +27,18 @@ from effax.transforms.framework.rules import (
     Rules,
     RuleSet,
 )
-from effax.transforms.rules.common.arrays import zeros
+from effax.transforms.rules.common.arrays import to_front, zeros
 from effax.transforms.rules.common.generic_rules import array_rules
 from effax.transforms.vmap.common import unbatched_type
 
 
-def of_primals(
+def primal_jvp(
     b: RuleBuilder,
     prim: Primitive,
     primals: Sequence[Atom],
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
-    """For a primitive without results that acts on primal values alone."""
+    """Apply a primitive without results to primal values alone."""
     return JvpOut(b.emit(prim, primals), [])
 
 
@@ -48,31 +48,31 @@ def no_derivative(
     primals: Sequence[Atom],
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
-    """For a primitive whose derivative nobody knows."""
+    """Raise NotApplicable for a primitive whose derivative is not known."""
     raise NotApplicable(
-        f"{prim.name} is not differentiable: it calls a Python function, of which no derivative "
-        "is known",
+        f"{prim.name} is not differentiable: it calls a Python function whose derivative is not "
+        "known",
         expected="arguments that are not differentiated",
         found=f"a tangent for argument {[t is not None for t in tangents].index(True)}",
-        remedy="give a function around it a rule (`custom_jvp`, `custom_vjp`), or pass "
-        "`stop_gradient(x)`",
+        remedy="define the derivative of a function around it (`custom_jvp`, `custom_vjp`), or "
+        "pass `stop_gradient(x)`",
     )
 
 
-def not_computed(
+def side_effect_transpose(
     b: RuleBuilder, prim: Primitive, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    """For a primitive that acts on values: the transposed program does not compute them."""
+    """Raise NotApplicable: a transposed program does not compute the operands."""
     raise NotApplicable(
-        f"{prim.name} takes a value that depends on linear inputs, and a transposed program "
-        "computes cotangents in the place of such values",
-        expected="arguments that do not depend on what is transposed",
-        remedy="leave it out of what is transposed; a cotangent can be shown by the backward rule "
-        "of a `custom_vjp`",
+        f"{prim.name} takes a value that depends on linear inputs, but a transposed program "
+        "computes the cotangents of such values instead",
+        expected="arguments that do not depend on the linear inputs",
+        remedy="move it out of the transposed function; the backward rule of a `custom_vjp` can "
+        "print a cotangent",
     )
 
 
-def each_lane(
+def sequential_batch(
     b: BatchBuilder,
     prim: Primitive,
     ins: Sequence[Atom],
@@ -80,25 +80,25 @@ def each_lane(
     size: int,
     unroll: int = 1,
 ) -> BatchOut:
-    """One application a lane, in the order of lanes; what lanes are not here do not do it.
+    """Apply the primitive once for each active batch element, in order, by a ``scan``.
 
-    It is the batch rule for any primitive whose effects on the world outside commute.
+    This is the batch rule for any primitive whose side effects commute.
     """
     consts = [x for x, has in zip(ins, batched, strict=True) if not has]
     xs = [x for x, has in zip(ins, batched, strict=True) if has]
     mask = b.mask_operands()
     body = Builder([x.type for x in consts])
-    here = body.bind(array_type((), BOOL)) if mask else None
+    active = body.bind(array_type((), BOOL)) if mask else None
     for x in xs:
         body.bind(unbatched_type(x.type))
     shared, own = iter(body.binders), iter(body.binders[len(consts) + len(mask) :])
-    lane: list[Atom] = [next(own) if has else next(shared) for has in batched]
-    if here is None:
-        outs: Sequence[Atom] = body.emit(prim, lane)
+    args: list[Atom] = [next(own) if has else next(shared) for has in batched]
+    if active is None:
+        outs: Sequence[Atom] = body.emit(prim, args)
     else:
-        types = tuple([x.type for x in lane])
-        branches = (_not_here(prim, types), _applied(prim, types))
-        outs = body.emit(Cond(branches), [here, *lane])
+        types = tuple([x.type for x in args])
+        branches = (_skipped(prim, types), _applied(prim, types))
+        outs = body.emit(Cond(branches), [active, *args])
     loop = Scan(body.finish(outs), size, False, len(consts), 0, unroll)
     results = b.emit(loop, [*consts, *mask, *xs])
     return BatchOut(results, [True] * len(results))
@@ -109,18 +109,18 @@ def _applied(prim: Primitive, types: tuple[Type, ...]) -> Jaxpr:
     return b.finish(b.emit(prim, b.binders))
 
 
-def _not_here(prim: Primitive, types: tuple[Type, ...]) -> Jaxpr:
+def _skipped(prim: Primitive, types: tuple[Type, ...]) -> Jaxpr:
     b = Builder(types)
     return b.finish([zeros(b, t) for t in typing_of(prim, types).outs])
 
 
-def in_any_order(
+def unordered_batch(
     b: BatchBuilder, prim: Primitive, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    """:func:`each_lane`, where the table says that no order of lanes can be told from another.
+    """Batch by :func:`sequential_batch` a primitive whose side effects commute with themselves.
 
-    Raises NotApplicable where effects do not commute with themselves. Lanes run in step, and so
-    would not do what they do one lane after the other.
+    Raises NotApplicable for other effects: equations of a batched program run for all batch
+    elements, so their effects would interleave.
     """
     types = tuple(
         [unbatched_type(x.type) if has else x.type for x, has in zip(ins, batched, strict=True)]
@@ -129,13 +129,13 @@ def in_any_order(
     for effect in row.side_effects:
         if not commutes(effect, effect):
             raise NotApplicable(
-                f"vmap: {prim.name} is ordered, and lanes that run in step have no order in which "
-                "one comes after all of another",
+                f"vmap: {prim.name} is ordered, and the effects of batch elements would interleave",
                 expected="an effect that commutes with itself",
                 found=str(row),
-                remedy="use `lax.map`, which runs one lane after the other; or `ordered=False`",
+                remedy="use `lax.map`, which runs the batch elements in sequence; or "
+                "`ordered=False`",
             )
-    return each_lane(b, prim, ins, batched, size)
+    return sequential_batch(b, prim, ins, batched, size)
 
 
 METHODS: Final = (
@@ -145,17 +145,17 @@ METHODS: Final = (
     "broadcast_all",
     "legacy_vectorized",
 )
-"""How a pure callback can be batched."""
+"""The methods of batching a pure callback."""
 
 
 def pure_batch(
     b: BatchBuilder, prim: PureCallback, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    """As its ``vmap_method`` says: a call a lane, or one call that gets all lanes."""
+    """Batch by ``vmap_method``: one call for each batch element, or one call for all."""
     match prim.vmap_method:
         case "sequential" | "sequential_unrolled" as method:
             unroll = max(size, 1) if method == "sequential_unrolled" else 1
-            return each_lane(b, prim, ins, batched, size, unroll)
+            return sequential_batch(b, prim, ins, batched, size, unroll)
         case "expand_dims":
             return _called_once(b, prim, _with_axis(b, ins, batched, 1), size)
         case "broadcast_all":
@@ -164,23 +164,18 @@ def pure_batch(
             return _called_once(b, prim, ins, size)
         case _:
             raise NotApplicable(
-                "vmap of pure_callback: it is not said how the function takes a batch",
+                "vmap of pure_callback needs a method of batching the function",
                 expected=f"vmap_method, one of {', '.join(METHODS)}",
                 found=f"vmap_method={prim.vmap_method!r}",
-                remedy="pass `vmap_method='sequential'`, which calls it once a lane",
+                remedy="pass `vmap_method='sequential'`, one call for each batch element",
             )
 
 
 def _with_axis(
     b: BatchBuilder, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> list[Atom]:
-    """The arguments, those that have no batch axis with a leading one of this size."""
-    given: list[Atom] = []
-    for x, has in zip(ins, batched, strict=True):
-        shape = x.type.shape
-        propagate = BroadcastInDim((size, *shape), tuple(range(1, 1 + len(shape))))
-        given.append(x if has else b(propagate, x))
-    return given
+    """Return the arguments, the unbatched ones with a leading axis of this size."""
+    return [to_front(b, x, has, size) for x, has in zip(ins, batched, strict=True)]
 
 
 def _called_once(b: BatchBuilder, prim: PureCallback, ins: Sequence[Atom], size: int) -> BatchOut:
@@ -193,33 +188,33 @@ def _stacked(type_: ArrayType, size: int) -> ArrayType:
     return array_type((size, *type_.shape), type_.dtype, type_.weak)
 
 
-def acts_jvp(
+def side_effect_jvp(
     b: RuleBuilder,
     prim: Primitive,
     primals: Sequence[Atom],
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
-    """Without results it acts on primal values alone; what comes back has no derivative."""
+    """Apply the primitive to primal values. Raises NotApplicable if it has results."""
     has_results = bool(typing_of(prim, tuple([x.type for x in primals])).outs)
-    return (no_derivative if has_results else of_primals)(b, prim, primals, tangents)
+    return (no_derivative if has_results else primal_jvp)(b, prim, primals, tangents)
 
 
-ACTS_OUTSIDE: Final[Rules[Primitive]] = array_rules(
-    jvp=acts_jvp, transpose=not_computed, batch=in_any_order
+SIDE_EFFECT_RULES: Final[Rules[Primitive]] = array_rules(
+    jvp=side_effect_jvp, transpose=side_effect_transpose, batch=unordered_batch
 )
-"""The rules of any primitive on arrays that acts on the world outside."""
+"""The rules of any primitive on arrays that has side effects."""
 
 RULES: Final[RuleSet] = (
     NO_RULES.extend(
         DebugCallback,
-        array_rules(jvp=of_primals, transpose=not_computed, batch=each_lane),
+        array_rules(jvp=primal_jvp, transpose=side_effect_transpose, batch=sequential_batch),
     )
     .extend(
         IoCallback,
-        array_rules(jvp=no_derivative, transpose=not_computed, batch=in_any_order),
+        array_rules(jvp=no_derivative, transpose=side_effect_transpose, batch=unordered_batch),
     )
     .extend(
         PureCallback,
-        array_rules(jvp=no_derivative, transpose=not_computed, batch=pure_batch),
+        array_rules(jvp=no_derivative, transpose=side_effect_transpose, batch=pure_batch),
     )
 )

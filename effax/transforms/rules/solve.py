@@ -25,8 +25,7 @@ from effax.transforms.framework.rules import (
 )
 from effax.transforms.jvp import jvp
 from effax.transforms.rules.common.arrays import to_front, zeros
-from effax.transforms.vmap.common import at_arguments
-from effax.transforms.vmap.engine import vmap
+from effax.transforms.rules.common.batched_subjaxprs import batched_subjaxpr
 
 
 def linear_solve_jvp(
@@ -113,12 +112,8 @@ def linear_solve_batch(
 
 
 def _batched(b: BatchBuilder, jaxpr: Jaxpr, flags: Sequence[bool], size: int) -> Jaxpr:
-    """Return the batched program, all results batched; it takes a mask, if any, first."""
-    every = (True,) * len(jaxpr.outs)
-    with at_arguments(range(len(flags))):
-        return vmap.cached(
-            jaxpr, tuple(flags), size, b.rules, b.unbatched_refs, b.mask is not None, every, b.axis
-        ).jaxpr
+    """Return the batched program, all results batched."""
+    return batched_subjaxpr(b, jaxpr, flags, size, (True,) * len(jaxpr.outs)).jaxpr
 
 
 def _emit(

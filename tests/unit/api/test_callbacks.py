@@ -471,7 +471,7 @@ def test_pure_callbacks_are_batched_as_they_say(jit: Wrap, method: str, shapes: 
 
 
 def test_a_batch_without_a_method_is_refused() -> None:
-    with pytest.raises(NotApplicable, match="how the function takes a batch"):
+    with pytest.raises(NotApplicable, match="needs a method of batching the function"):
         jax.vmap(lambda x: jax.pure_callback(lambda v: v, F32, x))(jnp.arange(3.0))
 
 

@@ -54,10 +54,10 @@ from effax.transforms import (
     transpose,
     vmap,
 )
-from effax.transforms.rules.jit.discharge import jit_discharge
-from effax.transforms.rules.jit.jvp import jit_jvp
-from effax.transforms.rules.jit.transpose import jit_transpose
-from effax.transforms.rules.jit.vmap import jit_batch
+from effax.transforms.rules.jit.discharge import call_discharge
+from effax.transforms.rules.jit.jvp import call_jvp
+from effax.transforms.rules.jit.transpose import call_transpose
+from effax.transforms.rules.jit.vmap import call_batch
 
 F = array_type((), "float32")
 R = ref_type(F)
@@ -112,25 +112,25 @@ class Twice(HasRules, HasLowering):
 def _jvp(
     b: RuleBuilder, prim: Twice, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    return jit_jvp(b, Jit(prim.unrolled()), primals, tangents)
+    return call_jvp(b, Jit(prim.unrolled()), primals, tangents)
 
 
 def _transpose(
     b: RuleBuilder, prim: Twice, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    return jit_transpose(b, Jit(prim.unrolled()), ins, cts)
+    return call_transpose(b, Jit(prim.unrolled()), ins, cts)
 
 
 def _batch(
     b: BatchBuilder, prim: Twice, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    return jit_batch(b, Jit(prim.unrolled()), ins, batched, size)
+    return call_batch(b, Jit(prim.unrolled()), ins, batched, size)
 
 
 def _discharge(
     b: RuleBuilder, prim: Twice, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
-    return jit_discharge(b, Jit(prim.unrolled()), ins, is_ref)
+    return call_discharge(b, Jit(prim.unrolled()), ins, is_ref)
 
 
 RULES: Rules[NoReturn] = Rules(_jvp, _transpose, _batch, Indivisible(), _discharge)

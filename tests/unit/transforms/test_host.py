@@ -26,16 +26,20 @@ from effax.ir.text.parser import parse
 from effax.ir.text.printer import pretty
 from effax.ir.types import Type, array_type
 from effax.transforms.discharge import discharge
-from effax.transforms.framework.rules import Indivisible, Rules
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import linearize
 from effax.transforms.optimize.dce import dce
 from effax.transforms.optimize.inline import inline
 from effax.transforms.partial_eval.partial_eval import partial_eval, recompose
 from effax.transforms.reverse.engine import reverse
-from effax.transforms.rules.common.generic_rules import no_refs
+from effax.transforms.rules.common.generic_rules import array_rules
 from effax.transforms.rules.default import DEFAULT_RULES
-from effax.transforms.rules.host import ACTS_OUTSIDE, acts_jvp, each_lane, not_computed
+from effax.transforms.rules.host import (
+    SIDE_EFFECT_RULES,
+    sequential_batch,
+    side_effect_jvp,
+    side_effect_transpose,
+)
 from effax.transforms.transpose.cotangent_spec import GradValue
 from effax.transforms.transpose.engine import transpose
 from effax.transforms.vmap.engine import vmap
@@ -101,8 +105,8 @@ class Look(Primitive):
         return [np.asarray(float(len(LOG)))]
 
 
-RULES = DEFAULT_RULES.extend(Publish, ACTS_OUTSIDE).extend(Look, ACTS_OUTSIDE)
-LANES = RULES.extend(Publish, Rules(acts_jvp, not_computed, each_lane, Indivisible(), no_refs))
+RULES = DEFAULT_RULES.extend(Publish, SIDE_EFFECT_RULES).extend(Look, SIDE_EFFECT_RULES)
+LANES = RULES.extend(Publish, array_rules(side_effect_jvp, side_effect_transpose, sequential_batch))
 
 
 def publish(b: Builder, topic: str, x: Atom) -> list[Atom]:

@@ -38,6 +38,12 @@ def to_front(b: Builder, x: Atom, batched: bool, size: int) -> Atom:
     return b(BroadcastInDim((size, *shape), tuple(range(1, 1 + len(shape)))), x)
 
 
+def mask_like(b: Builder, mask: Atom, value: Atom) -> Atom:
+    """Return the mask of batch elements, broadcast to the shape of a batched value."""
+    shape = value.type.shape
+    return mask if len(shape) == 1 else b(BroadcastInDim(shape, (0,)), mask)
+
+
 def permuted(b: Builder, x: Atom, permutation: Sequence[int]) -> Atom:
     """Return the operand with its axes permuted, or itself for the identity."""
     if list(permutation) == list(range(len(permutation))):

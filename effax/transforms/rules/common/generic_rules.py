@@ -15,6 +15,7 @@ from effax.transforms.framework.rules import (
     Indivisible,
     JvpOut,
     JvpRule,
+    Linear,
     RuleBuilder,
     Rules,
     TransposeRule,
@@ -74,6 +75,20 @@ def first_linear_jvp(
     y = b(prim, *primals)
     dx = tangents[0]
     return JvpOut([y], [None if dx is None else b(prim, dx, *primals[1:])])
+
+
+def identity_jvp(
+    b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """Differentiate an identity: the tangents are those of the operands."""
+    return JvpOut(b.emit(prim, primals), tangents)
+
+
+def identity_transpose(
+    b: RuleBuilder, prim: Primitive, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    """Transpose an identity: the cotangents are those of the results."""
+    return cts
 
 
 def bilinear_jvp(

@@ -1,7 +1,7 @@
 """Batching of ``cond``.
 
-Where all lanes take one branch it stays a ``cond``. Where each takes its own, every branch runs,
-for the lanes that take it, and results are selected::
+With an unbatched index it stays a ``cond``. With a batched index all branches run, each masked to
+the batch elements that take it, and results are selected::
 
     cond(p, f, g)(x)    =    select(p, g(x), f(x))
 """
@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from effax.ir.build import lit
-from effax.ir.prims import And, BroadcastInDim, Clamp, Cond, Eq, Not, SelectN
+from effax.ir.prims import And, Clamp, Cond, Eq, Not, SelectN
 from effax.ir.syntax import Atom, Jaxpr
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
-from effax.transforms.vmap.common import at_arguments, check_uniform
-from effax.transforms.vmap.engine import closed_batch, runs_under_mask, vmap
+from effax.transforms.rules.common.arrays import mask_like
+from effax.transforms.rules.common.batched_subjaxprs import batched_subjaxpr
+from effax.transforms.vmap.common import check_uniform
+from effax.transforms.vmap.engine import closed_batch, runs_under_mask
 
 
 def cond_batch(
@@ -24,25 +26,23 @@ def cond_batch(
 ) -> BatchOut:
     closed, given = closed_batch(b, prim, batched, size)
     if batched[0]:
-        return _each_its_own(b, prim, ins, closed, size)
-    masked = b.mask is not None
-    branches = [_branch(b, branch, closed[1:], size, masked, given) for branch in prim.branches]
+        return _select_branches(b, prim, ins, closed, size)
+    branches = [_branch(b, branch, closed[1:], size, None, given) for branch in prim.branches]
     outs = b.emit(Cond(tuple(branches)), [ins[0], *b.mask_operands(), *ins[1:]])
     return BatchOut(outs, given)
 
 
 def _branch(
-    b: BatchBuilder, branch: Jaxpr, batched: Mask, size: int, masked: bool, wanted: Mask
+    b: BatchBuilder, branch: Jaxpr, batched: Mask, size: int, masked: bool | None, out_batched: Mask
 ) -> Jaxpr:
-    shared = frozenset(i - 1 for i in b.unbatched_refs)
-    with at_arguments(range(1, 1 + len(batched))):
-        return vmap.cached(branch, batched, size, b.rules, shared, masked, wanted, b.axis).jaxpr
+    # Operand i + 1 of the cond is input i of its branches.
+    return batched_subjaxpr(b, branch, batched, size, out_batched, masked, first=1).jaxpr
 
 
-def _each_its_own(
+def _select_branches(
     b: BatchBuilder, prim: Cond, ins: Sequence[Atom], batched: Mask, size: int
 ) -> BatchOut:
-    check_uniform(b, prim, "a branch that each lane takes or not")
+    check_uniform(b, prim, "a branch under a batched predicate")
     n = len(prim.branches)
     index, operands = ins[0], ins[1:]
     if index.type.dtype.kind != "b":
@@ -52,14 +52,14 @@ def _each_its_own(
     for i, branch in enumerate(prim.branches):
         masked = runs_under_mask(branch)
         made = _branch(b, branch, batched[1:], size, masked, every)
-        here = [_taken(b, index, i)] if masked else []
-        results.append(b.inline_jaxpr(made, [*here, *operands]))
+        mask = [_taken(b, index, i)] if masked else []
+        results.append(b.inline_jaxpr(made, [*mask, *operands]))
     outs = [_selected(b, index, cases) for cases in zip(*results, strict=True)]
     return BatchOut(outs, every)
 
 
 def _taken(b: BatchBuilder, index: Atom, branch: int) -> Atom:
-    """The lanes that are here and take this branch."""
+    """Return the mask of the active batch elements that take this branch."""
     if index.type.dtype.kind == "b":
         taken: Atom = index if branch else b(Not(), index)
     else:
@@ -68,6 +68,4 @@ def _taken(b: BatchBuilder, index: Atom, branch: int) -> Atom:
 
 
 def _selected(b: BatchBuilder, index: Atom, cases: Sequence[Atom]) -> Atom:
-    shape = cases[0].type.shape
-    which = index if len(shape) == 1 else b(BroadcastInDim(shape, (0,)), index)
-    return b(SelectN(), which, *cases)
+    return b(SelectN(), mask_like(b, index, cases[0]), *cases)

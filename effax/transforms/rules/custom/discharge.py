@@ -1,4 +1,4 @@
-"""Discharge rules of calls that bring rules of their own."""
+"""Discharge of calls with custom rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from effax.transforms.framework.rules import (
     DischargeOut,
     RuleBuilder,
 )
-from effax.transforms.rules.jit.discharge import jit_discharge
+from effax.transforms.rules.jit.discharge import call_discharge
 
 
 def custom_call_discharge(
@@ -20,14 +20,14 @@ def custom_call_discharge(
     ins: Sequence[Atom],
     is_ref: Sequence[bool],
 ) -> DischargeOut:
-    """Discharge comes after all else: the call alone is left."""
-    return jit_discharge(b, Jit(prim.call, prim.label), ins, is_ref)
+    """Discharge the call and drop its rules: no transformation follows a discharge."""
+    return call_discharge(b, Jit(prim.call, prim.label), ins, is_ref)
 
 
 def custom_linear_discharge(
     b: RuleBuilder, prim: CustomLinear, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
-    """It touches no reference before it is transposed: the types of its arguments change."""
+    """Keep the equation, which accesses no reference before it is transposed."""
     if any(is_ref):
         raise TransformError(f"{prim.label}: its backward rule uses references; transpose first")
     return DischargeOut(b.emit(prim, ins), [None] * len(ins))

@@ -1,4 +1,4 @@
-"""Transpose rules of calls that bring rules of their own."""
+"""Transposition of calls with custom rules."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from effax.transforms.framework.rules import (
     RuleBuilder,
 )
 from effax.transforms.rules.common.arrays import zeros
-from effax.transforms.rules.jit.transpose import jit_transpose
+from effax.transforms.rules.jit.transpose import call_transpose
 
 
 def custom_linear_transpose(
     b: RuleBuilder, prim: CustomLinear, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    """The user's backward rule."""
+    """Apply the user's backward rule. The transpose of a paired call is the pair, swapped."""
     fixed: list[Atom] = []
     for x in ins[: prim.n_fixed]:
         if isinstance(x, Linear):
@@ -47,5 +47,5 @@ def custom_call_transpose(
     ins: Sequence[Atom | Linear],
     cts: Sequence[Atom | None],
 ) -> Sequence[Atom | None]:
-    """The function, which is linear, transposed; its rules are for other things."""
-    return jit_transpose(b, Jit(prim.call, prim.label), ins, cts)
+    """Transpose the function, which is linear; its rules define other transformations."""
+    return call_transpose(b, Jit(prim.call, prim.label), ins, cts)

@@ -1,1 +1,1 @@
-"""Rules of indexed reads and updates. An indexed part stays sparse when it is transposed."""
+"""Rules of indexed reads and updates. Their transposes access the indexed part only."""

@@ -1,6 +1,6 @@
-"""Batching of indexers: one that indexes for every lane what the given one indexes for one.
+"""Batching of indexers: one indexer for all batch elements.
 
-A dynamic start of a span is a scalar, so a batched start becomes picked positions::
+The dynamic start of a span is a scalar, so a batched start becomes picked positions::
 
     x[i : i + k]  for each i in starts    =    x[clamped(starts)[:, None] + iota(k)]
 """
@@ -21,30 +21,30 @@ from effax.transforms.rules.common.arrays import inverse, permuted
 from effax.transforms.rules.common.pointwise import scaled
 
 Label = tuple[str, int]
-"""An axis of what is indexed: ("batch", 0), ("pick", broadcast axis) or ("span", axis)."""
+"""An axis of an indexed part: ("batch", 0), ("pick", broadcast axis) or ("span", axis)."""
 
 BATCH: Label = ("batch", 0)
 
 
 class BatchedIndexer(NamedTuple):
-    """The indexer, its operands, and where the axes of what it indexes belong.
+    """A batched indexer, its operands, and the order of the axes of the indexed part.
 
     Attributes:
-        indexer: with an entry for the batch axis in front, where the indexed array has one.
-        operands: its operands.
-        permutation: brings the axes of what is indexed in the order (batch, axes of one lane).
+        indexer: the indexer, with a first entry for the batch axis of a batched array.
+        operands: the operands of the indexer.
+        permutation: permutes the axes of the indexed part to (batch, axes of one batch element).
     """
 
     indexer: Indexer
     operands: tuple[Atom, ...]
     permutation: tuple[int, ...]
 
-    def lane_order(self, b: RuleBuilder, part: Atom) -> Atom:
-        """What was read, with the batch axis in front."""
+    def batch_first(self, b: RuleBuilder, part: Atom) -> Atom:
+        """Return an indexed part with its batch axis in front."""
         return permuted(b, part, self.permutation)
 
     def index_order(self, b: RuleBuilder, value: Atom) -> Atom:
-        """A value with the batch axis in front, as it has to be written."""
+        """Return a value whose batch axis is in front in the order of the indexed part."""
         return permuted(b, value, inverse(self.permutation))
 
 
@@ -56,21 +56,21 @@ def batched_indexer(
     batched: Sequence[bool],
     axis: int | None,
 ) -> BatchedIndexer:
-    """The indexer for all lanes at once.
+    """Return an indexer for all batch elements.
 
     Args:
-        b: where the operands are computed.
-        indexer: that of one lane.
-        shape: the shape of one lane of the indexed array.
-        operands: those of the indexer.
+        b: the builder that computes the operands.
+        indexer: the indexer of one batch element.
+        shape: the shape of one batch element of the indexed array.
+        operands: the operands of the indexer.
         batched: which operands have a leading batch axis.
-        axis: the size of the batch axis in front of the indexed array; None: it has none.
+        axis: the size of the leading batch axis of the indexed array; None if unbatched.
     """
     axes: list[Label] = [("span", i) for i in range(len(indexer.dims))]
-    lane_shapes = [o.type.shape[has:] for o, has in zip(operands, batched, strict=True)]
-    n_picks = len(layout(indexer, lane_shapes).pick_shape)
+    shapes = [o.type.shape[has:] for o, has in zip(operands, batched, strict=True)]
+    n_picks = len(layout(indexer, shapes).pick_shape)
     picks: list[Label] = [("pick", i) for i in range(n_picks)]
-    order = [BATCH, *_labels(indexer, lane_shapes, axes, picks)]
+    order = [BATCH, *_labels(indexer, shapes, axes, picks)]
     if axis is not None:
         axes = [BATCH, *axes]
     if True in batched:
@@ -87,9 +87,9 @@ def batched_indexer(
 def _labels(
     indexer: Indexer, operands: Sequence[Shape], axes: Sequence[Label], picks: Sequence[Label]
 ) -> list[Label]:
-    """What the axes of the indexed part are, in order.
+    """Return the labels of the axes of the indexed part, in order.
 
-    ``axes`` names the axes of the indexed array, ``picks`` the picks' broadcast axes.
+    ``axes`` labels the axes of the indexed array, ``picks`` the broadcast axes of the picks.
     """
     position = layout(indexer, operands).position
     spans = [a for a, dim in zip(axes, indexer.dims, strict=True) if isinstance(dim, Span)]
@@ -97,7 +97,7 @@ def _labels(
 
 
 def _moving(indexer: Indexer, batched: Sequence[bool]) -> list[int]:
-    """The axes of spans with a batched start."""
+    """Return the axes of spans with a batched start."""
     feed = iter(batched)
     flags = [is_dynamic(dim) and next(feed) for dim in indexer.dims]
     return [
@@ -117,9 +117,10 @@ def _picked(
     n_picks: int,
     moved: Sequence[int],
 ) -> tuple[Indexer, list[Atom]]:
-    """The case of batched operands: the batch axis is one of the picks' broadcast axes.
+    """Return the indexer for batched operands: the batch axis is a broadcast axis of the picks.
 
-    Those are: the batch axis, the picks' axes of one lane, one axis a span with a batched start.
+    The broadcast axes are the batch axis, the picks' axes of one batch element, and one axis for
+    each span with a batched start.
     """
     rank = 1 + n_picks + len(moved)
     dims: list[Dim] = []
@@ -145,7 +146,7 @@ def _picked(
 
 
 def _aligned(b: RuleBuilder, operand: Atom, batched: bool, n_picks: int, rank: int) -> Atom:
-    """A pick's operand, its axes where those of the picks' broadcast shape are."""
+    """Return a pick's operand with its axes aligned to the broadcast axes of the picks."""
     ndim = len(operand.type.shape) - batched
     if not ndim and not batched:
         return operand
@@ -154,9 +155,9 @@ def _aligned(b: RuleBuilder, operand: Atom, batched: bool, n_picks: int, rank: i
 
 
 def _placed(b: RuleBuilder, x: Atom, rank: int, places: dict[int, int]) -> Atom:
-    """``x`` with its axes at these places of ``rank`` axes, the others of size 1.
+    """Return ``x`` with its axes at these places of ``rank`` axes, the others of size 1.
 
-    Leading axes of size 1 that broadcasting adds by itself are left out.
+    Leading axes of size 1, which broadcasting adds, are omitted.
     """
     first = min(places.values())
     shape = [1] * (rank - first)
@@ -166,7 +167,7 @@ def _placed(b: RuleBuilder, x: Atom, rank: int, places: dict[int, int]) -> Atom:
 
 
 def _positions(b: RuleBuilder, start: Atom, span: Span, size: int, rank: int, place: int) -> Atom:
-    """All positions of a span with one start a lane, the start moved inward as one would be."""
+    """Return all positions of a span for each batched start, clamped as an unbatched one."""
     reach = (span.size - 1) * span.step
     first = clamped(b, start, max(0, -reach), max(size - 1 - max(0, reach), 0))
     steps = scaled(b, b(Iota(first.type.dtype, (span.size,), 0)), span.step)
@@ -180,7 +181,7 @@ def _positions(b: RuleBuilder, start: Atom, span: Span, size: int, rank: int, pl
 
 
 def clamped(b: RuleBuilder, index: Atom, low: int, high: int) -> Atom:
-    """An integer index moved into ``[low, high]``, in at least 32 bits, with a sign."""
+    """Return an integer index clamped to ``[low, high]``, signed and of at least 32 bits."""
     if index.type.dtype.itemsize < 4:
         index = b(ConvertElementType(INT32), index)
     least, most = int_bounds(index.type.dtype)

@@ -1,7 +1,7 @@
-"""Rules of indexed updates that multiply, or take the greater or the lesser.
+"""Rules of ``scatter_mul``, ``scatter_max`` and ``scatter_min``.
 
-Where positions repeat, all values count. No derivative divides: those of products are exact where
-factors are zero, and of extremes that are equal each gets the same share.
+Where positions repeat, all values combine. The derivative of a product does not divide, so it is
+exact where factors are zero; equal extremes share the tangent equally.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from effax.transforms.framework.rules import (
     RuleBuilder,
 )
 from effax.transforms.rules.common.arrays import inverse, permuted, zeros
+from effax.transforms.rules.common.generic_rules import add_tangents
 from effax.transforms.rules.common.linear_operands import fixed, only
 from effax.transforms.rules.common.pointwise import (
     add,
@@ -39,23 +40,24 @@ from effax.transforms.rules.reduce import Dual, running_tree
 def mul_jvp(
     b: RuleBuilder, prim: p.ScatterMul, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """y = x·Πv at each position: dy = dx·Πv + x·Σ dv_k·Π_{j≠k} v_j."""
+    """Differentiate y = x·Π_k v_k at each position: dy = dx·Π_k v_k + x·Σ_k dv_k·Π_{j≠k} v_j."""
     x, value, *operands = primals
     dx, dv = tangents[:2]
     y = b(prim, x, value, *operands)
-    parts = [] if dx is None else [b(prim, dx, value, *operands)]
+    dy: Atom | None = None if dx is None else b(prim, dx, value, *operands)
     if dv is not None:
         part = mul(b, dv, b(p.Gather(prim.indexer), x, *operands))
         others = _product_of_others(b, prim.indexer, x.type.shape, value, operands)
         part = part if others is None else mul(b, part, others)
-        parts.append(b(p.ScatterAdd(prim.indexer), zeros(b, x.type), part, *operands))
-    return JvpOut([y], [parts[0] if len(parts) == 1 else add(b, *parts)])
+        added = b(p.ScatterAdd(prim.indexer), zeros(b, x.type), part, *operands)
+        dy = add_tangents(b, dy, added)
+    return JvpOut([y], [dy])
 
 
 def mul_transpose(
     b: RuleBuilder, prim: p.ScatterMul, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    # Linear in x: <ct, x·Πv> = <ct·Πv, x>
+    # linear in x: <ct, x·Πv> = <ct·Πv, x>
     others = fixed(prim, ins, 1)
     return [b(prim, only(cts), *others), *(None for _ in others)]
 
@@ -63,10 +65,11 @@ def mul_transpose(
 def _product_of_others(
     b: RuleBuilder, indexer: Indexer, shape: Shape, value: Atom, operands: Sequence[Atom]
 ) -> Atom | None:
-    """For each value, the product of the others at its position; None: no positions can meet.
+    """Return for each value the product of the others at its position.
 
-    Sorted by position, values of one position are neighbours, and the product is that of those
-    before times that of those after: running products that begin anew where the position does.
+    Returns None if no two values can have the same position. Sorted by position, the values of
+    one position are adjacent, and the result is the product of those before times the product of
+    those after: two segmented scans.
     """
     place = layout(indexer, [o.type.shape for o in operands])
     count = prod(place.pick_shape)
@@ -93,23 +96,23 @@ def _product_of_others(
 
 
 def _running_before(b: RuleBuilder, rows: Atom, edges: Atom) -> Atom:
-    """The product of the rows before each one, from the last edge on.
+    """Return the exclusive segmented product of rows.
 
-    ``edges`` is 1 where a row after the first begins a run, else 0.
+    ``edges`` is 1 where a row after the first begins a segment, else 0.
     """
     count, *rest = rows.type.shape
     first = b(BroadcastInDim((1,), ()), lit(1, array_type((), INT32)))
     starts = b(Concatenate(0), first, edges)
-    propagate = b(BroadcastInDim((count, *rest), (0,)), starts) if rest else starts
-    begins = b(prims.Eq(), propagate, const(1, propagate))
+    full = b(BroadcastInDim((count, *rest), (0,)), starts) if rest else starts
+    begins = b(prims.Eq(), full, const(1, full))
     ones = b(BroadcastInDim((1, *rest), ()), const(1, rows))
     shifted = b(Concatenate(0), ones, _span(b, rows, 0, count - 1))
-    alone = where(b, begins, const(1, rows), shifted)
-    return running_tree(b, _until_edge, (alone, propagate), 0)[0]
+    masked = where(b, begins, const(1, rows), shifted)
+    return running_tree(b, _segmented_product, (masked, full), 0)[0]
 
 
-def _until_edge(b: RuleBuilder, left: Dual, right: Dual) -> Dual:
-    """The product, of the right side alone where it begins a run."""
+def _segmented_product(b: RuleBuilder, left: Dual, right: Dual) -> Dual:
+    """Combine two (product, flag) pairs: the right product alone if it begins a segment."""
     (x, before), (y, begins) = left, right
     here = b(prims.Eq(), begins, const(1, begins))
     return where(b, here, y, mul(b, x, y)), b(prims.Max(), before, begins)
@@ -123,7 +126,7 @@ def _span(b: RuleBuilder, x: Atom, start: int, stop: int) -> Atom:
 def _numbers(
     b: RuleBuilder, indexer: Indexer, shape: Shape, operands: Sequence[Atom], picks: Shape
 ) -> Atom:
-    """One number a pick, equal where positions are; -1 where it is left out."""
+    """Return one number for each pick, equal for equal positions; -1 for a dropped one."""
     feed = iter(operands)
     number: Atom | None = None
     inside: Atom | None = None
@@ -141,7 +144,7 @@ def _numbers(
             both = b(prims.And(), b(prims.Ge(), operand, low), b(prims.Le(), operand, high))
             here = _over(b, both, picks)
             inside = here if inside is None else b(prims.And(), inside, here)
-    assert number is not None, "several picks have an operand that tells them apart"
+    assert number is not None, "several picks have a dynamic operand"
     if inside is not None:
         number = where(b, inside, number, const(-1, number))
     return b(Reshape((prod(picks),)), number)
@@ -152,7 +155,7 @@ def _is_pick(dim: Dim) -> bool:
 
 
 def _over(b: RuleBuilder, x: Atom, picks: Shape) -> Atom:
-    """An operand in the shape of all picks."""
+    """Return an operand broadcast to the shape of the picks."""
     axes = tuple(range(len(picks) - len(x.type.shape), len(picks)))
     return x if x.type.shape == picks else b(BroadcastInDim(picks, axes), x)
 
@@ -160,7 +163,7 @@ def _over(b: RuleBuilder, x: Atom, picks: Shape) -> Atom:
 def extreme_jvp(
     b: RuleBuilder, prim: p.Combining, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """The mean of the tangents of those that are equal to the extreme, at each position."""
+    """Return the mean of the tangents of the elements equal to the extreme, by position."""
     x, value, *operands = primals
     dx, dv = tangents[:2]
     y = b(prim, x, value, *operands)

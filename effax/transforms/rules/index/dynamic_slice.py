@@ -1,7 +1,4 @@
-"""Rules of ``dynamic_slice`` and ``dynamic_update_slice``.
-
-With batched starts they are a gather and a scatter.
-"""
+"""Rules of ``dynamic_slice`` and ``dynamic_update_slice``, gathers for batched starts."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ from effax.transforms.rules.index.scatter import scatter_batch
 
 
 def window(sizes: Shape) -> Indexer:
-    """The indexer of a window of these sizes at dynamic starts."""
+    """Return the indexer of a window of these sizes at dynamic starts."""
     return Indexer(tuple(Span(None, n) for n in sizes))
 
 
@@ -39,7 +36,7 @@ def dynamic_slice_transpose(
     ins: Sequence[Atom | Linear],
     cts: Sequence[Atom | None],
 ) -> Sequence[Atom | None]:
-    # Starts move inward in the read and in the addition alike.
+    # y = x[s : s + n]: x'[s : s + n] += y', with starts clamped as in the read
     starts = fixed(prim, ins, 1)
     dx = accumulated(b, ins[0], window(prim.slice_sizes), only(cts), starts)
     return [dx, *(None for _ in starts)]
@@ -60,7 +57,7 @@ def dynamic_slice_batch(
 
 
 def _first(starts: Sequence[Atom]) -> Atom:
-    """The start of the batch axis, which is taken whole."""
+    """Return the start 0 along the batch axis."""
     return lit(0, starts[0].type if starts else array_type((), INT32))
 
 
@@ -70,6 +67,7 @@ def dynamic_update_transpose(
     ins: Sequence[Atom | Linear],
     cts: Sequence[Atom | None],
 ) -> Sequence[Atom | None]:
+    # y = x with y[s : s + n] = u: x' = y' with zeros at [s : s + n], u' = y'[s : s + n]
     ct = only(cts)
     x, update = ins[:2]
     starts = fixed(prim, ins, 2)

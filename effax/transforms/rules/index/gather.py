@@ -1,4 +1,4 @@
-"""Rules of ``gather``. Its transpose adds at the indexed positions only."""
+"""Rules of ``gather``, whose transpose adds at the indexed positions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from effax.transforms.rules.index.batched_indexer import batched_indexer
 def accumulated(
     b: RuleBuilder, x: Atom | Linear, indexer: Indexer, ct: Atom, operands: Sequence[Atom]
 ) -> Atom | None:
-    """The cotangent of an indexed read: added in place, or to an array of zeros."""
+    """Add the cotangent of an indexed read in place, or return it as an array."""
     if not all(ct.type.shape):
         return None
     if isinstance(x, Linear) and x.ref is not None:
@@ -35,8 +35,7 @@ def accumulated(
 def gather_transpose(
     b: RuleBuilder, prim: p.Gather, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    # <ct, x[i]> = <zeros with ct added at [i], x>; every duplicate counts, a clipped position
-    # is clipped again, a dropped one is dropped
+    # <ct, x[i]> = <scatter_add(0, i, ct), x>, in the same mode: clipped or dropped alike
     operands = fixed(prim, ins, 1)
     dx = accumulated(b, ins[0], prim.indexer, only(cts), operands)
     return [dx, *(None for _ in operands)]
@@ -50,4 +49,4 @@ def gather_batch(
     axis = size if batched[0] else None
     wider = batched_indexer(b, prim.indexer, shape, operands, batched[1:], axis)
     part = b(p.Gather(wider.indexer), x, *wider.operands)
-    return BatchOut([wider.lane_order(b, part)], [True])
+    return BatchOut([wider.batch_first(b, part)], [True])

@@ -1,4 +1,4 @@
-"""The rules of indexed reads and updates, put together."""
+"""The rule set of indexed reads and updates."""
 
 from __future__ import annotations
 

@@ -32,10 +32,7 @@ from effax.transforms.rules.index.batched_indexer import batched_indexer
 def update_jvp(
     b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """Linear in the array and the update together; the other operands are indices.
-
-    d scatter(x, v, i) = scatter(dx, dv, i)
-    """
+    """Differentiate d scatter(x, v, i) = scatter(dx, dv, i)."""
     y = b(prim, *primals)
     given = zip(primals[:2], tangents[:2], strict=True)
     parts = [zeros(b, x.type) if d is None else d for x, d in given]
@@ -45,6 +42,7 @@ def update_jvp(
 def scatter_add_jvp(
     b: RuleBuilder, prim: p.ScatterAdd, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
+    # d scatter_add(x, v, i) = scatter_add(dx, dv, i), which is dx if dv is zero
     if tangents[1] is None:
         return JvpOut([b(prim, *primals)], [tangents[0]])
     return update_jvp(b, prim, primals, tangents)
@@ -53,15 +51,16 @@ def scatter_add_jvp(
 def winners(
     b: RuleBuilder, indexer: Indexer, shape: Shape, operands: Sequence[Atom], part: Shape
 ) -> Atom | None:
-    """Where in the indexed part an element is the last that was written to its position.
+    """Return the mask of elements of an indexed part that are the last written to their position.
 
-    None: no two picks can meet. Numbers are written through the same picks and read back.
+    Returns None if no two picks can have the same position. The mask is found by writing the
+    numbers of the picks through the same indexer and reading them back.
 
     Args:
-        b: where the mask is computed.
+        b: the builder that computes the mask.
         indexer: the indexer of the write.
-        shape: the shape of what is written to.
-        operands: those of the indexer.
+        shape: the shape of the array that is written.
+        operands: the operands of the indexer.
         part: the shape of the indexed part.
     """
     feed = iter(operands)
@@ -85,8 +84,7 @@ def winners(
 def scatter_transpose(
     b: RuleBuilder, prim: p.Scatter, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    # What is overwritten gets nothing: ct with zeros at [i] for x, and ct[i] for the values
-    # that remain.
+    # y = x with y[i] = v: x' = scatter(y', i, 0), v' = y'[i] for values that were not overwritten
     ct = only(cts)
     x, value = ins[:2]
     operands = fixed(prim, ins, 2)
@@ -105,6 +103,7 @@ def scatter_transpose(
 def scatter_add_transpose(
     b: RuleBuilder, prim: p.ScatterAdd, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
+    # y = x with y[i] += v: x' = y', v' = y'[i]
     ct = only(cts)
     operands = fixed(prim, ins, 2)
     dx = ct if isinstance(ins[0], Linear) else None

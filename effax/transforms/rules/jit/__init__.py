@@ -1,1 +1,1 @@
-"""The rules of ``jit``, one module a transformation."""
+"""Rules of ``jit``, one module for each transformation; ``remat`` shares most of them."""

@@ -1,7 +1,7 @@
-"""Discharge of the primitives of references: contents in the place of the reference.
+"""Discharge of reference primitives: each reference is replaced by its contents.
 
-The indexer of a reference is that of an array, so that a part that is read or written stays a
-part. Where it is everything, the contents are read or replaced as they are.
+A reference's indexer indexes its contents, so an indexed read becomes a gather and a write a
+scatter. An indexer of the whole reference reads or replaces the contents.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from effax.transforms.rules.common.arrays import array_of, zeros
 
 
 def strong(b: RuleBuilder, x: Atom) -> Atom:
-    """A value as it is in a reference, whose type is never weak."""
+    """Return a value with a strong type, as in a reference, whose type is never weak."""
     return b(ConvertElementType(x.type.dtype), x) if array_of(x).weak else x
 
 
@@ -58,7 +58,7 @@ def swap_discharge(
     rest = [None] * (len(ins) - 1)
     if prim.indexer.is_whole(x.type.shape):
         return DischargeOut([x], [strong(b, value), *rest])
-    # The old part is a computation of its own: it goes where nobody uses it.
+    # The old part is a separate equation, so that dce removes it if it is unused.
     old = b(Gather(prim.indexer), x, *operands)
     return DischargeOut([old], [b(Scatter(prim.indexer), *ins), *rest])
 

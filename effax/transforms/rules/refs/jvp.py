@@ -1,7 +1,7 @@
-"""Forward-mode rules of references: what is done to a reference is done to its tangent.
+"""Jvp rules of references: each operation on a reference is repeated on its tangent reference.
 
-A reference that takes differentiated values has a tangent reference from its beginning, and the
-same indexers with the same operands act on both. A value without a tangent has a tangent of zero.
+A reference that differentiated values are written to has a tangent reference from its allocation;
+the same indexers and operands access both. A value without a tangent has the tangent zero.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def free_ref_jvp(
 
 
 def _need_tangent(dx: Atom | None) -> None:
-    """Raises TransformError where a tangent has no reference to go to."""
+    """Raise TransformError if a tangent is written to a reference without a tangent reference."""
     if dx is not None:
         raise TransformError(
             "a differentiated value is written to a reference that is not differentiated",

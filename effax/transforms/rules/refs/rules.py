@@ -1,4 +1,4 @@
-"""The rules of references, put together."""
+"""The rule set of references."""
 
 from __future__ import annotations
 

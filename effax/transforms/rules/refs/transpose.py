@@ -1,7 +1,7 @@
-"""Transposition of the primitives of references: reads become accumulations, and back.
+"""Transposition of reference primitives: reads become accumulations, and the reverse.
 
-The cotangent of a reference is a reference, which at each point of the backward run holds the
-cotangent of the contents at that point.
+The cotangent of a reference is a reference. Invariant: at each point of the backward program it
+contains the cotangent of the contents at that point of the forward program.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from effax.transforms.rules.index.scatter import winners
 def new_ref_transpose(
     b: RuleBuilder, prim: NewRef, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    # The cotangent of the first contents is what the reference's cotangent holds in the end.
+    # r = new(x):  x' = freeze(r'), the cotangent of the initial contents
     (ref,) = cts
     return [None if ref is None else b(Freeze(), ref)]
 
@@ -35,7 +35,7 @@ def empty_ref_transpose(
 def get_transpose(
     b: RuleBuilder, prim: Get, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    # y = r[i]:  r' [i] += y'
+    # y = r[i]:  r'[i] += y'
     (ct,) = cts
     ref = cotangent_ref(ins[0])
     if ct is not None and ref is not None:
@@ -52,7 +52,8 @@ def swap_transpose(
         return [None] * len(ins)
     (old,) = cts
     part = typing_of(prim, tuple([x.type for x in ins])).outs[0]
-    # Where picks meet, the last value stays, and every old one was read: then old' is added.
+    # If picks can repeat a position, only its last value stays, but each old value was read:
+    # then v' is masked, and old' is added.
     last = winners(b, prim.indexer, ref.type.shape, operands, part.shape)
     first = zeros(b, part) if old is None or last is not None else old
     ct: Atom = b(Swap(prim.indexer), ref, first, *operands)
@@ -76,6 +77,7 @@ def add_update_transpose(
 def freeze_transpose(
     b: RuleBuilder, prim: Freeze, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
+    # y = freeze(r):  r' = y'
     return cts
 
 
@@ -86,5 +88,5 @@ def free_ref_transpose(
 
 
 def cotangent_ref(operand: Atom | Linear) -> Var | None:
-    """The reference that holds the operand's cotangent, where that is wanted and linear."""
+    """Return the reference of a linear operand's cotangent; None if it is fixed or not wanted."""
     return operand.ref if isinstance(operand, Linear) else None

@@ -1,1 +1,1 @@
-"""Rules of ``remat``: calls that are computed again, names, barriers."""
+"""Rules of ``remat``, ``name`` and ``optimization_barrier``."""

@@ -1,8 +1,8 @@
-"""Batching of ``scan``: one loop for all lanes.
+"""Batching of ``scan``: one loop for all batch elements.
 
-A carried value that is batched in any iteration is so from the start. Scanned inputs have the
-loop's axis in front and the batch axis behind it; a batched reference that is scanned is copied
-to one with its axes in that order, and copied back.
+A carry that is batched in any iteration is batched from the start. The scanned axis stays in
+front and the batch axis is second; a batched reference that is scanned is copied to a local one
+with its axes in that order, and copied back.
 """
 
 from __future__ import annotations
@@ -16,19 +16,16 @@ from effax.ir.syntax import Atom
 from effax.ir.types import RefType
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.common.arrays import permuted, to_front
-from effax.transforms.vmap.common import Borrowed, at_arguments, borrow
-from effax.transforms.vmap.engine import closed_batch, vmap
+from effax.transforms.rules.common.batched_subjaxprs import batched_subjaxpr
+from effax.transforms.vmap.common import Borrowed, borrow
+from effax.transforms.vmap.engine import closed_batch
 
 
 def scan_batch(
     b: BatchBuilder, prim: Scan, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
     closed, given = closed_batch(b, prim, batched, size)
-    with at_arguments(range(len(ins))):
-        masked = b.mask is not None
-        inner = vmap.cached(
-            prim.jaxpr, closed, size, b.rules, b.unbatched_refs, masked, given, b.axis
-        )
+    inner = batched_subjaxpr(b, prim.jaxpr, closed, size, given)
     args: list[Atom] = []
     borrowed: list[Borrowed] = []
     for i, (x, has, now) in enumerate(zip(ins, batched, closed, strict=True)):
@@ -51,5 +48,5 @@ def scan_batch(
 
 
 def _swapped(x: Atom) -> list[int]:
-    """The permutation that swaps the first two axes."""
+    """Return the permutation that swaps the first two axes."""
     return [1, 0, *range(2, len(x.type.shape))]

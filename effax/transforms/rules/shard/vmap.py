@@ -1,4 +1,4 @@
-"""Batching of ``shard_map``: the batch axis is not divided."""
+"""Batching of ``shard_map``: each device has all batch elements of its part."""
 
 from __future__ import annotations
 
@@ -12,20 +12,14 @@ from effax.transforms.framework.rules import (
     BatchBuilder,
     BatchOut,
 )
-from effax.transforms.vmap.common import at_arguments
-from effax.transforms.vmap.engine import vmap
+from effax.transforms.rules.common.batched_subjaxprs import batched_subjaxpr
 
 
 def shard_map_batch(
     b: BatchBuilder, prim: ShardMap, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    """Each device has all lanes of its part: the batch axis is not divided."""
-    masked = b.mask is not None
-    with at_arguments(range(len(ins))):
-        inner = vmap.cached(
-            prim.jaxpr, tuple(batched), size, b.rules, b.unbatched_refs, masked, None, b.axis
-        )
-    mask: tuple[Spec, ...] = ((),) if masked else ()
+    inner = batched_subjaxpr(b, prim.jaxpr, batched, size)
+    mask: list[Spec] = [() for _ in b.mask_operands()]
     made = replace(
         prim,
         jaxpr=inner.jaxpr,
@@ -36,5 +30,5 @@ def shard_map_batch(
 
 
 def _behind(specs: Sequence[Spec], batched: Sequence[bool]) -> tuple[Spec, ...]:
-    """The specs, behind a batch axis where there is one."""
+    """Return the specs, after a batch axis that is not divided where there is one."""
     return tuple([((), *s) if has and s else s for s, has in zip(specs, batched, strict=True)])

@@ -1,15 +1,15 @@
 """Batching of ``while``.
 
-Where all lanes go on equally often it stays the same loop, with batched carries. Where each has
-its own condition, the loop carries which lanes still run; a lane whose condition is false keeps
-its values, and has no effects any more::
+With an unbatched condition it stays the same loop, with batched carries. With a batched condition
+the loop carries the mask of running batch elements; an element whose condition is false keeps its
+carries and has no further effects::
 
-    running = cond(x)  # of the lanes that are here
+    running = mask and cond(x)
     while any(running):
         x = select(running, x, body(x))
         running = running and cond(x)
 
-Under a mask a loop ends when no lane is there, whatever its condition says.
+Under a mask with no active element a loop ends, even if its condition is true.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.ir.types import Type, array_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
-from effax.transforms.rules.common.arrays import to_front
+from effax.transforms.rules.common.arrays import mask_like, to_front
+from effax.transforms.rules.common.batched_subjaxprs import batched_subjaxpr
 from effax.transforms.rules.common.pointwise import where
-from effax.transforms.vmap.common import at_arguments, check_uniform
-from effax.transforms.vmap.engine import Vmapped, closed_batch, vmap
+from effax.transforms.vmap.common import check_uniform
+from effax.transforms.vmap.engine import closed_batch
 
 
 def while_batch(
@@ -37,8 +38,8 @@ def while_batch(
         to_front(b, x, has, size) if now else x
         for x, has, now in zip(ins, batched, closed, strict=True)
     ]
-    cond = _batched(b, prim.cond, closed, size, (False,))
-    body = _batched(b, prim.body, closed, size, given)
+    cond = batched_subjaxpr(b, prim.cond, closed, size, (False,))
+    body = batched_subjaxpr(b, prim.body, closed, size, given)
     if cond.out_batched[0]:
         return _own_conditions(b, prim, args, closed, size)
     test = cond.jaxpr if b.mask is None else _while_any(cond.jaxpr)
@@ -46,16 +47,8 @@ def while_batch(
     return BatchOut(b.emit(made, [*b.mask_operands(), *args]), given)
 
 
-def _batched(
-    b: BatchBuilder, program: Jaxpr, closed: Mask, size: int, wanted: Mask, masked: bool = False
-) -> Vmapped:
-    with at_arguments(range(len(closed))):
-        masked = masked or b.mask is not None
-        return vmap.cached(program, closed, size, b.rules, b.unbatched_refs, masked, wanted, b.axis)
-
-
 def _while_any(cond: Jaxpr) -> Jaxpr:
-    """The condition of a loop under a mask, which is its first input."""
+    """Return the condition of a loop under a mask, which is its first input."""
     b = Builder(cond.in_types)
     (again,) = b.inline_jaxpr(cond, b.binders)
     return b.finish([b(And(), again, b(ReduceOr((0,)), b.binders[0]))], cond.n_consts, cond.names)
@@ -64,15 +57,15 @@ def _while_any(cond: Jaxpr) -> Jaxpr:
 def _own_conditions(
     b: BatchBuilder, prim: While, args: Sequence[Atom], closed: Mask, size: int
 ) -> BatchOut:
-    """The loop over ``(consts, running, carry)``."""
-    check_uniform(b, prim, "a loop that each lane leaves by itself")
+    """Batch a loop with a batched condition as a loop over ``(consts, running, carry)``."""
+    check_uniform(b, prim, "a loop with a batched condition")
     n = prim.n_consts
     every = (True,) * (len(args) - n)
-    cond = _batched(b, prim.cond, closed, size, (True,), masked=True).jaxpr
-    body = _batched(b, prim.body, closed, size, every, masked=True).jaxpr
-    here = b.mask or b(BroadcastInDim((size,), ()), Lit(True, array_type((), BOOL)))
-    (start,) = b.inline_jaxpr(cond, [here, *args])
-    start = b(And(), here, start)
+    cond = batched_subjaxpr(b, prim.cond, closed, size, (True,), masked=True).jaxpr
+    body = batched_subjaxpr(b, prim.body, closed, size, every, masked=True).jaxpr
+    mask = b.mask or b(BroadcastInDim((size,), ()), Lit(True, array_type((), BOOL)))
+    (start,) = b.inline_jaxpr(cond, [mask, *args])
+    start = b(And(), mask, start)
     types = [*[x.type for x in args[:n]], start.type, *[x.type for x in args[n:]]]
     made = While(_any_runs(types, n), _step(types, n, cond, body), n)
     outs = b.emit(made, [*args[:n], start, *args[n:]])
@@ -85,7 +78,7 @@ def _any_runs(types: Sequence[Type], n_consts: int) -> Jaxpr:
 
 
 def _step(types: Sequence[Type], n_consts: int, cond: Jaxpr, body: Jaxpr) -> Jaxpr:
-    """One iteration of the lanes that run; the others keep what they have."""
+    """Return one iteration of the running batch elements; the others keep their carries."""
     b = Builder(types)
     consts, running, carry = (
         b.binders[:n_consts],
@@ -93,12 +86,6 @@ def _step(types: Sequence[Type], n_consts: int, cond: Jaxpr, body: Jaxpr) -> Jax
         b.binders[n_consts + 1 :],
     )
     new = b.inline_jaxpr(body, [running, *consts, *carry])
-    kept = [_kept(b, running, x, old) for x, old in zip(new, carry, strict=True)]
+    kept = [where(b, mask_like(b, running, x), x, old) for x, old in zip(new, carry, strict=True)]
     (again,) = b.inline_jaxpr(cond, [running, *consts, *kept])
     return b.finish([b(And(), running, again), *kept])
-
-
-def _kept(b: Builder, running: Atom, new: Atom, old: Atom) -> Atom:
-    shape = new.type.shape
-    mask = running if len(shape) == 1 else b(BroadcastInDim(shape, (0,)), running)
-    return where(b, mask, new, old)
