@@ -1,7 +1,7 @@
-"""From an effect-free jaxpr to StableHLO, to an executable, to results on a device.
+"""Lower an effect-free jaxpr to StableHLO, compile it to an executable, and run it on a device.
 
-``compile`` takes a program or a StableHLO module and gives a function of arrays, which tells what
-XLA made of it and can be written to a file; ``load`` reads that again.
+``compile`` returns a function of arrays for a program or a StableHLO module. It reports XLA's
+optimized module, costs and memory, and can be serialized; ``load`` reads the bytes.
 """
 
 from effax.lowering.executables import CompiledModule, compile, load

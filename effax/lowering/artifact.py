@@ -1,7 +1,7 @@
-"""Files that outlive a process: a header in JSON and parts in bytes, in a zip archive.
+"""Serialized artifacts: a JSON header and binary parts in a zip archive.
 
-Equal contents give equal bytes. A reader takes what an older version wrote; of a newer format it
-says so.
+Equal contents have equal bytes. Files of older formats are read; for a newer format an error is
+raised.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from effax.ir.text.lexer import Lexer
 from effax.ir.types import Type
 
 FORMAT: Final = 1
-"""The format that is written; all up to it are read."""
+"""The format that is written; all formats up to it are read."""
 
 _HEADER: Final = "header.json"
 _START: Final = (1980, 1, 1, 0, 0, 0)
 
 
 class Artifact(NamedTuple):
-    """What is in a file: ``header`` is of JSON's types, ``parts`` are bytes by name."""
+    """The contents of a file: ``header`` has JSON types, ``parts`` are bytes by name."""
 
     header: Mapping[str, object]
     parts: Mapping[str, bytes]
 
 
 def pack(kind: str, artifact: Artifact) -> bytes:
-    """The file of an artifact of that kind."""
-    told = {"kind": kind, "format": FORMAT, **artifact.header}
-    files = {_HEADER: json.dumps(told, indent=1, sort_keys=True).encode(), **artifact.parts}
+    """Return the bytes of an artifact of the kind."""
+    header = {"kind": kind, "format": FORMAT, **artifact.header}
+    files = {_HEADER: json.dumps(header, indent=1, sort_keys=True).encode(), **artifact.parts}
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
-            # Without a date of its own an entry has that of the clock.
+            # A fixed date: by default an entry has the current time, and bytes would differ.
             archive.writestr(zipfile.ZipInfo(name, _START), data, zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
 
 def unpack(kind: str, data: bytes) -> Artifact:
-    """What :func:`pack` wrote.
+    """Read an artifact that :func:`pack` wrote.
 
     Raises:
         BadArgument: ``data`` is not bytes.
-        LoweringError: ``data`` is something else, of another kind, or of a newer format.
+        LoweringError: ``data`` is damaged, of another kind, or of a newer format.
     """
     given: object = data
     if not isinstance(given, bytes | bytearray | memoryview):
@@ -61,12 +61,12 @@ def unpack(kind: str, data: bytes) -> Artifact:
         found, version = header["kind"], int(header["format"])
     except (zipfile.BadZipFile, zlib.error, struct.error, OSError, RuntimeError, *DAMAGES) as error:
         raise LoweringError(
-            f"this is no {kind}, or it is damaged",
-            expected="bytes that `serialize` gave",
+            f"this is not a valid {kind}, or it is damaged",
+            expected="bytes that `serialize` returned",
             found=f"{bytes(data[:20])!r}: {error}",
         ) from error
     if found != kind:
-        raise LoweringError(f"this is no {kind}", expected=kind, found=str(found))
+        raise LoweringError(f"this is not a valid {kind}", expected=kind, found=str(found))
     if version > FORMAT:
         raise LoweringError(
             f"this {kind} was written by a newer version of effax",
@@ -78,17 +78,18 @@ def unpack(kind: str, data: bytes) -> Artifact:
 
 
 DAMAGES: Final = (ParseError, KeyError, TypeError, ValueError, IndexError, AttributeError, EOFError)
-"""What is raised where the parts of a file are not what they were."""
+"""The exceptions that are raised while a damaged file is read."""
 
 
 def damaged(error: Exception) -> LoweringError:
-    """The error for a file of which a part is not what it was."""
-    told = f"{error.args[0]} in it" if isinstance(error, KeyError) and error.args else str(error)
-    return LoweringError("this file is damaged", expected=told)
+    """Return the error for a damaged file."""
+    missing = isinstance(error, KeyError) and error.args
+    expected = f"{error.args[0]} in it" if missing else str(error)
+    return LoweringError("this file is damaged", expected=expected)
 
 
 def types_of(header: Mapping[str, object], name: str) -> tuple[Type, ...]:
-    """The types that a header has under a name. Raises LoweringError where it has none."""
+    """Return the types under a key of the header. Raise LoweringError if there are none."""
     texts = header.get(name)
     if not isinstance(texts, list):
         raise LoweringError("this file is damaged", expected=f"types as `{name}`")
@@ -96,7 +97,7 @@ def types_of(header: Mapping[str, object], name: str) -> tuple[Type, ...]:
 
 
 def numbers_of(header: Mapping[str, object], name: str) -> tuple[int, ...]:
-    """The integers that a header has under a name. Raises LoweringError where it has none."""
+    """Return the integers under a key of the header. Raise LoweringError if there are none."""
     numbers = header.get(name)
     if not isinstance(numbers, list):
         raise LoweringError("this file is damaged", expected=f"integers as `{name}`")

@@ -1,24 +1,23 @@
-"""Branches that update different big arrays, in place.
+"""Replace conditionals whose branches update large arrays by loops, which update in place.
 
-XLA's conditional gives one buffer a result, into which it copies what a branch leaves as it was,
-or reads beside an update. Jaxlib 0.10 copies where any branch updates one array and another
-branch another; in jaxlib 0.12, where a branch only reads an array that another one updates. In a
-loop it copies nothing. So ::
+XLA's conditional has one buffer for each result, into which it copies an array that a branch
+returns unchanged, or reads beside an update. Jaxlib 0.10 copies if two branches update different
+arrays; jaxlib 0.12, if a branch only reads an array that another one updates. The carry of a loop
+is not copied. So ::
 
     c:f32[1000000] d:f32[] = cond[branches=(
         { lambda ; a i. let b = gather[a[i]] a i in (a, b) }
         { lambda ; a i. let b = scatter[a[i]] a 1.0 i in (b, 0.0) }
     )] p a i
 
-becomes one loop a branch, which runs once where the branch is taken and else not at all::
+becomes one loop for each branch, of one iteration if the branch is taken and else of none::
 
     _ b:f32[1000000] d = while run: (false, scatter[a[i]] a 1.0 i, 0.0)    from (p, a, 0.0)
     _ e:f32[]          = while run: (false, gather[b[i]] b i)              from (not p, d)
 
-A branch carries what it updates, and its other results; arrays that it leaves as they are pass it
-by. It costs one loop more for each branch, a few microseconds, so it is done for arrays that take
-longer to copy, and not where a plain conditional is in place too: where one of two branches does
-nothing.
+A loop carries the arrays that its branch updates, and the branch's other results. A loop costs a
+few microseconds, so only conditionals on arrays that take longer to copy are replaced, and no
+conditional of two branches of which one is the identity: XLA updates in place there.
 """
 
 from __future__ import annotations
@@ -51,17 +50,17 @@ _NOTHING: Final = Jaxpr((), (), ())
 
 
 def in_place(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with loops in the place of such conditionals."""
+    """Return the program with loops in place of conditionals that would copy a large array."""
     for eqn in jaxpr.eqns:
         # Decide most equations by their class, without a call.
-        if type(eqn.prim).selector is not _NO_SELECTOR and _is_worth_it(eqn):
+        if type(eqn.prim).selector is not _NO_SELECTOR and _would_copy(eqn):
             break
     else:
         return jaxpr
     made = Rewriter(jaxpr)
     for eqn in jaxpr.eqns:
         args = made.operands(eqn)
-        if _is_worth_it(eqn):
+        if _would_copy(eqn):
             made.replace(eqn, _loops(made.b, eqn, args))
         else:
             made.keep(eqn, args)
@@ -69,11 +68,11 @@ def in_place(jaxpr: Jaxpr) -> Jaxpr:
 
 
 class Updates(NamedTuple):
-    """What a conditional does to its operands.
+    """The operands that a conditional updates.
 
     Attributes:
-        operand: by result, the operand that every branch updates, or leaves as it is, to get it.
-        changed: by branch and result, whether the branch updates it.
+        operand: by result, the operand that every branch returns, updated or unchanged; or None.
+        changed: by branch and result, whether the branch returns a changed value.
     """
 
     operand: tuple[int | None, ...]
@@ -82,13 +81,13 @@ class Updates(NamedTuple):
 
 @memoize(maxsize=1024)
 def updates_of(prim: Primitive) -> Updates:
-    """Find out which results are operands that were updated."""
+    """Return which results of the conditional are updated operands."""
     found: list[int | None] = []
     branches = prim.subjaxprs()
     for roots in zip(*[_roots(branch) for branch in branches], strict=True):
         same = all(root == roots[0] for root in roots)
         found.append(roots[0] if same else None)
-    # An operand that becomes two results has no memory for both.
+    # An operand that becomes two results has one buffer only, so one of them is a copy.
     operand = tuple([i if i is not None and found.count(i) == 1 else None for i in found])
     changed = [
         tuple([i is None or branch.outs[j] != branch.binders[i] for j, i in enumerate(operand)])
@@ -99,7 +98,7 @@ def updates_of(prim: Primitive) -> Updates:
 
 @memoize(maxsize=1024)
 def _roots(jaxpr: Jaxpr) -> tuple[int | None, ...]:
-    """For each result the input that it is, after updates of parts of it."""
+    """Return, by result, the input of which it is the updated value; or None."""
     root: dict[int, int] = {v.id: i for i, v in enumerate(jaxpr.binders)}
     for eqn in jaxpr.eqns:
         for j, v in enumerate(eqn.outs):
@@ -111,7 +110,7 @@ def _roots(jaxpr: Jaxpr) -> tuple[int | None, ...]:
 
 
 def _updated(eqn: Eqn, j: int) -> int | None:
-    """The argument that the result ``j`` of an equation is, updated in part."""
+    """Return the position of the operand of which result ``j`` is the updated value; or None."""
     match eqn.prim:
         case Scatter() | ScatterAdd() | DynamicUpdateSlice():
             return 0
@@ -127,7 +126,7 @@ def _updated(eqn: Eqn, j: int) -> int | None:
 
 
 def is_choice(prim: Primitive) -> bool:
-    """Whether a primitive is a choice of regions that have the same arguments and results."""
+    """Return whether the primitive selects one of its regions, with equal operands and results."""
     if prim.selector() is None:
         return False
     first, *others = [region._replace(jaxpr=_NOTHING) for region in prim.regions()]
@@ -135,8 +134,8 @@ def is_choice(prim: Primitive) -> bool:
     return in_order and all(other == first for other in others)
 
 
-def _is_worth_it(eqn: Eqn) -> bool:
-    """Whether a big operand is updated, and a plain conditional would copy it."""
+def _would_copy(eqn: Eqn) -> bool:
+    """Return whether the equation is a conditional that updates a large operand in a copy."""
     prim = eqn.prim
     if eqn.effects or len(prim.subjaxprs()) < 2 or not is_choice(prim):
         return False
@@ -180,12 +179,12 @@ def _loops(b: Builder, eqn: Eqn, args: Sequence[Atom]) -> list[Atom]:
 
 
 def _places(carried: Sequence[int], operand: Sequence[int | None]) -> dict[int, int]:
-    """The operands among what is carried, and where they are there."""
+    """Return the position among the carries of each operand that is carried."""
     return {i: n for n, j in enumerate(carried) if (i := operand[j]) is not None}
 
 
 def _once(branch: Jaxpr, carried: Sequence[int], operand: Sequence[int | None], eqn: Eqn) -> While:
-    """The branch as a loop over ``(operands that are not carried, run, carried results)``."""
+    """Return the branch as a loop over ``(operands not carried, predicate, carried results)``."""
     places = _places(carried, operand)
     types = branch.in_types
     others = [i for i in range(len(types)) if i not in places]
@@ -208,13 +207,13 @@ def _carried(v: Var) -> ArrayType:
 
 
 def _nothing(b: Builder, type_: Type) -> Atom:
-    """What a result is before a branch gives it: something of its type."""
+    """Return zeros of the type: the carry for a result that no branch has computed yet."""
     zero = lit(0, type_)
     return b(BroadcastInDim(type_.shape, ()), zero) if type_.shape else zero
 
 
 def _taken(b: Builder, index: Atom, k: int, n: int) -> Atom:
-    """Whether branch ``k`` of ``n`` is taken; an index outside takes the nearest."""
+    """Return the predicate of branch ``k`` of ``n``; an index out of range is clamped."""
     if family(index.type.dtype) == "bool":
         return index if k else b(Not(), index)
     here = lit(k, index.type)

@@ -1,8 +1,7 @@
-"""Calls in calls in calls: fewer levels for XLA, whose compiler recurs on a stack that is not ours.
+"""Reduce the nesting of calls, on which XLA's compiler recurs until its stack overflows.
 
-A program that nests deeply has the calls that occur once replaced by what they call. It has as
-many equations as before, and as many levels as it has loops, branches, and functions that are
-called more than once.
+In deeply nested programs, functions that are called once are inlined. The program keeps its
+number of equations; its depth is that of loops, branches, and functions called more than once.
 """
 
 from __future__ import annotations
@@ -17,24 +16,24 @@ from effax.transforms.framework.runner import unwrap
 from effax.transforms.optimize.inline import inline
 
 SHALLOW: Final = 32
-"""Programs with no more levels than this are lowered as they are, one function a program held."""
+"""The depth up to which each subjaxpr becomes a function, without inlining."""
 
 
 def nesting_depth(jaxpr: Jaxpr) -> int:
-    """How many programs are inside of each other at most; 0: none are held."""
+    """Return the depth of nesting; 0 for a jaxpr without subjaxprs."""
     found: dict[int, int] = {}
     for program in postorder(jaxpr):
-        inner = [found[id(held)] + 1 for held in subjaxprs_of(program)]
+        inner = [found[id(sub)] + 1 for sub in subjaxprs_of(program)]
         found[id(program)] = max(inner, default=0)
     return found[id(jaxpr)]
 
 
 def shallow(jaxpr: Jaxpr) -> Jaxpr:
-    """The program, with calls that occur once inlined where it has many levels."""
+    """Return the program, with functions that are called once inlined if it nests deeply."""
     if nesting_depth(jaxpr) <= SHALLOW:
         return jaxpr
     uses = Counter(
-        held for program in dict.fromkeys(postorder(jaxpr)) for held in subjaxprs_of(program)
+        sub for program in dict.fromkeys(postorder(jaxpr)) for sub in subjaxprs_of(program)
     )
 
     def once(eqn: Eqn) -> bool:
@@ -44,12 +43,12 @@ def shallow(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def check_levels(jaxpr: Jaxpr, most: int) -> None:
-    """Raises LoweringError where a program has more levels than XLA's compiler survives."""
+    """Raise LoweringError if the program nests more deeply than XLA's compiler supports."""
     found = nesting_depth(jaxpr)
     if found > most:
         raise LoweringError(
-            "programs are held in programs too deeply for XLA's compiler",
-            expected=f"at most {most} loops, branches and repeated calls inside of each other",
+            "the program is nested too deeply for XLA's compiler",
+            expected=f"at most {most} nested loops, branches and repeated calls",
             found=str(found),
             remedy="run it without `jit`, or compute one level at a time",
         )

@@ -1,4 +1,4 @@
-"""Calls of functions that XLA's runtime knows by name, as text."""
+"""The text of custom calls: functions that XLA's runtime knows by name."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def custom_call(
     in_place: tuple[int, int] | None = None,
     has_side_effects: bool = False,
 ) -> str:
-    """The right-hand side of a call.
+    """Return the right-hand side of a call.
 
     Args:
-        target: the name.
+        target: the name of the function.
         operands: names and types.
-        types: those of the results.
-        options: ``name = value : type`` each.
-        columns_first: in arrays of so many axes or more, the last two are in column-major order.
-        in_place: the number of an operand, and of the result that may take its memory.
-        has_side_effects: whether it is never left out, and never done twice.
+        types: the types of the results.
+        options: attributes, ``name = value : type`` each.
+        columns_first: arrays of at least this many axes are column-major in the last two.
+        in_place: the position of an operand, and of the result that may reuse its buffer.
+        has_side_effects: whether XLA may neither remove nor repeat the call.
     """
     names = ", ".join([name for name, _ in operands])
     taken = ", ".join([tensor(t) for _, t in operands])
@@ -52,14 +52,14 @@ def custom_call(
 
 
 def _aliases(operand: int, result: int, n_results: int) -> str:
-    # A call of one result gives no tuple.
+    # A call of one result returns no tuple.
     place = f"[{result}]" if n_results > 1 else "[]"
     alias = f"output_tuple_indices = {place}, operand_index = {operand}, operand_tuple_indices = []"
     return f"output_operand_aliases = [#stablehlo.output_operand_alias<{alias}>]"
 
 
 def _layout(shape: Shape, columns_first: int) -> str:
-    """The axes from the innermost one outwards, as an attribute."""
+    """Return the layout as an attribute: the axes from minor to major."""
     n = len(shape)
     order = list(reversed(range(n)))
     if n >= columns_first:

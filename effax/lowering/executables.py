@@ -1,6 +1,6 @@
-"""Compiling by hand: a program or a StableHLO module in, something that can be called out.
+"""Compile a program or a StableHLO module into a function of arrays.
 
-This is a path to XLA that needs nothing of the rest of the library: no tracing, no pytrees::
+This path to XLA is independent of the rest of the library, without tracing and pytrees::
 
     from effax.lowering import compile
 
@@ -50,14 +50,14 @@ class CompiledModule:
     """A compiled module: a function of arrays.
 
     Attributes:
-        stablehlo: the module that XLA compiled, as text; it may call libraries of the platform.
+        stablehlo: the module that XLA compiled, as text; it may call platform libraries.
         in_types: the types of its arguments.
         out_types: the types of its results.
-        donated: the arguments whose memory results take; the arrays given for them are copied.
-        changed: where it comes from a program with references, which take the place of arguments
-            by their contents: the arguments whose new contents are the last results.
-        executable: what runs on buffers, without copies and checks.
-        program: where it comes from a program, that one; None for a module.
+        donated: the arguments whose buffers results reuse; a call copies the arrays passed there.
+        changed: the arguments that are references of the program; their new contents are the last
+            results.
+        executable: the function of buffers, without copies and checks.
+        program: the program it was compiled from; None for a module.
     """
 
     stablehlo: str = field(repr=False)
@@ -72,17 +72,17 @@ class CompiledModule:
         """Run it.
 
         Args:
-            *args: one NumPy array, or what NumPy takes for one, an argument; of the shapes and
-                dtypes of ``in_types``, except that Python's numbers are converted.
+            *args: NumPy arrays, or objects that NumPy converts, of the shapes and dtypes of
+                ``in_types``; Python scalars are converted.
 
         Raises:
-            IllTyped: there are more or fewer, or one has another type, which no conversion without
-                loss makes its own.
+            IllTyped: the number of arguments differs, an array has another type, or a scalar
+                cannot be converted without loss.
             LoweringError: the execution failed.
         """
         if len(args) != len(self.in_types):
             raise IllTyped(
-                "a compiled module gets another number of arguments",
+                "a compiled module is called with another number of arguments",
                 expected=f"{len(self.in_types)}: ({', '.join(map(str, self.in_types))})",
                 found=str(len(args)),
             )
@@ -97,7 +97,7 @@ class CompiledModule:
         return (load, (self.serialize(),))
 
     def as_text(self) -> str:
-        """The program that XLA runs, as HLO text."""
+        """Return the program that XLA runs, as HLO text."""
         return self.executable.optimized_hlo()
 
     def cost_analysis(self) -> dict[str, float]:
@@ -105,11 +105,11 @@ class CompiledModule:
         return self.executable.cost_analysis()
 
     def memory_analysis(self) -> xla.MemoryStats:
-        """The memory of a call, in bytes."""
+        """Return the memory of a call, in bytes."""
         return self.executable.memory_analysis()
 
     def portable(self, version: str | None = None) -> bytes:
-        """The module as StableHLO's portable bytecode, which other versions of XLA read.
+        """Return the module as StableHLO's portable bytecode, which other versions of XLA read.
 
         Args:
             version: the version of StableHLO to write for; by default one of 12 weeks ago.
@@ -118,7 +118,7 @@ class CompiledModule:
             BadArgument: the installed jaxlib does not write that version.
             LoweringError: that version cannot express it, or it calls Python functions.
         """
-        # What calls Python functions cannot be written down: `serialize` tells so.
+        # A module that calls Python functions is not portable: `serialize` raises.
         if self.executable.calls_python:
             self.executable.serialize()
         if self.program is None:
@@ -126,10 +126,10 @@ class CompiledModule:
         return xla.to_portable(stablehlo_of(self.program)[1].text, version)
 
     def serialize(self) -> bytes:
-        """Everything as bytes, for :func:`load`.
+        """Return the module as bytes, for :func:`load`.
 
-        They hold the machine code, which serves the same jaxlib on the same kind of processor, and
-        the portable module, from which others compile again.
+        They contain machine code, for the same jaxlib on the same kind of processor, and the
+        portable module, which others compile again.
 
         Raises:
             LoweringError: it calls Python functions.
@@ -150,7 +150,7 @@ def compile(
 ) -> CompiledModule:
     """Compile a program, or a StableHLO module whose function ``main`` is one.
 
-    A program's references are arguments by their contents, and the new contents of those that it
+    The contents of a program's references are arguments, and the new contents of those that it
     changes are its last results. Its captured constants are its first arguments.
 
     Args:
@@ -158,11 +158,11 @@ def compile(
         optimization: how hard XLA's code generator tries, from 0 to 3.
 
     Raises:
-        BadArgument: ``program`` is something else, or comes with values of captured constants; or
-            there is no such optimization.
+        BadArgument: ``program`` is of another class, or has values of captured constants; or the
+            optimization level is unknown.
         IllTyped: a jaxpr is not well formed.
         LoweringError: a primitive has no lowering, the module does not parse, XLA cannot compile
-            it, or ``main`` takes or gives something else than arrays of static shape.
+            it, or ``main`` takes or returns values other than arrays of static shape.
         TransformError: references or dead code cannot be removed.
     """
     if isinstance(program, ClosedJaxpr):
@@ -176,7 +176,7 @@ def compile(
         program = program.jaxpr
     if optimization not in get_args(xla.Optimization):
         levels = ", ".join(map(str, get_args(xla.Optimization)))
-        raise BadArgument("there is no such optimization", levels, repr(optimization))
+        raise BadArgument("unknown optimization level", levels, repr(optimization))
     if isinstance(program, Jaxpr):
         return _compiled_program(checked(program), optimization)
     if isinstance(program, bytes | bytearray):
@@ -192,13 +192,13 @@ def compile(
 
 
 def load(data: bytes) -> CompiledModule:
-    """What :meth:`CompiledModule.serialize` wrote, also by another version of jaxlib.
+    """Read a module that :meth:`CompiledModule.serialize` wrote, with any version of jaxlib.
 
-    Machine code is run as it is: load only what you trust.
+    Machine code runs unchecked: load trusted bytes only.
 
     Raises:
         BadArgument: ``data`` is not bytes.
-        LoweringError: ``data`` is something else, or cannot be compiled here.
+        LoweringError: ``data`` is not such a module, or cannot be compiled here.
     """
     header, parts = unpack(KIND, data)
     try:
@@ -215,7 +215,7 @@ def _loaded(header: Mapping[str, object], parts: Mapping[str, bytes]) -> Compile
         try:
             executable = xla.load_executable(parts["machine_code"], len(ins), outs)
         except LoweringError:
-            # Of another processor, it may be: compile it again.
+            # It may be code of another processor: compile again.
             pass
         else:
             donated = numbers_of(header, "donated")
@@ -249,12 +249,12 @@ def _arrays(header: Mapping[str, object], name: str) -> tuple[ArrayType, ...]:
 
 
 def _maker() -> list[str]:
-    """What machine code depends on, as far as it can be told."""
+    """Return the versions and device on which machine code depends, as far as known."""
     return [version("jaxlib"), xla.devices()[0].platform, xla.devices()[0].device_kind]
 
 
 def _array(x: object, wanted: ArrayType, position: int) -> np.ndarray:
-    """An argument as an array of that type. Raises IllTyped."""
+    """Return an argument as an array of the type. Raise IllTyped if it has another."""
     what = f"argument {position} of a compiled module"
     if isinstance(x, bool | int | float | complex):
         x = number_as_array(x, wanted, what)

@@ -34,9 +34,9 @@ _SMALL_FLOAT: Final = re.compile(r"float(\d+)_(e\d+m\d+\w*)")
 
 @cached(maxsize=None)
 def element(dtype: DType) -> str:
-    """The element type, such as ``f32``, ``i1``, ``ui8``, ``complex<f64>``.
+    """Return the element type, such as ``f32``, ``i1``, ``ui8``, ``complex<f64>``.
 
-    A ``float0`` has one value and no counterpart; a boolean stands for it.
+    A ``float0`` has one value and no counterpart; a boolean represents it.
 
     Raises:
         LoweringError: XLA has no such type.
@@ -53,7 +53,7 @@ def element(dtype: DType) -> str:
         return f"f{small[1]}{small[2].upper()}"
     if dtype.name not in _FLOATS:
         raise LoweringError(
-            "XLA has no such dtype",
+            "XLA does not support this dtype",
             expected=", ".join(_FLOATS),
             found=str(dtype),
             remedy="convert to one of these first",
@@ -73,24 +73,24 @@ def _dtypes() -> dict[str, DType]:
             dtype = dtype_of_short_name(word)
             found.setdefault(element(dtype), dtype)
         except (KeyError, LoweringError):
-            # A long name, or what XLA has not.
+            # A long name, or a dtype that XLA lacks.
             continue
     return found
 
 
 @cached(maxsize=None)
 def type_of_tensor(text: str) -> ArrayType:
-    """The inverse of :func:`tensor`.
+    """Return the inverse of :func:`tensor`.
 
     Raises:
-        LoweringError: it is no array of static shape, or no dtype of NumPy's has its elements.
+        LoweringError: it is not an array of static shape, or NumPy has no such element type.
     """
     found = _TENSOR.fullmatch(text)
     dtype = _dtypes().get(found[2]) if found else None
     if found is None or dtype is None:
         raise LoweringError(
-            "an argument or a result of `main` is no array of static shape",
-            expected="such as tensor<2x3xf32>",
+            "an argument or a result of `main` is not an array of static shape",
+            expected="a type such as tensor<2x3xf32>",
             found=text,
         )
     return array_type(tuple([int(n) for n in found[1].split("x") if n]), dtype)
@@ -98,13 +98,13 @@ def type_of_tensor(text: str) -> ArrayType:
 
 @cached(maxsize=None)
 def tensor(type_: ArrayType) -> str:
-    """The type of an array: ``tensor<2x3xf32>``."""
+    """Return the type of an array: ``tensor<2x3xf32>``."""
     sizes = "".join([f"{n}x" for n in type_.shape])
     return f"tensor<{sizes}{element(type_.dtype)}>"
 
 
 def scalar(value: Scalar, dtype: DType) -> str:
-    """A value as an attribute, rounded to ``dtype`` as NumPy does; its bits where not finite."""
+    """Return a value as an attribute, rounded to ``dtype``; as its bits if it is not finite."""
     kind = family(dtype)
     if kind in ("bool", "void"):
         return "true" if value else "false"
@@ -120,10 +120,10 @@ def scalar(value: Scalar, dtype: DType) -> str:
         bits = int.from_bytes(rounded.astype(dtype.newbyteorder("<")).tobytes(), "little")
         return f"0x{bits:0{2 * dtype.itemsize}X}"
     digits, mark, exponent = repr(number).partition("e")
-    # MLIR wants a point in every decimal number.
+    # MLIR requires a point in a decimal number.
     return f"{digits}{mark}{exponent}" if "." in digits else f"{digits}.0{mark}{exponent}"
 
 
 def constant(value: Scalar, type_: ArrayType) -> str:
-    """The operation that makes an array of ``type_`` whose elements are all ``value``."""
+    """Return the operation for an array of ``type_`` whose elements all equal ``value``."""
     return f"stablehlo.constant dense<{scalar(value, type_.dtype)}> : {tensor(type_)}"

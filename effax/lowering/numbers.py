@@ -1,4 +1,4 @@
-"""Python's numbers as arguments of what was compiled for arrays of certain types."""
+"""Conversion of Python scalars to arguments of compiled functions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Number = bool | int | float | complex
 
 
 def number_as_array(x: Number, wanted: ArrayType, what: str) -> np.ndarray:
-    """The number as an array of the dtype wanted.
+    """Return the number as a scalar array of ``wanted``'s dtype.
 
     Args:
         x: the number.
-        wanted: the type; only its dtype counts here.
-        what: what the message calls the argument.
+        wanted: the type; its shape is not used.
+        what: the name of the argument in the message.
 
     Raises:
-        IllTyped: the dtype has no such number: a fraction among integers, an imaginary part among
-            real numbers, an integer out of its range.
+        IllTyped: the dtype does not represent the number: it is of a higher kind (bool, int,
+            float, complex), or out of range.
     """
     kind = family(wanted.dtype)
     rank = 0 if isinstance(x, bool) else next(i for i in (1, 2, 3) if isinstance(x, _KINDS[i]))
@@ -32,7 +32,7 @@ def number_as_array(x: Number, wanted: ArrayType, what: str) -> np.ndarray:
             return np.asarray(x, wanted.dtype)
     except OverflowError:
         pass
-    raise IllTyped(f"{what} is a number that its type does not have", str(wanted), repr(x))
+    raise IllTyped(f"{what} is a number that its type does not represent", str(wanted), repr(x))
 
 
 _KINDS: Final = (bool, int, float, complex)

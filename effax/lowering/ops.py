@@ -1,4 +1,4 @@
-"""StableHLO operations as functions of a writer: one call, one operation or none."""
+"""StableHLO operations as functions of a writer; a call writes at most one operation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INT64: DType = as_dtype("int64")
 
 
 def same(w: Writer, name: str, *xs: Val) -> Val:
-    """An operation whose operands and result have one type: ``add``, ``chlo.erf``, ..."""
+    """Write an operation whose operands and result have one type: ``add``, ``chlo.erf``, ..."""
     dialect, _, short = name.rpartition(".")
     names = ", ".join([x.name for x in xs])
     if dialect == "chlo":
@@ -24,24 +24,24 @@ def same(w: Writer, name: str, *xs: Val) -> Val:
 
 
 def mapped(w: Writer, name: str, type_: ArrayType, *xs: Val) -> Val:
-    """An operation whose result has another type than its operands."""
+    """Write an operation whose result has another type than its operands."""
     names = ", ".join([x.name for x in xs])
     return w.op1(f"stablehlo.{name} {names} : {signature(xs, type_)}", type_)
 
 
 def signature(xs: Sequence[Val], *types: ArrayType) -> str:
-    """A function type."""
+    """Return a function type."""
     given = ", ".join([tensor(t) for t in types])
     return f"({', '.join([x.text for x in xs])}) -> {given if len(types) == 1 else f'({given})'}"
 
 
 def numbers(xs: Sequence[int]) -> str:
-    """A list of numbers."""
+    """Return a list of numbers."""
     return f"[{', '.join(map(str, xs))}]"
 
 
 def array(xs: Sequence[int]) -> str:
-    """An attribute that holds numbers."""
+    """Return an attribute of integers."""
     return f"array<i64: {', '.join(map(str, xs))}>" if xs else "array<i64>"
 
 
@@ -55,17 +55,17 @@ def compare(w: Writer, direction: str, x: Val, y: Val) -> Val:
 
 
 def select(w: Writer, which: Val, yes: Val, no: Val) -> Val:
-    """``yes`` where ``which`` (of the same shape, or a scalar), else ``no``."""
+    """Select ``yes`` where ``which`` (of the same shape, or a scalar) is true, else ``no``."""
     return w.op1(f"stablehlo.select {which}, {yes}, {no} : {which.text}, {yes.text}", yes.type)
 
 
 def full(w: Writer, value: Scalar, like: Val) -> Val:
-    """An array like another one whose elements are all ``value``."""
+    """Return an array of the type of ``like`` whose elements all equal ``value``."""
     return w.constant(value, like.type)
 
 
 def convert(w: Writer, x: Val, dtype: DType) -> Val:
-    """The elements in another dtype."""
+    """Convert the elements to another dtype."""
     if x.type.dtype == dtype:
         return x
     if family(dtype) == "bool":
@@ -76,27 +76,27 @@ def convert(w: Writer, x: Val, dtype: DType) -> Val:
 
 
 def real(w: Writer, x: Val) -> Val:
-    """The real part."""
+    """Return the real part."""
     return mapped(w, "real", x.type.update(dtype=real_dtype(x.type.dtype)), x)
 
 
 def imag(w: Writer, x: Val) -> Val:
-    """The imaginary part."""
+    """Return the imaginary part."""
     return mapped(w, "imag", x.type.update(dtype=real_dtype(x.type.dtype)), x)
 
 
 def bitcast(w: Writer, x: Val, dtype: DType) -> Val:
-    """The bits as another dtype of the same width."""
+    """Reinterpret the bits as another dtype of the same width."""
     return mapped(w, "bitcast_convert", x.type.update(dtype=dtype), x)
 
 
 def reshape(w: Writer, x: Val, shape: Shape) -> Val:
-    """The elements in another shape."""
+    """Reshape the operand."""
     return x if x.shape == shape else mapped(w, "reshape", x.type.update(shape=shape), x)
 
 
 def broadcast(w: Writer, x: Val, shape: Shape, dims: Sequence[int]) -> Val:
-    """Operand axis ``i`` as axis ``dims[i]`` of a larger shape."""
+    """Broadcast to a larger shape, in which operand axis ``i`` is axis ``dims[i]``."""
     if x.shape == shape:
         return x
     if not x.shape:
@@ -107,7 +107,7 @@ def broadcast(w: Writer, x: Val, shape: Shape, dims: Sequence[int]) -> Val:
 
 
 def transpose(w: Writer, x: Val, permutation: Sequence[int]) -> Val:
-    """Result axis ``i`` is operand axis ``permutation[i]``."""
+    """Permute axes: result axis ``i`` is operand axis ``permutation[i]``."""
     if tuple(permutation) == tuple(range(len(x.shape))):
         return x
     type_ = x.type.update(shape=tuple([x.shape[p] for p in permutation]))
@@ -117,14 +117,14 @@ def transpose(w: Writer, x: Val, permutation: Sequence[int]) -> Val:
 
 
 def reverse(w: Writer, x: Val, dims: Sequence[int]) -> Val:
-    """The operand with these axes reversed."""
+    """Reverse the operand along axes."""
     return w.op1(f"stablehlo.reverse {x}, dims = {numbers(dims)} : {x.text}", x.type) if dims else x
 
 
 def slice_(
     w: Writer, x: Val, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
 ) -> Val:
-    """``x[start:limit:stride]``, an axis each."""
+    """Slice each axis: ``x[start:limit:stride]``."""
     shape = tuple([-(-(b - a) // s) for a, b, s in zip(starts, limits, strides, strict=True)])
     if shape == x.shape:
         return x
@@ -139,7 +139,7 @@ def slice_(
 
 
 def pad(w: Writer, x: Val, value: Val, config: Sequence[tuple[int, int, int]]) -> Val:
-    """``(low, high, interior)`` elements of ``value`` an axis."""
+    """Pad each axis by ``(low, high, interior)`` elements of ``value``."""
     shape = tuple(
         [
             low + n + max(n - 1, 0) * inner + high
@@ -153,12 +153,12 @@ def pad(w: Writer, x: Val, value: Val, config: Sequence[tuple[int, int, int]]) -
 
 
 def iota(w: Writer, type_: ArrayType, dimension: int) -> Val:
-    """``0, 1, 2, ...`` along an axis."""
+    """Return ``0, 1, 2, ...`` along an axis."""
     return w.op1(f"stablehlo.iota dim = {dimension} : {tensor(type_)}", type_)
 
 
 def concatenate(w: Writer, xs: Sequence[Val], dimension: int) -> Val:
-    """The operands one after the other along an axis."""
+    """Concatenate the operands along an axis."""
     if len(xs) == 1:
         return xs[0]
     shape = list(xs[0].shape)
@@ -170,7 +170,7 @@ def concatenate(w: Writer, xs: Sequence[Val], dimension: int) -> Val:
 
 
 def dynamic_slice(w: Writer, x: Val, starts: Sequence[Val], sizes: Shape) -> Val:
-    """The window of these sizes at these starts, which move inward until it fits."""
+    """Return the window of these sizes at these starts, which are clamped so that it fits."""
     if sizes == x.shape:
         return x
     type_ = x.type.update(shape=sizes)
@@ -180,14 +180,14 @@ def dynamic_slice(w: Writer, x: Val, starts: Sequence[Val], sizes: Shape) -> Val
 
 
 def dynamic_update_slice(w: Writer, x: Val, update: Val, starts: Sequence[Val]) -> Val:
-    """``x`` with ``update`` at these starts, which move inward until it fits."""
+    """Return ``x`` with ``update`` at these starts, which are clamped so that it fits."""
     if update.shape == x.shape:
         return update
     return mapped(w, "dynamic_update_slice", x.type, x, update, *starts)
 
 
 def reduce(w: Writer, name: str, x: Val, start: Val, axes: Sequence[int]) -> Val:
-    """Combine along axes with an operation of the dialect."""
+    """Reduce along axes by an operation of the dialect."""
     shape = tuple([n for i, n in enumerate(x.shape) if i not in axes])
     type_ = x.type.update(shape=shape)
     text = f"stablehlo.reduce({x} init: {start}) applies stablehlo.{name} across dimensions = "
@@ -195,13 +195,13 @@ def reduce(w: Writer, name: str, x: Val, start: Val, axes: Sequence[int]) -> Val
 
 
 def index_dtype(types: Sequence[ArrayType], sizes: Shape = ()) -> DType:
-    """int32 where it holds every index of these types into these sizes, else int64."""
+    """Return int32 if it represents every index of these types into these sizes, else int64."""
     wide = any(t.dtype.name in ("uint32", "int64", "uint64") for t in types)
     return INT64 if wide or any(n > 2**31 - 1 for n in sizes) else INT32
 
 
 def index(w: Writer, i: Val, dtype: DType) -> Val:
-    """An index in a signed dtype that holds it; what is too large stays too large."""
+    """Convert an index to a signed dtype; an index out of range stays out of range."""
     if i.type.dtype.name == "uint64":
         i = same(w, "minimum", i, full(w, 2**63 - 1, i))
     return convert(w, i, dtype)
@@ -213,7 +213,7 @@ def while_(
     again: Callable[..., Sequence[Val]],
     step: Callable[..., Sequence[Val]],
 ) -> tuple[Val, ...]:
-    """``state = step(*state)`` while ``again(*state)``; both may use values from outside."""
+    """Loop: ``state = step(*state)`` while ``again(*state)``; both may use outer values."""
     types = [v.type for v in state]
     condition = w.region(types, again, captures=True)
     body = w.region(types, step, captures=True)

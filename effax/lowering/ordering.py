@@ -1,22 +1,22 @@
-"""Reads before writes: keeping an update in place when the old elements are wanted too.
+"""Order reads before an update of the same array, so that the update stays in place.
 
-XLA orders operations by data alone. In ::
+XLA orders operations by data dependences alone. In ::
 
     { lambda ; a:f32[1000000] i:i32[] v:f32[]. let
         b:f32[] = gather[a[i]] a i
         c:f32[1000000] = scatter[a[i]] a v i
       in (c, b) }
 
-nothing says that the read comes before the write, so XLA writes into a copy of ``a``, a million
-elements for one. :func:`ordered` makes the write depend on what was read::
+no dependence puts the read before the write, so XLA writes into a copy of ``a``, a million elements
+for one. :func:`ordered` makes the write depend on the element that was read::
 
         b:f32[] = gather[a[i]] a i
-        d:f32[] e:bool[] = hold b
-        f:f32[1000000] = gate a e
+        d:f32[] e:bool[] = barrier_read b
+        f:f32[1000000] = barrier_gate a e
         c:f32[1000000] = scatter[a[i]] f v i
       in (c, d)
 
-It takes the order of the program: a read that comes after the update gets its copy.
+Program order decides: for a read after the update, XLA still copies.
 """
 
 from __future__ import annotations
@@ -66,74 +66,74 @@ _NO_REGIONS: Final = Primitive.regions
 
 
 def contains_regions(prim: Primitive) -> bool:
-    """Whether a primitive may read or update a part of any operand, in one of its regions."""
+    """Return whether a region of the primitive may read or update a part of an operand."""
     return bool(prim.regions()) and not prim.bound_axes()
 
 
 def is_control_flow(prim: Primitive) -> bool:
-    """Whether a primitive runs its regions by a loop or a selection, which XLA does once."""
+    """Return whether the primitive is a loop or a selection, whose results XLA computes once."""
     return prim.selector() is not None or prim.may_repeat()
 
 
 class BarrierRead(Nullary):
-    """``hold(x) -> (x, true)``: x is computed once, and what uses the truth comes later."""
+    """``barrier_read(x) -> (x, true)``: compute x once; uses of the boolean come later."""
 
-    name = "hold"
+    name = "barrier_read"
 
     def typing(self, *ins: Type) -> Typing:
-        """The type of the operand, and a boolean."""
+        """Return the type of the operand, and a boolean."""
         return Typing((*arrays(self, ins, 1), PREDICATE))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        """The operand and true."""
+        """Return the operand and true."""
         return (ins[0], np.asarray(True))
 
 
 class BarrierDone(Nullary):
-    """``done(x) -> true``: what uses the truth comes after x."""
+    """``barrier_done(x) -> true``: uses of the boolean come after x."""
 
-    name = "done"
+    name = "barrier_done"
 
     def typing(self, *ins: Type) -> Typing:
-        """A boolean."""
+        """Return a boolean."""
         arrays(self, ins, 1)
         return Typing((PREDICATE,))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        """True."""
+        """Return true."""
         return (np.asarray(True),)
 
 
 class BarrierGate(Nullary):
-    """``gate(x, ready) -> x``: what uses the result comes after ``ready``, which is true."""
+    """``barrier_gate(x, ready) -> x``: uses of the result come after ``ready``, which is true."""
 
-    name = "gate"
+    name = "barrier_gate"
 
     def typing(self, *ins: Type) -> Typing:
-        """The type of the first operand."""
+        """Return the type of the first operand."""
         return Typing((arrays(self, ins, 2)[0],))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        """The first operand."""
+        """Return the first operand."""
         return (ins[0],)
 
 
-def hold(w: Writer, prim: BarrierRead, ins: Sequence[Val]) -> Sequence[Val]:
-    """The operand, and a truth that is there after it."""
+def barrier_read(w: Writer, prim: BarrierRead, ins: Sequence[Val]) -> Sequence[Val]:
+    """Write the operand, and a true value that depends on it."""
     (x,) = ins
     return _first_of_two(w, x, lambda: (x,), lambda: (ops.full(w, 0, x),))
 
 
-def done(w: Writer, prim: BarrierDone, ins: Sequence[Val]) -> Sequence[Val]:
-    """A truth that is there after the operand."""
+def barrier_done(w: Writer, prim: BarrierDone, ins: Sequence[Val]) -> Sequence[Val]:
+    """Write a true value that depends on the operand."""
     return _first_of_two(w, ins[0], lambda: (), lambda: ())
 
 
-def gate(w: Writer, prim: BarrierGate, ins: Sequence[Val]) -> Sequence[Val]:
-    """The array with its first element written over by itself, in place, once it is ready."""
+def barrier_gate(w: Writer, prim: BarrierGate, ins: Sequence[Val]) -> Sequence[Val]:
+    """Overwrite the first element with itself, in place, in dependence on ``ready``."""
     x, ready = ins
     zero = w.constant(0, array_type((), INT32))
-    # XLA would not stay in place if it knew the position when it fuses the read and the write.
+    # With a position that is known when the read and the write are fused, XLA copies the array.
     starts = [ops.same(w, "optimization_barrier", zero), *[zero] * (len(x.shape) - 1)]
     first = ops.dynamic_slice(w, x, starts, (1,) * len(x.shape))
     kept = ops.select(w, ready, first, ops.full(w, 0, first))
@@ -143,31 +143,32 @@ def gate(w: Writer, prim: BarrierGate, ins: Sequence[Val]) -> Sequence[Val]:
 def _first_of_two(
     w: Writer, x: Val, first: Callable[[], Sequence[Val]], second: Callable[[], Sequence[Val]]
 ) -> Sequence[Val]:
-    """The results of ``first``, and true; both after ``x``.
+    """Write the results of ``first``, and true, such that both depend on ``x``.
 
-    A conditional that always takes its first branch, which XLA cannot know. An optimization
-    barrier says the same, but is gone before jaxlib 0.10 orders operations, and an ``if`` of
-    simple branches becomes a selection.
+    The conditional always takes its first branch, which XLA cannot prove. An optimization barrier
+    is not enough: jaxlib 0.10 removes it before it schedules operations. Nor is a boolean
+    predicate: a conditional of simple branches becomes a selection.
     """
     bits = _bits(w, x)
+    # `bits | 1` is not 0, so the branch index is always 0.
     odd = ops.same(w, "or", bits, ops.full(w, 1, bits))
     which = ops.convert(w, ops.compare(w, "EQ", odd, ops.full(w, 0, odd)), INT32)
 
-    def as_is() -> Sequence[Val]:
+    def taken() -> Sequence[Val]:
         return (*first(), w.constant(True, PREDICATE))
 
-    def never() -> Sequence[Val]:
+    def not_taken() -> Sequence[Val]:
         read = _bits(w, x)
         return (*second(), ops.compare(w, "EQ", read, ops.full(w, 0, read)))
 
-    regions = [w.region([], branch, captures=True) for branch in (as_is, never)]
+    regions = [w.region([], branch, captures=True) for branch in (taken, not_taken)]
     types = [*[v.type for v in first()], PREDICATE]
     text = f'"stablehlo.case"({which}) ({", ".join(regions)}) : {ops.signature([which], *types)}'
     return w.op(text, *types)
 
 
 def _bits(w: Writer, x: Val) -> Val:
-    """The first element as an unsigned integer."""
+    """Write the first element as an unsigned integer."""
     ndim, dtype = len(x.shape), x.type.dtype
     if ndim:
         first = ops.slice_(w, x, [0] * ndim, [1] * ndim, [1] * ndim)
@@ -180,7 +181,9 @@ def _bits(w: Writer, x: Val) -> Val:
 
 
 ORDERING: Final = (
-    NO_RULES.extend(BarrierRead, hold).extend(BarrierDone, done).extend(BarrierGate, gate)
+    NO_RULES.extend(BarrierRead, barrier_read)
+    .extend(BarrierDone, barrier_done)
+    .extend(BarrierGate, barrier_gate)
 )
 
 MANY: Final = -1
@@ -188,18 +191,19 @@ MANY: Final = -1
 
 
 class PartRead(NamedTuple):
-    """A part that an equation reads: the equation's number, and the result."""
+    """A part of an array that an equation reads: the equation's position, and the result."""
 
     at: int
     part: Var
 
 
 def ordered(jaxpr: Jaxpr, fixed: frozenset[int] = frozenset()) -> Jaxpr:
-    """The program with updates of big arrays ordered after the reads of what they replace.
+    """Return the program with updates of large arrays ordered after reads of the old elements.
 
     Args:
         jaxpr: the program.
-        fixed: numbers of variables whose memory must be kept, so that a copy is made anyway.
+        fixed: ids of variables whose buffers must not change, such as arguments that are not
+            donated: their updates copy anyway.
     """
     eqns = list(jaxpr.eqns)
     updates: dict[int, list[Var]] = {}
@@ -220,11 +224,11 @@ def is_large(type_: Type) -> bool:
 
 
 def _updated(eqn: Eqn) -> list[Var]:
-    """The operands that the equation updates, or may update."""
+    """Return the operands that the equation updates, or may update."""
     prim, ins, outs, _, _ = eqn
     found: Sequence[Atom] = ins[:1]
     if contains_regions(prim):
-        # A loop updates what it carries, and passes its other operands on.
+        # A loop updates its carries only; its other operands are loop invariant.
         loops = prim.may_repeat()
         places = [
             i for r in prim.regions() for i in (r.carry_to if loops else r.args) if i is not None
@@ -237,7 +241,7 @@ def _updated(eqn: Eqn) -> list[Var]:
 def _waits(
     eqns: Sequence[Eqn], outs: Sequence[Atom], updates: dict[int, list[Var]]
 ) -> dict[int, dict[int, list[PartRead]]]:
-    """For updates of variables that are not used again: the reads that they must wait for."""
+    """Return, by update and variable that it uses last, the reads that must come before."""
     flows, last = _flows(eqns, outs, updates)
     reads: dict[int, list[PartRead]] = {}
     waits: dict[int, dict[int, list[PartRead]]] = {}
@@ -252,17 +256,17 @@ def _waits(
             for a in eqn.ins if contains else eqn.ins[:1]:
                 if isinstance(a, Var) and a.id not in last.get(k, ()):
                     size = prod(a.type.shape)
-                    # What is as large as the array is no part of it: holding it is a copy too.
+                    # A result as large as the array is not a part: to keep it is a copy as well.
                     parts = [v for v in eqn.outs if 0 < prod(v.type.shape) < size]
                     reads.setdefault(a.id, []).extend([PartRead(k, v) for v in parts])
     return waits
 
 
 def _is_safe(read: Eqn, update: Eqn) -> bool:
-    """Whether what is read, and serves the update alone, leaves the update in place.
+    """Return whether an update that alone uses a read stays in place without a barrier.
 
-    XLA fuses the read into the update, in place if both are one window at a run-time position.
-    An array of positions is not fused, and neither are loops.
+    XLA fuses the read into the update, in place if both access one window at a run-time position.
+    It fuses neither reads at an array of positions nor loops.
     """
     if is_control_flow(read.prim):
         return True
@@ -280,12 +284,12 @@ def _is_safe(read: Eqn, update: Eqn) -> bool:
 
 
 def _with_order(jaxpr: Jaxpr, waits: dict[int, dict[int, list[PartRead]]]) -> Jaxpr:
-    """The program in which variable ``x`` passes a gate before its update ``k``.
+    """Return the program with a gate for each variable ``x`` before its update ``k``.
 
-    The gate waits for the parts in ``waits[k][x]``.
+    The gate depends on the parts in ``waits[k][x]``.
     """
-    held = {r.part.id: r.at for found in waits.values() for rs in found.values() for r in rs}
-    starts = set(held.values())
+    read_at = {r.part.id: r.at for found in waits.values() for rs in found.values() for r in rs}
+    starts = set(read_at.values())
     renamed: dict[int, Atom] = {}
     signals: dict[int, Var] = {}
     b = Builder()
@@ -303,9 +307,10 @@ def _with_order(jaxpr: Jaxpr, waits: dict[int, dict[int, list[PartRead]]]) -> Ja
             renamed[x] = b(BarrierGate(), new(eqn.ins[position]), ready)
         b.eqns.append(eqn._replace(ins=tuple([new(a) for a in eqn.ins])))
         for part in eqn.outs if k in starts else ():
-            if part.id not in held:
+            if part.id not in read_at:
                 continue
             if is_control_flow(eqn.prim):
+                # XLA does not repeat a loop or a selection: the result needs no copy.
                 signals[part.id] = b(BarrierDone(), part)
             else:
                 renamed[part.id], signals[part.id] = b.emit(BarrierRead(), (part,))
@@ -319,10 +324,10 @@ def _id(atom: Atom) -> int:
 def _flows(
     eqns: Sequence[Eqn], outs: Sequence[Atom], updates: dict[int, list[Var]]
 ) -> tuple[dict[int, int], dict[int, list[int]]]:
-    """Where live values flow, and the variables that an update is the last one to use.
+    """Return a label for each live value, and the variables that each update uses last.
 
-    A value that only serves to compute what update ``k`` stores has the label ``k``: the update
-    depends on it already. Dead values have none.
+    A value that is used only to compute the elements that update ``k`` stores has the label ``k``:
+    the update depends on it already. Other live values have the label :data:`MANY`.
     """
     flows: dict[int, int] = {v.id: MANY for v in outs if isinstance(v, Var)}
     last: dict[int, list[int]] = {}

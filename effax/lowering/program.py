@@ -1,7 +1,7 @@
-"""From a program to something that runs: discharge, lower, compile, keep.
+"""Discharge, lower and compile a program, and cache the executable.
 
-Compiled programs are kept by the *value* of the program: two functions with the same jaxpr
-compile once. Lowering is pure; compiling and running are not, and say so by ``IOResult``.
+Executables are cached by the *value* of the program: two functions with equal jaxprs compile once.
+Lowering is pure; compiling and running are not, and return an ``IOResult``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from effax.lowering import xla
 from effax.lowering.call_depth import check_levels, shallow
 from effax.lowering.rules.default import DEFAULT, HOST_LIBRARIES
 from effax.lowering.stablehlo import Module, lower
-from effax.lowering.tokens import ordering_rules, threaded
+from effax.lowering.tokens import ordering_rules, thread_token
 from effax.lowering.writer import LoweringRules
 from effax.transforms.discharge import Discharged, discharge
 from effax.transforms.framework.runner import unwrap
@@ -33,11 +33,11 @@ class CompiledProgram:
     """A program that runs on buffers.
 
     Attributes:
-        jaxpr: the program as it was given, references and all.
+        jaxpr: the program before discharge.
         discharged: the effect-free program that was lowered, and which inputs are references.
         module: the StableHLO module.
-        executable: takes one buffer an input; gives the results, then the new buffers of the
-            references that the program changes, in the memory of the old ones unless it calls
+        executable: takes one buffer for each input; returns the results, then the new buffers of
+            the references that the program changes, in the memory of the old ones unless it calls
             Python functions.
     """
 
@@ -47,8 +47,8 @@ class CompiledProgram:
     executable: xla.Executable
 
 
-class _Kept:
-    """Compiled programs by value; the least recently used go first."""
+class _Cache:
+    """Compiled programs by value; the least recently used are evicted first."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -59,7 +59,7 @@ class _Kept:
         with self.lock:
             found = self.programs.get(jaxpr)
             if found is not None:
-                # The program that was compiled is the key: it is found without being compared.
+                # The key in the dictionary is found by identity, without a comparison.
                 self.programs.move_to_end(found.jaxpr)
             return found
 
@@ -74,12 +74,16 @@ class _Kept:
             self.programs.clear()
 
 
-_kept: Final = _Kept(256)
-register_cache(Cache("effax.lowering.program._kept", 256, _kept.clear, lambda: len(_kept.programs)))
+_cache: Final = _Cache(256)
+register_cache(
+    Cache("effax.lowering.program._cache", 256, _cache.clear, lambda: len(_cache.programs))
+)
 
 
 def without_refs(jaxpr: Jaxpr) -> Discharged:
-    """The program with dead code and references removed, and effects that are left in order.
+    """Return the program without dead code and references, its side effects ordered by a token.
+
+    Lowering has no references: their contents are inputs and results here.
 
     Raises:
         TransformError: a pass does not apply.
@@ -87,11 +91,11 @@ def without_refs(jaxpr: Jaxpr) -> Discharged:
     live = unwrap(dce(jaxpr, (True,) * len(jaxpr.outs))).jaxpr
     if not live.effects.side_effects:
         return unwrap(discharge(live))
-    return unwrap(discharge(threaded(live, DEFAULT), ordering_rules()))
+    return unwrap(discharge(thread_token(live, DEFAULT), ordering_rules()))
 
 
 def native_rules() -> LoweringRules:
-    """The rules for modules that run in this process: with what the platform's libraries do best.
+    """Return the rules for modules that run in this process, which may call platform libraries.
 
     Raises:
         LoweringError: XLA does not start.
@@ -103,14 +107,16 @@ def native_rules() -> LoweringRules:
 def stablehlo_of(
     jaxpr: Jaxpr, name: str = "main", rules: LoweringRules = DEFAULT
 ) -> tuple[Discharged, Module]:
-    """The discharged program and its module, references aliased to their new contents.
+    """Return the discharged program and its module.
 
-    Where the program calls Python functions they are not: one that raises leaves them as they were.
+    Each reference's input is aliased to its new contents: its buffer is donated, and updated in
+    place. A program that calls Python functions has no aliases, so that references keep their
+    contents if such a function raises.
 
     Args:
         jaxpr: the program.
         name: the name of the module.
-        rules: the rules; by default those of modules that run anywhere.
+        rules: the lowering rules; by default those of modules that run on any platform.
 
     Raises:
         EffaxError: a pass or the lowering of a primitive does not apply.
@@ -125,8 +131,8 @@ def stablehlo_of(
 
 
 def compile_program(jaxpr: Jaxpr) -> IOResult[CompiledProgram, EffaxError]:
-    """Compile a program, or find it among those compiled before."""
-    found = _kept.find(jaxpr)
+    """Compile a program, or return the cached executable."""
+    found = _cache.find(jaxpr)
     if found is not None:
         return IOSuccess(found)
     try:
@@ -138,14 +144,14 @@ def compile_program(jaxpr: Jaxpr) -> IOResult[CompiledProgram, EffaxError]:
     except EffaxError as error:
         return IOFailure(error)
     program = CompiledProgram(jaxpr, done, module, executable)
-    _kept.keep(jaxpr, program)
+    _cache.keep(jaxpr, program)
     return IOSuccess(program)
 
 
 def run_program(
     program: CompiledProgram, buffers: Sequence[xla.Buffer]
 ) -> IOResult[list[xla.Buffer], LoweringError]:
-    """Run a compiled program on one buffer an input."""
+    """Run a compiled program on one buffer for each input."""
     try:
         return IOSuccess(program.executable(buffers))
     except LoweringError as error:

@@ -1,4 +1,4 @@
-"""Lowering: from an effect-free jaxpr to a StableHLO module, as text.
+"""Lower an effect-free jaxpr to the text of a StableHLO module.
 
     { lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b 2.0:f32[] in (c,) }
 
@@ -13,8 +13,8 @@ becomes::
       }
     }
 
-A variable keeps its number. Every held program is a function of its own, written once however
-often and wherever it is called; functions are found by the value of the program.
+A variable keeps its number. Each subjaxpr becomes one function, written once for all of its calls;
+functions are looked up by the value of the jaxpr.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Module:
         text: the module; its function ``main`` is the program.
         in_types: the types of the arguments of ``main``.
         out_types: the types of its results.
-        aliases: (argument, result) that share memory: the argument is donated.
-        host_calls: the functions that it calls while it runs, by the numbers in the text.
+        aliases: (argument, result) pairs that share a buffer: the argument is donated.
+        host_calls: the Python functions that it calls, by the indices in the text.
     """
 
     text: str
@@ -65,20 +65,21 @@ def lower(
     aliases: Sequence[tuple[int, int]] = (),
     rules: LoweringRules = DEFAULT,
 ) -> Result[Module, LoweringError]:
-    """Write an effect-free program as a StableHLO module. Equal inputs give equal text.
+    """Write an effect-free program as a StableHLO module. Equal inputs have equal text.
 
     Type:     a -> b  =>  text
-    Effects:  none are allowed: discharge references first. Those on the world outside are put in
-              order by ``effax.lowering.tokens`` before.
+    Effects:  none are allowed: discharge references first, and order side effects by
+              ``effax.lowering.tokens``.
     Laws:     tests/laws/test_lowering.py
-    Raises:   LoweringError (as a Failure): the program has effects, the book has no rule for a
-              primitive, XLA has no such dtype, or an alias does not fit.
+    Raises:   LoweringError (as a Failure): the program has effects, a primitive has no lowering
+              rule, XLA does not support a dtype, or an alias does not fit.
 
     Args:
         jaxpr: the program; its constants are arguments too.
-        name: the name of the module, which profiles and dumps show.
-        aliases: (argument, result) pairs of one type: the result takes the argument's memory.
-        rules: the rules.
+        name: the name of the module, for profiles and dumps.
+        aliases: (argument, result) pairs of equal type. The argument's buffer is donated: the
+            result is written into it, and the caller must not use the argument again.
+        rules: the lowering rules.
     """
     try:
         return Success(_Lowering(rules).module(jaxpr, name, tuple(aliases)))
@@ -95,13 +96,13 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.]+")
 
 
 def _symbol(name: str) -> str:
-    """The name with nothing in it that MLIR would have to quote."""
+    """Return the name as an MLIR symbol that needs no quotes."""
     plain = _NOT_IN_NAMES.sub("_", name).strip("_")
     return plain if plain and not plain[0].isdigit() else f"f{plain}"
 
 
 class _Lowering:
-    """One run of :func:`lower`: the functions found so far, and templates by kind of equation."""
+    """The state of one run of :func:`lower`: functions, and templates by primitive and types."""
 
     def __init__(self, rules: LoweringRules) -> None:
         self.rules = rules
@@ -115,21 +116,19 @@ class _Lowering:
         _check_aliases(jaxpr, in_types, out_types, aliases)
         donated = {i: f" {{tf.aliasing_output = {k} : i32}}" for i, k in aliases}
         jaxpr = in_place(jaxpr)
+        # XLA may not overwrite the buffer of an argument that is not donated.
         fixed = frozenset([v.id for i, v in enumerate(jaxpr.binders) if i not in donated])
         main = self.function(ordered(jaxpr, fixed), "public @main", donated)
         parts = [f"module @{_symbol(name)} {{\n", main]
-        # A function's calls may find new functions; a list keeps nesting off Python's stack.
-        done = 0
-        while done < len(self.waiting):
-            held = self.waiting[done]
-            done += 1
-            head = f"private @{self.symbols[held]}"
-            parts.append(self.function(ordered(in_place(held)), head, {}))
+        # Lowering a function may add others to the list; a list, so that depth costs no stack.
+        for inner in self.waiting:
+            head = f"private @{self.symbols[inner]}"
+            parts.append(self.function(ordered(in_place(inner)), head, {}))
         parts.append("}\n")
         return Module("".join(parts), in_types, out_types, aliases, tuple(self.host_calls))
 
     def symbol(self, jaxpr: Jaxpr, label: str) -> str:
-        """The name of the function of a held program."""
+        """Return the name of the function of a subjaxpr."""
         found = self.symbols.get(jaxpr)
         if found is None:
             found = self.symbols[jaxpr] = f"{_symbol(label)}_{len(self.symbols)}"
@@ -137,7 +136,7 @@ class _Lowering:
         return found
 
     def host_call(self, function: HostCall) -> int:
-        """The number of a function that the module calls while it runs."""
+        """Return the index of a Python function that the module calls."""
         return self.host_calls.setdefault(function, len(self.host_calls))
 
     def function(self, jaxpr: Jaxpr, head: str, attributes: dict[int, str]) -> str:
@@ -160,7 +159,7 @@ class _Lowering:
         return "\n".join(lines)
 
     def template(self, eqn: Eqn) -> TextTemplate:
-        """What every equation of this one's kind becomes."""
+        """Return the text of all equations with this primitive and these operand types."""
         try:
             operands = [(a.type, isinstance(a, Lit)) for a in eqn.ins]
             types = cast("list[tuple[ArrayType, bool]]", operands)
@@ -190,7 +189,7 @@ class _Function:
         append, known = lines.append, templates.get
         for eqn in self.jaxpr.eqns:
             prim, ins, outs, effects, _ = eqn
-            # A literal operand makes another kind: it repeats for free.
+            # Literal operands are part of the key: a template broadcasts them as constants.
             key = (prim, *[(a.type,) if type(a) is Lit else a.type for a in ins])
             found = known(key)
             if found is None:
@@ -205,7 +204,7 @@ class _Function:
                 self.indirect(found, eqn)
 
     def indirect(self, template: TextTemplate, eqn: Eqn) -> None:
-        """Write an equation that uses constants, or has results that are arguments."""
+        """Write an equation that uses constants, or has operands as results."""
         given: list[Name] = [v.id for v in eqn.outs]
         given += [self.names[a.id] if not isinstance(a, Lit) else "" for a in eqn.ins]
         given += [self.splat(s, eqn) for s in template.splats]
@@ -218,13 +217,13 @@ class _Function:
             self.names[eqn.outs[k].id] = given[position]
 
     def splat(self, splat: Splat, eqn: Eqn) -> str:
-        """The name of a constant."""
+        """Return the name of a constant."""
         what, type_ = splat
         literal = cast(Lit, eqn.ins[what]) if isinstance(what, int) else what
         return self.literal(literal, type_)
 
     def literal(self, literal: Lit, type_: ArrayType) -> str:
-        """The name of an array whose elements are all a literal; at the head of the function."""
+        """Return the name of the literal, broadcast by a constant at the head of the function."""
         found = self.splats.get((literal, type_))
         if found is None:
             text = constant(literal.value, type_)
@@ -235,7 +234,7 @@ class _Function:
         return found
 
     def result(self) -> str:
-        """The final line."""
+        """Return the terminator of the function."""
         outs = self.jaxpr.outs
         if not outs:
             return "    return"
@@ -249,16 +248,16 @@ class _Function:
         return self.names[atom.id]
 
 
-THREAD: Final = "put what it does to the world outside in order first (`tokens.threaded`)"
+THREAD: Final = "order its side effects by a token first (`tokens.thread_token`)"
 DISCHARGE: Final = "discharge the program first, so that references are arrays in and out"
 
 
 def _arrays(jaxpr: Jaxpr, types: Sequence[Type]) -> tuple[ArrayType, ...]:
-    """The types, which must be arrays'. Raises LoweringError for a reference."""
+    """Return the types as array types. Raise LoweringError for a reference."""
     for i, type_ in enumerate(types):
         if isinstance(type_, RefType):
             raise LoweringError(
-                f"a program with references is lowered, and {jaxpr.name_of(i)} is one",
+                f"a program to lower has no references, but {jaxpr.name_of(i)} is one",
                 expected="arrays",
                 found=str(type_),
                 remedy=DISCHARGE,
@@ -267,13 +266,13 @@ def _arrays(jaxpr: Jaxpr, types: Sequence[Type]) -> tuple[ArrayType, ...]:
 
 
 def _check_effects(eqn: Eqn) -> None:
-    """Raises LoweringError unless all effects are on the world outside, and ordered by tokens."""
+    """Raise LoweringError unless all effects are side effects, ordered by a token."""
     row: Row[ArgIndex] = eqn.effects
-    told = type(eqn.prim) is TokenCall or (eqn.prim.subjaxprs() and eqn.outs)
-    if len(row.side_effects) == len(row) and told:
+    is_ordered = type(eqn.prim) is TokenCall or (eqn.prim.subjaxprs() and eqn.outs)
+    if len(row.side_effects) == len(row) and is_ordered:
         return
     error = LoweringError(
-        f"a program with effects is lowered, and {eqn.prim.name} has some",
+        f"a program to lower has no effects, but {eqn.prim.name} has some",
         expected="no effects",
         found=str(row),
         remedy=THREAD if has_side_effects(row) else DISCHARGE,
@@ -287,15 +286,15 @@ def _check_aliases(
     out_types: Sequence[ArrayType],
     aliases: Sequence[tuple[int, int]],
 ) -> None:
-    """Raises LoweringError unless each alias is of one type, and each end is in one of them."""
+    """Raise LoweringError unless aliases pair equal types, and no end is in two of them."""
     ends = ([i for i, _ in aliases], [k for _, k in aliases])
     once = all(len(set(side)) == len(side) for side in ends)
     for i, k in aliases:
         inside = 0 <= i < len(in_types) and 0 <= k < len(out_types)
         if not inside or tensor(in_types[i]) != tensor(out_types[k]) or not once:
             raise LoweringError(
-                f"argument {i} and result {k} cannot share memory",
-                expected="pairs of an argument and a result of one type, each in one pair",
+                f"argument {i} and result {k} cannot share a buffer",
+                expected="pairs of an argument and a result of equal type, each in one pair",
                 found=(
                     f"{jaxpr.name_of(i)}: {in_types[i]} and {out_types[k]}, of {tuple(aliases)}"
                     if inside

@@ -1,22 +1,22 @@
-"""Order of what a program does to the world outside, as data.
+"""Order side effects by a token.
 
-XLA orders operations by data alone. So each application that acts on the world outside is given a
-reference, the token, which it changes; discharge then threads its contents through calls, loops
-(conditions included) and branches, as it does for any reference::
+XLA orders operations by data dependences alone. Each equation with a side effect therefore takes a
+reference, the token, and writes it; discharge then threads its contents through calls, loops
+(conditions included) and branches, as for any reference::
 
     { lambda ; a:f32[]. let debug_callback[callback=@f ordered=True] a in () }
 
-becomes, and is discharged to::
+becomes, with the token, and after discharge::
 
     { lambda ; a:f32[]. let
         b:Ref{i32[]} = new_ref 0:i32[]
-        told[prim=DebugCallback(...)] b a
+        with_token[prim=DebugCallback(...)] b a
       in () }
 
-    { lambda ; a:f32[]. let b:i32[] = in_order[prim=DebugCallback(...)] 0:i32[] a in () }
+    { lambda ; a:f32[]. let b:i32[] = token_call[prim=DebugCallback(...)] 0:i32[] a in () }
 
-There is one token for all effects, so that a compiled program does them in the order of its text,
-also where the commutation table would allow another.
+One token orders all side effects, so a compiled program performs them in program order, even where
+the commutation table allows another.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ _REF: Final = ref_type(TOKEN)
 
 @dataclass(frozen=True, slots=True)
 class WithToken(Primitive):
-    """``told(token, *args) -> prim(*args)``: the token, a reference, is changed."""
+    """Apply ``prim`` and write the token: ``with_token(token_ref, *args) -> prim(*args)``."""
 
     prim: Primitive
-    name: ClassVar[str] = "told"
+    name: ClassVar[str] = "with_token"
 
     def typing(self, *ins: Type) -> Typing:
         outs, row = typing_of(self.prim, ins[1:])
@@ -71,10 +71,10 @@ class WithToken(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class TokenCall(Primitive):
-    """``in_order(token, *args) -> (token, *prim(*args))``: comes after what gave the token."""
+    """Apply ``prim`` after the token: ``token_call(token, *args) -> (token, *prim(*args))``."""
 
     prim: Primitive
-    name: ClassVar[str] = "in_order"
+    name: ClassVar[str] = "token_call"
 
     def typing(self, *ins: Type) -> Typing:
         outs, row = typing_of(self.prim, ins[1:])
@@ -87,10 +87,10 @@ class TokenCall(Primitive):
 def with_token_discharge(
     b: RuleBuilder, prim: WithToken, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
-    """The token's contents in and out. Raises LoweringError where other references are acted on."""
+    """Replace the token by its contents. Raise LoweringError if ``prim`` takes other references."""
     if True in is_ref[1:]:
         raise LoweringError(
-            f"{prim.prim.name} acts on a reference and on the world outside at once",
+            f"{prim.prim.name} has a side effect and accesses a reference",
             expected="two primitives, one for each",
             found=f"argument {is_ref.index(True, 1) - 1} is a reference",
         )
@@ -98,27 +98,28 @@ def with_token_discharge(
     return DischargeOut(outs, [token, *[None] * (len(ins) - 1)])
 
 
-_LATE: Final = Unsupported("it is made when a program is lowered, after all other transformations")
+_LOWERING_ONLY: Final = Unsupported("only lowering creates it, after all other transformations")
 
 
 def ordering_rules() -> RuleSet:
-    """The library's rules, and how tokens are discharged."""
-    rules = Rules(_LATE, _LATE, _LATE, Indivisible(), with_token_discharge)
+    """Return the default rules, extended by the discharge rule of ``with_token``."""
+    none = _LOWERING_ONLY
+    rules = Rules(none, none, none, Indivisible(), with_token_discharge)
     return DEFAULT_RULES.extend(WithToken, rules)
 
 
-def in_order(w: Writer, prim: TokenCall, ins: Sequence[Val]) -> Sequence[Val]:
-    """The application, by the rule of its own, after the token."""
-    return w.in_order(prim.prim, ins[0], ins[1:])
+def token_call(w: Writer, prim: TokenCall, ins: Sequence[Val]) -> Sequence[Val]:
+    """Lower the wrapped primitive by its own rule, after the token."""
+    return w.token_call(prim.prim, ins[0], ins[1:])
 
 
-TOKENS: Final = NO_RULES.extend(TokenCall, in_order)
+TOKENS: Final = NO_RULES.extend(TokenCall, token_call)
 
 
-def threaded(jaxpr: Jaxpr, rules: LoweringRules) -> Jaxpr:
-    """Return the program with a token that all its side effects change, one by one.
+def thread_token(jaxpr: Jaxpr, rules: LoweringRules) -> Jaxpr:
+    """Return the program with a token that each of its side effects writes.
 
-    A program without side effects is returned as it is.
+    A program without side effects is returned unchanged.
 
     Args:
         jaxpr: the program.
@@ -138,32 +139,33 @@ def threaded(jaxpr: Jaxpr, rules: LoweringRules) -> Jaxpr:
 
 @memoize(maxsize=1024)
 def _with_token(jaxpr: Jaxpr, rules: LoweringRules) -> Jaxpr:
-    """The program with the token as its first input."""
+    """Return the program with the token as its first input."""
     b = Builder([_REF, *jaxpr.in_types])
     token, *binders = b.binders
     made = Rewriter(jaxpr, b, binders)
     for eqn in jaxpr.eqns:
         ins = made.operands(eqn)
         if eqn.effects.side_effects:
-            made.replace(eqn, made.emit(eqn, *_given(eqn, [*ins], token, rules)))
+            made.replace(eqn, made.emit(eqn, *_thread_eqn(eqn, [*ins], token, rules)))
         else:
             made.keep(eqn, ins)
     names = ("", *jaxpr.names) if jaxpr.names else ()
     return b.finish(made.results(), jaxpr.n_consts + 1, names)
 
 
-def _given(
+def _thread_eqn(
     eqn: Eqn, ins: list[Atom], token: Var, rules: LoweringRules
 ) -> tuple[Primitive, list[Atom]]:
-    """The application with the token among its arguments."""
+    """Return the primitive and operands of the equation with the token among them."""
     prim = eqn.prim.as_call() or eqn.prim
-    held = prim.subjaxprs()
-    if not held:
+    subjaxprs = prim.subjaxprs()
+    if not subjaxprs:
         return WithToken(prim), [token, *ins]
-    if len(prim.regions()) == len(held):
-        made = prim.with_constants([_with_token(jaxpr, rules) for jaxpr in held], 1)
+    if len(prim.regions()) == len(subjaxprs):
+        made = prim.with_constants([_with_token(jaxpr, rules) for jaxpr in subjaxprs], 1)
         if made is not None:
             selector = prim.selector()
+            # The selector of a `cond` stays first; the branches' operands follow it.
             at = 0 if selector is None else selector + 1
             return made, [*ins[:at], token, *ins[at:]]
     rule = rules.rules.get(type(prim))

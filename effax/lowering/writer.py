@@ -1,7 +1,7 @@
-"""The writer, in which a lowering rule writes one application, and what becomes of it.
+"""The writer, into which a lowering rule writes one equation, and the templates made of it.
 
-A rule runs once for a primitive and the types of its operands. What it writes is kept as a
-template, and every other equation of that kind costs one formatting of a string.
+A rule runs once for each primitive and operand types. Its text is cached as a template, so every
+other equation with the same primitive and types costs one formatting of a string.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HostCall = Callable[..., Sequence[Value]]
 """A function of NumPy arrays."""
 
 TOKEN: Final = array_type((), INT32)
-"""What stands for all that was done to the world outside so far: a value that nobody looks at."""
+"""The type of the token, which represents all side effects so far; its value is not used."""
 
 P = TypeVar("P", bound=Primitive)
 P_contra = TypeVar("P_contra", bound=Primitive, contravariant=True)
@@ -36,16 +36,16 @@ Name = str | int
 Pick = Callable[[tuple[object, ...]], object]
 
 _MARK: Final = "\0"
-"""Around what stands for a name in the text of a template."""
+"""The delimiter of a placeholder for a name in the text of a template."""
 
 
 class Val(NamedTuple):
     """An SSA value while a rule writes.
 
     Attributes:
-        name: how it is written, ``%`` included.
+        name: its name in the text, with ``%``.
         type: its type.
-        literal: whether it is a scalar literal of the program, which repeats for free.
+        literal: whether it is a scalar literal of the program, which is broadcast for free.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Val(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AfterToken:
-    """A function that takes a token before its arguments, and gives it back before its results."""
+    """A function that takes a token before its arguments, and returns it before its results."""
 
     function: HostCall
 
@@ -77,26 +77,26 @@ class AfterToken:
 
 
 class LoweringRule(Protocol[P_contra]):
-    """Writes an application with a writer and gives its results."""
+    """A rule that writes an equation and returns its results."""
 
     def __call__(self, w: Writer, prim: P_contra, ins: Sequence[Val], /) -> Sequence[Val]: ...
 
 
 @dataclass(frozen=True)
 class Expansion(Generic[P]):
-    """A rule that gives a program of other primitives, which is called as a function."""
+    """A rule that returns a jaxpr of other primitives, which is called as a function."""
 
     jaxpr: Callable[[P, tuple[ArrayType, ...]], Jaxpr]
 
 
 class HasLowering(Primitive):
-    """A primitive that brings its own lowering, wherever it is declared."""
+    """A primitive that declares its own lowering."""
 
     __slots__ = ()
 
     @abstractmethod
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
-        """Write an application and give its results."""
+        """Write an equation and return its results."""
 
 
 def _own(w: Writer, prim: Primitive, ins: Sequence[Val]) -> Sequence[Val]:
@@ -105,29 +105,29 @@ def _own(w: Writer, prim: Primitive, ins: Sequence[Val]) -> Sequence[Val]:
 
 @dataclass(frozen=True, eq=False)
 class LoweringRules:
-    """Lowering rules by primitive; a value that ``lower`` takes as an argument."""
+    """An immutable map from primitives to lowering rules."""
 
     rules: PMap[type[Primitive], LoweringRule[Primitive] | Expansion[Primitive]]
 
     def of(self, prim: Primitive) -> LoweringRule[Primitive] | Expansion[Primitive]:
-        """The rule of a primitive: the book's, else its own. Raises LoweringError for neither."""
+        """Return the primitive's rule here, else its own. Raise LoweringError if it has neither."""
         found = self.rules.get(type(prim))
         if found is None:
             if isinstance(prim, HasLowering):
                 return _own
             raise LoweringError(
-                f"the lowering book has no rule for {prim.name}",
-                remedy="extend the book: `book.extend(Prim, rule)`",
+                f"{prim.name} has no lowering rule",
+                remedy="extend the rules: `rules.extend(Prim, rule)`",
             )
         return found
 
     def extend(self, prim: type[P], rule: LoweringRule[P] | Expansion[P]) -> LoweringRules:
-        """A book with the rule of one more primitive, in the place of one that it has."""
+        """Return the rules with the rule of one more primitive, which replaces an existing one."""
         found = cast("LoweringRule[Primitive]", rule)  # looked up by type(prim)
         return LoweringRules(self.rules.set(prim, found))
 
     def union(self, other: LoweringRules) -> LoweringRules:
-        """A book with the rules of both; those of ``other`` win."""
+        """Return the rules of both; those of ``other`` take precedence."""
         return LoweringRules(self.rules.update(other.rules))
 
 
@@ -135,23 +135,22 @@ NO_RULES: Final = LoweringRules(pmap())
 
 
 class Splat(NamedTuple):
-    """A constant that a template wants: a literal, or literal operand ``what``, repeated."""
+    """A constant that a template uses: a literal, or literal operand ``what``, broadcast."""
 
     what: int | Lit
     type: ArrayType
 
 
 class TextTemplate(NamedTuple):
-    """An application, written once for all of its kind.
+    """The text of an equation, written once for its primitive and operand types.
 
-    It is instantiated on names (without ``%``): those of the results, of the operands, of
-    ``splats``.
+    It is instantiated with names (without ``%``): of the results, of the operands, of ``splats``.
 
     Attributes:
         text: a format, with ``%s`` for each name.
-        pick: the names in the order of ``text``, from all of them; None where they are all.
-        splats: constants of the function that the application uses.
-        aliases: results that are one of the names as it is: (result, position of the name).
+        pick: selects the names in the order of ``text``; None if all names occur in order.
+        splats: constants of the function that the equation uses.
+        aliases: results that equal one of the names: (result, position of the name).
         direct: whether there is one result, and neither splats nor aliases.
     """
 
@@ -163,7 +162,7 @@ class TextTemplate(NamedTuple):
 
 
 class Writer:
-    """Writes one application of a primitive. It lives inside the function that began it."""
+    """The text of one equation while a rule writes it."""
 
     __slots__ = (
         "_closed",
@@ -200,12 +199,12 @@ class Writer:
         )
 
     def fresh(self, type_: ArrayType) -> Val:
-        """A value with a name of its own, such as an argument of a region."""
+        """Return a value with a fresh name, such as an argument of a region."""
         self._n_locals += 1
         return _marked(f"t{self._n_locals}", type_)
 
     def op(self, text: str, *types: ArrayType) -> tuple[Val, ...]:
-        """Write an operation: its right-hand side, and the types of its results."""
+        """Write an operation, from its right-hand side and the types of its results."""
         outs = tuple([self.fresh(t) for t in types])
         self._lines.append(f"{', '.join([v.name for v in outs])} = {text}")
         return outs
@@ -220,12 +219,12 @@ class Writer:
         body: Callable[..., Sequence[Val]],
         captures: bool = False,
     ) -> str:
-        """The text of a region.
+        """Return the text of a region.
 
         Args:
             types: the types of its arguments.
-            body: gets one value a type and gives what the region returns.
-            captures: whether the region may use values from outside, as those of control flow.
+            body: takes one value for each type, and returns the results of the region.
+            captures: whether the region may use values defined outside, as control flow may.
         """
         outer, self._lines = self._lines, []
         closed, self._closed = self._closed, not captures
@@ -238,14 +237,14 @@ class Writer:
         return "\n".join(["{", *head, *[f"  {line}" for line in lines], "}"])
 
     def constant(self, value: Scalar, type_: ArrayType) -> Val:
-        """An array whose elements are all ``value``."""
+        """Return an array whose elements all equal ``value``."""
         if self._closed:
             return self.op1(constant(value, type_), type_)
         literal = Lit(value, type_.update(shape=(), weak=False))
         return self._splat(Splat(literal, type_.strong()))
 
     def repeat(self, scalar: Val, shape: Shape) -> Val:
-        """An array whose elements are all the scalar."""
+        """Return the scalar broadcast to a shape."""
         if scalar.shape == shape:
             return scalar
         type_ = scalar.type.update(shape=shape)
@@ -257,7 +256,7 @@ class Writer:
         return self.op1(text, type_)
 
     def call(self, jaxpr: Jaxpr, ins: Sequence[Val], label: str) -> tuple[Val, ...]:
-        """Call a program as a function, which is written once a module whoever calls it."""
+        """Call a jaxpr as a function, which is written once for each module."""
         types = cast("tuple[ArrayType, ...]", jaxpr.out_types)
         if not types:
             return ()
@@ -272,15 +271,15 @@ class Writer:
     ) -> tuple[Val, ...]:
         """Call a function of NumPy arrays while the program runs.
 
-        It is pure, unless it is called ``in_order``: then it comes after all calls before it, is
-        never left out, and is never done twice.
+        It is pure, unless the equation has a token (:meth:`token_call`): then it comes after all
+        earlier calls, and is neither removed nor repeated.
 
         Args:
-            function: gets one array an operand, and gives one a type.
+            function: takes one array for each operand, and returns one for each type.
             ins: the operands.
             types: the types of the results.
         """
-        assert self._function is not None, "a module gathers the functions that it calls"
+        assert self._function is not None, "only a module may call Python functions"
         if self._token is None:
             return self.op(_host_call(self._function(function), ins, types, False), *types)
         number = self._function(AfterToken(function))
@@ -288,11 +287,11 @@ class Writer:
         self._token, *outs = self.op(text, TOKEN, *types)
         return tuple(outs)
 
-    def in_order(self, prim: Primitive, token: Val, ins: Sequence[Val]) -> tuple[Val, ...]:
-        """Write an application that acts on the world outside, after what ``token`` stands for.
+    def token_call(self, prim: Primitive, token: Val, ins: Sequence[Val]) -> tuple[Val, ...]:
+        """Write an equation with side effects, after ``token``.
 
-        Gives the next token, and the results. What the book has no rule for runs on the host, as
-        the evaluator runs it.
+        Returns the next token, and the results. A primitive without a rule is evaluated on the
+        host.
         """
         before, self._token = self._token, token
         if type(prim) in self._rules.rules or isinstance(prim, HasLowering):
@@ -305,7 +304,7 @@ class Writer:
         return (after, *outs)
 
     def apply(self, prim: Primitive, *ins: Val) -> Sequence[Val]:
-        """Write an application of a primitive, by the rule of the book."""
+        """Write an equation by the primitive's rule."""
         rule = self._rules.of(prim)
         if isinstance(rule, Expansion):
             jaxpr = rule.jaxpr(prim, tuple([v.type for v in ins]))
@@ -313,12 +312,12 @@ class Writer:
         return rule(self, prim, ins)
 
     def apply1(self, prim: Primitive, *ins: Val) -> Val:
-        """Write an application of one result."""
+        """Write an equation of one result."""
         (out,) = self.apply(prim, *ins)
         return out
 
     def finish(self, outs: Sequence[Val]) -> TextTemplate:
-        """What was written, as a template with these results."""
+        """Return the text as a template with these results."""
         n_names = len(outs) + len(self.ins)
         position = {f"i{i}": len(outs) + i for i in range(len(self.ins))}
         splats: list[Splat] = []
@@ -343,14 +342,14 @@ class Writer:
             if i % 2 == 0:
                 text.append(piece)
             elif piece[0] == "t" and piece not in position:
-                # Numbers are unique in a function, so a local name is one beside a number.
+                # Ids are unique in a function: a local name is the first result's, with a suffix.
                 text.append(f"t%s_{piece[1:]}")
                 order.append(0)
             else:
                 text.append("%s")
                 order.append(find(piece))
         pick = None if order == list(range(n_names + len(splats))) else _picker(order)
-        # A literal operand that nothing uses has no name either.
+        # A literal operand has no name, even if it is not used.
         direct = len(outs) == 1 and not self._splats and not aliases
         whole = f"    {''.join(text)}" if self._lines else ""
         return TextTemplate(whole, pick, tuple(splats), tuple(aliases), direct)
@@ -368,19 +367,19 @@ def _marked(mark: str, type_: ArrayType, literal: bool = False) -> Val:
 def _host_call(
     number: int, ins: Sequence[Val], types: Sequence[ArrayType], has_side_effects: bool
 ) -> str:
-    """A call of the module's function of that number, on arrays in row-major order."""
+    """Return a call of the module's Python function of that index, on row-major arrays."""
     operands = [(x.name, x.type) for x in ins]
     options = [f"index = {number} : ui64"]
     return custom_call(xla.HOST_TARGET, operands, types, options, has_side_effects=has_side_effects)
 
 
 def _picker(order: Sequence[int]) -> Pick:
-    # A single item must come as a tuple too.
+    # `itemgetter` of one index returns no tuple.
     return itemgetter(*order) if len(order) > 1 else lambda names: tuple([names[i] for i in order])
 
 
 def returning(operation: str, outs: Sequence[Val]) -> str:
-    """A terminator that returns these values."""
+    """Return a terminator that returns these values."""
     if not outs:
         return operation
     names = ", ".join([v.name for v in outs])

@@ -23,7 +23,6 @@ PENDING: Final = (
     "effax/extend/",
     "effax/ir/",
     "effax/lax/",
-    "effax/lowering/",
     "effax/nn/",
     "effax/numpy/",
     "effax/passes/",

@@ -1,1 +1,1 @@
-"""How each primitive is written in StableHLO, by family."""
+"""Lowering rules, from primitives to StableHLO, by family."""

@@ -41,7 +41,7 @@ def div(w: Writer, prim: p.Div, ins: Sequence[Val]) -> Sequence[Val]:
     quotient = ops.same(w, "divide", x, y)
     if not is_integer(x.type.dtype):
         return (quotient,)
-    # x / 0 = -1 (all bits) on every backend, but XLA makes x / x a constant 1 before.
+    # x / 0 = -1 (all bits) on every backend, but XLA first folds x / x to 1.
     by_zero = ops.compare(w, "EQ", y, ops.full(w, 0, y))
     ones = ops.full(w, -1 if family(x.type.dtype) == "int" else greatest(x.type.dtype), x)
     return (ops.select(w, by_zero, ones, quotient),)

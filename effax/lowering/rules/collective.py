@@ -1,4 +1,4 @@
-"""Collectives are not lowered: ``vmap`` and ``shard_map`` do them between lanes before that."""
+"""Collectives have no lowering: ``vmap`` and ``shard_map`` replace them before."""
 
 from __future__ import annotations
 

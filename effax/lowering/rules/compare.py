@@ -37,7 +37,7 @@ COMPARISONS: Final[dict[type[p.Elementwise], str]] = {
 
 
 def comparison_rule(direction: str) -> LoweringRule[p.Elementwise]:
-    """The rule of a comparison."""
+    """Return the rule of a comparison."""
 
     def rule(w: Writer, prim: p.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:
         x, y = aligned(w, ins)
@@ -47,7 +47,7 @@ def comparison_rule(direction: str) -> LoweringRule[p.Elementwise]:
 
 
 def extreme_rule(name: str, of_booleans: str) -> LoweringRule[p.Elementwise]:
-    """The rule of max or min."""
+    """Return the rule of max or min."""
 
     def rule(w: Writer, prim: p.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:
         x, y = aligned(w, ins)

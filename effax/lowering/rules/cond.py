@@ -1,4 +1,4 @@
-"""Lowering of ``cond``: a case, one region a branch."""
+"""Lowering of ``cond``: a case with one region for each branch."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ def cond(w: Writer, prim: p.Cond, ins: Sequence[Val]) -> Sequence[Val]:
     ]
     types = [_array(t) for t in prim.branches[0].out_types]
     if family(index.type.dtype) == "bool":
-        # Not StableHLO's `if`: XLA copies what a branch of that passes on.
+        # Not StableHLO's `if`: XLA copies the operands that its branches return unchanged.
         inside = ops.convert(w, index, INT32)
     else:
-        # An index outside takes the nearest branch; StableHLO's case would take the last one.
+        # An index out of range is clamped; StableHLO's case would take the last branch.
         low, high = ops.full(w, 0, index), ops.full(w, len(regions) - 1, index)
         inside = ops.mapped(w, "clamp", index.type, low, index, high)
-    held = f"({', '.join(regions)})"
-    return w.op(f'"stablehlo.case"({inside}) {held} : {ops.signature([inside], *types)}', *types)
+    text = ", ".join(regions)
+    return w.op(f'"stablehlo.case"({inside}) ({text}) : {ops.signature([inside], *types)}', *types)
 
 
 def _branch(w: Writer, branch: Jaxpr, operands: Sequence[Val], of_two: bool) -> Sequence[Val]:
-    """A branch. One of two that only passes values on is no function: XLA would copy them."""
+    """Write a branch as a call.
+
+    The identity, as one of two branches, is not a call: XLA would copy the operands.
+    """
     given = {v.id: x for v, x in zip(branch.binders, operands, strict=True)}
     passed = [given[a.id] for a in branch.outs if isinstance(a, Var) and a.id in given]
     if of_two and len(passed) == len(branch.outs):

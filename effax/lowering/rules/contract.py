@@ -20,7 +20,7 @@ PRECISIONS: Final = {"default": "DEFAULT", "high": "HIGH", "highest": "HIGHEST"}
 
 
 def precision_of(name: str | None, what: str) -> str:
-    """What StableHLO calls a precision. Raises LoweringError for an unknown one."""
+    """Return StableHLO's name of a precision. Raise LoweringError for an unknown one."""
     precision = PRECISIONS.get((name or "default").lower())
     if precision is None:
         raise LoweringError(
@@ -54,9 +54,10 @@ def _dot_type(prim: p.DotGeneral, lhs: ArrayType, rhs: ArrayType, dtype: DType) 
 
 
 def _dot_dtypes(operand: DType, wanted: DType) -> tuple[DType, DType]:
-    """The dtypes of the operands and of the result of the operation that XLA gets."""
+    """Return the dtypes of the operands and of the result of the StableHLO operation."""
     if family(operand) == "bool":
-        # Booleans: "and" of pairs, then "or". Counting is as good, and every backend counts.
+        # Booleans: an "and" of pairs, then an "or". A count that is not 0 is the same, on every
+        # backend.
         return (INT32, INT32) if family(wanted) == "bool" else (wanted, wanted)
     if is_narrow(operand):
         return operand, operand if wanted == operand else FLOAT32

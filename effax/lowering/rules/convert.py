@@ -33,7 +33,7 @@ def imag(w: Writer, prim: p.Imag, ins: Sequence[Val]) -> Sequence[Val]:
 
 
 def joined(w: Writer, x: Val, y: Val) -> Val:
-    """``x + i·y``; parts narrower than float32 are widened."""
+    """Return ``x + i·y``; parts narrower than float32 are widened."""
     type_ = x.type.update(dtype=complex_dtype(x.type.dtype))
     part = real_dtype(type_.dtype)
     x, y = ops.convert(w, x, part), ops.convert(w, y, part)
@@ -69,16 +69,14 @@ def bitcast(w: Writer, prim: p.BitcastConvertType, ins: Sequence[Val]) -> Sequen
     return (ops.bitcast(w, x, after),)
 
 
-HALF: Final = as_dtype("uint32")
-
-
+PART: Final = as_dtype("uint32")
 BOTH: Final = as_dtype("uint64")
 
 
 def _bits_of_complex(w: Writer, x: Val) -> Val:
-    """A complex64 as uint64, the real part in the lower half, as it is in memory."""
+    """Return a complex64 as uint64, with the real part in the lower bits, as in memory."""
     low, high = (
-        ops.convert(w, ops.bitcast(w, part, HALF), BOTH)
+        ops.convert(w, ops.bitcast(w, part, PART), BOTH)
         for part in (ops.real(w, x), ops.imag(w, x))
     )
     return ops.same(w, "or", low, ops.same(w, "shift_left", high, ops.full(w, 32, high)))
@@ -87,7 +85,7 @@ def _bits_of_complex(w: Writer, x: Val) -> Val:
 def _complex_of_bits(w: Writer, x: Val) -> Val:
     bits = x if x.type.dtype == BOTH else ops.bitcast(w, x, BOTH)
     shifted = ops.same(w, "shift_right_logical", bits, ops.full(w, 32, bits))
-    low, high = (ops.bitcast(w, ops.convert(w, half, HALF), FLOAT32) for half in (bits, shifted))
+    low, high = (ops.bitcast(w, ops.convert(w, x, PART), FLOAT32) for x in (bits, shifted))
     return joined(w, low, high)
 
 
@@ -103,7 +101,7 @@ def select_n(w: Writer, prim: p.SelectN, ins: Sequence[Val]) -> Sequence[Val]:
 
 
 def _selected(w: Writer, which: Val, cases: Sequence[Val], first: int) -> Val:
-    """The case of number ``which - first``, by halving; numbers outside give the nearest one."""
+    """Return case ``which - first`` by binary search; an index out of range is clamped."""
     if len(cases) == 1:
         return cases[0]
     half = len(cases) // 2

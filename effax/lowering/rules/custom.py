@@ -1,4 +1,4 @@
-"""Lowering of calls with rules of their own: what is left of them is the call."""
+"""Lowering of calls with custom rules: the call without the rules."""
 
 from __future__ import annotations
 

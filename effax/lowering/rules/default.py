@@ -1,4 +1,4 @@
-"""The lowering rules of this library: those of all families together."""
+"""The default lowering rules: the union of all families."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ DEFAULT: Final[LoweringRules] = reduce(
 """Rules for modules that run on every platform."""
 
 HOST_LIBRARIES: Final[LoweringRules] = DEFAULT.union(linalg.HOST_RULES).union(sort.HOST_RULES)
-"""Rules for modules that run in this process, on the host's processor: libraries are called."""
+"""Rules for modules that run in this process, on CPU: they call libraries."""

@@ -1,4 +1,4 @@
-"""Lowering of calls of Python functions: the program calls their evaluation."""
+"""Lowering of callbacks: the compiled program calls their evaluation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def debug(w: Writer, prim: DebugCallback, ins: Sequence[Val]) -> Sequence[Val]:
     return w.host_call(prim.evaluate, ins, ())
 
 
-def answered(w: Writer, prim: PureCallback | IoCallback, ins: Sequence[Val]) -> Sequence[Val]:
+def callback(w: Writer, prim: PureCallback | IoCallback, ins: Sequence[Val]) -> Sequence[Val]:
     return w.host_call(prim.evaluate, ins, prim.result_avals)
 
 
 RULES: Final[LoweringRules] = (
     NO_RULES.extend(DebugCallback, debug)
-    .extend(PureCallback, answered)
-    .extend(IoCallback, answered)
+    .extend(PureCallback, callback)
+    .extend(IoCallback, callback)
 )

@@ -1,4 +1,4 @@
-"""Lowering of functions of analysis."""
+"""Lowering of exponential, trigonometric and other elementary functions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def exp2(w: Writer, prim: p.Exp2, ins: Sequence[Val]) -> Sequence[Val]:
         # 2^x = exp(x·log 2)
         scaled = ops.same(w, "multiply", x, ops.full(w, LOG_2, x))
         return (ops.same(w, "exponential", scaled),)
-    # A power is exact where the exponent is an integer.
+    # A power is exact if the exponent is an integer; exp(x·log 2) is not.
     return (ops.same(w, "power", ops.full(w, 2, x), x),)
 
 
@@ -59,7 +59,7 @@ def pow_(w: Writer, prim: p.Pow, ins: Sequence[Val]) -> Sequence[Val]:
     power = ops.same(w, "power", x, y)
     if not is_complex(x.type.dtype):
         return (power,)
-    # XLA has 0^y = nan where y is not real.
+    # XLA computes 0^y = nan for complex y; it is 0 if re(y) > 0.
     exponent = ops.real(w, y)
     grows = ops.compare(w, "GT", exponent, ops.full(w, 0, exponent))
     is_zero = ops.compare(w, "EQ", x, ops.full(w, 0, x))
@@ -77,7 +77,7 @@ def integer_pow(w: Writer, prim: p.IntegerPow, ins: Sequence[Val]) -> Sequence[V
 
 
 def _powered(w: Writer, x: Val, n: int) -> Val:
-    """x^n by squaring: about log n multiplications."""
+    """Return x^n by repeated squaring, in about log2(n) multiplications."""
     power: Val | None = None
     while n:
         if n % 2:

@@ -1,4 +1,4 @@
-"""Lowering of reductions, cumulative operations, sort and contraction."""
+"""Lowering of reductions and cumulative operations."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
 
 
 def zero(dtype: DType) -> Scalar:
-    """The neutral element of addition."""
+    """Return the neutral element of addition."""
     return 0
 
 
 def one(dtype: DType) -> Scalar:
-    """The neutral element of multiplication."""
+    """Return the neutral element of multiplication."""
     return 1
 
 
 def all_bits(dtype: DType) -> Scalar:
-    """The neutral element of a bitwise and."""
+    """Return the neutral element of a bitwise and."""
     return -1 if family(dtype) == "int" else greatest(dtype)
 
 
@@ -48,19 +48,19 @@ COMBINATIONS: Final[dict[type[Primitive], tuple[str, Callable[[DType], Scalar]]]
 
 
 def widened(w: Writer, x: Val) -> Val:
-    """The operand in the dtype in which it is accumulated."""
+    """Return the operand in the dtype in which it is accumulated."""
     return ops.convert(w, x, FLOAT32) if is_narrow(x.type.dtype) else x
 
 
 def operation(name: str, dtype: DType) -> str:
-    """The operation on elements of the dtype: max and min of booleans are logical."""
+    """Return the operation on elements of the dtype: max and min of booleans are logical."""
     if family(dtype) == "bool":
         return {"maximum": "or", "minimum": "and"}.get(name, name)
     return name
 
 
 def combined(w: Writer, prim: type[Primitive], x: Val, axes: Sequence[int]) -> Val:
-    """Reduce along axes, as ``prim`` combines."""
+    """Reduce along axes by the operation of ``prim``."""
     name, neutral = COMBINATIONS[prim]
     start = w.constant(neutral(x.type.dtype), x.type.update(shape=()))
     return ops.reduce(w, operation(name, x.type.dtype), x, start, axes)
@@ -74,9 +74,9 @@ def reduction(w: Writer, prim: Reduction, ins: Sequence[Val]) -> Sequence[Val]:
 
 
 def cumulative(w: Writer, prim: Cumulative, ins: Sequence[Val]) -> Sequence[Val]:
-    """One window that reaches from each element to the start (or the end) of the axis.
+    """Reduce a window from each element to the start (or the end) of the axis.
 
-    XLA recognises this form and does it in a number of operations that is linear in the size.
+    XLA recognizes this form, and computes it in time linear in the size.
     """
     (operand,) = ins
     if operand.type.size == 0:
@@ -100,11 +100,11 @@ def cumulative(w: Writer, prim: Cumulative, ins: Sequence[Val]) -> Sequence[Val]
 
 
 def log_sum(w: Writer, x: Val, y: Val) -> Val:
-    """log(exp(x) + exp(y)) of scalars."""
+    """Return log(exp(x) + exp(y)) of scalars: max + log1p(exp(min - max))."""
     high, low = ops.same(w, "maximum", x, y), ops.same(w, "minimum", x, y)
     gap = ops.same(w, "subtract", low, high)
     fine = ops.same(w, "log_plus_one", ops.same(w, "exponential", gap))
-    # Equal infinities have no difference.
+    # The difference of equal infinities is nan.
     infinite = ops.compare(w, "EQ", ops.same(w, "abs", high), ops.full(w, float("inf"), high))
     return ops.select(w, infinite, high, ops.same(w, "add", high, fine))
 
@@ -113,8 +113,8 @@ def _rules() -> LoweringRules:
     rules = NO_RULES
     for prim in (p.ReduceSum, p.ReduceProd, p.ReduceMax, p.ReduceMin, p.ReduceAnd, p.ReduceOr):
         rules = rules.extend(prim, reduction)
-    for run in (p.CumSum, p.CumProd, p.CumMax, p.CumMin, p.CumLogSumExp):
-        rules = rules.extend(run, cumulative)
+    for scan in (p.CumSum, p.CumProd, p.CumMax, p.CumMin, p.CumLogSumExp):
+        rules = rules.extend(scan, cumulative)
     return rules
 
 

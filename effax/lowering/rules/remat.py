@@ -1,4 +1,4 @@
-"""Lowering of calls that compute something again, of names, and of barriers."""
+"""Lowering of ``remat``, ``name`` and ``optimization_barrier``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
 
 
 def remat(w: Writer, prim: Remat, ins: Sequence[Val]) -> Sequence[Val]:
-    """A call; a barrier keeps XLA from using the first computation in the place of the second."""
+    """Write a call; the barrier prevents CSE with the first computation."""
     apart = prim.differentiated and prim.prevent_cse
     return w.call(prim.jaxpr, barrier(w, OptimizationBarrier(), ins) if apart else ins, "remat")
 

@@ -13,7 +13,10 @@ from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
 
 
 def scan(w: Writer, prim: p.Scan, ins: Sequence[Val]) -> Sequence[Val]:
-    """A counting loop that reads elements and writes results into arrays made before it."""
+    """Write a counting loop that reads ``xs[i]``, and writes ``ys[i]`` in place.
+
+    ``ys`` are carries of the loop, allocated before it, so that an iteration writes one element.
+    """
     consts, carry, xs = prim.split(ins)
     n = prim.length
     unroll = max(1, min(prim.unroll, n))
@@ -31,7 +34,7 @@ def scan(w: Writer, prim: p.Scan, ins: Sequence[Val]) -> Sequence[Val]:
         return ops.dynamic_update_slice(w, y, row, _origin(y, place))
 
     def step(count: Val, state: Sequence[Val]) -> Sequence[Val]:
-        """Iteration ``count``, from and to ``(*carry, *ys)``."""
+        """Write iteration ``count``, from and to ``(*carry, *ys)``."""
         carry, ys = state[: prim.n_carry], state[prim.n_carry :]
         zero = w.constant(0, COUNTER)
         at = ops.same(w, "subtract", w.constant(n - 1, COUNTER), count) if prim.reverse else count
@@ -62,7 +65,7 @@ def scan(w: Writer, prim: p.Scan, ins: Sequence[Val]) -> Sequence[Val]:
 
 
 def _origin(x: Val, place: Sequence[Val]) -> list[Val]:
-    """Indices of element ``place[0]`` along the leading axis, and ``place[1]``, zero, beyond."""
+    """Return ``place[0]``, the index along the leading axis, and ``place[1]``, 0, for others."""
     return [place[0], *[place[1]] * (len(x.shape) - 1)]
 
 

@@ -1,4 +1,4 @@
-"""Lowering of primitives that move elements."""
+"""Lowering of primitives that rearrange elements."""
 
 from __future__ import annotations
 

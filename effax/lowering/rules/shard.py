@@ -1,4 +1,4 @@
-"""Lowering of ``shard_map``: on one device its devices are lanes of one program."""
+"""Lowering of ``shard_map`` on one device: its shards are batch elements of one program."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.rules.shard.expand import expanded
 
 
-def as_lanes(prim: ShardMap, types: tuple[ArrayType, ...]) -> Jaxpr:
-    """The program of all devices."""
+def batched(prim: ShardMap, types: tuple[ArrayType, ...]) -> Jaxpr:
+    """Return the program of all shards."""
     return expanded(prim, types, DEFAULT_RULES)
 
 
-RULES: Final[LoweringRules] = NO_RULES.extend(ShardMap, Expansion(as_lanes))
+RULES: Final[LoweringRules] = NO_RULES.extend(ShardMap, Expansion(batched))

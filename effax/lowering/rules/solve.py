@@ -1,4 +1,4 @@
-"""Lowering of solvers: the call that finds the solution."""
+"""Lowering of solvers: a call of the function that solves."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Lowering of sorts, ``top_k``, and positions of extrema.
+"""Lowering of ``sort``, ``top_k``, ``argmax`` and ``argmin``.
 
-The host's processor has a partial sort of matrices of float32, by the total order of IEEE 754:
--nan < -inf < -0 < +0 < inf < nan. For it, elements become keys of float32, in which equal elements
-have equal bits, and the values are gathered where the keys were found. Elements of more than 32
-bits are sorted in full.
+XLA's CPU backend has a partial sort of float32 matrices, by the total order of IEEE 754:
+-nan < -inf < -0 < +0 < inf < nan. Elements are converted to float32 keys, in which equal elements
+have equal bits, and the values are gathered at the keys' positions. Elements of more than 32 bits
+are sorted in full.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from effax.lowering.writer import NO_RULES, LoweringRule, LoweringRules, Val, Wr
 
 
 def arg_rule(extreme: type[Reduction]) -> LoweringRule[ArgReduction]:
-    """The rule of argmax or argmin.
+    """Return the rule of argmax or argmin.
 
-    Two plain reductions, which are vectorised: the extreme element, which is nan where there is
-    one, then the least index at which it stands.
+    Two reductions, which XLA vectorizes: the extreme element, nan if there is one, then the least
+    index at which it occurs.
     """
 
     def rule(w: Writer, prim: ArgReduction, ins: Sequence[Val]) -> Sequence[Val]:
@@ -68,7 +68,7 @@ def sort(w: Writer, prim: p.Sort, ins: Sequence[Val]) -> Sequence[Val]:
 
 
 def top_k(w: Writer, prim: p.TopK, ins: Sequence[Val]) -> Sequence[Val]:
-    """What comes first in descending order; sorting is stable, so that equal elements stay."""
+    """Write a stable sort in descending order, and slice the first ``k``."""
     (x,) = ins
     at = ops.iota(w, x.type.update(dtype=INT32, weak=False), prim.axis)
     elements = [v.type.update(shape=()) for v in (x, at)]
@@ -97,7 +97,7 @@ def _is_nan(w: Writer, x: Val) -> Val:
 
 
 def _less(w: Writer, a: Val, b: Val) -> Val:
-    """Whether ``a`` sorts before ``b``: nan is the greatest."""
+    """Return whether ``a`` sorts before ``b``: nan is the greatest."""
     less = ops.compare(w, "LT", a, b)
     if not is_inexact_dtype(a.type.dtype):
         return less
@@ -116,7 +116,7 @@ PICKED: Final = Gather(Indexer((Pick(None), Pick(None))))
 
 
 def partly_sorted(w: Writer, prim: p.TopK, ins: Sequence[Val]) -> Sequence[Val]:
-    """Of each row, by XLA's partial sort."""
+    """Write ``top_k`` of each row by XLA's partial sort."""
     (x,) = ins
     if x.type.dtype.itemsize > FLOAT32.itemsize or 0 in (prim.k, x.type.size):
         return top_k(w, prim, ins)
@@ -138,13 +138,13 @@ def partly_sorted(w: Writer, prim: p.TopK, ins: Sequence[Val]) -> Sequence[Val]:
 
 
 def _keys(w: Writer, x: Val) -> Val:
-    """The elements as float32 in whose total order they are what they are among themselves."""
+    """Return float32 keys whose total order is the order of the elements."""
     dtype = x.type.dtype
     if family(dtype) in ("int", "uint") and dtype.itemsize == INT32.itemsize:
         signed = x
         if family(dtype) == "uint":
             signed = ops.bitcast(w, ops.same(w, "xor", x, ops.full(w, 2**31, x)), INT32)
-        # In that order, floats of the other sign are the greater the less their bits.
+        # In the total order, a negative float is the greater the less its magnitude bits.
         flipped = ops.same(w, "xor", signed, ops.full(w, 2**31 - 1, signed))
         negative = ops.compare(w, "LT", signed, ops.full(w, 0, signed))
         return ops.bitcast(w, ops.select(w, negative, flipped, signed), FLOAT32)
@@ -163,4 +163,4 @@ RULES: Final[LoweringRules] = (
 )
 
 HOST_RULES: Final[LoweringRules] = NO_RULES.extend(p.TopK, partly_sorted)
-"""The rules for modules that run in this process, on the host's processor."""
+"""Rules for modules that run in this process, on CPU."""

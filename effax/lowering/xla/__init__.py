@@ -1,21 +1,20 @@
-"""Everything that touches jaxlib's unstable surface, for jaxlib 0.10.2 to 0.12.0.1.
+"""All access to jaxlib's unstable surface, for jaxlib 0.10.2 to 0.12.0.1.
 
-Nothing here imports jaxlib before it is used: importing this package costs no XLA, and the first
-:func:`put`, :func:`compile_module` or :func:`start` makes the one client of the process. It lives
-beside `import jax`, whichever comes first.
+This package imports jaxlib lazily: the first :func:`put`, :func:`compile_module` or :func:`start`
+creates the one client of the process. It coexists with `import jax`, in either order.
 
-What its callers must know:
+Notes for callers:
 
-- A :class:`Buffer` is jaxlib's own array. Its type is interned, ``buffer.aval`` is one object a
-  type, so that a tuple of them is a cheap key of a cache.
-- Memory is donated by the module's text: an argument with ``tf.aliasing_output = k`` is consumed,
-  its memory becomes output k. Donation keeps the address if XLA owns the memory
+- A :class:`Buffer` is jaxlib's array. Its type is interned, ``buffer.aval`` is one object for each
+  type, so that a tuple of them is a cheap cache key.
+- Donation is part of the module's text: an argument with ``tf.aliasing_output = k`` is consumed,
+  and output k is written into its memory. The address stays the same if XLA owns the memory
   (:func:`new_ref_buffer`, or any output) and no view made by :func:`to_numpy` or by DLPack is
   alive; otherwise XLA copies first, the view keeps the old contents and the address changes.
 - An executable checks the number and the sizes in bytes of its arguments, not their dtypes.
 - By default a call returns when it is done, so that NumPy may write into the memory that a call
-  has read (:func:`raw_view`). After ``start(asynchronous=True)`` that is the caller's care: to
-  block on a buffer waits for what writes it, *not* for what still reads it.
+  has read (:func:`raw_view`). After ``start(asynchronous=True)`` the caller must synchronize:
+  blocking on a buffer waits for its writer, *not* for its readers.
 """
 
 from effax.lowering.xla.backend import (

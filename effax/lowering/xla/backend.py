@@ -1,4 +1,4 @@
-"""The client: one a process, made when it is first needed, and what is made once beside it."""
+"""The XLA client of the process, created on first use, and the objects interned with it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from jaxlib import _jax
 
 OLDEST: Final = (0, 10, 2)
-"""The oldest jaxlib that this package knows."""
+"""The oldest supported jaxlib."""
 
 _FIRST_OF_OTHER_LIBRARIES: Final = 256
-"""NumPy's number of the first dtype that another library registered (NPY_USERDEF)."""
+"""The first NumPy type number of dtypes that other libraries register (NPY_USERDEF)."""
 
 
 @final
 class Aval:
-    """What jaxlib asks about an array's type. Interned: one object an :class:`ArrayType`."""
+    """The type of an array in jaxlib's protocol. Interned: one object for each ArrayType."""
 
     __slots__ = ("array_type", "dtype", "has_buffer_protocol", "memory_at", "shape", "weak_type")
 
@@ -57,12 +57,12 @@ class Device(Protocol):
 
     @property
     def device_kind(self) -> str:
-        """Its model, as far as the platform tells."""
+        """Its model, as the platform reports it."""
         ...
 
 
 class Buffer(Protocol):
-    """An array in a device's memory: jaxlib's own object. Only this package takes it apart."""
+    """An array in a device's memory: jaxlib's object, opaque outside this package."""
 
     @property
     def aval(self) -> Aval:
@@ -82,7 +82,7 @@ class Buffer(Protocol):
         ...
 
     def is_deleted(self) -> bool:
-        """Whether its memory is freed or donated."""
+        """Return whether its memory is freed or donated."""
         ...
 
 
@@ -104,13 +104,13 @@ _DevicePut = Callable[
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Backend:
-    """The client and its first device, which everything runs on, with what is made once a type.
+    """The client, its first device, on which programs run, and tables of interned objects by type.
 
-    ``flatten`` gives the leaves of a tree of None, tuples, lists and dicts (anything else is a
+    ``flatten`` returns the leaves of a tree of None, tuples, lists and dicts (any other value is a
     leaf), and its structure.
 
-    An entry of a table depends on its key alone: two threads that make one twice do no harm, since
-    the first to be stored is the one that is kept.
+    The tables need no lock: an entry depends on its key alone, and of two entries that threads
+    create at once, the first to be stored is kept.
     """
 
     client: _jax.Client
@@ -130,7 +130,7 @@ class Backend:
 
 @final
 class _Process:
-    """What is one a process, as XLA's clients are."""
+    """The state of the process: XLA supports one client."""
 
     __slots__ = ("backend", "lock")
 
@@ -143,23 +143,22 @@ _process: Final = _Process()
 
 
 def backend() -> Backend:
-    """The backend, started with the default options where it was not started yet."""
+    """Return the backend; start it with the default options if it is not running."""
     return _process.backend or start()
 
 
 def start(*, asynchronous: bool | None = None, num_devices: int | None = None) -> Backend:
-    """Start XLA. Needed only for other options than the defaults, before anything else uses it.
+    """Start XLA. Required only for options other than the defaults, before its first use.
 
     Args:
         asynchronous: whether a call may return before it is done; by default it may not. If it
             may, NumPy must not write into memory that a call may still be reading (see
             :func:`effax.lowering.xla.raw_view`).
-        num_devices: how many devices the host's processors stand for; by default what XLA_FLAGS
-            says, or one.
+        num_devices: the number of CPU devices; by default that of XLA_FLAGS, or one.
 
     Raises:
-        BadArgument: it runs already, with other options.
-        LoweringError: there is no jaxlib, or an older one than is supported.
+        BadArgument: it is running with other options.
+        LoweringError: jaxlib is not installed, or older than supported.
     """
     with _process.lock:
         running = _process.backend
@@ -169,7 +168,7 @@ def start(*, asynchronous: bool | None = None, num_devices: int | None = None) -
     wanted = {"asynchronous": asynchronous, "num_devices": num_devices}
     if any(option is not None and option != has[name] for name, option in wanted.items()):
         raise BadArgument(
-            "XLA runs already with other options",
+            "XLA is already running with other options",
             expected=str(has),
             found=str(wanted),
             remedy="call start before the first array or compilation",
@@ -178,17 +177,17 @@ def start(*, asynchronous: bool | None = None, num_devices: int | None = None) -
 
 
 def devices() -> tuple[Device, ...]:
-    """The devices; arrays and programs live on the first one."""
+    """Return the devices; arrays and programs are on the first one."""
     return backend().devices
 
 
 def buffer_type(type_: ArrayType) -> ArrayType:
-    """The type of the buffer that stands for an array: booleans for ``float0``, of one value."""
+    """Return the type of the buffer of an array: booleans represent ``float0``."""
     return array_type(type_.shape, BOOL) if type_.dtype == FLOAT0 else type_
 
 
 def aval_of(type_: ArrayType) -> Aval:
-    """The aval of an array type."""
+    """Return the aval of an array type."""
     type_ = buffer_type(type_)
     key = (type_.shape, type_.dtype, type_.weak)
     return backend().avals.get(key) or new_aval(type_)
@@ -198,14 +197,14 @@ def new_aval(type_: ArrayType) -> Aval:
     """Make and store the aval of a type that has none yet.
 
     Raises:
-        LoweringError: buffers cannot hold the type's dtype.
+        LoweringError: buffers do not support the dtype.
     """
     if type_.dtype not in TYPE_CODES:
         raise LoweringError(
-            f"no buffer can hold elements of {type_.dtype}",
+            f"buffers do not support elements of {type_.dtype}",
             expected=f"one of {', '.join(sorted(dtype.name for dtype in TYPE_CODES))}",
             found=str(type_),
-            remedy="convert the array first; narrower dtypes than a byte live inside programs only",
+            remedy="convert the array first; dtypes of less than a byte exist inside programs only",
         )
     made = Aval()
     made.shape, made.dtype, made.weak_type = type_.shape, type_.dtype, type_.weak
@@ -217,7 +216,7 @@ def new_aval(type_: ArrayType) -> Aval:
 
 
 def handler_of(type_: ArrayType) -> _jax.ResultHandler:
-    """What makes a result of that type a :class:`Buffer`."""
+    """Return jaxlib's handler that makes a :class:`Buffer` of a result of the type."""
     from jaxlib import _jax
 
     xla = backend()
@@ -226,7 +225,7 @@ def handler_of(type_: ArrayType) -> _jax.ResultHandler:
     if found is not None:
         return found
     try:
-        # 0.10 would otherwise call a method that only jax gives its arrays.
+        # Without it, jaxlib 0.10 calls a method that only jax adds to arrays.
         made = _jax.array_result_handler(aval, xla.sharding, committed=False, _skip_checks=True)
     except TypeError:
         made = _jax.array_result_handler(aval, xla.sharding, committed=False)
@@ -234,10 +233,10 @@ def handler_of(type_: ArrayType) -> _jax.ResultHandler:
 
 
 def max_nesting() -> int:
-    """How many functions, loops and branches XLA compiles inside of each other.
+    """Return the depth of nested functions, loops and branches that XLA compiles.
 
-    Its compiler recurs, and ends the process where its stack ends: at 128 levels or somewhat more
-    with 0.10, at 640 or more with 0.12.
+    Its compiler is recursive, and aborts the process when its stack overflows: at 128 levels or
+    somewhat more with jaxlib 0.10, at 640 or more with 0.12. The limit is about half of that.
     """
     from jaxlib import version
 
@@ -263,8 +262,8 @@ def _connect(asynchronous: bool, num_devices: int | None) -> Backend:
     _set_states()
     client = xla_client.make_cpu_client(asynchronous, num_devices=num_devices)
     found = client.devices()
-    # XLA lets go of NumPy arrays only when it runs next; a program that stopped using it frees
-    # them at the next collection.
+    # XLA releases NumPy arrays when it runs next; without this, a program that no longer uses XLA
+    # would never free them.
     gc.callbacks.append(lambda _phase, _info: _jax.collect_garbage())
     return Backend(
         client=client,
@@ -282,11 +281,11 @@ def _connect(asynchronous: bool, num_devices: int | None) -> Backend:
 
 
 def _set_states() -> None:
-    """Give the C++ side the three states that it refuses to run without.
+    """Set the three states that jaxlib's C++ code requires.
 
-    They belong to the process. Where jax was imported it has set its own, which stay; when it is
-    imported later its own replace these. Nothing here depends on the 64-bit state: every put says
-    itself that it keeps 64 bits.
+    They are global to the process. If jax was imported, its states stay; if it is imported later,
+    they replace these. This package does not depend on the 64-bit state: each ``device_put`` keeps
+    64 bits explicitly.
     """
     if sys.modules.get("jax") is not None:
         return
@@ -303,7 +302,7 @@ def _new_sharding(device: _jax.Device) -> _jax.SingleDeviceSharding:
     replicated = xla_client.HloSharding.replicate()
 
     class Sharding(_jax.SingleDeviceSharding):
-        """One device, with the two things that the C++ side asks of a sharding in Python."""
+        """A sharding of one device, with the two members that jaxlib's C++ code reads."""
 
         memory_kind: str | None = None
 

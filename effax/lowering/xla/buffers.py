@@ -1,4 +1,4 @@
-"""Arrays between NumPy and the device: putting, viewing, writing in place, DLPack."""
+"""Transfer arrays between NumPy and the device: put, view, write in place, DLPack."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from effax.lowering.xla import dlpack
 from effax.lowering.xla.backend import Buffer, backend, new_aval
 
 ALIGNMENT: Final = 64
-"""The alignment in bytes that XLA wants of memory that it shares."""
+"""The alignment in bytes that XLA requires of memory that it shares."""
 
 
 class SupportsDLPack(Protocol):
     """An array of any library that can export its memory."""
 
     def __dlpack__(self) -> object:
-        """A capsule that holds the memory."""
+        """Return a capsule that owns the memory."""
         ...
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -29,18 +29,18 @@ class SupportsDLPack(Protocol):
 
 
 def put(value: np.ndarray | np.generic, weak: bool = False, copy: bool | None = None) -> Buffer:
-    """A buffer with the contents of ``value``, in its dtype, 64-bit ones included.
+    """Return a buffer with the contents of ``value``, in its dtype, 64-bit dtypes included.
 
     Args:
-        value: any layout and byte order; a buffer is contiguous and in the machine's order.
-        weak: whether the buffer's dtype yields in promotion.
-        copy: True for memory of XLA's own; False to share the memory of ``value``; None to share
-            it where it is contiguous and aligned to 64 bytes, else to copy. Shared memory must not
-            be written while the buffer lives; memory that was copied is free when this returns.
+        value: any layout and byte order; a buffer is contiguous and in native order.
+        weak: whether the buffer's dtype is weak.
+        copy: True for memory that XLA owns; False to share the memory of ``value``; None to share
+            it if it is contiguous and aligned to 64 bytes, else to copy. Shared memory must not be
+            written while the buffer is alive; copied memory may, as soon as this returns.
 
     Raises:
-        IllTyped: arrays cannot have the dtype.
-        LoweringError: buffers cannot hold the dtype, which is narrower than a byte.
+        IllTyped: arrays do not support the dtype.
+        LoweringError: buffers do not support the dtype, which is narrower than a byte.
         BadArgument: ``copy`` is False and the memory cannot be shared.
     """
     xla = backend()
@@ -51,14 +51,14 @@ def put(value: np.ndarray | np.generic, weak: bool = False, copy: bool | None = 
         _check_shareable(array)
     aval = xla.avals.get((array.shape, array.dtype, weak))
     if aval is None:
-        # XLA would take the bytes of the other order as they are.
+        # XLA would not swap the bytes.
         if not array.dtype.isnative:
             return put(array.astype(array.dtype.newbyteorder("=")), weak, copy)
         aval = new_aval(array_type(array.shape, array.dtype, weak))
     made = xla.device_put(
         aval, xla.sharding, [array], xla.placement, False, copy is True, xla.zero_copy, True
     )
-    # What cannot be shared is copied, by 0.10 in the background.
+    # Memory that cannot be shared is copied, by jaxlib 0.10 in the background.
     made.block_until_ready()
     return made
 
@@ -66,8 +66,8 @@ def put(value: np.ndarray | np.generic, weak: bool = False, copy: bool | None = 
 def _check_shareable(array: np.ndarray) -> None:
     reasons = {
         "its elements are not contiguous": not array.flags.c_contiguous,
-        f"its address is no multiple of {ALIGNMENT}": array.ctypes.data % ALIGNMENT != 0,
-        "its bytes are not in the machine's order": not array.dtype.isnative,
+        f"its address is not a multiple of {ALIGNMENT}": array.ctypes.data % ALIGNMENT != 0,
+        "its bytes are not in native order": not array.dtype.isnative,
     }
     found = [reason for reason, holds in reasons.items() if holds]
     if found:
@@ -75,27 +75,27 @@ def _check_shareable(array: np.ndarray) -> None:
             "the memory of this array cannot be shared with a buffer",
             expected=f"contiguous memory, aligned to {ALIGNMENT} bytes",
             found=", ".join(found),
-            remedy="pass copy=None, which copies where it must",
+            remedy="pass copy=None, which copies if necessary",
         )
 
 
 def new_ref_buffer(value: np.ndarray | np.generic) -> Buffer:
-    """A buffer of XLA's own with a copy of ``value``, to be donated for ever in one place.
+    """Return a buffer that XLA owns with a copy of ``value``, for repeated donation.
 
-    Its address stays the same through every donation, as long as no view of it is held.
+    Its address stays the same through every donation, as long as no view of it is alive.
     """
     return put(value, copy=True)
 
 
 def buffer_array_type(buffer: Buffer) -> ArrayType:
-    """The type of the array that the buffer holds."""
+    """Return the type of the buffer's array."""
     return buffer.aval.array_type
 
 
 def to_numpy(buffer: Buffer) -> np.ndarray:
-    """A read-only view, made when the buffer is written. Nothing is copied.
+    """Return a read-only view, without a copy, after the buffer is written.
 
-    While the view is alive the buffer's memory stays; donating the buffer then makes XLA copy it.
+    A view keeps the buffer's memory alive; donating the buffer meanwhile makes XLA copy it.
 
     Raises:
         LoweringError: the buffer was deleted or donated.
@@ -111,13 +111,13 @@ def to_numpy(buffer: Buffer) -> np.ndarray:
 
 
 def pointer(buffer: Buffer) -> int:
-    """The address of the buffer's memory; waits until the buffer is written.
+    """Return the address of the buffer's memory, after the buffer is written.
 
     Raises:
         LoweringError: the buffer was deleted or donated.
     """
-    # jaxlib's own `unsafe_buffer_pointer` would import jax. The capsule dies here, so no
-    # reference to the memory is left that would make a donation copy.
+    # jaxlib's `unsafe_buffer_pointer` would import jax. The capsule is freed here, so no reference
+    # to the memory is left that would make a donation copy.
     try:
         return dlpack.data_pointer(backend().capsule(buffer))
     except (BufferError, RuntimeError) as error:
@@ -125,17 +125,17 @@ def pointer(buffer: Buffer) -> int:
 
 
 def raw_view(buffer: Buffer) -> np.ndarray:
-    """A *writable* array over the buffer's memory, which waits until the buffer is written.
+    """Return a *writable* array over the buffer's memory, after the buffer is written.
 
-    It holds no reference: donating the buffer copies nothing, and the view then shows the memory
-    of the result that took its place. It is the caller's duty that
+    It has no reference to the buffer: donation does not copy, and the view then shows the memory
+    of the result that replaced it. The caller must ensure that
 
-    - a buffer with this address outlives the view, or the view is not used any more;
-    - nothing that must not change shares the memory: the buffer came from
-      :func:`new_ref_buffer` or out of an executable;
+    - a buffer with this address outlives the view, or the view is no longer used;
+    - no immutable value shares the memory: the buffer is from :func:`new_ref_buffer` or a result
+      of an executable;
     - no call still reads or writes the memory when it is used. By default calls are done when they
-      return. In an asynchronous backend, wait for the outputs of *every* call that was given the
-      buffer: waiting for the buffer itself does not wait for calls that read it.
+      return. In an asynchronous backend, wait for the outputs of *every* call with the buffer as an
+      argument: waiting for the buffer itself does not wait for calls that read it.
 
     Raises:
         LoweringError: the buffer was deleted or donated.
@@ -148,7 +148,7 @@ def block(*buffers: Buffer) -> None:
     """Wait until the buffers are written.
 
     Raises:
-        LoweringError: what should have written one of them failed, or one was deleted or donated.
+        LoweringError: a call that writes one of them failed, or one was deleted or donated.
     """
     try:
         backend().wait(buffers)
@@ -157,17 +157,17 @@ def block(*buffers: Buffer) -> None:
 
 
 def delete(buffer: Buffer) -> None:
-    """Free the buffer's memory, or let go of it where it is shared or viewed."""
+    """Free the buffer's memory, or release it if it is shared or viewed."""
     buffer.delete()
 
 
 def is_deleted(buffer: Buffer) -> bool:
-    """Whether the buffer was deleted or donated."""
+    """Return whether the buffer was deleted or donated."""
     return buffer.is_deleted()
 
 
 def to_dlpack(buffer: Buffer, copy: bool = False) -> object:
-    """A DLPack capsule (unversioned, name ``dltensor``) over the buffer's memory, or over a copy.
+    """Return a DLPack capsule (unversioned, named ``dltensor``) of the buffer or of a copy.
 
     Raises:
         LoweringError: the buffer was deleted or donated.
@@ -180,17 +180,17 @@ def to_dlpack(buffer: Buffer, copy: bool = False) -> object:
 
 
 def dlpack_device(buffer: Buffer) -> tuple[int, int]:
-    """What ``__dlpack_device__`` returns: the kind and the number of the buffer's device."""
+    """Return the kind and the number of the buffer's device, as ``__dlpack_device__`` does."""
     del buffer
     return (dlpack.CPU, 0)
 
 
 def from_dlpack(source: SupportsDLPack, copy: bool | None = None) -> Buffer:
-    """A buffer with the contents of another library's array, copied or shared as :func:`put` says.
+    """Return a buffer with the contents of another library's array; ``copy`` as in :func:`put`.
 
     Raises:
-        BadArgument: it is on another device, its dtype is unknown, or ``copy`` is False and its
-            memory cannot be shared.
+        BadArgument: it is on another device, its dtype is not supported, or ``copy`` is False and
+            its memory cannot be shared.
     """
     kind, _ = source.__dlpack_device__()
     if kind != dlpack.CPU:
@@ -200,7 +200,7 @@ def from_dlpack(source: SupportsDLPack, copy: bool | None = None) -> Buffer:
             found=str(kind),
             remedy="move it to the host first",
         )
-    # NumPy refuses to export what it may not write.
+    # NumPy does not export read-only arrays.
     if isinstance(source, np.ndarray):
         return put(source, copy=copy)
     return put(dlpack.as_numpy(source.__dlpack__()), copy=copy)
@@ -210,9 +210,9 @@ def _unreadable(*buffers: Buffer, error: Exception) -> LoweringError:
     for buffer in buffers:
         if buffer.is_deleted():
             return LoweringError(
-                "this buffer's memory is gone",
+                "this buffer was deleted or donated",
                 expected=f"a live buffer of type {buffer.aval.array_type}",
-                found="one that was deleted, or donated to a call that reused its memory",
-                remedy="use the output that took its place, or copy it before the call",
+                found="a buffer without memory",
+                remedy="use the output that reuses its memory, or copy it before the call",
             )
     return LoweringError("a buffer cannot be read", found=str(error).strip())

@@ -1,7 +1,7 @@
-"""DLPack capsules, taken apart and looked into without consuming them.
+"""Read DLPack capsules without consuming them.
 
-A capsule that nobody consumes frees what it holds when it is itself freed. So a view onto its
-memory only has to keep the capsule alive.
+A capsule that is not consumed releases its memory when it is freed, so a view of the memory keeps
+the capsule alive.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ def _type_codes() -> dict[DType, tuple[int, int]]:
 
 
 TYPE_CODES: Final = _type_codes()
-"""The dtypes that buffers can have, and DLPack's (code, bits) of each.
+"""The dtypes that buffers support, and DLPack's (code, bits) of each.
 
-Narrower ones than a byte are packed in XLA's memory: they have no NumPy view.
+Dtypes narrower than a byte are packed in XLA's memory, so they have no NumPy view.
 """
 
 _DTYPES: Final = {code: dtype for dtype, code in TYPE_CODES.items()}
 
 
 class _Tensor(ctypes.Structure):
-    """DLPack's ``DLTensor``, which a ``DLManagedTensor`` begins with."""
+    """DLPack's ``DLTensor``, the first member of a ``DLManagedTensor``."""
 
     _fields_ = (
         ("data", ctypes.c_void_p),
@@ -68,7 +68,7 @@ class _Tensor(ctypes.Structure):
         ("ndim", ctypes.c_int32),
         ("code", ctypes.c_uint8),
         ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
+        ("vector_size", ctypes.c_uint16),
         ("shape", ctypes.POINTER(ctypes.c_int64)),
         ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
@@ -78,13 +78,13 @@ class _Tensor(ctypes.Structure):
     ndim: int
     code: int
     bits: int
-    lanes: int
+    vector_size: int
     shape: Sequence[int]
     strides: Sequence[int]
     byte_offset: int
 
 
-# A prototype of its own: the argument types of ctypes.pythonapi's are shared by the process.
+# A separate prototype: the argument types of functions of ctypes.pythonapi are global.
 _capsule_pointer = cast(
     Callable[[object, bytes], int],
     ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
@@ -95,25 +95,29 @@ _word_at = ctypes.c_size_t.from_address
 
 
 def memory_of(nbytes: int) -> Callable[[int], memoryview]:
-    """The function from an address to that many bytes there, writable, owned by somebody else."""
-    # NumPy takes whatever has the buffer protocol; its stubs for Python 3.11 name a few types.
+    """Return a function from an address to a writable, unowned view of that many bytes."""
+    # NumPy accepts any object with the buffer protocol; its stubs for Python 3.11 name a few types.
     return cast("Callable[[int], memoryview]", (ctypes.c_char * nbytes).from_address)
 
 
 def data_pointer(capsule: object) -> int:
-    """The address in a capsule made by jaxlib, whose offset is always 0."""
+    """Return the address in a capsule made by jaxlib, whose offset is always 0."""
     return _word_at(_capsule_pointer(capsule, b"dltensor")).value
 
 
 def as_numpy(capsule: object) -> np.ndarray:
-    """A view onto the host memory that the capsule holds; the view keeps the capsule alive."""
+    """Return a view of the capsule's memory, which keeps the capsule alive.
+
+    Raises:
+        BadArgument: buffers do not support the dtype.
+    """
     tensor = _Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     dtype = _DTYPES.get((tensor.code, tensor.bits))
-    if dtype is None or tensor.lanes != 1:
+    if dtype is None or tensor.vector_size != 1:
         raise BadArgument(
-            "this DLPack tensor has elements of a type that buffers cannot have",
+            "buffers do not support the elements of this DLPack tensor",
             expected=f"one of {', '.join(sorted(known.name for known in TYPE_CODES))}",
-            found=f"type code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes",
+            found=f"type code {tensor.code}, {tensor.bits} bits, vectors of {tensor.vector_size}",
             remedy="convert it before it is exported",
         )
     shape = tuple(tensor.shape[axis] for axis in range(tensor.ndim))
@@ -130,7 +134,7 @@ def as_numpy(capsule: object) -> np.ndarray:
 
 
 def _steps(tensor: _Tensor, shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """The strides in bytes; a tensor may leave them out where it is contiguous."""
+    """Return the strides in bytes; a contiguous tensor may omit them."""
     if tensor.strides:
         return tuple(tensor.strides[axis] * itemsize for axis in range(tensor.ndim))
     steps = [itemsize]

@@ -1,4 +1,4 @@
-"""Compiling a StableHLO module, running it, and asking XLA what it made of it."""
+"""Compile a StableHLO module, run it, and report XLA's analyses of it."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from jaxlib import _jax
 
 Optimization = Literal[0, 1, 2, 3]
-"""How hard XLA's code generator tries: 3 is its default, 0 compiles in about half the time."""
+"""The optimization level of XLA's code generator: 3 is its default, 0 compiles twice as fast."""
 
 
 Run = Callable[[Sequence[Buffer]], list[Buffer]]
-"""A call: one buffer an argument in, one a result out."""
+"""A call, from one buffer for each argument to one for each result."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class MemoryStats:
-    """What a call of an executable takes, in bytes, as XLA planned it.
+    """The memory of a call of an executable, in bytes, as XLA planned it.
 
     Attributes:
-        argument_bytes: its arguments.
-        output_bytes: its outputs; on CPU with the table of their addresses, 8 bytes an output,
-            where there are several.
-        temp_bytes: what it needs while it runs.
+        argument_bytes: the arguments.
+        output_bytes: the outputs; on CPU several outputs include the table of their addresses, 8
+            bytes each.
+        temp_bytes: the temporary buffers.
         alias_bytes: the part of the outputs that reuses the memory of arguments.
-        code_bytes: its code, or 0 where XLA does not tell.
-        peak_bytes: the most that is in use at once.
+        code_bytes: the machine code, or 0 if XLA does not report it.
+        peak_bytes: the maximum in use at once.
     """
 
     argument_bytes: int
@@ -54,10 +54,10 @@ class Executable:
     """A compiled module. It keeps none of the buffers that it is called with.
 
     Attributes:
-        loaded: jaxlib's.
+        loaded: jaxlib's executable.
         n_args: the number of its arguments.
         out_types: the types of its results.
-        run: what a call does, as a plain function: the quickest there is to call.
+        run: the call as a plain function, without the overhead of a method.
     """
 
     __slots__ = (
@@ -84,23 +84,23 @@ class Executable:
         _check_counts(self)
 
     def __call__(self, buffers: Sequence[Buffer]) -> list[Buffer]:
-        """Run it: ``n_args`` buffers in, one buffer a type of ``out_types`` out.
+        """Run it on ``n_args`` buffers, and return one buffer for each type of ``out_types``.
 
-        A call whose arguments do not fit raises before anything is donated.
+        A call whose arguments do not fit raises before it donates any of them.
 
         Args:
-            buffers: their number and sizes in bytes are checked by XLA, their dtypes are not.
+            buffers: XLA checks their number and sizes in bytes, not their dtypes.
 
         Raises:
             LoweringError: the arguments do not fit, one is deleted or donated twice, or the
-                execution failed. What a Python function raised is raised as it is.
-            TypeError: an argument is no buffer.
+                execution failed. An exception of a Python function is raised unchanged.
+            TypeError: an argument is not a buffer.
         """
         return self.run(buffers)
 
     @property
     def calls_python(self) -> bool:
-        """Whether it calls Python functions of this process."""
+        """True if it calls Python functions of this process."""
         return self._host_calls is not None
 
     def cost_analysis(self) -> dict[str, float]:
@@ -109,7 +109,7 @@ class Executable:
         return {name: float(n) for name, n in estimates if isinstance(n, int | float)}
 
     def memory_analysis(self) -> MemoryStats:
-        """The memory of a call."""
+        """Return the memory of a call."""
         stats = self.loaded.get_compiled_memory_stats()
         argument, output = stats.argument_size_in_bytes, stats.output_size_in_bytes
         temp, alias = stats.temp_size_in_bytes, stats.alias_size_in_bytes
@@ -123,18 +123,18 @@ class Executable:
         )
 
     def optimized_hlo(self) -> str:
-        """The program that XLA runs, as HLO text."""
+        """Return the program that XLA runs, as HLO text."""
         return "\n".join(module.to_string() for module in self.loaded.hlo_modules())
 
     def serialize(self) -> bytes:
-        """Machine code and all, for :func:`load_executable` on this jaxlib and processor.
+        """Return the machine code, for :func:`load_executable` on this jaxlib and processor.
 
         Raises:
-            LoweringError: it calls Python functions, which cannot be written down.
+            LoweringError: it calls Python functions, which cannot be serialized.
         """
         if self._host_calls is not None:
             raise LoweringError(
-                "an executable that calls Python functions cannot be written down",
+                "an executable that calls Python functions cannot be serialized",
                 expected="a program without callbacks",
                 found=f"{len(self._host_calls.functions)} Python functions",
                 remedy="compile it where it runs",
@@ -143,7 +143,7 @@ class Executable:
 
 
 def _runner(executable: Executable) -> Run:
-    """Calls of a program that stays on the device."""
+    """Return the call of a program without callbacks."""
     execute = executable.loaded.execute_sharded
     handlers = [handler_of(type_) for type_ in executable.out_types]
     n_args = executable.n_args
@@ -158,7 +158,7 @@ def _runner(executable: Executable) -> Run:
 
 
 def _host_runner(executable: Executable, calls: HostCalls) -> Run:
-    """Calls that return when all that they do to the world outside is done."""
+    """Return the call of a program with callbacks, which waits until its side effects are done."""
     execute = executable.loaded.execute_sharded
     handlers = [handler_of(type_) for type_ in executable.out_types]
     n_args = executable.n_args
@@ -186,17 +186,17 @@ def compile_module(
     optimization: Optimization = 3,
     host_calls: Sequence[HostCall] = (),
 ) -> Executable:
-    """Compile a StableHLO module, whose function ``main`` is the program.
+    """Compile the function ``main`` of a StableHLO module.
 
     Args:
         module: its text, or its portable bytecode (:func:`to_portable`). The attribute
-            ``tf.aliasing_output = k : i32`` of an argument donates it and puts output k in its
-            memory.
+            ``tf.aliasing_output = k : i32`` of an argument donates it, and output k is written
+            into its memory.
         n_args: the number of arguments of ``main``, used or not.
-        out_types: the types of its results, which are believed, weakness included.
-        optimization: how hard the code generator tries.
-        host_calls: the Python functions that the module, as text, calls by their number. They get
-            NumPy arrays, and give a sequence of them.
+        out_types: the types of its results, weakness included; they are not checked.
+        optimization: the optimization level of the code generator.
+        host_calls: the Python functions that the module, as text, calls by index. They take NumPy
+            arrays, and return a sequence of them.
 
     Raises:
         LoweringError: the text does not parse or verify, XLA cannot compile it, or the counts
@@ -219,10 +219,10 @@ def compile_module(
 
 
 def load_executable(data: bytes, n_args: int, out_types: Sequence[ArrayType]) -> Executable:
-    """What :meth:`Executable.serialize` wrote, on the same jaxlib and kind of processor.
+    """Load the bytes of :meth:`Executable.serialize`, of the same jaxlib and kind of processor.
 
     Raises:
-        LoweringError: ``data`` is something else, or comes from another jaxlib.
+        LoweringError: ``data`` is not an executable, or is of another jaxlib.
     """
     xla = backend()
     prepare_for(data)
@@ -230,7 +230,7 @@ def load_executable(data: bytes, n_args: int, out_types: Sequence[ArrayType]) ->
         loaded = xla.client.deserialize_executable(data, xla.device_list, _options(3))
     except RuntimeError as error:
         raise LoweringError(
-            "this is no executable that the installed jaxlib can load",
+            "the installed jaxlib cannot load this executable",
             found=str(error).strip(),
             remedy="compile the program again",
         ) from error
@@ -238,16 +238,16 @@ def load_executable(data: bytes, n_args: int, out_types: Sequence[ArrayType]) ->
 
 
 def to_portable(text: str, version: str | None = None) -> bytes:
-    """StableHLO text as bytecode that other versions of XLA read.
+    """Return StableHLO text as bytecode that other versions of XLA read.
 
     Args:
         text: the module.
-        version: the StableHLO to write for, such as ``1.8.0``; by default that of 12 weeks before
-            the installed jaxlib's own.
+        version: the target version of StableHLO, such as ``1.8.0``; by default the one 12 weeks
+            older than the installed jaxlib's.
 
     Raises:
         BadArgument: the installed jaxlib does not write that version.
-        LoweringError: the text is wrong, or that version cannot express it.
+        LoweringError: the text is invalid, or that version cannot express it.
     """
     from jaxlib import _jax
 
@@ -260,10 +260,10 @@ def to_portable(text: str, version: str | None = None) -> bytes:
 
 
 def from_portable(data: bytes) -> str:
-    """The text of a module that :func:`to_portable` wrote.
+    """Return the text of a module that :func:`to_portable` wrote.
 
     Raises:
-        LoweringError: ``data`` is something else, or a newer StableHLO's.
+        LoweringError: ``data`` is not such a module, or of a newer StableHLO.
     """
     from jaxlib import _jax
 
@@ -271,13 +271,13 @@ def from_portable(data: bytes) -> str:
         return str(_jax.mlir.deserialize_portable_artifact(data, context()))
     except (RuntimeError, ValueError) as error:
         raise LoweringError(
-            "this is no portable StableHLO module that the installed jaxlib reads",
+            "the installed jaxlib cannot read this as a portable StableHLO module",
             found=str(error).strip(),
         ) from error
 
 
 def _known_version(version: object) -> str:
-    """Raises BadArgument for a version that the installed jaxlib does not write."""
+    """Return the version. Raise BadArgument if the installed jaxlib does not write it."""
     from jaxlib.mlir.dialects import stablehlo
 
     first, last = stablehlo.get_minimum_version(), stablehlo.get_current_version()
@@ -319,7 +319,7 @@ def _check_counts(executable: Executable) -> None:
     has_outs = len(executable.loaded.get_output_layouts())
     if (has_args, has_outs) != (executable.n_args, len(executable.out_types)):
         raise LoweringError(
-            "the module is not of the type that was said",
+            "the module has another number of arguments or results",
             expected=f"{executable.n_args} arguments, {len(executable.out_types)} results",
             found=f"{has_args} arguments, {has_outs} results",
         )
@@ -334,7 +334,7 @@ def _not_compiled(
     line = int(where[1]) if where else 0
     return LoweringError(
         what,
-        # What follows a parser's finding says the same of the whole module.
+        # After the parser's error, the report repeats it for the whole module.
         found=report.split("\n<unknown>:0: ", maxsplit=1)[0],
         equation=str(lines[line - 1]).strip() if 0 < line <= len(lines) else None,
     )
@@ -346,7 +346,7 @@ def _not_run(n_args: int, buffers: Sequence[Buffer], error: RuntimeError) -> Low
         for buffer in buffers
     )
     return LoweringError(
-        f"this call did not run: {str(error).strip()}",
+        f"this call failed: {str(error).strip()}",
         expected=f"{n_args} live buffers, of the types that it was compiled for, "
         "each donated at most once",
         found=f"({given})",

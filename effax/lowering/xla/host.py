@@ -1,7 +1,7 @@
-"""Functions of Python that compiled programs call, what becomes of their errors, and waiting.
+"""Python functions that compiled programs call, and their exceptions.
 
-XLA's runtime tells of an exception in such a function by a message. Here the exception itself is
-kept until the call has failed, and is raised from there.
+XLA's runtime reports an exception of such a function as a message. The exception itself is stored
+until the call fails, and is then raised again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jaxlib.mlir import ir
 
 TARGET: Final = "xla_ffi_python_cpu_callback"
-"""The custom call by which XLA's CPU runtime calls Python; its attribute ``index`` says which."""
+"""The custom call by which XLA's CPU runtime calls the Python function of attribute ``index``."""
 
 HostCall = Callable[..., Sequence[np.ndarray]]
 
@@ -29,7 +29,7 @@ _MARK: Final = re.compile(r"effax host call (\d+) failed")
 
 
 class _Failed(RuntimeError):
-    """Stands for the exception of that number while XLA unwinds."""
+    """A reference to a stored exception, by number, while XLA unwinds."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"effax host call {number} failed")
@@ -49,7 +49,7 @@ class HostCalls:
     def _guarded(self, function: HostCall) -> HostCall:
         def guarded(*args: object) -> tuple[np.ndarray, ...]:
             try:
-                # XLA's memory is its own again when the call is over.
+                # Copy: XLA reuses the memory after the call.
                 return tuple(function(*map(np.array, args)))
             except BaseException as error:  # noqa: BLE001  raised again where the call fails
                 number = next(self._numbers)
@@ -59,14 +59,14 @@ class HostCalls:
         return guarded
 
     def raised(self, message: str) -> BaseException | None:
-        """The exception that made a call fail, by XLA's message."""
+        """Return the exception that made a call fail, from XLA's message."""
         found = _MARK.search(message)
         return None if found is None else self._raised.pop(int(found[1]), None)
 
 
 @final
 class _Running:
-    """How many calls that may act on the world outside are under way, by thread."""
+    """The number of running calls that may have side effects, by thread."""
 
     def __init__(self) -> None:
         self.changed: Condition = Condition()
@@ -74,7 +74,7 @@ class _Running:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """A call, while the block runs."""
+        """Count one call while the block runs."""
         me = get_ident()
         with self.changed:
             self.calls[me] = self.calls.get(me, 0) + 1
@@ -88,7 +88,7 @@ class _Running:
                 self.changed.notify_all()
 
     def wait_for_others(self) -> None:
-        """Wait until no other thread has a call under way."""
+        """Wait until no other thread has a running call."""
         me = get_ident()
         with self.changed:
             self.changed.wait_for(lambda: not self.calls.keys() - {me})
@@ -98,17 +98,16 @@ running: Final = _Running()
 
 
 def effects_barrier() -> None:
-    """Wait until all that calls do to the world outside is done.
+    """Wait until the side effects of all calls are done.
 
-    A call returns when it has done all of it, so there is only something to wait for where other
-    threads are in the middle of one.
+    A call returns after its side effects, so this waits only for calls of other threads.
     """
     running.wait_for_others()
 
 
 @cached(maxsize=1)
 def context() -> ir.Context:
-    """A context of MLIR that knows the dialects of modules."""
+    """Return an MLIR context with the dialects of modules."""
     from jaxlib.mlir import ir
     from jaxlib.mlir._mlir_libs import _jax_mlir_ext
     from jaxlib.mlir.dialects import chlo, stablehlo
@@ -124,7 +123,7 @@ def context() -> ir.Context:
 
 
 def parsed(text: str) -> ir.Module:
-    """A module of text: those that call Python are not compiled from text."""
+    """Parse a module; XLA does not compile modules with callbacks from text."""
     from jaxlib.mlir import ir
 
     return ir.Module.parse(text, context())

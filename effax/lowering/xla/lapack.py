@@ -1,7 +1,7 @@
-"""LAPACK on the host, which jaxlib ships as custom calls of XLA's CPU runtime.
+"""LAPACK routines, which jaxlib provides as custom calls of XLA's CPU runtime.
 
-The routines themselves are SciPy's, on which jaxlib depends. To load them takes a few tenths of a
-second, so that happens when the first module that calls one is compiled or read.
+The routines are SciPy's, on which jaxlib depends. Loading them takes a few tenths of a second, so
+it is delayed until the first module that calls one is compiled or read.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _LETTERS: Final = {"float32": "s", "float64": "d", "complex64": "c", "complex128
 
 
 def lapack_target(routine: str, dtype: DType) -> str:
-    """The custom call that is a routine, named without its letter: ``getrf`` is ``sgetrf``, ...
+    """Return the custom call of a routine, named without its letter: ``getrf`` is ``sgetrf``, ...
 
-    Operands and results are matrices in column-major order, with axes before as a batch. Options
-    are the attributes of the call: letters, as unsigned bytes.
+    Operands and results are matrices in column-major order, with leading batch axes. Options are
+    the attributes of the call: letters, as unsigned bytes.
     """
     letter = _LETTERS[dtype.name]
     if letter in "cz":
@@ -33,12 +33,12 @@ def lapack_target(routine: str, dtype: DType) -> str:
 
 @cached(maxsize=None)
 def has_lapack() -> bool:
-    """Whether the routines can be loaded; loads nothing."""
+    """Return whether the routines can be loaded, without loading them."""
     return find_spec("scipy") is not None and find_spec("jaxlib.lapack") is not None
 
 
 def prepare_for(module: str | bytes) -> None:
-    """Load the routines where a module, or its machine code, calls one.
+    """Load the routines if a module, or its machine code, calls one.
 
     Raises:
         LoweringError: they cannot be loaded.
@@ -50,7 +50,7 @@ def prepare_for(module: str | bytes) -> None:
 
 @cached(maxsize=None)
 def load_lapack() -> None:
-    """Load the routines and make them known to XLA; once more, by jax say, does no harm.
+    """Load the routines and register them with XLA; jax may register them again.
 
     Raises:
         LoweringError: they cannot be loaded.

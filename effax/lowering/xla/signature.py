@@ -1,4 +1,4 @@
-"""The type of a module's function ``main``, from the module itself."""
+"""Read the type of a module's function ``main``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from effax.lowering.xla.host import parsed
 
 
 class ModuleSignature(NamedTuple):
-    """What ``main`` takes and gives.
+    """The type of ``main``.
 
     Attributes:
-        ins: the types of its arguments, in MLIR's notation.
+        ins: the types of its arguments, as MLIR text.
         outs: the types of its results.
-        donated: the positions of the arguments whose memory results take.
+        donated: the positions of the arguments whose memory results reuse.
     """
 
     ins: tuple[str, ...]
@@ -23,11 +23,11 @@ class ModuleSignature(NamedTuple):
 
 
 ALIASES = ("tf.aliasing_output", "jax.buffer_donor")
-"""The attributes of arguments that say that their memory is used again."""
+"""The attributes of donated arguments."""
 
 
 def signature(text: str) -> ModuleSignature:
-    """The signature of a StableHLO module.
+    """Return the signature of a StableHLO module.
 
     Raises:
         LoweringError: the text does not parse or verify, or has no function ``main``.
@@ -37,12 +37,12 @@ def signature(text: str) -> ModuleSignature:
     try:
         module = parsed(text)
     except (ValueError, ir.MLIRError) as error:
-        raise LoweringError("this is no StableHLO module", found=str(error).strip()) from error
+        raise LoweringError("this is not a StableHLO module", found=str(error).strip()) from error
     for operation in module.body.operations:
         attributes = operation.attributes
         if "sym_name" in attributes and attributes["sym_name"].value == "main":
             type_ = attributes["function_type"].value
-            assert isinstance(type_, ir.FunctionType), "a function has the type of one"
+            assert isinstance(type_, ir.FunctionType), "a function has a function type"
             ins = tuple([str(t) for t in type_.inputs])
             notes = [str(a) for a in attributes["arg_attrs"]] if "arg_attrs" in attributes else []
             donated = [i for i, note in enumerate(notes) if any(a in note for a in ALIASES)]

@@ -158,7 +158,7 @@ def test_what_cannot_be_written_is_told() -> None:
 
 
 def test_files_that_are_none_are_told(exported: Exported) -> None:
-    with pytest.raises(LoweringError, match="no exported function"):
+    with pytest.raises(LoweringError, match="not a valid exported function"):
         deserialize(b"something else")
     kind = "exported function"
     header, parts = artifact.unpack(kind, exported.serialize())
@@ -246,7 +246,7 @@ def test_numbers_are_given_where_no_digit_is_lost() -> None:
     assert float(made.call(3, 4)) == 12.0
     assert float(made.call(True, 4)) == 4.0
     for args in ((3.0, 4.5), (3.0, 2**40), (1j, 4)):
-        with pytest.raises(IllTyped, match="a number that its type does not have"):
+        with pytest.raises(IllTyped, match="a number that its type does not represent"):
             made.call(*args)
 
 

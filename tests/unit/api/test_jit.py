@@ -29,9 +29,9 @@ def test_equal_programs_compile_once() -> None:
     from effax.lowering import program
 
     effax.jit(lambda x: x * 3.25 + 1)(jnp.ones(7))
-    before = len(program._kept.programs)
+    before = len(program._cache.programs)
     effax.jit(lambda y: y * 3.25 + 1)(jnp.ones(7))
-    assert len(program._kept.programs) == before
+    assert len(program._cache.programs) == before
 
 
 def test_trees_in_and_out() -> None:

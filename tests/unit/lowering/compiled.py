@@ -1,4 +1,4 @@
-"""What the tests of lowering share: run a program through XLA, and compare with the evaluator."""
+"""Helpers for tests of lowering: run a program through XLA, and compare with the evaluator."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ DTYPES: Final = ["float32", "bfloat16", "int32", "uint8", "bool", "complex64"]
 
 
 def program(types: Sequence[Type], body: Callable[..., Sequence[Atom]]) -> Jaxpr:
-    """A program over inputs of these types; ``body`` gets the builder and the binders."""
+    """Return a program over inputs of these types; ``body`` takes the builder and the binders."""
     b = Builder(types)
     return b.finish(body(b, *b.binders))
 
 
 def applied(prim: Primitive, *values: Array) -> Jaxpr:
-    """The program that applies ``prim`` to inputs of the types of these values."""
+    """Return the program that applies ``prim`` to inputs of the types of these values."""
     return program([type_of_value(v) for v in values], lambda b, *ins: b.emit(prim, ins))
 
 
 def in_each(prims: Sequence[Primitive], *values: Array) -> Jaxpr:
-    """The program that applies each of these primitives of one result to the same inputs."""
+    """Return the program that applies each of these primitives of one result to the same inputs."""
 
     def body(b: Builder, *ins: Var) -> list[Atom]:
         return [b(prim, *ins) for prim in prims]
@@ -57,7 +57,7 @@ def in_each(prims: Sequence[Primitive], *values: Array) -> Jaxpr:
 def module(
     jaxpr: Jaxpr, aliases: Sequence[tuple[int, int]] = (), rules: LoweringRules = DEFAULT
 ) -> Module:
-    """The lowered program."""
+    """Lower the program."""
     return lower(jaxpr, aliases=aliases, rules=rules).unwrap()
 
 
@@ -65,19 +65,19 @@ def module(
 def executable(
     jaxpr: Jaxpr, aliases: tuple[tuple[int, int], ...] = (), rules: LoweringRules = DEFAULT
 ) -> xla.Executable:
-    """The compiled program; the code generator tries least, since tests mostly wait for it."""
+    """Compile the program at the lowest optimization level, which is fastest."""
     lowered = module(jaxpr, aliases, rules)
     return xla.compile_module(lowered.text, len(lowered.in_types), lowered.out_types, 0)
 
 
 def run(jaxpr: Jaxpr, args: Sequence[Array], rules: LoweringRules = DEFAULT) -> list[Array]:
-    """The results of the compiled program."""
+    """Return the results of the compiled program."""
     call = executable(jaxpr, rules=rules)
     return [xla.to_numpy(out) for out in call([xla.put(a) for a in args])]
 
 
 def close(found: Array, wanted: Array, relative: float | None = None) -> Array:
-    """Where two arrays agree: exactly for integers, nan with nan, up to rounding for floats."""
+    """Compare elements: integers exactly, floats up to rounding, nan equals nan."""
     assert found.dtype == wanted.dtype
     assert found.shape == wanted.shape
     if not is_inexact_dtype(wanted.dtype):
@@ -93,7 +93,7 @@ def close(found: Array, wanted: Array, relative: float | None = None) -> Array:
 def agree(
     jaxpr: Jaxpr, args: Sequence[Array], relative: float | None = None, names: Sequence[str] = ()
 ) -> list[Array]:
-    """Assert that XLA and the evaluator give the same; the results."""
+    """Assert that XLA and the evaluator agree, and return the results."""
     found = run(jaxpr, args)
     wanted = evaluate(jaxpr, [np.array(a) for a in args])
     for k, (a, b) in enumerate(zip(found, wanted, strict=True)):

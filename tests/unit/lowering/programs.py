@@ -12,7 +12,7 @@ F32 = array_type((), np.float32)
 
 
 def tensor(type_: ArrayType) -> str:
-    """MLIR's name of an array type of plain floats, integers or booleans."""
+    """Return MLIR's name of an array type of plain floats, integers or booleans."""
     kinds = {"f": "f", "i": "i", "u": "ui", "b": "i"}
     bits = 1 if type_.dtype.kind == "b" else type_.dtype.itemsize * 8
     sizes = "".join(f"{size}x" for size in type_.shape)
@@ -20,7 +20,7 @@ def tensor(type_: ArrayType) -> str:
 
 
 def main(args: Sequence[str], body: str, results: Sequence[str], outs: Sequence[str]) -> str:
-    """A module with one function: ``results`` are values of the types ``outs``."""
+    """Return a module with one function, whose ``results`` are values of the types ``outs``."""
     returns = f"return {', '.join(results)} : {', '.join(outs)}" if results else "return"
     return f"""module @m {{
   func.func public @main({", ".join(args)}) -> ({", ".join(outs)}) {{

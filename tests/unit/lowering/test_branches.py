@@ -1,4 +1,4 @@
-"""Branches that update different big arrays: nothing is copied, and values are the same."""
+"""Branches that update different large arrays, without copies and with equal results."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ def pair(n: int) -> tuple[Any, Any]:
 
 
 @each_pattern
-def test_nothing_is_copied(branches: Any) -> None:
+def test_no_array_is_copied(branches: Any) -> None:
     t, u = pair(BIG)
     assert copies(lambda t, u, k, i: chosen(branches, t, u, k, i), t, u, 1, 3) == 0
 
 
-def test_nothing_is_copied_in_a_loop_or_where_elements_were_read_before() -> None:
+def test_no_copy_in_a_loop_or_after_reads() -> None:
     t, u = pair(BIG)
 
     def looped(t: Any, u: Any) -> Any:
@@ -135,7 +135,7 @@ def pure(branches: Any, n: int) -> Jaxpr:
 
 @each_pattern
 @pytest.mark.parametrize("k", [-1, 0, 1, 2, 9])
-def test_values_are_the_same(branches: Any, k: int) -> None:
+def test_results_are_equal(branches: Any, k: int) -> None:
     jaxpr = pure(branches, 1 << 14)
     made = in_place(jaxpr)
     check(made).unwrap()
@@ -149,7 +149,7 @@ def test_values_are_the_same(branches: Any, k: int) -> None:
         np.testing.assert_array_equal(x, y)
 
 
-def test_compiled_values_are_the_same() -> None:
+def test_compiled_results_are_equal() -> None:
     for k in (0, 1, 2):
         (t, u), (v, w) = pair(BIG), pair(BIG)
         wanted = chosen(three, t, u, k, 3)
@@ -159,10 +159,10 @@ def test_compiled_values_are_the_same() -> None:
         np.testing.assert_array_equal(w[:10], u[:10])
 
 
-def test_only_where_copies_cost_more_than_loops() -> None:
+def test_small_arrays_keep_the_conditional() -> None:
     small = pure(adds_or_reads, 100)
     assert in_place(small) is small
-    # One branch that does nothing: a conditional is in place.
+    # One branch is the identity: the conditional updates in place.
     idle = pure(lambda t, u, i: [adds_or_reads(t, u, i)[0], lambda: 0.0], 100)
     assert in_place(idle) is idle
 
@@ -173,8 +173,8 @@ def test_only_where_copies_cost_more_than_loops() -> None:
     assert in_place(plain) is plain
 
 
-def test_what_is_made_anew_stays_a_conditional() -> None:
-    """There is no memory for it before; filling some would cost as much as a copy."""
+def test_new_arrays_keep_the_conditional() -> None:
+    """A new array has no buffer before the conditional; to fill one costs as much as a copy."""
 
     def f(x: Any, p: Any) -> Any:
         return lax.cond(p, lambda: x.at[0].set(1.0), lambda: x * 2)
@@ -183,7 +183,7 @@ def test_what_is_made_anew_stays_a_conditional() -> None:
     assert in_place(jaxpr) is jaxpr
 
 
-def test_each_branch_carries_what_it_updates() -> None:
+def test_each_loop_carries_the_updates_of_its_branch() -> None:
     made = in_place(pure(adds_or_reads, 1 << 14))
     loops = [eqn for eqn in made.eqns if isinstance(eqn.prim, While)]
     carried = [[v.type.shape for v in eqn.outs] for eqn in loops]

@@ -65,36 +65,36 @@ def test_a_module_as_text_is_a_function_of_arrays(add: CompiledModule) -> None:
     assert add.donated == () and add.changed == ()
 
 
-def test_it_tells_what_xla_made_of_it(add: CompiledModule) -> None:
+def test_analyses_and_text(add: CompiledModule) -> None:
     assert "HloModule" in add.as_text()
     assert add.memory_analysis().argument_bytes == 24
     assert add.cost_analysis()["flops"] >= 3
 
 
-def test_the_references_of_a_program_are_contents_in_and_out(program: CompiledModule) -> None:
+def test_references_become_their_contents(program: CompiledModule) -> None:
     before = np.arange(3, dtype=np.float32)
     total, after = program(ONES, before)
     assert float(total) == 3.0
     np.testing.assert_array_equal(after, [1, 2, 3])
-    # The memory of an argument is donated: that of a copy.
+    # A copy of the argument is donated.
     np.testing.assert_array_equal(before, [0, 1, 2])
     assert program.donated == program.changed == (1,)
 
 
-def test_numbers_are_converted_and_other_types_refused(add: CompiledModule) -> None:
+def test_scalars_are_converted_and_other_types_rejected(add: CompiledModule) -> None:
     scalars = compile(jax.make_jaxpr(lambda x, n: x * n)(jnp.float32(1), jnp.int32(2)).jaxpr)
     assert float(scalars(2, 3)[0]) == 6.0
-    for args, told in (
+    for args, message in (
         ((ONES,), "another number of arguments"),
         ((ONES, ONES.astype(np.float64)), "argument 1"),
         ((ONES, np.ones((3, 1), np.float32)), "argument 1"),
         ((1.0, ONES), "argument 0"),
     ):
-        with pytest.raises(IllTyped, match=told):
+        with pytest.raises(IllTyped, match=message):
             add(*args)
 
 
-def test_bytecode_is_compiled_as_the_text_is(add: CompiledModule, program: CompiledModule) -> None:
+def test_bytecode_compiles_as_text_does(add: CompiledModule, program: CompiledModule) -> None:
     again = compile(add.portable())
     assert again.in_types == add.in_types and again.out_types == add.out_types
     np.testing.assert_array_equal(again(ONES, ONES)[0], 2 * ONES)
@@ -129,22 +129,22 @@ def refused(*_: object) -> None:
     raise LoweringError("of another processor")
 
 
-def test_what_cannot_be_compiled_is_told(add: CompiledModule) -> None:
+def test_compile_errors(add: CompiledModule) -> None:
     closed = jax.make_jaxpr(lambda x: x + np.arange(3.0))(jnp.ones(3))
-    for program, error, told in (
+    for program, error, message in (
         (lambda x: x, BadArgument, "make_jaxpr"),
         (closed, BadArgument, "`.consts` first"),
-        ("module @m {", LoweringError, "no StableHLO module"),
+        ("module @m {", LoweringError, "not a StableHLO module"),
         ("func.func @other() { return }", LoweringError, "no function `main`"),
-        (ADD.replace("3xf32", "?xf32"), LoweringError, "no array of static shape"),
+        (ADD.replace("3xf32", "?xf32"), LoweringError, "not an array of static shape"),
         (b"no bytecode", LoweringError, "portable StableHLO"),
     ):
-        with pytest.raises(error, match=told):
+        with pytest.raises(error, match=message):
             compile(program)  # type: ignore[arg-type]  # the first one is none
     assert np.array_equal(compile(closed.jaxpr)(*closed.consts, ONES)[0], [1, 2, 3])
 
 
-def test_what_calls_python_runs_but_is_not_written() -> None:
+def test_callbacks_run_but_are_not_serialized() -> None:
     def f(x: Any) -> Any:
         io_callback(lambda _: None, None, x)
         return x + 1
@@ -156,15 +156,15 @@ def test_what_calls_python_runs_but_is_not_written() -> None:
             write()
 
 
-def test_files_that_are_none_are_told(add: CompiledModule) -> None:
+def test_load_errors(add: CompiledModule) -> None:
     data = add.serialize()
     for wrong in (b"", b"PK", data[: len(data) // 2], np.arange(100, dtype=np.uint8).tobytes()):
-        with pytest.raises(LoweringError, match="this is no compiled module"):
+        with pytest.raises(LoweringError, match="this is not a valid compiled module"):
             load(wrong)
     kind, parts = executables.KIND, artifact.unpack(executables.KIND, data)
     with pytest.raises(LoweringError, match=r"expected: +something else"):
         artifact.unpack("something else", data)
-    for header, told in (
+    for header, message in (
         ({**parts.header, "format": 99}, "newer version"),
         ({**parts.header, "changed": None}, "damaged"),
     ):
@@ -173,12 +173,12 @@ def test_files_that_are_none_are_told(add: CompiledModule) -> None:
             archive.writestr("header.json", json.dumps({**header, "kind": kind}))
             for name, part in parts.parts.items():
                 archive.writestr(name, part)
-        with pytest.raises(EffaxError, match=told):
+        with pytest.raises(EffaxError, match=message):
             load(out.getvalue())
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 0, 5)])
-def test_types_are_read_back_from_their_notation(shape: tuple[int, ...]) -> None:
+def test_types_parse_from_their_text(shape: tuple[int, ...]) -> None:
     for dtype in DTYPES:
         assert type_of_tensor(tensor(array_type(shape, dtype))) == array_type(shape, dtype)
 
@@ -186,12 +186,12 @@ def test_types_are_read_back_from_their_notation(shape: tuple[int, ...]) -> None
 @pytest.mark.parametrize(
     "text", ["tensor<*xf32>", "tensor<?xf32>", "tensor<3xf99>", "!stablehlo.token", "f32", ""]
 )
-def test_what_is_no_array_has_no_type(text: str) -> None:
-    with pytest.raises(LoweringError, match="no array of static shape"):
+def test_types_other_than_arrays_are_rejected(text: str) -> None:
+    with pytest.raises(LoweringError, match="not an array of static shape"):
         type_of_tensor(text)
 
 
-def test_importing_it_loads_no_xla() -> None:
+def test_import_does_not_load_xla() -> None:
     code = "import effax.lowering, sys; print('jaxlib' in sys.modules)"
     root = Path(effax.__file__).parents[1]
     run = subprocess.run(
@@ -200,25 +200,25 @@ def test_importing_it_loads_no_xla() -> None:
     assert run.stdout.strip() == "False"
 
 
-def test_how_hard_xla_tries_is_chosen() -> None:
+def test_optimization_level() -> None:
     quick = compile(ADD, optimization=0)
     np.testing.assert_array_equal(quick(ONES, ONES)[0], 2 * ONES)
     assert isinstance(quick.executable, xla.Executable)
 
 
-def test_a_number_is_given_where_no_digit_is_lost() -> None:
+def test_scalars_convert_without_loss() -> None:
     halved = compile(jax.make_jaxpr(lambda x, n: (x / 2, n, x + 0j))(1.0, 1))
     assert [float(x.real) for x in halved(3, 4)] == [1.5, 4.0, 3.0]
     assert float(halved(True, True)[0]) == 0.5
     for args in ((1.0, 3.5), (1.0, 2**40), (1j, 1)):
-        with pytest.raises(IllTyped, match="a number that its type does not have"):
+        with pytest.raises(IllTyped, match="a number that its type does not represent"):
             halved(*args)
     for given in ("abc", None, object(), np.array([1, "a"], object)):
         with pytest.raises(IllTyped, match="argument 1 of a compiled module has another type"):
             halved(1.0, given)
 
 
-def test_what_is_compiled_is_well_formed(add: CompiledModule) -> None:
+def test_programs_are_checked(add: CompiledModule) -> None:
     jaxpr = jax.make_jaxpr(lambda x: x * 2)(1.0).jaxpr
     with pytest.raises(IllTyped, match="not in scope"):
         compile(jaxpr.replace(eqns=[]))
@@ -228,12 +228,12 @@ def test_what_is_compiled_is_well_formed(add: CompiledModule) -> None:
     assert "func.func" not in repr(add)
 
 
-def test_it_is_pickled_with_its_machine_code(add: CompiledModule) -> None:
+def test_pickle(add: CompiledModule) -> None:
     again = pickle.loads(pickle.dumps(add))
     np.testing.assert_array_equal(again(ONES, ONES)[0], 2 * ONES)
 
 
-def test_versions_of_stablehlo_are_those_that_there_are(add: CompiledModule) -> None:
+def test_versions_of_stablehlo(add: CompiledModule) -> None:
     assert b"StableHLO_v1.0.0" in add.portable("1.0.0")[:40]
     for version in ("abc", "99.0.0", "0.1.0", 3):
         with pytest.raises(BadArgument, match="does not write this version"):
@@ -242,7 +242,7 @@ def test_versions_of_stablehlo_are_those_that_there_are(add: CompiledModule) -> 
         compile(NEWER).portable("0.9.0")
 
 
-def test_damaged_bytes_are_told(add: CompiledModule) -> None:
+def test_damaged_bytes_are_reported(add: CompiledModule) -> None:
     data = add.serialize()
     for i in range(0, len(data), len(data) // 60):
         for wrong in (data[:i], data[:i] + bytes([data[i] ^ 0x11]) + data[i + 1 :]):

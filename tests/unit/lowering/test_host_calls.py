@@ -1,4 +1,4 @@
-"""Compiled programs that call Python: order, errors, memory, and what cannot be written down."""
+"""Compiled programs with callbacks: order, errors, memory, serialization."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from effax.lowering import xla
 from effax.lowering.program import compile_program, stablehlo_of
 from effax.lowering.rules.default import DEFAULT
 from effax.lowering.stablehlo import lower
-from effax.lowering.tokens import TokenCall, WithToken, threaded
+from effax.lowering.tokens import TokenCall, WithToken, thread_token
 from effax.lowering.writer import TOKEN
 from tests.unit.lowering.compiled import program
 
@@ -52,7 +52,7 @@ ROOT = Path(__file__).parents[3]
 
 @dataclass(frozen=True, eq=False)
 class Calls(HostFunction):
-    """Logs its arguments; gives what ``answer`` makes of them."""
+    """Log the arguments, and return the result of ``answer``."""
 
     log: list[object]
     answer: Callable[..., Sequence[Value]] = lambda *_: []
@@ -69,47 +69,47 @@ def log() -> list[object]:
     return []
 
 
-def tell(log: list[object], ordered: bool = True) -> DebugCallback:
+def logger(log: list[object], ordered: bool = True) -> DebugCallback:
     return DebugCallback(Calls(log), ordered)
 
 
 def ran(jaxpr: Jaxpr, *args: object) -> list[object]:
-    """What the compiled program gives."""
+    """Return the results of the compiled program."""
     made = unsafe_perform_io(compile_program(jaxpr).unwrap())
     types = jaxpr.in_types
-    held = [xla.put(np.asarray(x, t.dtype)) for x, t in zip(args, types, strict=True)]
-    return [xla.to_numpy(out).tolist() for out in made.executable(held)]
+    buffers = [xla.put(np.asarray(x, t.dtype)) for x, t in zip(args, types, strict=True)]
+    return [xla.to_numpy(out).tolist() for out in made.executable(buffers)]
 
 
 def body(types: Sequence[Type], make: Callable[..., Sequence[Atom]]) -> Jaxpr:
     return program(types, make)
 
 
-def test_calls_come_in_the_order_of_the_text_through_loops_calls_and_branches(
+def test_calls_are_in_program_order_through_control_flow(
     log: list[object],
 ) -> None:
-    say = tell(log)
+    callback = logger(log)
 
     def step(b: Builder, i: Atom, x: Atom) -> list[Atom]:
-        b.emit(say, [x])
+        b.emit(callback, [x])
         return [b(p.Add(), i, lit(1, N)), b(p.Add(), x, lit(1, F))]
 
     def again(b: Builder, i: Atom, x: Atom) -> list[Atom]:
-        b.emit(tell(log, ordered=False), [i])
+        b.emit(logger(log, ordered=False), [i])
         return [b(p.Lt(), i, lit(2, N))]
 
     loop = While(body([N, F], again), body([N, F], step), 0)
     quiet = body([F], lambda b, x: [x])
-    loud = body([F], lambda b, x: (b.emit(say, [b(p.Neg(), x)]), [x])[1])
+    loud = body([F], lambda b, x: (b.emit(callback, [b(p.Neg(), x)]), [x])[1])
     inner = body([F], lambda b, x: b.emit(loop, [lit(0, N), x])[1:])
 
     def everything(b: Builder, x: Atom) -> list[Atom]:
-        b.emit(say, [lit(-1, F)])
+        b.emit(callback, [lit(-1, F)])
         (y,) = b.emit(Jit(inner), [x])
         (z,) = b.emit(Cond((quiet, loud)), [b(p.Gt(), y, x), y])
-        elements = Scan(body([F], lambda b, x: (b.emit(say, [x]), [x])[1]), 3, True, 0, 1)
+        elements = Scan(body([F], lambda b, x: (b.emit(callback, [x]), [x])[1]), 3, True, 0, 1)
         (z,) = b.emit(elements, [z])
-        b.emit(say, [z])
+        b.emit(callback, [z])
         return [z]
 
     jaxpr = body([F], everything)
@@ -120,7 +120,7 @@ def test_calls_come_in_the_order_of_the_text_through_loops_calls_and_branches(
     assert compiled == log == [-1.0, 0, 5.0, 1, 6.0, 2, -7.0, 7.0, 7.0, 7.0, 7.0]
 
 
-def test_every_dtype_and_shape_goes_in_and_out(log: list[object]) -> None:
+def test_every_dtype_and_shape_is_passed(log: list[object]) -> None:
     values: list[Value] = [
         np.arange(6, dtype=np.int8).reshape(2, 3),
         np.array(True),
@@ -141,14 +141,16 @@ def test_every_dtype_and_shape_goes_in_and_out(log: list[object]) -> None:
             assert np.array_equal(xla.to_numpy(out), x)
 
 
-def test_a_program_may_do_nothing_but_tell(log: list[object]) -> None:
-    silent_loop = Scan(body([], lambda b: (b.emit(tell(log), [lit(2, F)]), [])[1]), 2, False, 0, 0)
+def test_a_program_of_callbacks_only(log: list[object]) -> None:
+    silent_loop = Scan(
+        body([], lambda b: (b.emit(logger(log), [lit(2, F)]), [])[1]), 2, False, 0, 0
+    )
     assert ran(body([], lambda b: (b.emit(silent_loop, []), [])[1])) == []
     assert log == [2.0, 2.0]
 
 
-def test_one_call_is_one_call_however_often_it_is_written(log: list[object]) -> None:
-    """XLA must not merge calls that look alike, nor drop those whose results nobody uses."""
+def test_calls_are_neither_merged_nor_removed(log: list[object]) -> None:
+    """XLA must neither merge equal calls nor remove those whose results are not used."""
     ask = IoCallback(Calls(log, lambda x: [x]), (F,), True)
     loose = IoCallback(Calls(log, lambda x: [x]), (F,))
 
@@ -166,11 +168,11 @@ def test_one_call_is_one_call_however_often_it_is_written(log: list[object]) -> 
 
 
 class Stop(BaseException):
-    """Something that is no Exception."""
+    """A BaseException that is not an Exception."""
 
 
 @pytest.mark.parametrize("raised", [ValueError("x = 3"), Stop("now"), IllTyped("no")])
-def test_what_a_call_raises_is_raised(raised: BaseException, log: list[object]) -> None:
+def test_exceptions_of_callbacks_are_raised(raised: BaseException, log: list[object]) -> None:
     def fail(x: Value) -> Sequence[Value]:
         if x == 3:
             raise raised
@@ -194,29 +196,29 @@ def test_each_thread_gets_its_own_error(log: list[object]) -> None:
 
     jaxpr = body([F], lambda b, x: [b(IoCallback(Calls(log, fail), (F,)), x)])
     compile_program(jaxpr)
-    told: dict[float, str] = {}
+    messages: dict[float, str] = {}
 
     def call(x: float) -> None:
         try:
             ran(jaxpr, x)
         except ValueError as error:
-            told[x] = str(error)
+            messages[x] = str(error)
 
     threads = [threading.Thread(target=call, args=(x,)) for x in (1.0, 2.0)]
     for t in threads:
         t.start()
     for t in threads:
         t.join(20)
-    assert told == {1.0: "of 1.0", 2.0: "of 2.0"}
+    assert messages == {1.0: "of 1.0", 2.0: "of 2.0"}
 
 
-def test_references_keep_their_memory_until_the_call_is_over(log: list[object]) -> None:
+def test_references_are_not_donated_during_a_call(log: list[object]) -> None:
     ref = ref_type(array_type((3,), "float32"))
     adds = AddUpdate(whole((3,)))
 
     def add(b: Builder, r: Atom, x: Atom) -> list[Atom]:
         b.emit(adds, [r, b(Get(whole((3,))), r)])
-        b.emit(tell(log), [x])
+        b.emit(logger(log), [x])
         return []
 
     loud = body([ref, F], add)
@@ -225,36 +227,38 @@ def test_references_keep_their_memory_until_the_call_is_over(log: list[object]) 
     assert stablehlo_of(quiet)[1].aliases == ((0, 0),)
 
 
-def test_an_executable_that_calls_python_is_not_written_down(log: list[object]) -> None:
-    jaxpr = body([F], lambda b, x: (b.emit(tell(log), [x]), [x])[1])
+def test_an_executable_with_callbacks_is_not_serialized(log: list[object]) -> None:
+    jaxpr = body([F], lambda b, x: (b.emit(logger(log), [x]), [x])[1])
     made = unsafe_perform_io(compile_program(jaxpr).unwrap())
-    with pytest.raises(LoweringError, match="cannot be written down"):
+    with pytest.raises(LoweringError, match="cannot be serialized"):
         made.executable.serialize()
     assert len(made.module.host_calls) == 1
 
 
 def test_equal_programs_are_equal_modules(log: list[object]) -> None:
-    say = tell(log)
-    one, two = (stablehlo_of(body([F], lambda b, x: (b.emit(say, [x]), [x])[1])) for _ in range(2))
+    callback = logger(log)
+    one, two = (
+        stablehlo_of(body([F], lambda b, x: (b.emit(callback, [x]), [x])[1])) for _ in range(2)
+    )
     assert one == two
 
 
-def test_effects_are_put_in_order_before_they_are_lowered(log: list[object]) -> None:
-    leaf = body([F], lambda b, x: (b.emit(tell(log), [x]), [x])[1])
-    held = body([F], lambda b, x: b.emit(Jit(leaf), [x]))
+def test_effects_need_a_token_before_lowering(log: list[object]) -> None:
+    leaf = body([F], lambda b, x: (b.emit(logger(log), [x]), [x])[1])
+    nested = body([F], lambda b, x: b.emit(Jit(leaf), [x]))
     nothing = body([F], lambda b, x: (b.emit(Jit(leaf.replace(outs=[])), [x]), [x])[1])
-    for jaxpr in (leaf, held, nothing):
+    for jaxpr in (leaf, nested, nothing):
         with pytest.raises(LoweringError, match="has some") as caught:
             raise lower(jaxpr).failure()
-        assert "tokens.threaded" in str(caught.value)
-    assert threaded(body([F], lambda b, x: [x]), DEFAULT) is not None
+        assert "tokens.thread_token" in str(caught.value)
+    assert thread_token(body([F], lambda b, x: [x]), DEFAULT) is not None
     pure = body([F], lambda b, x: [b(p.Neg(), x)])
-    assert threaded(pure, DEFAULT) is pure
+    assert thread_token(pure, DEFAULT) is pure
 
 
 @dataclass(frozen=True, slots=True)
 class Holder(Primitive):
-    """A primitive that holds a program in a way of its own."""
+    """A user-defined primitive with a subjaxpr, without regions."""
 
     jaxpr: Jaxpr
     name: ClassVar[str] = "holder"
@@ -269,23 +273,23 @@ class Holder(Primitive):
         return (self.jaxpr,)
 
 
-def test_programs_in_what_nobody_knows_are_refused(log: list[object]) -> None:
-    leaf = body([F], lambda b, x: (b.emit(tell(log), [x]), [x])[1])
+def test_effects_in_primitives_without_regions_are_rejected(log: list[object]) -> None:
+    leaf = body([F], lambda b, x: (b.emit(logger(log), [x]), [x])[1])
     with pytest.raises(LoweringError, match="holder contains jaxprs with side effects") as caught:
-        threaded(body([F], lambda b, x: b.emit(Holder(leaf), [x])), DEFAULT)
+        thread_token(body([F], lambda b, x: b.emit(Holder(leaf), [x])), DEFAULT)
     assert "holder" in str(caught.value.equation)
 
 
 @dataclass(frozen=True, slots=True)
 class Beep(SideEffect):
-    """A kind of effect that the library does not know."""
+    """A user-defined kind of effect."""
 
     word: ClassVar[str] = "beep"
 
 
 @dataclass(frozen=True, slots=True)
 class Beeps(Primitive):
-    """A primitive of a user, without a lowering rule."""
+    """A user-defined primitive without a lowering rule."""
 
     log: tuple[list[object]]
     name: ClassVar[str] = "beeps"
@@ -301,12 +305,12 @@ class Beeps(Primitive):
         return id(self.log[0])
 
 
-def test_what_has_no_rule_runs_on_the_host(log: list[object]) -> None:
+def test_a_primitive_without_a_rule_runs_on_the_host(log: list[object]) -> None:
     beeps = Beeps((log,))
 
     def everything(b: Builder, x: Atom) -> list[Atom]:
         y = b(beeps, x)
-        b.emit(tell(log), [y])
+        b.emit(logger(log), [y])
         return [b(beeps, y)]
 
     assert ran(body([F], everything), 1.0) == [4.0]
@@ -314,18 +318,18 @@ def test_what_has_no_rule_runs_on_the_host(log: list[object]) -> None:
 
 
 def test_tokens_have_types_and_meanings(log: list[object]) -> None:
-    say = tell(log)
-    outs, row = WithToken(say).typing(ref_type(TOKEN), F)
+    callback = logger(log)
+    outs, row = WithToken(callback).typing(ref_type(TOKEN), F)
     assert outs == () and str(row) == "{write 0, io debug}"
-    outs, row = TokenCall(say).typing(TOKEN, F)
+    outs, row = TokenCall(callback).typing(TOKEN, F)
     assert outs == (TOKEN,) and list(row) == [Io("debug")]
     token, one, two = np.array(0, np.int32), np.array(1.0, np.float32), np.array(2.0, np.float32)
-    assert WithToken(say).evaluate(token, one) == ()
-    assert TokenCall(say).evaluate(token, two) == (token,)
+    assert WithToken(callback).evaluate(token, one) == ()
+    assert TokenCall(callback).evaluate(token, two) == (token,)
     assert log == [1.0, 2.0]
 
 
-def test_a_primitive_that_acts_on_both_is_refused(log: list[object]) -> None:
+def test_a_side_effect_with_a_reference_is_rejected(log: list[object]) -> None:
     @dataclass(frozen=True, slots=True)
     class Mixed(Primitive):
         name: ClassVar[str] = "mixed"
@@ -338,7 +342,7 @@ def test_a_primitive_that_acts_on_both_is_refused(log: list[object]) -> None:
 
     types: list[Type] = [ref_type(array_type((3,), "float32")), array_type((3,), "float32")]
     jaxpr = body(types, lambda b, r, x: (b.emit(Mixed(), [r, x]), [])[1])
-    with pytest.raises(EffaxError, match="at once"):
+    with pytest.raises(EffaxError, match="a side effect and accesses a reference"):
         stablehlo_of(jaxpr)
 
 
@@ -355,7 +359,7 @@ f = jax.jit(lambda x: jax.debug.callback(slow, jnp.sum(x)))
 f(np.ones(100_000, np.float32))
 print(log)
 def fail(x):
-    raise KeyError("told")
+    raise KeyError("failed")
 try:
     jax.jit(lambda x: jax.debug.callback(fail, x))(1.0)
 except KeyError as error:
@@ -372,4 +376,4 @@ def test_an_asynchronous_client_waits_for_effects() -> None:
         check=True,
         timeout=60,
     )
-    assert run.stdout.split("\n")[:2] == ["[100000.0]", "'told'"]
+    assert run.stdout.split("\n")[:2] == ["[100000.0]", "'failed'"]

@@ -81,7 +81,7 @@ def test_the_golden_program_runs() -> None:
     agree(mixed(), args)
 
 
-def test_equal_inputs_give_equal_text() -> None:
+def test_equal_inputs_have_equal_text() -> None:
     first, second = mixed(), mixed()
     assert first is not second
     assert module(first) == module(second)
@@ -106,7 +106,7 @@ def test_text_does_not_depend_on_the_process() -> None:
     assert len(prints) == 1
 
 
-def test_a_module_tells_its_types() -> None:
+def test_a_module_has_its_types() -> None:
     weak = array_type((), np.float32, weak=True)
     found = module(program([VEC, weak], lambda b, x, y: [y, x]), [(0, 1)])
     assert found.in_types == (VEC, weak)
@@ -215,7 +215,7 @@ def test_bad_aliases_are_errors(aliases: list[tuple[int, int]]) -> None:
     jaxpr = program([VEC, VEC], lambda b, x, y: [lit(0, F), x, y]).replace(names=("table", ""))
     error = lower(jaxpr, aliases=aliases).failure()
     assert isinstance(error, LoweringError)
-    assert "cannot share memory" in str(error)
+    assert "cannot share a buffer" in str(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ def test_a_missing_rule_is_an_error_that_names_the_primitive() -> None:
     jaxpr = Jaxpr([x], [Eqn(Twice(), (x,), (y,), source=source)], [y])
     error = lower(jaxpr).failure()
     assert isinstance(error, LoweringError)
-    for part in ("twice", "book.extend", "user.py:7", "b:f32[3] = twice a"):
+    for part in ("twice", "rules.extend", "user.py:7", "b:f32[3] = twice a"):
         assert part in str(error)
 
 
@@ -253,7 +253,7 @@ BOOKS = [DEFAULT.extend(Twice, doubled), DEFAULT.extend(Twice, Expansion(expande
 
 
 @pytest.mark.parametrize("rules", BOOKS, ids=["text", "program"])
-def test_a_rule_writes_text_or_gives_a_program(rules: LoweringRules) -> None:
+def test_a_rule_writes_text_or_returns_a_program(rules: LoweringRules) -> None:
     jaxpr = program([VEC], lambda b, x: [b(Twice(), b(Twice(), x))])
     lowered = lower(jaxpr, rules=rules).unwrap()
     call = xla.compile_module(lowered.text, 1, lowered.out_types)
@@ -268,7 +268,7 @@ def test_a_program_of_a_rule_is_written_once() -> None:
     assert text.count("call @twice_0") == 2
 
 
-def test_books_are_values() -> None:
+def test_rules_are_values() -> None:
     rules = NO_RULES.extend(Twice, doubled)
     assert Twice not in NO_RULES.rules
     assert Twice in NO_RULES.union(rules).rules
@@ -277,7 +277,7 @@ def test_books_are_values() -> None:
 
 def named(base: type[object]) -> Iterator[type[object]]:
     for sub in base.__subclasses__():
-        # `dataclass(slots=True)` makes a class anew and leaves the first one behind.
+        # `dataclass(slots=True)` creates the class a second time.
         is_real = getattr(sys.modules[sub.__module__], sub.__name__, None) is sub
         if is_real and sub.__module__.startswith("effax.ir.prims.") and "name" in vars(sub):
             yield sub
@@ -304,7 +304,7 @@ def test_custom_derivatives_leave_the_call() -> None:
         assert "cosine" not in module(applied(prim, x)).text
 
 
-def test_a_derivative_that_is_known_by_its_transpose_alone_is_an_error() -> None:
+def test_a_custom_linear_without_forward_is_an_error() -> None:
     linear = CustomLinear(program([VEC], lambda b, t: [t]), 0, (VEC,), "my_relu")
     error = lower(applied(linear, samples("float32", (3,)))).failure()
     assert "my_relu" in str(error)
@@ -334,7 +334,7 @@ def test_references_are_discharged_first(jaxpr: Jaxpr, what: str) -> None:
     assert "discharge" in str(error)
 
 
-def test_references_in_held_programs_are_found() -> None:
+def test_references_in_subjaxprs_are_found() -> None:
     jaxpr = applied(prims.Jit(with_a_ref_inside()), samples("float32", (3,)))
     assert isinstance(lower(jaxpr), Failure)
 
@@ -361,7 +361,7 @@ def test_text_grows_linearly() -> None:
 
 
 def calls_made(jaxpr: Jaxpr) -> int:
-    """How many Python functions are called while the program is lowered."""
+    """Count the Python functions that are called while the program is lowered."""
     count = 0
 
     def counted(frame: object, event: str, argument: object) -> None:
@@ -379,6 +379,6 @@ def calls_made(jaxpr: Jaxpr) -> int:
 def test_an_equation_of_a_known_kind_costs_few_calls() -> None:
     small, large = chain(400), chain(4400)
     for jaxpr in (small, large):
-        assert jaxpr.size  # kept on the program
+        assert jaxpr.size  # cached on the program
     per_equation = (calls_made(large) - calls_made(small)) / 4000
     assert per_equation < 6

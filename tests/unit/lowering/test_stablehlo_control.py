@@ -1,4 +1,4 @@
-"""Programs that hold programs: XLA computes what the evaluator says, and text stays short."""
+"""Control flow: XLA agrees with the evaluator, and the text stays short."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_deep_nesting_is_linear_and_runs() -> None:
     agree(nested(100, prims.Jit), [scalar(0.5, "float32")])
 
 
-def test_a_program_that_is_held_often_is_written_once() -> None:
+def test_a_shared_subjaxpr_is_written_once() -> None:
     jaxpr = unary(prims.Sin())
     for _ in range(100):
         call = prims.Jit(jaxpr)
@@ -206,7 +206,7 @@ def test_loops_share_their_body_with_calls() -> None:
     assert text.count("stablehlo.sine") == 1
 
 
-def test_a_held_program_with_a_passed_through_argument() -> None:
+def test_a_subjaxpr_that_returns_an_argument() -> None:
     swap = program([F, VEC], lambda b, x, y: [y, x, x, lit(1, F)])
     args = [scalar(2, "float32"), samples("float32", (3,))]
     agree(applied(prims.Jit(swap), *args), args)

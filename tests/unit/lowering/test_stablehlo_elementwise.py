@@ -1,4 +1,4 @@
-"""Elementwise primitives: XLA computes what the evaluator says."""
+"""Elementwise primitives: XLA agrees with the evaluator."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ BINARY: list[Primitive] = [*[p() for p in concrete(prims.Binary)], prims.Complex
 
 
 def edges(dtype: str) -> Array:
-    """Values at which functions of the dtype do something special."""
+    """Return special values of the dtype."""
     made = as_dtype(dtype)
     kind = family(made)
     if kind == "bool":
@@ -109,7 +109,7 @@ def test_zero_divided_by_itself(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
-def test_a_scalar_goes_with_any_shape(dtype: str) -> None:
+def test_a_scalar_broadcasts_to_any_shape(dtype: str) -> None:
     x, y = samples(dtype, (2, 3)), samples(dtype, (), 1)
     several = accepting(BINARY, x, x)
     agree(in_each(several, x, y), [x, y])
@@ -118,7 +118,7 @@ def test_a_scalar_goes_with_any_shape(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_literal_goes_with_any_shape(side: int) -> None:
+def test_a_literal_broadcasts_to_any_shape(side: int) -> None:
     type_ = array("float32", 2, 3)
     b = Builder([type_])
     ins: list[Atom] = [b.binders[0], lit(2.5, type_)]

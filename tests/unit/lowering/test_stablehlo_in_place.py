@@ -1,7 +1,7 @@
-"""Updates of aliased buffers stay in place, also when the old elements are wanted.
+"""Updates of aliased buffers stay in place, even if the old elements are used.
 
-Seen in three ways: the optimised program copies nothing of the buffer's size, a call needs no
-memory of that size, and a call takes a small part of the time that going through the buffer takes.
+Tested in three ways: the optimized program has no copy of the buffer's size, a call needs no
+memory of that size, and a call takes a small part of the time of a pass over the buffer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Body = Callable[..., Sequence[Atom]]
 
 
 class Pattern(NamedTuple):
-    """What is done to a table; the new table is the first result."""
+    """An update of a table; the new table is the first result."""
 
     name: str
     body: Body
@@ -126,10 +126,10 @@ def after_a_loop(b: Builder, x: Var, v: Var, many: Var) -> list[Atom]:
     return [put(b, FIXED, x, v), total]
 
 
-def read_before(held: Body, b: Builder, x: Var, *others: Var) -> list[Atom]:
-    """What a call, a loop or a branch updates was read before, outside of it."""
+def read_before(update: Body, b: Builder, x: Var, *others: Var) -> list[Atom]:
+    """Read elements before the call, loop or branch that updates them."""
     old = get(b, PICK, x, lit(7, INT))
-    return [*held(b, x, *others), b(prims.Sin(), old), old]
+    return [*update(b, x, *others), b(prims.Sin(), old), old]
 
 
 def write_in_a_call(b: Builder, x: Var, v: Var, i: Var) -> Sequence[Atom]:
@@ -212,7 +212,7 @@ def built(pattern: Pattern, rows: int) -> Jaxpr:
 
 
 def largest_copy(hlo: str) -> int:
-    """The number of elements of the largest array that is copied."""
+    """Return the size of the largest array that is copied."""
     shapes = re.findall(r"= \(?\w+\[([\d,]*)\][^=]*? copy(?:-start)?\(", hlo)
     return max((prod(map(int, shape.split(","))) for shape in shapes if shape), default=0)
 
@@ -256,17 +256,17 @@ def holds(jaxpr: Jaxpr, fixed: frozenset[int] = frozenset()) -> int:
 
 
 @pytest.mark.parametrize("what", [write, accumulate, scale], ids=lambda f: f.__name__)
-def test_nothing_is_held_where_nothing_old_is_wanted(what: Callable[..., list[Atom]]) -> None:
+def test_no_barrier_without_reads(what: Callable[..., list[Atom]]) -> None:
     jaxpr = built(Pattern("", partial(what, PICK, Mode.CLIP), [ONE, AT]), 1000)
     assert ordered(jaxpr) is jaxpr
 
 
-def test_small_arrays_are_left_alone() -> None:
+def test_no_barrier_for_small_arrays() -> None:
     small = built(Pattern("", partial(swap, PICK, Mode.CLIP), [ONE, AT]), 8)
     assert ordered(small) is small
 
 
-def test_arguments_that_are_not_donated_are_left_alone() -> None:
+def test_no_barrier_for_arguments_that_are_not_donated() -> None:
     jaxpr = built(Pattern("", partial(swap, PICK, Mode.CLIP), [ONE, AT]), 1000)
     assert holds(jaxpr) == 2
     assert ordered(jaxpr, frozenset({0})) is jaxpr
@@ -274,7 +274,7 @@ def test_arguments_that_are_not_donated_are_left_alone() -> None:
     assert "stablehlo.case" not in module(jaxpr).text
 
 
-def test_reads_that_nobody_wants_are_not_held() -> None:
+def test_no_barrier_for_dead_reads() -> None:
     def body(b: Builder, x: Var, v: Var, i: Var) -> list[Atom]:
         return swap(PICK, Mode.CLIP, b, x, v, i)[:1]
 

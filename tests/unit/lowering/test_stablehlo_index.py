@@ -1,4 +1,4 @@
-"""Indexed reads and updates: XLA computes what the evaluator says, for every kind of indexer."""
+"""Indexed reads and updates: XLA agrees with the evaluator, for every kind of indexer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AT, ALL, MOVING = Pick(None), Span(0, 5), Span(None, 2)
 
 
 class Case(NamedTuple):
-    """An indexer and what it indexes."""
+    """An indexer, the shape that it indexes, and its operands."""
 
     name: str
     shape: tuple[int, ...]
@@ -106,7 +106,7 @@ DUPLICATES = [
 
 
 def reads_and_updates(case: Case, mode: Mode, x: Array, value: Array) -> Jaxpr:
-    """The program with a read, an update and an accumulation at the indexer."""
+    """Return the program with a read, an update and an accumulation at the indexer."""
     indexer = Indexer(case.dims, mode)
     types = [type_of_value(v) for v in (x, value, *case.operands)]
 
@@ -163,7 +163,7 @@ INDICES = ["int8", "uint8", "int16", "uint32", "int64", "uint64"]
 @pytest.mark.parametrize("dtype", INDICES)
 @pytest.mark.parametrize("mode", Mode)
 def test_indices_of_any_integer_dtype(dtype: str, mode: Mode) -> None:
-    """The bounds do not fit into the narrow ones, the wide ones do not fit into int32."""
+    """Bounds exceed the narrow dtypes; the wide dtypes exceed int32."""
     info = np.iinfo(dtype)
     ends = np.array([3, 120, info.min, info.max], dtype)
     check(Case("array", (300, 2), (AT, Span(0, 2)), [ends]), mode)

@@ -1,6 +1,6 @@
-"""Factorisations of matrices: what XLA computes is what the evaluator computes.
+"""Factorisations of matrices: XLA agrees with the evaluator,
 
-By the programs that run anywhere, and by the host's LAPACK.
+by the portable programs and by LAPACK.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ on_both = pytest.mark.parametrize("rules", BOOKS, ids=("anywhere", "host"))
 
 
 def both(prim: Primitive, *args: Array, rules: LoweringRules) -> list[tuple[Array, Array]]:
-    """Each result as compiled, and as evaluated."""
+    """Return each result as compiled, and as evaluated."""
     program = applied(prim, *args)
     found, wanted = run(program, args, rules), evaluate(program, args)
     return list(zip(found, map(np.asarray, wanted), strict=True))
@@ -97,7 +97,7 @@ def test_any_shape(dtype: str, shape: Sequence[int], rules: LoweringRules) -> No
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("shape", [(1, 1), (1, 3), (4, 1), (2, 3, 2, 5), (2, 5, 2)])
 def test_the_host_in_every_shape_and_dtype(shape: Sequence[int], dtype: str) -> None:
-    """The host's factors are the evaluator's, phases of complex columns included."""
+    """LAPACK's factors equal the evaluator's, phases of complex columns included."""
     x = samples(dtype, tuple(shape))
     for prim in (linalg.Qr(), linalg.Qr(full=True), linalg.Svd()):
         agree(prim, x, rules=HOST_LIBRARIES)
@@ -106,7 +106,7 @@ def test_the_host_in_every_shape_and_dtype(shape: Sequence[int], dtype: str) -> 
 @on_both
 def test_complex_eigenvectors(rules: LoweringRules) -> None:
     x = samples("complex64", (3, 3))
-    # The diagonal is taken for real, and what is above it is not read.
+    # The imaginary part of the diagonal is ignored, and elements above it are not read.
     h = x + adjoint(x)
     given = (np.tril(h) + 1j * np.eye(3) + np.triu(np.full((3, 3), np.nan), 1)).astype(x.dtype)
     (w, wanted), (v, _) = both(linalg.Eigh(), given, rules=rules)
@@ -116,7 +116,7 @@ def test_complex_eigenvectors(rules: LoweringRules) -> None:
 
 @on_both
 def test_less_than_full_rank(rules: LoweringRules) -> None:
-    """Vectors of singular values that are 0 complete the others to a basis."""
+    """Vectors of singular values of 0 complete the others to a basis."""
     for x in (np.zeros((3, 2), np.float32), np.outer([1, 2, 3], [1, -1]).astype(np.float32)):
         (u, _), (s, wanted), (vh, _) = both(linalg.Svd(), x, rules=rules)
         np.testing.assert_allclose(s, wanted, atol=1e-5)
@@ -126,8 +126,8 @@ def test_less_than_full_rank(rules: LoweringRules) -> None:
 
 
 @on_both
-def test_what_fails_is_nan_and_what_is_empty_is_empty(rules: LoweringRules) -> None:
-    """A matrix that fails does not touch its neighbours, nor rows its pivots."""
+def test_failures_are_nan_and_empty_matrices_are_empty(rules: LoweringRules) -> None:
+    """A matrix that fails does not affect others of the batch, nor the pivots of other rows."""
     bad = np.array([[[1, 0], [0, -1]], [[4, 0], [0, 9]], [[0, 0], [0, 0]]], np.float32)
     for factors in both(linalg.Cholesky(), bad, rules=rules)[0]:
         assert np.isnan(factors[[0, 2]]).all()
@@ -162,7 +162,7 @@ def test_a_pivot_is_the_first_of_the_greatest(rules: LoweringRules) -> None:
 
 
 def test_portable_modules_call_no_library() -> None:
-    """LAPACK is called where a module runs in this process, and nowhere else."""
+    """Only modules that run in this process call LAPACK."""
     x = np.eye(3, dtype=np.float32)
     for prim in SQUARE:
         program = applied(prim, x)

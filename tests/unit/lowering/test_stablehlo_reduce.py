@@ -1,4 +1,4 @@
-"""Reductions, cumulative operations, sort, contraction: XLA computes what the evaluator says."""
+"""Reductions, cumulative operations, sort, contraction: XLA agrees with the evaluator."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_first_extreme_counts_and_nan_wins(dtype: str) -> None:
+def test_arg_reductions_return_the_first_extreme_or_nan(dtype: str) -> None:
     x = np.array(ROWS, as_dtype(dtype))
     index = as_dtype("int32")
     found = agree(in_each([prims.Argmax(1, index), prims.Argmin(1, index)], x), [x])
@@ -109,7 +109,7 @@ def test_the_first_extreme_counts_and_nan_wins(dtype: str) -> None:
 def test_cumulative(dtype: str, reverse: bool) -> None:
     x = samples(dtype, (3, 40))
     several: list[Primitive] = [k(axis, reverse) for k in of(CUMULATIVE, dtype) for axis in (0, 1)]
-    # Where terms cancel, sums in another order differ by a rounding of the terms.
+    # If terms cancel, sums in another order differ by the rounding of the terms.
     relative = None if dtype == "float16" else 1e-4
     agree(in_each(several, x), [x], relative, names=[str(p) for p in several])
 
@@ -142,7 +142,7 @@ NEGATIVE_NAN = np.copysign(np.nan, -1)
 
 @pytest.mark.parametrize("rules", [DEFAULT, HOST_LIBRARIES], ids=["anywhere", "host"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
-def test_the_greatest_are_nan_and_the_first_of_equals(dtype: str, rules: LoweringRules) -> None:
+def test_top_k_orders_nan_first_and_is_stable(dtype: str, rules: LoweringRules) -> None:
     x = np.array([SPECIAL, [NEGATIVE_NAN, *SPECIAL[1:]]], as_dtype(dtype))
     values, at = in_both(prims.TopK(10, 1), x, rules)
     assert at[0].tolist() == [1, 6, 7, 0, 5, 8, 2, 3, 9, 10]
@@ -151,7 +151,7 @@ def test_the_greatest_are_nan_and_the_first_of_equals(dtype: str, rules: Lowerin
 
 
 @pytest.mark.parametrize("rules", [DEFAULT, HOST_LIBRARIES], ids=["anywhere", "host"])
-def test_the_greatest_of_every_dtype_and_shape(rules: LoweringRules) -> None:
+def test_top_k_of_every_dtype_and_shape(rules: LoweringRules) -> None:
     ends = np.array([0, -1, 2**31 - 1, -(2**31), 1, -1, 5], np.int32)
     assert in_both(prims.TopK(7, 0), ends, rules)[1].tolist() == [2, 6, 4, 0, 1, 5, 3]
     unsigned = in_both(prims.TopK(7, 0), ends.view(np.uint32), rules)[1]
@@ -165,7 +165,7 @@ def test_the_greatest_of_every_dtype_and_shape(rules: LoweringRules) -> None:
 
 
 def in_both(prim: prims.TopK, x: Array, rules: LoweringRules) -> list[Array]:
-    """The compiled results, which are those of the evaluator to the bit."""
+    """Return the compiled results, which equal the evaluator's bit by bit."""
     found = run(applied(prim, x), [x], rules)
     for a, b in zip(found, prim.evaluate(x), strict=True):
         assert close(a, b, 0).all()

@@ -1,4 +1,4 @@
-"""Primitives that move elements: XLA computes what the evaluator says."""
+"""Primitives that rearrange elements: XLA agrees with the evaluator."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_windows_move_inward(starts: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
 def test_starts_of_any_integer_dtype(dtype: str) -> None:
-    """The bounds do not fit into the narrow ones, the wide ones do not fit into int32."""
+    """Bounds exceed the narrow dtypes; the wide dtypes exceed int32."""
     x = np.arange(1000, dtype=np.float32)
     ends: list[Array] = [np.asarray(v, dtype) for v in (0, 5, *_ends(dtype))]
     for start in ends:

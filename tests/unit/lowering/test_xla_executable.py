@@ -1,4 +1,4 @@
-"""Executables: what they compute, what they cost, what they refuse."""
+"""Executables: results, costs, errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_module_runs() -> None:
     assert xla.buffer_array_type(out) is F32
 
 
-def test_outputs_have_the_types_that_were_said() -> None:
+def test_outputs_have_the_declared_types() -> None:
     weak = array_type((), np.float32, weak=True)
     (out,) = xla.compile_module(add_one(), 1, [weak])([xla.put(np.float32(2), weak=True)])
     assert xla.buffer_array_type(out) is weak
@@ -54,7 +54,7 @@ def test_an_unused_argument_counts() -> None:
 
 
 @pytest.mark.parametrize("optimization", [0, 1, 2, 3])
-def test_every_optimization_computes_the_same(optimization: xla.Optimization) -> None:
+def test_results_do_not_depend_on_the_optimization(optimization: xla.Optimization) -> None:
     call = xla.compile_module(slow(16), 1, [array_type((16, 16), np.float32)], optimization)
     value = np.random.default_rng(0).normal(size=(16, 16)).astype(np.float32)
     (out,) = call([xla.put(value)])
@@ -113,7 +113,7 @@ def test_cost_analysis_counts_operations() -> None:
     assert cost["flops"] == pytest.approx(2 * 2 * 64**3, rel=0.1)
 
 
-# What is kept alive.
+# Lifetimes.
 
 
 def test_an_executable_keeps_no_argument_alive() -> None:
@@ -139,7 +139,7 @@ def test_buffers_do_not_pile_up() -> None:
     assert len(live()) <= before + 1
 
 
-# What is refused.
+# Errors.
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,12 @@ def test_a_wrong_module_is_an_error_at_its_line(old: str, new: str, message: str
 
 
 @pytest.mark.parametrize(("n_args", "n_outs"), [(0, 1), (2, 1), (1, 0), (1, 2)])
-def test_wrong_counts_are_refused(n_args: int, n_outs: int) -> None:
+def test_wrong_counts_are_rejected(n_args: int, n_outs: int) -> None:
     with pytest.raises(LoweringError, match=r"found: +1 arguments, 1 results"):
         xla.compile_module(add_one(), n_args, [F32] * n_outs)
 
 
-def test_arguments_that_do_not_fit_are_refused_and_nothing_is_donated() -> None:
+def test_arguments_that_do_not_fit_are_rejected_and_nothing_is_donated() -> None:
     type_ = array_type((4,), np.float32)
     t = tensor(type_)
     args = [
@@ -175,7 +175,7 @@ def test_arguments_that_do_not_fit_are_refused_and_nothing_is_donated() -> None:
     a, b = (xla.new_ref_buffer(np.ones(4, np.float32)) for _ in range(2))
     short = xla.put(np.ones(3, np.float32))
     for wrong in ([a], [a, b, b], [a, short], [short, a], [a, a]):
-        with pytest.raises(LoweringError, match=r"did not run.*(.|\n)*found:    \(f32"):
+        with pytest.raises(LoweringError, match=r"failed.*(.|\n)*found:    \(f32"):
             call(wrong)
         assert not xla.is_deleted(a)
     xla.delete(b)
@@ -184,7 +184,7 @@ def test_arguments_that_do_not_fit_are_refused_and_nothing_is_donated() -> None:
     assert xla.to_numpy(a).tolist() == [1, 1, 1, 1]
 
 
-# Out of the process and back.
+# Serialization.
 
 
 def test_portable_bytecode_is_the_same_program() -> None:
@@ -213,10 +213,10 @@ def test_a_compiled_program_can_be_stored() -> None:
     assert np.flatnonzero(xla.to_numpy(ref)).tolist() == [3]
 
 
-def test_what_is_no_program_is_refused() -> None:
-    with pytest.raises(LoweringError, match="no executable"):
+def test_invalid_bytes_are_rejected() -> None:
+    with pytest.raises(LoweringError, match="cannot load this executable"):
         xla.load_executable(b"nothing", 1, [F32])
-    with pytest.raises(LoweringError, match="no portable StableHLO"):
+    with pytest.raises(LoweringError, match="as a portable StableHLO"):
         xla.from_portable(b"nothing")
     with pytest.raises(LoweringError, match="cannot be written"):
         xla.to_portable("nothing")

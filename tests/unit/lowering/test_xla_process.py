@@ -1,4 +1,4 @@
-"""What the adapter does to the process: what it loads, and that it lives beside jax."""
+"""The adapter's effects on the process: modules that it loads, coexistence with jax."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ except LoweringError as error:
     assert "pip install" in printed
 
 
-def test_a_file_that_calls_lapack_runs_where_nothing_was_compiled(tmp_path: Path) -> None:
-    """Its portable module calls no library, and gives the same."""
+def test_a_file_that_calls_lapack_runs_in_another_process(tmp_path: Path) -> None:
+    """Its portable module calls no library, and returns the same results."""
     write, read = (
         """
 import sys, numpy as np
@@ -220,5 +220,5 @@ try:
 except FloatingPointError:
     print("done")
 """
-    # jax prints what it does about the NaN.
+    # jax prints a message about the NaN.
     assert run(start + both).split()[-1] == "done"

@@ -1,1 +1,1 @@
-"""The parts that the lowering rules of several families share."""
+"""Helpers that the lowering rules of several families share."""

@@ -1,4 +1,4 @@
-"""Lowering of pointwise primitives: operands of one shape, rules that are one operation."""
+"""Lowering of pointwise primitives: operands of one shape, rules of one operation."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from effax.lowering.writer import NO_RULES, LoweringRule, LoweringRules, Val, Wr
 
 
 def is_narrow(dtype: DType) -> bool:
-    """Whether the dtype is a float of fewer than 32 bits, which is accumulated in float32."""
+    """Return whether the dtype is a float of fewer than 32 bits, accumulated in float32."""
     return family(dtype) == "float" and dtype.itemsize < 4
 
 
 def common_shape(xs: Sequence[Val]) -> Shape:
-    """The shape that is not a scalar's, if there is one."""
+    """Return the shape of the operands that are not scalars."""
     return next((x.shape for x in xs if x.shape), ())
 
 
 def aligned(w: Writer, xs: Sequence[Val]) -> list[Val]:
-    """The operands in one shape: scalars repeat."""
+    """Return the operands in one shape: scalars are broadcast."""
     shape = common_shape(xs)
     return [w.repeat(x, shape) for x in xs]
 
 
 def same_rule(name: str) -> LoweringRule[p.Elementwise]:
-    """The rule of a primitive that is one operation, on operands of one type."""
+    """Return the rule of a primitive that is one operation, on operands of one type."""
 
     def rule(w: Writer, prim: p.Elementwise, ins: Sequence[Val]) -> Sequence[Val]:
         return (ops.same(w, name, *aligned(w, ins)),)

@@ -10,7 +10,7 @@ from effax.lowering.writer import Val, Writer
 
 
 def starts(w: Writer, x: Val, indices: Sequence[Val]) -> list[Val]:
-    """Starts of a window of ``x`` in one signed dtype."""
+    """Return starts of a window of ``x`` in one signed dtype."""
     dtype = ops.index_dtype([i.type for i in indices], x.shape)
     return [ops.index(w, i, dtype) for i in indices]
 

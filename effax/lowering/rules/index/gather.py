@@ -29,7 +29,7 @@ def gather(w: Writer, prim: i.Gather, ins: Sequence[Val]) -> Sequence[Val]:
 
 
 def beside(w: Writer, x: Val, place: Layout) -> Val:
-    """A value a pick in the shape of the whole part; a scalar stays."""
+    """Broadcast one value for each pick to the shape of the part; a scalar is unchanged."""
     if not x.shape:
         return x
     axes = range(place.position, place.position + len(place.pick_shape))

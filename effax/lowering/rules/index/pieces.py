@@ -1,4 +1,4 @@
-"""Reads and updates of scattered pieces: StableHLO's gather and scatter."""
+"""Reads and updates at arrays of positions: StableHLO's gather and scatter."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from effax.lowering.writer import Val, Writer
 class Pieces(NamedTuple):
     """The parameters that ``gather`` and ``scatter`` share.
 
-    A slice with steps is as good as an array of positions, so its axis joins those of the picks.
+    A slice with a step is represented by an array of positions, as a pick is.
 
     Attributes:
-        positions: integers, on axes of their own and a last axis over ``mapped``.
-        mapped: the axes that the positions are of.
-        collapsed: the axes of which one position is taken at a time.
-        offsets: the axes of the part that run inside of a window.
-        sizes: the sizes of a window.
+        positions: integers, on the batch axes and a last axis over ``mapped``.
+        mapped: the array axes that the positions index (``start_index_map``).
+        collapsed: the array axes on which a window has size 1 (``collapsed_slice_dims``).
+        offsets: the axes of the part that run inside a window (``offset_dims``).
+        sizes: the sizes of a window (``slice_sizes``).
     """
 
     positions: Val
@@ -32,7 +32,7 @@ class Pieces(NamedTuple):
 
 
 def _pieces(w: Writer, place: LoweredIndex, clamped: bool) -> Pieces:
-    """The parameters; positions are moved inside where ``clamped`` (or the mode) says so."""
+    """Return the parameters; picks are clamped if ``clamped``, unless the mode drops them."""
     offsets, batch = _part_axes(place)
     shape = tuple([place.layout.shape[k] for k in batch])
     columns: list[Val] = []
@@ -70,14 +70,14 @@ def _pieces(w: Writer, place: LoweredIndex, clamped: bool) -> Pieces:
 
 
 def _span_positions(place: LoweredIndex) -> dict[int, int]:
-    """For each axis that stays: which axis of the part it is."""
+    """Return the axis of the part for each array axis with a span."""
     position, n = place.layout.position, len(place.layout.pick_shape)
     stays = [k for k, a in enumerate(place.axes) if isinstance(a.dim, Span)]
     return {axis: at if at < position else at + n for at, axis in enumerate(stays)}
 
 
 def _part_axes(place: LoweredIndex) -> tuple[list[int], list[int]]:
-    """The part's axes that run inside of a window, and the others."""
+    """Return the part's axes that run inside a window, and the others."""
     spans = _span_positions(place)
     offsets = [at for axis, at in spans.items() if place.axes[axis].dim[-1] == 1]
     batch = [k for k in range(len(place.layout.shape)) if k not in offsets]
@@ -85,7 +85,7 @@ def _part_axes(place: LoweredIndex) -> tuple[list[int], list[int]]:
 
 
 def _pick_axes(place: LoweredIndex, where: Val) -> range:
-    """The part's axes that belong to the axes of a pick's operand."""
+    """Return the part's axes for the axes of a pick's operand."""
     end = place.layout.position + len(place.layout.pick_shape)
     return range(end - len(where.shape), end)
 
@@ -103,7 +103,7 @@ def _clamped(w: Writer, x: Val, high: int) -> Val:
 
 
 def _stepped(w: Writer, place: LoweredIndex, axis: int) -> Val:
-    """The positions of a slice with steps: ``start + step·(0, 1, ...)``."""
+    """Return the positions of a slice with a step: ``start + step·(0, 1, ...)``."""
     dim, operand, size = place.axes[axis]
     assert isinstance(dim, Span)
     type_ = array_type((dim.size,), place.dtype)
@@ -121,7 +121,7 @@ def _stepped(w: Writer, place: LoweredIndex, axis: int) -> Val:
 
 
 def gathered(w: Writer, place: LoweredIndex, x: Val, type_: ArrayType) -> Val:
-    # StableHLO's gather moves positions inside by itself.
+    # StableHLO's gather clamps positions.
     pieces = _pieces(w, place, clamped=False)
     numbers = (
         f"offset_dims = {ops.numbers(pieces.offsets)}, "
@@ -138,7 +138,7 @@ def gathered(w: Writer, place: LoweredIndex, x: Val, type_: ArrayType) -> Val:
 
 
 def scattered(w: Writer, place: LoweredIndex, x: Val, value: Val, combine: Combine) -> Val:
-    # StableHLO's scatter drops what is outside by itself.
+    # StableHLO's scatter drops updates out of bounds.
     pieces = _pieces(w, place, clamped=True)
     numbers = (
         f"update_window_dims = {ops.numbers(pieces.offsets)}, "

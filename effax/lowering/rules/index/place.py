@@ -1,4 +1,4 @@
-"""The indexed part of an array: its axes, picks and spans."""
+"""The indexed part of an array: its picks (positions) and spans (slices), by axis."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from effax.lowering import ops
 from effax.lowering.writer import Val, Writer
 
 Combine = Callable[[Writer, Val, Val], Val]
-"""What to store, from the old element and the given one."""
+"""A function of the old element and the new one that returns the element to store."""
 
 
 def replaced(w: Writer, old: Val, new: Val) -> Val:
@@ -27,13 +27,13 @@ class LoweredAxis(NamedTuple):
 
 
 class LoweredIndex(NamedTuple):
-    """What part of an array is meant, with its operands at hand.
+    """An indexed part of an array, with the operands of the indexer.
 
     Attributes:
-        axes: one entry an axis.
-        layout: the shape of the part, and where the picks' axes are in it.
-        dtype: of indices.
-        drop: whether picks outside of the bounds count for nothing.
+        axes: one entry for each axis of the array.
+        layout: the shape of the part, and the position of the picks' axes in it.
+        dtype: the dtype of indices.
+        drop: whether picks out of bounds are ignored; otherwise they are clamped.
     """
 
     axes: tuple[LoweredAxis, ...]
@@ -43,13 +43,11 @@ class LoweredIndex(NamedTuple):
 
     @property
     def is_window(self) -> bool:
-        """Whether each axis has one position or one slice."""
-        return not any(_is_array(a) for a in self.axes)
+        """True if each axis has one position or one slice.
 
-    @property
-    def picks(self) -> tuple[int, ...]:
-        """The axes that go."""
-        return tuple([k for k, a in enumerate(self.axes) if isinstance(a.dim, Pick)])
+        XLA updates a window (``dynamic_update_slice``) faster than scattered elements.
+        """
+        return not any(_is_array(a) for a in self.axes)
 
 
 def _is_array(axis: LoweredAxis) -> bool:
@@ -57,7 +55,7 @@ def _is_array(axis: LoweredAxis) -> bool:
 
 
 def placed(w: Writer, indexer: Indexer, x: Val, operands: Sequence[Val]) -> LoweredIndex:
-    """The indexer's entries with their operands."""
+    """Return the indexer's entries with their operands."""
     dtype = ops.index_dtype([o.type for o in operands], x.shape)
     feed = iter([ops.index(w, o, dtype) for o in operands])
     axes = [
@@ -69,7 +67,7 @@ def placed(w: Writer, indexer: Indexer, x: Val, operands: Sequence[Val]) -> Lowe
 
 
 def in_bounds(w: Writer, place: LoweredIndex) -> Val | None:
-    """Whether the picks are inside of the bounds, in their shape, where that is asked."""
+    """Return whether picks are in bounds, in their shape; None if they are clamped."""
     found: Val | None = None
     if place.drop:
         for dim, operand, size in place.axes:
@@ -83,6 +81,6 @@ def in_bounds(w: Writer, place: LoweredIndex) -> Val | None:
 
 
 def to_picks(w: Writer, x: Val, place: Layout) -> Val:
-    """An operand of a pick in the shape of all of them."""
+    """Broadcast an operand of one pick to the shape of all picks."""
     axes = range(len(place.pick_shape) - len(x.shape), len(place.pick_shape))
     return ops.broadcast(w, x, place.pick_shape, axes)

@@ -1,4 +1,4 @@
-"""The lowering rules of indexed reads and updates, put together."""
+"""The lowering rules of indexed reads and updates."""
 
 from __future__ import annotations
 

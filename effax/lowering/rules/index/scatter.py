@@ -1,4 +1,8 @@
-"""Lowering of ``scatter`` and of scatters that combine."""
+"""Lowering of ``scatter``, ``scatter_add`` and the like.
+
+An update of a window is a ``dynamic_update_slice``, others are a ``scatter``; XLA performs both in
+place if the array has no later use. See :mod:`effax.lowering.ordering` for earlier reads.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from effax.lowering.writer import LoweringRule, Val, Writer
 
 
 def combining(name: str, of_booleans: str | None = None) -> Combine:
-    """Combine by an operation; booleans may have one of their own."""
+    """Return the combination by an operation; ``of_booleans`` replaces it for booleans."""
 
     def combine(w: Writer, old: Val, new: Val) -> Val:
         logical = family(old.type.dtype) == "bool"
@@ -29,7 +33,7 @@ def scatter(w: Writer, prim: i.Scatter, ins: Sequence[Val]) -> Sequence[Val]:
 
 
 def combining_rule(combine: Combine) -> LoweringRule[i.Combining]:
-    """The rule of an update that combines so."""
+    """Return the rule of an update by a combination."""
     return lambda w, prim, ins: (_updated(w, prim.indexer, ins, combine),)
 
 

@@ -13,7 +13,7 @@ from effax.lowering.writer import Val, Writer
 
 
 class Window(NamedTuple):
-    """The smallest unbroken box that holds the part."""
+    """The smallest contiguous box that contains the part."""
 
     starts: tuple[int | Val, ...]
     sizes: Shape
@@ -26,7 +26,7 @@ class Window(NamedTuple):
 
     @property
     def counts(self) -> Shape:
-        """How many positions the part has along each axis."""
+        """The number of positions of the part along each axis."""
         return tuple([-(-n // abs(s)) for n, s in zip(self.sizes, self.steps, strict=True)])
 
 
@@ -49,7 +49,7 @@ def _window(w: Writer, place: LoweredIndex) -> Window:
 
 
 def _lowered(w: Writer, start: int | Val, reach: int, size: int) -> int | Val:
-    """The least position of a slice that runs backward from ``start`` by ``reach``."""
+    """Return the least position of a slice that runs backward from ``start`` by ``reach``."""
     if isinstance(start, int):
         return start + reach
     low, high = ops.full(w, -reach, start), ops.full(w, size - 1, start)
@@ -58,7 +58,7 @@ def _lowered(w: Writer, start: int | Val, reach: int, size: int) -> int | Val:
 
 
 def _fixed(window: Window) -> list[int] | None:
-    """The starts, where all are known."""
+    """Return the starts if all are static."""
     known = [s for s in window.starts if isinstance(s, int)]
     return known if len(known) == len(window.starts) else None
 
@@ -77,7 +77,7 @@ def window_read(w: Writer, place: LoweredIndex, x: Val) -> Val:
         low = [0] * len(steps)
     high = [a + n for a, n in zip(low, window.sizes, strict=True)]
     part = ops.slice_(w, x, low, high, steps)
-    # Backward slices begin at their last position, which a step divides.
+    # A backward slice starts at its last position: `reach` is a multiple of the step.
     return ops.reshape(w, ops.reverse(w, part, window.reversed_axes), place.layout.shape)
 
 
@@ -85,16 +85,16 @@ def window_write(w: Writer, place: LoweredIndex, x: Val, value: Val, combine: Co
     window = _window(w, place)
     new = ops.reverse(w, ops.reshape(w, value, window.counts), window.reversed_axes)
     inside = in_bounds(w, place)
-    spread = [abs(s) - 1 for s in window.steps]
-    if any(spread):
+    gaps = [abs(s) - 1 for s in window.steps]
+    if any(gaps):
         zero = w.constant(0, x.type.update(shape=()))
-        new = ops.pad(w, new, zero, [(0, 0, n) for n in spread])
+        new = ops.pad(w, new, zero, [(0, 0, n) for n in gaps])
     kept = [inside] if inside is not None else []
     kept += _on_steps(w, window)
     starts = _values(w, window, place.dtype)
     if kept or combine is not replaced:
-        # XLA updates in place if the window that is read is the one that is written, and its
-        # position is not known to be constant when it fuses the two.
+        # XLA updates in place if it reads and writes one window, at a position that is not
+        # constant when it fuses the two: the barrier hides a static position.
         if _fixed(window) is not None:
             starts[0] = ops.same(w, "optimization_barrier", starts[0])
         old = ops.dynamic_slice(w, x, starts, window.sizes)
@@ -105,7 +105,7 @@ def window_write(w: Writer, place: LoweredIndex, x: Val, value: Val, combine: Co
 
 
 def _on_steps(w: Writer, window: Window) -> list[Val]:
-    """For each axis with gaps: which positions of the window belong to the part."""
+    """Return, for each axis with a step, the mask of positions that belong to the part."""
     masks: list[Val] = []
     for axis, step in enumerate(window.steps):
         if abs(step) > 1:

@@ -1,8 +1,8 @@
-"""Lowering of factorisations of matrices for the host's processor: LAPACK's routines.
+"""Lowering of factorisations of matrices to LAPACK routines, on CPU.
 
-Each is a call of a routine on a batch of matrices, and what makes of its results those of the
-evaluator: nan where it failed, zeros in the other triangle, signs. The routines are jaxlib's, so
-these rules are for modules that run here; those of ``programs`` are for modules that run anywhere.
+Each rule calls a routine on a batch of matrices, and normalizes its results as the evaluator does:
+nan on failure, zeros in the other triangle, signs. The routines are part of jaxlib, so these rules
+are for modules that run in this process; the rules of ``programs`` are portable.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from effax.transforms.rules.common.pointwise import const
 
 @dataclass(frozen=True, slots=True)
 class Routine(Expanded):
-    """A call of a routine, whose results take the memory of its last operand where they can.
+    """A call of a routine, whose first result may reuse the buffer of operand ``over``.
 
     Attributes:
         routine: the routine, without the letter of the dtype.
-        options: ``name = letter``, each.
+        options: ``(name, letter)`` pairs.
         outs: the types of its results.
+        over: the position of the operand.
     """
 
     routine: str
@@ -63,12 +64,12 @@ def routine(w: Writer, prim: Routine, ins: Sequence[Val]) -> Sequence[Val]:
 
 
 def _info(x: ArrayType) -> ArrayType:
-    """Of each matrix a number, which is 0 where all went well."""
+    """Return the type of the status: an integer per matrix, 0 on success."""
     return array_type(x.shape[:-2], INT32)
 
 
 def _of(x: ArrayType, shape: Shape | None = None) -> ArrayType:
-    """An array of the same elements, not weak."""
+    """Return the strong type of the dtype, with the same shape or another."""
     return array_type(x.shape if shape is None else shape, x.dtype)
 
 
@@ -77,14 +78,14 @@ def _well(b: Builder, info: Atom) -> Atom:
 
 
 def cholesky(prim: p.Cholesky, types: tuple[ArrayType, ...]) -> Jaxpr:
-    """nan where it fails, zeros above the diagonal."""
+    """Return the program of Cholesky: nan on failure, zeros above the diagonal."""
     (type_,) = types
     b = Builder(types)
     (x,) = b.binders
     if type_.size == 0:
         return b.finish([x])
     factor, info = b.emit(Routine("potrf", (("uplo", "L"),), (_of(type_), _info(type_))), [x])
-    # The routine does not call it a failure where nan comes up, which then goes on to the end.
+    # The routine does not report nan as a failure; nan propagates to the last element.
     n = len(type_.shape)
     last = b(Slice((*[0] * (n - 2), *[type_.shape[-1] - 1] * 2), type_.shape), factor)
     corner = b(Reshape(type_.shape[:-2]), last)
@@ -111,9 +112,9 @@ def triangular_solve(w: Writer, prim: p.TriangularSolve, ins: Sequence[Val]) -> 
 
 
 def lu(w: Writer, prim: p.Lu, ins: Sequence[Val]) -> Sequence[Val]:
-    """The routine counts pivots from 1; from them follows the permutation.
+    """Write LU: the routine's pivots, counted from 1, determine the permutation.
 
-    A nan that comes up stays in the column or the row in which it is, up to the diagonal.
+    A nan propagates along its column or row to the diagonal, where failure is detected.
     """
     (x,) = ins
     rows = array_type(x.shape[:-1], INT32)
@@ -136,9 +137,10 @@ def _diagonal(w: Writer, x: Val) -> Val:
 
 
 def _exchanges(w: Writer, pivots: Val, diagonal: Val) -> tuple[Val, Val]:
-    """What becomes of ``0, 1, 2, ...`` when entries k and ``pivots[k]`` change places, in order.
+    """Apply the exchanges of k and ``pivots[k]``, in order, to ``0, 1, 2, ...``.
 
-    And whether the diagonals are free of nan. XLA compiles a loop over so little to one function.
+    Returns the permutation, and whether the diagonals have no nan: XLA compiles one small loop for
+    both to one function.
     """
     *batch, n = pivots.shape
     first = w.constant(0, INDEX)
@@ -173,12 +175,12 @@ def _exchanges(w: Writer, pivots: Val, diagonal: Val) -> tuple[Val, Val]:
 
 
 def _across(w: Writer, x: Val, n: int) -> Val:
-    """The one entry of the last axis, n times."""
+    """Broadcast the last axis, of size 1, to size n."""
     return ops.broadcast(w, x, (*x.shape[:-1], n), range(len(x.shape)))
 
 
 def _only(w: Writer, found: Val, x: Val) -> Val:
-    """The one element of each line that was found."""
+    """Return the one element of each row at which ``found`` is true."""
     zero = ops.full(w, 0, x)
     kept = ops.select(w, found, x, zero)
     total = ops.reduce(w, "add", kept, w.constant(0, INDEX), [len(x.shape) - 1])
@@ -194,7 +196,7 @@ def product(w: Writer, prim: programs.ProductOfReflections, ins: Sequence[Val]) 
 
 
 def eigh(prim: p.Eigh, types: tuple[ArrayType, ...]) -> Jaxpr:
-    """nan where it fails; the signs of real vectors are the evaluator's."""
+    """Return the program of Eigh: nan on failure; signs of real vectors as in the evaluator."""
     (type_,) = types
     b = Builder(types)
     (x,) = b.binders
@@ -209,7 +211,7 @@ def eigh(prim: p.Eigh, types: tuple[ArrayType, ...]) -> Jaxpr:
 
 
 def svd(prim: p.Svd, types: tuple[ArrayType, ...]) -> Jaxpr:
-    """nan where it fails; the signs of real vectors are the evaluator's."""
+    """Return the program of the SVD: nan on failure; signs of real vectors as in the evaluator."""
     (type_,) = types
     b = Builder(types)
     (x,) = b.binders

@@ -1,7 +1,7 @@
-"""Lowering of factorisations of matrices.
+"""Lowering of factorisations of matrices on every backend.
 
-Cholesky's and triangular solves are operations of StableHLO; XLA expands calls of ``Qr`` and
-``Eigh`` on every backend, so nothing but jaxlib is needed. The others are programs.
+Cholesky and triangular solves are operations of StableHLO, and XLA expands calls of ``Qr`` and
+``Eigh``. The others are programs of these.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from effax.transforms.rules.common.pointwise import add, const, div, mul, neg, s
 
 @dataclass(frozen=True, slots=True)
 class Expanded(Primitive):
-    """A call that XLA expands: a factorisation as its algorithm gives it."""
+    """A call that XLA expands: a factorisation in the packed form of its algorithm."""
 
     name: ClassVar[str] = "expanded"
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        raise NotImplementedError(f"{self.name} is only ever compiled")
+        raise NotImplementedError(f"{self.name} is created by lowering and cannot be evaluated")
 
 
 @dataclass(frozen=True, slots=True)
 class Factor(Expanded):
-    """The factor of Cholesky's; what is above its diagonal may be anything."""
+    """Cholesky's factor; elements above its diagonal are undefined."""
 
     name: ClassVar[str] = "factor"
 
@@ -65,7 +65,7 @@ def factor(w: Writer, prim: Factor, ins: Sequence[Val]) -> Sequence[Val]:
 
 
 def cholesky_program(prim: p.Cholesky, types: tuple[ArrayType, ...]) -> Jaxpr:
-    """It failed where the diagonal is not positive."""
+    """Return the program of Cholesky; nan where the diagonal of the factor is not positive."""
     b = Builder(types)
     (x,) = b.binders
     if 0 in x.type.shape:
@@ -77,7 +77,7 @@ def cholesky_program(prim: p.Cholesky, types: tuple[ArrayType, ...]) -> Jaxpr:
 
 
 def per_matrix(b: Builder, which: Atom, yes: Atom, no: Atom) -> Atom:
-    """What belongs to each matrix: ``yes`` where ``which``, a boolean a matrix, is true."""
+    """Select ``yes`` for each matrix for which ``which``, a boolean per matrix, is true."""
     shape = yes.type.shape
     axes = tuple(range(len(which.type.shape)))
     whole = which if shape == which.type.shape else b(BroadcastInDim(shape, axes), which)
@@ -85,12 +85,12 @@ def per_matrix(b: Builder, which: Atom, yes: Atom, no: Atom) -> Atom:
 
 
 def nan_unless(b: Builder, well: Atom, x: Atom) -> Atom:
-    """``x``, nan for each matrix whose factorisation did not go well."""
+    """Return ``x``, nan for each matrix whose factorisation failed."""
     return per_matrix(b, well, x, const(math.nan, x))
 
 
 def has_no_nan(b: Builder, x: Atom, axes: int) -> Atom:
-    """Whether the last so many axes, which are what belongs to a matrix, are free of nan."""
+    """Return, for each matrix, whether its elements, on the last ``axes`` axes, have no nan."""
     n = len(x.type.shape)
     return b(ReduceAnd(tuple(range(n - axes, n))), b(prims.Eq(), x, x))
 
@@ -119,7 +119,7 @@ def triangular_solve(w: Writer, prim: p.TriangularSolve, ins: Sequence[Val]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Reflections(Expanded):
-    """``(r and reflections, factors)``: those whose product is q."""
+    """Householder reflections whose product is q: ``(r and reflections, factors)``."""
 
     name: ClassVar[str] = "reflections"
 
@@ -132,7 +132,7 @@ class Reflections(Expanded):
 
 @dataclass(frozen=True, slots=True)
 class ProductOfReflections(Expanded):
-    """The product of reflections, as a matrix of the shape in which they are."""
+    """The product of reflections, of the shape of the packed reflections."""
 
     name: ClassVar[str] = "product_of_reflections"
 
@@ -142,7 +142,7 @@ class ProductOfReflections(Expanded):
 
 @dataclass(frozen=True, slots=True)
 class Rotations(Expanded):
-    """``(v, w)`` of Hermitian matrices, by Jacobi's rotations."""
+    """Eigenvectors and eigenvalues ``(v, w)`` of Hermitian matrices, by Jacobi rotations."""
 
     name: ClassVar[str] = "rotations"
 
@@ -166,7 +166,7 @@ def product(w: Writer, prim: ProductOfReflections, ins: Sequence[Val]) -> Sequen
 
 def rotations(w: Writer, prim: Rotations, ins: Sequence[Val]) -> Sequence[Val]:
     types = types_of(prim, ins)
-    # Lower triangle, sorted, at most so many sweeps, the relative size of what may be left.
+    # Lower triangle, sorted, at most 100 sweeps, relative tolerance.
     settings = '{backend_config = "1,1,100,1e-6"}'
     text = f"stablehlo.custom_call @Eigh({ins[0]}) {settings} : {ops.signature(ins, *types)}"
     return w.op(text, *types)
@@ -182,7 +182,7 @@ def zeros(b: Builder, type_: Type) -> Atom:
 
 
 def _cut(b: Builder, x: Atom, rows: slice, columns: slice) -> Atom:
-    """A part of each matrix."""
+    """Return a submatrix of each matrix."""
     shape = x.type.shape
     spans = [range(n) for n in shape[:-2]]
     spans += [range(n)[s] for n, s in zip(shape[-2:], (rows, columns), strict=True)]
@@ -191,7 +191,7 @@ def _cut(b: Builder, x: Atom, rows: slice, columns: slice) -> Atom:
 
 
 def qr_program(prim: p.Qr, types: tuple[ArrayType, ...]) -> Jaxpr:
-    """``r`` is the upper triangle of what the reflections leave, ``q`` is their product."""
+    """Return the program of QR: ``r`` is the upper triangle, ``q`` the product of reflections."""
     b = Builder(types)
     (x,) = b.binders
     outs = prim.typing(*types).outs
@@ -223,7 +223,7 @@ def _qr(b: Builder, x: Atom, full: bool) -> list[Atom]:
 
 
 def eigh_program(prim: p.Eigh, types: tuple[ArrayType, ...]) -> Jaxpr:
-    """Rotations of the matrix that the lower triangle stands for."""
+    """Return the program of the eigendecomposition, which reads the lower triangle."""
     b = Builder(types)
     (x,) = b.binders
     if 0 in x.type.shape:
@@ -235,10 +235,10 @@ def eigh_program(prim: p.Eigh, types: tuple[ArrayType, ...]) -> Jaxpr:
 
 
 def eigenvectors(b: Builder, h: Atom) -> tuple[Atom, Atom]:
-    """``(v, w)`` of Hermitian matrices, to the precision of their dtype.
+    """Return ``(v, w)`` of Hermitian matrices, to the precision of their dtype.
 
-    XLA's rotations end at about 1e-8, whatever is asked. Two steps of T. Ogita and K. Aishima,
-    "Iterative refinement for symmetric eigenvalue decomposition" (2018), do the rest:
+    XLA's rotations end at about 1e-8, at any tolerance. Two steps of T. Ogita and K. Aishima,
+    "Iterative refinement for symmetric eigenvalue decomposition" (2018), refine them:
     with R = 1 - VᴴV and S = VᴴHV, V becomes V + V·E, where E_ij = (S_ij + w_j R_ij)/(w_j - w_i),
     or R_ij/2 where that is not small.
     """
@@ -264,7 +264,7 @@ def eigenvectors(b: Builder, h: Atom) -> tuple[Atom, Atom]:
 
 
 def signs(b: Builder, v: Atom) -> Atom:
-    """The sign of each column's leading component; see ``leading_signs``."""
+    """Return the sign of each column's leading component; see ``leading_signs``."""
     shape = v.type.shape
     n = len(shape)
     rows = b(Iota(v.type.dtype, shape, n - 2))
@@ -275,12 +275,12 @@ def signs(b: Builder, v: Atom) -> Atom:
 
 
 def flipped(b: Builder, columns: Atom, by: Atom) -> Atom:
-    """Each column times a number."""
+    """Scale each column."""
     return mul(b, columns, m.across_rows(b, by, columns.type.shape[-2]))
 
 
 def svd_program(prim: p.Svd, types: tuple[ArrayType, ...]) -> Jaxpr:
-    """Of no more columns than rows; else of the adjoint."""
+    """Return the program of the SVD, of the adjoint if there are more columns than rows."""
     b = Builder(types)
     (x,) = b.binders
     if 0 in x.type.shape:
@@ -298,10 +298,11 @@ def svd_program(prim: p.Svd, types: tuple[ArrayType, ...]) -> Jaxpr:
 
 
 def _tall_svd(b: Builder, x: Atom) -> tuple[Atom, Atom, Atom]:
-    """``(u, s, v)``. With x = q·r: eigenvectors of [0, rᴴ; r, 0] are (v; u)/√2, of values ±s.
+    """Return ``(u, s, v)``.
 
-    What they say of v is made orthonormal, which fills in what belongs to values of 0; then
-    r·v = u·s, whose columns are orthogonal, gives u and s the same way.
+    With x = q·r, the eigenvectors of [0, rᴴ; r, 0] are (v; u)/√2, with eigenvalues ±s. Their v is
+    orthonormalized by QR, which completes it for singular values of 0; then QR of r·v = u·s, whose
+    columns are orthogonal, yields u and s.
     """
     n = x.type.shape[-1]
     q, r = _qr(b, x, full=False)
@@ -321,7 +322,7 @@ def _tall_svd(b: Builder, x: Atom) -> tuple[Atom, Atom, Atom]:
 
 
 def lu_program(prim: p.Lu, types: tuple[ArrayType, ...]) -> Jaxpr:
-    """One step a column: exchange rows, divide what is below the pivot, subtract the product."""
+    """Return the program of LU by columns: exchange rows, divide by the pivot, eliminate."""
     (type_,) = types
     b = Builder(types)
     (x,) = b.binders
@@ -338,7 +339,7 @@ def lu_program(prim: p.Lu, types: tuple[ArrayType, ...]) -> Jaxpr:
 
 
 def lu_results(b: Builder, lu: Atom, pivots: Atom, order: Atom) -> list[Atom]:
-    """The results, where nan came up those of a failure."""
+    """Return the results; for a matrix with nan, nan and the identity permutation."""
     well = has_no_nan(b, lu, 2)
     still = b(Iota(INT32, pivots.type.shape, len(pivots.type.shape) - 1))
     rows = [per_matrix(b, well, x, still) for x in (pivots, order)]
@@ -346,7 +347,7 @@ def lu_results(b: Builder, lu: Atom, pivots: Atom, order: Atom) -> list[Atom]:
 
 
 def _last(b: Builder, stacked: Atom) -> Atom:
-    """The leading axis as the last one."""
+    """Move the leading axis to the end."""
     n = len(stacked.type.shape)
     return stacked if n == 1 else b(Transpose((*range(1, n), 0)), stacked)
 
@@ -363,7 +364,7 @@ def _lu_step(type_: ArrayType) -> Jaxpr:
     places = b(Iota(INT32, lead, ndim - 2))
     in_column = b(prims.Eq(), columns, k)
     size = _magnitude(b, lu)
-    # The first nan is as good a pivot as any, and the same as the evaluator's.
+    # The first nan is the pivot, as in the evaluator.
     size = where(b, b(prims.Ne(), size, size), const(float("inf"), size), size)
     open_ = b(prims.And(), in_column, b(prims.Ge(), rows, k))
     candidates = b(ReduceMax((ndim - 1,)), where(b, open_, size, const(-1, size)))
@@ -375,7 +376,7 @@ def _lu_step(type_: ArrayType) -> Jaxpr:
     row = b(ReduceSum((ndim - 2,)), where(b, b(prims.Eq(), rows, k), lu, const(0, lu)))
     column = b(ReduceSum((ndim - 1,)), where(b, in_column, lu, const(0, lu)))
     top = b(ReduceSum((ndim - 2,)), where(b, at_k, column, const(0, column)))
-    # Below a pivot of 0 there are only zeros.
+    # Below a pivot of 0 all elements are 0: any divisor will do.
     divisor = where(b, b(prims.Eq(), top, const(0, top)), const(1, top), top)
     factor = m.across_columns(b, div(b, column, along_rows(b, divisor, n)), n)
     below, right = b(prims.Gt(), rows, k), b(prims.Gt(), columns, k)
@@ -385,20 +386,20 @@ def _lu_step(type_: ArrayType) -> Jaxpr:
 
 
 def _magnitude(b: Builder, x: Atom) -> Atom:
-    """|re| + |im|, by which pivots are chosen."""
+    """Return |re| + |im|, by which pivots are chosen."""
     if not is_complex(x.type.dtype):
         return b(prims.Abs(), x)
     return add(b, b(prims.Abs(), b(prims.Real(), x)), b(prims.Abs(), b(prims.Imag(), x)))
 
 
 def along_rows(b: Builder, x: Atom, n: int) -> Atom:
-    """One value a matrix, for each of its rows."""
+    """Broadcast one value per matrix along its rows."""
     lead = x.type.shape
     return b(BroadcastInDim((*lead, n), tuple(range(len(lead)))), x)
 
 
 def exchanged(b: Builder, x: Atom, first: Atom, second: Atom, axes: int) -> Atom:
-    """Rows ``first`` and ``second`` exchanged; ``axes`` is how many axes a matrix of x has."""
+    """Exchange rows ``first`` and ``second``; ``axes`` is the number of axes of a matrix of x."""
     shape = x.type.shape
     axis = len(shape) - axes
     dims = tuple([i for i in range(len(shape)) if i != axis])

@@ -1,4 +1,4 @@
-"""The lowering rules of factorisations of matrices, put together."""
+"""The lowering rules of factorisations of matrices."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ HOST_RULES: Final[LoweringRules] = (
     .extend(programs.ProductOfReflections, lapack.product)
     .extend(lapack.Routine, lapack.routine)
 )
-"""The rules for modules that run in this process; ``Qr`` is the program that runs anywhere."""
+"""Rules for modules that run in this process; ``Qr`` is the portable program."""
