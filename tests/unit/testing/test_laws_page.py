@@ -42,7 +42,7 @@ def test_every_kind_of_law_is_listed() -> None:
 
 
 def test_what_a_law_may_take_is_listed() -> None:
-    assert [row[0] for row in rows("| name | what it gets |")] == [f"`{n}`" for n in LAW_PARAMETERS]
+    assert [row[0] for row in rows("| name | value |")] == [f"`{n}`" for n in LAW_PARAMETERS]
 
 
 def test_every_step_is_listed() -> None:
