@@ -29,6 +29,11 @@ from effax.ir.prims import BroadcastInDim, Copy
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType, Shape, array_type
 
+__all__ = [
+    "array", "asarray", "copy", "empty", "empty_like", "full", "full_like", "ones", "ones_like",
+    "zeros", "zeros_like",
+]  # fmt: skip
+
 ShapeLike = int | Sequence[int]
 
 

@@ -4,184 +4,23 @@ Unlike ``effax.numpy``, functions here do not promote: operands must agree in dt
 applies the primitive of its name, or a few.
 """
 
-from __future__ import annotations
-
+from effax.arrays.namespace import public_names as _public_names
 from effax.ir.prims import DotDimensionNumbers as DotDimensionNumbers
-from effax.lax.associative import associative_scan as associative_scan
-from effax.lax.branches import cond as cond
-from effax.lax.branches import switch as switch
-from effax.lax.control import map as map
-from effax.lax.control import scan as scan
+from effax.lax.associative import *
+from effax.lax.branches import *
+from effax.lax.control import *
 from effax.lax.convolution import *
 from effax.lax.elementwise import *
-from effax.lax.foreach import foreach as foreach
+from effax.lax.foreach import *
 from effax.lax.index import *
 from effax.lax.parallel import *
-from effax.lax.precision import Precision as Precision
+from effax.lax.precision import *
 from effax.lax.reduce import *
 from effax.lax.shape import *
-from effax.lax.solvers import custom_linear_solve as custom_linear_solve
-from effax.lax.solvers import custom_root as custom_root
+from effax.lax.solvers import *
 from effax.lax.special import *
-from effax.lax.whiles import fori_loop as fori_loop
-from effax.lax.whiles import while_loop as while_loop
+from effax.lax.whiles import *
 from effax.lax.windows import *
 
-__all__ = [
-    "ConvDimensionNumbers",
-    "DotDimensionNumbers",
-    "Precision",
-    "RoundingMethod",
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "all_gather",
-    "all_to_all",
-    "argmax",
-    "argmin",
-    "asin",
-    "asinh",
-    "associative_scan",
-    "atan",
-    "atan2",
-    "atanh",
-    "axis_index",
-    "axis_size",
-    "batch_matmul",
-    "bitcast_convert_type",
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_xor",
-    "broadcast",
-    "broadcast_in_dim",
-    "broadcast_shapes",
-    "broadcasted_iota",
-    "cbrt",
-    "ceil",
-    "clamp",
-    "collapse",
-    "complex",
-    "concatenate",
-    "cond",
-    "conj",
-    "conv",
-    "conv_dimension_numbers",
-    "conv_general_dilated",
-    "conv_transpose",
-    "conv_with_general_padding",
-    "convert_element_type",
-    "cos",
-    "cosh",
-    "cumlogsumexp",
-    "cummax",
-    "cummin",
-    "cumprod",
-    "cumsum",
-    "custom_linear_solve",
-    "custom_root",
-    "div",
-    "dot",
-    "dot_general",
-    "ds",
-    "dslice",
-    "dynamic_index_in_dim",
-    "dynamic_slice",
-    "dynamic_slice_in_dim",
-    "dynamic_update_index_in_dim",
-    "dynamic_update_slice",
-    "dynamic_update_slice_in_dim",
-    "eq",
-    "erf",
-    "erf_inv",
-    "erfc",
-    "exp",
-    "exp2",
-    "expand_dims",
-    "expm1",
-    "floor",
-    "foreach",
-    "fori_loop",
-    "full",
-    "full_like",
-    "ge",
-    "gt",
-    "imag",
-    "index_in_dim",
-    "integer_pow",
-    "iota",
-    "is_finite",
-    "le",
-    "log",
-    "log1p",
-    "logistic",
-    "lt",
-    "map",
-    "max",
-    "min",
-    "mul",
-    "ne",
-    "neg",
-    "nextafter",
-    "pad",
-    "padtype_to_pads",
-    "pbroadcast",
-    "pcast",
-    "pmax",
-    "pmean",
-    "pmin",
-    "population_count",
-    "pow",
-    "ppermute",
-    "pshuffle",
-    "psum",
-    "psum_scatter",
-    "pswapaxes",
-    "pvary",
-    "real",
-    "reciprocal",
-    "reduce",
-    "reduce_and",
-    "reduce_max",
-    "reduce_min",
-    "reduce_or",
-    "reduce_prod",
-    "reduce_sum",
-    "reduce_window",
-    "rem",
-    "reshape",
-    "rev",
-    "round",
-    "rsqrt",
-    "scan",
-    "select",
-    "select_n",
-    "shift_left",
-    "shift_right_arithmetic",
-    "shift_right_logical",
-    "sign",
-    "sin",
-    "sinh",
-    "slice",
-    "slice_in_dim",
-    "sort",
-    "sort_key_val",
-    "split",
-    "sqrt",
-    "square",
-    "squeeze",
-    "stack",
-    "stop_gradient",
-    "sub",
-    "switch",
-    "tan",
-    "tanh",
-    "tile",
-    "top_k",
-    "transpose",
-    "unstack",
-    "while_loop",
-    "zeros_like",
-    "zeros_like_array",
-]
+# Type checkers take names of star imports as public, and do not evaluate a computed `__all__`.
+globals()["__all__"] = _public_names(globals())

@@ -15,6 +15,8 @@ from effax.lax import shape
 from effax.lax.carries import no_refs
 from effax.lax.leaves import Leaves, leaves_of
 
+__all__ = ["associative_scan"]
+
 T = TypeVar("T")
 
 Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]
@@ -63,7 +65,7 @@ def _place(axis: object, x: Array, name: str) -> int:
     place = as_integer(axis, "associative_scan: axis")
     if not -x.ndim <= place < x.ndim:
         raise BadArgument(
-            f"associative_scan: {name} has no such axis",
+            f"associative_scan: axis out of range of {name}",
             expected=f"{-x.ndim} to {x.ndim - 1}" if x.ndim else "an array with axes",
             found=f"{place}, of {x.type}",
         )
@@ -89,7 +91,7 @@ def _combining(fn: Callable[[T, T], T], given: Leaves) -> Combine:
         for x, ct_spec, name in zip(outs, first, given.names, strict=True):
             if not fits(x.type, ct_spec.type):
                 raise IllTyped(
-                    f"associative_scan: fn returns another type for {name} than it takes",
+                    f"associative_scan: fn changes the type of {name}",
                     expected=str(ct_spec.type),
                     found=str(x.type),
                 )
@@ -121,7 +123,7 @@ class _Run:
         # Pairs of neighbours; their prefixes are those of the elements at odd positions.
         pairs = self.combine(self.part(arrays, 0, n - 1, 2), self.part(arrays, 1, n, 2))
         odd = self.prefixes(pairs)
-        # What is before an element at an even position, and that element.
+        # The prefix before an element at an even position, combined with that element.
         n_even = (n + 1) // 2
         even = self.part(arrays, 0, 1)
         if n_even > 1:

@@ -27,6 +27,8 @@ from effax.ir.types import ArrayType, Type
 from effax.lax.leaves import leaves_of, rank
 from effax.tree import PyTree
 
+__all__ = ["cond", "switch"]
+
 X = TypeVar("X")
 Y = TypeVar("Y")
 R = TypeVar("R")
@@ -130,7 +132,7 @@ def _operands(operands: tuple[object, ...], operand: object, what: str) -> tuple
         return operands
     if operands:
         raise BadArgument(
-            f"{what} gets operands by position and by name",
+            f"{what} takes operands by position or by name, not both",
             expected="one or the other",
             found=f"{len(operands)} by position, and `operand`",
         )
@@ -209,7 +211,7 @@ def _choose(
     closed = {identity(c) for c in consts}
     for x, name in zip(args.leaves, args.names, strict=True):
         if isinstance(x, Ref) and identity(x) in closed:
-            raise alias_error(f"{what} gets a reference as {name}, and a branch closes over it", x)
+            raise alias_error(f"{what} takes a reference as {name} that a branch closes over", x)
     outs = bind(Cond(tuple(_agreed(jaxprs))), index, *consts, *args.leaves)
     return tree.unflatten(flats[0].out_tree, outs)
 
@@ -219,7 +221,7 @@ def _check_branches(flats: Sequence[FlatFunction], names: Sequence[str], what: s
     for flat, name in zip(flats[1:], names[1:], strict=True):
         if flat.out_tree != first.out_tree:
             raise IllTyped(
-                f"{what}: {name} returns another structure than {names[0]}",
+                f"{what}: {name} returns a different structure than {names[0]}",
                 expected=shown_tree(first.out_tree),
                 found=shown_tree(flat.out_tree),
             )
@@ -229,7 +231,7 @@ def _check_branches(flats: Sequence[FlatFunction], names: Sequence[str], what: s
         ):
             if not fits(have, ct_spec) and not _weakly_fits(have, ct_spec):
                 raise IllTyped(
-                    f"{what}: result{path} of {name} has another type than that of {names[0]}",
+                    f"{what}: result{path} of {name} has a different type than that of {names[0]}",
                     expected=str(ct_spec),
                     found=str(have),
                 )

@@ -57,7 +57,7 @@ def stable_carry(
         found_tree = carry_tree(flat)
         if found_tree != carry.treedef:
             raise IllTyped(
-                f"{what}: the body returns a carry of another structure than it takes",
+                f"{what}: the body returns a carry of a different structure",
                 expected=shown_tree(carry.treedef),
                 found=shown_tree(found_tree),
             )
@@ -70,7 +70,7 @@ def stable_carry(
             raise _changed(carry.names, types, outs, what)
         leaves = kept
         if all(x.type is t for x, t in zip(leaves, types, strict=True)):
-            # What differs is weakness of a result only: the carry's own type holds.
+            # The types differ in weakness only: the carry keeps its type.
             return flat, leaves
     types = [x.type for x in leaves]
     flat = trace(types)
@@ -137,7 +137,7 @@ def _changed(
         f"{what}: {which} changed type in the body",
         expected=", ".join([_shown(name, have, parts) for name, have, _ in parts]),
         found=", ".join([_shown(name, out, parts) for name, _, out in parts]),
-        remedy=f"give the carry that type first, or convert the result: `.astype('{dtype}')`"
+        remedy=f"convert the initial carry, or the result of the body: `.astype('{dtype}')`"
         if same_shape
         else "start with a carry of the shape that the body returns",
     )

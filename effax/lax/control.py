@@ -27,6 +27,8 @@ from effax.lax.carries import call_tree, no_refs, stable_carry, stable_variance
 from effax.lax.leaves import Leaves, leaves_of
 from effax.tree import PyTree, PyTreeDef
 
+__all__ = ["map", "scan"]
+
 Carry = TypeVar("Carry")
 X = TypeVar("X")
 Y = TypeVar("Y")
@@ -175,7 +177,7 @@ def _length(scanned: Leaves, length: int | None, what: str) -> int:
         sizes.setdefault(_given_length(length, what), "length")
     if not sizes:
         raise BadArgument(
-            f"{what} does not know how many steps to take",
+            f"{what} has an unknown number of steps",
             expected="at least one array in xs" + (", or a length" if what == "scan" else ""),
             found="neither" if what == "scan" else "none",
             remedy="pass `length`, or scan over at least one array" if what == "scan" else None,

@@ -7,6 +7,8 @@ from typing import TypeVar, TypeVarTuple
 
 from effax.lax.control import scan
 
+__all__ = ["foreach"]
+
 Xs = TypeVarTuple("Xs")
 Y = TypeVar("Y")
 

@@ -201,7 +201,7 @@ def _divided(x: Array, at: int, sizes: Sequence[int], what: str, tiled: bool) ->
     n, whole = prod(sizes), x.shape[at]
     if not tiled and whole != n:
         raise BadArgument(
-            f"{what}: the dimension has another size than the axis",
+            f"{what}: the sizes of the dimension and the axis differ",
             expected=f"size {n} along dimension {at}",
             found=str(x.type),
             remedy="pass `tiled=True` for parts of more than one element",

@@ -6,6 +6,8 @@ from enum import Enum
 
 from effax.ir.errors import BadArgument
 
+__all__ = ["Precision"]
+
 
 class Precision(Enum):
     """Precision of products of floats on devices that trade it for speed."""

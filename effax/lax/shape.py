@@ -129,7 +129,7 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
         Array of the elements of ``array``.
 
     Raises:
-        BadArgument: an axis has another size.
+        BadArgument: the size of an axis is not 1.
 
     >>> lax.squeeze(jnp.ones((1, 2)), (0,))
     Array([1., 1.], dtype=float32)

@@ -32,6 +32,8 @@ from effax.transforms.transpose.cotangent_spec import CotangentSpec, GradValue, 
 from effax.transforms.transpose.engine import transpose
 from effax.tree import PyTreeDef
 
+__all__ = ["custom_linear_solve", "custom_root"]
+
 X = TypeVar("X")
 R = TypeVar("R")
 
@@ -229,7 +231,7 @@ class _Unknown(NamedTuple):
         for have, ct_spec, name in zip(jaxpr.out_types, self.types, names, strict=False):
             if not fits(have, ct_spec):
                 raise IllTyped(
-                    f"{self.what}: {name} has another type than {self.names[0]}",
+                    f"{self.what}: {name} has a different type than {self.names[0]}",
                     expected=str(ct_spec),
                     found=str(have),
                 )

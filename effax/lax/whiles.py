@@ -35,6 +35,8 @@ from effax.lax.leaves import Leaves, leaves_of
 from effax.transforms.reverse.bounded_while import Checkpoints, bounded
 from effax.tree import PyTree, PyTreeDef
 
+__all__ = ["fori_loop", "while_loop"]
+
 Carry = TypeVar("Carry")
 
 

@@ -15,6 +15,12 @@ from effax.numpy import special as sp
 from effax.numpy import ufuncs as uf
 from effax.numpy.join import split
 
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
+    "identity", "leaky_relu", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu",
+    "soft_sign", "softplus", "squareplus", "swish", "tanh",
+]  # fmt: skip
+
 
 def _inexact(x: ArrayLike, what: str) -> Array:
     value = as_value(x, f"the argument of {what}")

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from effax.arrays import creation
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axis, plain_shape, sequence_of
 from effax.arrays.promotion import default_dtype
 from effax.ir.errors import BadArgument
 from effax.ir.types import Shape
-from effax.numpy import creation
 from effax.numpy import ufuncs as uf
 from effax.random import distributions as samples
 

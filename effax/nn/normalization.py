@@ -19,6 +19,8 @@ from effax.numpy import ufuncs as uf
 from effax.numpy.reduce import max, sum
 from effax.numpy.statistics import mean
 
+__all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
+
 
 def _inexact(x: ArrayLike, what: str) -> Array:
     value = as_value(x, f"the argument of {what}")

@@ -49,7 +49,7 @@ def _scale(norm: str | None, kind: FftType, count: int) -> float:
         return math.sqrt(count) if inverse else 1 / math.sqrt(count)
     if norm == "forward":
         return float(count) if inverse else 1 / count
-    raise BadArgument("no such norm of transforms", "backward, ortho, forward", repr(norm))
+    raise BadArgument("unknown norm of transforms", "backward, ortho, forward", repr(norm))
 
 
 def _transformed(

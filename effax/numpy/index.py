@@ -9,6 +9,7 @@ from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import no_out, plain_axis
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
+from effax.arrays.creation import array
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.indexing import Selection, integer_positions, wrapped
 from effax.arrays.indexing import select as selection_of
@@ -22,7 +23,6 @@ from effax.ir.prims.reduce import greatest, lowest
 from effax.ir.types import Shape
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import clip, remainder
-from effax.numpy.creation import array
 
 __all__ = [
     "take", "take_along_axis",

@@ -164,7 +164,7 @@ def vectorize(
         dims: Sequence[Sequence[str]] = [()] * len(given) if inner is None else inner
         if len(dims) != len(given):
             raise BadArgument(
-                "the signature has another number of arguments",
+                "the number of arguments differs from the signature",
                 expected=f"{len(dims)} arguments for {signature}",
                 found=str(len(given)),
             )
@@ -239,6 +239,6 @@ def _with_ones(
     n_results = len(made) if isinstance(made, tuple) else 1
     if results is not None and len(results) != n_results:
         raise BadArgument(
-            "the signature has another number of results", str(len(results)), str(n_results)
+            "the number of results differs from the signature", str(len(results)), str(n_results)
         )
     return tree.map(lambda x: expand_dims(x, ones) if ones else x, made)

@@ -158,7 +158,7 @@ def _inexact(x: ArrayLike) -> Array:
 
 def _vector_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) -> Array:
     if isinstance(ord, str) or ord is None:
-        raise BadArgument("no such norm of vectors", "a number", repr(ord))
+        raise BadArgument("unknown norm of vectors", "a number", repr(ord))
     if ord == 2:
         return uf.flat_root(sum(real_square(x), axes, keepdims=keepdims))
     size = uf.absolute(x)
@@ -184,7 +184,7 @@ def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
         return expand_dims(found, axes) if keepdims else found
     if ord not in (1, -1, np.inf, -np.inf):
         raise BadArgument(
-            "no such norm of matrices",
+            "unknown norm of matrices",
             expected="'fro', 'nuc', 1, -1, 2, -2, inf or -inf",
             found=repr(ord),
         )

@@ -48,7 +48,7 @@ def pad(
         Array of the dtype of ``array``.
 
     Raises:
-        BadArgument: an unknown mode, a negative width, or an empty axis with nothing to repeat.
+        BadArgument: an unknown mode, a negative width, or an empty axis whose elements repeat.
 
     >>> jnp.pad(jnp.array([1, 2]), (1, 2))
     Array([0, 1, 2, 0, 0], dtype=int32)
@@ -69,7 +69,7 @@ def pad(
         if before == after == 0:
             continue
         if x.shape[axis] == 0:
-            raise BadArgument(f"pad of an empty axis has nothing to repeat: axis {axis}")
+            raise BadArgument(f"pad cannot repeat elements of the empty axis {axis}")
         # NumPy pads the positions as it would pad the elements.
         positions = np.pad(np.arange(x.shape[axis]), (before, after), mode=mode)  # type: ignore[call-overload]  # checked above
         x = taken_along(x, axis, positions)

@@ -11,6 +11,7 @@ from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_shape, static_int
 from effax.arrays.conversion import as_value, from_numpy
+from effax.arrays.creation import full, zeros
 from effax.arrays.indexing import integer_positions
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import ravel, reshape
@@ -18,7 +19,6 @@ from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import floor_divide, remainder
-from effax.numpy.creation import full, zeros
 from effax.numpy.index import take
 from effax.numpy.join import concatenate, stack
 from effax.numpy.ranges import arange, meshgrid

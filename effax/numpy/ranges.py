@@ -13,6 +13,7 @@ from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axis, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value, from_numpy
+from effax.arrays.creation import full_like, zeros
 from effax.arrays.promotion import default_dtype
 from effax.ir.dtypes import (
     family,
@@ -21,7 +22,6 @@ from effax.ir.dtypes import (
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Iota
 from effax.numpy import ufuncs as uf
-from effax.numpy.creation import full_like, zeros
 from effax.numpy.join import concatenate
 
 __all__ = [

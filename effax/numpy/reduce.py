@@ -13,6 +13,7 @@ from effax.arrays.axes import no_out, plain_axes, plain_axis
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value
+from effax.arrays.creation import asarray
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to, expand_dims, ravel
 from effax.ir import prims
@@ -20,7 +21,6 @@ from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import reduce as r
 from effax.numpy import ufuncs as uf
-from effax.numpy.creation import asarray
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum",
@@ -222,10 +222,10 @@ def _extreme(
     axes = plain_axes(axis, x.ndim, what)
     if initial is None and (where is not None or math.prod(x.shape[i] for i in axes) == 0):
         raise BadArgument(
-            f"{what} of what may be no elements has no value",
+            f"{what} of possibly no elements is undefined",
             expected="at least one element" if where is None else "`initial`, beside `where`",
             found=str(x.type),
-            remedy="give `initial`",
+            remedy="pass `initial`",
         )
     neutral = r.lowest(x.dtype) if greatest else r.greatest(x.dtype)
     x = _where_else(x, where, neutral, what)

@@ -190,11 +190,11 @@ def searchsorted(
         x = take(x, sorter)
     dtype, weak = pr.common_dtype((x, queries), "searchsorted")
     x, queries = (pr.converted(o, dtype, weak) for o in (x, queries))
-    return _halving(x, queries, side == "right")
+    return _bisect(x, queries, side == "right")
 
 
-def _halving(x: Array, v: Array, after_equal: bool) -> Array:
-    """Return insertion points in [low, high], an interval that each step halves."""
+def _bisect(x: Array, v: Array, after_equal: bool) -> Array:
+    """Return insertion points in [low, high], by bisection."""
     index = allowed(int)
     start = broadcast_to(as_value(np.zeros((), index)), v.shape)
     end = broadcast_to(as_value(np.full((), x.size, index)), v.shape)

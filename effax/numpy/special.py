@@ -298,8 +298,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x1, "ldexp"), "an operand of ldexp"))
     if is_inexact_dtype(pr.operand_kind(x2, "an operand of ldexp")[0]):
         raise IllTyped("ldexp takes integer exponents", found=str(pr.operand_kind(x2, "")[0]))
-    # In two halves, each of which is in range wherever the result is.
-    half = right_half = floor_divide(x2, 2)
+    # 2^n may overflow where the result does not; 2^(n//2) and 2^(n - n//2) do not.
+    half = floor_divide(x2, 2)
     right_half = uf.subtract(x2, half)
     value = pr.converted(as_value(x1), dtype, weak)
     for part in (half, right_half):

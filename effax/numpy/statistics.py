@@ -8,12 +8,12 @@ from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, Axis, DTypeLike
 from effax.arrays.axes import no_out, plain_axes, plain_axis
 from effax.arrays.conversion import as_value
+from effax.arrays.creation import asarray
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to, reshape
 from effax.ir.dtypes import DType, as_dtype, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import IllTyped
 from effax.numpy import ufuncs as uf
-from effax.numpy.creation import asarray
 from effax.numpy.reduce import sum
 
 __all__ = [
@@ -192,7 +192,7 @@ def average(
         w = as_value(weights, "the weights of average")
         if w.shape != x.shape:
             if not isinstance(axis, int) or w.ndim != 1:
-                raise IllTyped("average has weights of another shape", str(x.shape), str(w.shape))
+                raise IllTyped("average: the weights do not fit", str(x.shape), str(w.shape))
             place = plain_axis(axis, x.ndim, "average")
             w = reshape(w, [x.shape[place] if i == place else 1 for i in range(x.ndim)])
         dtype = pr.inexact(*pr.common_dtype((x, w), "average"))[0]

@@ -10,6 +10,7 @@ from typing import cast
 
 from effax.arrays.array import Array
 from effax.arrays.binding import bind, bind1, program_of
+from effax.arrays.creation import zeros_like
 from effax.ir.build import Builder
 from effax.ir.dtypes import INT32, is_complex
 from effax.ir.indexing import Indexer, Pick, Span
@@ -20,7 +21,6 @@ from effax.ir.syntax import Atom
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType, array_type
 from effax.numpy import ufuncs as uf
-from effax.numpy.creation import zeros_like
 from effax.numpy.reduce import prod, sum
 from effax.transforms.rules.common import matrices as m
 

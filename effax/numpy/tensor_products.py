@@ -174,7 +174,7 @@ def cross(
         Array of vectors of 3 elements; the other axes broadcast.
 
     Raises:
-        IllTyped: the vectors have another number of elements.
+        IllTyped: the vectors do not have 3 elements.
 
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)

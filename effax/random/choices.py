@@ -13,13 +13,13 @@ from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_axis, plain_shape, static_int
 from effax.arrays.binding import bind
 from effax.arrays.conversion import as_value
+from effax.arrays.creation import zeros
 from effax.arrays.shapes import expand_dims, moveaxis, reshape, slice_along, transpose
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Sort
 from effax.ir.types import Shape
 from effax.lax.reduce import top_k
 from effax.numpy import ufuncs as uf
-from effax.numpy.creation import zeros
 from effax.numpy.index import take
 from effax.numpy.ranges import arange
 from effax.numpy.reduce import argmax, cumsum
@@ -27,6 +27,8 @@ from effax.numpy.sorting import searchsorted
 from effax.random.distributions import gumbel, randint, uniform
 from effax.random.keys import checked, two
 from effax.random.threefry import random_bits
+
+__all__ = ["categorical", "choice", "permutation"]
 
 ShapeLike = int | Sequence[int]
 

@@ -13,6 +13,7 @@ from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_shape
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value
+from effax.arrays.creation import asarray
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to
 from effax.ir.dtypes import DType, family, int_bounds, is_complex, is_float, real_dtype
@@ -22,10 +23,14 @@ from effax.lax import elementwise as el
 from effax.lax.special import erf_inv
 from effax.numpy import arithmetic as ar
 from effax.numpy import ufuncs as uf
-from effax.numpy.creation import asarray
 from effax.numpy.dtypes import finfo
 from effax.random.keys import checked, two
 from effax.random.threefry import Width, random_bits
+
+__all__ = [
+    "bernoulli", "bits", "cauchy", "exponential", "gumbel", "laplace", "logistic", "lognormal",
+    "normal", "rademacher", "randint", "truncated_normal", "uniform",
+]  # fmt: skip
 
 ShapeLike = int | Sequence[int]
 

@@ -8,14 +8,16 @@ from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_shape, static_int
 from effax.arrays.config import config
 from effax.arrays.conversion import as_value, from_numpy, is_python_scalar
+from effax.arrays.creation import zeros
 from effax.arrays.shapes import slice_along
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.lax import elementwise as el
 from effax.numpy import ufuncs as uf
-from effax.numpy.creation import zeros
 from effax.numpy.join import stack
 from effax.random.threefry import fold_key, split_key
+
+__all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "split", "wrap_key_data"]
 
 
 def key(seed: ArrayLike, *, impl: str | None = None) -> Array:

@@ -104,7 +104,10 @@ CONTROL: dict[str, Bad] = {
         lambda: lax.scan(lambda c, x: (c, x), 0.0, vector(), length=4), IllTyped, "sizes", "4 for"
     ),
     "scan of no length": Bad(
-        lambda: lax.scan(lambda c, x: (c, x), 0.0), BadArgument, "how many steps", "neither"
+        lambda: lax.scan(lambda c, x: (c, x), 0.0),
+        BadArgument,
+        "unknown number of steps",
+        "neither",
     ),
     "scan of a negative length": Bad(
         lambda: lax.scan(lambda c, x: (c, x), 0.0, length=-1), BadArgument, "length is neg", "-1"
@@ -143,7 +146,10 @@ CONTROL: dict[str, Bad] = {
         lambda: lax.scan(lambda c, x: (c, x), ["a"], vector()), IllTyped, r"init\[0\] is not", "'a'"
     ),
     "map over nothing": Bad(
-        lambda: lax.map(lambda x: x, None), BadArgument, "map does not", "none"
+        lambda: lax.map(lambda x: x, None),
+        BadArgument,
+        "map has an unknown number of steps",
+        "none",
     ),
     "while without a boolean": Bad(
         lambda: lax.while_loop(lambda c: c, lambda c: c, 1.0), IllTyped, "boolean scalar", "f32"

@@ -68,9 +68,9 @@ def test_refused() -> None:
     with pytest.raises(IllTyped, match="sizes along the axis differ") as caught:
         lax.associative_scan(lambda a, b: a, {"p": x, "q": x[:2]})
     assert "4 for elems['p'], 2 for elems['q']" in str(caught.value)
-    with pytest.raises(BadArgument, match="no such axis"):
+    with pytest.raises(BadArgument, match="axis out of range of"):
         lax.associative_scan(lambda a, b: a, x, axis=1)
-    with pytest.raises(IllTyped, match="another type for elems"):
+    with pytest.raises(IllTyped, match="changes the type of elems"):
         lax.associative_scan(lambda a, b: (a + b).astype("int32"), x)
     with pytest.raises(IllTyped, match="another structure"):
         lax.associative_scan(lambda a, b: (a, b), x)  # type: ignore[arg-type, return-value]  # that is the point

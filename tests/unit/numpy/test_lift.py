@@ -87,7 +87,7 @@ def test_vectorize_refuses() -> None:
         jnp.vectorize(plus, signature="(n),(n)")
     with pytest.raises(IllTyped, match="two sizes"):
         jnp.vectorize(jnp.dot, signature="(n),(n)->()")(XP, AT)
-    with pytest.raises(BadArgument, match="another number of arguments"):
+    with pytest.raises(BadArgument, match="number of arguments differs"):
         jnp.vectorize(plus, signature="(n)->()")(XP, XP)
-    with pytest.raises(BadArgument, match="another number of results"):
+    with pytest.raises(BadArgument, match="number of results differs"):
         jnp.vectorize(plus, signature="(),()->(),()")(XP, XP)
