@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import is_
 from typing import Final, NamedTuple, TypeVar
 from weakref import WeakSet, ref
@@ -62,7 +62,7 @@ class CacheEntry:
     __slots__ = ("flat", "runner")
 
     def __init__(self, flat: FlatFunction) -> None:
-        self.flat = flat
+        self.flat: FlatFunction = flat
         self.runner: Runner | None = None
 
 
@@ -106,7 +106,7 @@ class CallCache:
             if cache is not None:
                 cache.remove_stale()
 
-        self.on_collected = on_collected
+        self.on_collected: Callable[[object], None] = on_collected
 
     def add(self, signature: CallSignature, entry: CacheEntry) -> None:
         """Keep an entry."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from inspect import isabstract
 from pkgutil import iter_modules
-from typing import Final
+from typing import Final, TypeAlias
 
 from pyrsistent import PMap, pmap
 
@@ -14,7 +14,7 @@ from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
 from effax.ir.state import cached
 
-Registry = PMap[str, type[Primitive]]
+Registry: TypeAlias = PMap[str, type[Primitive]]
 
 
 @cached(maxsize=None)

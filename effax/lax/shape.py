@@ -15,6 +15,7 @@ from effax.arrays.axes import plain_axis, plain_shape, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value
+from effax.arrays.shapes import broadcast_shapes
 from effax.ir.errors import BadArgument
 from effax.ir.prims import shape as prims
 from effax.lax.elementwise import operands
@@ -496,5 +497,4 @@ def zeros_like(x: ArrayLike) -> Array:
 
 
 zeros_like_array = zeros_like
-broadcast_shapes = sh.broadcast_shapes
 slice = slice_

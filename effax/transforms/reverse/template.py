@@ -73,7 +73,7 @@ class Application:
     def __init__(
         self, rules: RuleSet, prim: Primitive, types: tuple[Type, ...], mask: Mask
     ) -> None:
-        self.out_tangents = jvp_template(rules, prim, types, mask).out_tangents
+        self.out_tangents: Mask = jvp_template(rules, prim, types, mask).out_tangents
         self._args = (rules, prim, types, mask)
 
     @cached_property

@@ -44,10 +44,10 @@ class Sums:
             size: one more than the greatest variable number.
             accumulated: the numbers of the arrays whose sum is a reference from its first part on.
         """
-        self.b = b
+        self.b: Builder = b
         self.values: list[Atom | None] = [None] * size
         self.refs: dict[int, Var] = {}
-        self.accumulated = accumulated
+        self.accumulated: Container[int] = accumulated
 
     def add(self, v: Var, part: Atom, source: Where) -> None:
         """Add to the cotangent of a value, in place where it has a reference."""
