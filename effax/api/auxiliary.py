@@ -11,7 +11,7 @@ from effax.arrays.array import Array
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import label_of
 from effax.ir.errors import IllTyped
-from effax.tree import PyTree, PyTreeDef
+from effax.tree import PyTreeDef
 
 
 class WithAux:
@@ -38,7 +38,7 @@ class WithAux:
         self._kept = {i: x for i, x in enumerate(leaves) if not isinstance(x, arrays)}
         return result[0], [x for i, x in enumerate(leaves) if i not in self._kept]
 
-    def joined(self, arrays: Sequence[object]) -> PyTree:
+    def joined(self, arrays: Sequence[object]) -> object:
         """Return ``aux`` with these arrays for its array leaves."""
         rest = iter(arrays)
         n = self._tree.num_leaves

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import is_
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeGuard, TypeVar, cast
 from weakref import WeakSet, ref
 
 from effax.api.dispatch import Runner
@@ -18,7 +18,7 @@ from effax.ir.axes import Axes
 from effax.ir.state import Cache, register_cache
 from effax.ir.types import Type
 from effax.lowering.xla import backend
-from effax.tree import PyTree, PyTreeDef
+from effax.tree import PyTreeDef
 
 BOUND: Final = 4096
 """The number of signatures for which one function has entries; the oldest is dropped first."""
@@ -116,7 +116,7 @@ class CallCache:
         self,
         args: Sequence[object],
         kwargs: Mapping[str, object],
-        leaves: Sequence[PyTree],
+        leaves: Sequence[object],
         runner: Runner,
     ) -> None:
         """Add a call to the index that covers it, if one does."""
@@ -135,7 +135,7 @@ class CallCache:
 
     def find_by_structure(
         self, args: Sequence[object], kwargs: Mapping[str, object]
-    ) -> tuple[Runner, list[PyTree]] | None:
+    ) -> tuple[Runner, Sequence[object]] | None:
         """Return the runner of a call on trees, and the leaves to run it on."""
         try:
             leaves, key = _structured(args, kwargs)
@@ -165,16 +165,16 @@ def _insert(table: dict[K, V], key: K, value: V) -> None:
 
 def _structured(
     args: Sequence[object], kwargs: Mapping[str, object]
-) -> tuple[list[PyTree], ShortKey]:
+) -> tuple[list[DeviceArray | EagerRef], ShortKey]:
     """Return the leaves of a call, and the key of its structure and types.
 
     Raises AttributeError where a leaf is neither an array nor a reference with memory; TypeError or
     ValueError where keys of a dict have no hash or no order.
     """
     found, structure = backend().flatten((args, kwargs) if kwargs else args)
-    leaves: list[PyTree] = found
+    leaves = cast("list[DeviceArray | EagerRef]", found)
     return leaves, (structure, config.enable_x64, *[x._type for x in leaves])
 
 
-def _all_with_type(args: Sequence[object]) -> bool:
+def _all_with_type(args: Sequence[object]) -> TypeGuard[Sequence[DeviceArray | EagerRef]]:
     return all([type(x) in WITH_TYPE for x in args])  # noqa: C419  # a list is faster

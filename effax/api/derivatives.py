@@ -34,7 +34,7 @@ from effax.transforms.reverse.plan import Composed, Fused, plan_reverse
 from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.spmd.pvary_insertion import insert_pvary
 from effax.transforms.transpose.engine import CotangentSpec, GradValue, NonLinear, transpose
-from effax.tree import PyTree, PyTreeDef
+from effax.tree import PyTreeDef
 
 
 class TracedCall(NamedTuple):
@@ -55,7 +55,7 @@ class TracedCall(NamedTuple):
         """The structure of the part of the result that is differentiated; its leaves come first."""
         return self.flat.out_tree if self.aux is None else self.flat.out_tree.children()[0]
 
-    def unflatten_aux(self, outs: Sequence[object]) -> PyTree:
+    def unflatten_aux(self, outs: Sequence[object]) -> object:
         """The other part, from the program's results."""
         assert self.aux is not None
         return self.aux.joined(outs[self.main.num_leaves :])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, cast
 
 from effax import tree
 from effax.arrays.binding import Operand
@@ -19,12 +19,16 @@ from effax.ir.trace import alias_error, identity, leak_error
 from effax.ir.types import ArrayType
 from effax.lowering.program import CompiledProgram
 from effax.lowering.xla import Buffer
-from effax.tree import PyTree, PyTreeDef
+from effax.tree import PyTreeDef
 
-Runner = Callable[[Sequence[PyTree]], PyTree]
+Runner = Callable[[Sequence[object]], object]
 """A function that runs a compiled call on the leaves of its arguments."""
 
 _LEAF: Final = tree.structure(0)
+
+
+class _HasBuffer(Protocol):
+    _buffer: Buffer
 
 
 class Ready(NamedTuple):
@@ -63,27 +67,27 @@ def runner(call: Ready) -> Runner:
         return partial(_run, call, execute)
     (out_type,) = call.out_types
 
-    def run_pure(leaves: Sequence[PyTree]) -> DeviceArray:
+    def run_pure(leaves: Sequence[object]) -> DeviceArray:
         return DeviceArray(None, out_type, execute(leaves)[0])
 
     return run_pure
 
 
-def run_call(call: Ready, leaves: Sequence[PyTree]) -> PyTree:
+def run_call(call: Ready, leaves: Sequence[object]) -> object:
     """Run a call. Raises RefError, before it runs, where references are aliased."""
     return _run(call, _executor(call.program), leaves)
 
 
-def _executor(program: CompiledProgram) -> Callable[[Sequence[PyTree]], list[Buffer]]:
+def _executor(program: CompiledProgram) -> Callable[[Sequence[object]], list[Buffer]]:
     """Return the function that runs a program on arguments, with their buffers or new ones."""
     execute = program.executable.run
 
-    def with_python(operands: Sequence[PyTree]) -> list[Buffer]:
+    def with_python(operands: Sequence[object]) -> list[Buffer]:
         return execute([buffer_of(x) for x in operands])
 
-    def on_device(operands: Sequence[PyTree]) -> list[Buffer]:
+    def on_device(operands: Sequence[object]) -> list[Buffer]:
         try:
-            return execute([x._buffer for x in operands])
+            return execute([x._buffer for x in cast("Sequence[_HasBuffer]", operands)])
         except (AttributeError, TypeError):
             # Nothing ran: an argument has no buffer yet, or is not an array of the library.
             return with_python(operands)
@@ -93,29 +97,28 @@ def _executor(program: CompiledProgram) -> Callable[[Sequence[PyTree]], list[Buf
 
 
 def _run(
-    call: Ready, execute: Callable[[Sequence[PyTree]], list[Buffer]], leaves: Sequence[PyTree]
-) -> PyTree:
+    call: Ready, execute: Callable[[Sequence[object]], list[Buffer]], leaves: Sequence[object]
+) -> object:
     _, consts, out_tree, types, refs, changed, is_leaf = call
-    operands: Sequence[PyTree] = [*consts, *leaves] if consts else leaves
+    operands: Sequence[object] = [*consts, *leaves] if consts else leaves
     if len(refs) > 1 and len({id(operands[i]) for i in refs}) < len(refs):
         check_aliases(call.program.jaxpr, consts, leaves)
     results = execute(operands)
     if changed:
         for i, new in zip(changed, results[len(types) :], strict=True):
-            operands[i].replace_buffer(new)
+            cast(EagerRef, operands[i]).replace_buffer(new)
     if is_leaf:
         return DeviceArray(None, types[0], results[0])
     # The results after those with a type are the new buffers of references.
     return tree.unflatten(out_tree, map(DeviceArray, repeat(None), types, results))
 
 
-def buffer_of(x: PyTree) -> PyTree:
+def buffer_of(x: object) -> Buffer:
     """Return the buffer of an array, a reference or a number. Raises LeakedTracer."""
-    kind = type(x)
-    if kind is DeviceArray:
+    if type(x) is DeviceArray:
         buffer = x._buffer
         return x.buffer if buffer is None else buffer
-    if kind is EagerRef:
+    if type(x) is EagerRef:
         buffer = x._buffer
         return x.pinned() if buffer is None else buffer
     if isinstance(x, TracedArray | TracedRef):

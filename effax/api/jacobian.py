@@ -74,7 +74,7 @@ def _blocks(stacked: Array, leaves: Sequence[Array], axis: int) -> list[Array]:
     return parts
 
 
-def _one_or_all(value: tuple[PyTree, ...], argnums: int | Sequence[int]) -> object:
+def _one_or_all(value: tuple[object, ...], argnums: int | Sequence[int]) -> object:
     return value[0] if isinstance(argnums, int) else value
 
 
@@ -221,8 +221,8 @@ def jacrev(
         outs, out_tree = tree.flatten(out)
         _check_outputs(outs, out, "jacrev", holomorphic, True)
 
-        def pull(*cts: Array) -> tuple[PyTree, ...]:
-            found: tuple[PyTree, ...] = pullback(tree.unflatten(out_tree, cts))
+        def pull(*cts: Array) -> tuple[object, ...]:
+            found: tuple[object, ...] = pullback(tree.unflatten(out_tree, cts))
             return found
 
         stacked = vmap(pull)(*_basis(outs))

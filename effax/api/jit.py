@@ -50,7 +50,7 @@ class _Call(NamedTuple):
     fun: Callable[..., object]
     args: Sequence[object]
     kwargs: Mapping[str, object]
-    leaves: list[PyTree]
+    leaves: list[object]
     signature: CallSignature
 
 
@@ -135,7 +135,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         entry: CacheEntry,
         args: Sequence[object],
         kwargs: Mapping[str, object],
-        leaves: list[PyTree],
+        leaves: list[object],
     ) -> Runner:
         """Compile an entry, and index the call where it has no static arguments."""
         entry.runner = runner(ready(compiled(entry.flat.jaxpr), entry.flat))

@@ -82,7 +82,7 @@ def linear_transpose(
     zero = [isinstance(c, DeviceArray) and not np.any(c.numpy()) for c in flat.consts]
     _check_vanishes(jaxpr, (*zero, *[True] * len(types)), out_names, label)
 
-    def transposed(cotangent: Out) -> tuple[PyTree, ...]:
+    def transposed(cotangent: Out) -> tuple[object, ...]:
         what = "the cotangents of the result"
         ct_names = [f"the cotangent of {name}" for name in out_names]
         out_types = flat.jaxpr.out_types
@@ -90,7 +90,7 @@ def linear_transpose(
         found = iter(run(done.jaxpr, [*flat.consts, *cts]))
         pairs = zip(types, done.nonzero, strict=True)
         leaves = [tangent_for(t, next(found) if has else None) for t, has in pairs]
-        args: tuple[PyTree, ...] = tree.unflatten(treedef.children()[0], leaves)
+        args: tuple[object, ...] = tree.unflatten(treedef.children()[0], leaves)
         return args
 
     return transposed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from returns.io import IOFailure
 from returns.unsafe import unsafe_perform_io
@@ -107,5 +107,4 @@ class Compiled(Generic[R]):
                     expected=str(type_),
                     found=str(found),
                 )
-        result: R = run_call(ready(self._program, self._flat), leaves)
-        return result
+        return cast(R, run_call(ready(self._program, self._flat), leaves))

@@ -129,7 +129,7 @@ def make_jaxpr(
     fun: Callable[..., object],
     static_argnums: int | Sequence[int] = (),
     return_shape: bool = False,
-) -> Callable[..., ClosedJaxpr] | Callable[..., tuple[ClosedJaxpr, PyTree]]:
+) -> Callable[..., object]:
     """Return a function that traces ``fun`` for arguments of given types.
 
     Args:
@@ -149,7 +149,7 @@ def make_jaxpr(
     static = StaticArgs.of(fun, static_argnums, ())
 
     @like(fun)
-    def traced(*args: object, **kwargs: object) -> PyTree:
+    def traced(*args: object, **kwargs: object) -> object:
         flat, _ = trace_abstractly(fun, args, kwargs, static, f"make_jaxpr of {label_of(fun)}")
         closed = ClosedJaxpr(flat.jaxpr, flat.consts)
         return (closed, shapes_of(flat)) if return_shape else closed

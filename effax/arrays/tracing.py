@@ -30,7 +30,7 @@ from effax.ir.recursion import call_with_fresh_stack
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.trace import Trace, current_trace, identity, shown_ref, tracing
 from effax.ir.types import ArrayType, Type, array_type
-from effax.tree import PyTree, PyTreeDef
+from effax.tree import PyTreeDef
 
 F = TypeVar("F")
 T = TypeVar("T")
@@ -122,12 +122,13 @@ def argument_names(fun: Callable[..., object], n_args: int) -> list[str]:
     return [given[i] if i < n else f"{rest}[{i - n}]" for i in range(n_args)]
 
 
-def _parameters(fun: PyTree) -> tuple[Sequence[str], str]:
+def _parameters(fun: object) -> tuple[Sequence[str], str]:
     """The names of positional parameters, and of what takes the others."""
     fun = _innermost(fun)
     own = getattr(fun, "parameters_left", None)
     if own is not None:
-        return own(*_parameters(fun.fun)), "args"
+        inner: object = getattr(fun, "fun", None)
+        return own(*_parameters(inner)), "args"
     if isinstance(fun, MethodType):
         names, rest = _parameters(fun.__func__)
         return names[1:], rest
@@ -143,7 +144,7 @@ def _parameters(fun: PyTree) -> tuple[Sequence[str], str]:
     return code.co_varnames[1 : code.co_argcount], _variadic(code)
 
 
-def _innermost(fun: PyTree) -> PyTree:
+def _innermost(fun: object) -> object:
     """What is wrapped, at however many levels, with the same parameters."""
     while not isinstance(fun, MethodType | partial) and not hasattr(fun, "parameters_left"):
         wrapped = getattr(fun, "__wrapped__", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from inspect import Parameter, signature
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -121,7 +121,7 @@ class FunctionPrimitive(ArrayPrimitive):
         return list(
             [found]
             if isinstance(found, Array)
-            else listed(label, "results", found, rule=self.function)
+            else cast("Sequence[Array]", listed(label, "results", found, rule=self.function))
         )
 
 
@@ -256,7 +256,8 @@ class LinearPrimitive(ArrayPrimitive):
             return [None for _ in ins]
         given = filled(cts, self.typing(*[x.type for x in ins]).outs)
         label = f"the adjoint of {self.name}"
-        found = listed(label, "cotangents", self.adjoint(*given), len(ins), self.adjoint)
+        made = listed(label, "cotangents", self.adjoint(*given), len(ins), self.adjoint)
+        found = cast("Sequence[Array | None]", made)
         return [ct if isinstance(x, Linear) else None for ct, x in zip(found, ins, strict=True)]
 
 

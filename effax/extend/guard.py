@@ -20,7 +20,6 @@ from effax.ir.errors import BadArgument, BadRule, EffaxError, IllTyped, Transfor
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.source import defined_at, raised_at
 from effax.ir.types import ArrayType, RefType, Type, array_type
-from effax.tree import PyTree
 
 NAME: Final = re.compile(r"[A-Za-z_]\w*")
 """What a primitive may be called, so that its text is read back."""
@@ -69,7 +68,7 @@ def shown_error(error: Exception) -> str:
 
 def listed(
     label: str, what: str, found: object, count: int | None = None, rule: object = None
-) -> Sequence[PyTree]:
+) -> Sequence[object]:
     """What a rule gives as a list of so many. Raises BadRule."""
     if not isinstance(found, list | tuple):
         raise BadRule(
@@ -88,7 +87,7 @@ def listed(
     return found
 
 
-def paired(label: str, what: str, found: object) -> tuple[PyTree, PyTree]:
+def paired(label: str, what: str, found: object) -> tuple[object, object]:
     """What a rule gives as two. Raises BadRule."""
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise BadRule(

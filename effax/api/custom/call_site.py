@@ -21,7 +21,7 @@ from effax.ir.prims import BroadcastInDim, Concatenate, Reshape
 from effax.ir.source import raised_at
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type
-from effax.tree import PyTree, PyTreeDef
+from effax.tree import PyTreeDef
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ def cast_result(value: object, type_: Type, what: str) -> Array:
     return jnp.astype(x, type_.dtype)
 
 
-def check_pair(result: object, what: str, pair: str) -> tuple[PyTree, PyTree]:
+def check_pair(result: object, what: str, pair: str) -> tuple[object, object]:
     """Return the two parts of a rule's result. Raises IllTyped where it is not a pair."""
     if not isinstance(result, tuple | list) or len(result) != 2:
         raise IllTyped(

@@ -20,7 +20,7 @@ from effax.arrays.tracing import flat_args, label_of, like, shown_tree, trace_fl
 from effax.ir.errors import IllTyped
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
-from effax.tree import PyTree, PyTreeDef
+from effax.tree import PyTreeDef
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 def closure_convert(
     fun: Callable[..., R], *example_args: object
-) -> tuple[Callable[..., R], list[PyTree]]:
+) -> tuple[Callable[..., R], list[object]]:
     """Convert the differentiable values that ``fun`` closes over to arguments.
 
     Args:
@@ -83,7 +83,7 @@ class _Pullback:
     jaxpr: Jaxpr
     out_tree: PyTreeDef
 
-    def __call__(self, cts: object, types: Sequence[Type]) -> PyTree:
+    def __call__(self, cts: object, types: Sequence[Type]) -> object:
         """Return the cotangents of the arguments, from those of results of these types."""
         pairs = zip(tree.leaves(cts), types, strict=True)
         given = [as_value(ct) for ct, t in pairs if is_inexact(t)]

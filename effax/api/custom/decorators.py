@@ -169,7 +169,7 @@ def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
     made = custom_vmap(f)
 
     @made.def_vmap
-    def rule(axis_size: int, in_batched: list[object], *args: object) -> tuple[R, PyTree]:
+    def rule(axis_size: int, in_batched: list[object], *args: object) -> tuple[R, object]:
         leaves, treedef = tree.flatten(args)
         flags = tree.leaves(tuple(in_batched))
         mapped = [x for x, has in zip(leaves, flags, strict=True) if has]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from effax import tree
 from effax.api.custom.call_site import CallSite, DeferredRule, cast_result, check_pair
@@ -23,7 +23,7 @@ from effax.arrays.tracing import (
 from effax.ir.errors import IllTyped
 from effax.ir.prims import SparseJvp, ZerosJvp
 from effax.ir.types import Type, is_inexact, tangent_type
-from effax.tree import PyTree, PyTreeDef
+from effax.tree import PyTreeDef
 
 
 class UserJvpRule(NamedTuple):
@@ -51,7 +51,7 @@ class UserJvpRule(NamedTuple):
 
         outers = [*leaves, *[None] * (len(types) - len(leaves))]
 
-        def full(*inputs: PyTree) -> tuple[list[Array], list[Array]]:
+        def full(*inputs: object) -> tuple[list[Array], list[Array]]:
             set_primals(inputs[: len(site.types)])
             outs, dots = run(inputs, given, False)
             pairs = zip(dots, flat.jaxpr.out_types, strict=True)
@@ -82,11 +82,11 @@ class _JvpApplication(NamedTuple):
         return types, [*site.names, *[name for _, name in dots]]
 
     def __call__(
-        self, leaves: Sequence[PyTree], given: Sequence[bool], symbolic: bool
+        self, leaves: Sequence[object], given: Sequence[bool], symbolic: bool
     ) -> tuple[list[Array], list[Array | None]]:
         """Return the results, and their tangents; None is zero."""
         site = self.site
-        rest = iter(leaves[len(site.types) :])
+        rest = cast("Iterator[Array]", iter(leaves[len(site.types) :]))
         tangents: list[object] = []
         for type_, has in zip(site.types, given, strict=True):
             if has:
@@ -135,7 +135,7 @@ class SymbolicZerosJvp(DeferredRule, ZerosJvp):
         types, names = run.inputs(given)
         nonzero: list[bool] = []
 
-        def sparse(*leaves: PyTree) -> tuple[list[Array], list[Array]]:
+        def sparse(*leaves: object) -> tuple[list[Array], list[Array]]:
             outs, dots = run(leaves, given, True)
             nonzero[:] = [d is not None for d in dots]
             return outs, [d for d in dots if d is not None]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import effax.numpy as jnp
 from effax import tree
@@ -29,7 +29,7 @@ from effax.ir.errors import IllTyped, RefError
 from effax.ir.prims import SparseBackward, SparseVjp, ZerosBackward, ZerosVjp
 from effax.ir.trace import shown_ref
 from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
-from effax.tree import PyTree, PyTreeDef
+from effax.tree import PyTreeDef
 
 
 class VjpRule(NamedTuple):
@@ -86,7 +86,7 @@ def traced_vjp(
     outers[n : n + len(forward.refs)] = [leaves[i] for i in forward.refs]
     wanted: list[bool] = []
 
-    def run(*inputs: PyTree) -> list[Array]:
+    def run(*inputs: object) -> list[Array]:
         entries = backward.entries(inputs, [is_inexact(t) for t in forward.out_types], False)
         if instantiate:
             entries = _instantiated(entries, site.types)
@@ -180,7 +180,7 @@ class _ForwardRule:
             remedy="pass the reference as an argument",
         )
 
-    def joined(self, arrays: Sequence[object], refs: Sequence[object]) -> PyTree:
+    def joined(self, arrays: Sequence[object], refs: Sequence[object]) -> object:
         """Return the tree of residuals for the backward rule."""
         assert self._treedef is not None
         rest = iter(arrays)
@@ -217,13 +217,13 @@ class _BackwardRule(NamedTuple):
         return types, [*residuals, *refs, *[name for _, name in cts]]
 
     def entries(
-        self, inputs: Sequence[PyTree], given: Sequence[bool], symbolic: bool
+        self, inputs: Sequence[object], given: Sequence[bool], symbolic: bool
     ) -> list[Array | None]:
         """Return one cotangent a leaf of the arguments; None is zero."""
         forward, site = self.forward, self.forward.site
         n, m = len(self.residual_types), len(forward.refs)
         residuals = forward.joined(inputs[:n], inputs[n : n + m])
-        rest = iter(inputs[n + m :])
+        rest = cast("Iterator[Array]", iter(inputs[n + m :]))
         cts: list[object] = []
         for type_, has in zip(forward.out_types, given, strict=True):
             if has:
@@ -292,7 +292,7 @@ class SymbolicZerosBackward(ZerosBackward):
         ]
         nonzero: list[bool] = []
 
-        def run(*inputs: PyTree) -> list[Array]:
+        def run(*inputs: object) -> list[Array]:
             entries = backward.entries(inputs, flags, True)
             kept = [e for e, has in zip(entries, linear, strict=True) if has]
             nonzero[:] = [e is not None for e in kept]
