@@ -1,13 +1,13 @@
 """Pure passes: every transformation is a function from jaxprs and plain data to jaxprs.
 
-Each returns a ``Result``: the program, or the error with the reason. Exported are the
-transformations, the passes that make programs smaller, the language of rewrite rules
-(``RewriteRule``, ``Hole``, ``App``, ``rewriting``), and the rule set of all primitives::
+Each returns a ``Result``: a ``Success`` with a program or record, or a ``Failure`` with the error.
+The package has the transformations, the passes that shrink programs, the language of rewrite rules
+(``RewriteRule``, ``Hole``, ``App``, ``rewriting``), and the rules of each primitive (``RuleSet``)::
 
     from effax.transforms import dce, jvp, rewriting, vmap
 
-A function may have the name of the module that defines it: ``effax.transforms.jvp`` is the
-function. Passes as values, which compose, are in :mod:`effax.passes`.
+``effax.transforms.jvp`` is the function, not the module. Passes as values are in
+:mod:`effax.passes`.
 """
 
 from __future__ import annotations

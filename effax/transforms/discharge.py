@@ -1,4 +1,4 @@
-"""Discharge of references: contents go in and come out in their place, and no effect is left.
+"""Discharge of references: a program on their contents, which it takes and returns.
 
 Before, ``a`` is a reference::
 
@@ -8,7 +8,7 @@ Before, ``a`` is a reference::
         a[1] <- d
       in (c,) }
 
-After, ``a`` is its contents, and the last result is what it holds in the end::
+After, ``a`` is its initial contents, and the last result is its final contents::
 
     { lambda ; a:f32[3] b:f32[]. let
         c:f32[] = gather[0] a
@@ -42,8 +42,8 @@ class Discharged(NamedTuple):
     Attributes:
         jaxpr: ``inputs, with contents for refs -> (*results, *final contents)``.
         refs: the positions of the inputs that were references.
-        changed: the positions of the inputs whose final contents are the last results, in order:
-            the references that the program writes or accumulates into.
+        changed: the positions of the references that the program writes or accumulates into, whose
+            final contents are the last results, in this order.
     """
 
     jaxpr: Jaxpr
@@ -52,12 +52,12 @@ class Discharged(NamedTuple):
 
     @property
     def n_outs(self) -> int:
-        """How many results are the program's own."""
+        """The number of results that are not final contents."""
         return len(self.jaxpr.outs) - len(self.changed)
 
 
 class DischargeTemplate(NamedTuple):
-    """One application discharged: used results, then new contents of the arguments ``changed``."""
+    """One discharged equation: the used results, then the new contents of operands ``changed``."""
 
     body: Template
     changed: tuple[int, ...]
@@ -68,38 +68,39 @@ def _discharge(jaxpr: Jaxpr, rules: RuleSet) -> Discharged:
         return Discharged(jaxpr, (), ())
     refs = tuple(i for i, v in enumerate(jaxpr.binders) if isinstance(v.type, RefType))
     changed = changed_refs(jaxpr)
-    return Discharged(_Engine(jaxpr, rules).run(changed), refs, changed)
+    return Discharged(_Discharger(jaxpr, rules).run(changed), refs, changed)
 
 
 @jaxpr_pass(_discharge, maxsize=1024)
 def discharge(jaxpr: Jaxpr, rules: RuleSet | None = None) -> Discharged:
-    """Make ``jaxpr`` free of effects on references.
+    """Replace the references of ``jaxpr`` by their contents.
 
-    A program without references, its own and those of programs that it holds included, is given
-    back as it is: the same object. A reference that is made uninitialised holds zeros.
+    A program without references, in subjaxprs too, is returned unchanged: the same object. The
+    initial contents of an uninitialised reference are zeros.
 
     Type:     (Ref a, b) -> c  =>  (a, b) -> (c, a)     for each Ref that the program changes
-    Effects:  those on references go; host effects are kept, in order.
+    Effects:  those on references are removed; side effects are kept, in order.
     Laws:     tests/laws/test_discharge.py
     Raises:   TransformError: a result is a reference; a rule is missing.
 
     Args:
         jaxpr: the program; the checker accepts it (no aliases, no use after free).
-        rules: the rules; the library's own where it is None.
+        rules: the rules; the registered ones where it is None.
     """
+    # Nothing is built for a program without references: a cache entry would only keep it alive.
     run = discharge.cached if has_refs(jaxpr) else discharge.uncached
     return run(jaxpr, rules_or_default(rules))
 
 
 def changed_refs(jaxpr: Jaxpr) -> tuple[int, ...]:
-    """The positions of the inputs that the program writes or accumulates into."""
+    """Return the positions of the inputs that the program writes or accumulates into."""
     positions = (e.ref for e in jaxpr.effects if isinstance(e, Write | Accum))
     return tuple(sorted(dict.fromkeys(map(int, positions))))
 
 
 @memoize(maxsize=4096)
 def has_refs(jaxpr: Jaxpr) -> bool:
-    """Whether a reference occurs in the program, or in one that it holds."""
+    """Return whether the program or a subjaxpr has a reference."""
     if any(isinstance(v.type, RefType) for v in jaxpr.binders):
         return True
     return any(
@@ -109,8 +110,12 @@ def has_refs(jaxpr: Jaxpr) -> bool:
     )
 
 
-class _Engine(Rewriter):
-    """One run of the pass: variables are bound to values, references to their contents."""
+class _Discharger(Rewriter):
+    """One run of the pass: variables are bound to values, references to their current contents.
+
+    A write rebinds the reference, so program order of effects becomes data dependence. In loops and
+    branches the rules thread the contents: one state for a condition and its body.
+    """
 
     def __init__(self, jaxpr: Jaxpr, rules: RuleSet) -> None:
         super().__init__(jaxpr, Builder(map(contents_type, jaxpr.in_types)))
@@ -122,7 +127,7 @@ class _Engine(Rewriter):
         for i, atom in enumerate(jaxpr.outs):
             if isinstance(atom.type, RefType):
                 raise TransformError(
-                    f"result {i} is a reference, and contents have no identity",
+                    f"result {i} is a reference, which cannot be discharged",
                     expected="an array",
                     found=str(atom.type),
                     remedy=Rule.ESCAPE.remedy,
@@ -160,7 +165,7 @@ class _Engine(Rewriter):
 def discharge_template(
     rules: RuleSet, prim: Primitive, types: tuple[Type, ...], is_ref: Mask, used: Mask
 ) -> DischargeTemplate:
-    """The template of one application, without what computes results that nobody uses."""
+    """Return the template of one equation, without dead code for its unused results."""
     rule = rules.of(prim).discharge
     if isinstance(rule, Unsupported):
         raise rule.error(prim, "discharge")
@@ -173,5 +178,5 @@ def discharge_template(
 
 
 def contents_type(type_: Type) -> Type:
-    """The type of what a reference holds; an array's own type."""
+    """Return the type of a reference's contents; an array's own type."""
     return type_.inner if isinstance(type_, RefType) else type_

@@ -48,7 +48,7 @@ class Jvp(NamedTuple):
     Attributes:
         jaxpr: ``(*primals, *tangents of inputs with one) -> (*primals, *tangents with one)``.
         out_tangents: which results have a tangent.
-        in_tangents: which inputs have a tangent; the given mask.
+        in_tangents: which inputs have a tangent; the argument.
     """
 
     jaxpr: Jaxpr
@@ -57,7 +57,7 @@ class Jvp(NamedTuple):
 
 
 class JvpTemplate(NamedTuple):
-    """One application differentiated: arguments are primals, then the tangents present."""
+    """One differentiated equation. The operands of ``body`` are primals, then nonzero tangents."""
 
     body: Template
     n_outs: int
@@ -65,22 +65,22 @@ class JvpTemplate(NamedTuple):
 
 
 def _jvp(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, rules: RuleSet) -> Jvp:
-    wanted = (instantiate,) * len(jaxpr.outs) if isinstance(instantiate, bool) else instantiate
+    forced = (instantiate,) * len(jaxpr.outs) if isinstance(instantiate, bool) else instantiate
     check_tangents(jaxpr, tangents)
-    if len(wanted) != len(jaxpr.outs):
+    if len(forced) != len(jaxpr.outs):
         raise TransformError(
-            "jvp needs one entry of `instantiate` a result",
+            "jvp needs one entry of `instantiate` for each result",
             expected=str(len(jaxpr.outs)),
-            found=str(len(wanted)),
+            found=str(len(forced)),
         )
-    return _Engine(jaxpr, tangents, rules).run(wanted)
+    return _Differentiator(jaxpr, tangents, rules).run(forced)
 
 
 def check_tangents(jaxpr: Jaxpr, tangents: Sequence[bool]) -> None:
-    """Raise TransformError unless each input has an entry, and a tangent only where it can."""
+    """Raise TransformError if an entry is missing, or an input without tangents is marked."""
     if len(tangents) != len(jaxpr.binders):
         raise TransformError(
-            "jvp needs one entry an input",
+            "jvp needs one entry for each input",
             expected=str(len(jaxpr.binders)),
             found=str(len(tangents)),
         )
@@ -111,25 +111,25 @@ def jvp(
     Args:
         jaxpr: the program.
         tangents: one entry an input: whether it has a tangent (its type: the input's, strong).
-        instantiate: for which results a tangent of zero is given as an array of zeros.
-        rules: the rules; the library's own where it is None.
+        instantiate: for which results a zero tangent is returned as an array of zeros.
+        rules: the rules; the registered ones where it is None.
     """
-    wanted = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
-    return _jvp(jaxpr, tuple(tangents), wanted, rules_or_default(rules))
+    forced = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
+    return _jvp(jaxpr, tuple(tangents), forced, rules_or_default(rules))
 
 
-class _Engine(Rewriter):
-    """One run of the pass: each variable is bound to its primal, and maybe a tangent."""
+class _Differentiator(Rewriter):
+    """One run of the pass: each variable is bound to a primal and a tangent, or None for zero."""
 
     def __init__(self, jaxpr: Jaxpr, tangents: Mask, rules: RuleSet) -> None:
         super().__init__(jaxpr)
         self.mask = tangents
         self.rules = rules
         self.tangent: list[Atom | None] = [None] * jaxpr.size
-        # References made here that take differentiated values, by variable number.
+        # The variables of allocated references to which differentiated values are written.
         self.active = active_refs(jaxpr, tangents, rules)
 
-    def run(self, wanted: Mask) -> Jvp:
+    def run(self, forced: Mask) -> Jvp:
         jaxpr, b = self.jaxpr, self.b
         for v, has in zip(jaxpr.binders, self.mask, strict=True):
             if has:
@@ -138,8 +138,8 @@ class _Engine(Rewriter):
             self.step(eqn)
         outs = self.results()
         tangents = [None if isinstance(a, Lit) else self.tangent[a.id] for a in jaxpr.outs]
-        for i, (type_, ct_spec) in enumerate(zip(jaxpr.out_types, wanted, strict=True)):
-            if ct_spec and tangents[i] is None and is_inexact(type_):
+        for i, (type_, is_forced) in enumerate(zip(jaxpr.out_types, forced, strict=True)):
+            if is_forced and tangents[i] is None and is_inexact(type_):
                 tangents[i] = zeros(b, tangent_type(type_))
         present = [t for t in tangents if t is not None]
         return Jvp(self.build([*outs, *present]), tuple(t is not None for t in tangents), self.mask)
@@ -150,7 +150,7 @@ class _Engine(Rewriter):
         args = [a if type(a) is Lit else primal[a.id] for a in ins]
         given = [None if type(a) is Lit else tangent[a.id] for a in ins]
         present = [t for t in given if t is not None]
-        # Only a reference is ever in `active`, and what makes one has an effect.
+        # `active` has references only, and an allocation has an effect.
         if effects is not NO_EFFECTS and any(v.id in self.active for v in outs):
             self._allocate(eqn, args, given)
             return
@@ -166,7 +166,7 @@ class _Engine(Rewriter):
         args += present
         results = self.b.inline(body, args, source)
         if len(results) == 2 and n_outs == 1:
-            # Most equations have one result, which has a tangent.
+            # The common case: one result, which has a tangent.
             at = outs[0].id
             primal[at], tangent[at] = results
             return
@@ -178,7 +178,7 @@ class _Engine(Rewriter):
                 n_outs += 1
 
     def _allocate(self, eqn: Eqn, args: Sequence[Atom], present: Sequence[Atom | None]) -> None:
-        """A reference that takes differentiated values gets a tangent from its beginning."""
+        """Allocate a reference to which differentiated values are written, and its tangent."""
         (out,) = eqn.outs
         self.env[out.id] = self.b.emit(eqn.prim, args, eqn.source)[0]
         if isinstance(eqn.prim, NewRef):
@@ -193,7 +193,7 @@ class _Engine(Rewriter):
 def jvp_template(
     rules: RuleSet, prim: Primitive, types: tuple[Type, ...], mask: Mask
 ) -> JvpTemplate:
-    """The template of one application; kept for each primitive, types and mask."""
+    """Return the template of one equation; ``mask`` marks the operands with a tangent."""
     rule = rules.of(prim).jvp
     if isinstance(rule, Unsupported):
         raise rule.error(prim, "jvp")
@@ -211,9 +211,9 @@ def jvp_template(
 def close_tangents(
     b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> list[Atom | None]:
-    """Tangents for what a loop feeds back too: zeros, where the loop makes one that is not.
+    """Return the tangents with zeros for carries that get a nonzero tangent in an iteration.
 
-    ``prim`` holds programs. A reference that takes differentiated values has its tangent already.
+    A reference to which differentiated values are written has its tangent already.
     """
     types = tuple([p.type for p in primals])
     mask = tuple([t is not None for t in tangents])
@@ -225,16 +225,17 @@ def close_tangents(
 
 
 def with_tangents(results: Sequence[Atom], has_tangent: Mask) -> JvpOut:
-    """Results ``(*outs, *tangents present)`` as what a rule gives."""
+    """Return results ``(*outs, *nonzero tangents)`` as the output of a rule."""
     n = len(has_tangent)
     rest = iter(results[n:])
     return JvpOut(results[:n], [next(rest) if has else None for has in has_tangent])
 
 
 def regrouped(mask: Mask, cuts: Sequence[int]) -> list[int]:
-    """Positions in ``(*primals, *tangents present)``, by groups: primals, then their tangents.
+    """Return the order in which each group of primals is followed by its nonzero tangents.
 
-    Group ``i`` is of the primals from ``cuts[i]`` up to ``cuts[i + 1]``.
+    Positions are those in ``(*primals, *nonzero tangents)``. Group ``i`` has the primals from
+    ``cuts[i]`` up to ``cuts[i + 1]``.
     """
     marked = [i for i, has in enumerate(mask) if has]
     slot = {i: len(mask) + n for n, i in enumerate(marked)}
@@ -259,9 +260,9 @@ class HasTangent(Property):
 
 
 def active_refs(jaxpr: Jaxpr, tangents: Mask, rules: RuleSet) -> frozenset[int]:
-    """The numbers of references made in the program that take differentiated values.
+    """Return the variables of allocated references to which differentiated values are written.
 
-    Raises TransformError where an input without a tangent would have to take one.
+    Raises TransformError if one is written to an input reference without a tangent.
     """
     if not mentions_refs(jaxpr):
         return frozenset()

@@ -1,11 +1,11 @@
-"""Linearisation: a program's values, and its derivative as a linear program.
+"""Linearization: the values of a program, and its derivative as a linear program.
 
 Before::
 
     { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b a in (c,) }
 
-The primal program gives the result and what the derivative needs; the linear program maps that
-and tangents to tangents (an input that is needed is passed as it is)::
+The primal program returns the results and residuals; the linear program maps residuals and tangents
+to tangents. An input that is a residual is passed directly::
 
     { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b a; d:f32[] = cos a in (c, d, b) }
     { lambda a:f32[] b:f32[] c:f32[] ; d:f32[]. let
@@ -15,7 +15,7 @@ and tangents to tangents (an input that is needed is passed as it is)::
         h:f32[] = add f g
       in (h,) }
 
-It is ``jvp``, of which partial evaluation takes the part that tangents do not decide.
+It is ``jvp``, then partial evaluation with known primals and unknown tangents.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Linearized(NamedTuple):
     Attributes:
         primal: ``inputs -> (results, residuals that are neither inputs nor results)``.
         linear: ``(residuals, tangents of inputs with one) -> tangents of results with one``.
-        in_tangents: which inputs have a tangent; the given mask.
+        in_tangents: which inputs have a tangent; the argument.
         out_tangents: which results have a tangent.
-        residuals: where each residual comes from: ``r.pick(inputs, primal's results)``.
+        residuals: the origin of each residual: ``r.pick(inputs, primal's results)``.
     """
 
     primal: Jaxpr
@@ -59,10 +59,10 @@ def _linearize(
     pushed = jvp.uncached(jaxpr, tangents, instantiate, rules)
     n_ins, n_outs = len(jaxpr.binders), len(jaxpr.outs)
     known = (True,) * n_ins + (False,) * sum(tangents)
-    late = (False,) * n_outs + (True,) * sum(pushed.out_tangents)
-    halves = partition(pushed.jaxpr, known, None, late, rules)
-    _check_early(halves, n_outs)
-    pe = as_jaxprs(pruned(halves, rules))
+    unknown_outs = (False,) * n_outs + (True,) * sum(pushed.out_tangents)
+    parts = partition(pushed.jaxpr, known, None, unknown_outs, rules)
+    _check_primals(parts, n_outs)
+    pe = as_jaxprs(pruned(parts, rules))
     _check_references(pe)
     return Linearized(pe.known, pe.unknown, tangents, pushed.out_tangents, pe.residuals)
 
@@ -74,65 +74,66 @@ def linearize(
     instantiate: bool | Sequence[bool] = False,
     rules: RuleSet | None = None,
 ) -> Linearized:
-    """Split the derivative of ``jaxpr`` in what its inputs decide, and a linear program.
+    """Split the derivative of ``jaxpr`` into a primal and a linear program.
 
     Type:     (a, b) -> c  =>  (a, b) -> (c, r)  and  (r, ta) -> tc     a has tangents
-    Effects:  those of the program are in the primal one, those on tangent refs in the linear one.
+    Effects:  those on primals are in the primal program, those on tangent refs in the linear one.
     Laws:     tests/laws/test_linearize.py
-    Raises:   TransformError: as for ``jvp``; NotApplicable: values cannot be computed before
-              tangents, as in a ``while`` with host effects.
+    Raises:   TransformError: as for ``jvp``; NotApplicable: a primal result needs tangents, or the
+              linear program would repeat side effects or use a primal reference.
     Source:   autodidax, part 4.
 
     Args:
         jaxpr: the program.
         tangents: one entry an input: whether it has a tangent.
-        instantiate: for which results a tangent of zero is given as an array of zeros.
-        rules: the rules; the library's own where it is None.
+        instantiate: for which results a zero tangent is returned as an array of zeros.
+        rules: the rules; the registered ones where it is None.
     """
-    wanted = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
-    return _linearize(jaxpr, tuple(tangents), wanted, rules_or_default(rules))
+    forced = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
+    return _linearize(jaxpr, tuple(tangents), forced, rules_or_default(rules))
 
 
-def pruned(halves: Partition, rules: RuleSet) -> Partition:
-    """The halves without what the late one computes for nothing, and its residuals."""
-    jaxpr, known = halves.jaxpr, halves.known_ins
-    early_ins = [v for v, has in zip(jaxpr.binders, known, strict=True) if has]
-    late_ins = [v for v, has in zip(jaxpr.binders, known, strict=True) if not has]
-    late_ins = [*halves.residuals, *late_ins]
-    late = Sweep(
-        late_ins, halves.late, halves.late_outs, (True,) * len(late_ins), halves.size, rules
+def pruned(parts: Partition, rules: RuleSet) -> Partition:
+    """Return the partition without dead unknown equations, and then dead residuals."""
+    jaxpr, known = parts.jaxpr, parts.known_ins
+    known_ins = [v for v, has in zip(jaxpr.binders, known, strict=True) if has]
+    unknown_ins = [v for v, has in zip(jaxpr.binders, known, strict=True) if not has]
+    unknown_ins = [*parts.residuals, *unknown_ins]
+    observed = (True,) * len(unknown_ins)
+    unknown = Sweep(
+        unknown_ins, parts.unknown_eqns, parts.unknown_results, observed, parts.size, rules
     )
-    late_eqns, _ = late.run()
-    residuals = [v for v in halves.residuals if late.needed[v.id]]
-    outs = [*halves.early_outs, *residuals]
-    early = Sweep(early_ins, halves.early, outs, (True,) * len(early_ins), halves.size, rules)
-    early_eqns, _ = early.run()
-    return halves._replace(early=early_eqns, late=late_eqns, residuals=residuals)
+    unknown_eqns, _ = unknown.run()
+    residuals = [v for v in parts.residuals if unknown.needed[v.id]]
+    outs = [*parts.known_results, *residuals]
+    observed = (True,) * len(known_ins)
+    known_eqns, _ = Sweep(known_ins, parts.known_eqns, outs, observed, parts.size, rules).run()
+    return parts._replace(known_eqns=known_eqns, unknown_eqns=unknown_eqns, residuals=residuals)
 
 
-def _check_early(halves: Partition, n_outs: int) -> None:
-    """Raises NotApplicable where a result, or an effect of a loop, would wait for tangents."""
-    for eqn in halves.late:
+def _check_primals(parts: Partition, n_outs: int) -> None:
+    """Raise NotApplicable if a result, or a side effect of a loop, depends on tangents."""
+    for eqn in parts.unknown_eqns:
         if eqn.effects.side_effects and eqn.prim.has_predicate():
             error = NotApplicable(
-                "linearize: the derivative needs what the iterations of a while loop compute, and "
-                "its effects on the world outside cannot happen a second time",
-                expected="a loop without such effects, or one that keeps what it computes",
+                "linearize: the derivative needs values of the iterations of a while loop, and "
+                "its side effects cannot happen a second time",
+                expected="a loop without side effects, or one that saves its values",
                 found=str(eqn.effects),
-                remedy="give the `while_loop` a bound (`max_steps`): it then keeps its values; "
-                "or use jvp",
+                remedy="bound the `while_loop` (`max_steps`), which then saves its values; or use "
+                "jvp",
             )
             raise located(error, eqn)
-    for i, has in enumerate(halves.known_outs[:n_outs]):
-        if not has:
+    for i, is_known in enumerate(parts.known_outs[:n_outs]):
+        if not is_known:
             raise NotApplicable(
-                f"linearize: result {i} cannot be computed before the tangents are there",
+                f"linearize: result {i} cannot be computed before tangents are known",
                 remedy="use jvp, which computes values and tangents together",
             )
 
 
 def _check_references(pe: PartialEval) -> None:
-    """Raises NotApplicable where the linear program would act on a reference of the primal one."""
+    """Raise NotApplicable if the linear program reads or changes a reference of the primal one."""
     for i in pe.unknown.effects.refs:
         if i < len(pe.residuals):
             source = pe.residuals[i]

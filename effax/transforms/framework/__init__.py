@@ -1,1 +1,1 @@
-"""What every pass is built from: rules, templates, propagation, the boundary of a pass."""
+"""The building blocks of passes: rules, rewriters, propagation, and the forms of a pass."""

@@ -1,7 +1,7 @@
 """Properties of values that pass from operands to results, and into references.
 
-Two passes ask the same question of a program: which values have a tangent (``jvp``), which are
-batched (``vmap``)? Each is a boolean analysis (``ir/analysis/dataflow.py``).
+``jvp`` propagates which values have a tangent, ``vmap`` which are batched: boolean analyses
+(``ir/analysis/dataflow.py``) whose transfer functions are the templates of the pass.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REF_ALLOCATORS: Final = (NewRef, EmptyRef)
 
 
 class Property(Analysis[bool]):
-    """A property of values, which passes on by the rules of a pass."""
+    """A boolean property of values, propagated by the rules of a pass."""
 
     bottom = False
 
@@ -38,7 +38,7 @@ class Property(Analysis[bool]):
 
     def call(self, eqn: Eqn, ins: Mask, fixed: Positions) -> tuple[Mask, Mask]:
         grown, outs = super().call(eqn, ins, fixed)
-        # Rules that a primitive holds take the place of its subjaxpr.
+        # A primitive with rules of its own propagates by them, not by its subjaxpr.
         return grown, self.transfer(eqn, grown) if eqn.prim.has_own_rules else outs
 
 

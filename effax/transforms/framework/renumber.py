@@ -17,7 +17,7 @@ def numbered(
     n_consts: int = 0,
     names: Sequence[str] = (),
 ) -> Jaxpr:
-    """A program of these parts, its variables numbered anew.
+    """Return the program of these parts, its variables renumbered.
 
     Args:
         binders: the inputs.
@@ -25,7 +25,7 @@ def numbered(
         outs: the results.
         size: one more than the greatest number in use so far.
         n_consts: how many leading binders are captured.
-        names: what the user calls each binder.
+        names: the user's name of each binder.
     """
     b = Builder([v.type for v in binders])
     env = cast("list[Atom]", [None] * size)  # None is never read: bound before use
@@ -37,7 +37,7 @@ def numbered(
 
 
 def rearranged(jaxpr: Jaxpr, ins: Sequence[int], outs: Sequence[int]) -> Jaxpr:
-    """The program that takes its inputs, and gives its results, in these orders."""
+    """Return the program with its inputs and results in these orders."""
     names = [jaxpr.names[i] if i < len(jaxpr.names) else "" for i in ins]
     return numbered(
         [jaxpr.binders[i] for i in ins],

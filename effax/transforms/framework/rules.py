@@ -1,8 +1,8 @@
-"""Rules of primitives as values, and the immutable book in which passes find them.
+"""Rules of primitives as values, and the immutable rule set in which passes look them up.
 
-A rule gets a builder and the arguments of one application, and builds the small program that
-takes its place. A pass runs a rule once for a primitive and the types and masks of its arguments,
-keeps the program as a template, and inlines it everywhere else.
+A rule takes a builder and the operands of one equation, and builds the small program that replaces
+it. A pass runs a rule once for each primitive, operand types and masks, caches the program as a
+template, and inlines it everywhere else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ P_contra = TypeVar("P_contra", bound=Primitive, contravariant=True)
 
 
 class RuleBuilder(Builder):
-    """A builder that knows the book of the pass that runs, for rules that recur into programs."""
+    """A builder with the rule set of the running pass, for rules that recur into subjaxprs."""
 
     __slots__ = ("rules",)
 
@@ -35,15 +35,15 @@ class RuleBuilder(Builder):
 
 
 class BatchBuilder(RuleBuilder):
-    """The builder of a batch rule: it knows what lanes share, and which of them run.
+    """The builder of a batch rule.
 
     Attributes:
-        shared: positions of arguments that are references of the whole batch. They have no batch
-            axis, whatever is done to them: what lanes add is summed, and none may write alone.
-        active: one boolean a lane. Where it is false the lane is not here, and its effects must
-            not happen. None: all lanes are here.
-        axis: the name that the lanes have, where the application uses it: collectives along it
-            are done between the lanes. None: it does not.
+        unbatched_refs: positions of operands that are references without a batch axis, whatever
+            is written to them: accumulations are summed over the batch elements, and a write must
+            be the same in all of them.
+        mask: one boolean a batch element: where it is false, the element is inactive, and its
+            effects must not happen. None: all elements are active.
+        axis: the name of the batch axis, if the equation uses it in a collective; else None.
     """
 
     __slots__ = ("axis", "mask", "unbatched_refs")
@@ -57,7 +57,7 @@ class BatchBuilder(RuleBuilder):
         self.mask: Var | None = None
 
     def mask_operands(self) -> tuple[Var, ...]:
-        """The mask of lanes as leading arguments of a program that takes one."""
+        """Return the mask as leading operands of a program that takes it; none without a mask."""
         return () if self.mask is None else (self.mask,)
 
 
@@ -69,9 +69,9 @@ class JvpOut(NamedTuple):
 
 
 class JvpRule(Protocol[P_contra]):
-    """Primal and tangent results, for at least one tangent that is not None.
+    """Return primal and tangent results; at least one tangent operand is not None.
 
-    A reference's tangent is a reference, or None where nothing differentiated is in it.
+    The tangent of a reference is a reference, or None if its contents are not differentiated.
     """
 
     def __call__(
@@ -85,12 +85,14 @@ class JvpRule(Protocol[P_contra]):
 
 
 class Linear(NamedTuple):
-    """An argument in which the application is linear, while it is transposed.
+    """A linear operand in a transpose rule.
 
-    ``ref`` is where its cotangent accumulates, if that is a reference: always for a wanted
-    argument that is a reference itself; for an array, where the engine chose so. A rule may add
-    to ``ref`` in place and give None, or give a value, which the engine adds. Where ``wanted`` is
-    false nobody looks at the cotangent, and a rule may leave it out.
+    Attributes:
+        type: its type.
+        ref: the reference in which its cotangent accumulates. A wanted operand that is a reference
+            has one, and an array where the engine chose so. A rule adds to ``ref`` in place and
+            returns None, or returns a value, which the engine adds.
+        wanted: whether the cotangent is used; if not, a rule may return None.
     """
 
     type: Type
@@ -99,10 +101,10 @@ class Linear(NamedTuple):
 
 
 class TransposeRule(Protocol[P_contra]):
-    """Cotangents of the arguments, from those of the results (None: zero).
+    """Return the cotangents of the operands, from those of the results (None: zero).
 
-    Gives one entry an argument: None for those that are not ``Linear``, for a zero, and for what
-    was accumulated in place. The engine drops what nobody wants and removes the dead code.
+    One entry an operand: None if it is not ``Linear``, for a zero, and for a cotangent that was
+    accumulated in place. The engine removes unused cotangents and dead code.
     """
 
     def __call__(
@@ -123,10 +125,10 @@ class BatchOut(NamedTuple):
 
 
 class BatchRule(Protocol[P_contra]):
-    """The application on arguments of which some have a leading batch axis of length ``size``.
+    """Return the results of an equation on operands with a leading batch axis of length ``size``.
 
-    At least one is batched, or a reference of the whole batch is changed, or lanes are masked, or
-    the lanes' name is used. A batched reference has the axis in its cell.
+    At least one operand is batched, or an unbatched reference is changed, or there is a mask, or
+    the axis name is used. A batched reference has the batch axis in its cell.
     """
 
     def __call__(
@@ -141,16 +143,15 @@ class BatchRule(Protocol[P_contra]):
 
 
 class PartialEvalOut(NamedTuple):
-    """An application split in a known and an unknown half.
-
-    ``known`` maps the known arguments to (known results, residuals); ``unknown`` maps the
-    residuals, then the arguments at ``unknown_args``, to the unknown results.
+    """One equation, split by partial evaluation.
 
     Attributes:
-        known_outs: one entry a result: whether the known half gives it.
-        n_residuals: how many results of the known half are residuals.
-        unknown_args: positions of the arguments that the unknown half takes: all unknown ones,
-            and known ones that it needs as they are (references among them).
+        known: maps the known operands to (known results, residuals).
+        unknown: maps the residuals, then the operands at ``unknown_args``, to the other results.
+        known_outs: one entry a result: whether ``known`` returns it.
+        n_residuals: how many results of ``known`` are residuals.
+        unknown_args: positions of the operands that ``unknown`` takes: all unknown ones, and known
+            ones that it uses directly, such as references.
     """
 
     known: Jaxpr
@@ -161,14 +162,14 @@ class PartialEvalOut(NamedTuple):
 
 
 Policy = Callable[[Eqn], bool]
-"""Says of an equation on known values whether partial evaluation may keep its results for the
-unknown half; what may not is computed again there. A pure function."""
+"""Return whether the results of a known equation may be residuals; if not, the unknown jaxpr
+recomputes them. A pure function."""
 
 
 class PartialEvalRule(Protocol[P_contra]):
-    """Splits an application of which some arguments are known and some are not.
+    """Split an equation of which some operands are known; None: all of it is unknown.
 
-    None: the application is unknown as a whole. The policy is for the programs that it holds.
+    The policy applies to the subjaxprs.
     """
 
     def __call__(
@@ -183,17 +184,17 @@ class PartialEvalRule(Protocol[P_contra]):
 
 
 class DischargeOut(NamedTuple):
-    """Results, and the new contents of each argument that is a reference (None: unchanged)."""
+    """Results, and the new contents of each operand that is a reference (None: unchanged)."""
 
     outs: Sequence[Atom]
     contents: Sequence[Atom | None]
 
 
 class DischargeRule(Protocol[P_contra]):
-    """The application on contents in the place of references.
+    """Return the results of an equation on the contents of its references.
 
-    ``ins`` holds the contents of a reference where ``is_ref`` is true. ``outs`` holds the
-    contents where a result is a reference.
+    ``ins[i]`` is the contents of a reference where ``is_ref[i]`` is true; a result that is a
+    reference is returned as its contents.
     """
 
     def __call__(
@@ -202,7 +203,7 @@ class DischargeRule(Protocol[P_contra]):
 
 
 class DceOut(NamedTuple):
-    """A primitive with less inside, and which arguments and results of the old one it has."""
+    """A reduced primitive, and which operands and results of the original it keeps."""
 
     prim: Primitive
     ins: tuple[bool, ...]
@@ -210,10 +211,10 @@ class DceOut(NamedTuple):
 
 
 class DceRule(Protocol[P_contra]):
-    """Removes dead code from a primitive that holds jaxprs.
+    """Remove dead code from a primitive with subjaxprs; keep observed effects.
 
-    ``used`` marks the results that are used, ``observed`` the arguments that are references whose
-    contents are read afterwards. Effects that are observed stay.
+    ``used`` marks the results that are used, ``observed`` the operands that are references whose
+    contents are read afterwards.
     """
 
     def __call__(
@@ -228,27 +229,28 @@ class DceRule(Protocol[P_contra]):
 
 @dataclass(frozen=True)
 class Unsupported:
-    """In the place of a rule: why the transformation does not apply to the primitive."""
+    """Replaces a rule: the reason why the transformation does not apply to the primitive."""
 
     reason: str
 
     def error(self, prim: Primitive, transformation: str) -> NotApplicable:
-        """The error for a use of the missing rule."""
+        """Return the error for a use of the missing rule."""
         return NotApplicable(f"{prim.name} has no {transformation} rule: {self.reason}")
 
 
 @dataclass(frozen=True)
 class Indivisible:
-    """In the place of a split rule: known when all arguments are, else unknown."""
+    """Replaces a partial evaluation rule: known if all operands are known, else unknown."""
 
 
 @dataclass(frozen=True)
 class Rules(Generic[P_contra]):
-    """Every transformation of one primitive. Those without a default are required.
+    """The rules of one primitive, one a transformation.
 
-    ``sparse`` says that transposing the primitive touches a part of its argument's cotangent
-    only, so that adding in place beats adding arrays of zeros. Where ``dce`` is None, dead code in
-    the jaxprs of the primitive is removed by what ``prim.regions()`` declares.
+    Attributes:
+        sparse: whether transposition touches only a part of the operand's cotangent, so that
+            accumulation in place beats the addition of arrays of zeros.
+        dce: None: dead code in subjaxprs is removed by the declaration of ``prim.regions()``.
     """
 
     jvp: JvpRule[P_contra] | Unsupported
@@ -261,23 +263,23 @@ class Rules(Generic[P_contra]):
 
 
 class HasRules(Primitive):
-    """A primitive that brings its own rules, wherever it is declared; a book may have others."""
+    """A primitive that declares its own rules; those of a rule set take precedence."""
 
     __slots__ = ()
 
     @abstractmethod
     def rules(self) -> Rules[NoReturn]:
-        """How every transformation treats the primitive: rules of its class, or of a base of it."""
+        """Return the rules of the primitive: those of its class, or of a base class."""
 
 
 @dataclass(frozen=True, eq=False)
 class RuleSet:
-    """Rules by primitive; a value that passes take as an argument."""
+    """The immutable map from classes of primitives to their rules, an argument of every pass."""
 
     rules: PMap[type[Primitive], Rules[Primitive]]
 
     def find(self, prim: Primitive) -> Rules[Primitive] | None:
-        """Return the rules of a primitive: the set's, else its own; None where it has neither."""
+        """Return the rules of a primitive: the set's, else its own; None for neither."""
         found = self.rules.get(type(prim))
         if found is None and isinstance(prim, HasRules):
             return cast("Rules[Primitive]", prim.rules())
@@ -288,17 +290,17 @@ class RuleSet:
         found = self.find(prim)
         if found is None:
             raise NotApplicable(
-                f"the rule book has no rules for {prim.name}",
-                remedy="extend the book: `book.extend(Prim, Rules(...))`, or make it a `HasRules`",
+                f"the rule set has no rules for {prim.name}",
+                remedy="extend the set: `rules.extend(Prim, Rules(...))`, or subclass `HasRules`",
             )
         return found
 
     def extend(self, prim: type[P], rules: Rules[P]) -> RuleSet:
-        """A book with the rules of one more primitive."""
+        """Return a rule set with the rules of one more primitive."""
         return RuleSet(self.rules.set(prim, rules))  # type: ignore[arg-type]  # looked up by type(prim)
 
     def union(self, other: RuleSet) -> RuleSet:
-        """A book with the rules of both; those of ``other`` win."""
+        """Return a rule set with the rules of both; those of ``other`` take precedence."""
         return RuleSet(self.rules.update(other.rules))
 
 

@@ -1,4 +1,4 @@
-"""The boundary of a pass: errors inside of it become a ``Failure``, results a ``Success``."""
+"""The boundary of a pass: errors become a ``Failure``, results a ``Success``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ T = TypeVar("T")
 
 
 def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
-    """Give the pass's result as a ``Result``.
+    """Return the function with its result, or the ``TransformError`` it raises, as a ``Result``.
 
-    Inside of a pass a rule that does not apply raises ``TransformError``; that is data for the
-    caller. Every other error of the library that a rule meets is wrapped in one.
+    Other errors of the library, and ``RecursionError``, are wrapped in a ``TransformError``.
     """
 
     @wraps(run)
@@ -39,7 +38,7 @@ def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
             return Failure(wrapped)
         except RecursionError as error:
             deep = TransformError(
-                "programs are held in programs too deeply for Python's stack",
+                "programs are nested too deeply for Python's stack",
                 remedy="inline calls first (`inline`), or raise `sys.setrecursionlimit`",
             )
             deep.__cause__ = error
@@ -54,15 +53,15 @@ def wrap_errors(
     through: tuple[type[Exception], ...] = (EffaxError, RecursionError),
     remedy: str | None = None,
 ) -> Iterator[None]:
-    """Let what a user's function raises be told as a failure of ``what``, with its cause.
+    """Report any exception of a user's function as a failure of ``what``, with its cause.
 
     Args:
-        what: the function, for people: "the pass mine".
-        through: errors that go on as they are.
-        remedy: what to do about it.
+        what: the function in the message, such as "the pass mine".
+        through: errors that are raised unchanged.
+        remedy: the remedy of the error.
 
     Raises:
-        TransformError: something else was raised.
+        TransformError: another exception was raised.
     """
     try:
         yield
@@ -75,24 +74,24 @@ def wrap_errors(
 
 
 def located(error: EffaxError, eqn: Eqn) -> EffaxError:
-    """The error, told at which equation it happened, unless it knows better."""
+    """Return the error with this equation as its location, unless it has one."""
     return error.at(eqn_str(eqn), None if eqn.source is None else str(eqn.source))
 
 
 def unwrap(result: Result[T, EffaxError]) -> T:
-    """What a pass gives: its program, or its record. Raises the error where it gives none.
+    """Return the value of a ``Success``; raise the error of a ``Failure``.
 
-    ``result.unwrap()`` raises an error of ``returns`` that says nothing of the reason.
+    ``result.unwrap()`` raises an error of ``returns`` instead, without the reason.
 
     Raises:
         EffaxError: the error of a ``Failure``.
-        BadArgument: what is given is no ``Result``.
+        BadArgument: the argument is not a ``Result``.
     """
     given: object = result
     if not isinstance(given, Result):
         raise BadArgument(
-            "there is nothing to unwrap",
-            expected="a `Result`, which a pass or a transformation gives",
+            "unwrap takes a `Result`",
+            expected="the result of a pass or a transformation",
             found=f"{given!r:.80}",
             remedy="it is a program already" if isinstance(given, Jaxpr) else None,
         )

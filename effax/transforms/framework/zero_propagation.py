@@ -1,7 +1,7 @@
-"""Zeros of a program: which results are zero where some inputs are.
+"""Propagation of zeros: which results of a program are zero if some inputs are.
 
-A linear function is zero at zero. Transposition, which visits one application after the other, does
-not check that half of linearity: it takes ``x + 1`` for ``x``.
+A linear function is zero at zero. Transposition visits one equation at a time and does not check
+this: it treats ``x + 1`` as ``x``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ _PRODUCTS: Final = (Mul, DotGeneral)
 
 @dataclass(frozen=True)
 class _MayBeNonzero(Analysis[bool]):
-    """Whether a value may be other than zero: the complement, so that it is a least fixpoint.
+    """Whether a value may be nonzero: the complement of zero, so that it is a least fixpoint.
 
-    What a loop carries is zero if it is zero again after every iteration, and the result of
-    branches if it is zero in all of them.
+    A carry is zero if it is zero after every iteration, a result of branches if it is in all.
     """
 
     rules: RuleSet
@@ -69,7 +68,7 @@ def propagate_zeros(jaxpr: Jaxpr, ins: Mask, rules: RuleSet) -> Mask:
     Args:
         jaxpr: the program.
         ins: which inputs are zero.
-        rules: the rules: a primitive that has a transpose rule maps zeros to zeros.
+        rules: the rules; a primitive with a transpose rule maps zeros to zeros.
     """
     found = analyze(_MayBeNonzero(rules), jaxpr, tuple([not zero for zero in ins]))
     return tuple([not nonzero for nonzero in found.outs])

@@ -1,7 +1,10 @@
-"""The engine of partial evaluation: which equation goes in which half.
+"""The engine of partial evaluation: a partition of the equations into known and unknown ones.
 
-Nothing is renumbered here: both halves speak of the variables of the program that is divided, and
-of fresh ones for what rules put in the place of an application.
+All known equations run before all unknown ones. So a known equation may be moved over the unknown
+ones before it only if its effects commute with theirs; otherwise it is unknown too. A local
+reference is known or unknown as a whole, with every access to it.
+
+Variables keep their numbers; the equations of rules get fresh ones.
 """
 
 from __future__ import annotations
@@ -30,27 +33,27 @@ from effax.transforms.partial_eval.template import (
 
 
 class Partition(NamedTuple):
-    """A divided program: ``early`` equations on known values, and ``late`` ones.
+    """The equations of a program, partitioned.
 
     Attributes:
         jaxpr: the program.
         known_ins: which inputs are known.
-        known_outs: which results the early half gives.
-        early: equations that the known inputs decide.
-        late: all others, after those that are computed again.
-        early_outs: the results that the early half gives.
-        late_outs: the others.
-        residuals: known variables that the late half uses, once each, in order of use.
+        known_outs: which results are known.
+        known_eqns: the equations that depend on known inputs only.
+        unknown_eqns: all others, after recomputed known ones.
+        known_results: the results that are known.
+        unknown_results: the others.
+        residuals: known variables that unknown equations use, once each, in order of use.
         size: one more than the greatest number of a variable.
     """
 
     jaxpr: Jaxpr
     known_ins: Mask
     known_outs: Mask
-    early: Sequence[Eqn]
-    late: Sequence[Eqn]
-    early_outs: Sequence[Atom]
-    late_outs: Sequence[Atom]
+    known_eqns: Sequence[Eqn]
+    unknown_eqns: Sequence[Eqn]
+    known_results: Sequence[Atom]
+    unknown_results: Sequence[Atom]
     residuals: Sequence[Var]
     size: int
 
@@ -58,55 +61,56 @@ class Partition(NamedTuple):
 def partition(
     jaxpr: Jaxpr, known: Mask, policy: Policy | None, forced: Mask, rules: RuleSet
 ) -> Partition:
-    """Divide a program; ``forced`` are the results that the late half gives in any case.
+    """Partition the equations of a program; results that ``forced`` marks are unknown.
 
-    A reference that is made here and is found to be needed late is late from its beginning: the
-    search starts again with that known, once for each step of a chain of such references.
+    A local reference that an unknown equation uses is unknown from its allocation on, which is
+    found out after earlier accesses were placed: the sweep restarts with that fact. Each restart
+    adds a reference to ``unknown_refs``, so there are at most as many as allocations.
     """
-    late_refs: set[int] = set()
+    unknown_refs: set[int] = set()
     while True:
-        run = _Division(jaxpr, known, policy, rules, late_refs)
-        run.go()
-        if not run.again:
+        run = _Partitioner(jaxpr, known, policy, rules, unknown_refs)
+        run.sweep()
+        if not run.restart:
             return run.finish(known, forced)
 
 
-class _Again(NamedTuple):
-    """A call under a policy.
+class _Recomputed(NamedTuple):
+    """A call whose results are recomputed in part.
 
     Attributes:
-        early: gives all results, then what the policy keeps.
-        late: gives the results that are not kept, from what is.
-        taken: where each input of ``late`` is in ``(*inputs, *results of early)``.
+        known: returns all results, then the residuals that the policy keeps.
+        unknown: returns the results that are recomputed, from those residuals.
+        operands: the position of each input of ``unknown`` in ``(*inputs, *results of known)``.
     """
 
-    early: Jaxpr
-    late: Jaxpr
-    taken: tuple[int, ...]
+    known: Jaxpr
+    unknown: Jaxpr
+    operands: tuple[int, ...]
 
 
 @memoize(maxsize=1024)
-def _call_again(jaxpr: Jaxpr, again: Mask, policy: Policy | None, rules: RuleSet) -> _Again:
-    """How a call is done, and how those of its results are computed again that ``again`` marks."""
+def _recompute(jaxpr: Jaxpr, which: Mask, policy: Policy | None, rules: RuleSet) -> _Recomputed:
+    """Split a called program, so that the unknown jaxpr recomputes the results ``which``."""
     known = (True,) * len(jaxpr.binders)
-    halves = partition(jaxpr, known, policy, again, rules)
-    first, second = iter(halves.early_outs), iter(halves.late_outs)
-    outs = [next(second) if flag else next(first) for flag in again]
+    parts = partition(jaxpr, known, policy, which, rules)
+    kept, recomputed = iter(parts.known_results), iter(parts.unknown_results)
+    outs = [next(recomputed) if flag else next(kept) for flag in which]
     places = {v.id: i for i, v in enumerate(jaxpr.binders)}
-    for i, (a, flag) in enumerate(zip(outs, again, strict=True), len(known)):
+    for i, (a, flag) in enumerate(zip(outs, which, strict=True), len(known)):
         if isinstance(a, Var) and not flag:
             places.setdefault(a.id, i)
-    extra = [v for v in halves.residuals if v.id not in places]
+    extra = [v for v in parts.residuals if v.id not in places]
     places.update((v.id, len(known) + len(outs) + i) for i, v in enumerate(extra))
-    return _Again(
-        numbered(jaxpr.binders, halves.early, [*outs, *extra], halves.size, jaxpr.n_consts),
-        numbered(halves.residuals, halves.late, halves.late_outs, halves.size),
-        tuple([places[v.id] for v in halves.residuals]),
+    return _Recomputed(
+        numbered(jaxpr.binders, parts.known_eqns, [*outs, *extra], parts.size, jaxpr.n_consts),
+        numbered(parts.residuals, parts.unknown_eqns, parts.unknown_results, parts.size),
+        tuple([places[v.id] for v in parts.residuals]),
     )
 
 
-class _Division:
-    """One sweep over the program."""
+class _Partitioner:
+    """One sweep over the equations, in program order."""
 
     def __init__(
         self,
@@ -114,66 +118,65 @@ class _Division:
         known: Mask,
         policy: Policy | None,
         rules: RuleSet,
-        late_refs: set[int],
+        unknown_refs: set[int],
     ) -> None:
         self.jaxpr = jaxpr
         self.policy = policy
         self.rules = rules
-        self.early: list[Eqn] = []
-        self.late: list[Eqn] = []
-        # By variable number: whether the value is known in the late half only.
+        self.known_eqns: list[Eqn] = []
+        self.unknown_eqns: list[Eqn] = []
         self.unknown = [False] * jaxpr.size
         for v, has in zip(jaxpr.binders, known, strict=True):
             self.unknown[v.id] = not has
-        # What a rule gave as the value of a variable, where that is a value from before.
+        # Results for which a rule returned an operand or a literal: no equation binds them.
         self.alias: dict[int, Atom] = {}
-        # The caller's references, with the kinds of late effects on each; known ones made here.
+        # The kinds of unknown effects so far: on each of the caller's references, and side effects.
         self.outer: dict[int, set[type]] = {
             v.id: set() for v in jaxpr.binders if isinstance(v.type, RefType)
         }
-        self.made: set[int] = set()
-        self.late_refs = late_refs
-        self.again = False
-        # Late effects on the outside world.
-        self.late_host: set[SideEffect] = set()
-        # Known variables that the late half computes again, with position and equation.
-        self.repeat: dict[int, tuple[int, Eqn]] = {}
-        # Whether the equations of a type of primitive need more than their arguments' marks.
-        self.special: dict[type[Primitive], bool] = {}
+        self.unknown_io: set[SideEffect] = set()
+        # Allocated references: known so far, and unknown (from an earlier sweep, or this one).
+        self.local_refs: set[int] = set()
+        self.unknown_refs = unknown_refs
+        self.restart = False
+        # Known variables that are recomputed: the position and equation of the recomputation.
+        self.recomputed: dict[int, tuple[int, Eqn]] = {}
+        # By type of primitive: whether a rule or subjaxprs may split its equations.
+        self.splittable: dict[type[Primitive], bool] = {}
 
-    def go(self) -> None:
-        unknown, special = self.unknown, self.special
-        push_early, push_late = self.early.append, self.late.append
+    def sweep(self) -> None:
+        unknown, splittable = self.unknown, self.splittable
+        push_known, push_unknown = self.known_eqns.append, self.unknown_eqns.append
         for eqn in self.jaxpr.eqns:
             if self.alias:
-                eqn = self.resolved(eqn)  # noqa: PLW2901  # the same equation, on older variables
+                eqn = self.resolved(eqn)  # noqa: PLW2901  # the same equation, without aliases
             prim, ins, outs, effects, _ = eqn
             if effects:
                 self.step(eqn)
                 continue
-            late, constant = False, True
+            is_unknown, constant = False, True
             for a in ins:
                 if type(a) is not Lit:
                     constant = False
                     if unknown[a.id]:
-                        late = True
+                        is_unknown = True
                         break
-            if late:
+            if is_unknown:
                 kind = type(prim)
-                if kind not in special:
-                    special[kind] = self.is_special(prim)
-                if special[kind]:
+                if kind not in splittable:
+                    splittable[kind] = self.is_splittable(prim)
+                if splittable[kind]:
                     self.step(eqn)
                     continue
                 for v in outs:
                     unknown[v.id] = True
-                push_late(eqn)
+                push_unknown(eqn)
             elif constant or self.policy is not None:
-                push_early(self.consider_repeating(eqn, constant))
+                push_known(self.apply_policy(eqn, constant))
             else:
-                push_early(eqn)
+                push_known(eqn)
 
-    def is_special(self, prim: Primitive) -> bool:
+    def is_splittable(self, prim: Primitive) -> bool:
         return bool(prim.subjaxprs()) or partial_eval_rule(self.rules, prim) is not None
 
     def resolved(self, eqn: Eqn) -> Eqn:
@@ -185,61 +188,61 @@ class _Division:
     def is_known(self, atom: Atom) -> bool:
         return not (isinstance(atom, Var) and self.unknown[atom.id])
 
-    def consider_repeating(self, eqn: Eqn, constant: bool) -> Eqn:
-        """Note that the late half repeats it: a constant, or what may not be kept.
+    def apply_policy(self, eqn: Eqn, constant: bool) -> Eqn:
+        """Record a known equation whose results are recomputed: a constant, or by the policy.
 
-        Gives the equation for the early half.
+        Return the known equation.
         """
         if constant:
-            repeated = not eqn.prim.subjaxprs()
+            recomputed = not eqn.prim.subjaxprs()
         else:
             takes_ref = any(isinstance(a.type, RefType) for a in eqn.ins)
-            repeated = self.policy is not None and not takes_ref and not self.policy(eqn)
-        if repeated and eqn.prim.is_call:
-            return self.call_again(eqn, len(self.early), ())
-        if repeated:
+            recomputed = self.policy is not None and not takes_ref and not self.policy(eqn)
+        if recomputed and eqn.prim.is_call:
+            return self.recompute_call(eqn, len(self.known_eqns), ())
+        if recomputed:
             for v in eqn.outs:
-                self.repeat[v.id] = (len(self.early), eqn)
+                self.recomputed[v.id] = (len(self.known_eqns), eqn)
         return eqn
 
-    def call_again(self, call: Eqn, position: int, kept: Collection[int]) -> Eqn:
-        """Note that the late half repeats a call, but for what the policy keeps inside of it.
+    def recompute_call(self, call: Eqn, position: int, kept: Collection[int]) -> Eqn:
+        """Record that a call is recomputed, except for the values in it that the policy keeps.
 
-        Gives the early call, which hands that over too. Results in ``kept`` are not repeated.
+        Return the known call, which returns those values too. Results in ``kept`` are residuals.
         """
         prim = call.prim
-        again = tuple([v.id not in kept for v in call.outs])
-        if True not in again:
+        which = tuple([v.id not in kept for v in call.outs])
+        if True not in which:
             return call
-        found = _call_again(prim.subjaxprs()[0], again, self.policy, self.rules)
-        fresh = [self.fresh(a.type) for a in found.early.outs[len(call.outs) :]]
-        early = call
+        found = _recompute(prim.subjaxprs()[0], which, self.policy, self.rules)
+        fresh = [self.fresh(a.type) for a in found.known.outs[len(call.outs) :]]
+        known = call
         if fresh:
-            early = call._replace(
-                prim=prim.with_subjaxprs([found.early]), outs=(*call.outs, *fresh)
+            known = call._replace(
+                prim=prim.with_subjaxprs([found.known]), outs=(*call.outs, *fresh)
             )
-        values = [*call.ins, *early.outs]
-        late = call._replace(
-            prim=prim.with_subjaxprs([found.late]),
-            ins=tuple([values[i] for i in found.taken]),
-            outs=tuple([v for v, flag in zip(call.outs, again, strict=True) if flag]),
+        values = [*call.ins, *known.outs]
+        unknown = call._replace(
+            prim=prim.with_subjaxprs([found.unknown]),
+            ins=tuple([values[i] for i in found.operands]),
+            outs=tuple([v for v, flag in zip(call.outs, which, strict=True) if flag]),
         )
-        self.repeat.update((v.id, (position, late)) for v in late.outs)
-        return early
+        self.recomputed.update((v.id, (position, unknown)) for v in unknown.outs)
+        return known
 
     def step(self, eqn: Eqn) -> None:
-        """Place an equation that has effects, holds programs or can be split."""
+        """Place an equation that has effects or subjaxprs, or a rule to split it."""
         usable = tuple(
             [self.is_known(a) and not self.conflicts(eqn, i) for i, a in enumerate(eqn.ins)]
         )
         ordered = not all(
-            commutes(e, late) for e in eqn.effects.side_effects for late in self.late_host
+            commutes(e, other) for e in eqn.effects.side_effects for other in self.unknown_io
         )
-        if all(usable) and not ordered and not any(v.id in self.late_refs for v in eqn.outs):
-            self.keep_early(eqn)
+        if all(usable) and not ordered and not any(v.id in self.unknown_refs for v in eqn.outs):
+            self.keep_known(eqn)
             return
         split = None
-        # What a held program computes of nothing is known too.
+        # A subjaxpr may compute known values without any known operand.
         if not ordered and (any(usable) or eqn.prim.subjaxprs()):
             types = tuple([a.type for a in eqn.ins])
             try:
@@ -248,60 +251,61 @@ class _Division:
                 located(error, eqn)
                 raise
         if split is None:
-            self.keep_late(eqn)
+            self.keep_unknown(eqn)
             return
         taken = [eqn.ins[i] for i in split.unknown_args if usable[i]]
-        if self.give_up(taken):
+        if self.make_unknown(taken):
+            # Operands that were usable are not any more.
             self.step(eqn)
         else:
             self.keep_both(eqn, split, usable)
 
     def conflicts(self, eqn: Eqn, index: int) -> bool:
-        """Whether what it does to this reference may not go before a late effect on it."""
+        """Return whether an effect on this reference conflicts with an earlier unknown effect."""
         ref = eqn.ins[index]
-        late = self.outer.get(ref.id) if isinstance(ref, Var) else None
-        if not late:
+        unknown = self.outer.get(ref.id) if isinstance(ref, Var) else None
+        if not unknown:
             return False
         kinds = [type(e) for e in eqn.effects.on(ArgIndex(index))]
-        return any((kind, other) not in COMMUTING_KINDS for kind in kinds for other in late)
+        return any((kind, other) not in COMMUTING_KINDS for kind in kinds for other in unknown)
 
-    def give_up(self, atoms: Sequence[Atom]) -> bool:
-        """Make references that are made here, and that the late half needs, late as a whole."""
-        needed = {a.id for a in atoms if isinstance(a, Var)} & self.made
+    def make_unknown(self, atoms: Sequence[Atom]) -> bool:
+        """Make the local references among these atoms unknown; return whether there are any."""
+        needed = {a.id for a in atoms if isinstance(a, Var)} & self.local_refs
         for i in needed:
-            self.made.discard(i)
-            self.late_refs.add(i)
-            self.unknown[i] = self.again = True
+            self.local_refs.discard(i)
+            self.unknown_refs.add(i)
+            self.unknown[i] = self.restart = True
         return bool(needed)
 
-    def keep_early(self, eqn: Eqn) -> None:
+    def keep_known(self, eqn: Eqn) -> None:
         for effect in eqn.effects:
             if isinstance(effect, Alloc):
-                self.made.add(eqn.outs[effect.ref].id)
-        self.consider_silence(eqn)
-        self.early.append(eqn)
+                self.local_refs.add(eqn.outs[effect.ref].id)
+        self.recompute_without_io(eqn)
+        self.known_eqns.append(eqn)
 
-    def consider_silence(self, eqn: Eqn) -> None:
-        """Note that the late half does again what may not be kept, without what it tells others."""
+    def recompute_without_io(self, eqn: Eqn) -> None:
+        """Record that results of an equation with side effects are recomputed without these."""
         if self.policy is None or not eqn.effects.side_effects or self.policy(eqn):
             return
-        quiet = without_io(eqn)
-        if quiet is not None and not _uses_refs(quiet):
-            self.repeat.update((v.id, (len(self.early), quiet)) for v in eqn.outs)
+        pure = without_io(eqn)
+        if pure is not None and not _uses_refs(pure):
+            self.recomputed.update((v.id, (len(self.known_eqns), pure)) for v in eqn.outs)
 
-    def keep_late(self, eqn: Eqn) -> None:
-        self.give_up(eqn.ins)
-        self.note_late_effects(eqn.effects, eqn.ins)
+    def keep_unknown(self, eqn: Eqn) -> None:
+        self.make_unknown(eqn.ins)
+        self.record_effects(eqn.effects, eqn.ins)
         for v in eqn.outs:
             self.unknown[v.id] = True
-        self.late.append(eqn)
+        self.unknown_eqns.append(eqn)
 
-    def note_late_effects(self, effects: Row[ArgIndex], args: Sequence[Atom]) -> None:
-        """Remember late effects on the caller's references and on the outside world."""
+    def record_effects(self, effects: Row[ArgIndex], args: Sequence[Atom]) -> None:
+        """Record unknown effects on the caller's references, and unknown side effects."""
         for effect in effects:
             match effect:
                 case SideEffect():
-                    self.late_host.add(effect)
+                    self.unknown_io.add(effect)
                 case Alloc():
                     pass
                 case _:
@@ -310,47 +314,48 @@ class _Division:
                         self.outer[ref.id].add(type(effect))
 
     def keep_both(self, eqn: Eqn, split: PartialEvalTemplate, usable: Mask) -> None:
-        """Put both parts of a split application in the place of the equation."""
+        """Replace an equation by its known and unknown jaxprs."""
         known_args = [a for a, has in zip(eqn.ins, usable, strict=True) if has]
         known_outs = [v for v, has in zip(eqn.outs, split.known_outs, strict=True) if has]
-        late_outs = [v for v, has in zip(eqn.outs, split.known_outs, strict=True) if not has]
-        first = len(self.early)
-        results = self.place(split.known, known_args, known_outs, self.early, False, eqn.source)
+        unknown_outs = [v for v, has in zip(eqn.outs, split.known_outs, strict=True) if not has]
+        first = len(self.known_eqns)
+        results = self.place(split.known, known_args, known_outs, False, eqn.source)
         residuals = results[len(known_outs) :]
-        self.repeat_parts(eqn, first, residuals)
-        late_args = [*residuals, *[eqn.ins[i] for i in split.unknown_args]]
-        self.note_late_effects(split.unknown_effects, late_args)
-        self.place(split.unknown, late_args, late_outs, self.late, True, eqn.source)
+        self.apply_policy_to_parts(eqn, first, residuals)
+        unknown_args = [*residuals, *[eqn.ins[i] for i in split.unknown_args]]
+        self.record_effects(split.unknown_effects, unknown_args)
+        self.place(split.unknown, unknown_args, unknown_outs, True, eqn.source)
 
-    def repeat_parts(self, eqn: Eqn, first: int, residuals: Sequence[Atom]) -> None:
-        """Constants among the early parts are computed again, and what the policy says of ``eqn``.
+    def apply_policy_to_parts(self, eqn: Eqn, first: int, residuals: Sequence[Atom]) -> None:
+        """Record which of the known equations that replaced ``eqn`` are recomputed.
 
-        Its residuals are kept: the policy was asked about each of them inside.
+        Constants are, and all if the policy does not keep ``eqn``. Its residuals are kept: the
+        rule applied the policy to each of them, in the subjaxpr.
         """
         kept = {a.id for a in residuals if isinstance(a, Var)}
-        again = self.policy is not None and not self.policy(eqn)
-        for position in range(first, len(self.early)):
-            part = without_io(self.early[position])
+        recomputed = self.policy is not None and not self.policy(eqn)
+        for position in range(first, len(self.known_eqns)):
+            part = without_io(self.known_eqns[position])
             if part is None or _uses_refs(part):
                 continue
             constant = not part.prim.subjaxprs() and all(isinstance(a, Lit) for a in part.ins)
-            if again and part.prim.is_call and part is self.early[position]:
-                self.early[position] = self.call_again(part, position, kept)
+            if recomputed and part.prim.is_call and part is self.known_eqns[position]:
+                self.known_eqns[position] = self.recompute_call(part, position, kept)
                 continue
             for v in part.outs:
-                if constant or (again and v.id not in kept):
-                    self.repeat[v.id] = (position, part)
+                if constant or (recomputed and v.id not in kept):
+                    self.recomputed[v.id] = (position, part)
 
     def place(
         self,
         body: Template,
         args: Sequence[Atom],
         results: Sequence[Var],
-        half: list[Eqn],
-        late: bool,
+        unknown: bool,
         source: Where,
     ) -> list[Atom]:
         """Append a template's equations; its first results become the variables ``results``."""
+        eqns = self.unknown_eqns if unknown else self.known_eqns
         env: list[Atom] = [*args, *body.lits]
         named: dict[int, Var] = {}
         for slot, v in zip(body.outs, results, strict=False):
@@ -361,10 +366,10 @@ class _Division:
             outs = []
             for type_ in out_types:
                 v = named.get(len(env)) or self.fresh(type_)
-                self.unknown[v.id] = late
+                self.unknown[v.id] = unknown
                 env.append(v)
                 outs.append(v)
-            half.append(Eqn(prim, ins, tuple(outs), effects, source))
+            eqns.append(Eqn(prim, ins, tuple(outs), effects, source))
         given = [env[s] for s in body.outs]
         for v, a in zip(results, given, strict=False):
             if a is not v:
@@ -378,47 +383,50 @@ class _Division:
     def finish(self, known_ins: Mask, forced: Mask) -> Partition:
         outs = [self.value(a) for a in self.jaxpr.outs]
         known_outs = tuple(
-            [self.is_known(a) and not late for a, late in zip(outs, forced, strict=True)]
+            [self.is_known(a) and not unknown for a, unknown in zip(outs, forced, strict=True)]
         )
-        late_outs = [a for a, has in zip(outs, known_outs, strict=True) if not has]
-        residuals, repeated = self.residuals(late_outs)
+        unknown_results = [a for a, has in zip(outs, known_outs, strict=True) if not has]
+        residuals, recomputed = self.residuals(unknown_results)
         return Partition(
             self.jaxpr,
             known_ins,
             known_outs,
-            self.early,
-            [*repeated, *self.late],
+            self.known_eqns,
+            [*recomputed, *self.unknown_eqns],
             [a for a, has in zip(outs, known_outs, strict=True) if has],
-            late_outs,
+            unknown_results,
             residuals,
             len(self.unknown),
         )
 
-    def residuals(self, late_outs: Sequence[Atom]) -> tuple[list[Var], list[Eqn]]:
-        """What the late half uses of the early one, and the equations that it does again."""
+    def residuals(self, unknown_results: Sequence[Atom]) -> tuple[list[Var], list[Eqn]]:
+        """Return the residuals, and the known equations that the unknown jaxpr recomputes.
+
+        The operands of a recomputed equation are recomputed, or residuals, in turn.
+        """
         unknown = self.unknown
         used: dict[int, Var] = {}
-        for eqn in self.late:
+        for eqn in self.unknown_eqns:
             for a in eqn.ins:
                 if type(a) is not Lit and not unknown[a.id]:
                     used[a.id] = a
-        used.update((a.id, a) for a in late_outs if isinstance(a, Var) and not unknown[a.id])
-        if not self.repeat:
+        used.update((a.id, a) for a in unknown_results if isinstance(a, Var) and not unknown[a.id])
+        if not self.recomputed:
             return list(used.values()), []
         kept: dict[int, Var] = {}
-        repeated: dict[int, Eqn] = {}
+        recomputed: dict[int, Eqn] = {}
         todo = list(reversed(used.values()))
         while todo:
             v = todo.pop()
-            found = self.repeat.get(v.id)
+            found = self.recomputed.get(v.id)
             if found is None:
                 kept[v.id] = v
                 continue
-            position, again = found
-            if position not in repeated:
-                repeated[position] = again
-                todo += [a for a in reversed(again.ins) if isinstance(a, Var)]
-        return list(kept.values()), [repeated[i] for i in sorted(repeated)]
+            position, eqn = found
+            if position not in recomputed:
+                recomputed[position] = eqn
+                todo += [a for a in reversed(eqn.ins) if isinstance(a, Var)]
+        return list(kept.values()), [recomputed[i] for i in sorted(recomputed)]
 
 
 def _uses_refs(eqn: Eqn) -> bool:

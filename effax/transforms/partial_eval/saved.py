@@ -1,11 +1,11 @@
-"""What a program keeps for its derivative, and where each of these values comes from.
+"""The residuals of a derivative, and their origins.
 
-Of::
+The derivative of::
 
     { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = name[label=s] b; d:f32[] = sin c in (d,) }
 
-the derivative needs ``cos a`` and ``cos c``, outputs of equations. Under a policy of ``remat`` that
-keeps the value called ``s`` it needs ``c``, which is named, and ``a``, an argument.
+needs ``cos a`` and ``cos c``, outputs of equations. Under a ``remat`` policy that saves the value
+named ``s``, it needs ``c``, which is named, and ``a``, an argument.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from effax.transforms.partial_eval.partial_eval import FromInput
 
 @dataclass(frozen=True, slots=True)
 class FromArgument:
-    """A value that is an input: it is kept anyway. ``index`` counts inputs after constants."""
+    """A residual that is an input; ``index`` counts inputs after constants."""
 
     name: str
     index: int
@@ -42,7 +42,7 @@ class FromArgument:
 
 @dataclass(frozen=True, slots=True)
 class FromConstant:
-    """A value that the function closes over."""
+    """A residual that the function closes over."""
 
     def __str__(self) -> str:
         return "from a constant"
@@ -50,7 +50,7 @@ class FromConstant:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A value with a name (``checkpoint_name``)."""
+    """A named residual (``checkpoint_name``)."""
 
     name: str
     source: Source | SavedSource | None
@@ -78,7 +78,7 @@ def _place(source: Source | SavedSource | None) -> str:
 
 
 class SavedResidual(NamedTuple):
-    """A value that is kept: its type, and where it comes from; ``str`` of that is a phrase."""
+    """The type and origin of a residual; ``str`` of the origin is a phrase."""
 
     type: Type
     origin: Origin
@@ -91,16 +91,16 @@ class SavedResidual(NamedTuple):
 def saved(
     jaxpr: Jaxpr, tangents: Sequence[bool], rules: RuleSet | None = None
 ) -> tuple[SavedResidual, ...]:
-    """What ``linearize`` of ``jaxpr`` keeps for the linear program, each value once.
+    """Return the residuals of ``linearize`` of ``jaxpr``, each value once.
 
-    What is in one array with others, handed over by a call, counts by itself.
+    Residuals that a call packs into one array are listed separately.
 
     Raises:   TransformError: as for ``linearize``.
 
     Args:
         jaxpr: the program.
         tangents: one entry an input: whether it has a tangent.
-        rules: the rules; the library's own where it is None.
+        rules: the rules; the registered ones where it is None.
     """
     done = linearize.uncached(jaxpr, tuple(tangents), False, rules_or_default(rules))
     outer = _Scope(done.primal, None, None)
@@ -114,11 +114,11 @@ def saved(
 
 
 _SAME_VALUE: Final = (Reshape, ConvertElementType)
-"""What calls do to values that they hand over; such equations have no line."""
+"""The operations that pack residuals, besides ``Concatenate``; their equations have no source."""
 
 
 def _made_inside(prim: Primitive, position: int) -> Atom | None:
-    """The result of the one region of a primitive that is a result of it, and not carried."""
+    """Return the result of the only region that is result ``position``; None if it is a carry."""
     if prim.has_own_rules or len(prim.regions()) != 1:
         return None
     (region,) = prim.regions()
@@ -129,10 +129,10 @@ def _made_inside(prim: Primitive, position: int) -> Atom | None:
 
 
 class _Scope:
-    """A program whose values are followed: the outermost, or one that an equation runs.
+    """A program in which values are traced back: the outermost, or a region of an equation.
 
     Attributes:
-        stack: the lengths of the loops around it, each of which stacks what leaves it.
+        stack: the lengths of the loops around it, each of which stacks its results.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class _Scope:
                 self.named.update((a.id, eqn) for a in eqn.ins if isinstance(a, Var))
 
     def input(self, index: int) -> SavedResidual:
-        """An input of the outermost program."""
+        """Return an input of the outermost program as a residual."""
         jaxpr = self.jaxpr
         type_ = jaxpr.binders[index].type
         if index < jaxpr.n_consts:
@@ -159,7 +159,7 @@ class _Scope:
         return SavedResidual(type_, FromArgument(name, index - jaxpr.n_consts))
 
     def traced(self, atom: Atom) -> list[SavedResidual]:
-        """What a value consists of: itself, or the values that were put together in it."""
+        """Return the residuals in a value: itself, or the values packed in it."""
         found: list[SavedResidual] = []
         waiting: list[tuple[_Scope, Atom]] = [(self, atom)]
         while waiting:
@@ -170,7 +170,7 @@ class _Scope:
         return found
 
     def _step(self, v: Var, waiting: list[tuple[_Scope, Atom]]) -> SavedResidual | None:
-        """Where a variable comes from, or None with what it comes from in ``waiting``."""
+        """Return the origin of a variable, or None after adding its operands to ``waiting``."""
         eqn = self.made.get(v.id)
         if eqn is None:
             index = [w.id for w in self.jaxpr.binders].index(v.id)

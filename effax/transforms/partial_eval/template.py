@@ -1,4 +1,4 @@
-"""One application in two halves, made once and kept as templates."""
+"""The known and unknown jaxprs of one equation, built once and cached as templates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from effax.transforms.framework.rules import Indivisible, PartialEvalRule, Polic
 
 
 class PartialEvalTemplate(NamedTuple):
-    """A split application prepared for being put in the place of many."""
+    """The known and unknown jaxprs of an equation as templates."""
 
     known: Template
     unknown: Template
@@ -31,7 +31,7 @@ def partial_eval_template(
     known: Mask,
     policy: Policy | None,
 ) -> PartialEvalTemplate | None:
-    """The halves of an application; None where it is not split."""
+    """Return the templates of an equation; None if it is not split."""
     rule = partial_eval_rule(rules, prim)
     found = None if rule is None else rule(rules, prim, types, known, policy)
     if found is None:
@@ -46,6 +46,6 @@ def partial_eval_template(
 
 
 def partial_eval_rule(rules: RuleSet, prim: Primitive) -> PartialEvalRule[Primitive] | None:
-    """The rule of a primitive; None where it has none."""
+    """Return the rule of a primitive; None if it is indivisible."""
     rule = rules.of(prim).split
     return None if isinstance(rule, Indivisible) else rule

@@ -1,4 +1,4 @@
-"""Where the batch axis is, in inputs and results: what users say, checked and counted."""
+"""The batch axes of inputs and results: checked, and counted from the front."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Axes = int | None | Sequence[int | None]
 
 
 class NoAxis(TransformError):
-    """A result differs between lanes, and no axis is given for it; ``result`` is its position."""
+    """A batched result without an axis in ``out_axes``; ``result`` is its position."""
 
     result: int
 
 
 def no_axis(result: int) -> NoAxis:
-    """The error for a result that is batched and gets no axis."""
+    """Return the error for a batched result without an axis in ``out_axes``."""
     error = NoAxis(
-        f"vmap: result {result} differs between lanes, and no axis is given for it",
-        expected=f"an axis for result {result} in `out_axes`",
+        f"vmap: result {result} is batched, but has no axis in `out_axes`",
+        expected=f"an axis for result {result}",
         found="None",
-        remedy="give an axis, or return what depends on no batched input",
+        remedy="set an axis, or return a value that depends on no batched input",
     )
     error.result = result
     return error
@@ -35,7 +35,10 @@ def no_axis(result: int) -> NoAxis:
 def normalized_axes(
     jaxpr: Jaxpr, size: int, in_axes: Sequence[int | None], out_axes: Axes
 ) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
-    """All axes, counted from the front. Raises TransformError where one does not exist."""
+    """Return the axes of inputs and results, counted from the front.
+
+    Raises TransformError: an entry is missing, or an axis is out of range.
+    """
     n_ins, n_outs = len(jaxpr.binders), len(jaxpr.outs)
     if out_axes is None or isinstance(out_axes, int):
         targets: tuple[int | None, ...] = (out_axes,) * n_outs
@@ -43,13 +46,13 @@ def normalized_axes(
         targets = tuple(out_axes)
     if not _is_integer(size) or size < 0:
         raise TransformError(
-            "vmap: the number of lanes is wrong",
+            "vmap: the batch size is invalid",
             expected="an integer, at least 0",
             found=repr(size),
         )
     if (len(in_axes), len(targets)) != (n_ins, n_outs):
         raise TransformError(
-            "vmap needs one entry an input, and of `out_axes` one a result (or one for all)",
+            "vmap needs one entry for each input, and of `out_axes` for each result (or for all)",
             expected=f"{n_ins} and {n_outs}",
             found=f"{len(in_axes)} and {len(targets)}",
         )
@@ -62,32 +65,32 @@ def normalized_axes(
 
 
 def _is_integer(value: object) -> bool:
-    """Whether the value is an integer (and no boolean)."""
+    """Return whether the value is an integer, booleans excluded."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _counted(axis: int | None, lane: Type, name: str) -> int | None:
-    """An axis of the batched type, counted from the front."""
+def _counted(axis: int | None, type_: Type, name: str) -> int | None:
+    """Return an axis of the batched type, counted from the front; ``type_`` is unbatched."""
     if axis is None:
         return None
-    ndim = len(lane.shape) + 1
+    ndim = len(type_.shape) + 1
     if not _is_integer(axis) or not -ndim <= axis < ndim:
         raise TransformError(
-            f"vmap: the batch axis of {name} does not exist",
-            expected=f"None, or an integer from {-ndim} to {ndim - 1} ({lane} in one lane)",
+            f"vmap: the batch axis of {name} is out of range",
+            expected=f"None, or an integer from {-ndim} to {ndim - 1} (of {type_}, batched)",
             found=repr(axis),
         )
     return int(axis) % ndim
 
 
 def checked_name(jaxpr: Jaxpr, size: int, name: str | None) -> str | None:
-    """The name of the lanes, where the program uses it. Raises TransformError for another size."""
+    """Return the axis name if the program uses it. Raises TransformError for another size."""
     if name is None:
         return None
     used = [axis for axis in jaxpr.free_axes if axis.name == name]
     if any(axis.size != size for axis in used):
         raise TransformError(
-            f"vmap: the program uses the axis '{name}' at another size than it gets",
+            f"vmap: the program uses the axis '{name}' at a size other than the batch size",
             expected=str(Axis(name, size)),
             found=", ".join(map(str, used)),
         )

@@ -1,4 +1,4 @@
-"""What batching and its rules share: types of lanes, references with moved axes, and an error."""
+"""Definitions shared by batching and its rules: batched types, borrowed references, errors."""
 
 from __future__ import annotations
 
@@ -20,51 +20,49 @@ from effax.transforms.rules.common.arrays import inverse, permuted, zeros
 
 
 class UnbatchedRefWrite(TransformError):
-    """A reference that all lanes share is written where lanes could differ.
+    """A write to an unbatched reference of a value that may differ between batch elements.
 
-    ``position`` is the argument that is the reference, of the application or program at hand.
+    ``position`` is that of the reference among the operands of the current equation or program.
     """
 
     position: int | None = 0
 
     def name(self, ref: str, position: int) -> None:
-        """Tell what a program calls the reference, and where it is among the arguments."""
-        told = (
-            f"vmap: {ref} is one reference for all lanes, and is written where lanes may differ: "
-            "it is not clear whose value remains"
+        """Set the reference's name in the message, and its position."""
+        self.what: str = (
+            f"vmap: {ref} is not batched, and a write to it may differ between batch elements"
         )
-        self.what: str = told
         self.position = position
 
 
 def unbatched_ref_write(position: int, found: str) -> UnbatchedRefWrite:
-    """The error for a write through argument ``position``."""
+    """Return the error for a write to operand ``position``."""
     error = UnbatchedRefWrite(
         "",
-        expected="a write of a value that is the same in all lanes, made by all lanes",
+        expected="a write of an unbatched value, not under a batched predicate",
         found=found,
-        remedy="pass the reference as a batched argument (an axis for it in `in_axes`), or add "
-        "to it, which sums over the lanes",
+        remedy="batch the reference (an axis for it in `in_axes`), or add to it, which sums over "
+        "the batch elements",
     )
     error.name(f"argument {position}", position)
     return error
 
 
 def check_uniform(b: BatchBuilder, prim: Primitive, where: str) -> None:
-    """Raises TransformError where lanes part, and programs of ``prim`` exchange between them."""
+    """Raise TransformError if ``prim``, whose predicate is batched, has collectives on the axis."""
     name = b.axis
-    if name is not None and any(exchanges(held, name) for held in prim.subjaxprs()):
+    if name is not None and any(exchanges(jaxpr, name) for jaxpr in prim.subjaxprs()):
         raise TransformError(
-            f"vmap: a collective along the axis '{b.axis}' is in {where}, and lanes differ in that",
-            expected="a condition that is the same in all lanes",
-            found="one that depends on a batched value",
-            remedy="make the condition the same (`psum`, `pmax` of it), or move the collective out",
+            f"vmap: a collective along the axis '{b.axis}' is in {where}",
+            expected="an unbatched predicate",
+            found="a predicate that depends on a batched value",
+            remedy="reduce the predicate (`psum`, `pmax`), or move the collective out of it",
         )
 
 
 @contextmanager
 def at_arguments(args: Sequence[int]) -> Iterator[None]:
-    """Errors about binder ``i`` of a program become errors about argument ``args[i]``."""
+    """Report errors about binder ``i`` of a subjaxpr as errors about operand ``args[i]``."""
     try:
         yield
     except UnbatchedRefWrite as error:
@@ -74,7 +72,7 @@ def at_arguments(args: Sequence[int]) -> Iterator[None]:
 
 
 def batched_type(type_: Type, size: int, axis: int = 0) -> Type:
-    """The type of ``size`` lanes: with a batch axis, of a reference in its cell."""
+    """Return the type with a batch axis of length ``size``, which a reference has in its cell."""
     shape = (*type_.shape[:axis], size, *type_.shape[axis:])
     if isinstance(type_, RefType):
         return ref_type(type_.inner.update(shape=shape), type_.kind)
@@ -82,21 +80,21 @@ def batched_type(type_: Type, size: int, axis: int = 0) -> Type:
 
 
 def unbatched_type(type_: Type) -> Type:
-    """The type of one lane of a type with the batch axis in front."""
+    """Return the type without its leading batch axis."""
     if isinstance(type_, RefType):
         return ref_type(type_.inner.update(shape=type_.shape[1:]), type_.kind)
     return type_.update(shape=type_.shape[1:])
 
 
 class Borrowed(NamedTuple):
-    """A local reference that stands for another one, its axes in another order.
+    """A local copy of a reference, with its axes in another order.
 
     Attributes:
-        local: the reference made.
-        ref: the one it stands for.
-        permutation: axis ``i`` of the local one is axis ``permutation[i]`` of the other.
-        changed: whether the contents go back at the end.
-        sums: whether the local one began with zeros, and is added at the end.
+        local: the local reference.
+        ref: the original.
+        permutation: axis ``i`` of ``local`` is axis ``permutation[i]`` of ``ref``.
+        changed: whether the contents are written back.
+        sums: whether ``local`` began with zeros, and is added to ``ref``.
     """
 
     local: Atom
@@ -106,7 +104,7 @@ class Borrowed(NamedTuple):
     sums: bool
 
     def write_back(self, b: Builder) -> None:
-        """Put the contents where they belong; the local reference is consumed."""
+        """Write the contents back, and consume the local reference."""
         if not self.changed:
             b.emit(FreeRef(), [self.local])
             return
@@ -118,10 +116,7 @@ class Borrowed(NamedTuple):
 def borrow(
     b: Builder, ref: Atom, permutation: Sequence[int], effects: Sequence[Effect[ArgIndex]]
 ) -> Borrowed:
-    """A local reference with the contents of ``ref``, its axes permuted, for these effects.
-
-    Where all that is done is adding, it begins with zeros, so that adding stays all that is done.
-    """
+    """Append a local copy of ``ref``, its axes permuted, on which a program has these effects."""
     assert isinstance(ref.type, RefType)
     shape = tuple(ref.type.shape[i] for i in permutation)
     inner = ref.type.inner.update(shape=shape)
@@ -130,6 +125,7 @@ def borrow(
     if not effects:
         local = b(EmptyRef(inner))
     elif sums:
+        # Zeros, not the contents: the original is only accumulated into, as before.
         local = b(NewRef(ref.type.kind), zeros(b, inner))
     else:
         contents = b(Get(whole(ref.type.shape)), ref)

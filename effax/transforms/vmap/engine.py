@@ -1,10 +1,10 @@
-"""Batching: one program that does for all lanes what the given one does for one.
+"""Batching: a program applied to every element of a batch.
 
 Before::
 
     { lambda ; a:f32[] b:f32[3]. let c:f32[3] = mul a b in (c,) }
 
-After, with 5 lanes of ``a`` and one ``b`` for all of them::
+After, with ``a`` batched at size 5 and ``b`` unbatched::
 
     { lambda ; a:f32[5] b:f32[3]. let
         c:f32[5,3] = broadcast_in_dim[shape=(5, 3) broadcast_dimensions=(0,)] a
@@ -12,16 +12,17 @@ After, with 5 lanes of ``a`` and one ``b`` for all of them::
         e:f32[5,3] = mul c d
       in (e,) }
 
-Inside of the pass every batched value has the batch axis in front; axes are moved where a program
-begins and ends. Lanes run in step. Where they part, at a batched predicate, both ways are run
-and each has a mask of the lanes that are there: effects of the others do not happen.
+Inside the pass every batched value has the batch axis in front; axes are moved at the inputs and
+results of the program. Under a batched predicate both branches run, each with a mask of the batch
+elements that are active in it: other elements have no effects.
 
-A reference is batched (a cell a lane) or shared by all lanes. A local one is batched where a
-fixpoint over the program finds that it takes batched values. An input that is not batched is
-shared: it may be read; what is added to it is added by every lane, so its sum over the lanes is;
-a write is refused where lanes could differ.
+A reference is batched (one cell a batch element) or unbatched. A local reference is batched if a
+fixpoint over the program finds that batched values are written to it: a write late in a loop
+decides the type of the allocation before it. An input that is not batched is shared by the batch
+elements: reads are unchanged, accumulations are summed over the elements, and a write that may
+differ between elements is an error.
 
-What a lane does to the world outside happens for every lane, also where all do the same.
+A side effect happens once a batch element, also where no operand is batched.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Vmapped(NamedTuple):
     """The result of :func:`vmap`.
 
     Attributes:
-        jaxpr: the program for all lanes.
+        jaxpr: the batched program.
         out_batched: which results have a batch axis.
     """
 
@@ -63,7 +64,7 @@ class Vmapped(NamedTuple):
 
 
 class BatchTemplate(NamedTuple):
-    """One application batched: arguments are the mask of lanes, if there is one, then its own."""
+    """One batched equation. The operands of ``body`` are the mask, if any, then its own."""
 
     body: Template
     out_batched: Mask
@@ -93,8 +94,8 @@ def _vmap_axes(
         else:
             args.append(permuted(b, v, order))
     batched = tuple([axis is not None for axis in sources])
-    shared = _shared(jaxpr, batched)
-    engine = _Engine(jaxpr, b, args, batched, size, rules, shared, None, name)
+    unbatched_refs = _unbatched_refs(jaxpr, batched)
+    engine = _Batcher(jaxpr, b, args, batched, size, rules, unbatched_refs, None, name)
     outs, flags = engine.run()
     for i, (has, axis) in enumerate(zip(flags, targets, strict=True)):
         if has and axis is None:
@@ -110,11 +111,11 @@ def _vmap_axes(
 
 
 def _front(axis: int, ndim: int) -> tuple[int, ...]:
-    """The permutation that brings an axis to the front."""
+    """Return the permutation that moves an axis to the front."""
     return (axis, *range(axis), *range(axis + 1, ndim)) if ndim else ()
 
 
-def _shared(jaxpr: Jaxpr, batched: Mask) -> frozenset[int]:
+def _unbatched_refs(jaxpr: Jaxpr, batched: Mask) -> frozenset[int]:
     pairs = enumerate(zip(jaxpr.binders, batched, strict=True))
     return frozenset(i for i, (v, has) in pairs if isinstance(v.type, RefType) and not has)
 
@@ -124,33 +125,33 @@ def _vmap(
     batched: Mask,
     size: int,
     rules: RuleSet,
-    shared: frozenset[int] = NONE,
+    unbatched_refs: frozenset[int] = NONE,
     masked: bool = False,
-    wanted: Mask | None = None,
+    instantiate: Mask | None = None,
     axis: str | None = None,
 ) -> Vmapped:
-    """Batching for rules: all axes in front. Raises TransformError.
+    """Batch a subjaxpr, with all batch axes in front. Raises TransformError.
 
     Args:
-        jaxpr: the program of one lane.
-        batched: which inputs are batched, closed under what the program writes into references.
-        size: the number of lanes.
+        jaxpr: the program.
+        batched: which inputs are batched; a reference that the program writes batched values to is.
+        size: the batch size.
         rules: the rules.
-        shared: positions of inputs that are references of the whole batch.
-        masked: whether the result takes a mask of lanes in front of its inputs.
-        wanted: which results are broadcast where they are not batched; None: none.
-        axis: the name of the lanes, if the program uses it.
+        unbatched_refs: positions of inputs that are unbatched references.
+        masked: whether the result takes a mask of the active batch elements as its first input.
+        instantiate: which unbatched results are broadcast; None: none.
+        axis: the name of the batch axis, if the program uses it.
     """
     b = Builder()
-    active = b.bind(array_type((size,), BOOL)) if masked else None
+    mask = b.bind(array_type((size,), BOOL)) if masked else None
     args = [
         b.bind(batched_type(v.type, size) if has else v.type)
         for v, has in zip(jaxpr.binders, batched, strict=True)
     ]
-    engine = _Engine(jaxpr, b, args, batched, size, rules, shared, active, axis)
+    engine = _Batcher(jaxpr, b, args, batched, size, rules, unbatched_refs, mask, axis)
     outs, flags = engine.run()
-    for i, ct_spec in enumerate(wanted or ()):
-        if ct_spec and not flags[i]:
+    for i, broadcast in enumerate(instantiate or ()):
+        if broadcast and not flags[i]:
             outs[i], flags[i] = to_front(b, outs[i], False, size), True
     names = ("", *jaxpr.names) if masked and jaxpr.names else jaxpr.names
     return Vmapped(b.finish(outs, jaxpr.n_consts + masked, names), tuple(flags))
@@ -165,34 +166,33 @@ def vmap(
     rules: RuleSet | None = None,
     axis_name: str | None = None,
 ) -> Vmapped:
-    """Batch ``jaxpr`` over lanes: along an axis of length ``size`` of some of its inputs.
+    """Batch ``jaxpr`` along an axis of length ``size`` of some of its inputs.
 
     Type:     (a, b) -> c  =>  (n·a, b) -> n·c      n = size, a batched
     Effects:  kinds are kept; a batched ref's cell gains an axis of length n.
-    Axes:     ``axis_name`` is bound: collectives along it are done, others are kept.
+    Axes:     ``axis_name`` is bound: collectives along it are replaced, others are kept.
     Laws:     tests/laws/test_vmap.py
-    Raises:   TransformError: a wrong axis; a result that is batched where no axis is given for
-              it; a write to an unbatched reference (UnbatchedRefWrite); a missing rule; the
-              program uses ``axis_name`` at another size, or where lanes part.
+    Raises:   TransformError: an axis is out of range; a batched result has no axis; a write to an
+              unbatched reference may differ between elements (UnbatchedRefWrite); a rule is
+              missing; ``axis_name`` has another size in the program, or is used under a batched
+              predicate.
     Source:   autodidax, part 1.
 
     Args:
-        jaxpr: the program of one lane.
-        size: the number of lanes.
-        in_axes: for each input, where in its type the batch axis is; None: it has none. An axis
-            may be negative. The inputs' types in ``jaxpr`` are those of one lane.
-        out_axes: for each result, or for all of them, where the batch axis shall be; a result
-            that is the same in all lanes is broadcast. None: the result must be that, and has no
-            batch axis.
-        rules: the rules; the library's own where it is None.
-        axis_name: what collectives call the axis.
+        jaxpr: the program; its types have no batch axis.
+        size: the batch size.
+        in_axes: one entry an input: its batch axis, which may be negative; None: it is unbatched.
+        out_axes: one entry a result, or one for all: the batch axis, for which an unbatched
+            result is broadcast. None: the result must be unbatched.
+        rules: the rules; the registered ones where it is None.
+        axis_name: the name of the axis in collectives.
     """
     sources, targets = normalized_axes(jaxpr, size, in_axes, out_axes)
     name = checked_name(jaxpr, int(size), axis_name)
     return _vmap_axes(jaxpr, int(size), sources, targets, rules_or_default(rules), name)
 
 
-class _Engine(Rewriter):
+class _Batcher(Rewriter):
     """One run of the pass: the new program's atoms, and which of them are batched."""
 
     def __init__(
@@ -203,24 +203,25 @@ class _Engine(Rewriter):
         batched: Mask,
         size: int,
         rules: RuleSet,
-        shared: frozenset[int],
-        active: Var | None,
+        unbatched_refs: frozenset[int],
+        mask: Var | None,
         axis: str | None,
     ) -> None:
         super().__init__(jaxpr, b, args)
         self.size = size
         self.rules = rules
-        self.active = active
+        self.mask = mask
         self.axis = axis
-        self.shared = frozenset(jaxpr.binders[i].id for i in shared)
+        self.unbatched_refs = frozenset(jaxpr.binders[i].id for i in unbatched_refs)
         self.flags = [False] * jaxpr.size
         for v, has in zip(jaxpr.binders, batched, strict=True):
             self.flags[v.id] = has
-        # References that are made here, and those of them that are batched.
-        self.made: set[int] = set()
-        self.marked: Mask = ()
+        # The variables of allocated references, and which variables are batched in the fixpoint.
+        self.local_refs: set[int] = set()
+        self.fixpoint: Mask = ()
         if any(eqn.effects is not NO_EFFECTS and _has_alloc(eqn) for eqn in jaxpr.eqns):
-            self.marked = analyze(IsBatched(rules, size, axis), jaxpr, batched, shared).variables
+            found = analyze(IsBatched(rules, size, axis), jaxpr, batched, unbatched_refs)
+            self.fixpoint = found.variables
 
     def run(self) -> tuple[list[Atom], list[bool]]:
         """Append the batched program. Return its results, and which of them are batched."""
@@ -232,68 +233,66 @@ class _Engine(Rewriter):
         prim, ins, outs, effects, source = eqn
         b, atoms, flags = self.b, self.env, self.flags
         args = [a if type(a) is Lit else atoms[a.id] for a in ins]
-        mask = tuple([type(a) is not Lit and flags[a.id] for a in ins])
-        shared, masked, rule, axis = NONE, False, True in mask, None
+        batched = tuple([type(a) is not Lit and flags[a.id] for a in ins])
+        unbatched_refs, masked, rule, axis = NONE, False, True in batched, None
         if self.axis is not None and uses_axis(prim, self.axis):
             axis, rule = self.axis, True
-        if effects is not NO_EFFECTS or self.active is not None:
-            shared, masked = self._surroundings(eqn)
-            # Every lane does what is done to the world outside, be it the same for all of them.
-            rule = rule or masked or bool(effects.side_effects) or self._changes_shared(eqn, shared)
+        if effects is not NO_EFFECTS or self.mask is not None:
+            unbatched_refs, masked = self._context(eqn)
+            # A side effect happens once a batch element, also on unbatched operands.
+            rule = rule or masked or bool(effects.side_effects) or _changes_any(eqn, unbatched_refs)
             if effects and _has_alloc(eqn):
                 rule = self._allocate(eqn, args)
-                mask = (True,) * len(args) if rule else mask
+                batched = (True,) * len(args) if rule else batched
         if not rule:
             self.keep(eqn, tuple(args))
             return
         types = tuple([a.type for a in ins])
         try:
             body, out_batched = batch_template(
-                self.rules, prim, types, mask, self.size, shared, masked, axis
+                self.rules, prim, types, batched, self.size, unbatched_refs, masked, axis
             )
         except EffaxError as error:
-            self._told(error, eqn)
+            self._locate(error, eqn)
             raise
-        if masked and self.active is not None:
-            args.insert(0, self.active)
+        if masked and self.mask is not None:
+            args.insert(0, self.mask)
         results = b.inline(body, args, source)
         for v, result, has in zip(outs, results, out_batched, strict=True):
             atoms[v.id], flags[v.id] = result, has
 
-    def _surroundings(self, eqn: Eqn) -> tuple[frozenset[int], bool]:
-        """Which arguments are shared references, and whether the mask of lanes matters."""
-        shared = positions_of(self.shared, eqn) if self.shared and eqn.effects else NONE
-        if self.active is None:
-            return shared, False
-        if eqn.prim.subjaxprs():
-            return shared, needs_mask(eqn.prim)
-        if eqn.effects.side_effects:
-            return shared, True
-        # A reference that is made here is seen by the lanes that are here only.
-        changed = {e.ref for e in eqn.effects if isinstance(e, Write | Accum)}
-        outside = [
-            i in shared or self.flags[a.id]
-            for i, a in enumerate(eqn.ins)
-            if i in changed and isinstance(a, Var) and a.id not in self.made
-        ]
-        return shared, True in outside
+    def _context(self, eqn: Eqn) -> tuple[frozenset[int], bool]:
+        """Return which operands are unbatched references, and whether the equation needs the mask.
 
-    def _changes_shared(self, eqn: Eqn, shared: frozenset[int]) -> bool:
-        return bool(shared) and any(
-            isinstance(e, Write | Accum) and e.ref in shared for e in eqn.effects
-        )
+        A local reference needs none: only the elements that are active in its scope read it.
+        """
+        refs = self.unbatched_refs
+        unbatched_refs = positions_of(refs, eqn) if refs and eqn.effects else NONE
+        if self.mask is None:
+            return unbatched_refs, False
+        if eqn.prim.subjaxprs():
+            return unbatched_refs, needs_mask(eqn.prim)
+        if eqn.effects.side_effects:
+            return unbatched_refs, True
+        changed = {e.ref for e in eqn.effects if isinstance(e, Write | Accum)}
+        outer = [
+            i in unbatched_refs or self.flags[a.id]
+            for i, a in enumerate(eqn.ins)
+            if i in changed and isinstance(a, Var) and a.id not in self.local_refs
+        ]
+        return unbatched_refs, True in outer
 
     def _allocate(self, eqn: Eqn, args: list[Atom]) -> bool:
-        """Note a reference that is made; whether it is batched (its operand then is, too)."""
-        self.made.update(v.id for v in eqn.outs)
-        if not any(self.marked[v.id] for v in eqn.outs):
+        """Record an allocation; return whether it is batched, and then broadcast its operand."""
+        self.local_refs.update(v.id for v in eqn.outs)
+        if not any(self.fixpoint[v.id] for v in eqn.outs):
             return False
         flags = [isinstance(a, Var) and self.flags[a.id] for a in eqn.ins]
         args[:] = [to_front(self.b, x, has, self.size) for x, has in zip(args, flags, strict=True)]
         return True
 
-    def _told(self, error: EffaxError, eqn: Eqn) -> None:
-        """Tell an error at which equation it happened, and what its reference is called here."""
+    def _locate(self, error: EffaxError, eqn: Eqn) -> None:
+        """Set the equation of an error, and the name of its reference in this program."""
         at = error.position if isinstance(error, UnbatchedRefWrite) else None
         if isinstance(error, UnbatchedRefWrite) and at is not None and at < len(eqn.ins):
             ref = eqn.ins[at]
@@ -303,15 +302,19 @@ class _Engine(Rewriter):
         located(error, eqn)
 
 
+def _changes_any(eqn: Eqn, refs: frozenset[int]) -> bool:
+    return bool(refs) and any(isinstance(e, Write | Accum) and e.ref in refs for e in eqn.effects)
+
+
 def _has_alloc(eqn: Eqn) -> bool:
     return any(isinstance(e, Alloc) for e in eqn.effects)
 
 
 def needs_mask(prim: Primitive) -> bool:
-    """Whether a primitive that holds programs must know which lanes are there.
+    """Return whether a primitive with subjaxprs takes the mask of active batch elements.
 
-    A loop must, to end when no lane is there. So must a call of a function that is called in its
-    own rules, so that the calls inside are on the same types.
+    A loop takes it, to end when no element is active. So does a call with recursive rules, so that
+    the recursive calls have the operand types of the call.
     """
     if prim.has_predicate() or has_recursive_rules(prim):
         return True
@@ -320,7 +323,7 @@ def needs_mask(prim: Primitive) -> bool:
 
 @memoize(maxsize=4096)
 def runs_under_mask(jaxpr: Jaxpr) -> bool:
-    """Whether a program must know which lanes are there: its effects are seen, or it loops."""
+    """Return whether a program takes the mask: it has observable effects, or a loop."""
     return any(isinstance(e, Write | Accum | SideEffect) for e in jaxpr.effects) or any(
         needs_mask(eqn.prim) for eqn in jaxpr.eqns
     )
@@ -333,15 +336,15 @@ def batch_template(
     types: tuple[Type, ...],
     batched: Mask,
     size: int,
-    shared: frozenset[int] = NONE,
+    unbatched_refs: frozenset[int] = NONE,
     masked: bool = False,
     axis: str | None = None,
 ) -> BatchTemplate:
-    """The template of one application; kept for each primitive, types (of a lane) and mask."""
+    """Return the template of one equation; ``types`` are without the batch axis."""
     rule = rules.of(prim).batch
     if isinstance(rule, Unsupported):
         raise rule.error(prim, "batch")
-    b = BatchBuilder(rules, shared, axis)
+    b = BatchBuilder(rules, unbatched_refs, axis)
     if masked:
         b.mask = b.bind(array_type((size,), BOOL))
     args = [
@@ -360,10 +363,10 @@ def closed_batch(
 
 @dataclass(frozen=True)
 class IsBatched(Property):
-    """Whether a value is batched, under a set of rules, along an axis of that size and name.
+    """Whether a value is batched, under a set of rules, along an axis of this size and name.
 
-    What is received from a side effect is, whatever the effect was given; so is what is computed
-    from the index along the axis.
+    The results of a side effect are batched, whatever its operands, and so are those of an equation
+    that uses the axis. Batched predicates and selectors batch everything that they control.
     """
 
     rules: RuleSet
@@ -386,7 +389,7 @@ class IsBatched(Property):
 
 
 def _at_axis(b: Builder, out: Atom, batched: bool, size: int, axis: int | None) -> Atom:
-    """A result with its batch axis where it is wanted."""
+    """Return a result with its batch axis at ``axis``."""
     if axis is None:
         return out
     front = to_front(b, out, batched, size)

@@ -81,7 +81,7 @@ def test_walks_report_invalid_arguments(walk: Any, args: Any, says: str) -> None
 
 @pytest.mark.parametrize(("given", "remedy"), [(SINE, "it is a program already"), (3, None)])
 def test_unwrap_refuses_values_that_are_no_result(given: Any, remedy: str | None) -> None:
-    with pytest.raises(BadArgument, match="there is nothing to unwrap") as caught:
+    with pytest.raises(BadArgument, match="unwrap takes a `Result`") as caught:
         unwrap(given)
     assert caught.value.remedy == remedy
 

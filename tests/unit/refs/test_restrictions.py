@@ -283,10 +283,10 @@ SHARED: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 @pytest.mark.parametrize("name", SHARED)
 def test_lanes_do_not_write_one_reference(name: str, wrap: Any) -> None:
-    says = "a closed-over reference is one reference for all lanes"
+    says = "a closed-over reference is not batched"
     refused(lambda r, v: jax.vmap(SHARED[name](r))(jnp.arange(3.0)), wrap, says, UnbatchedRefWrite)
     as_argument = jax.vmap(lambda x, o: o.__setitem__(..., x), (0, None))
-    refused(lambda r, v: as_argument(jnp.ones(3), r), wrap, "o is one reference", UnbatchedRefWrite)
+    refused(lambda r, v: as_argument(jnp.ones(3), r), wrap, "o is not batched", UnbatchedRefWrite)
 
 
 PLUMBING: dict[str, Callable[[Any, Any], object]] = {

@@ -27,7 +27,7 @@ from effax.transforms.jvp import jvp
 from effax.transforms.linearize import linearize
 from effax.transforms.optimize.dce import dce
 from effax.transforms.optimize.inline import inline
-from effax.transforms.partial_eval.packing import MANY
+from effax.transforms.partial_eval.packing import MAX_RESIDUALS
 from effax.transforms.partial_eval.partial_eval import partial_eval
 from effax.transforms.reverse.engine import reverse
 from effax.transforms.transpose.cotangent_spec import CotangentSpec, GradValue, NonLinear
@@ -115,7 +115,7 @@ def test_deep_calls_are_differentiated() -> None:
     back = transpose(done.linear, ct_specs).unwrap().jaxpr
     for made in (done.primal, done.linear, back, whole):
         assert equations(made) < 12 * LEVELS
-        assert interfaces(made) <= MANY + 3
+        assert interfaces(made) <= MAX_RESIDUALS + 3
     one = np.asarray(np.float32(1.0))
     _, gradient = evaluate(whole, [one, one])
     # f0 = sin x, f(n + 1) = x · f(n), so f'(1) = n sin 1 + cos 1
@@ -126,7 +126,7 @@ def test_deep_calls_are_differentiated() -> None:
 def test_loops_and_branches_in_each_other_are_differentiated(kind: str) -> None:
     small, whole = (reverse(nest(kind, n), [True]).unwrap().jaxpr for n in (70, 140))
     assert equations(whole) < 2.3 * equations(small)
-    assert interfaces(whole) <= 2 * MANY
+    assert interfaces(whole) <= 2 * MAX_RESIDUALS
     one = np.asarray(np.float32(1.0))
     _, gradient = evaluate(whole, [one, one])
     assert gradient == pytest.approx(140 * np.sin(1.0) + np.cos(1.0), rel=1e-4)
@@ -139,7 +139,7 @@ def test_shared_subjaxprs_are_transformed_once(kind: str) -> None:
     for levels in (10, 20):
         once = reverse(nest(kind, levels, calls=2), [True]).unwrap().jaxpr
         sizes.append(equations(once))
-        assert interfaces(once) < 4 * MANY
+        assert interfaces(once) < 4 * MAX_RESIDUALS
     assert sizes[1] < 4 * sizes[0]
 
 

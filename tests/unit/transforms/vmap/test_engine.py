@@ -206,15 +206,15 @@ def test_equal_inputs_give_the_same_program() -> None:
 
 
 WRONG = [
-    ([0], 0, "vmap needs one entry an input"),
-    ([0, 0, 0], 0, "vmap needs one entry an input"),
+    ([0], 0, "vmap needs one entry for each input"),
+    ([0, 0, 0], 0, "vmap needs one entry for each input"),
     ([0, 0], [0, 0], "one a result"),
-    ([0, 2], 0, "the batch axis of weights does not exist"),
-    ([-3, 0], 0, "the batch axis of x does not exist"),
-    ([0, True], 0, "the batch axis of weights does not exist"),
-    ([0, 0.5], 0, "the batch axis of weights does not exist"),
-    ([0, 0], 3, "the batch axis of result 0 does not exist"),
-    ([0, 0], None, "result 0 differs between lanes"),
+    ([0, 2], 0, "the batch axis of weights is out of range"),
+    ([-3, 0], 0, "the batch axis of x is out of range"),
+    ([0, True], 0, "the batch axis of weights is out of range"),
+    ([0, 0.5], 0, "the batch axis of weights is out of range"),
+    ([0, 0], 3, "the batch axis of result 0 is out of range"),
+    ([0, 0], None, "result 0 is batched"),
 ]
 
 
@@ -232,7 +232,7 @@ def test_wrong_axes_are_reported_by_argument_name(
 @pytest.mark.parametrize("size", [-1, 2.5, True, "4"])
 def test_a_wrong_batch_size_is_an_error(size: int) -> None:
     jaxpr = program([F], lambda b, x: [x])
-    assert "number of lanes" in str(vmap(jaxpr, size, [0]).failure())
+    assert "batch size" in str(vmap(jaxpr, size, [0]).failure())
 
 
 def test_an_empty_batch() -> None:
@@ -371,9 +371,9 @@ def test_a_batched_write_to_a_shared_reference_is_an_error(kind: str) -> None:
     error = vmap(jaxpr, N, in_axes).failure()
     assert isinstance(error, UnbatchedRefWrite)
     assert isinstance(error, TransformError)
-    assert "table is one reference for all lanes" in str(error)
-    assert "not clear whose value remains" in str(error)
-    assert "batched argument" in str(error)
+    assert "table is not batched" in str(error)
+    assert "may differ between batch elements" in str(error)
+    assert "batch the reference" in str(error)
     assert error.equation is not None
 
 
