@@ -1,4 +1,4 @@
-"""What equations are made of, where users give it: a primitive, and atoms."""
+"""Checks of the parts of equations that users pass: a primitive, atoms, types."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def check_parts(prim: object, ins: object) -> None:
 
 
 def check_atoms(atoms: object) -> None:
-    """Raise unless these are several, each a variable or a literal of its type.
+    """Raise unless these are a sequence of variables and of literals of their types.
 
     Raises:
-        BadArgument: something is no atom, or they come in no sequence.
+        BadArgument: an element is not an atom, or this is not a sequence.
         IllTyped: a literal does not have its type.
     """
     if isinstance(atoms, Var | Lit) or not isinstance(atoms, Sequence):
@@ -57,7 +57,7 @@ def _remedy(found: object) -> str:
     if isinstance(found, (bool, int, float, complex)):
         return f"`effax.ir.lit({found!r}, x.type)` makes a literal of the dtype of `x`"
     if isinstance(found, (list, tuple)) and all(isinstance(a, Var | Lit) for a in found):
-        return "one by one: `b(prim, *ins)`; `b.emit(prim, ins)` takes and gives several"
+        return "pass them separately: `b(prim, *ins)`; or use `b.emit(prim, ins)`"
     return "`effax.ir.lit(2.0, x.type)` makes a literal; an array is an input, or a constant"
 
 

@@ -1,8 +1,8 @@
-"""Named axes: what a collective runs along, and what binds a name.
+"""Named axes, along which collectives run.
 
-That a program uses a named axis is no effect: nothing is done to anything, and no order matters.
-It is something that the program *needs*, as it needs its inputs: around it there must be a
-``vmap`` or a ``shard_map`` that binds the name. A program's ``free_axes`` are those that it needs.
+Use of a named axis is not an effect: it changes no state and orders nothing. It is a requirement of
+the program, as its inputs are: an enclosing ``vmap`` or ``shard_map`` must bind the name. The
+``free_axes`` of a program are the axes that it uses and does not bind.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Axes = tuple[Axis, ...]
 
 
 def joined_axes(groups: Iterable[Axes]) -> Axes:
-    """Return the axes of several groups, by name, once each."""
+    """Return the union of several groups of axes, sorted by name."""
     found = {axis for group in groups for axis in group}
     return tuple(sorted(found)) if found else ()
 
 
 def unbound_axis(name: str, what: str, scope: Iterable[Axis], remedy: str) -> UnboundAxis:
-    """Return the error for the use of an axis that nothing binds."""
+    """Return the error for the use of an axis that is not in scope."""
     shown = ", ".join(f"'{a.name}' (of size {a.size})" for a in scope)
     return UnboundAxis(
-        f"{what} names the axis '{name}', which nothing binds here",
+        f"{what} names the axis '{name}', which is not bound here",
         expected=f"one of the axes in scope: {shown}" if shown else "an axis in scope",
         found=f"'{name}'" if shown else f"'{name}', and no named axis in scope",
         remedy=remedy,
@@ -47,7 +47,7 @@ BIND_IT = "bind the name around it: `vmap(f, axis_name='{}')`, or `shard_map` ov
 
 
 def open_program(axes: Axes, what: str) -> UnboundAxis:
-    """Return the error for a program that needs axes and is run or compiled by itself."""
+    """Return the error for a program with free axes that is run or compiled by itself."""
     name = axes[0].name
     error = unbound_axis(name, f"a program that is {what}", (), BIND_IT.format(name))
     error.found = "free axes " + ", ".join(map(str, axes))

@@ -1,4 +1,4 @@
-"""Whether values that were read are of the kinds that a class declares for its fields."""
+"""Checks of values that were read from text against the annotations of a class's fields."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from effax.ir.text.format import fields_of
 
 
 def type_mismatch(owner: type, field: str, value: object) -> str | None:
-    """Return the kind that a field is declared to have, as text, where a value is of another one.
+    """Return the annotation of a field, as text, if the value does not match it, or None.
 
-    None where it is of that kind, and where the declaration says nothing that can be looked at:
-    a type variable, a protocol, a name that exists for type checkers only.
+    None also for annotations that cannot be checked at run time: a type variable, a protocol, a
+    name that exists for type checkers only.
     """
     hint = annotations_of(owner).get(field)
     if hint is None or _fits(value, hint):
@@ -62,7 +62,7 @@ def _is_instance(value: object, kind: object) -> bool:
         return True
     if isinstance(value, bool) and kind in (int, float, complex):
         return False
-    # As for type checkers, an integer will do for a float, and both for a complex number.
+    # As for type checkers, an integer is accepted as a float, and both as a complex number.
     if kind is float and isinstance(value, int):
         return True
     if kind is complex and isinstance(value, int | float):
@@ -70,5 +70,5 @@ def _is_instance(value: object, kind: object) -> bool:
     try:
         return isinstance(value, kind)
     except TypeError:
-        # A protocol, which instances are not asked about.
+        # A protocol that does not support isinstance.
         return True

@@ -1,9 +1,9 @@
-"""Indexers: the one description of what part of an array or a reference is meant.
+"""Indexers: descriptions of a part of an array or a reference.
 
-An indexer has one entry an axis, and a mode for positions outside of the bounds. What is not
-static in it (``None`` in an entry) comes as operands, in the order of the entries. Arrays
-(``gather``, ``scatter``) and references (``get``, ``swap``, ``addupdate``) share it, which is why
-indexing stays sparse through transposition.
+An indexer has one entry per axis, and a mode for positions outside of the bounds. Its dynamic
+parts (``None`` in an entry) are operands, in the order of the entries. Arrays (``gather``,
+``scatter``) and references (``get``, ``swap``, ``addupdate``) share it, so the transpose of an
+indexed read is an indexed accumulation at the same place, and never a dense one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Span(NamedTuple):
 
 
 class Pick(NamedTuple):
-    """One position (the axis goes), or an integer array of positions as operand."""
+    """One position (the axis is removed), or an integer array of positions as operand."""
 
     at: int | None
 
@@ -40,10 +40,12 @@ Dim = Span | Pick
 
 
 class Mode(Enum):
-    """What happens to picked positions outside of ``[0, size)``.
+    """The treatment of picked positions outside of ``[0, size)``.
 
-    ``CLIP``: they move to the nearest position inside; where an axis is empty there is none, and
-    they drop. ``DROP``: reads give zero, writes and accumulations do nothing.
+    ``CLIP``: they are clamped to the nearest position; along an empty axis they are dropped.
+    ``DROP``: reads return zero, writes and accumulations do nothing. A dropped read and a dropped
+    accumulation are transposes of each other, so ``DROP`` is its own adjoint; ``CLIP`` is its own
+    as well, since both sides use the same clamped position.
     """
 
     CLIP = "clip"
@@ -51,18 +53,18 @@ class Mode(Enum):
 
 
 class Indexer(NamedTuple):
-    """What part of an array is meant: one entry an axis."""
+    """A part of an array: one entry per axis."""
 
     dims: tuple[Dim, ...]
     mode: Mode = Mode.CLIP
 
     @property
     def n_operands(self) -> int:
-        """How many operands the indexer takes."""
+        """The number of operands."""
         return sum(is_dynamic(d) for d in self.dims)
 
     def is_whole(self, shape: Shape) -> bool:
-        """Return whether it is everything of an array of this shape, in order."""
+        """Return whether it selects a whole array of this shape, in order."""
         return self.dims == tuple([Span(0, n) for n in shape])
 
 
@@ -72,17 +74,17 @@ def is_dynamic(dim: Dim) -> bool:
 
 
 def whole(shape: Shape) -> Indexer:
-    """Return the indexer of everything, ``[...]``."""
+    """Return the indexer of a whole array, ``[...]``."""
     return Indexer(tuple(Span(0, n) for n in shape))
 
 
 def row(shape: Shape, index: int | None = None) -> Indexer:
-    """Return the indexer of ``[index]``, dynamic where ``index`` is None."""
+    """Return the indexer of ``[index]``, dynamic if ``index`` is None."""
     return Indexer((Pick(index), *(Span(0, n) for n in shape[1:])))
 
 
 class Layout(NamedTuple):
-    """Where the picks' broadcast axes go in the result, and the result's shape."""
+    """The position of the picks' broadcast axes in the result, and the result's shape."""
 
     pick_shape: Shape
     position: int
@@ -90,7 +92,7 @@ class Layout(NamedTuple):
 
 
 def layout(indexer: Indexer, operands: Sequence[Shape]) -> Layout:
-    """NumPy's rule: picks that are neighbours stay in place, else they come first."""
+    """Return the layout by NumPy's rule: adjacent picks stay in place, others move to the front."""
     feed = iter(operands)
     pick_shapes: list[Shape] = []
     at: list[int] = []
@@ -110,16 +112,16 @@ def layout(indexer: Indexer, operands: Sequence[Shape]) -> Layout:
             expected="shapes that broadcast",
             found=", ".join(map(str, pick_shapes)),
         ) from None
-    evaluate_spmd = not at or at[-1] - at[0] == len(at) - 1
-    position = at[0] if at and evaluate_spmd else 0
+    adjacent = bool(at) and at[-1] - at[0] == len(at) - 1
+    position = at[0] if adjacent else 0
     return Layout(broadcast, position, (*spans[:position], *broadcast, *spans[position:]))
 
 
 def indexed_shape(indexer: Indexer, shape: Shape, operands: Sequence[Type]) -> Shape:
-    """Return the shape of what is indexed. Raises IllTyped or BadIndex where it does not exist."""
+    """Return the shape of the indexed part. Raises IllTyped or BadIndex."""
     if len(indexer.dims) != len(shape):
         raise IllTyped(
-            "an indexer needs one entry an axis",
+            "an indexer needs one entry per axis",
             expected=f"{len(shape)} entries for shape {shape}",
             found=str(len(indexer.dims)),
         )
@@ -156,13 +158,13 @@ def _check_bounds(axis: int, dim: Dim, size: int, shape: Shape) -> None:
                 found=f"{dim.at} for shape {shape}",
             )
         return
-    # A dynamic start fits somewhere if it fits where the span's least position is 0.
+    # A dynamic start is clamped, so the span fits if it fits with 0 as its least position.
     start = max(0, (1 - dim.size) * dim.step) if dim.start is None else dim.start
     last = start + (dim.size - 1) * dim.step
     inside = dim.size == 0 or (0 <= start < size and 0 <= last < size)
     if dim.size < 0 or dim.step == 0 or not inside:
         raise BadIndex(
-            f"a slice leaves axis {axis}",
+            f"a slice is out of bounds for axis {axis}",
             expected=f"positions at least 0 and less than {size}",
             found=f"start {dim.start}, size {dim.size}, step {dim.step} for shape {shape}",
         )
@@ -174,10 +176,10 @@ NumpyIndex = tuple[slice | int | np.ndarray, ...]
 def numpy_index(
     indexer: Indexer, shape: Shape, operands: Sequence[np.ndarray]
 ) -> tuple[NumpyIndex, np.ndarray | None]:
-    """Return a NumPy index with all positions moved inside, and where they were inside.
+    """Return a NumPy index with all positions clamped, and a mask of those that were in bounds.
 
-    The second part is None when they all were (or when the mode is to clip), else a boolean
-    array in the picks' broadcast shape.
+    The mask is None if all were in bounds, or if the mode is to clip; otherwise it is a boolean
+    array that broadcasts to the picks' shape.
     """
     feed = iter(operands)
     index: list[slice | int | np.ndarray] = []
@@ -231,7 +233,7 @@ def write(
     operands: Sequence[np.ndarray],
     combine: np.ufunc | None = None,
 ) -> None:
-    """Replace the indexed part of ``x`` in place, or combine with it (every duplicate counts)."""
+    """Replace the indexed part of ``x`` in place, or combine with it; duplicates all count."""
     index, inside = numpy_index(indexer, x.shape, operands)
     if inside is not None:
         if x.size == 0 or not inside.any():
@@ -247,7 +249,7 @@ def write(
 
 
 def _beside(inside: np.ndarray, place: Layout) -> np.ndarray:
-    """``inside`` (in the picks' shape) shaped to broadcast against the whole result."""
+    """Return ``inside`` reshaped to broadcast against the result."""
     after = len(place.shape) - place.position - len(place.pick_shape)
     full = np.broadcast_to(inside, place.pick_shape)
     return full.reshape((1,) * place.position + place.pick_shape + (1,) * after)
@@ -256,7 +258,7 @@ def _beside(inside: np.ndarray, place: Layout) -> np.ndarray:
 def _only_inside(
     index: NumpyIndex, value: np.ndarray, inside: np.ndarray, place: Layout
 ) -> tuple[NumpyIndex, np.ndarray]:
-    """Return the index and value restricted to the picks that are inside, on one flat pick axis."""
+    """Return the index and value of the picks in bounds, along one flat pick axis."""
     mask = np.broadcast_to(inside, place.pick_shape).reshape(-1)
     n = len(place.pick_shape)
     at = place.position

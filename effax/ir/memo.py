@@ -39,7 +39,7 @@ _memoized: Final[list[Callable[[], None]]] = []
 
 
 def memoize(maxsize: int) -> Callable[[Callable[P, R]], Cached[R]]:
-    """Keep the results of a pure function of hashable arguments, programs among them.
+    """Cache the results of a pure function of hashable arguments, programs among them.
 
     Args:
         maxsize: how many results to keep; the least recently used go first.

@@ -1,8 +1,8 @@
-"""Specifications of how an array is divided over a mesh of named axes, and what follows of them.
+"""Partition specs: the division of arrays over a mesh of named axes, and types of the parts.
 
-A specification has, for each dimension, the axes over which it is divided, the first one slowest.
-Dimensions that it leaves out at its end are not divided. Along axes that it does not name at all,
-every device has the same.
+A spec lists, for each dimension, the axes over which it is divided, slowest first. Trailing
+dimensions without an entry are not divided. Along axes that a spec does not name, the array is
+replicated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Spec = tuple[tuple[str, ...], ...]
 
 
 def names_in(spec: Spec) -> tuple[str, ...]:
-    """Return the axes that a specification names, in its order."""
+    """Return the axes that a spec names, in its order."""
     return tuple([name for names in spec for name in names])
 
 
@@ -33,14 +33,14 @@ def sizes_of(mesh: Axes) -> dict[str, int]:
 
 
 def blocks(spec: Spec, mesh: Axes, ndim: int) -> list[int]:
-    """In how many parts each dimension is divided."""
+    """Return the number of parts of each dimension."""
     sizes = sizes_of(mesh)
     counts = [prod([sizes[name] for name in names]) for names in spec]
     return counts + [1] * (ndim - len(counts))
 
 
 def check_spec(spec: Spec, mesh: Axes, ndim: int, what: str) -> None:
-    """Raises IllTyped unless the specification fits an array of so many dimensions."""
+    """Raise IllTyped unless the spec fits an array of ``ndim`` dimensions."""
     names = names_in(spec)
     unknown = set(names) - {axis.name for axis in mesh}
     if unknown:
@@ -57,20 +57,20 @@ def check_spec(spec: Spec, mesh: Axes, ndim: int, what: str) -> None:
         )
     if len(spec) > ndim:
         raise IllTyped(
-            f"shard_map: the spec of {what} has more entries than that has dimensions",
+            f"shard_map: the spec of {what} has more entries than the array has dimensions",
             expected=f"at most {ndim} entries",
             found=spec_text(spec),
         )
 
 
 def spec_text(spec: Spec) -> str:
-    """Return a specification as users write it: ``P('x', None, ('y', 'z'))``."""
+    """Return a spec as users write it: ``P('x', None, ('y', 'z'))``."""
     entries = [repr(n[0]) if len(n) == 1 else repr(n) if n else "None" for n in spec]
     return f"P({', '.join(entries)})"
 
 
 def local_type(type_: Type, spec: Spec, mesh: Axes, what: str) -> Type:
-    """Return the type of one device's part. Raises IllTyped where the dimensions do not divide."""
+    """Return the type of one device's part. Raises IllTyped if a dimension does not divide."""
     check_spec(spec, mesh, len(type_.shape), what)
     counts = blocks(spec, mesh, len(type_.shape))
     if any(n % k for n, k in zip(type_.shape, counts, strict=True)):
@@ -83,7 +83,7 @@ def local_type(type_: Type, spec: Spec, mesh: Axes, what: str) -> Type:
 
 
 def global_type(type_: Type, spec: Spec, mesh: Axes, what: str) -> Type:
-    """Return the type of what parts of this type are joined to. Raises IllTyped."""
+    """Return the type of the array that parts of this type make up. Raises IllTyped."""
     check_spec(spec, mesh, len(type_.shape), what)
     counts = blocks(spec, mesh, len(type_.shape))
     return _with_shape(type_, tuple([n * k for n, k in zip(type_.shape, counts, strict=True)]))
@@ -101,7 +101,7 @@ def part(x: Value, spec: Spec, mesh: Axes, device: int) -> Value:
 
 
 def join_parts(parts: Sequence[Value], spec: Spec, mesh: Axes) -> Value:
-    """Return the array that devices have in parts; what each has alike is taken from the first."""
+    """Return the array of these parts; replicated parts are taken from the first device."""
     counts = blocks(spec, mesh, parts[0].ndim)
     shape = tuple([n * k for n, k in zip(parts[0].shape, counts, strict=True)])
     whole = np.empty(shape, parts[0].dtype)
@@ -114,7 +114,7 @@ def join_parts(parts: Sequence[Value], spec: Spec, mesh: Axes) -> Value:
 
 
 def _place(shape: Shape, spec: Spec, mesh: Axes, device: int) -> tuple[slice, ...]:
-    """Where a device's part is."""
+    """Return the slices of a device's part."""
     devices, sizes = Devices(mesh), sizes_of(mesh)
     spans = []
     for names, n in zip((*spec, *[()] * (len(shape) - len(spec))), shape, strict=True):

@@ -1,4 +1,4 @@
-"""Programs in a list, for pickling: what nests deeply is pickled without recursion."""
+"""Pickling of programs as flat lists, so that deep nesting needs no recursion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HOLE: Final = Jaxpr((), (), ())
 
 
 class Flat(NamedTuple):
-    """A program for pickling: ``held`` are the positions of what equations hold, in a list."""
+    """A program whose equations name their subjaxprs by positions in the list."""
 
     binders: tuple[Var, ...]
     eqns: list[tuple[Eqn, tuple[int, ...]]]
@@ -23,15 +23,15 @@ class Flat(NamedTuple):
 
 
 def flattened(jaxpr: Jaxpr) -> list[Flat]:
-    """Return the program and all that it holds, in a list: what nests deeply is pickled flat."""
+    """Return the program and all nested ones in a list, each after its subjaxprs."""
     places: dict[int, int] = {}
     flat: list[Flat] = []
     for program in postorder(jaxpr):
         eqns = []
         for eqn in program.eqns:
-            held = eqn.prim.subjaxprs()
-            prim = eqn.prim.with_subjaxprs([_HOLE] * len(held)) if held else eqn.prim
-            eqns.append((eqn._replace(prim=prim), tuple([places[id(x)] for x in held])))
+            inner = eqn.prim.subjaxprs()
+            prim = eqn.prim.with_subjaxprs([_HOLE] * len(inner)) if inner else eqn.prim
+            eqns.append((eqn._replace(prim=prim), tuple([places[id(x)] for x in inner])))
         places[id(program)] = len(flat)
         flat.append(Flat(program.binders, eqns, program.outs, program.n_consts, program.names))
     return flat

@@ -1,7 +1,7 @@
-"""What a primitive is: a frozen dataclass whose fields are its parameters.
+"""Primitives: frozen dataclasses whose fields are their parameters.
 
-A primitive states its typing (which gives its effects too) and what it means on NumPy values.
-How it is transformed and lowered is told in rule books, by family.
+A primitive defines its typing, effects included, and its evaluation on NumPy values. Its
+transformation and lowering rules are in rule sets, by family.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Value = np.ndarray
 
 
 class Typing(NamedTuple):
-    """What an application yields: types of the results, effects over argument positions."""
+    """The types of the results of an application, and its effects over argument positions."""
 
     outs: tuple[Type, ...]
     effects: Row[ArgIndex] = NO_EFFECTS
 
 
 class Region(NamedTuple):
-    """How a primitive runs one of its jaxprs.
+    """A subjaxpr of a primitive, and how an application runs it.
 
     Attributes:
         jaxpr: the jaxpr.
@@ -56,13 +56,13 @@ class Region(NamedTuple):
 
 
 class ByReference:
-    """An object of Python that a primitive has as a parameter, and that has no text of its own.
+    """A Python object that is a parameter of a primitive and has no text form.
 
-    It is compared as Python compares it, and prints as a name (``@label``); a program's names are
-    told apart by ``references``, with which ``parse`` finds the objects again.
+    It is compared by Python's ``==`` and prints as a name (``@label``). ``references(jaxpr)`` maps
+    the distinct names in a program's text to the objects; ``parse`` takes this map.
 
     Attributes:
-        label: what the object is called.
+        label: the name of the object.
     """
 
     __slots__ = ()
@@ -73,15 +73,15 @@ class ByReference:
 class Primitive(ABC):
     """The base of all primitives; subclasses are frozen dataclasses with ``slots=True``.
 
-    ``name`` is what prints. ``typing`` raises ``IllTyped`` on ill-typed arguments, and is a pure
-    function of the primitive and the types, so that its result may be kept. ``evaluate`` gets
-    NumPy arrays; a reference is its buffer, which it writes in place. ``by_reference`` names the
-    parameters that are objects of Python (``ByReference``). ``has_own_rules`` says that rules which
-    the primitive holds decide what becomes of its results, whatever its program does. ``is_call``
-    says that it is a call of its one subjaxpr and nothing else: any jaxpr may take its place, with
-    its own arguments and results. ``commutes``
-    says that it takes two arguments and gives the same, bit by bit, when they change places (which
-    nan it gives does not count): rewrite rules then match them in both orders.
+    Attributes:
+        name: the printed name.
+        has_own_rules: whether the primitive carries rules, as custom derivatives do, so that
+            transformations do not look into its subjaxpr.
+        commutes: whether it takes two arguments and returns the same bits when they are swapped (up
+            to the payload of nan); rewrite rules then match both orders.
+        by_reference: the parameters that are Python objects (``ByReference``).
+        is_call: whether it only calls its one subjaxpr, so that any jaxpr may take its place, with
+            other arguments and results.
     """
 
     __slots__ = ()
@@ -94,88 +94,93 @@ class Primitive(ABC):
 
     @abstractmethod
     def typing(self, *ins: Type) -> Typing:
-        """Return the types of the results and the effects, for arguments of these types."""
+        """Return the types of the results and the effects, for arguments of these types.
+
+        It must be a pure function of the primitive and the types, since results are cached.
+
+        Raises:
+            IllTyped: the arguments do not match.
+        """
 
     @abstractmethod
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        """What the primitive means, on NumPy."""
+        """Return the results on NumPy values; a reference is its buffer, written in place."""
 
     def prepare(self) -> Callable[..., Sequence[Value]]:
-        """What evaluates it many times: :meth:`evaluate`, with what can be prepared done."""
+        """Return a function that evaluates it repeatedly; work common to all calls is done once."""
         return self.evaluate
 
     def evaluate_spmd(
         self, devices: Devices, ins: Sequence[Sequence[Value]]
     ) -> Sequence[Sequence[Value]]:
-        """What it means on all devices at once: from each one's arguments to each one's results.
+        """Return the results of every device, for the arguments of every device.
 
-        Devices exchange nothing here but in collectives and in programs that hold some.
+        Devices exchange values only in collectives, and in primitives whose subjaxprs have some.
         """
         return [self.evaluate(*args) for args in ins]
 
     def free_axes(self) -> Axes:
-        """Return the named axes that something around an application must bind."""
-        held = self.subjaxprs()
-        return joined_axes([j.free_axes for j in held]) if held else ()
+        """Return the named axes that must be in scope around an application."""
+        inner = self.subjaxprs()
+        return joined_axes([j.free_axes for j in inner]) if inner else ()
 
     def bound_axes(self) -> Axes:
         """Return the named axes that the primitive binds in its jaxprs."""
         return ()
 
-    if not TYPE_CHECKING:  # type checkers say by themselves that a primitive is not callable
+    if not TYPE_CHECKING:  # type checkers report by themselves that a primitive is not callable
 
         def __call__(self, *args: object, **kwargs: object) -> object:
-            """Return a primitive is applied, not called. Raises IllTyped."""
+            """Raise IllTyped: a primitive is applied, not called."""
             bound = hasattr(self, "bind")
             raise IllTyped(
                 f"{self.name} is a primitive, which is applied and not called",
-                expected="`prim.bind(x)`, which gives a list" if bound else "`builder(prim, x)`",
+                expected="`prim.bind(x)`, which returns a list" if bound else "`builder(prim, x)`",
                 found="`prim(x)`",
-                remedy="a call promotes and broadcasts, which is for `Elementwise` ones alone"
+                remedy="only `Elementwise` primitives are callable, with promotion and broadcasting"
                 if bound
                 else "functions of arrays are in `effax.numpy` and `effax.lax`",
             )
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
-        """Return the programs among the parameters."""
+        """Return the jaxprs among the parameters."""
         return ()
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Primitive:
-        """Return the same primitive with other programs in the place of :meth:`subjaxprs`."""
+        """Return the primitive with its :meth:`subjaxprs` replaced, in order."""
         if jaxprs:
-            raise ValueError(f"{self.name} holds no programs")
+            raise ValueError(f"{self.name} has no subjaxprs")
         return self
 
     def regions(self) -> tuple[Region, ...]:
-        """How the programs among the parameters are run, in the order of :meth:`subjaxprs`."""
+        """Return how each subjaxpr is run, in the order of :meth:`subjaxprs`."""
         return ()
 
     def restrict(
         self, jaxprs: Sequence[Jaxpr], ins: Sequence[bool], outs: Sequence[bool]
     ) -> Primitive | None:
-        """Return the primitive with fewer arguments and results; None where it cannot have fewer.
+        """Return the primitive with fewer arguments and results, or None if it must have all.
 
         Args:
-            jaxprs: what takes the place of :meth:`subjaxprs`, on what is left of their binders
-                and results.
-            ins: for each argument, whether it is left; every argument is that no region binds.
-            outs: for each result, whether it is left.
+            jaxprs: the new :meth:`subjaxprs`, on the binders and results that are kept.
+            ins: whether each argument is kept; true for those that no region binds.
+            outs: whether each result is kept.
         """
         return None
 
     def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> Primitive | None:
-        """Return the primitive with ``n`` more arguments, or None where it cannot have more.
+        """Return the primitive with ``n`` more arguments, or None if it cannot have more.
 
-        The new arguments come first, or behind the selector. Every run of every region is given
-        them, whole, and none is carried; they may be references. ``jaxprs`` take the place of
-        :meth:`subjaxprs`, and each takes the new arguments as its first inputs.
+        The new arguments come first, or behind the selector. Every run of every region takes them
+        whole, and none is carried; they may be references. ``jaxprs`` are the new
+        :meth:`subjaxprs`; each takes the new arguments as its first inputs.
         """
         return None
 
     def selector(self) -> int | None:
         """Return the position of the argument that selects which region runs, if there is one.
 
-        Its value is the region's number, clamped to those that there are; false is 0, true 1.
+        Its value is the number of the region, clamped to the valid ones; false is 0, true is 1.
         """
         return None
 
@@ -190,7 +195,7 @@ class Primitive(ABC):
     def as_call(self) -> Primitive | None:
         """Return the primitive as a plain call (``is_call``), of the same arguments and results.
 
-        That is what is left of a call with rules of its own once no transformation asks for them
-        any more. None where the primitive is no call.
+        A call with its own rules becomes a plain one when no later transformation uses the rules.
+        None if the primitive is not a call.
         """
         return self if self.is_call else None

@@ -125,7 +125,7 @@ def _elsewhere(run: Callable[[], R]) -> R:
     return results[0]
 
 
-def holds(prim: Primitive) -> bool:
+def may_have_subjaxprs(prim: Primitive) -> bool:
     """Return whether primitives of this class may have subjaxprs."""
     return _kinds[type(prim)]
 
@@ -143,13 +143,12 @@ _kinds: Final = _Kinds()
 
 def subjaxprs_of(jaxpr: Jaxpr) -> tuple[Jaxpr, ...]:
     """Return the subjaxprs of the equations, in order; cached on the program."""
-    found = jaxpr._held
+    found = jaxpr._subjaxprs
     if found is None:
         kinds = _kinds
         prims = [eqn.prim for eqn in jaxpr.eqns]
-        holders = [prim for prim in prims if kinds[type(prim)]]
-        found = tuple([held for prim in holders for held in prim.subjaxprs()])
-        object.__setattr__(jaxpr, "_held", found)
+        found = tuple([j for prim in prims if kinds[type(prim)] for j in prim.subjaxprs()])
+        object.__setattr__(jaxpr, "_subjaxprs", found)
     return found
 
 
@@ -165,10 +164,10 @@ def postorder(jaxpr: Jaxpr, enter: Callable[[Jaxpr], bool] | None = None) -> lis
     waiting = [(jaxpr, iter(subjaxprs_of(jaxpr)))]
     while waiting:
         program, rest = waiting[-1]
-        for held in rest:
-            if id(held) not in seen and (enter is None or enter(held)):
-                seen.add(id(held))
-                waiting.append((held, iter(subjaxprs_of(held))))
+        for inner in rest:
+            if id(inner) not in seen and (enter is None or enter(inner)):
+                seen.add(id(inner))
+                waiting.append((inner, iter(subjaxprs_of(inner))))
                 break
         else:
             waiting.pop()

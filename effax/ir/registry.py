@@ -1,4 +1,4 @@
-"""Primitives by the name that prints, for reading programs back."""
+"""Registries: primitives by their printed names, for reading programs back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Registry: TypeAlias = PMap[str, type[Primitive]]
 
 @cached(maxsize=None)
 def own_primitives() -> Registry:
-    """Return the primitives of this library."""
+    """Return the built-in primitives."""
     found: dict[str, type[Primitive]] = {}
     for module in iter_modules(prims.__path__, f"{prims.__name__}."):
         for value in vars(import_module(module.name)).values():
@@ -29,27 +29,27 @@ def own_primitives() -> Registry:
 
 
 NEAR: Final = 0.65
-"""How alike two names are of which one may be meant by the other, from 0 to 1."""
+"""The least similarity, from 0 to 1, of a name that is suggested for a misspelled one."""
 
 
 def is_concrete(prim: type[Primitive]) -> bool:
-    """Return whether the class is a primitive, and not only a base of some."""
+    """Return whether the class is a primitive and not an abstract base."""
     return hasattr(prim, "name") and not isabstract(prim)
 
 
 def own_remedy(reader: str) -> str:
-    """What to do about a primitive that a reader does not know."""
+    """Return the remedy for a primitive that a reader does not know."""
     return (
-        f"if it is one of your own, pass its class: `{reader}(text, registry(Mine))`, "
+        f"for a user-defined primitive, pass its class: `{reader}(text, registry(Mine))`, "
         "with `effax.extend.registry`"
     )
 
 
 def registry(*more: type[Primitive]) -> Registry:
-    """Return the primitives of this library, and these.
+    """Return the built-in primitives and these.
 
     Raises:
-        BadArgument: two primitives have one name, or one has none.
+        BadArgument: an argument is not a concrete primitive class, or two have the same name.
     """
     made = own_primitives()
     for prim in more:
@@ -72,7 +72,7 @@ def registry(*more: type[Primitive]) -> Registry:
                 f"two primitives are called {prim.name}",
                 expected="one primitive a name",
                 found=f"{made[prim.name].__qualname__} and {prim.__qualname__}",
-                remedy="give one of them another `name`",
+                remedy="rename one of them: its `name`",
             )
         made = made.set(prim.name, prim)
     return made

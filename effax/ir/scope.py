@@ -1,4 +1,4 @@
-"""The named axes in scope: what the traces that are being built bind."""
+"""The named axes in scope, which the traces of this thread bind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from effax.ir.trace import current_trace
 
 
 def checked_axes() -> Axes:
-    """Return the named axes in scope along which it is known what may differ."""
+    """Return the named axes in scope along which variance is checked."""
     trace = current_trace()
     if trace is None or not trace.checked:
         return ()
@@ -15,13 +15,13 @@ def checked_axes() -> Axes:
 
 
 def axes_in_scope() -> Axes:
-    """Return the named axes that the traces of this thread bind, outermost first."""
+    """Return the named axes in scope, outermost first."""
     trace = current_trace()
     return () if trace is None else tuple(trace.axes.values())
 
 
 def named_axis(name: str, what: str) -> Axis:
-    """Return the axis of a name. Raises UnboundAxis where no trace around binds it."""
+    """Return the axis of a name. Raises UnboundAxis."""
     trace = current_trace()
     found = None if trace is None else trace.axes.get(name)
     if found is None:

@@ -1,4 +1,4 @@
-"""The state of the process: its caches, and what else changes while a program runs.
+"""The state of the process: its caches, and all other mutable module state.
 
 Each cache is made by :func:`cached` or :func:`effax.ir.memo.memoize`, or registered with
 :func:`register_cache`: it has an owner (its name), a bound and a way to clear it. ``OTHER_STATE``
@@ -18,7 +18,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Cached: TypeAlias = "_lru_cache_wrapper[R]"
-"""A function whose results are kept."""
+"""A function whose results are cached."""
 
 
 class Cache(NamedTuple):
@@ -26,9 +26,9 @@ class Cache(NamedTuple):
 
     Attributes:
         name: its owner: a module, and a function or a variable in it.
-        bound: the number of results that it keeps at most; None where arguments bound it.
-        clear: forgets all results.
-        size: returns the number of results that are kept.
+        bound: the most results that it keeps; None if the number of arguments bounds it.
+        clear: removes all results.
+        size: returns the number of cached results.
     """
 
     name: str
@@ -51,7 +51,7 @@ def caches() -> tuple[Cache, ...]:
 
 
 def clear_caches() -> None:
-    """Forget all results that are kept: typings, transformed programs, traces, executables.
+    """Remove all cached results: typings, transformed programs, traces, executables.
 
     No result of a call changes; the next calls trace, transform and compile again.
     """
@@ -66,11 +66,11 @@ def register_lru(kept: Cached[R], owner: Callable[..., R], bound: int | None) ->
 
 
 def cached(maxsize: int | None) -> Callable[[Callable[P, R]], Cached[R]]:
-    """Keep the results of a pure function of hashable arguments, at module level.
+    """Cache the results of a pure function of hashable arguments, at module level.
 
     Args:
-        maxsize: how many results to keep, the most recently used ones; None where there are few
-            arguments, such as dtypes.
+        maxsize: how many results to keep, the most recently used ones; None if there are few
+            distinct arguments, such as dtypes.
     """
 
     def decorate(function: Callable[P, R]) -> Cached[R]:
@@ -89,7 +89,7 @@ OTHER_STATE: Final[Mapping[str, str]] = {
     "effax.extend.rules._WATCHERS": "the watcher of rules in a context",
     "effax.ir.memo._load": "the number of equations that caches keep",
     "effax.ir.memo._memoized": "the caches of functions of programs",
-    "effax.ir.recursion._carried": "the states that go with a computation to another stack",
+    "effax.ir.recursion._carried": "the states that move with a computation to another stack",
     "effax.ir.recursion._kinds": "which classes of primitives have subjaxprs",
     "effax.ir.recursion._stacks": "the number of stacks that a thread uses",
     "effax.ir.source._library": "the directory of the package",

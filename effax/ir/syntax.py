@@ -1,8 +1,8 @@
 """Programs as values: variables, literals, equations, jaxprs.
 
-Everything here is frozen. Variables are numbered inside their program in order of binding, so
-that equal traces give equal programs, and a pass can keep its environment in a list. ``==`` is
-structural; where an equation came from and what an argument was called do not count.
+Everything here is frozen. Variables are numbered inside their program in order of binding, without
+a global counter: equal traces return equal programs in every process, and the environment of a pass
+is a list. ``==`` is structural; it ignores the sources of equations and the names of arguments.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ Scalar = bool | int | float | complex
 class Var(NamedTuple):
     """A variable: its number inside its program, and its type.
 
-    It prints under the name that it has in its program, wherever it is printed: its number in
-    letters.
+    Its printed name is its number in letters, and so the same in every context.
     """
 
     id: int
@@ -53,7 +52,7 @@ class Var(NamedTuple):
 
 @final
 class Lit:
-    """A scalar constant. Equal when dtype and bits are: ``0.`` is not ``-0.``, nan is nan."""
+    """A scalar constant. Equality is that of dtype and bits: ``0.`` is not ``-0.``, nan is nan."""
 
     __slots__ = ("_key", "type", "value")
 
@@ -119,7 +118,12 @@ class Eqn(NamedTuple):
 
 
 class _Class:
-    """Programs that were found to be equal, joined with other such classes as more is known."""
+    """A class of equal programs: a node of a union-find forest, whose root represents the class.
+
+    Without it, comparing programs whose subjaxprs are shared at many levels would compare the same
+    pairs exponentially often. Only programs that were found equal are joined, so a class never has
+    to be split; equality is transitive, so a join is sound.
+    """
 
     __slots__ = ("joined",)
 
@@ -127,7 +131,7 @@ class _Class:
         self.joined: _Class | None = None
 
     def root(self) -> _Class:
-        """Return the class that this one was joined with in the end."""
+        """Return the root, halving the paths to it."""
         top = self
         while top.joined is not None:
             if top.joined.joined is not None:
@@ -145,7 +149,7 @@ class Jaxpr:
         eqns: the equations, a persistent vector.
         outs: the results, atoms in scope.
         n_consts: how many leading binders are captured, which printing shows before ``;``.
-        names: what the user calls each binder (may be empty); not part of equality.
+        names: the user's name of each binder, or empty; not part of equality.
     """
 
     __slots__ = (
@@ -153,8 +157,8 @@ class Jaxpr:
         "_class",
         "_effects",
         "_hash",
-        "_held",
         "_size",
+        "_subjaxprs",
         "binders",
         "eqns",
         "n_consts",
@@ -168,7 +172,7 @@ class Jaxpr:
     n_consts: int
     names: tuple[str, ...]
     _hash: int | None
-    _held: tuple[Jaxpr, ...] | None
+    _subjaxprs: tuple[Jaxpr, ...] | None
     _effects: Row[ArgIndex] | None
     _size: int | None
     _class: _Class | None
@@ -191,7 +195,7 @@ class Jaxpr:
         put(self, "n_consts", n_consts)
         put(self, "names", tuple(names))
         put(self, "_hash", None)
-        put(self, "_held", None)
+        put(self, "_subjaxprs", None)
         put(self, "_effects", None)
         put(self, "_size", None)
         put(self, "_class", None)
@@ -211,7 +215,7 @@ class Jaxpr:
         n_consts: int | None = None,
         names: Sequence[str] | None = None,
     ) -> Jaxpr:
-        """Return the program with some fields replaced; what is not replaced is shared."""
+        """Return the program with some fields replaced; the others are shared."""
         return Jaxpr(
             self.binders if binders is None else binders,
             self.eqns if eqns is None else eqns,
@@ -232,7 +236,7 @@ class Jaxpr:
 
     @property
     def effects(self) -> Row[ArgIndex]:
-        """What the program does to its binders; what it allocates itself does not show."""
+        """The effects over the binders; effects on references that it allocates are masked."""
         if self._effects is None:
             object.__setattr__(self, "_effects", _effects_of(self))
         assert self._effects is not None
@@ -240,7 +244,7 @@ class Jaxpr:
 
     @property
     def free_axes(self) -> Axes:
-        """The named axes that something around the program must bind, by name."""
+        """The named axes that the program uses and does not bind, sorted by name."""
         if self._axes is None:
             for jaxpr in postorder(self, _lacks_axes):
                 found = [axes for eqn in jaxpr.eqns if (axes := eqn.prim.free_axes())]
@@ -262,7 +266,7 @@ class Jaxpr:
         return self._size
 
     def name_of(self, index: int) -> str:
-        """What the user calls binder ``index``, for messages."""
+        """Return the user's name of binder ``index``, for messages."""
         if index < len(self.names) and self.names[index]:
             return self.names[index]
         return f"argument {index}"
@@ -276,12 +280,12 @@ class Jaxpr:
             return True
         if not subjaxprs_of(self):
             return _same(self, other)
-        # The innermost first: where those that hold them are compared, they are known to be equal.
+        # Innermost first: when an enclosing program is compared, its subjaxprs are in one class.
         return all(map(_same, *_pairs(self, other)))
 
     def __hash__(self) -> int:
         if self._hash is None:
-            # The innermost first: a hash is then found without recursion.
+            # Innermost first, so that hashing a program finds the hashes of its subjaxprs cached.
             for jaxpr in postorder(self, _lacks_hash) if subjaxprs_of(self) else (self,):
                 parts = (jaxpr.binders, tuple(jaxpr.eqns), jaxpr.outs, jaxpr.n_consts)
                 object.__setattr__(jaxpr, "_hash", hash(parts))
@@ -311,7 +315,7 @@ def _known_same(first: Jaxpr, second: Jaxpr) -> bool:
 
 
 def _pairs(first: Jaxpr, second: Jaxpr) -> tuple[list[Jaxpr], list[Jaxpr]]:
-    """Programs held at the same places of both, each pair before those that hold it."""
+    """Return the pairs of subjaxprs at the same places, each before the pair that encloses it."""
     found: tuple[list[Jaxpr], list[Jaxpr]] = ([], [])
     seen = {(id(first), id(second))}
     waiting = [(first, second, zip(subjaxprs_of(first), subjaxprs_of(second), strict=False))]
@@ -330,7 +334,7 @@ def _pairs(first: Jaxpr, second: Jaxpr) -> tuple[list[Jaxpr], list[Jaxpr]]:
 
 
 def _same(first: Jaxpr, second: Jaxpr) -> bool:
-    """Return whether two programs are equal, which is noted, once it is known of what they hold."""
+    """Return whether two programs with compared subjaxprs are equal; if so, join their classes."""
     same = (
         hash(first) == hash(second)
         and first.binders == second.binders
@@ -340,8 +344,6 @@ def _same(first: Jaxpr, second: Jaxpr) -> bool:
         and all(a == b for a, b in zip(first.eqns, second.eqns, strict=True))
     )
     if same:
-        # Found equal once, known to be equal: a program that is held many times, at many levels,
-        # is compared once.
         for jaxpr in (first, second):
             if jaxpr._class is None:
                 object.__setattr__(jaxpr, "_class", _Class())
@@ -353,7 +355,10 @@ def _same(first: Jaxpr, second: Jaxpr) -> bool:
 
 
 def _effects_of(jaxpr: Jaxpr) -> Row[ArgIndex]:
-    """Join the equations' rows, over binders; allocations end at the program's boundary."""
+    """Return the union of the equations' effects, over binders.
+
+    Effects on references that are allocated inside have no binder and end at the boundary.
+    """
     position = {v.id: ArgIndex(i) for i, v in enumerate(jaxpr.binders)}
     found: dict[Effect[ArgIndex], None] = {}
     for _, ins, _, row, _ in jaxpr.eqns:
@@ -371,7 +376,7 @@ def _effects_of(jaxpr: Jaxpr) -> Row[ArgIndex]:
 
 
 def has_side_effects(row: Row[ArgIndex]) -> bool:
-    """Return whether a row touches the outside world."""
+    """Return whether a row has a side effect."""
     return any(isinstance(effect, SideEffect) for effect in row)
 
 
@@ -384,7 +389,7 @@ class _Closed(NamedTuple):
 class ClosedJaxpr(_Closed):
     """A program and the values of its first ``n_consts`` binders.
 
-    Equal where the programs are, and the constants: arrays of the same bits, the same references.
+    Equal if the programs and the constants are: arrays of the same bits, the same references.
 
     Attributes:
         jaxpr: the program.
@@ -410,7 +415,7 @@ class ClosedJaxpr(_Closed):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            # Who takes a program is given one by mistake that is closed over its constants.
+            # A closed program is often passed by mistake where its jaxpr is expected.
             what = f"{type(self).__name__} has no {name}"
             if name in Jaxpr.__slots__ or hasattr(Jaxpr, name):
                 what += ": it is a program and its constants; the program is `.jaxpr`"
@@ -434,13 +439,13 @@ def _same_const(type_: Type, first: object, second: object) -> bool:
     try:
         a, b = np.asarray(first), np.asarray(second)
     except TypeError:
-        # A value that is only a symbol yet.
+        # A tracer, which has no value.
         return False
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 def alpha_eq(first: Jaxpr, second: Jaxpr) -> bool:
-    """Return whether two programs are equal up to the numbers of variables, in held programs too.
+    """Return whether two programs are equal up to the numbers of variables, at every depth.
 
     Raises:
         IllTyped: one of them uses a variable that is not in scope.
@@ -449,10 +454,10 @@ def alpha_eq(first: Jaxpr, second: Jaxpr) -> bool:
 
 
 def renumbered(jaxpr: Jaxpr) -> Jaxpr:
-    """Return the program with variables numbered in order of binding, in held programs too.
+    """Return the program with variables numbered in order of binding, at every depth.
 
     Raises:
-        IllTyped: a variable is used that is not in scope.
+        IllTyped: a variable that is not in scope is used.
     """
     done: dict[int, Jaxpr] = {}
     for program in postorder(jaxpr):
@@ -461,7 +466,7 @@ def renumbered(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _renumbered(jaxpr: Jaxpr, done: dict[int, Jaxpr]) -> Jaxpr:
-    """``done`` has the programs that it holds, by identity."""
+    """Return one program renumbered; ``done`` maps the ids of its subjaxprs to their results."""
     names: dict[int, Var] = {}
 
     def bind(v: Var) -> Var:
@@ -478,8 +483,8 @@ def _renumbered(jaxpr: Jaxpr, done: dict[int, Jaxpr]) -> Jaxpr:
     binders = [bind(v) for v in jaxpr.binders]
     eqns = []
     for eqn in jaxpr.eqns:
-        held = eqn.prim.subjaxprs()
-        prim = eqn.prim.with_subjaxprs([done[id(j)] for j in held]) if held else eqn.prim
+        inner = eqn.prim.subjaxprs()
+        prim = eqn.prim.with_subjaxprs([done[id(j)] for j in inner]) if inner else eqn.prim
         ins = tuple(map(use, eqn.ins))
         eqns.append(eqn._replace(prim=prim, ins=ins, outs=tuple(map(bind, eqn.outs))))
     return Jaxpr(binders, eqns, [use(a) for a in jaxpr.outs], jaxpr.n_consts, jaxpr.names)

@@ -1,13 +1,13 @@
-"""Tracing: where Python callables become programs, and nowhere else.
+"""Tracing: the one place where Python callables become programs.
 
-A ``Trace`` collects the equations of one program. The values that user code handles meanwhile are
-``Tracer`` objects of the front door (arrays and references with operators); the trace makes them
-through the ``Handles`` that it was given. What user code closes over, a concrete array or
-reference or a tracer of an enclosing trace, is captured: it becomes a constant of the program.
+A ``Trace`` collects the equations of one program. Meanwhile user code handles ``Tracer`` objects of
+the front door (arrays and references with operators), which the trace makes through its
+``Handles``. A value that user code closes over, a concrete array or reference or a tracer of an
+enclosing trace, is captured: it becomes a constant of the program.
 
-A trace that was started on values (under ``grad`` outside of ``jit``, say) knows them: a tracer's
-value is computed when Python asks for it, by evaluating the program so far on copies of the
-references, so that no effect is seen outside.
+A trace on concrete values (under ``grad`` outside of ``jit``, say) computes a tracer's value when
+Python needs it: it evaluates the equations so far on copies of the references, so that no effect is
+visible outside.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from effax.ir.types import RefType, Type
 
 
 class Tracer(Protocol):
-    """What a trace needs of the handles that it makes."""
+    """The part of a handle that a trace uses."""
 
     @property
     def trace(self) -> Trace: ...
@@ -44,10 +44,10 @@ class Tracer(Protocol):
 
 
 Handles = Callable[["Trace", Atom], object]
-"""Makes the handle of an atom of a trace: an array or a reference."""
+"""Returns the handle of an atom of a trace: an array or a reference."""
 
 ValueOf = Callable[[], Value]
-"""Gives a concrete value when asked. Raises ConcretizationError where there is none."""
+"""Returns a concrete value. Raises ConcretizationError."""
 
 
 class Capture(NamedTuple):
@@ -59,7 +59,7 @@ class Capture(NamedTuple):
 
 
 class Traced(NamedTuple):
-    """A finished trace: the program, and what its first ``n_consts`` binders stand for."""
+    """A finished trace: the program, and the values of its first ``n_consts`` binders."""
 
     jaxpr: Jaxpr
     consts: tuple[object, ...]
@@ -80,25 +80,25 @@ def current_trace() -> Trace | None:
 
 
 def values_asked() -> int:
-    """How often Python has been told a value in this thread's traces.
+    """Return how many concrete values Python code has read in this thread's traces.
 
-    What was traced between two counts that differ may hold for these values only.
+    A program traced between two different counts may be valid for the values read only.
     """
     return _state.n_asked
 
 
 class Trace:
-    """One program while it is traced.
+    """A program that is being traced.
 
     Attributes:
-        label: what is traced, for messages: ``jit``, ``the body of scan``, ...
-        parent: the trace that encloses this one.
+        label: the traced function, for messages: ``jit``, ``the body of scan``, ...
+        parent: the enclosing trace.
         builder: collects the equations.
         axes: the named axes in scope, by name: those that it binds, and its parent's.
-        checked: the names of those along which it is known what may differ.
-        alive: false once the program is finished; its tracers are leaks from then on.
-        consumed: what ended a reference, by the number of its variable.
-        on_values: whether Python may ask for values; while something is compiled it may not.
+        checked: the names of the axes along which variance is checked.
+        alive: false once the program is finished; a later use of its tracers is a leak.
+        consumed: the operation that consumed a reference, by the number of its variable.
+        on_values: whether Python may read values; not while a program is traced for compilation.
     """
 
     __slots__ = (
@@ -151,7 +151,7 @@ class Trace:
         self._known: list[tuple[Var, ValueOf]] = []
         self._values: dict[int, Value] = {}
         self._n_evaluated = 0
-        # Where references of this trace were made, and how many equations were searched for that.
+        # The sources of references of this trace, and the number of equations searched for them.
         self._origins: tuple[dict[int, Source | SavedSource | None], int] = ({}, 0)
 
     def bind(
@@ -162,18 +162,18 @@ class Trace:
         value: ValueOf | None = None,
         differs: Names | None = None,
     ) -> object:
-        """Return a new input; gives its handle.
+        """Return the handle of a new input.
 
         Args:
             type_: the input's type.
-            outer: what is passed for it, where aliasing must be found (references).
-            name: what the user calls it.
-            value: gives its value, where the trace is on values.
-            differs: along which checked axes it may differ; of ``outer``, or of nothing, where
-                it is None: then along all of them.
+            outer: the passed value, for references, so that aliases are detected.
+            name: the user's name of it.
+            value: returns its value, for a trace on values.
+            differs: the checked axes along which it may differ; by default those of ``outer``, or
+                all if there is no ``outer``.
 
         Raises:
-            RefError: ``outer`` is a reference that another input stands for already.
+            RefError: another input is the same reference.
         """
         var = self.builder.bind(type_)
         self.names.append(name)
@@ -194,10 +194,10 @@ class Trace:
         return self.handles(self, var)
 
     def capture(self, outer: object, type_: Type, value: ValueOf) -> Var:
-        """Return the constant that stands for a value from outside; one for each such value.
+        """Return the constant for a value from outside, one for each distinct value.
 
         Raises:
-            RefError: ``outer`` is a reference that is passed as an input too.
+            RefError: an input is the same reference.
         """
         key = identity(outer)
         found = self._captures.get(key)
@@ -215,7 +215,7 @@ class Trace:
         return var
 
     def lift(self, tracer: Tracer) -> Atom:
-        """Return the atom of a tracer in this trace: its own, or a capture of an enclosing trace's.
+        """Return the atom of a tracer in this trace; tracers of enclosing traces are captured.
 
         Raises:
             LeakedTracer: the tracer's trace has ended, or does not enclose this one.
@@ -246,7 +246,7 @@ class Trace:
         return self.builder.emit_typed(prim, ins, outs, effects, caller(_state.scopes))
 
     def differs(self, atom: Atom) -> Names:
-        """Along which of the checked axes a value of this trace may differ."""
+        """Return the checked axes along which a value of this trace may differ."""
         if isinstance(atom, Lit) or not self.checked:
             return SAME
         return self._differs.of(atom, self.builder.eqns, self.builder.next_id)
@@ -261,12 +261,12 @@ class Trace:
         return None
 
     def input_name(self, var: Var) -> str:
-        """What the user calls an input; empty for what is no input, or has no name."""
+        """Return the user's name of an input; empty if it has none, or is not an input."""
         named = zip(self.builder.binders, self.names, strict=True)
         return next((name for v, name in named if v == var), "")
 
     def _origin(self, ref: Atom) -> Source | SavedSource | None:
-        """:meth:`definition` of a reference; each equation is looked at once."""
+        """Return the :meth:`definition` of a reference; each equation is searched once."""
         found, searched = self._origins
         for eqn in self.builder.eqns[searched:]:
             for v in eqn.outs:
@@ -284,7 +284,7 @@ class Trace:
         return None
 
     def end(self) -> None:
-        """Let nothing be added, and forget values: a tracer that leaked must not keep them."""
+        """End the trace and drop its values, which a leaked tracer must not keep alive."""
         self.alive = False
         self._known.clear()
         self._values.clear()
@@ -300,16 +300,16 @@ class Trace:
         names = ["a closed-over reference" if ref else "" for ref in refs] + self.names
         binders = [*(c.var for c in captures), *builder.binders]
         jaxpr = _numbered(binders, builder.eqns, outs, len(captures), names)
-        # Of what is captured, errors about leaks ask for references only.
+        # Errors about leaks look up captured references only; arrays are not kept alive.
         kept = {k: c for k, c in self._captures.items() if isinstance(c.var.type, RefType)}
         self._captures = kept
         return Traced(jaxpr, tuple(c.outer for c in captures))
 
     def value_of(self, atom: Atom) -> Value:
-        """Return the value of an atom, by evaluating what was traced so far.
+        """Return the value of an atom, by evaluating the equations so far.
 
         Raises:
-            ConcretizationError: it depends on an input whose value is not known here.
+            ConcretizationError: it depends on an input without a known value.
             LeakedTracer: the trace has ended.
         """
         if isinstance(atom, Lit):
@@ -333,7 +333,7 @@ class Trace:
         )
 
     def _inputs_of(self, atom: Atom) -> list[str]:
-        """What the user calls the inputs that a value depends on."""
+        """Return the user's names of the inputs that a value depends on."""
         needed = {atom.id} if isinstance(atom, Var) else set()
         for eqn in reversed(self.builder.eqns):
             if any(v.id in needed for v in eqn.outs):
@@ -358,11 +358,11 @@ class Trace:
 
     def _evaluate_one(self, eqn: Eqn) -> None:
         values = self._values
-        # What is done to the world outside is done when the program runs, and not before.
+        # Side effects happen when the program runs, not while it is traced.
         quiet = without_io(eqn)
         args = [literal_value(a) if isinstance(a, Lit) else values.get(a.id) for a in eqn.ins]
         if quiet is None or any(a is None for a in args) or eqn.prim.free_axes():
-            # What is not known may be written to a reference: its contents are not known then.
+            # The equation may write unknown values, so the contents are unknown from here on.
             for effect_ref in eqn.effects.refs:
                 touched = eqn.ins[effect_ref]
                 if isinstance(touched, Var):
@@ -374,7 +374,7 @@ class Trace:
 
 
 def differs_along(outer: object) -> Names:
-    """Along which checked axes a value from outside of a trace may differ; a constant nowhere."""
+    """Return the checked axes along which a value from outside may differ; none for a constant."""
     home, atom = getattr(outer, "trace", None), getattr(outer, "atom", None)
     return home.differs(atom) if isinstance(home, Trace) and isinstance(atom, Var) else SAME
 
@@ -386,7 +386,7 @@ def is_shared(ref: object) -> bool:
 
 
 def identity(outer: object) -> int:
-    """What makes two handles the same: the object, or for references the cell it stands for."""
+    """Return the identity of a handle; two handles of one reference's cell are aliases."""
     cell = getattr(outer, "cell_identity", None)
     return id(outer) if cell is None else cell()
 
@@ -403,7 +403,7 @@ def shown_ref(ref: object) -> str:
 
 
 def alias_error(what: str, ref: object) -> RefError:
-    """Return the error for a reference that reaches a program twice."""
+    """Return the error for a reference that is passed twice, or passed and captured."""
     return RefError.against(Rule.ALIAS, what, "each reference once", shown_ref(ref))
 
 
@@ -425,7 +425,7 @@ def _leak(trace: Trace, atom: Atom) -> LeakedTracer:
 
 
 def made_at(outer: object) -> Source | SavedSource | None:
-    """Where a value from outside of a trace was made, if it knows."""
+    """Return the source of a value from outside of a trace, if it is known."""
     home, atom = getattr(outer, "trace", None), getattr(outer, "atom", None)
     if isinstance(home, Trace) and isinstance(atom, Var):
         return home.definition(atom)
@@ -433,7 +433,7 @@ def made_at(outer: object) -> Source | SavedSource | None:
 
 
 class tracing:  # noqa: N801  # used as a function; a generator would cost more than the block
-    """Make ``trace`` the one that operations go into, until the block ends."""
+    """Make ``trace`` the current one until the block ends."""
 
     __slots__ = ("before", "trace")
 
@@ -452,7 +452,7 @@ class tracing:  # noqa: N801  # used as a function; a generator would cost more 
 
 @contextmanager
 def eager() -> Iterator[None]:
-    """Run a block outside of every trace (what it does happens now)."""
+    """Run a block outside of every trace, so that its operations run at once."""
     before = _state.current
     _state.current = None
     try:
@@ -463,7 +463,7 @@ def eager() -> Iterator[None]:
 
 @contextmanager
 def named_scope(name: str) -> Iterator[None]:
-    """Equations traced in the block carry ``name`` on their name stack. Raises BadArgument."""
+    """Add ``name`` to the name stack of equations traced in the block. Raises BadArgument."""
     if not isinstance(name, str):
         raise BadArgument(
             "named_scope takes a name",

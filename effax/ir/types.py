@@ -1,7 +1,7 @@
 """The types of values: a closed union of arrays and references.
 
-Types are hash-consed: building one twice gives the same object, so that equality is identity
-and hashing costs nothing. Build them with :func:`array_type` and :func:`ref_type`.
+Types are hash-consed: building one twice returns the same object, so that equality is identity and
+hashing costs nothing. Build them with :func:`array_type` and :func:`ref_type`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Shape = tuple[int, ...]
 
 
 class RefKind(Enum):
-    """What a reference is: a plain mutable array in memory."""
+    """The kinds of references; the only one is a mutable array in memory."""
 
     ARRAY = "Ref"
 
 
 class _Consed:
-    """Immutable, compared by identity, rebuilt through its maker when copied or pickled."""
+    """An immutable type, compared by identity; copies and pickles rebuild it by its constructor."""
 
     __slots__ = ("_text",)
 
@@ -113,12 +113,12 @@ class RefType(_Consed):
 
     @property
     def shape(self) -> Shape:
-        """The shape of the array that is referred to."""
+        """The shape of the contents."""
         return self.inner.shape
 
     @property
     def dtype(self) -> DType:
-        """The dtype of the array that is referred to."""
+        """The dtype of the contents."""
         return self.inner.dtype
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -140,7 +140,7 @@ def array_type(shape: Sequence[int], dtype: object, weak: bool = False) -> Array
         weak: whether the dtype came from a Python scalar and yields in promotion.
 
     Raises:
-        IllTyped: a size is negative or no integer, or arrays cannot have the dtype.
+        IllTyped: a size is not an integer of at least 0, or the dtype is not one of arrays.
     """
     try:
         key = (tuple(shape), as_dtype(dtype), weak)
@@ -165,7 +165,7 @@ def _no_type(shape: object, dtype: object, reason: str) -> IllTyped:
 
 
 def _new_array_type(key: tuple[Shape, DType, bool]) -> ArrayType:
-    # Keys that are equal to the one kept may hold NumPy integers, or a foreign byte order.
+    # An equal key may have NumPy integers, or a foreign byte order: the type is built normalized.
     shape, dtype = _plain_shape(key[0]), key[1]
     # newbyteorder makes another object even of a native dtype: comparisons would be slower.
     dtype = dtype if dtype.isnative else dtype.newbyteorder("=")
@@ -191,25 +191,23 @@ def _plain_shape(shape: Shape) -> Shape:
     except TypeError:
         plain = (-1,)
     if any(n < 0 for n in plain):
-        raise IllTyped(
-            "a shape is not one", expected="integers that are at least 0", found=str(shape)
-        )
+        raise IllTyped("invalid shape", expected="integers that are at least 0", found=str(shape))
     return plain
 
 
 PREDICATE: Final = array_type((), BOOL)
-"""The type of what decides: a condition of a loop, a flag."""
+"""The type of a predicate: a condition of a loop, a flag."""
 
 COUNTER: Final = array_type((), INT32)
-"""The type of the number of an iteration, or of a branch."""
+"""The type of the index of an iteration or of a branch."""
 
 
 def ref_type(inner: ArrayType, kind: RefKind = RefKind.ARRAY) -> RefType:
-    """Return the type of references to arrays of type ``inner`` (taken without its weakness)."""
+    """Return the type of references to arrays of type ``inner``, made strong."""
     given: object = inner
     if not isinstance(given, ArrayType):
         raise IllTyped(
-            "a reference is to an array",
+            "expected the type of an array inside of a reference",
             expected="the type of an array",
             found=f"{given!r:.60}",
             remedy='`ref_type(array_type((3,), "float32"))`',
@@ -236,5 +234,5 @@ def tangent_type(type_: Type) -> Type:
 
 
 def is_inexact(type_: Type) -> bool:
-    """Return whether values of the type (or of the cell referred to) can have tangents."""
+    """Return whether values of the type, or contents of the reference, can have tangents."""
     return is_inexact_dtype(type_.dtype)

@@ -266,13 +266,13 @@ def map_subjaxprs(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
     check_change("map_subjaxprs", change, jaxpr)
     eqns = jaxpr.eqns
     for i, eqn in enumerate(jaxpr.eqns):
-        new = with_prim(eqn, map_held(change, eqn.prim))
+        new = with_prim(eqn, map_prim_subjaxprs(change, eqn.prim))
         if new is not eqn:
             eqns = eqns.set(i, new)
     return jaxpr if eqns is jaxpr.eqns else jaxpr.replace(eqns=eqns)
 
 
-def map_held(change: Callable[[Jaxpr], Jaxpr], prim: Primitive) -> Primitive:
+def map_prim_subjaxprs(change: Callable[[Jaxpr], Jaxpr], prim: Primitive) -> Primitive:
     """Return the primitive with ``change`` applied to its subjaxprs; itself if none changes."""
     held = prim.subjaxprs()
     if not held:

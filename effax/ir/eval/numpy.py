@@ -12,7 +12,7 @@ import numpy as np
 
 from effax.ir.axes import open_program
 from effax.ir.primitive import Value
-from effax.ir.recursion import holds, with_fresh_stack
+from effax.ir.recursion import may_have_subjaxprs, with_fresh_stack
 from effax.ir.state import cached
 from effax.ir.syntax import Atom, Jaxpr, Lit
 
@@ -101,4 +101,4 @@ def _prepared(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
                 env[k] = value
         return [env[k] for k in results]
 
-    return with_fresh_stack(run) if any(holds(eqn.prim) for eqn in jaxpr.eqns) else run
+    return with_fresh_stack(run) if any(may_have_subjaxprs(eqn.prim) for eqn in jaxpr.eqns) else run

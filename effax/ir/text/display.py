@@ -1,4 +1,4 @@
-"""The text of programs for ``str``: the printer, which imports the syntax, registers it."""
+"""The printing functions behind ``str``, registered by the printer, which imports the syntax."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class _Display:
-    """The functions that print, set once when the package is imported."""
+    """The printing functions, set once when the package is imported."""
 
     jaxpr: Callable[[Jaxpr], str]
     eqn: Callable[[Eqn], str]

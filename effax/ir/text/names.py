@@ -8,7 +8,7 @@ _KEPT_NAMES: Final = 1 << 16
 
 
 class _Names(dict[int, str]):
-    """Names by number, made when first asked for; those of common numbers are kept."""
+    """Names by number, computed on first use; those of small numbers are cached."""
 
     def __missing__(self, number: int) -> str:
         name = _encode(number)
@@ -18,7 +18,7 @@ class _Names(dict[int, str]):
 
 
 def _encode(number: int) -> str:
-    """``a`` to ``z``, then ``ba``: the number in base 26, with letters as digits."""
+    """Return the number in base 26, with letters as digits: ``a`` to ``z``, then ``ba``."""
     if number < 0:
         return f"?{number}"
     name = chr(97 + number % 26)
@@ -28,11 +28,11 @@ def _encode(number: int) -> str:
 
 
 VAR_NAMES: Final = _Names()
-"""The name of a variable, by its number."""
+"""The printed name of a variable, by its number."""
 
 
 def var_number(name: str) -> int | None:
-    """Return the number of the variable that prints as ``name``, or None where none does."""
+    """Return the number of the variable that prints as ``name``, or None."""
     if not (name.isascii() and name.isalpha() and name.islower()):
         return None
     if name[0] == "a" and len(name) > 1:

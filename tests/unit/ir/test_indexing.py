@@ -281,7 +281,7 @@ def test_a_dynamic_span_downward_does_too(start: int, first: int) -> None:
 
 I32, F32 = array_type((), "int32"), array_type((), "float32")
 WRONG: list[tuple[Indexer, Shape, list[Type], type[Exception], str]] = [
-    (Indexer((Pick(0),)), (3, 4), [], IllTyped, "one entry an axis"),
+    (Indexer((Pick(0),)), (3, 4), [], IllTyped, "one entry per axis"),
     (Indexer((Pick(None),)), (3,), [], IllTyped, "number of operands"),
     (Indexer((Pick(0),)), (3,), [I32], IllTyped, "number of operands"),
     (Indexer((Pick(None),)), (3,), [F32], IllTyped, "integers"),
@@ -290,13 +290,13 @@ WRONG: list[tuple[Indexer, Shape, list[Type], type[Exception], str]] = [
     (Indexer((Pick(3),)), (3,), [], BadIndex, "out of bounds"),
     (Indexer((Pick(-1),)), (3,), [], BadIndex, "out of bounds"),
     (Indexer((Pick(0),)), (0,), [], BadIndex, "out of bounds"),
-    (Indexer((Span(1, 3),)), (3,), [], BadIndex, "leaves axis 0"),
-    (Indexer((Span(-1, 2),)), (3,), [], BadIndex, "leaves axis 0"),
-    (Indexer((Span(0, 2, -1),)), (3,), [], BadIndex, "leaves axis 0"),
-    (Indexer((Span(0, 1, 0),)), (3,), [], BadIndex, "leaves axis 0"),
-    (Indexer((Span(0, -1),)), (3,), [], BadIndex, "leaves axis 0"),
-    (Indexer((Span(None, 4),)), (3,), [I32], BadIndex, "leaves axis 0"),
-    (Indexer((Span(None, 3, -2),)), (4,), [I32], BadIndex, "leaves axis 0"),
+    (Indexer((Span(1, 3),)), (3,), [], BadIndex, "out of bounds for axis 0"),
+    (Indexer((Span(-1, 2),)), (3,), [], BadIndex, "out of bounds for axis 0"),
+    (Indexer((Span(0, 2, -1),)), (3,), [], BadIndex, "out of bounds for axis 0"),
+    (Indexer((Span(0, 1, 0),)), (3,), [], BadIndex, "out of bounds for axis 0"),
+    (Indexer((Span(0, -1),)), (3,), [], BadIndex, "out of bounds for axis 0"),
+    (Indexer((Span(None, 4),)), (3,), [I32], BadIndex, "out of bounds for axis 0"),
+    (Indexer((Span(None, 3, -2),)), (4,), [I32], BadIndex, "out of bounds for axis 0"),
     (
         Indexer((Pick(None), Pick(None))),
         (3, 3),
