@@ -1,6 +1,6 @@
-"""The primitives: every one of the library, and the types of their parameters.
+"""All built-in primitives, and the types of their parameters.
 
-Each is defined in the module of its family; all public names are here::
+Each is defined in the module of its family::
 
     from effax.ir.prims import Add, Mul, Sin
 """

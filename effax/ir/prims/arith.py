@@ -1,4 +1,4 @@
-"""Arithmetic, rounding, comparison, and logic on bits, elementwise."""
+"""Elementwise arithmetic and rounding."""
 
 from __future__ import annotations
 

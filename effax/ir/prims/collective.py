@@ -1,7 +1,7 @@
-"""Collectives: what is exchanged along a named axis.
+"""Collectives: exchanges of values between the devices along a named axis.
 
-Each is of one array and one axis. What several axes mean is said by several of them, one after the
-other. Around an application something must bind the axis, ``vmap`` or ``shard_map``.
+Each takes one array and one axis; a collective over several axes is a sequence of these. An
+enclosing ``vmap`` or ``shard_map`` must bind the axis.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Collective(Primitive):
-    """An exchange along ``axis``. ``unites`` says that every device gets the same result."""
+    """An exchange along ``axis``; ``unites`` is true if all devices get the same result."""
 
     axis: Axis
     unites: ClassVar[bool] = False
@@ -61,7 +61,7 @@ class Collective(Primitive):
         return [(outs[i],) for i in range(len(ins))]
 
     def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
-        """What each device of a group gets, from what each has, in the order of the axis."""
+        """Return each device's result from the operands of a group, in the order of the axis."""
         raise NotImplementedError
 
     def typing(self, *ins: Type) -> Typing:
@@ -74,7 +74,7 @@ class Collective(Primitive):
         return x.shape
 
     def check_divided(self, x: ArrayType, dimension: int) -> None:
-        """Raises IllTyped unless the operand has one element a device along ``dimension``."""
+        """Raise IllTyped unless the operand has one element per device along ``dimension``."""
         check_axes(self, (dimension,), x.ndim)
         if x.shape[dimension] != self.axis.size:
             raise IllTyped(
@@ -90,7 +90,7 @@ def exchanges(jaxpr: Jaxpr, name: str) -> bool:
     return any(
         eqn.prim.axis.name == name and not isinstance(eqn.prim, Pvary | AxisIndex)
         if isinstance(eqn.prim, Collective)
-        else any(exchanges(held, name) for held in eqn.prim.subjaxprs())
+        else any(exchanges(inner, name) for inner in eqn.prim.subjaxprs())
         for eqn in jaxpr.eqns
     )
 
@@ -101,7 +101,7 @@ def _alike(value: Value, count: int) -> list[Value]:
 
 @dataclass(frozen=True, slots=True)
 class AllReduce(Collective):
-    """One combination of what all devices have."""
+    """A reduction of the operands of all devices."""
 
     unites: ClassVar[bool] = True
     combine: ClassVar[Callable[[Value, Value], Value]]
@@ -126,7 +126,8 @@ class Psum(AllReduce):
 class PsumInvariant(AllReduce):
     """The sum along the axis, as one value that all devices share.
 
-    It means what ``psum`` means, but has another transpose: the cotangent is one for all too.
+    It evaluates as ``psum``; its transpose differs, since the cotangent is one shared value too:
+    that of ``psum`` is ``psum``, that of ``psum_invariant`` is ``pvary``.
     """
 
     name: ClassVar[str] = "psum_invariant"
@@ -154,7 +155,7 @@ class Pmin(AllReduce):
 
 @dataclass(frozen=True, slots=True)
 class Gathering(Collective):
-    """What all devices have, stacked along a new ``dimension`` of the result."""
+    """The operands of all devices, stacked along a new ``dimension`` of the result."""
 
     dimension: int
     unites: ClassVar[bool] = True
@@ -169,7 +170,7 @@ class Gathering(Collective):
 
 @dataclass(frozen=True, slots=True)
 class AllGather(Gathering):
-    """What all devices have, stacked along a new ``dimension`` of the result."""
+    """The operands of all devices, stacked along a new ``dimension`` of the result."""
 
     name: ClassVar[str] = "all_gather"
 
@@ -183,7 +184,7 @@ class AllGatherInvariant(Gathering):
 
 @dataclass(frozen=True, slots=True)
 class ReduceScatter(Collective):
-    """The sum along the axis, of which device ``i`` gets element ``i`` along ``dimension``."""
+    """The sum along the axis; device ``i`` gets element ``i`` of it along ``dimension``."""
 
     dimension: int
     name: ClassVar[str] = "reduce_scatter"
@@ -202,7 +203,7 @@ class ReduceScatter(Collective):
 class AllToAll(Collective):
     """Device ``i`` gets element ``i`` along ``split`` of each device, stacked along ``concat``.
 
-    ``split`` is a dimension of the operand, which goes; ``concat`` is one of the result.
+    ``split`` is a dimension of the operand, which is removed; ``concat`` is one of the result.
     """
 
     split: int
@@ -224,7 +225,7 @@ class AllToAll(Collective):
 
 @dataclass(frozen=True, slots=True)
 class PPermute(Collective):
-    """What device ``s`` has goes to device ``d``, for each ``(s, d)``; the others get zeros."""
+    """The operand of device ``s`` on device ``d``, for each ``(s, d)``; zeros on the others."""
 
     perm: tuple[tuple[int, int], ...]
     name: ClassVar[str] = "ppermute"
@@ -249,9 +250,9 @@ class PPermute(Collective):
 
 @dataclass(frozen=True, slots=True)
 class Pvary(Collective):
-    """The identity. The result counts as one that differs along the axis.
+    """The identity; the type system treats the result as one that differs along the axis.
 
-    Its operand is one value for all devices, so their cotangents are summed.
+    Its operand is one value for all devices, so its transpose sums their cotangents.
     """
 
     name: ClassVar[str] = "pvary"
@@ -262,7 +263,7 @@ class Pvary(Collective):
 
 @dataclass(frozen=True, slots=True)
 class AxisIndex(Collective):
-    """Where the device is along the axis."""
+    """The position of the device along the axis."""
 
     name: ClassVar[str] = "axis_index"
 

@@ -1,4 +1,4 @@
-"""Comparison, extrema, and logic on bits, elementwise."""
+"""Elementwise comparison, extrema, and bitwise logic."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Clamp(Elementwise):
 
 
 class IsFinite(Unary):
-    """Whether the operand is neither infinite nor nan."""
+    """True where the operand is neither infinite nor nan."""
 
     name = "is_finite"
     accepts: ClassVar[frozenset[str]] = FLOATS
@@ -114,7 +114,7 @@ class Xor(Binary):
 
 
 class ShiftLeft(Binary):
-    """Bits moved up, with zeros below; 0 from a shift by all bits on."""
+    """Bits moved up, with zeros below; 0 for a shift by the width or more."""
 
     name = "shift_left"
     accepts: ClassVar[frozenset[str]] = INTEGERS
@@ -146,7 +146,7 @@ class PopulationCount(Unary):
 
 
 class Eq(Binary):
-    """Whether the operands are equal."""
+    """True where the operands are equal."""
 
     name = "eq"
     commutes = True
@@ -156,7 +156,7 @@ class Eq(Binary):
 
 
 class Ne(Binary):
-    """Whether the operands differ."""
+    """True where the operands differ."""
 
     name = "ne"
     commutes = True
@@ -166,7 +166,7 @@ class Ne(Binary):
 
 
 class Lt(Binary):
-    """Whether the first is less."""
+    """True where the first is less."""
 
     name = "lt"
     accepts: ClassVar[frozenset[str]] = ORDERED
@@ -175,7 +175,7 @@ class Lt(Binary):
 
 
 class Le(Binary):
-    """Whether the first is less or equal."""
+    """True where the first is less or equal."""
 
     name = "le"
     accepts: ClassVar[frozenset[str]] = ORDERED
@@ -184,7 +184,7 @@ class Le(Binary):
 
 
 class Gt(Binary):
-    """Whether the first is greater."""
+    """True where the first is greater."""
 
     name = "gt"
     accepts: ClassVar[frozenset[str]] = ORDERED
@@ -193,7 +193,7 @@ class Gt(Binary):
 
 
 class Ge(Binary):
-    """Whether the first is greater or equal."""
+    """True where the first is greater or equal."""
 
     name = "ge"
     accepts: ClassVar[frozenset[str]] = ORDERED

@@ -22,7 +22,7 @@ __all__ = [
 
 
 def joined_types(branches: Sequence[tuple[Type, ...]]) -> tuple[Type, ...]:
-    """Return the types of what one of several programs gives: weak where all of them are."""
+    """Return the types of results of one of several programs: weak if all of them are."""
     joined: list[Type] = []
     for first, *rest in zip(*branches, strict=True):
         same = all(t is first for t in rest)
@@ -32,7 +32,7 @@ def joined_types(branches: Sequence[tuple[Type, ...]]) -> tuple[Type, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Cond(Primitive):
-    """``cond(index, *operands)``: the branch of that number, clamped; a boolean picks of two."""
+    """``cond(index, *operands)``: the branch of that number, clamped; false is 0, true is 1."""
 
     branches: tuple[Jaxpr, ...]
     name: ClassVar[str] = "cond"
@@ -75,8 +75,9 @@ class Cond(Primitive):
         for k in sorted(set(taken)):
             here = [i for i, index in enumerate(taken) if index == k]
             args = [ins[i][1:] for i in here]
-            given = evaluate_spmd(self.branches[k], devices.some(here), args)
-            outs.update(zip(here, given, strict=True))
+            outs.update(
+                zip(here, evaluate_spmd(self.branches[k], devices.some(here), args), strict=True)
+            )
         return [outs[i] for i in range(len(ins))]
 
     def _taken(self, ins: Sequence[Value]) -> int:

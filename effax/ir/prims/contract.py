@@ -33,9 +33,9 @@ DotDimensionNumbers = tuple[
 
 @dataclass(frozen=True, slots=True)
 class DotGeneral(Primitive):
-    """Contraction of two arrays: ``((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))``.
+    """A contraction of two arrays over ``((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))``.
 
-    Result axes: batch axes, what is left of the left operand, what is left of the right one.
+    Axes of the result: batch axes, remaining axes of lhs, remaining axes of rhs.
     """
 
     dimension_numbers: DotDimensionNumbers

@@ -1,4 +1,4 @@
-"""Convolution: windows of one array, contracted with another."""
+"""Convolution: the contraction of windows of one array with another array."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def dilated(size: int, step: int) -> int:
-    """How long an axis is with ``step - 1`` zeros between neighbours."""
+    """Return the size of an axis with ``step - 1`` zeros between neighbours."""
     return (size - 1) * step + 1 if size else 0
 
 
@@ -31,9 +31,9 @@ class ConvGeneralDilated(Primitive):
     """``conv_general_dilated(lhs, rhs)``: sums of products of windows of lhs with rhs.
 
     Axes of lhs: batch, features, space; of rhs: features out, features in of one group, space; of
-    the result: batch, features, space. There is an entry for each axis of space: strides of the
-    windows; ``padding`` (low, high), which crops where it is negative; how far apart neighbours of
-    lhs and of rhs are. Groups of features are convolved each with its part of rhs.
+    the result: batch, features, space. The first four parameters have an entry per axis of space;
+    negative ``padding`` (low, high) crops. Each group of features is convolved with its part of
+    rhs.
     """
 
     window_strides: tuple[int, ...]
@@ -62,7 +62,7 @@ class ConvGeneralDilated(Primitive):
         groups = self.feature_group_count
         if groups < 1 or lhs.shape[1] != rhs.shape[1] * groups or rhs.shape[0] % groups:
             raise IllTyped(
-                "a convolution has features that do not fit",
+                "a convolution has features that do not match",
                 expected=f"features of lhs: {groups} groups of those of rhs; "
                 f"features out: a multiple of {groups}",
                 found=f"{lhs}, {rhs}",
@@ -90,7 +90,7 @@ class ConvGeneralDilated(Primitive):
         narrow = lhs.dtype.kind == "V" or lhs.dtype == np.float16
         work = as_dtype("float32") if narrow else np.promote_types(lhs.dtype, wanted)
         groups = self.feature_group_count
-        x = self._spread(lhs.astype(work))
+        x = self._dilated(lhs.astype(work))
         x = x.reshape(x.shape[0], groups, rhs.shape[1], *x.shape[2:])
         w = rhs.astype(work)
         w = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
@@ -105,11 +105,11 @@ class ConvGeneralDilated(Primitive):
             total += np.einsum("bgi...,goi->bgo...", x[_beside(3, windows)], picked)
         return (total.reshape(lhs.shape[0], rhs.shape[0], *space).astype(wanted),)
 
-    def _spread(self, x: Value) -> Value:
+    def _dilated(self, x: Value) -> Value:
         """Return the left operand with zeros between neighbours, padded or cropped."""
         sizes = [dilated(n, a) for n, a in zip(x.shape[2:], self.lhs_dilation, strict=True)]
-        propagate = np.zeros((*x.shape[:2], *sizes), x.dtype)
-        propagate[_beside(2, [slice(None, None, a) for a in self.lhs_dilation])] = x
+        apart = np.zeros((*x.shape[:2], *sizes), x.dtype)
+        apart[_beside(2, [slice(None, None, a) for a in self.lhs_dilation])] = x
         source: list[slice] = []
         target: list[slice] = []
         padded: list[int] = []
@@ -120,10 +120,10 @@ class ConvGeneralDilated(Primitive):
             source.append(slice(first, last))
             target.append(slice(first + low, last + low))
         made = np.zeros((*x.shape[:2], *padded), x.dtype)
-        made[_beside(2, target)] = propagate[_beside(2, source)]
+        made[_beside(2, target)] = apart[_beside(2, source)]
         return made
 
 
 def _beside(n: int, last: Sequence[slice]) -> tuple[slice, ...]:
-    """Return an index of parts of the last axes, after ``n`` whole ones."""
+    """Return an index of parts of the last axes, and of all of the first ``n`` axes."""
     return (*(slice(None) for _ in range(n)), *last)

@@ -1,4 +1,4 @@
-"""Parts, dtypes and choice of elements: complex parts, conversion, selection, copies."""
+"""Complex parts, conversion of dtypes, selection of elements, copies."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Complex(Nullary):
 
 @dataclass(frozen=True, slots=True)
 class ConvertElementType(Primitive):
-    """The operand in another dtype: floats truncate to integers, anything nonzero is true."""
+    """The operand in another dtype: floats truncate to integers, nonzero numbers are true."""
 
     new_dtype: DType
     weak_type: bool = False
@@ -117,7 +117,7 @@ class ConvertElementType(Primitive):
             )
         if have == "complex" and want not in ("complex", "bool"):
             raise IllTyped(
-                "convert_element_type takes no complex operand to a real dtype",
+                "convert_element_type does not convert complex numbers to a real dtype",
                 expected="a complex dtype",
                 found=str(self.new_dtype),
                 remedy="take `real` or `imag` first",
@@ -155,8 +155,8 @@ class BitcastConvertType(Primitive):
 class SelectN(Nullary):
     """``select_n(which, *cases)``: elementwise ``cases[which]``.
 
-    ``which`` is boolean for two cases, or int32, clamped to the cases there are; it has the
-    shape of the cases or none.
+    ``which`` is boolean for two cases, or int32, clamped to the number of cases; it has the shape
+    of the cases or is a scalar.
     """
 
     name = "select_n"
@@ -197,7 +197,7 @@ class StopGradient(Unary):
 
 
 class Copy(Unary):
-    """The identity, kept apart so that a result has memory of its own."""
+    """The identity, whose result has its own buffer."""
 
     name = "copy"
     accepts: ClassVar[frozenset[str]] = ANY

@@ -1,8 +1,8 @@
-"""Calls with custom rules: derivatives, batching, and the linear part of a derivative.
+"""Calls with custom rules: derivatives, batching, and custom transposes.
 
-A rule is a jaxpr where it can be traced with the call. A rule that depends on what only a
-transformation knows (the batch size, which tangents are zero) is a value that returns a jaxpr: a
-pure function of plain data.
+A rule is a jaxpr if it can be traced with the call. A rule that depends on data of a transformation
+(the batch size, which tangents are zero) is a value that returns a jaxpr: a pure function of plain
+data.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class BatchedProgram(NamedTuple):
 class VmapRule(ByReference):
     """A batching rule of a call; equal rules return equal programs.
 
-    It takes the batch size, and which arguments of the call have a batch axis, in front.
+    Its arguments are the batch size, and whether each argument of the call has a batch axis, in
+    front.
     """
 
     __slots__ = ()
@@ -69,8 +70,8 @@ class VmapRule(ByReference):
 class SparseJvp(NamedTuple):
     """A forward derivative where some tangents are zero.
 
-    ``jaxpr`` maps the arguments and the nonzero tangents to the results and those of their
-    tangents that ``nonzero`` marks, one entry a result.
+    ``jaxpr`` maps the arguments and the nonzero tangents to the results and their nonzero tangents;
+    ``nonzero`` has one entry per result.
     """
 
     jaxpr: Jaxpr
@@ -78,7 +79,7 @@ class SparseJvp(NamedTuple):
 
 
 class ZerosJvp(ByReference):
-    """A forward derivative as a function of which tangents, one entry an argument, are nonzero."""
+    """A forward derivative as a function of a mask of nonzero tangents, one entry per argument."""
 
     __slots__ = ()
 
@@ -99,7 +100,7 @@ class SparseBackward(NamedTuple):
 
 
 class ZerosBackward(ByReference):
-    """A backward rule as a function of which results have a nonzero cotangent."""
+    """A backward rule as a function of a mask of the results with nonzero cotangents."""
 
     __slots__ = ()
 
@@ -121,7 +122,7 @@ class SparseVjp(NamedTuple):
 
 
 class ZerosVjp(ByReference):
-    """A reverse derivative as a function of which arguments are differentiated."""
+    """A reverse derivative as a function of a mask of the differentiated arguments."""
 
     __slots__ = ()
 
@@ -131,7 +132,7 @@ class ZerosVjp(ByReference):
 
 
 class _Called(Primitive):
-    """The base of calls with custom rules: evaluated, each is its function."""
+    """The base of calls with custom rules; evaluation runs the function and ignores the rules."""
 
     __slots__ = ()
 
@@ -166,9 +167,10 @@ class CustomJvp(_Called):
 
     ``call`` maps the arguments to the results. ``rule`` maps constants, the other arguments, and
     the tangents of those, to results and their tangents; the first ``n_consts`` arguments have
-    no tangents. A recursive call, within its own rule, has a depth instead of the rule: the number
-    of rules between it and the one that it belongs to (0: the innermost). A rule with symbolic
-    zeros is a ``ZerosJvp``. ``vmap_rule``, where it is not None, batches the call.
+    no tangents. A recursive call, inside of its own rule, has a depth instead of the rule: the
+    number of rules between it and its own (0: the innermost), as a de Bruijn index, so that the
+    program is finite. A rule with symbolic zeros is a ``ZerosJvp``. ``vmap_rule``, unless None,
+    batches the call.
     """
 
     call: Jaxpr
@@ -206,7 +208,7 @@ class CustomVjp(_Called):
     call, within its own rules, has a depth instead of both, as for ``CustomJvp``. Rules with
     symbolic zeros are one ``ZerosVjp`` in the place of ``fwd``.
 
-    ``forward``, where it is not None, is a forward derivative, as the rule of ``CustomJvp``;
+    ``forward``, unless None, is a forward derivative, as the rule of ``CustomJvp``;
     ``vmap_rule`` batches the call.
     """
 
@@ -232,15 +234,15 @@ class CustomVjp(_Called):
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         if not isinstance(self.fwd, Jaxpr) or not isinstance(self.bwd, Jaxpr):
             return (self.call,)
-        pushed = () if self.forward is None else (self.forward,)
-        return (self.call, self.fwd, self.bwd, *pushed)
+        forward = () if self.forward is None else (self.forward,)
+        return (self.call, self.fwd, self.bwd, *forward)
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomVjp:
         call, *rules = jaxprs
         if not rules:
             return replace(self, call=call)
-        fwd, bwd, *pushed = rules
-        return replace(self, call=call, fwd=fwd, bwd=bwd, forward=pushed[0] if pushed else None)
+        fwd, bwd, *forward = rules
+        return replace(self, call=call, fwd=fwd, bwd=bwd, forward=forward[0] if forward else None)
 
     @property
     def depth(self) -> int | None:
@@ -278,12 +280,12 @@ class CustomLinear(Primitive):
     """A call of a linear function with its own transpose.
 
     Arguments: ``n_fixed`` constants, residuals and references, then linear ones. ``bwd`` maps the
-    fixed ones and cotangents of the results to cotangents of the linear ones. Effects of ``bwd``
-    happen when it runs, that is after transposition; this equation itself has none.
+    fixed ones and cotangents of the results to cotangents of the linear ones. The equation has no
+    effects; those of ``bwd`` happen in the transposed program.
 
     ``forward`` maps the arguments to the results. It is None for the derivative of a ``custom_vjp``
-    call, of which only the transpose is known. Where ``paired`` the transpose is such a call
-    again, with both programs exchanged; else it is ``bwd``.
+    call, of which only the transpose is known. If ``paired``, the transpose is such a call with
+    both programs exchanged, so transposing twice is the identity; otherwise it is ``bwd``.
     """
 
     bwd: Jaxpr | ZerosBackward
@@ -324,11 +326,11 @@ class CustomLinear(Primitive):
 
 
 def no_forward(kind: type[E], label: str) -> E:
-    """Return the error for a forward derivative of a call that has only a reverse one."""
+    """Return the error for forward-mode differentiation of a call with a reverse rule only."""
     return kind(
         f"{label} has a custom reverse derivative and no forward one",
         expected="grad or vjp",
         found="a forward-mode derivative (jvp, linearize, jacfwd)",
         remedy="use custom_jvp for functions that are differentiated forward, or custom_rules to "
-        "give both derivatives",
+        "define both derivatives",
     )

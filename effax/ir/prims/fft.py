@@ -22,7 +22,7 @@ __all__ = [
 
 
 class FftType(Enum):
-    """What is transformed into what."""
+    """The kinds of transforms, by input and output."""
 
     FFT = "fft"
     IFFT = "ifft"
@@ -36,15 +36,15 @@ TAKES = {
     FftType.RFFT: ("float32", "float64"),
     FftType.IRFFT: ("complex64", "complex128"),
 }
-"""The dtypes that are transformed."""
+"""The dtypes of operands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fft(Primitive):
     """The transform of lengths ``fft_lengths`` along that many last axes.
 
-    FFT, IFFT: complex to complex; IFFT divides by the number of elements. RFFT: real to the half of
-    its transform that tells all, the last axis of n/2 + 1; IRFFT: back.
+    FFT, IFFT: complex to complex; IFFT divides by the number of elements. RFFT: real to the first
+    n/2 + 1 elements along the last axis, which determine the rest by symmetry; IRFFT: its inverse.
     """
 
     fft_type: FftType
@@ -60,7 +60,7 @@ class Fft(Primitive):
         names = TAKES[self.fft_type]
         if not n or x.shape[-n:] != wanted or x.dtype.name not in names or 0 in lengths:
             raise IllTyped(
-                f"{self.fft_type.value} takes the whole of its last axes",
+                f"{self.fft_type.value} transforms whole axes",
                 expected=f"{' or '.join(names)}, with last axes {wanted}, none empty",
                 found=str(x),
             )

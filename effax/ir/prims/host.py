@@ -1,7 +1,7 @@
-"""Calls of Python functions while a program runs: for debugging, pure ones, input and output.
+"""Callbacks: calls of Python functions at run time, for debugging, pure, or with side effects.
 
-The functions are held by reference: programs that call the very same function compare equal, and
-one prints by its name (``@log``).
+Functions are parameters by reference: programs that call the same function object compare equal,
+and a function prints as its name (``@log``).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ IO: Final = "io"
 
 
 class HostFunction(ByReference, ABC):
-    """A Python function of NumPy arrays that a program calls while it runs.
+    """A Python function of NumPy arrays that a program calls at run time.
 
     Attributes:
-        arity: how many arrays it takes.
+        arity: the number of arrays that it takes.
     """
 
     __slots__ = ()
@@ -43,16 +43,16 @@ class HostFunction(ByReference, ABC):
 
     @abstractmethod
     def __call__(self, *args: Value) -> Sequence[Value]:
-        """Call it. It may keep the arrays, and must not write to them."""
+        """Call the function, which may keep the arrays and must not write to them."""
 
 
 def checked_results(
     prim: Primitive, label: str, found: Sequence[object], wanted: Sequence[ArrayType]
 ) -> list[Value]:
-    """What a function gave, as arrays. Raises IllTyped where it is not what was said before."""
+    """Return the results as arrays. Raises IllTyped unless they have the declared types."""
     if len(found) != len(wanted):
         raise IllTyped(
-            f"{prim.name}: {label} gave another number of results than was said",
+            f"{prim.name}: {label} returned another number of results than declared",
             expected=f"{len(wanted)}, the leaves of result_shape_dtypes",
             found=str(len(found)),
         )
@@ -60,18 +60,17 @@ def checked_results(
     for i, (x, type_) in enumerate(zip(results, wanted, strict=True)):
         if x.shape != type_.shape or x.dtype != type_.dtype:
             raise IllTyped(
-                f"{prim.name}: result {i} of {label} has another type than was said",
+                f"{prim.name}: result {i} of {label} has another type than declared",
                 expected=str(type_),
                 found=str(type_of_value(x)) if x.dtype.kind not in "OUSMm" else str(x.dtype),
-                remedy="give an array of that shape and dtype, or say another one in "
-                "result_shape_dtypes",
+                remedy="return an array of that shape and dtype, or change result_shape_dtypes",
             )
     return results
 
 
 @dataclass(frozen=True, slots=True)
 class DebugCallback(Primitive):
-    """``callback(*args)``, for what it shows; nothing comes back."""
+    """``callback(*args)``, called for its side effects, without results."""
 
     callback: HostFunction
     ordered: bool = False
@@ -89,9 +88,9 @@ class DebugCallback(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class PureCallback(Primitive):
-    """``callback(*args)``, which depends on the arguments alone and does nothing else.
+    """``callback(*args)``, a pure function of the arguments.
 
-    So it has no effects: it may go, be computed again, or once for several.
+    It has no effects, so passes may remove, repeat or merge calls.
     """
 
     callback: HostFunction
@@ -110,7 +109,7 @@ class PureCallback(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class IoCallback(Primitive):
-    """``callback(*args)``, which acts on the world outside and may answer."""
+    """``callback(*args)``, which has side effects and may have results."""
 
     callback: HostFunction
     result_avals: tuple[ArrayType, ...]

@@ -1,4 +1,4 @@
-"""Indexed reads and updates of arrays: gather, scatter, and scatter that combines."""
+"""Indexed reads and updates of arrays: gather, scatter, and combining scatters."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class Gather(Primitive):
 
 
 def check_update(prim: Primitive, part: Shape, dtype: object, value: ArrayType) -> None:
-    """Raises IllTyped unless ``value`` is exactly what the indexed part holds."""
+    """Raise IllTyped unless ``value`` has the shape and dtype of the indexed part."""
     if value.shape != part or value.dtype != dtype:
         raise IllTyped(
-            f"{prim.name} has a value of the wrong type for the part that is indexed",
+            f"{prim.name} has a value of the wrong type for the indexed part",
             expected=f"shape {part} and dtype {dtype}",
             found=str(value),
             remedy="broadcast and convert the value first",
@@ -75,7 +75,7 @@ class Scatter(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class Combining(Primitive):
-    """``value`` combined with ``x`` at ``[indexer]``; where positions repeat, all values count."""
+    """``x`` with ``value`` combined at ``[indexer]``; at repeated positions all values count."""
 
     indexer: Indexer
     accepts: ClassVar[frozenset[str]] = NUMBERS
@@ -112,7 +112,7 @@ class ScatterMul(Combining):
 
 @dataclass(frozen=True, slots=True)
 class ScatterMax(Combining):
-    """``scatter_max(x, value, *operands)``: the greatest of ``x`` and the values there."""
+    """``scatter_max(x, value, *operands)``: the maximum of ``x`` and ``value`` at ``[indexer]``."""
 
     name: ClassVar[str] = "scatter_max"
     accepts: ClassVar[frozenset[str]] = ORDERED
@@ -121,7 +121,7 @@ class ScatterMax(Combining):
 
 @dataclass(frozen=True, slots=True)
 class ScatterMin(Combining):
-    """``scatter_min(x, value, *operands)``: the least of ``x`` and the values there."""
+    """``scatter_min(x, value, *operands)``: the minimum of ``x`` and ``value`` at ``[indexer]``."""
 
     name: ClassVar[str] = "scatter_min"
     accepts: ClassVar[frozenset[str]] = ORDERED
@@ -130,7 +130,7 @@ class ScatterMin(Combining):
 
 @dataclass(frozen=True, slots=True)
 class DynamicSlice(Primitive):
-    """``dynamic_slice(x, *starts)``: sizes are static; starts move inward until it fits."""
+    """``dynamic_slice(x, *starts)``: a window of static sizes; starts are clamped."""
 
     slice_sizes: Shape
     name: ClassVar[str] = "dynamic_slice"
@@ -147,7 +147,7 @@ class DynamicSlice(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class DynamicUpdateSlice(Primitive):
-    """``dynamic_update_slice(x, update, *starts)``: starts move inward until it fits."""
+    """``dynamic_update_slice(x, update, *starts)``: writes a window; starts are clamped."""
 
     name: ClassVar[str] = "dynamic_update_slice"
 
@@ -165,18 +165,18 @@ class DynamicUpdateSlice(Primitive):
 
 
 def check_starts(prim: Primitive, starts: Sequence[Type], ndim: int) -> None:
-    """Raises IllTyped unless there is one integer scalar an axis."""
+    """Raise IllTyped unless there is one integer scalar per axis."""
     scalars = all(s.shape == () and family(s.dtype) in ("int", "uint") for s in starts)
     if len(starts) != ndim or not scalars:
         raise IllTyped(
-            f"{prim.name} takes one integer scalar an axis",
+            f"{prim.name} takes one integer scalar per axis",
             expected=f"{ndim} integer scalars",
             found=", ".join(map(str, starts)) or "none",
         )
 
 
 def check_fits(prim: Primitive, sizes: Shape, shape: Shape) -> None:
-    """Raises IllTyped unless a window of these sizes fits into the shape."""
+    """Raise IllTyped unless a window of these sizes fits into the shape."""
     if len(sizes) != len(shape) or not all(0 <= k <= n for k, n in zip(sizes, shape, strict=False)):
         raise IllTyped(
             f"{prim.name} has a window that does not fit",

@@ -1,6 +1,6 @@
-"""Factorisations of matrices, which are the last two axes; all axes before are a batch.
+"""Factorisations of matrices in the last two axes; the leading axes are a batch.
 
-Where a factorisation fails, its results are nan.
+The results of a factorisation that fails are nan.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = [
 ]
 
 WORKS_IN = frozenset({"float32", "float64", "complex64", "complex128"})
-"""Names of the dtypes in which matrices are factorised; narrower ones are converted first."""
+"""The dtypes in which matrices are factorised; narrower ones are converted first."""
 
 
 def check_matrices(prim: Primitive, x: ArrayType, square: bool) -> None:
-    """Raises IllTyped unless the last two axes are matrices of floats of 32 bits or more."""
+    """Raise IllTyped unless the last two axes are matrices of floats of 32 bits or more."""
     check_dtype(prim, x, INEXACT)
     fits = x.ndim >= 2 and (not square or x.shape[-1] == x.shape[-2])
     if not fits or x.dtype.name not in WORKS_IN:
@@ -46,7 +46,7 @@ def check_matrices(prim: Primitive, x: ArrayType, square: bool) -> None:
 
 
 class Op(Enum):
-    """What is done to a matrix before it is used."""
+    """The operation on a matrix before it is used."""
 
     PLAIN = "plain"
     TRANSPOSE = "transpose"
@@ -59,7 +59,7 @@ def _each(
     shapes: Sequence[tuple[int, ...]],
     dtypes: Sequence[DType],
 ) -> tuple[Value, ...]:
-    """Return the factorisation of each matrix, nan where NumPy refuses."""
+    """Return the factorisation of each matrix, nan where NumPy raises."""
     flat = x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
     outs = [np.full((len(flat), *s), np.nan, d) for s, d in zip(shapes, dtypes, strict=True)]
     for i, matrix in enumerate(flat):
@@ -74,7 +74,7 @@ def _each(
 
 def _cholesky(a: Value) -> tuple[Value, ...]:
     factor = np.linalg.cholesky(a)
-    # LAPACK does not call it a failure where nan comes up.
+    # LAPACK does not report nan as a failure.
     return (np.full_like(factor, np.nan) if np.isnan(factor).any() else factor,)
 
 
@@ -110,7 +110,7 @@ class TriangularSolve(Primitive):
         check_same_dtype(self, [a, b])
         if a.shape[:-1] != b.shape[:-1]:
             raise IllTyped(
-                "triangular_solve has a right-hand side that does not fit",
+                "triangular_solve has a right-hand side of the wrong shape",
                 expected=f"shape {(*a.shape[:-1], 'k')}",
                 found=str(b),
             )
@@ -136,10 +136,10 @@ class TriangularSolve(Primitive):
 class Lu(Primitive):
     """``(lu, pivots, permutation)`` with a[permutation] = L·U, for square matrices.
 
-    ``lu`` holds U and, below its diagonal, L, whose diagonal is 1. Step k exchanges rows k and
-    ``pivots[k]``, the first of the greatest magnitude; that of a complex number is the sum of
-    those of its parts, as LAPACK measures. Where nan comes up, ``lu`` is nan and no rows are
-    exchanged.
+    ``lu`` has U and, below its diagonal, L, whose diagonal is 1. Step k exchanges rows k and
+    ``pivots[k]``, the first of the greatest magnitude; as in LAPACK, the magnitude of a complex
+    number is the sum of those of its parts. If a matrix yields nan, its ``lu`` is nan and no rows
+    are exchanged.
     """
 
     name: ClassVar[str] = "lu"
@@ -163,7 +163,7 @@ class Lu(Primitive):
             pivots[:, k] = p
             for x in (lu, order):
                 x[each, p], x[:, k] = x[:, k].copy(), x[each, p].copy()
-            # Below a pivot of 0 there are only zeros.
+            # Below a pivot of 0 all elements are 0.
             lu[:, k + 1 :, k] /= np.where(lu[:, k, k] == 0, 1, lu[:, k, k])[:, None]
             lu[:, k + 1 :, k + 1 :] -= lu[:, k + 1 :, k, None] * lu[:, k, None, k + 1 :]
         failed = np.isnan(lu).any(axis=(1, 2))
@@ -176,7 +176,7 @@ class Lu(Primitive):
 class Qr(Primitive):
     """``(q, r)`` with a = q·r, q's columns orthonormal and r upper triangular.
 
-    q has as many columns as rows where ``full``, else no more than a.
+    q is square if ``full``; otherwise it has no more columns than a.
     """
 
     full: bool = False
@@ -197,9 +197,9 @@ class Qr(Primitive):
 def leading_signs(v: Value) -> Value:
     """Return the sign of each column's leading component, 1 or -1; of complex columns, 1.
 
-    That is the one of the greatest magnitude, where later rows count a little less, so that
-    rounding does not decide between equal ones. The columns of v are determined up to their sign,
-    and are given with this one as 1, whoever computes them.
+    Eigenvectors are determined up to sign. Dividing by this one makes them unique, so that NumPy
+    and XLA agree. The leading component is that of the greatest magnitude, weighted to prefer
+    earlier rows, so that rounding does not decide between equal ones.
     """
     if v.dtype.kind == "c" or not v.size:
         return np.ones((*v.shape[:-2], 1, v.shape[-1]), v.dtype)

@@ -1,4 +1,4 @@
-"""Functions of analysis, elementwise: exponential, logarithm, roots, circular, special."""
+"""Elementwise mathematical functions: exponential, logarithm, roots, trigonometric, special."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ __all__ = [
 
 
 class Exp(Unary):
-    """e to the operand."""
+    """e to the power of the operand."""
 
     name = "exp"
     accepts: ClassVar[frozenset[str]] = INEXACT
@@ -64,7 +64,7 @@ class Exp(Unary):
 
 
 class Exp2(Unary):
-    """2 to the operand."""
+    """2 to the power of the operand."""
 
     name = "exp2"
     accepts: ClassVar[frozenset[str]] = INEXACT
@@ -258,7 +258,9 @@ class IntegerPow(Primitive):
         (x,) = arrays(self, ins, 1)
         check_dtype(self, x, NUMBERS)
         if self.y < 0 and not is_inexact_dtype(x.dtype):
-            raise IllTyped("integer_pow of integers takes no negative exponent", found=str(self.y))
+            raise IllTyped(
+                "integer_pow of integers takes an exponent of at least 0", found=str(self.y)
+            )
         return Typing((x,))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
@@ -266,7 +268,7 @@ class IntegerPow(Primitive):
 
 
 class Pow(Binary):
-    """Power of inexact operands; both have one dtype."""
+    """``x ** y`` of inexact operands of equal dtype."""
 
     name = "pow"
     accepts: ClassVar[frozenset[str]] = INEXACT

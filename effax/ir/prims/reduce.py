@@ -1,4 +1,4 @@
-"""Primitives that combine elements: reductions, cumulative ones, sort, contraction."""
+"""Reductions and cumulative reductions."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ __all__ = [
 
 
 def without_axes(shape: Shape, axes: Sequence[int]) -> Shape:
-    """Return the shape that is left when these axes go."""
+    """Return the shape without these axes."""
     return tuple(n for i, n in enumerate(shape) if i not in axes)
 
 
 @dataclass(frozen=True, slots=True)
 class Reduction(Primitive):
-    """Combines the elements along ``axes``, which go."""
+    """A combination of the elements along ``axes``, which are removed."""
 
     axes: tuple[int, ...]
     accepts: ClassVar[frozenset[str]] = NUMBERS
@@ -57,7 +57,7 @@ class Reduction(Primitive):
 
 
 def _wide(x: Value) -> Value:
-    """Return the operand in float32 where its dtype is narrower, as XLA may have it."""
+    """Return an operand of a narrow dtype in float32, in which XLA may accumulate."""
     return x.astype(np.float32) if x.dtype.kind == "V" or x.dtype == np.float16 else x
 
 
@@ -150,7 +150,7 @@ class ReduceOr(Reduction):
 
 @dataclass(frozen=True, slots=True)
 class Cumulative(Primitive):
-    """A running combination along ``axis``, from its end where ``reverse``."""
+    """A running combination along ``axis``, from its end if ``reverse``."""
 
     axis: int
     reverse: bool = False

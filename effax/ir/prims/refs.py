@@ -1,4 +1,4 @@
-"""References: making, reading, writing, accumulating, consuming.
+"""References: allocation, reads, writes, accumulation, consumption.
 
 At run time a reference is its buffer, a writable NumPy array.
 """
@@ -61,7 +61,7 @@ def as_ref(prim: Primitive, ins: Sequence[Type]) -> RefType:
         f"{prim.name} takes a reference first",
         expected="a reference",
         found=str(ins[0]) if ins else "nothing",
-        remedy="make one with `new_ref`",
+        remedy="create one with `new_ref`",
     )
 
 
@@ -73,7 +73,7 @@ def only_ref(prim: Primitive, ins: Sequence[Type]) -> RefType:
 
 @dataclass(frozen=True, slots=True)
 class NewRef(Primitive):
-    """A new reference that holds a copy of the operand."""
+    """A new reference to a copy of the operand."""
 
     kind: RefKind = RefKind.ARRAY
     name: ClassVar[str] = "new_ref"
@@ -92,9 +92,9 @@ class NewRef(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class EmptyRef(Primitive):
-    """A new reference whose contents are not defined until they are written.
+    """A new reference whose contents are undefined until they are written.
 
-    The evaluator fills it with zeros, which is one of the values that it may hold.
+    The evaluator fills it with zeros, one of the possible contents.
     """
 
     inner: ArrayType
@@ -127,7 +127,7 @@ class Get(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class Swap(Primitive):
-    """``swap(ref, value, *operands)``: writes ``ref[indexer] = value``, gives what was there."""
+    """``swap(ref, value, *operands)``: ``ref[indexer] = value``; returns the old contents."""
 
     indexer: Indexer
     name: ClassVar[str] = "swap"
@@ -168,7 +168,7 @@ class AddUpdate(Primitive):
 
 
 class Freeze(Nullary):
-    """``freeze(ref)``: consumes the reference and gives its final contents."""
+    """``freeze(ref)``: consumes the reference and returns its final contents."""
 
     name = "freeze"
 

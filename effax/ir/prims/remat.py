@@ -1,4 +1,4 @@
-"""What is computed again in a backward pass instead of being kept: ``remat`` and its names."""
+"""Rematerialization: ``remat`` recomputes values in the backward pass instead of saving them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class Kept(Enum):
-    """Which kinds of results may be kept for the backward pass."""
+    """The kinds of results that may be saved for the backward pass."""
 
     NOTHING = "nothing"
     EVERYTHING = "everything"
@@ -47,16 +47,16 @@ class Kept(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SavePolicy:
-    """Says of each equation of a rematerialised function whether its results may be kept.
+    """A predicate on equations: whether their results may be saved for the backward pass.
 
-    A value, so that programs which hold one compare, print and parse.
+    It is a value, so that programs with a policy compare, print and parse.
     """
 
     kept: Kept
     names: tuple[str, ...] = ()
 
     def __call__(self, eqn: Eqn) -> bool:
-        """Return whether the results of this equation may be kept."""
+        """Return whether the results of this equation may be saved."""
         prim = eqn.prim
         match self.kept:
             case Kept.NOTHING:
@@ -80,21 +80,21 @@ NOTHING = SavePolicy(Kept.NOTHING)
 
 @dataclass(frozen=True, slots=True)
 class SaveEither:
-    """What one policy or the other keeps."""
+    """A policy that saves the results that either of two policies saves."""
 
     first: SaveRule
     second: SaveRule
 
     def __call__(self, eqn: Eqn) -> bool:
-        """Return whether the results of this equation may be kept."""
+        """Return whether the results of this equation may be saved."""
         return self.first(eqn) or self.second(eqn)
 
 
 @dataclass(frozen=True)
 class SaveAs(ByReference):
-    """A policy that is a Python function: of the primitive, the types, and the parameters.
+    """A policy given as a Python function of the primitive, the types, and the parameters.
 
-    It must be pure: equal equations are asked about once.
+    It must be pure: it is called once for equal equations.
     """
 
     fun: Callable[..., object]
@@ -107,7 +107,7 @@ class SaveAs(ByReference):
         found: object = self.fun(prim, *[a.type for a in eqn.ins], **params)
         if not isinstance(found, bool):
             raise BadArgument(
-                f"the policy {self.label} of checkpoint must say whether a value may be kept",
+                f"the policy {self.label} of checkpoint must return a boolean",
                 expected="True or False",
                 found=f"{type(found).__name__}: {found!r:.60}, for {prim.name}",
             )
@@ -115,17 +115,17 @@ class SaveAs(ByReference):
 
 
 SaveRule = SavePolicy | SaveEither | SaveAs
-"""Says of each equation of a rematerialised function whether its results may be kept."""
+"""A predicate on equations: whether their results may be saved for the backward pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remat(Primitive):
-    """A call whose intermediate values are computed again where its derivative needs them.
+    """A call whose intermediate values are recomputed where its derivative needs them.
 
-    ``policy`` says which are kept all the same (None: none). ``differentiated`` holds for a call
-    that does such a computation again; with ``prevent_cse`` it is compiled apart from the first
-    one, which would otherwise serve both and be kept. What the program does to the world outside
-    is done once, with the first computation.
+    ``policy`` selects results that are saved all the same (None: none). ``differentiated`` is true
+    for the call that recomputes; with ``prevent_cse``, barriers keep the compiler from merging it
+    with the first computation, which would save its values. Side effects of the program happen
+    once, in the first computation.
     """
 
     jaxpr: Jaxpr
@@ -172,7 +172,7 @@ class Remat(Primitive):
 
 
 def impure_error(what: str, found: str) -> RefError:
-    """Return the error for a function with effects, which cannot be computed a second time."""
+    """Return the error for a function with effects, which cannot be recomputed."""
     return RefError(
         f"{what} has effects, and computing it again would run them twice",
         expected="a function that only uses references that it makes itself",
@@ -184,7 +184,7 @@ def impure_error(what: str, found: str) -> RefError:
 
 @dataclass(frozen=True, slots=True)
 class Name(Primitive):
-    """The identity; gives the value a name that policies of ``remat`` know."""
+    """The identity; names the value for policies of ``remat``."""
 
     label: str
     name: ClassVar[str] = "name"
@@ -198,7 +198,7 @@ class Name(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class OptimizationBarrier(Primitive):
-    """The identity on one array or more, which the compiler does not look through."""
+    """The identity on one array or more, across which the compiler does not optimize."""
 
     name: ClassVar[str] = "optimization_barrier"
 

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def element_type(type_: Type) -> Type:
-    """Return the type of one element along the leading axis; a reference gives a view."""
+    """Return the type of one element along the leading axis; for a reference, that of a view."""
     if isinstance(type_, RefType):
         return ref_type(type_.inner.update(shape=type_.shape[1:]), type_.kind)
     return type_.update(shape=type_.shape[1:])
@@ -38,7 +38,7 @@ class Scan(Primitive):
     """A loop over leading axes: ``scan(*consts, *carry, *xs) -> (*carry, *ys)``.
 
     ``jaxpr`` maps consts, carry and one element of each xs to the next carry and one element of
-    each ys. Consts and xs may be references; a scanned reference gives a view of its element.
+    each ys. Consts and xs may be references; the body gets a view of a scanned reference's element.
     """
 
     jaxpr: Jaxpr
@@ -76,7 +76,7 @@ class Scan(Primitive):
         )
 
     def split(self, items: Sequence[T]) -> tuple[Sequence[T], Sequence[T], Sequence[T]]:
-        """Arguments as (consts, carry, xs)."""
+        """Return arguments as (consts, carry, xs)."""
         c, k = self.n_consts, self.n_consts + self.n_carry
         return items[:c], items[c:k], items[k:]
 
@@ -95,21 +95,21 @@ class Scan(Primitive):
         return self._looped(ins, lambda args: evaluate_spmd(self.jaxpr, devices, args))
 
     def _looped(self, ins: Each, step: Callable[[Each], Each]) -> Each:
-        """Return the loop on one device or more; ``step`` runs the body on all of them."""
+        """Run the loop on one or more devices; ``step`` runs the body on all of them."""
         order = range(self.length - 1, -1, -1) if self.reverse else range(self.length)
         y_types = self.jaxpr.out_types[self.n_carry :]
         ys = [[np.empty((self.length, *t.shape), t.dtype) for t in y_types] for _ in ins]
         parts = [self.split(own) for own in ins]
         carries = [carry for _, carry, _ in parts]
         for i in order:
-            given = step(
+            results = step(
                 [
                     [*consts, *carry, *[element_view(x, i) for x in xs]]
                     for (consts, _, xs), carry in zip(parts, carries, strict=True)
                 ]
             )
-            carries = [outs[: self.n_carry] for outs in given]
-            for own, outs in zip(ys, given, strict=True):
+            carries = [outs[: self.n_carry] for outs in results]
+            for own, outs in zip(ys, results, strict=True):
                 for y, out in zip(own, outs[self.n_carry :], strict=True):
                     y[i] = out
         return [(*carry, *own) for carry, own in zip(carries, ys, strict=True)]
@@ -141,5 +141,5 @@ def stacked_type(type_: Type, length: int) -> ArrayType:
 
 
 def element_view(x: Value, index: int) -> Value:
-    """Element ``index`` along the leading axis, as a view, an array even when it is a scalar."""
+    """Return a view of element ``index`` along the leading axis, never a NumPy scalar."""
     return x[index : index + 1].reshape(x.shape[1:])

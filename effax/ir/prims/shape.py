@@ -1,4 +1,4 @@
-"""Primitives that move elements and compute nothing: reshape, broadcast, slice, pad, ..."""
+"""Primitives that only move elements: reshape, broadcast, slice, pad, ..."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def check_axes(prim: Primitive, axes: Sequence[int], ndim: int) -> None:
-    """Raises IllTyped unless the axes are distinct and inside of ``range(ndim)``."""
+    """Raise IllTyped unless the axes are distinct and in ``range(ndim)``."""
     if len(set(axes)) != len(axes) or not all(0 <= a < ndim for a in axes):
         raise IllTyped(
             f"{prim.name} names axes that the operand does not have, or one twice",
@@ -78,7 +78,7 @@ class BroadcastInDim(Primitive):
         if not fits or list(dims) != sorted(dims):
             raise IllTyped(
                 "broadcast_in_dim cannot place the operand's axes",
-                expected=f"an axis of {self.shape} an operand axis, increasing, of equal size",
+                expected=f"an axis of {self.shape} per operand axis, increasing, of equal size",
                 found=f"{x} with broadcast_dimensions={dims}",
             )
         return Typing((x.update(shape=self.shape),))
@@ -153,7 +153,7 @@ class ExpandDims(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class Concatenate(Primitive):
-    """The operands one after the other along an axis."""
+    """The operands, concatenated along an axis."""
 
     dimension: int
     name: ClassVar[str] = "concatenate"
@@ -182,7 +182,7 @@ class Concatenate(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class Pad(Primitive):
-    """``pad(x, value)``: ``(low, high, interior)`` elements an axis; negative ones crop."""
+    """``pad(x, value)``: ``(low, high, interior)`` elements per axis; negative ones crop."""
 
     padding_config: tuple[tuple[int, int, int], ...]
     name: ClassVar[str] = "pad"
@@ -192,7 +192,7 @@ class Pad(Primitive):
         check_same_dtype(self, [x, value])
         if value.shape or len(self.padding_config) != x.ndim:
             raise IllTyped(
-                "pad takes a scalar and one configuration an axis",
+                "pad takes a scalar and one configuration per axis",
                 found=f"{x}, {value}, {self.padding_config}",
             )
         shape = tuple(
@@ -200,14 +200,14 @@ class Pad(Primitive):
             for n, (low, high, inner) in zip(x.shape, self.padding_config, strict=True)
         )
         if any(n < 0 for n in shape) or any(inner < 0 for _, _, inner in self.padding_config):
-            raise IllTyped("pad gives a negative size", found=f"{x}, {self.padding_config}")
+            raise IllTyped("pad returns a negative size", found=f"{x}, {self.padding_config}")
         return Typing((x.update(shape=shape, weak=x.weak and value.weak),))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         x, value = ins
         config = self.padding_config
-        propagate = [n + max(n - 1, 0) * i for n, (_, _, i) in zip(x.shape, config, strict=True)]
-        dilated = np.full(propagate, value, x.dtype)
+        sizes = [n + max(n - 1, 0) * i for n, (_, _, i) in zip(x.shape, config, strict=True)]
+        dilated = np.full(sizes, value, x.dtype)
         dilated[tuple(slice(None, None, inner + 1) for _, _, inner in config)] = x
         added = [(max(low, 0), max(high, 0)) for low, high, _ in config]
         padded = np.pad(dilated, added, constant_values=value) if added else dilated
@@ -236,7 +236,7 @@ class Rev(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class Slice(Primitive):
-    """``x[start:limit:stride]`` an axis, with positive strides, inside of the bounds."""
+    """``x[start:limit:stride]`` along each axis, with positive strides, in bounds."""
 
     start_indices: tuple[int, ...]
     limit_indices: tuple[int, ...]
@@ -254,8 +254,8 @@ class Slice(Primitive):
         )
         if not fits:
             raise IllTyped(
-                "slice leaves the operand",
-                expected="0 <= start <= limit <= size and stride > 0, an axis each",
+                "slice is out of bounds",
+                expected="0 <= start <= limit <= size and stride > 0 for each axis",
                 found=f"{x}[{self.start_indices}:{self.limit_indices}:{strides}]",
             )
         shape = tuple(
@@ -272,7 +272,7 @@ class Slice(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class Iota(Primitive):
-    """``0, 1, 2, ...`` along an axis. It has no operands."""
+    """``0, 1, 2, ...`` along an axis, without operands."""
 
     dtype: DType
     shape: Shape
@@ -283,7 +283,7 @@ class Iota(Primitive):
         arrays(self, ins, 0)
         check_axes(self, (self.dimension,), len(self.shape))
         if family(self.dtype) in ("bool", "void"):
-            raise IllTyped("iota counts in numbers", found=str(self.dtype))
+            raise IllTyped("iota has a dtype of numbers", found=str(self.dtype))
         return Typing((array_type(self.shape, self.dtype),))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:

@@ -24,11 +24,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ShardMap(Primitive):
-    """``jaxpr`` on every device of ``mesh``, in step: arguments divided, results joined.
+    """``jaxpr`` on every device of ``mesh``, with arguments divided and results joined.
 
-    ``mesh`` has the names and sizes of its axes; the devices themselves change no meaning. Along
-    axes that an ``out_specs`` entry does not name the result must be the same everywhere. With
-    ``check_vma`` it must be so by type; without it the first device's is taken.
+    ``mesh`` has the names and sizes of its axes; the choice of devices does not change the results.
+    Along axes that an ``out_specs`` entry does not name, the result must be replicated: with
+    ``check_vma`` the type ensures it, without it the first device's result is taken.
     """
 
     jaxpr: Jaxpr
@@ -43,7 +43,7 @@ class ShardMap(Primitive):
         body = self.jaxpr
         if (len(self.in_specs), len(self.out_specs)) != (len(ins), len(body.outs)):
             raise IllTyped(
-                "shard_map needs one spec an argument and one a result",
+                "shard_map needs one spec per argument and one per result",
                 expected=f"{len(ins)} and {len(body.outs)}",
                 found=f"{len(self.in_specs)} and {len(self.out_specs)}",
             )
@@ -78,13 +78,13 @@ class ShardMap(Primitive):
                 )
 
     def _check_writes(self, ins: Sequence[Type]) -> None:
-        """Raises RefError where devices that share a reference write to it."""
+        """Raise RefError if devices that share a reference write to it."""
         for effect in self.jaxpr.effects:
             if isinstance(effect, Write) and self.unnamed(self.in_specs[effect.ref]):
                 raise shared_write(self, effect.ref, str(ins[effect.ref]))
 
     def _check_same(self) -> None:
-        """Raises IllTyped where a result may differ along an axis that its spec does not name."""
+        """Raise IllTyped if a result may differ along an axis that its spec does not name."""
         ins = tuple([frozenset(names_in(spec)) for spec in self.in_specs])
         found = variance(self.jaxpr, ins, self.references())
         mesh = {axis.name for axis in self.mesh}
@@ -107,7 +107,7 @@ class ShardMap(Primitive):
         return self.evaluate_spmd(Devices(()), [ins])[0]
 
     def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
-        """On several devices already, each of them has a mesh of its own."""
+        """Evaluate on each device's own mesh, if there are several devices already."""
         count = Devices(self.mesh).total
         args = [
             [part(x, spec, self.mesh, d) for x, spec in zip(own, self.in_specs, strict=True)]
@@ -156,7 +156,7 @@ def not_the_same(what: str, spec: Spec, axes: Sequence[str]) -> IllTyped:
     return IllTyped(
         f"shard_map: {what} may differ between devices along {shown}, which its spec does not name",
         expected=f"a result that is the same along {shown}, as {spec_text(spec)} says",
-        found="one that depends on what is divided, or on `axis_index`, along it",
+        found="one that depends on divided arguments, or on `axis_index`, along it",
         remedy="name the axis in out_specs, or make it the same: `psum`, `pmean`, `all_gather`; "
         "`check_vma=False` takes the first device's",
     )

@@ -1,4 +1,4 @@
-"""Solutions of equations that are differentiated as such, and not step by step."""
+"""Solvers, differentiated implicitly by their equations and not step by step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LinearSolve(Primitive):
 
     All programs take the constants first. ``matvec`` maps x to A·x, and ``solve`` maps b to x and
     auxiliary results; ``vecmat`` and ``transpose_solve`` are these two for the transpose of A
-    (None: it is not solved for, and there is no reverse derivative).
+    (None: there is no reverse derivative).
     """
 
     matvec: Jaxpr
@@ -82,7 +82,7 @@ class LinearSolve(Primitive):
 
     @property
     def transposed(self) -> LinearSolve | None:
-        """The same for the transpose of A; None where that is not solved for."""
+        """The solve for the transpose of A, or None."""
         if self.vecmat is None or self.transpose_solve is None:
             return None
         return LinearSolve(

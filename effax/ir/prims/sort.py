@@ -1,4 +1,4 @@
-"""Sorting: ``sort``, ``top_k``, and positions of extrema."""
+"""Sorting: ``sort``, ``top_k``, ``argmax``, ``argmin``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ArgReduction(Primitive):
         if x.shape[self.axis] == 0:
             raise IllTyped(f"{self.name} of an empty axis has no result", found=str(x))
         if not is_integer(self.index_dtype):
-            raise IllTyped(f"{self.name} gives integers", found=str(self.index_dtype))
+            raise IllTyped(f"{self.name} returns integers", found=str(self.index_dtype))
         shape = without_axes(x.shape, (self.axis,))
         return Typing((x.update(shape=shape, dtype=self.index_dtype, weak=False),))
 
@@ -70,15 +70,15 @@ class Argmin(ArgReduction):
 
 
 def _comparable(x: Value) -> Value:
-    """Return the operand in a dtype that NumPy sorts: its order is that of the values."""
+    """Return the operand in a dtype that NumPy sorts, by the same order."""
     return x.astype(np.float32) if x.dtype.kind == "V" else x
 
 
 @dataclass(frozen=True, slots=True)
 class Sort(Primitive):
-    """Sorts all operands along ``dimension`` by the first ``num_keys`` of them, stably.
+    """All operands, sorted along ``dimension`` by the first ``num_keys`` of them, stably.
 
-    Order of keys is lexicographic; nan is last.
+    The order of keys is lexicographic; nan is last.
     """
 
     dimension: int
@@ -120,7 +120,7 @@ class TopK(Primitive):
         check_axes(self, (self.axis,), x.ndim)
         if not 0 <= self.k <= x.shape[self.axis]:
             raise IllTyped(
-                f"{self.name} takes elements that there are",
+                f"{self.name} has too few elements",
                 expected=f"k from 0 to {x.shape[self.axis]}",
                 found=str(self.k),
             )
@@ -128,7 +128,7 @@ class TopK(Primitive):
         return Typing((found, found.update(dtype=INT32, weak=False)))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        # Ascending, the first of equal elements come last in what is read backward.
+        # A stable ascending sort of the reversed operand, read backward, keeps the first of equals.
         backward = np.flip(_comparable(ins[0]), self.axis)
         order = np.argsort(backward, self.axis, kind="stable")
         n = order.shape[self.axis]

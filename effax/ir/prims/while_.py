@@ -23,10 +23,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class While(Primitive):
-    """``while(*consts, *carry) -> carry``: both programs take the consts and the carry.
+    """``while(*consts, *carry) -> carry``; both programs take the consts and the carry.
 
-    One list of consts for the condition and the body: a reference that both use is one
-    argument, and has one state.
+    The condition and the body share one list of consts, so a reference that both use is one
+    argument with one state: the condition sees the writes of the body.
     """
 
     cond: Jaxpr
@@ -59,11 +59,11 @@ class While(Primitive):
     def prepare(self) -> Callable[..., Sequence[Value]]:
         from effax.ir.eval.numpy import prepare
 
-        goes_on, step = prepare(self.cond), prepare(self.body)
+        predicate, step = prepare(self.cond), prepare(self.body)
 
         def loop(*ins: Value) -> Sequence[Value]:
             consts, carry = ins[: self.n_consts], ins[self.n_consts :]
-            while goes_on(*consts, *carry)[0]:
+            while predicate(*consts, *carry)[0]:
                 carry = tuple(step(*consts, *carry))
             return carry
 

@@ -102,7 +102,7 @@ def test_no_rule_leaves_convolutions() -> None:
 
 def test_bad_input() -> None:
     x, w = normal(2, 3, 5, dtype="float32"), normal(4, 2, 3, dtype="float32")
-    with pytest.raises(IllTyped, match="features that do not fit"):
+    with pytest.raises(IllTyped, match="features that do not match"):
         lax.conv(x, w, (1,), "SAME")
     with pytest.raises(BadArgument, match="unknown padding"):
         lax.conv(x, w, (1,), "WIDE")

@@ -58,7 +58,7 @@ _SB: Final = (
     -2.24409524465858183362e01,
 )  # fmt: skip
 
-# So many elements at a time stay in a processor's cache.
+# This many elements at a time fit a processor's cache.
 _CHUNK: Final = 1 << 13
 
 
@@ -68,7 +68,7 @@ def erf(x: Value) -> Value:
 
 
 def erfc(x: Value) -> Value:
-    """1 - erf(x), with all its digits where it is small."""
+    """Return 1 - erf(x), accurate to all digits where it is small."""
     return _in_chunks(_erfc, x)
 
 
@@ -97,7 +97,7 @@ def _erfc(x: Value) -> Value:
     size = np.abs(x)
     found = np.where(np.isnan(x), x, 1 - np.sign(x))
     near = size < _FIRST
-    # Two terms that are exact, so that nothing is lost where erf(x) is about 1/2.
+    # Both differences are exact, so no digits cancel where erf(x) is about 1/2.
     low, high = near & (x < 0.25), near & (x >= 0.25)
     found[low] = 1 - (x[low] + x[low] * _ratio(x[low]))
     found[high] = 0.5 - (x[high] - 0.5 + x[high] * _ratio(x[high]))
@@ -113,7 +113,7 @@ _THIRD: Final = 1 / 0.35
 
 
 def _fill(found: Value, where: Value, x: Value, part: Callable[[Value, Value], Value]) -> None:
-    """Write a function of magnitude and sign where it holds."""
+    """Write ``part(|x|, sign(x))`` where the mask is set."""
     if where.any():
         here = x[where]
         found[where] = part(np.abs(here), np.sign(here))
@@ -129,13 +129,13 @@ def _shoulder(size: Value) -> Value:
 
 
 def _tail(size: Value) -> Value:
-    """erfc of what is at least 1.25."""
+    """Return erfc of a magnitude of at least 1.25."""
     inverse = 1 / (size * size)
     ratio = _polynomial(_RA, inverse) / _polynomial(_SA, inverse)
     far = size >= _THIRD
     if far.any():
         ratio[far] = _polynomial(_RB, inverse[far]) / _polynomial(_SB, inverse[far])
-    # With x = z + (x - z), z of half the digits: z² is exact, and exp(-x²) keeps its digits.
+    # exp(-x²) = exp(-z²)·exp((z - x)(z + x)), with z the upper half of x's digits: z² is exact.
     z = (size.view(np.int64) & np.int64(-1 << 32)).view(np.float64)
     exponential = np.exp(-z * z - 0.5625) * np.exp((z - size) * (z + size) + ratio)
     return np.asarray(exponential / size)

@@ -1,7 +1,7 @@
-"""What elementwise primitives mean on NumPy, where no one NumPy function is it.
+"""Elementwise functions on NumPy arrays that no single NumPy function computes.
 
 Integers wrap around, as in XLA. Floats narrower than float32 are computed in float32 and rounded
-once. Complex division follows C99, annex G, where infinities meet.
+once. Complex division of infinities follows C99, annex G.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_narrow_float(dtype: DType) -> bool:
 
 
 def _wide(x: Value) -> Value:
-    """Return the value in a dtype of NumPy's own, where its dtype is narrow."""
+    """Return a value of a narrow dtype in one of NumPy's own."""
     if is_narrow_float(x.dtype):
         return x.astype(np.float32)
     if x.dtype.kind == "V":
@@ -63,19 +63,19 @@ def _parts(x: Value) -> tuple[Value, Value]:
 
 
 def sign(x: Value) -> Value:
-    """x / |x|, and x itself where it is zero or nan."""
+    """Return x / |x|, and x itself where it is zero or nan."""
     if x.dtype.kind == "c":
         size = np.abs(x)
         size = np.where(size == 0, np.asarray(1, size.dtype), size)
         return _complex(np.real(x) / size, np.imag(x) / size)
     if is_float(x.dtype):
-        # NumPy gives 0 for -0.
+        # NumPy returns 0 for -0.
         return np.where(x == 0, x, np.sign(x))
     return np.asarray(np.sign(x))
 
 
 def square(x: Value) -> Value:
-    """x·x; of complex numbers without the cancellation of x·x - y·y."""
+    """Return x·x; the real part of a complex square is (a - b)·(a + b), which does not cancel."""
     if x.dtype.kind != "c":
         return np.asarray(np.square(x))
     re, im = _parts(x)
@@ -83,7 +83,10 @@ def square(x: Value) -> Value:
 
 
 def complex_div(x: Value, y: Value) -> Value:
-    """x / y of complex numbers, where nan + nan·i stands for no number, never for an infinity."""
+    """Return x / y of complex numbers; infinite quotients are not nan + nan·i.
+
+    Source: C99, annex G.5.1.
+    """
     q = np.asarray(np.true_divide(x, y))
     lost = np.isnan(np.real(q)) & np.isnan(np.imag(q))
     if not lost.any():
@@ -110,13 +113,13 @@ def complex_div(x: Value, y: Value) -> Value:
 
 
 def _unit_of_infinite(part: Value, infinite: Value) -> Value:
-    """Part of an infinite number as ±1 where it is infinite and ±0 elsewhere; else itself."""
+    """Return a part of a number; of infinite numbers, ±1 if the part is infinite, else ±0."""
     unit = np.copysign(np.isinf(part).astype(part.dtype), part)
     return np.where(infinite, unit, part)
 
 
 def log1p(x: Value) -> Value:
-    """log(1 + x). NumPy's is not accurate for small complex numbers."""
+    """Return log(1 + x), accurate for small complex numbers as well, unlike NumPy's."""
     if x.dtype.kind != "c":
         return np.asarray(np.log1p(x))
     re, im = _parts(x)
@@ -127,7 +130,7 @@ def log1p(x: Value) -> Value:
 
 
 def expm1(x: Value) -> Value:
-    """exp(x) - 1. NumPy's of a large real number, taken as complex, is not real."""
+    """Return exp(x) - 1, real for complex numbers on the real axis, unlike NumPy's."""
     if x.dtype.kind != "c":
         return np.asarray(np.expm1(x))
     re, im = _parts(x)
@@ -139,14 +142,14 @@ def expm1(x: Value) -> Value:
 
 @_wide1
 def rsqrt(x: Value) -> Value:
-    """1 / √x."""
+    """Return 1 / √x."""
     one = np.asarray(1, x.dtype)
     return complex_div(one, np.sqrt(x)) if x.dtype.kind == "c" else np.asarray(one / np.sqrt(x))
 
 
 @_wide1
 def logistic(x: Value) -> Value:
-    """1 / (1 + exp(-x))."""
+    """Return 1 / (1 + exp(-x))."""
     one = np.asarray(1, x.dtype)
     below = one + np.exp(-x)
     return complex_div(one, below) if x.dtype.kind == "c" else np.asarray(one / below)
@@ -154,7 +157,7 @@ def logistic(x: Value) -> Value:
 
 @_wide2
 def div(x: Value, y: Value) -> Value:
-    """x / y; of integers truncated, with -1 for a zero divisor."""
+    """Return x / y; of integers truncated, and -1 (all bits set) for a zero divisor."""
     if x.dtype.kind == "c":
         return complex_div(x, y)
     if x.dtype.kind == "f":
@@ -162,7 +165,7 @@ def div(x: Value, y: Value) -> Value:
     if x.dtype.kind == "u":
         most = np.asarray(int_bounds(x.dtype)[1], x.dtype)
         return np.where(y == 0, most, x // np.where(y == 0, 1, y).astype(x.dtype))
-    # Of -1, the negative wraps around at the least integer.
+    # Division by -1 is negation, which wraps around at the least integer; NumPy's would trap.
     one = np.asarray(1, x.dtype)
     safe = np.where((y == 0) | (y == -1), one, y)
     floor = x // safe
@@ -182,12 +185,12 @@ def rem(x: Value, y: Value) -> Value:
 
 @_wide2
 def power(x: Value, y: Value) -> Value:
-    """x to the y."""
+    """Return x to the power y."""
     return np.asarray(np.power(x, y))
 
 
 def integer_power(x: Value, n: int) -> Value:
-    """x to the n by squaring; integers wrap around."""
+    """Return x to the power n by repeated squaring; integers wrap around."""
     wide = _wide(x)
     one = np.ones_like(wide)
     result, base, left = one, wide, abs(n)
@@ -227,14 +230,14 @@ def _signed(x: Value) -> Value:
 
 
 def _steps(y: Value) -> tuple[Value, Value]:
-    """By how many bits to shift, and where that is by all of them."""
+    """Return the number of bits to shift, and a mask of shifts by the width or more."""
     steps = y.astype(np.int64)
     too_far = (steps < 0) | (steps >= _width(y.dtype))
     return np.where(too_far, 0, steps), too_far
 
 
 def shift_left(x: Value, y: Value) -> Value:
-    """x · 2^y, modulo 2^bits."""
+    """Return x · 2^y, modulo 2^bits."""
     steps, too_far = _steps(y)
     bits = _bits(x)
     return _as(np.where(too_far, 0, bits << steps.astype(bits.dtype)), x.dtype, bits.dtype)
@@ -248,7 +251,7 @@ def shift_right_logical(x: Value, y: Value) -> Value:
 
 
 def shift_right_arithmetic(x: Value, y: Value) -> Value:
-    """⌊x / 2^y⌋ of the bits of x read as a signed integer."""
+    """Return ⌊x / 2^y⌋ of the bits of x read as a signed integer."""
     steps, too_far = _steps(y)
     signed = _signed(x)
     far = np.where(too_far, _width(x.dtype) - 1, steps)
@@ -256,28 +259,28 @@ def shift_right_arithmetic(x: Value, y: Value) -> Value:
 
 
 def _as(bits: Value, dtype: DType, container: DType) -> Value:
-    """Integers of these bits."""
+    """Return the integers of these bits."""
     whole = bits.astype(container)
     return whole.astype(dtype) if dtype.kind == "V" else whole.view(dtype)
 
 
 def population_count(x: Value) -> Value:
-    """How many bits are set."""
+    """Return the number of bits that are set."""
     return np.asarray(np.bitwise_count(_bits(x))).astype(x.dtype)
 
 
 def maximum(x: Value, y: Value) -> Value:
-    """Return the greater. NumPy gives either of two zeros, and 0 is greater than -0."""
+    """Return the greater, where 0 is greater than -0; NumPy returns either zero."""
     return _tied_zeros(np.asarray(np.maximum(x, y)), x, y, np.add)
 
 
 def minimum(x: Value, y: Value) -> Value:
-    """Return the lesser. NumPy gives either of two zeros, and -0 is less than 0."""
+    """Return the lesser, where -0 is less than 0; NumPy returns either zero."""
     return _tied_zeros(np.asarray(np.minimum(x, y)), x, y, lambda a, b: -(-a - b))
 
 
 def _tied_zeros(result: Value, x: Value, y: Value, zero: Binary) -> Value:
-    """Return the result with ``zero(x, y)`` where both are zero; it is rare that any are."""
+    """Return the result with ``zero(x, y)`` where both operands are zero, which is rare."""
     if is_float(result.dtype):
         tied = x == y
         if tied.any():
@@ -288,17 +291,17 @@ def _tied_zeros(result: Value, x: Value, y: Value, zero: Binary) -> Value:
 
 
 def clamp(low: Value, x: Value, high: Value) -> Value:
-    """min(max(x, low), high)."""
+    """Return min(max(x, low), high)."""
     return minimum(maximum(x, low), high)
 
 
 def convert(x: Value, dtype: DType) -> Value:
-    """Conversion as in XLA: floats saturate into integers, and nan becomes 0."""
+    """Convert as XLA does: floats saturate into integers, and nan becomes 0."""
     if family(dtype) not in ("int", "uint") or not is_float(x.dtype):
         return x.astype(dtype)
     low, high = int_bounds(dtype)
     wide = np.trunc(np.where(np.isnan(x), 0, x.astype(np.float64)))
-    # The greatest 64-bit integer is no float: what rounds up to it is filled in afterwards.
+    # The greatest 64-bit integer is not a float: values that round up to it are set afterwards.
     full = wide >= float(high)
     inside = np.where(full, 0, np.maximum(wide, float(low))).astype(dtype)
     return np.where(full, np.asarray(high).astype(dtype), inside)

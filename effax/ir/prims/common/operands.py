@@ -1,6 +1,6 @@
-"""What primitives ask of their operands, and the bases of elementwise ones.
+"""Checks of operands, and the bases of elementwise primitives.
 
-Operands have one dtype and one shape; an operand without axes goes with any shape.
+Operands of an elementwise primitive have equal dtypes and shapes; scalars match any shape.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.types import ArrayType, Shape, Type, array_type
 
 Meaning = Callable[..., Value]
-"""What an elementwise primitive is on NumPy's arrays."""
+"""The function on NumPy arrays that an elementwise primitive evaluates."""
 
 NUMBERS = frozenset({"int", "uint", "float", "complex"})
 REALS = frozenset({"int", "uint", "float"})
@@ -66,7 +66,7 @@ def as_array(prim: Primitive, index: int, type_: Type) -> ArrayType:
 
 
 def check_count(prim: Primitive, types: Sequence[Type], count: int) -> None:
-    """Raises IllTyped unless there are as many operands as ``count``."""
+    """Raise IllTyped unless there are ``count`` operands."""
     if len(types) != count:
         raise IllTyped(
             f"{prim.name} has the wrong number of operands",
@@ -76,7 +76,7 @@ def check_count(prim: Primitive, types: Sequence[Type], count: int) -> None:
 
 
 def check_least(prim: Primitive, types: Sequence[Type], least: int) -> None:
-    """Raises IllTyped unless there are at least so many operands."""
+    """Raise IllTyped unless there are at least ``least`` operands."""
     if len(types) < least:
         raise IllTyped(
             f"{prim.name} has too few operands",
@@ -96,7 +96,7 @@ def arrays(
 
 
 def check_dtype(prim: Primitive, type_: ArrayType, accepts: frozenset[str]) -> None:
-    """Raises IllTyped unless the dtype is of an accepted family."""
+    """Raise IllTyped unless the dtype is of an accepted family."""
     if family(type_.dtype) not in accepts:
         raise IllTyped(
             f"{prim.name} does not take this dtype",
@@ -107,7 +107,7 @@ def check_dtype(prim: Primitive, type_: ArrayType, accepts: frozenset[str]) -> N
 
 
 def common_shape(prim: Primitive, types: Sequence[ArrayType]) -> Shape:
-    """Return the one shape of the operands, scalars aside. Raises IllTyped where there are two."""
+    """Return the shape of all operands but scalars. Raises IllTyped if they differ."""
     shape: Shape = ()
     for type_ in types:
         if type_.shape and shape and type_.shape != shape:
@@ -122,7 +122,7 @@ def common_shape(prim: Primitive, types: Sequence[ArrayType]) -> Shape:
 
 
 def check_same_dtype(prim: Primitive, types: Sequence[ArrayType]) -> None:
-    """Raises IllTyped unless all operands have one dtype."""
+    """Raise IllTyped unless all operands have the same dtype."""
     if any(t.dtype != types[0].dtype for t in types):
         raise IllTyped(
             f"{prim.name} has operands of different dtype",
@@ -157,7 +157,7 @@ class Elementwise(Nullary):
         if result.dtype is not dtype and not self.predicate:
             # NumPy widens narrow integers; the result wraps around in the operands' dtype.
             result = result.astype(dtype, copy=False)
-        # Of arrays without axes, NumPy's functions give scalars.
+        # NumPy's functions of arrays without axes return scalars.
         return (result if type(result) is np.ndarray else np.asarray(result),)
 
 

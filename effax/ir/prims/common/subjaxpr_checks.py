@@ -12,7 +12,7 @@ from effax.ir.types import ArrayType, RefType, Type
 
 
 def check_call(prim: Primitive, what: str, body: Jaxpr, ins: Sequence[Type]) -> None:
-    """Raises IllTyped unless ``body`` takes arguments of these types (weakness aside)."""
+    """Raise IllTyped unless ``body`` takes arguments of these types (weakness aside)."""
     wanted = body.in_types
     if len(wanted) != len(ins):
         raise IllTyped(
@@ -30,26 +30,26 @@ def check_call(prim: Primitive, what: str, body: Jaxpr, ins: Sequence[Type]) -> 
 
 
 def fits(have: Type, want: Type) -> bool:
-    """Return whether a value of type ``have`` can be bound where ``want`` is declared."""
+    """Return whether a value of type ``have`` can be bound to a binder of type ``want``."""
     if isinstance(have, ArrayType) and isinstance(want, ArrayType):
         return have.shape == want.shape and have.dtype == want.dtype
     return have is want
 
 
 def check_no_ref_results(prim: Primitive, what: str, body: Jaxpr) -> None:
-    """Raises RefError where the program returns a reference."""
+    """Raise RefError if the program returns a reference."""
     for i, type_ in enumerate(body.out_types):
         if isinstance(type_, RefType):
-            told = f"{prim.name}: result {i} of {what} is a reference"
-            raise RefError.against(Rule.ESCAPE, told, "an array", str(type_))
+            error = f"{prim.name}: result {i} of {what} is a reference"
+            raise RefError.against(Rule.ESCAPE, error, "an array", str(type_))
 
 
 def check_results(prim: Primitive, what: str, body: Jaxpr, wanted: Sequence[Type]) -> None:
-    """Raises IllTyped unless the program's results have these types (weakness aside)."""
+    """Raise IllTyped unless the program's results have these types (weakness aside)."""
     found = body.out_types
     if len(found) != len(wanted) or not all(map(fits, found, wanted)):
         raise IllTyped(
-            f"{prim.name}: {what} gives results of the wrong type",
+            f"{prim.name}: {what} returns results of the wrong type",
             expected=", ".join(map(str, wanted)) or "no results",
             found=", ".join(map(str, found)) or "no results",
         )
