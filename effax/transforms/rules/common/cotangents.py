@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from effax.effects import ArgIndex
+from effax.ir.analysis.dataflow import fixpoint
 from effax.ir.build import Builder
-from effax.ir.prims import NewRef
+from effax.ir.prims import Freeze, NewRef
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, tangent_type
 from effax.transforms.framework.propagation import Mask
@@ -93,6 +95,50 @@ def sum_of(b: RuleBuilder, x: Atom | Linear, ct_spec: CotangentSpec) -> Atom | N
     if not isinstance(x, Linear) or isinstance(ct_spec, DontWant):
         return None
     return b(NewRef(), zeros(b, tangent_type(x.type))) if x.ref is None else x.ref
+
+
+def frozen_sums(
+    b: RuleBuilder, consts: Sequence[Atom | Linear], sums: Sequence[Atom | None]
+) -> list[Atom | None]:
+    """Return the cotangents of constants from the references that :func:`sum_of` allocated."""
+    return [
+        b(Freeze(), ref) if isinstance(x, Linear) and x.ref is None and ref is not None else None
+        for x, ref in zip(consts, sums, strict=True)
+    ]
+
+
+def carried_cotangents(
+    cts: Sequence[Atom | None], wanted: Sequence[bool], body: Callable[[Mask], Transposed]
+) -> tuple[Mask, Transposed]:
+    """Return which carried cotangents may be nonzero in some iteration; the transposed body.
+
+    This is a least fixpoint: a cotangent that stays zero in all iterations is not carried.
+
+    Args:
+        cts: the cotangents of the final carries.
+        wanted: which cotangents of the initial carries are wanted.
+        body: transposes the body for a mask of nonzero carried cotangents.
+    """
+
+    def grow(mask: Mask) -> Mask:
+        nonzero = iter(body(mask).nonzero)
+        return tuple([w and (next(nonzero) or has) for w, has in zip(wanted, mask, strict=True)])
+
+    start = tuple([ct is not None and w for ct, w in zip(cts, wanted, strict=True)])
+    mask = fixpoint(grow, start)
+    return mask, body(mask)
+
+
+def untouched_consts(
+    inner: Transposed, consts: Sequence[Atom | Linear], n_fixed: int
+) -> frozenset[int]:
+    """Return the constants of a loop to whose cotangent no iteration adds.
+
+    ``n_fixed`` is the number of fixed inputs of the transposed body, which precede references.
+    """
+    linear = [i for i, x in enumerate(consts) if isinstance(x, Linear) and x.wanted]
+    touched = inner.jaxpr.effects.refs
+    return frozenset(i for n, i in enumerate(linear) if ArgIndex(n_fixed + n) not in touched)
 
 
 def fixed_of(operands: Sequence[Atom | Linear]) -> list[Atom]:

@@ -1,1 +1,1 @@
-"""The rules of ``cond``, one module a transformation."""
+"""Rules of ``cond``, one module for each transformation."""

@@ -1,4 +1,4 @@
-"""Discharge of ``cond``: every branch gives the contents of what any of them changes."""
+"""Discharge of ``cond``: each branch returns the contents that any branch changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def cond_discharge(
 ) -> DischargeOut:
     branches = [discharge.cached(branch, b.rules) for branch in prim.branches]
     changed = tuple(sorted({i for branch in branches for i in branch.changed}))
-    made = Cond(tuple(giving(branch, changed) for branch in branches))
+    made = Cond(tuple(_returning(branch, changed) for branch in branches))
     results = b.emit(made, ins)
     n = branches[0].n_outs
     # Operand i of the branches is argument i + 1 of the cond.
@@ -24,11 +24,8 @@ def cond_discharge(
     return DischargeOut(results[:n], placed(positions, results[n:], len(ins)))
 
 
-def giving(program: Discharged, changed: Sequence[int]) -> Jaxpr:
-    """The discharged program, with the contents of more references as results.
-
-    What the program leaves as it was is the contents that came in.
-    """
+def _returning(program: Discharged, changed: Sequence[int]) -> Jaxpr:
+    """Return the discharged program with the contents of all ``changed`` references as results."""
     jaxpr, n = program.jaxpr, program.n_outs
     new = dict(zip(program.changed, jaxpr.outs[n:], strict=True))
     if program.changed == tuple(changed):

@@ -1,4 +1,4 @@
-"""Forward mode of ``cond``: each branch gives the tangents that any of them gives."""
+"""Forward mode of ``cond``: each branch returns the tangents that are nonzero in any branch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Partial evaluation of ``cond`` under a known index: each branch in two halves.
+"""Partial evaluation of ``cond`` with a known index: a known and an unknown ``cond``.
 
-The residuals of the branches share places: those of one type are given in the same results, and a
-branch that has fewer gives zeros, which nobody reads.
+The branches share slots for residuals: residuals of equal type, numbered in each branch, are
+returned in the same results. A branch with fewer residuals fills its slots with zeros, which its
+unknown branch does not read.
 """
 
 from __future__ import annotations
@@ -31,16 +32,15 @@ def cond_split(
 ) -> PartialEvalOut | None:
     if not known[0]:
         return None
-    halves = _branches(rules, prim, known[1:], policy)
-    known_outs = halves[0].known_outs
-    shared = _shared(halves)
+    splits = _branches(rules, prim, known[1:], policy)
+    known_outs = splits[0].known_outs
+    shared = _shared(splits)
     passed = [i + 1 for i in shared.inputs]
-    gained = any(known_outs) or shared.places or any(pe.known.effects for pe in halves)
+    gained = any(known_outs) or shared.slots or any(pe.known.effects for pe in splits)
     if not gained and not frees_refs(in_types, known, passed):
         return None
     b = Builder([t for t, has in zip(in_types, known, strict=True) if has])
-    early = Cond(tuple([_early(pe, shared) for pe in halves]))
-    results = b.emit(early, b.binders)
+    results = b.emit(Cond(tuple([_known_branch(pe, shared) for pe in splits])), b.binders)
     n_outs = sum(known_outs)
     residuals = [*results[n_outs:], *[results[j] for j in shared.results]]
 
@@ -48,13 +48,13 @@ def cond_split(
         0,
         *[i for i, has in enumerate(known) if i and (i in passed or not has)],
     )
-    late = Builder([*[r.type for r in residuals], *[in_types[i] for i in unknown_args]])
-    values, (index, *operands) = late.binders[: len(residuals)], late.binders[len(residuals) :]
-    branches = [_late(pe, shared, unknown_args[1:]) for pe in halves]
-    outs = late.emit(Cond(tuple(branches)), [index, *values, *operands])
+    rest = Builder([*[r.type for r in residuals], *[in_types[i] for i in unknown_args]])
+    values, (index, *operands) = rest.binders[: len(residuals)], rest.binders[len(residuals) :]
+    branches = [_unknown_branch(pe, shared, unknown_args[1:]) for pe in splits]
+    outs = rest.emit(Cond(tuple(branches)), [index, *values, *operands])
     return PartialEvalOut(
         b.finish([*results[:n_outs], *residuals]),
-        late.finish(outs),
+        rest.finish(outs),
         known_outs,
         len(residuals),
         unknown_args,
@@ -62,53 +62,57 @@ def cond_split(
 
 
 def _branches(rules: RuleSet, prim: Cond, known: Mask, policy: Policy | None) -> list[PartialEval]:
-    """Split the branches, so that a result is known in all of them or in none."""
+    """Split the branches so that each result is known in all of them or in none."""
 
-    def halves(forced: Mask) -> list[PartialEval]:
+    def split(forced: Mask) -> list[PartialEval]:
         return [partial_eval.cached(br, known, policy, forced, rules) for br in prim.branches]
 
     def unknown(forced: Mask) -> Mask:
-        rows = [pe.known_outs for pe in halves(forced)]
+        rows = [pe.known_outs for pe in split(forced)]
         return tuple([not all(row) for row in zip(*rows, strict=True)])
 
     forced = fixpoint(unknown, (False,) * len(prim.branches[0].outs))
-    return [packed(rules, pe) for pe in halves(forced)]
+    return [packed(rules, pe) for pe in split(forced)]
+
+
+Slot = tuple[Type, int]
+"""A residual in all branches: its type, and its number among the residuals of that type."""
 
 
 class _Shared(NamedTuple):
-    """What the unknown branches take.
+    """The residuals of all branches.
 
     Attributes:
-        places: residuals that the known branches compute: their types, and which of that type.
-        results: known results that are residuals too.
-        inputs: known operands that are passed on.
+        slots: residuals that the known branches compute.
+        results: known results that are also residuals.
+        inputs: known operands that are also operands of the unknown branches.
     """
 
-    places: tuple[tuple[Type, int], ...]
+    slots: tuple[Slot, ...]
     results: tuple[int, ...]
     inputs: frozenset[int]
 
 
-def _shared(halves: Sequence[PartialEval]) -> _Shared:
-    places: dict[tuple[Type, int], None] = {}
+def _shared(splits: Sequence[PartialEval]) -> _Shared:
+    slots: dict[Slot, None] = {}
     results: set[int] = set()
     inputs: set[int] = set()
-    for pe in halves:
-        for source, place in zip(pe.residuals, _places(pe), strict=True):
+    for pe in splits:
+        for source, slot in zip(pe.residuals, _slots(pe), strict=True):
             if isinstance(source, FromInput):
                 inputs.add(source.index)
-            elif place is None:
+            elif slot is None:
                 results.add(source.index)
             else:
-                places[place] = None
-    return _Shared(tuple(places), tuple(sorted(results)), frozenset(inputs))
+                slots[slot] = None
+    return _Shared(tuple(slots), tuple(sorted(results)), frozenset(inputs))
 
 
-def _places(pe: PartialEval) -> list[tuple[Type, int] | None]:
-    """The place of each residual that only this branch computes."""
+def _slots(pe: PartialEval) -> list[Slot | None]:
+    """Return the slot of each residual; None for inputs and known results."""
     n_outs = sum(pe.known_outs)
     counts: dict[Type, int] = {}
-    found: list[tuple[Type, int] | None] = []
+    found: list[Slot | None] = []
     for source in pe.residuals:
         if isinstance(source, FromInput) or source.index < n_outs:
             found.append(None)
@@ -119,39 +123,39 @@ def _places(pe: PartialEval) -> list[tuple[Type, int] | None]:
     return found
 
 
-def _early(pe: PartialEval, shared: _Shared) -> Jaxpr:
-    """The known branch: its known results, then a value in every place."""
+def _known_branch(pe: PartialEval, shared: _Shared) -> Jaxpr:
+    """Return the known branch: its known results, then a value in each slot."""
     b = Builder(pe.known.in_types)
     outs = b.inline_jaxpr(pe.known, b.binders)
-    given = {
-        place: outs[source.index]
-        for source, place in zip(pe.residuals, _places(pe), strict=True)
-        if place is not None
+    computed = {
+        slot: outs[source.index]
+        for source, slot in zip(pe.residuals, _slots(pe), strict=True)
+        if slot is not None
     }
-    filled = [given.get(place) or zeros(b, place[0]) for place in shared.places]
+    filled = [computed.get(slot) or zeros(b, slot[0]) for slot in shared.slots]
     return b.finish([*outs[: sum(pe.known_outs)], *filled])
 
 
-def _late(pe: PartialEval, shared: _Shared, unknown_args: Sequence[int]) -> Jaxpr:
-    """The unknown branch on ``(places, known results, operands at unknown_args)``."""
+def _unknown_branch(pe: PartialEval, shared: _Shared, unknown_args: Sequence[int]) -> Jaxpr:
+    """Return the unknown branch on ``(slots, known results, operands at unknown_args)``."""
     known_outs = pe.known.out_types
     inputs = _in_types(pe)
-    b = Builder([type_ for type_, _ in shared.places])
-    places = dict(zip(shared.places, b.binders, strict=True))
+    b = Builder([type_ for type_, _ in shared.slots])
+    slots = dict(zip(shared.slots, b.binders, strict=True))
     results = {j: b.bind(known_outs[j]) for j in shared.results}
     operands = {i - 1: b.bind(inputs[i - 1]) for i in unknown_args}
     ins: list[Atom] = []
-    for source, place in zip(pe.residuals, _places(pe), strict=True):
+    for source, slot in zip(pe.residuals, _slots(pe), strict=True):
         if isinstance(source, FromInput):
             ins.append(operands[source.index])
         else:
-            ins.append(results[source.index] if place is None else places[place])
+            ins.append(results[source.index] if slot is None else slots[slot])
     ins += [operands[i] for i, has in enumerate(pe.known_ins) if not has]
     return b.finish(b.inline_jaxpr(pe.unknown, ins))
 
 
 def _in_types(pe: PartialEval) -> list[Type]:
-    """The types of all inputs of the branch."""
+    """Return the types of all inputs of the branch."""
     known = iter(pe.known.in_types)
     unknown = iter(pe.unknown.in_types[len(pe.residuals) :])
     return [next(known) if has else next(unknown) for has in pe.known_ins]

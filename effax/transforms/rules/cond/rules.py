@@ -1,4 +1,4 @@
-"""The rules of ``cond``, put together."""
+"""The rule set of ``cond``."""
 
 from __future__ import annotations
 

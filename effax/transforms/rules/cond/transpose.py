@@ -1,7 +1,7 @@
-"""Transposition of ``cond``: every branch is transposed, and the same one runs.
+"""Transposition of ``cond``: the branches are transposed, under the same index.
 
-A value that some branch gives a cotangent and another does not gets zeros in the other; where
-there is a reference, the other leaves it alone.
+If an operand's cotangent is nonzero in some branch, the other branches return zeros for it; a
+branch does not access the reference of a cotangent that is zero.
 """
 
 from __future__ import annotations

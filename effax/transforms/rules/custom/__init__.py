@@ -1,1 +1,1 @@
-"""Rules of calls that bring rules of their own, one module a transformation."""
+"""Rules of calls with custom rules, one module for each transformation."""

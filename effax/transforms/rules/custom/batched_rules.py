@@ -1,4 +1,4 @@
-"""What becomes of rules that are asked for a program, under transformations: such rules again."""
+"""Transformations of custom rules that are functions: they return rules of the same kind."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from effax.transforms.vmap.engine import vmap
 
 @dataclass(frozen=True, slots=True)
 class JvpOfVmapRule(VmapRule):
-    """The rule of a call that was differentiated: the derivative of what the rule gives.
+    """The batching rule of a differentiated call: the derivative of the batched jaxpr.
 
-    Its arguments are those of the call, of these types, and the tangents of those ``given``. It
-    gives the tangents that ``out_tangents`` marks, and where ``whole`` the results before them.
+    Its arguments are those of the call, of these types, then the tangents that ``given`` marks. It
+    returns the tangents that ``out_tangents`` marks, after the results if ``whole``.
     """
 
     rule: VmapRule
@@ -47,7 +47,7 @@ class JvpOfVmapRule(VmapRule):
         n = len(self.types)
         of_dots = iter(batched[n:])
         dots = [has and next(of_dots) for has in self.given]
-        # A tangent and what it belongs to have the axis both, or neither.
+        # A primal and its tangent are batched together.
         joint = tuple([x or y for x, y in zip(batched[:n], dots, strict=True)])
         inner = self.rule(size, joint)
         done = jvp.cached(inner.jaxpr, self.given, self.out_tangents, self.rules)
@@ -71,39 +71,31 @@ class JvpOfVmapRule(VmapRule):
         ):
             dot_out = next(found) if has else None
             if wanted:
-                assert dot_out is not None, "what is wanted is instantiated"
+                assert dot_out is not None, "a wanted tangent is instantiated"
                 outs.append(dot_out)
                 flags.append(flag)
         return BatchedProgram(b.finish(outs), tuple(flags))
 
 
 @dataclass(frozen=True, slots=True)
-class OverLanes:
-    """How programs of one call are taken over lanes: all their results are batched."""
+class Batching:
+    """Batches the jaxprs of one call; all their results are batched."""
 
     size: int
-    shared: frozenset[int]
+    unbatched_refs: frozenset[int]
     masked: bool
     rules: RuleSet
     axis: str | None
 
     def program(
-        self, jaxpr: Jaxpr, batched: Sequence[bool], shared: frozenset[int] | None = None
+        self, jaxpr: Jaxpr, batched: Sequence[bool], unbatched_refs: frozenset[int] | None = None
     ) -> Jaxpr:
-        """The program over the batch; where masked it takes a mask."""
-        everything = (True,) * len(jaxpr.outs)
-        held = self.shared if shared is None else shared
-        inside = vmap.cached(
-            jaxpr,
-            tuple(batched),
-            self.size,
-            self.rules,
-            held,
-            self.masked,
-            everything,
-            self.axis,
-        )
-        return inside.jaxpr
+        """Return the batched jaxpr. It takes a mask first if the call is masked."""
+        every = (True,) * len(jaxpr.outs)
+        refs = self.unbatched_refs if unbatched_refs is None else unbatched_refs
+        return vmap.cached(
+            jaxpr, tuple(batched), self.size, self.rules, refs, self.masked, every, self.axis
+        ).jaxpr
 
     def backward(
         self,
@@ -113,12 +105,12 @@ class OverLanes:
         refs: Sequence[int],
         batched: Sequence[bool],
     ) -> Jaxpr:
-        """A backward rule over the batch, its results as they are: one a lane.
+        """Return the batched backward rule, with one cotangent for each batch element.
 
         Args:
-            bwd: the rule: of constants, residuals, references, cotangents.
+            bwd: the rule, on constants, residuals, references and cotangents.
             consts: which constants are batched.
-            n_residuals: how many residuals there are; all of them are batched, as cotangents are.
+            n_residuals: the number of residuals, which are batched, as are cotangents.
             refs: positions of the references among the arguments of the call.
             batched: which arguments of the call are batched.
         """
@@ -126,13 +118,13 @@ class OverLanes:
         of_refs = [batched[i] for i in refs]
         n_cts = len(bwd.binders) - n - n_residuals - len(of_refs)
         inside = [*consts, *[True] * n_residuals, *of_refs, *[True] * n_cts]
-        of_consts = {i for i in self.shared if i < n}
-        shared = {n + n_residuals + k for k, i in enumerate(refs) if i in self.shared}
-        return self.program(bwd, inside, frozenset(of_consts | shared))
+        of_consts = {i for i in self.unbatched_refs if i < n}
+        of_args = {n + n_residuals + k for k, i in enumerate(refs) if i in self.unbatched_refs}
+        return self.program(bwd, inside, frozenset(of_consts | of_args))
 
 
 def summed_where_unbatched(bwd: Jaxpr, batched: Sequence[bool]) -> Jaxpr:
-    """The cotangent of what all lanes share is the sum over the lanes."""
+    """Return the backward rule with cotangents of unbatched arguments summed over the batch."""
     if all(batched):
         return bwd
     b = Builder(bwd.in_types)
@@ -142,11 +134,11 @@ def summed_where_unbatched(bwd: Jaxpr, batched: Sequence[bool]) -> Jaxpr:
 
 
 @dataclass(frozen=True, slots=True)
-class ZerosJvpOverLanes(ZerosJvp):
-    """A forward derivative that looks at zeros, over lanes; ``batched``: which arguments are."""
+class BatchedZerosJvp(ZerosJvp):
+    """A batched forward rule that skips zero tangents; ``batched`` marks the batched arguments."""
 
     rule: ZerosJvp
-    lanes: OverLanes
+    batching: Batching
     batched: Mask
     n_consts: int
     label: str
@@ -155,15 +147,15 @@ class ZerosJvpOverLanes(ZerosJvp):
         inner = self.rule(given)
         own = self.batched[self.n_consts :]
         dots = [flag for flag, has in zip(own, given, strict=True) if has]
-        return SparseJvp(self.lanes.program(inner.jaxpr, [*self.batched, *dots]), inner.nonzero)
+        return SparseJvp(self.batching.program(inner.jaxpr, [*self.batched, *dots]), inner.nonzero)
 
 
 @dataclass(frozen=True, slots=True)
-class ZerosVjpOverLanes(ZerosVjp):
-    """A reverse derivative that looks at zeros, over lanes; ``types`` are those of a lane."""
+class BatchedZerosVjp(ZerosVjp):
+    """A batched reverse rule that skips zero cotangents; ``types`` are the unbatched types."""
 
     rule: ZerosVjp
-    lanes: OverLanes
+    batching: Batching
     batched: Mask
     types: tuple[Type, ...]
     n_consts: int
@@ -174,9 +166,9 @@ class ZerosVjpOverLanes(ZerosVjp):
         inner = self.rule(given)
         own = zip(self.batched[self.n_consts :], self.types[self.n_consts :], given, strict=True)
         linear = tuple([flag for flag, t, has in own if has and not isinstance(t, RefType)])
-        bwd = ZerosBackwardOverLanes(
+        bwd = BatchedZerosBackward(
             inner.bwd,
-            self.lanes,
+            self.batching,
             self.batched,
             self.n_consts,
             len(inner.fwd.outs) - self.n_outs,
@@ -184,16 +176,16 @@ class ZerosVjpOverLanes(ZerosVjp):
             linear,
             self.label,
         )
-        refs = tuple([i + self.lanes.masked for i in inner.refs])
-        return SparseVjp(self.lanes.program(inner.fwd, self.batched), refs, bwd)
+        refs = tuple([i + self.batching.masked for i in inner.refs])
+        return SparseVjp(self.batching.program(inner.fwd, self.batched), refs, bwd)
 
 
 @dataclass(frozen=True, slots=True)
-class ZerosBackwardOverLanes(ZerosBackward):
-    """Its backward rule; ``linear``: which linear arguments are batched."""
+class BatchedZerosBackward(ZerosBackward):
+    """The backward rule of :class:`BatchedZerosVjp`; ``linear`` marks batched linear arguments."""
 
     rule: ZerosBackward
-    lanes: OverLanes
+    batching: Batching
     batched: Mask
     n_consts: int
     n_residuals: int
@@ -204,6 +196,8 @@ class ZerosBackwardOverLanes(ZerosBackward):
     def __call__(self, given: tuple[bool, ...], /) -> SparseBackward:
         inner = self.rule(given)
         consts = self.batched[: self.n_consts]
-        made = self.lanes.backward(inner.jaxpr, consts, self.n_residuals, self.refs, self.batched)
+        made = self.batching.backward(
+            inner.jaxpr, consts, self.n_residuals, self.refs, self.batched
+        )
         kept = [flag for flag, has in zip(self.linear, inner.nonzero, strict=True) if has]
         return SparseBackward(summed_where_unbatched(made, kept), inner.nonzero)

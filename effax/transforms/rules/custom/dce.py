@@ -1,8 +1,8 @@
-"""Dead code elimination in calls that bring rules of their own.
+"""Dead code elimination in calls with custom rules.
 
-Results that nobody uses go, from the function and from its rules: their cotangents are zero.
-Arguments go that none of the programs needs. One whose cotangent a rule gives is needed for that,
-even where the function does not use it. Calls inside of their own rules stay as they are.
+Unused results are removed from the function and from its rules: their cotangents are zero.
+Arguments that no jaxpr uses are removed. An argument whose cotangent a rule returns stays, even if
+the function does not use it. Recursive rule calls are not changed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _either(*masks: Sequence[bool]) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class VmapRuleOfUsed(VmapRule):
-    """A batching rule of which only some results are used."""
+    """A batching rule with unused results removed."""
 
     rule: VmapRule
     used: Mask
@@ -57,7 +57,7 @@ class VmapRuleOfUsed(VmapRule):
 
 
 def dce_custom_jvp(rules: RuleSet, prim: CustomJvp, used: Mask, observed: Mask) -> DceOut:
-    """A call with a forward derivative."""
+    """Remove dead code from a ``custom_jvp`` call."""
     if not isinstance(prim.rule, Jaxpr) or prim.vmap_rule is not None or has_recursive_rules(prim):
         return _whole(prim, observed, used)
     pushed = _Pushed(prim.call, prim.rule, prim.n_consts, used, observed, rules)
@@ -73,7 +73,7 @@ def dce_custom_jvp(rules: RuleSet, prim: CustomJvp, used: Mask, observed: Mask) 
 
 
 class _Pushed:
-    """A forward rule, of which some results are used; it takes arguments, then their tangents."""
+    """A forward rule with some unused results; it takes arguments, then their tangents."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class _Pushed:
         self.rules = rules
 
     def needs(self) -> Mask:
-        """Which arguments are used, themselves or their tangents."""
+        """Return which arguments are used, by value or by tangent."""
         found = dce.cached(
             self.rule, self.used, self.observed, _none(self.rule), self.rules
         ).used_ins
@@ -105,18 +105,18 @@ class _Pushed:
         return tuple(needs)
 
     def keeping(self, kept: Mask) -> Jaxpr:
-        """The rule on these arguments, and the tangents of those."""
+        """Return the rule on the arguments ``kept`` and their tangents."""
         keep = (*kept, *[kept[i] for i in self.dotted])
         return dce.cached(self.rule, self.used, self.observed, keep, self.rules).jaxpr
 
 
 def dce_custom_vjp(rules: RuleSet, prim: CustomVjp, used: Mask, observed: Mask) -> DceOut:
-    """A call with a reverse derivative."""
+    """Remove dead code from a ``custom_vjp`` call."""
     if not isinstance(prim.fwd, Jaxpr) or not isinstance(prim.bwd, Jaxpr):
         return _whole(prim, observed, used)
     if prim.vmap_rule is not None or has_recursive_rules(prim):
         return _whole(prim, observed, used)
-    # What the backward rule finds in a reference was left there by the forward one.
+    # The backward rule reads references after the forward rule, so their contents are observed.
     observed = tuple([seen or i in prim.refs for i, seen in enumerate(observed)])
     c, n_ins = prim.n_consts, len(prim.call.binders)
     n_residuals = len(prim.fwd.outs) - len(prim.call.outs)
@@ -155,7 +155,7 @@ def dce_custom_vjp(rules: RuleSet, prim: CustomVjp, used: Mask, observed: Mask) 
 
 
 def _with_zeros(bwd: Jaxpr, types: Sequence[Type], given: Sequence[bool]) -> Jaxpr:
-    """A backward rule, whose last inputs are cotangents of these types, of those given alone."""
+    """Return a backward rule on the cotangents ``given``; the others, of ``types``, are zeros."""
     if all(given):
         return bwd
     n = len(bwd.binders) - len(types)
@@ -167,7 +167,7 @@ def _with_zeros(bwd: Jaxpr, types: Sequence[Type], given: Sequence[bool]) -> Jax
 
 
 def dce_custom_vmap(rules: RuleSet, prim: CustomVmap, used: Mask, observed: Mask) -> DceOut:
-    """A call with a batching rule: it takes all arguments, whoever uses them."""
+    """Remove dead code from a ``custom_vmap`` call, whose batching rule takes all arguments."""
     every = (True,) * len(observed)
     if all(used):
         return _whole(prim, observed, used)
@@ -181,7 +181,7 @@ def dce_custom_vmap(rules: RuleSet, prim: CustomVmap, used: Mask, observed: Mask
 
 
 def dce_custom_linear(rules: RuleSet, prim: CustomLinear, used: Mask, observed: Mask) -> DceOut:
-    """A linear call: all linear arguments stay, they get cotangents."""
+    """Remove dead code from a linear call; all linear arguments stay, for their cotangents."""
     if not isinstance(prim.bwd, Jaxpr):
         return _whole(prim, observed, used)
     n, n_linear = prim.n_fixed, len(observed) - prim.n_fixed

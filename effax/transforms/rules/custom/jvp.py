@@ -1,4 +1,4 @@
-"""Derivatives of calls that bring rules of their own."""
+"""Forward mode of calls with custom rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from effax.ir.build import template
 from effax.ir.errors import TransformError
-from effax.ir.prims import Add, CustomJvp, CustomLinear, CustomVjp, CustomVmap, ZerosVjp
+from effax.ir.prims import CustomJvp, CustomLinear, CustomVjp, CustomVmap, ZerosVjp
 from effax.ir.prims.custom import no_forward
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
@@ -14,6 +14,7 @@ from effax.transforms.framework.rules import JvpOut, RuleBuilder
 from effax.transforms.jvp import jvp, with_tangents
 from effax.transforms.optimize.dce import dce
 from effax.transforms.rules.common.arrays import zeros
+from effax.transforms.rules.common.generic_rules import add_tangents
 from effax.transforms.rules.custom.batched_rules import JvpOfVmapRule
 from effax.transforms.rules.custom.recursive_calls import unbound_call_error, unroll_rule
 
@@ -33,7 +34,7 @@ def _check_consts(label: str, tangents: Sequence[Atom | None]) -> None:
 def custom_jvp_jvp(
     b: RuleBuilder, prim: CustomJvp, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """The user's rule, with zeros for tangents that are zero, unless it looks at those."""
+    """Apply the user's rule, on zeros for zero tangents unless it accepts symbolic zeros."""
     if isinstance(prim.rule, int):
         raise unbound_call_error(prim)
     _check_consts(prim.label, tangents[: prim.n_consts])
@@ -51,7 +52,7 @@ def custom_jvp_jvp(
 def custom_vjp_jvp(
     b: RuleBuilder, prim: CustomVjp, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """The forward rule, and a linear equation that knows how to be transposed."""
+    """Apply the forward rule, then a linear equation whose transpose is the backward rule."""
     if isinstance(prim.fwd, int):
         raise unbound_call_error(prim)
     _check_consts(prim.label, tangents[: prim.n_consts])
@@ -68,7 +69,7 @@ def custom_vjp_jvp(
         fixed = [*primals[: prim.n_consts], *residuals, *refs]
         linear = CustomLinear(bwd, len(fixed), _tangent_types(prim.call), prim.label)
         return with_tangents([*results[:n], *b.emit(linear, [*fixed, *dots])], _inexact(prim.call))
-    # The linear equation is run by the one rule, on all arguments, and transposed by the other.
+    # Both rules: the linear equation evaluates the jvp rule, and its transpose is the vjp rule.
     fixed = [*primals, *residuals]
     n_ins, n_residuals, n_dots = len(primals), len(residuals), len(dots)
     pushed = RuleBuilder(b.rules, [x.type for x in [*fixed, *dots]])
@@ -77,7 +78,7 @@ def custom_vjp_jvp(
     pulled = RuleBuilder(b.rules, [*[x.type for x in fixed], *_tangent_types(prim.call)])
     consts, rest = pulled.binders[: prim.n_consts], pulled.binders[n_ins:]
     cts = pulled.inline(template(bwd), [*consts, *rest])
-    assert len(cts) == n_dots, "with both rules, all that can be differentiated is wanted"
+    assert len(cts) == n_dots, "with both rules, every differentiable argument is wanted"
     linear = CustomLinear(
         pulled.finish(cts),
         len(fixed),
@@ -95,7 +96,7 @@ def _sparse_vjp_jvp(
     primals: Sequence[Atom],
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
-    """The rules for the arguments that are differentiated."""
+    """Apply the rules for the arguments that have tangents."""
     own = list(zip(primals, tangents, strict=True))[prim.n_consts :]
     sparse = rules(tuple([t is not None for _, t in own]))
     n = len(prim.call.outs)
@@ -118,26 +119,26 @@ def _tangent_types(call: Jaxpr) -> tuple[Type, ...]:
 def custom_vmap_jvp(
     b: RuleBuilder, prim: CustomVmap, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """The call as it is, and the derivative of the function, over lanes that of the rule.
+    """Apply the call, then its derivative, whose batching rule is the derivative of the rule.
 
-    The derivative is a call of its own, linear in the tangents, unless effects would happen twice.
+    The derivative is a separate call, linear in the tangents, unless effects would happen twice.
     """
     given = tuple([t is not None for t in tangents])
     present = [t for t in tangents if t is not None]
     inner = jvp.cached(prim.call, given, False, b.rules)
     whole = bool(prim.call.effects)
-    lanes = JvpOfVmapRule(
+    vmap_rule = JvpOfVmapRule(
         prim.vmap_rule, prim.call.in_types, given, inner.out_tangents, whole, b.rules, prim.label
     )
     if whole:
-        made = CustomVmap(inner.jaxpr, lanes, prim.n_consts, prim.label)
+        made = CustomVmap(inner.jaxpr, vmap_rule, prim.n_consts, prim.label)
         return with_tangents(b.emit(made, [*primals, *present]), inner.out_tangents)
     outs = b.emit(prim, primals)
     n_ins, n_outs = len(inner.jaxpr.binders), len(outs)
     dots_only = (False,) * n_outs + (True,) * sum(inner.out_tangents)
     keep = (True,) * n_ins
     pushed = dce.cached(inner.jaxpr, dots_only, keep, keep, b.rules).jaxpr
-    made = CustomVmap(pushed, lanes, prim.n_consts, prim.label)
+    made = CustomVmap(pushed, vmap_rule, prim.n_consts, prim.label)
     dots = b.emit(made, [*primals, *present])
     return with_tangents([*outs, *dots], inner.out_tangents)
 
@@ -145,7 +146,7 @@ def custom_vmap_jvp(
 def custom_linear_jvp(
     b: RuleBuilder, prim: CustomLinear, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """The product rule: d L(r)·x = L(r)·dx + (dL(r)·dr)·x."""
+    """Differentiate y = L(r)·x, linear in x: dy = L(r)·dx + (dL(r)·dr)·x."""
     if prim.forward is None:
         raise no_forward(TransformError, prim.label)
     n = prim.n_fixed
@@ -160,11 +161,5 @@ def custom_linear_jvp(
         inner = jvp.cached(prim.forward, mask, False, b.rules)
         results = b.inline(template(inner.jaxpr), [*primals, *present])
         _, parts = with_tangents(results, inner.out_tangents)
-        total = [_sum(b, x, y) for x, y in zip(total, parts, strict=True)]
+        total = [add_tangents(b, x, y) for x, y in zip(total, parts, strict=True)]
     return JvpOut(outs, total)
-
-
-def _sum(b: RuleBuilder, x: Atom | None, y: Atom | None) -> Atom | None:
-    if x is None or y is None:
-        return y if x is None else x
-    return b(Add(), x, y)

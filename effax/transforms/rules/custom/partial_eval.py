@@ -1,4 +1,4 @@
-"""The partial evaluation rule of ``custom_vmap``."""
+"""Partial evaluation of ``custom_vmap``."""
 
 from __future__ import annotations
 

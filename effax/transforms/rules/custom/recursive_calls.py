@@ -1,8 +1,8 @@
 """Recursive rule calls: calls of a function with custom derivatives within its own rules.
 
 A rule may call the function that it belongs to, as in ``df(x, t) = (f(x), f(x + π/2)·t)``. Such a
-call has no rules but a depth: the number of rules between it and the one that it belongs to (0:
-the innermost). When a rule is inlined, its recursive calls are unrolled once:
+call has a depth in place of rules: the number of rules between it and the rule of its function (0:
+the innermost rule). When a rule is inlined, its recursive calls are unrolled once:
 
     custom_jvp_call[call=f rule={ lambda ; x t. let y = custom_jvp_call[call=f rule=0] x ... }]
 
@@ -24,7 +24,7 @@ from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Jaxpr
 
 UNBOUND: Final = -1
-"""The depth of a recursive call on types other than its rule's: no rule belongs to it."""
+"""The depth of a recursive call on types other than its rule's, which has no rule."""
 
 Change = Callable[[Custom, int, int], Custom]
 """Replaces a recursive call, given its depth and the number of rules around it."""
@@ -32,7 +32,7 @@ Change = Callable[[Custom, int, int], Custom]
 
 @memoize(maxsize=1024)
 def has_recursive_calls(jaxpr: Jaxpr) -> bool:
-    """Whether the program, or a subjaxpr, has a recursive rule call."""
+    """Return whether the jaxpr, or a subjaxpr, has a recursive rule call."""
     return any(
         _depth(eqn.prim) is not None or any(map(has_recursive_calls, eqn.prim.subjaxprs()))
         for eqn in jaxpr.eqns
@@ -44,7 +44,7 @@ def _depth(prim: Primitive) -> int | None:
 
 
 def has_recursive_rules(prim: Primitive) -> bool:
-    """Whether this is a recursive rule call, or its rules have one."""
+    """Return whether this is a recursive rule call, or its rules contain one."""
     if not isinstance(prim, CustomJvp | CustomVjp):
         return False
     return prim.depth is not None or any(map(has_recursive_calls, prim.subjaxprs()[1:]))
@@ -58,7 +58,7 @@ def unroll_rule(rule: Jaxpr, owner: Custom) -> Jaxpr:
         if depth == inside:
             fits = call.call.in_types == owner.call.in_types
             return _shifted(owner, inside) if fits else call.at(UNBOUND)
-        # A call that belongs to a rule further out has one rule less around it now.
+        # A call of an outer function is now inside one rule less.
         return call.at(depth - 1) if depth > inside else call
 
     return _Rewrite(unroll).program(rule, 0)
@@ -78,7 +78,7 @@ def _shifted(owner: Custom, by: int) -> Custom:
 
 
 class _Rewrite:
-    """A rewrite of a program and its subjaxprs, each once a depth."""
+    """A memoized rewrite of a jaxpr and its subjaxprs, by the number of rules around them."""
 
     def __init__(self, change: Change) -> None:
         self.change = change
@@ -108,7 +108,7 @@ class _Rewrite:
 
 
 def recurs_on_own_types(owner: Custom) -> bool:
-    """Whether the recursive calls of ``owner`` in its rules have its types."""
+    """Return whether the recursive calls of ``owner`` in its rules have its types."""
     if owner.depth is not None:
         return True
     fits = True

@@ -1,4 +1,4 @@
-"""The rules of calls that bring rules of their own."""
+"""The rule set of calls with custom rules."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Batching of calls that bring rules of their own.
+"""Batching of calls with custom rules.
 
-The call runs over lanes as its own rule says, or as its program does. Rules for derivatives are
-programs, and run over lanes as such: whether one differentiates before or after makes no
-difference.
+The call is batched by its own batching rule, or else as its jaxpr. Rules for derivatives are
+batched as jaxprs, so that batching commutes with differentiation.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from effax.ir.types import RefType, array_type, is_inexact
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.common.arrays import to_front
 from effax.transforms.rules.custom.batched_rules import (
-    OverLanes,
-    ZerosBackwardOverLanes,
-    ZerosJvpOverLanes,
-    ZerosVjpOverLanes,
+    BatchedZerosBackward,
+    BatchedZerosJvp,
+    BatchedZerosVjp,
+    Batching,
     summed_where_unbatched,
 )
 from effax.transforms.rules.custom.recursive_calls import (
@@ -49,32 +48,34 @@ def _ruled(
     size: int,
     masked: bool,
 ) -> BatchedProgram:
-    """What the call's own rule gives. Raises TransformError where it cannot be asked."""
+    """Apply the call's own batching rule. Raises TransformError if it is not applicable."""
     if any(flags[: prim.n_consts]):
         raise TransformError(
             f"{prim.label}, which has a batching rule, closes over a batched value",
             remedy="pass the value as an argument",
         )
-    lanes = rule(size, tuple(flags))
-    if masked and any(isinstance(e, Write | Accum) for e in lanes.jaxpr.effects):
+    program = rule(size, tuple(flags))
+    if masked and any(isinstance(e, Write | Accum) for e in program.jaxpr.effects):
         raise TransformError(
-            f"the batching rule of {prim.label} changes a reference, where some lanes do not run",
-            remedy="do not call it in a loop or a choice that differs between lanes, or return "
-            "what is to be written",
+            f"the batching rule of {prim.label} changes a reference, but some batch elements are "
+            "inactive",
+            remedy="do not call it under a batched condition (`cond`, `while_loop`), or return the "
+            "value that is to be written",
         )
-    return lanes
+    return program
 
 
-def _call_over_lanes(prim: CustomJvp | CustomVjp, lanes: OverLanes, flags: Sequence[bool]) -> Jaxpr:
-    """The function over the batch, all results batched."""
+def _batched_call(prim: CustomJvp | CustomVjp, batching: Batching, flags: Sequence[bool]) -> Jaxpr:
+    """Return the batched function, all results batched."""
     if prim.vmap_rule is None:
-        return lanes.program(prim.call, flags)
-    found = _ruled(prim, prim.vmap_rule, flags, lanes.size, lanes.masked)
-    b = Builder([array_type((lanes.size,), BOOL)] if lanes.masked else [])
+        return batching.program(prim.call, flags)
+    size, masked = batching.size, batching.masked
+    found = _ruled(prim, prim.vmap_rule, flags, size, masked)
+    b = Builder([array_type((size,), BOOL)] if masked else [])
     args = [b.bind(t) for t in found.jaxpr.in_types]
     outs = b.inline_jaxpr(found.jaxpr, args)
-    full = [to_front(b, x, has, lanes.size) for x, has in zip(outs, found.batched, strict=True)]
-    return b.finish(full, prim.n_consts + lanes.masked)
+    full = [to_front(b, x, has, size) for x, has in zip(outs, found.batched, strict=True)]
+    return b.finish(full, prim.n_consts + masked)
 
 
 def custom_vmap_batch(
@@ -87,17 +88,17 @@ def custom_vmap_batch(
 def custom_jvp_batch(
     b: BatchBuilder, prim: CustomJvp, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    """Both programs over the batch."""
+    """Batch the function and its forward rule."""
 
     def over_batch(flags: Sequence[bool], masked: bool) -> CustomJvp:
-        lanes = OverLanes(size, b.unbatched_refs, masked, b.rules, b.axis)
-        call, rule = _call_over_lanes(prim, lanes, flags), prim.rule
+        batching = Batching(size, b.unbatched_refs, masked, b.rules, b.axis)
+        call, rule = _batched_call(prim, batching, flags), prim.rule
         if isinstance(rule, Jaxpr):
             rest = zip(prim.call.binders[prim.n_consts :], flags[prim.n_consts :], strict=True)
             dots = [has for v, has in rest if is_inexact(v.type)]
-            rule = lanes.program(rule, [*flags, *dots])
+            rule = batching.program(rule, [*flags, *dots])
         elif not isinstance(rule, int):
-            rule = ZerosJvpOverLanes(rule, lanes, tuple(flags), prim.n_consts, prim.label)
+            rule = BatchedZerosJvp(rule, batching, tuple(flags), prim.n_consts, prim.label)
         return CustomJvp(call, rule, prim.n_consts + masked, prim.label)
 
     return _custom_batch(b, prim, ins, batched, size, over_batch)
@@ -106,28 +107,28 @@ def custom_jvp_batch(
 def custom_vjp_batch(
     b: BatchBuilder, prim: CustomVjp, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    """All programs over the batch; the cotangent of what is not batched is summed."""
+    """Batch the function and its rules; cotangents of unbatched arguments are summed."""
 
     def over_batch(flags: Sequence[bool], masked: bool) -> CustomVjp:
-        lanes = OverLanes(size, b.unbatched_refs, masked, b.rules, b.axis)
-        made = replace(prim, call=_call_over_lanes(prim, lanes, flags), vmap_rule=None)
+        batching = Batching(size, b.unbatched_refs, masked, b.rules, b.axis)
+        made = replace(prim, call=_batched_call(prim, batching, flags), vmap_rule=None)
         rest = list(zip(prim.call.binders, flags, strict=True))[prim.n_consts :]
         if isinstance(prim.fwd, Jaxpr) and isinstance(prim.bwd, Jaxpr):
             n_residuals = len(prim.fwd.outs) - len(prim.call.outs)
             consts = flags[: prim.n_consts]
-            bwd = lanes.backward(prim.bwd, consts, n_residuals, prim.refs, flags)
+            bwd = batching.backward(prim.bwd, consts, n_residuals, prim.refs, flags)
             kept = [has for (_, has), wanted in zip(rest, prim.wanted, strict=True) if wanted]
-            fwd = lanes.program(prim.fwd, flags)
+            fwd = batching.program(prim.fwd, flags)
             made = replace(made, fwd=fwd, bwd=summed_where_unbatched(bwd, kept))
         elif not isinstance(prim.fwd, Jaxpr | int):
             types, n_outs = prim.call.in_types, len(prim.call.outs)
-            rules = ZerosVjpOverLanes(
-                prim.fwd, lanes, tuple(flags), types, prim.n_consts, n_outs, prim.label
+            rules = BatchedZerosVjp(
+                prim.fwd, batching, tuple(flags), types, prim.n_consts, n_outs, prim.label
             )
             made = replace(made, fwd=rules)
         if prim.forward is not None:
             dots = [has for v, has in rest if is_inexact(v.type)]
-            made = replace(made, forward=lanes.program(prim.forward, [*flags, *dots]))
+            made = replace(made, forward=batching.program(prim.forward, [*flags, *dots]))
         refs = tuple([i + masked for i in prim.refs])
         return replace(made, refs=refs, n_consts=prim.n_consts + masked)
 
@@ -142,10 +143,10 @@ def _custom_batch(
     size: int,
     over_batch: Callable[[Sequence[bool], bool], CustomJvp | CustomVjp],
 ) -> BatchOut:
-    """The call over the batch.
+    """Return the batched call.
 
-    One that its own rules call again has all arguments batched, and a mask where any call inside
-    has one: so the calls inside are on the same types.
+    If its rules have recursive calls, all arguments are batched, and it takes a mask if any
+    recursive call does: so recursive calls have the types of the call.
     """
     mask: tuple[Atom, ...] = b.mask_operands()
     if not has_recursive_rules(prim):
@@ -167,19 +168,19 @@ def _custom_batch(
 def custom_linear_batch(
     b: BatchBuilder, prim: CustomLinear, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    """Both programs over the batch; everything that is linear is batched."""
+    """Batch both jaxprs, with all linear arguments batched."""
     n, n_linear = prim.n_fixed, len(ins) - prim.n_fixed
     masked = b.mask is not None
-    lanes = OverLanes(size, b.unbatched_refs, masked, b.rules, b.axis)
+    batching = Batching(size, b.unbatched_refs, masked, b.rules, b.axis)
     own = zip(ins[n:], batched[n:], strict=True)
     args = [*ins[:n], *[to_front(b, x, has, size) for x, has in own]]
     fixed, forward, bwd = tuple(batched[:n]), prim.forward, prim.bwd
     if isinstance(bwd, Jaxpr):
-        bwd = lanes.program(bwd, [*fixed, *[True] * len(prim.out_types)])
+        bwd = batching.program(bwd, [*fixed, *[True] * len(prim.out_types)])
     else:
-        bwd = ZerosBackwardOverLanes(bwd, lanes, fixed, n, 0, (), (True,) * n_linear, prim.label)
+        bwd = BatchedZerosBackward(bwd, batching, fixed, n, 0, (), (True,) * n_linear, prim.label)
     if forward is not None:
-        forward = lanes.program(forward, [*fixed, *[True] * n_linear])
+        forward = batching.program(forward, [*fixed, *[True] * n_linear])
     out_types = tuple([batched_type(t, size) for t in prim.out_types])
     made = CustomLinear(bwd, n + masked, out_types, prim.label, forward, prim.paired)
     return BatchOut(b.emit(made, [*b.mask_operands(), *args]), [True] * len(out_types))

@@ -1,4 +1,4 @@
-"""Partial evaluation of ``jit``: a call of the known half, and one of the unknown half."""
+"""Partial evaluation of ``jit`` and ``remat``: a call of the known and one of the unknown jaxpr."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import PartialEvalOut, Policy, RuleSet
 from effax.transforms.partial_eval.packing import packed
 from effax.transforms.partial_eval.partial_eval import (
-    FromInput,
     FromOutput,
     PartialEval,
-    frees_refs,
     partial_eval,
 )
+from effax.transforms.rules.common.split_subjaxprs import split_into_calls
 
 
 def jit_split(
@@ -31,51 +30,36 @@ def jit_split(
 
 def split_call(
     rules: RuleSet,
-    early_prim: Jit | Remat,
-    late_prim: Jit | Remat,
+    known_prim: Jit | Remat,
+    unknown_prim: Jit | Remat,
     pe: PartialEval,
     in_types: tuple[Type, ...],
 ) -> PartialEvalOut | None:
-    """Two calls of the halves of a program. None where the early one would do nothing."""
-    pe = packed(rules, pe)
-    known = pe.known_ins
-    computed = [r.index for r in pe.residuals if isinstance(r, FromOutput)]
-    forwarded = {r.index for r in pe.residuals if isinstance(r, FromInput)}
-    gained = any(pe.known_outs) or computed or pe.known.effects
-    if not gained and not frees_refs(in_types, known, forwarded):
-        return None
+    """Return two calls, of the known and of the unknown jaxpr, with packed residuals."""
+    split = packed(rules, pe)
 
-    b = Builder([t for t, has in zip(in_types, known, strict=True) if has])
-    outs = _called(b, early_prim, pe.known, b.binders)
-    residuals = [outs[j] for j in computed]
-    early = b.finish([*outs[: sum(pe.known_outs)], *residuals])
+    def known_call(b: Builder, args: Sequence[Atom]) -> Sequence[Atom]:
+        outs = _called(b, known_prim, split.known, args)
+        computed = [outs[r.index] for r in split.residuals if isinstance(r, FromOutput)]
+        return [*outs[: sum(split.known_outs)], *computed]
 
-    unknown_args = [i for i, has in enumerate(known) if i in forwarded or not has]
-    late = Builder([*[r.type for r in residuals], *[in_types[i] for i in unknown_args]])
-    values = iter(late.binders[: len(residuals)])
-    args = dict(zip(unknown_args, late.binders[len(residuals) :], strict=True))
-    ins = [args[r.index] if isinstance(r, FromInput) else next(values) for r in pe.residuals]
-    ins += [args[i] for i, has in enumerate(known) if not has]
-    return PartialEvalOut(
-        early,
-        late.finish(_called(late, late_prim, pe.unknown, ins)),
-        pe.known_outs,
-        len(residuals),
-        tuple(unknown_args),
-    )
+    def unknown_call(b: Builder, args: Sequence[Atom]) -> Sequence[Atom]:
+        return _called(b, unknown_prim, split.unknown, args)
+
+    return split_into_calls(split, in_types, known_call, unknown_call)
 
 
 def _called(b: Builder, prim: Jit | Remat, jaxpr: Jaxpr, args: Sequence[Atom]) -> list[Atom]:
-    """The results of a call; those that are inputs or literals need none."""
+    """Emit a call. Results that are inputs or literals are not returned by it."""
     inputs = {v.id: a for v, a in zip(jaxpr.binders, args, strict=True)}
 
-    def given(out: Atom) -> Atom | None:
+    def forwarded(out: Atom) -> Atom | None:
         found = out if isinstance(out, Lit) else inputs.get(out.id)
         return found if found is not None and found.type is out.type else None
 
-    computed = dict.fromkeys(a for a in jaxpr.outs if given(a) is None)
+    computed = dict.fromkeys(a for a in jaxpr.outs if forwarded(a) is None)
     results: dict[Atom, Var] = {}
     if computed or jaxpr.effects:
         called = jaxpr.replace(outs=tuple(computed))
         results = dict(zip(computed, b.emit(replace(prim, jaxpr=called), args), strict=True))
-    return [given(out) or results[out] for out in jaxpr.outs]
+    return [forwarded(out) or results[out] for out in jaxpr.outs]

@@ -1,1 +1,1 @@
-"""The rules of references, one module a transformation."""
+"""Rules of references, one module for each transformation."""

@@ -1,1 +1,1 @@
-"""The rules of ``scan``, one module a transformation."""
+"""Rules of ``scan``, one module for each transformation."""

@@ -1,9 +1,9 @@
 """Discharge of ``scan``.
 
-A closed-over reference that the body changes is carried. A scanned one that it changes is
-carried whole, and each iteration updates its element in place: the loop then keeps one buffer,
-where stacking new elements would fill a second one. References that are only read stay where
-they are, as constants and scanned inputs.
+The contents of a closed-over reference that the body changes become a carry. The contents of a
+scanned reference that it changes become a carry as a whole, with a counter by which each iteration
+updates its element in place: this needs one buffer, while stacked results would need a second one.
+References that are only read remain constants and scanned inputs.
 """
 
 from __future__ import annotations
@@ -62,29 +62,29 @@ def _body(
     kept: tuple[Sequence[int], Sequence[int], Sequence[int]],
     shapes: Sequence[tuple[int, ...]],
 ) -> Jaxpr:
-    """``(consts, changed contents, counter, carry, xs) -> (contents, counter, carry, ys)``."""
+    """Return ``(consts, contents, counter, carry, xs) -> (contents, counter, carry, ys)``."""
     consts, carry, xs = kept
     first_x = prim.n_consts + prim.n_carry
     types = inner.jaxpr.in_types
     body = RuleBuilder(b.rules)
     args: dict[int, Atom] = {i: body.bind(types[i]) for i in consts}
-    held = [
+    contents = [
         body.bind(array_type(shapes[i], types[i].dtype) if i >= first_x else types[i])
         for i in inner.changed
     ]
     scanned = [i >= first_x for i in inner.changed]
     counter = body.bind(COUNTER) if any(scanned) else None
     args.update((i, body.bind(types[i])) for i in (*carry, *xs))
-    for i, whole in zip(inner.changed, held, strict=True):
+    for i, whole in zip(inner.changed, contents, strict=True):
         at = indexing.row(shapes[i]) if i >= first_x else None
         args[i] = body(Gather(at), whole, counter) if at and counter else whole
     outs = body.inline_jaxpr(inner.jaxpr, [args[i] for i in range(len(types))])
     new = list(outs[inner.n_outs :])
-    for k, (i, whole) in enumerate(zip(inner.changed, held, strict=True)):
+    for k, (i, whole) in enumerate(zip(inner.changed, contents, strict=True)):
         if i >= first_x and counter:
             new[k] = body(Scatter(indexing.row(shapes[i])), whole, new[k], counter)
     counted = []
     if counter:
         counted.append(body(Add(), counter, lit(-1 if prim.reverse else 1, COUNTER)))
-    # An element that is overwritten without being read is not gathered.
+    # Dce removes the gather of an element that is overwritten without being read.
     return without_dead(body.finish([*new, *counted, *outs[: inner.n_outs]]), b.rules)

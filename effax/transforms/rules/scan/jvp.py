@@ -1,7 +1,8 @@
 """Forward mode of ``scan``: one loop over primals and tangents.
 
-Each of the groups is followed by its tangents: ``(consts, d consts) (carry, d carry) (xs, d xs)
--> (carry, d carry) (ys, d ys)``. A carry that gets a tangent in the loop starts with zeros.
+Each group of operands is followed by its tangents: ``(consts, d consts) (carry, d carry)
+(xs, d xs) -> (carry, d carry) (ys, d ys)``. A carry whose tangent is nonzero only after the first
+iteration starts with a tangent of zeros.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Partial evaluation of ``scan``: a loop of the known halves, and one of the unknown halves.
+"""Partial evaluation of ``scan``: a loop of the known body, and a loop of the unknown body.
 
 Before, where ``c`` is the carry, and ``w`` is known::
 
@@ -11,7 +11,14 @@ loops; the known loop stacks ``exp x``, over which the unknown loop scans::
     es = scan x -> exp x
     scan (c, e) -> (c·s + e, c)          s is closed over
 
-Known inputs that the unknown half needs are passed as they are, as constants or scanned.
+Invariants:
+
+- A carry is known if it is known in every iteration: a fixpoint over the body.
+- A residual that depends on constants alone is hoisted: computed once, before the loops. Any other
+  computed residual is stacked by the known loop and scanned by the unknown loop. Known constants
+  and scanned inputs are residuals as they are.
+- All iterations of the known loop run before those of the unknown loop. So a reference is known
+  only if the accesses of both bodies commute (it is not contended), and side effects must commute.
 """
 
 from __future__ import annotations
@@ -39,6 +46,7 @@ from effax.transforms.partial_eval.partial_eval import (
     frees_refs,
     partial_eval,
 )
+from effax.transforms.rules.common.split_subjaxprs import effects_on_known_refs
 
 
 def scan_split(
@@ -46,7 +54,6 @@ def scan_split(
 ) -> PartialEvalOut | None:
     mask, pe = _closed(rules, prim, known, policy)
     if not Row(pe.known.effects.side_effects).commutes(Row(pe.unknown.effects.side_effects)):
-        # Each iteration's host effects come before the next one's: the halves cannot part.
         return None
     plan = _Plan(prim, mask, pe, rules).packed(rules)
     pe = plan.pe
@@ -56,16 +63,16 @@ def scan_split(
         return None
     b = Builder([t for t, has in zip(in_types, known, strict=True) if has])
     given = [i for i, has in enumerate(known) if has]
-    outs, hoisted, stacked = plan.early(b, dict(zip(given, b.binders, strict=True)))
+    outs, hoisted, stacked = plan.known_loop(b, dict(zip(given, b.binders, strict=True)))
     residuals = [*hoisted, *stacked]
 
-    late = Builder([*[r.type for r in residuals], *[in_types[i] for i in unknown_args]])
-    args = dict(zip(unknown_args, late.binders[len(residuals) :], strict=True))
+    rest = Builder([*[r.type for r in residuals], *[in_types[i] for i in unknown_args]])
+    args = dict(zip(unknown_args, rest.binders[len(residuals) :], strict=True))
     n = len(hoisted)
-    late_outs = plan.late(late, late.binders[:n], late.binders[n : len(residuals)], args)
+    unknown_outs = plan.unknown_loop(rest, rest.binders[:n], rest.binders[n : len(residuals)], args)
     return PartialEvalOut(
         b.finish([*outs, *residuals]),
-        late.finish(late_outs),
+        rest.finish(unknown_outs),
         pe.known_outs,
         len(residuals),
         unknown_args,
@@ -75,7 +82,7 @@ def scan_split(
 def _closed(
     rules: RuleSet, prim: Scan, known: Mask, policy: Policy | None
 ) -> tuple[Mask, PartialEval]:
-    """Return which inputs of the body are known in every iteration, and the body split."""
+    """Return which inputs of the body are known in every iteration, and the split body."""
     c, k = prim.n_consts, prim.n_carry
     n_ys = len(prim.jaxpr.outs) - k
 
@@ -94,26 +101,21 @@ def _closed(
 
 
 def _contended(pe: PartialEval) -> set[int]:
-    """References on which the halves may not act one after the other, over all iterations."""
+    """Return the known references whose accesses in the two bodies do not commute."""
     positions = [i for i, has in enumerate(pe.known_ins) if has]
-    early: dict[int, set[type]] = {}
+    kinds: dict[int, set[type]] = {}
     for effect in pe.known.effects:
         if not isinstance(effect, SideEffect):
-            early.setdefault(positions[effect.ref], set()).add(type(effect))
-    found = set()
-    for effect in pe.unknown.effects:
-        if isinstance(effect, SideEffect) or effect.ref >= len(pe.residuals):
-            continue
-        source = pe.residuals[effect.ref]
-        assert isinstance(source, FromInput), "a reference is never a result"
-        kinds = early.get(source.index, set())
-        if any((kind, type(effect)) not in COMMUTING_KINDS for kind in kinds):
-            found.add(source.index)
-    return found
+            kinds.setdefault(positions[effect.ref], set()).add(type(effect))
+    return {
+        i
+        for i, effect in effects_on_known_refs(pe)
+        if any((kind, type(effect)) not in COMMUTING_KINDS for kind in kinds.get(i, ()))
+    }
 
 
 class _Hoisted(NamedTuple):
-    """A residual that is the same in every iteration, by its place among what leaves the body."""
+    """A residual that is the same in every iteration: a result of ``_Plan.once``."""
 
     out: int
 
@@ -131,11 +133,11 @@ class _Passed(NamedTuple):
 
 
 class _Plan:
-    """Where the residuals of the body come from in the two loops.
+    """The sources of the body's residuals in the two loops.
 
-    ``once`` is the known body in two: what constants alone decide, which is computed before the
-    loops, and the rest, which is the body of the known loop. Its results are those of the known
-    body, then each residual that is computed there, and each carry that is one.
+    ``once`` is the known body, split: its known jaxpr depends on constants alone and is hoisted,
+    its unknown jaxpr is the body of the known loop. Its results are those of the known body, then
+    the residuals that are computed or carried.
     """
 
     def __init__(self, prim: Scan, known: Mask, pe: PartialEval, rules: RuleSet) -> None:
@@ -153,7 +155,7 @@ class _Plan:
             if isinstance(r, FromOutput) or c <= r.index < c + k:
                 needed.setdefault(out, self.n_outs + len(needed))
         body = pe.known.replace(outs=[*pe.known.outs[: self.n_outs], *needed])
-        self.once = _in_two(body, [i < c for i in self.positions], self.n_outs, rules)
+        self.once = _hoist(body, [i < c for i in self.positions], self.n_outs, rules)
         self.needed = needed
         self.sources: list[_Hoisted | _Stacked | _Passed] = []
         for r in pe.residuals:
@@ -169,15 +171,15 @@ class _Plan:
         self.stacked = [s.var for s in self.sources if isinstance(s, _Stacked)]
 
     def packed(self, rules: RuleSet) -> _Plan:
-        """The plan with few residuals: those that are the same in all iterations by themselves."""
+        """Return the plan with fewer residuals, hoisted ones packed apart from stacked ones."""
         same = [isinstance(source, _Hoisted) for source in self.sources]
         pe = packed(rules, self.pe, same)
         return self if pe is self.pe else _Plan(self.prim, self.known, pe, rules)
 
-    def early(
+    def known_loop(
         self, b: Builder, args: Mapping[int, Atom]
     ) -> tuple[list[Atom], list[Atom], list[Atom]]:
-        """The known results, the hoisted residuals, and the stacked ones."""
+        """Emit the known loop. Returns known results, hoisted residuals, stacked residuals."""
         once = self.once
         given = [args[i] for i in self.positions]
         first = b.inline_jaxpr(
@@ -186,8 +188,8 @@ class _Plan:
         known_outs = [j for j, has in enumerate(once.known_outs) if has]
         by_place = dict(zip(known_outs, first, strict=False))
         hoisted = [by_place[j] for j in self.hoisted]
-        # A result that is stacked anyway serves as a residual too.
-        late_outs = [j for j, has in enumerate(once.known_outs) if not has]
+        # A residual that is a stacked result of the loop is not stacked twice.
+        body_outs = [j for j, has in enumerate(once.known_outs) if not has]
         n_carry = sum(self.known[self.prim.n_consts :][: self.prim.n_carry])
         ys = self.pe.known.outs[n_carry : self.n_outs]
         row = {a: j for j, a in reversed(list(enumerate(ys)))}
@@ -197,7 +199,7 @@ class _Plan:
         body = rearranged(
             once.unknown,
             range(len(once.unknown.binders)),
-            [late_outs.index(j) for j in wanted],
+            [body_outs.index(j) for j in wanted],
         )
         if not (body.outs or body.effects):
             return [], hoisted, []
@@ -213,14 +215,14 @@ class _Plan:
         passed = {s.arg for s in self.sources if isinstance(s, _Passed)}
         return tuple([i for i, has in enumerate(self.known) if i in passed or not has])
 
-    def late(
+    def unknown_loop(
         self,
         b: Builder,
         hoisted: Sequence[Atom],
         stacked: Sequence[Atom],
         args: Mapping[int, Atom],
     ) -> list[Atom]:
-        """The unknown results."""
+        """Emit the unknown loop. Returns the unknown results."""
         prim, pe = self.prim, self.pe
         if not (pe.unknown.outs or pe.unknown.effects):
             return []
@@ -245,25 +247,28 @@ class _Plan:
         return list(b.emit(loop, [x for _, x in order]))
 
 
-def _in_two(body: Jaxpr, consts: Sequence[bool], n_outs: int, rules: RuleSet) -> PartialEval:
-    """What constants decide, and what is left: of that are the first ``n_outs`` results."""
+def _hoist(body: Jaxpr, consts: Sequence[bool], n_outs: int, rules: RuleSet) -> PartialEval:
+    """Split off the equations that depend on constants alone.
+
+    The first ``n_outs`` results stay in the loop, which carries or stacks them.
+    """
     fixed = tuple(
         [
             has and not isinstance(v.type, RefType)
             for v, has in zip(body.binders, consts, strict=True)
         ]
     )
-    late = tuple([j < n_outs for j in range(len(body.outs))])
+    forced = tuple([j < n_outs for j in range(len(body.outs))])
     if has_side_effects(body.effects):
-        # One for each iteration, whatever it depends on: all stays in the loop.
+        # A side effect happens once in each iteration, even if it depends on constants alone.
         n = len(body.binders)
         nothing = Jaxpr((), (), ())
         return PartialEval(nothing, body, (False,) * n, (False,) * len(body.outs), ())
-    found = partial_eval.cached(body, fixed, _is_worth_keeping, late, rules)
+    found = partial_eval.cached(body, fixed, _is_worth_keeping, forced, rules)
     every, inputs = (True,) * len(found.known.outs), (True,) * len(found.known.binders)
     return found._replace(known=dce.cached(found.known, every, inputs, inputs, rules).jaxpr)
 
 
 def _is_worth_keeping(eqn: Eqn) -> bool:
-    """Whether a result is better computed once than in each iteration: copies are not."""
+    """Return whether a result is hoisted. A broadcast is cheaper to recompute than to read."""
     return not isinstance(eqn.prim, BroadcastInDim)

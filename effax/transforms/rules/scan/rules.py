@@ -1,4 +1,4 @@
-"""The rules of ``scan``, put together."""
+"""The rule set of ``scan``."""
 
 from __future__ import annotations
 

@@ -9,10 +9,7 @@ from effax.ir.prims import ShardMap
 from effax.ir.syntax import Atom
 from effax.ir.types import RefType, Type, array_type, ref_type
 from effax.transforms.discharge import discharge
-from effax.transforms.framework.rules import (
-    DischargeOut,
-    RuleBuilder,
-)
+from effax.transforms.framework.rules import DischargeOut, RuleBuilder
 from effax.transforms.rules.common.arrays import placed
 from effax.transforms.rules.shard.expand import expanded
 
@@ -20,7 +17,7 @@ from effax.transforms.rules.shard.expand import expanded
 def shard_map_discharge(
     b: RuleBuilder, prim: ShardMap, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
-    """References of devices are theirs; with one from outside, all devices become lanes first."""
+    """Discharge local references inside; for reference operands, expand devices to batch axes."""
     if True not in is_ref:
         made = replace(prim, jaxpr=discharge.cached(prim.jaxpr, b.rules).jaxpr)
         return DischargeOut(b.emit(made, ins), [None] * len(ins))

@@ -1,9 +1,9 @@
-"""``shard_map`` on one device: the devices of the mesh as lanes of ``vmap``, an axis each.
+"""``shard_map`` on one device: each axis of the mesh becomes a batch axis of ``vmap``.
 
-An argument that is divided along some axes gets them in front, in the order of the mesh, by a
-reshape; then the program is batched along each axis of the mesh, the last one first, under its
-name; then results are put together. Nothing of ``shard_map`` is left. What devices share is
-shared by lanes: what they add to a reference is summed.
+A divided argument is reshaped so that its mesh axes are in front, in the order of the mesh. The
+jaxpr is batched along each axis of the mesh, the last one first, under the axis's name. Results are
+reshaped back. Devices that share a reference become batch elements that share it: their
+accumulations are summed.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from effax.transforms.vmap.engine import vmap
 
 @memoize(maxsize=256)
 def expanded(prim: ShardMap, types: tuple[Type, ...], rules: RuleSet) -> Jaxpr:
-    """The program that an application to arguments of these types is, on one device."""
+    """Return the jaxpr of a ``shard_map`` on arguments of these types, for one device."""
     b = Builder(types)
     lent = [
         _Lent(b, prim, i) if isinstance(v.type, RefType) and names_in(spec) else None
         for i, (v, spec) in enumerate(zip(b.binders, prim.in_specs, strict=True))
     ]
     args = [
-        _lanes(b, x, spec, prim.mesh)
+        _divided(b, x, spec, prim.mesh)
         if ref is None and not isinstance(x.type, RefType)
         else x
         if ref is None
@@ -59,7 +59,7 @@ def expanded(prim: ShardMap, types: tuple[Type, ...], rules: RuleSet) -> Jaxpr:
 
 
 def _over_mesh(prim: ShardMap, rules: RuleSet) -> Jaxpr:
-    """The program of all devices: named axes lead, in the order of the mesh."""
+    """Return the jaxpr of all devices: mesh axes lead, in the order of the mesh."""
     jaxpr = prim.jaxpr
     for axis in reversed(prim.mesh):
         jaxpr = _along(jaxpr, axis, prim, rules)
@@ -67,7 +67,7 @@ def _over_mesh(prim: ShardMap, rules: RuleSet) -> Jaxpr:
 
 
 def _along(jaxpr: Jaxpr, axis: Axis, prim: ShardMap, rules: RuleSet) -> Jaxpr:
-    """The program batched along one axis of the mesh."""
+    """Return the jaxpr batched along one axis of the mesh."""
     batched = tuple([axis.name in names_in(spec) for spec in prim.in_specs])
     shared = frozenset(
         i
@@ -80,7 +80,7 @@ def _along(jaxpr: Jaxpr, axis: Axis, prim: ShardMap, rules: RuleSet) -> Jaxpr:
     made = vmap.cached(jaxpr, batched, axis.size, rules, shared, False, wanted, name)
     if made.out_batched == wanted:
         return made.jaxpr
-    # What is the same on all devices, or is taken for that, is the first one's.
+    # A result with no axis in its spec is the same on all devices: take that of the first one.
     b = Builder(made.jaxpr.in_types)
     outs = b.inline_jaxpr(made.jaxpr, b.binders)
     kept = [
@@ -91,10 +91,10 @@ def _along(jaxpr: Jaxpr, axis: Axis, prim: ShardMap, rules: RuleSet) -> Jaxpr:
 
 
 class _Layout:
-    """How an array with named axes in front comes from one that is divided along them.
+    """The conversion between an array and its parts, with the mesh axes in front.
 
-    ``split`` is the shape with each dimension divided, ``order`` the permutation that brings the
-    named axes to the front.
+    ``split`` is the shape with each dimension divided, ``order`` the permutation that moves the
+    mesh axes to the front.
     """
 
     def __init__(self, shape: Shape, spec: Spec, mesh: Axes) -> None:
@@ -106,7 +106,7 @@ class _Layout:
             for name in spec[d] if d < len(spec) else ():
                 at[name] = len(split)
                 split.append(sizes[name])
-                n //= sizes[name]  # noqa: PLW2901  # what is left of the dimension
+                n //= sizes[name]  # noqa: PLW2901  # the rest of the dimension
             rest.append(len(split))
             split.append(n)
         self.shape = shape
@@ -124,7 +124,7 @@ def _reshaped(b: Builder, x: Atom, shape: Shape) -> Atom:
     return x if x.type.shape == shape else b(Reshape(shape), x)
 
 
-def _lanes(b: Builder, x: Atom, spec: Spec, mesh: Axes) -> Atom:
+def _divided(b: Builder, x: Atom, spec: Spec, mesh: Axes) -> Atom:
     return _Layout(x.type.shape, spec, mesh).apart(b, x) if names_in(spec) else x
 
 

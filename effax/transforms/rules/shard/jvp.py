@@ -1,4 +1,4 @@
-"""Derivatives of ``shard_map``: a tangent is divided as its primal is."""
+"""Forward mode of ``shard_map``: a tangent is divided as its primal."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from dataclasses import replace
 from effax.ir.partition import Spec
 from effax.ir.prims import ShardMap
 from effax.ir.syntax import Atom
-from effax.transforms.framework.rules import (
-    JvpOut,
-    RuleBuilder,
-)
+from effax.transforms.framework.rules import JvpOut, RuleBuilder
 from effax.transforms.jvp import jvp, with_tangents
 
 
@@ -22,7 +19,7 @@ def _picked(specs: Sequence[Spec], mask: Sequence[bool]) -> tuple[Spec, ...]:
 def shard_map_jvp(
     b: RuleBuilder, prim: ShardMap, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """A tangent is divided as its primal is."""
+
     mask = tuple([t is not None for t in tangents])
     inner = jvp.cached(prim.jaxpr, mask, False, b.rules)
     made = replace(

@@ -1,7 +1,7 @@
-"""Partial evaluation of ``shard_map``: one of the known half, and one of the unknown half.
+"""Partial evaluation of ``shard_map``: one of the known jaxpr, and one of the unknown jaxpr.
 
-A residual that may differ between devices is stacked: it leaves with a new dimension in front,
-divided over the axes along which it differs, and comes back without it.
+A residual that may differ between devices is stacked: the known ``shard_map`` adds a leading
+dimension, divided over the axes along which it varies, and the unknown one removes it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from effax.transforms.partial_eval.partial_eval import (
     FromInput,
     FromOutput,
     PartialEval,
-    frees_refs,
     partial_eval,
 )
+from effax.transforms.rules.common.split_subjaxprs import split_into_calls
 
 
 def shard_map_split(
@@ -32,34 +32,16 @@ def shard_map_split(
     none = (False,) * len(prim.jaxpr.outs)
     pe = partial_eval.cached(prim.jaxpr, known, policy, none, rules)
     parts = _Parts(prim, pe)
-    forwarded = {r.index for r in pe.residuals if isinstance(r, FromInput)}
-    gained = any(pe.known_outs) or parts.computed or pe.known.effects
-    if not gained and not frees_refs(in_types, known, forwarded):
-        return None
-    b = Builder([t for t, has in zip(in_types, known, strict=True) if has])
-    outs = list(b.emit(parts.early(), b.binders))
-    n_known = sum(pe.known_outs)
-
-    unknown_args = [i for i, has in enumerate(known) if i in forwarded or not has]
-    types = [a.type for a in outs[n_known:]]
-    late = Builder([*types, *[in_types[i] for i in unknown_args]])
-    given = iter(late.binders[: len(types)])
-    args = dict(zip(unknown_args, late.binders[len(types) :], strict=True))
-    ins: list[Atom] = [
-        args[r.index] if isinstance(r, FromInput) else next(given) for r in pe.residuals
-    ]
-    ins += [args[i] for i, has in enumerate(known) if not has]
-    return PartialEvalOut(
-        b.finish(outs),
-        late.finish(late.emit(parts.late(), ins)),
-        pe.known_outs,
-        len(types),
-        tuple(unknown_args),
+    return split_into_calls(
+        pe,
+        in_types,
+        lambda b, args: b.emit(parts.known(), args),
+        lambda b, args: b.emit(parts.unknown(), args),
     )
 
 
 class _Computed(NamedTuple):
-    """A residual that the known half computes: a result of its program, and where it differs."""
+    """A computed residual: a result of the known jaxpr, and the axes along which it varies."""
 
     result: int
     axes: tuple[str, ...]
@@ -70,7 +52,7 @@ class _Computed(NamedTuple):
 
 
 class _Parts:
-    """The two halves, as applications over the same mesh."""
+    """The known and the unknown jaxpr as ``shard_map`` primitives over the same mesh."""
 
     def __init__(self, prim: ShardMap, pe: PartialEval) -> None:
         self.prim = prim
@@ -85,8 +67,8 @@ class _Parts:
             if isinstance(r, FromOutput)
         ]
 
-    def early(self) -> ShardMap:
-        """The known results, then the residuals that are computed, stacked."""
+    def known(self) -> ShardMap:
+        """Return the known primitive: known results, then computed residuals, stacked."""
         prim, pe = self.prim, self.pe
         n_known = sum(pe.known_outs)
         b = Builder(pe.known.in_types)
@@ -102,8 +84,8 @@ class _Parts:
         specs += [c.spec for c in self.computed]
         return ShardMap(body, prim.mesh, tuple(self.in_specs), tuple(specs), prim.check_vma)
 
-    def late(self) -> ShardMap:
-        """The unknown results, from residuals and unknown arguments."""
+    def unknown(self) -> ShardMap:
+        """Return the unknown primitive, on residuals and unknown operands."""
         prim, pe = self.prim, self.pe
         specs: list[Spec] = []
         computed = iter(self.computed)
@@ -126,7 +108,7 @@ class _Parts:
 
 
 def _unstacked(b: Builder, type_: Type) -> Atom:
-    """An input that is one of a stack of this type, taken out of it."""
+    """Bind a stacked residual of this type, and return it without its leading dimension."""
     assert not isinstance(type_, RefType), "a residual is an array"
     return b(Reshape(type_.shape), b.bind(type_.update(shape=(1, *type_.shape))))
 

@@ -1,15 +1,11 @@
-"""The rules of ``shard_map``, put together."""
+"""The rule set of ``shard_map``."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from effax.ir.prims import ShardMap
-from effax.transforms.framework.rules import (
-    NO_RULES,
-    Rules,
-    RuleSet,
-)
+from effax.transforms.framework.rules import NO_RULES, Rules, RuleSet
 from effax.transforms.rules.shard.discharge import shard_map_discharge
 from effax.transforms.rules.shard.jvp import shard_map_jvp
 from effax.transforms.rules.shard.partial_eval import shard_map_split

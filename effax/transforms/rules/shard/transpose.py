@@ -1,8 +1,8 @@
-"""Transposition of ``shard_map``: the program transposed, on the same mesh.
+"""Transposition of ``shard_map``: the jaxpr transposed, over the same mesh.
 
-What was divided is joined and what was joined is divided. A result that is the same along an axis
-is the first device's: its cotangent goes to that one, and the others get zeros. What several
-devices have of an argument gets the sum of their cotangents.
+Specs of operands and results are swapped. A result that is the same along an axis is taken from
+the first device, so its cotangent enters on that device and is zero on the others. The cotangent of
+an operand that several devices receive is the sum of theirs.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from effax.transforms.transpose.engine import Transposed, transpose
 def shard_map_transpose(
     b: RuleBuilder, prim: ShardMap, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
-    ct_specs = tuple(map(_want, ins))
+    ct_specs = tuple(map(_spec_of, ins))
     has = tuple([ct is not None for ct in cts])
-    # Each device has cotangents of its own inside; what is shared is seen to at the border.
+    # Inside, every value has a cotangent for each device; sums are taken at the boundary.
     alone = remove_pvary(prim.jaxpr, frozenset([axis.name for axis in prim.mesh]))
     inner = transpose.cached(alone, ct_specs, has, b.rules)
     fixed = [x for x in ins if not isinstance(x, Linear)]
-    threaded = [x for x in ins if isinstance(x, Linear) and isinstance(_want(x), ThreadedRef)]
+    threaded = [x for x in ins if isinstance(x, Linear) and isinstance(_spec_of(x), ThreadedRef)]
     refs = [x.ref for x in threaded if x.ref is not None]
     made = _over_mesh(prim, ct_specs, has, inner)
     given = b.emit(made, [*fixed, *refs, *[ct for ct in cts if ct is not None]])
     return values_of(ct_specs, inner.nonzero, given)
 
 
-def _want(operand: Atom | Linear) -> CotangentSpec:
+def _spec_of(operand: Atom | Linear) -> CotangentSpec:
     if not isinstance(operand, Linear):
         return NonLinear()
     if not operand.wanted:
@@ -87,7 +87,7 @@ def _body(
 
 
 def _on_first(b: Builder, ct: Atom, axes: Axes) -> Atom:
-    """The cotangent on the first device along these axes, zeros on the others."""
+    """Return the cotangent on the first device along these axes, zeros on the others."""
     first: Atom | None = None
     for axis in axes:
         here = b(Eq(), b(AxisIndex(axis)), lit(0, array_type((), INT32)))

@@ -1,1 +1,1 @@
-"""Rules of ``while``, one module a transformation."""
+"""Rules of ``while``, one module for each transformation."""

@@ -1,8 +1,8 @@
 """Discharge of ``while``.
 
-What the condition or the body changes is carried, so that both see one state. A condition that
-changes a reference is evaluated at the end of the body (and once before the loop), and its
-answer is carried: its writes then take effect as often as it runs.
+Contents that the condition or the body changes are carried, so that both access one state. A
+condition that changes a reference is evaluated before the loop and at the end of the body, and the
+predicate is carried: so its writes happen as often as in the original loop.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def while_discharge(
     else:
         first = loop.test(b, dict(zip(loop.order, args, strict=True)))
         carry = [*first, *args[n + len(changed) :]]
-        results = b.emit(While(loop.answer(), loop.body(), n), [*args[:n], *carry])[1:]
+        results = b.emit(While(loop.predicate(), loop.body(), n), [*args[:n], *carry])[1:]
     new = results[: len(changed)]
     return DischargeOut(results[len(changed) :], placed(changed, new, len(ins)))
 
 
 class _Loop:
-    """The programs of the loop over ``(consts, [answer], changed contents, carry)``."""
+    """The jaxprs of the loop over ``(consts, [predicate], changed contents, carry)``."""
 
     def __init__(self, rules: RuleSet, prim: While) -> None:
         self.rules = rules
@@ -46,38 +46,38 @@ class _Loop:
         self.order = (*consts, *self.changed, *carry)
 
     def _begin(self) -> tuple[RuleBuilder, Var | None, dict[int, Atom]]:
-        """A builder with the loop's binders: the answer, and the others by old position."""
+        """Return a builder with the loop's binders: the predicate, the others by position."""
         types = self.discharged_body.jaxpr.in_types
         b = RuleBuilder(self.rules)
         args: dict[int, Atom] = {i: b.bind(types[i]) for i in self.order[: self.n_consts]}
-        answer = b.bind(self.cond.jaxpr.out_types[0]) if self.cond.changed else None
+        predicate = b.bind(self.cond.jaxpr.out_types[0]) if self.cond.changed else None
         args.update((i, b.bind(types[i])) for i in self.order[self.n_consts :])
-        return b, answer, args
+        return b, predicate, args
 
     def condition(self) -> Jaxpr:
-        """A condition that changes nothing, on the present contents."""
+        """Return a condition that changes no reference, on the contents."""
         b, _, args = self._begin()
         return b.finish(b.inline_jaxpr(self.cond.jaxpr, _in_order(args)))
 
-    def answer(self) -> Jaxpr:
-        """The condition of a loop that carries its answer."""
-        b, answer, _ = self._begin()
-        assert answer is not None
-        return b.finish([answer])
+    def predicate(self) -> Jaxpr:
+        """Return the condition of a loop that carries its predicate."""
+        b, predicate, _ = self._begin()
+        assert predicate is not None
+        return b.finish([predicate])
 
     def body(self) -> Jaxpr:
-        b, answer, args = self._begin()
+        b, predicate, args = self._begin()
         n = self.discharged_body.n_outs
         outs = b.inline_jaxpr(self.discharged_body.jaxpr, _in_order(args))
         args.update(zip(self.discharged_body.changed, outs[n:], strict=True))
         args.update(zip(self.order[len(self.order) - n :], outs[:n], strict=True))
-        tested = [] if answer is None else self.test(b, args)[:1]
+        tested = [] if predicate is None else self.test(b, args)[:1]
         return b.finish([*tested, *[args[i] for i in self.order[self.n_consts :]]])
 
     def test(self, b: RuleBuilder, args: dict[int, Atom]) -> list[Atom]:
-        """Evaluate the condition: its answer, and all changed contents, also in ``args``.
+        """Evaluate the condition. Returns the predicate and the contents; updates ``args``.
 
-        It is called in two places, and is one program: nested conditions do not double.
+        It is a call, since it occurs twice: inlined, nested conditions would grow exponentially.
         """
         results = b.emit(Jit(self.cond.jaxpr, "cond"), _in_order(args))
         args.update(zip(self.cond.changed, results[1:], strict=True))

@@ -1,7 +1,7 @@
-"""Forward mode of ``while``: one loop over primals and tangents, decided by the primals.
+"""Forward mode of ``while``: one loop over primals and tangents, with the primal condition.
 
-The layout is ``(consts, d consts) (carry, d carry) -> (carry, d carry)``. The condition gives no
-tangent; it is differentiated only where it changes a reference, whose tangent then changes too.
+The layout is ``(consts, d consts) (carry, d carry) -> (carry, d carry)``. The predicate has no
+tangent; the condition is differentiated only if it changes a reference that has a tangent.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def while_jvp(
 
 
 def _condition(cond: Jaxpr, mask: Mask, rules: RuleSet) -> Jaxpr:
-    """The condition over ``(*primals, *tangents present)``."""
+    """Return the condition over ``(*primals, *nonzero tangents)``."""
     if any(isinstance(e, Write | Accum) and mask[e.ref] for e in cond.effects):
         return jvp.cached(cond, mask, False, rules).jaxpr
     b = Builder(cond.in_types)

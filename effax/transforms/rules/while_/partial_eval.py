@@ -1,18 +1,18 @@
-"""Partial evaluation of ``while``: what the condition needs may be known, the rest runs again.
+"""Partial evaluation of ``while``: the known carries run first, then the whole loop runs again.
 
-How often a loop runs is not known before, so its iterations cannot hand over residuals. The known
-half is the loop over the known carries alone, which also counts its iterations. The unknown half
-runs as often, without the condition, on the same initial values: it computes the known carries
-again, and ``transpose`` runs it backward::
+The number of iterations is not known in advance, so residuals cannot be stacked. The known jaxpr
+is the loop over the known carries alone, and counts its iterations. The unknown jaxpr runs for that
+count, without the condition, from the same initial values: it recomputes the known carries, and
+``transpose`` runs it backward::
 
     while cond(w, c): c = f(w, c)    with w known, and c not
 
     n = 0;  while cond(w, c0): c0 = f0(w, c0); n += 1        known
     i = 0;  while i < n:       c = f(w, c); i += 1           unknown
 
-A reference on which the known half acts was left changed by it. So the unknown half takes what it
-held before, and carries that: no effect happens twice. What the loop tells the world outside, the
-known half tells; a loop that hears something from there is not split.
+The known jaxpr changes the references that it accesses. So the unknown jaxpr takes copies of their
+previous contents as residuals, and carries them: no effect happens twice. Side effects run in the
+known jaxpr only; a loop that receives values from them is not split.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from effax.effects import Accum, ArgIndex, Read, Row, SideEffect, Write
+from effax.effects import Accum, ArgIndex, Read, Row, Write
 from effax.ir.analysis.dataflow import fixpoint
 from effax.ir.build import Builder, lit
 from effax.ir.edit.without_io import silent
@@ -31,14 +31,15 @@ from effax.ir.types import COUNTER, RefType, Type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import PartialEvalOut, Policy, RuleSet
 from effax.transforms.optimize.dce import dce
-from effax.transforms.partial_eval.partial_eval import FromInput, PartialEval, partial_eval
+from effax.transforms.partial_eval.partial_eval import PartialEval, partial_eval
+from effax.transforms.rules.common.split_subjaxprs import effects_on_known_refs
 
 
 def while_split(
     rules: RuleSet, prim: While, in_types: tuple[Type, ...], known: Mask, policy: Policy | None
 ) -> PartialEvalOut | None:
-    quiet = _quiet(prim)
-    if quiet is None:
+    recomputed = _without_side_effects(prim)
+    if recomputed is None:
         return None
     mask, cond, body = _closed(rules, prim, known)
     known_outs = mask[prim.n_consts :]
@@ -51,32 +52,33 @@ def while_split(
     args = dict(zip([i for i, has in enumerate(known) if has], b.binders, strict=True))
     before = [b(Get(whole(in_types[i].shape)), args[i]) for i in copies.read]
     n = sum(known_outs)
+    # Residuals of the split condition and body are not used: the values are recomputed.
     first = counted(_first(cond, 1, rules), _first(body, n, rules), sum(mask[: prim.n_consts]))
     count, *outs = b.emit(first, _with_count([args[i] for i, h in enumerate(mask) if h], n))
 
     unknown_args = tuple([i for i in range(len(in_types)) if i not in copies.all])
     residuals = [count, *before]
-    late = Builder([*[x.type for x in residuals], *[in_types[i] for i in unknown_args]])
-    values = dict(zip(copies.read, late.binders[1:], strict=False))
-    rest = dict(zip(unknown_args, late.binders[len(residuals) :], strict=True))
-    late_outs = _Again(quiet, copies).emit(late, late.binders[0], values, rest)
+    later = Builder([*[x.type for x in residuals], *[in_types[i] for i in unknown_args]])
+    values = dict(zip(copies.read, later.binders[1:], strict=False))
+    rest = dict(zip(unknown_args, later.binders[len(residuals) :], strict=True))
+    all_outs = _CountedLoop(recomputed, copies).emit(later, later.binders[0], values, rest)
     return PartialEvalOut(
         b.finish([*outs, *residuals]),
-        late.finish([y for y, has in zip(late_outs, known_outs, strict=True) if not has]),
+        later.finish([y for y, has in zip(all_outs, known_outs, strict=True) if not has]),
         known_outs,
         len(residuals),
         unknown_args,
     )
 
 
-def _quiet(prim: While) -> While | None:
-    """The loop as it runs again: what it tells the world outside, it has told by then."""
+def _without_side_effects(prim: While) -> While | None:
+    """Return the loop without its side effects; None if it uses their results."""
     cond, body = silent(prim.cond), silent(prim.body)
     return None if cond is None or body is None else While(cond, body, prim.n_consts)
 
 
 def counted(cond: Jaxpr, body: Jaxpr, n_consts: int) -> While:
-    """The loop with the number of its iterations so far as a first carry."""
+    """Return the loop with the number of its iterations as a first carry."""
     types = body.in_types
     with_count = (*types[:n_consts], COUNTER, *types[n_consts:])
     test, step = Builder(with_count), Builder(with_count)
@@ -89,59 +91,51 @@ def counted(cond: Jaxpr, body: Jaxpr, n_consts: int) -> While:
 
 
 def _with_count(args: Sequence[Atom], n_carry: int) -> list[Atom]:
-    """Arguments of a loop, with a count of zero before what it carries."""
+    """Return the arguments of a counted loop: a count of zero before the carries."""
     first = len(args) - n_carry
     return [*args[:first], lit(0, COUNTER), *args[first:]]
 
 
 def _closed(rules: RuleSet, prim: While, known: Mask) -> tuple[Mask, PartialEval, PartialEval]:
-    """Return which inputs are known in every iteration; the condition and the body split.
+    """Return which inputs are known in every iteration; the split condition and body.
 
-    A reference stays known if all that is done to it, reads aside, is in the known half.
+    A reference is known only if the unknown jaxprs do not change it.
     """
     c = prim.n_consts
 
-    def halves(known: Mask) -> tuple[PartialEval, PartialEval]:
+    def split(known: Mask) -> tuple[PartialEval, PartialEval]:
         forced = tuple([not has for has in known[c:]])
         cond = partial_eval.cached(prim.cond, known, None, (False,), rules)
         return cond, partial_eval.cached(prim.body, known, None, forced, rules)
 
     def kept(known: Mask) -> Mask:
-        cond, body = halves(known)
+        cond, body = split(known)
         lost = {c + j for j, has in enumerate(body.known_outs) if not has}
-        lost |= _changed_late(body) | _changed_late(cond)
+        lost |= {
+            i
+            for pe in (body, cond)
+            for i, effect in effects_on_known_refs(pe)
+            if isinstance(effect, Write | Accum)
+        }
         return tuple([has and i not in lost for i, has in enumerate(known)])
 
     mask = fixpoint(kept, known)
-    return mask, *halves(mask)
-
-
-def _changed_late(pe: PartialEval) -> set[int]:
-    """Known references that the unknown half changes."""
-    found = set()
-    for effect in pe.unknown.effects:
-        if isinstance(effect, SideEffect) or effect.ref >= len(pe.residuals):
-            continue
-        source = pe.residuals[effect.ref]
-        assert isinstance(source, FromInput), "a reference is never a result"
-        if isinstance(effect, Write | Accum):
-            found.add(source.index)
-    return found
+    return mask, *split(mask)
 
 
 def _first(pe: PartialEval, n: int, rules: RuleSet) -> Jaxpr:
-    """The known half with its first results alone, which are no residuals."""
+    """Return the known jaxpr with its first ``n`` results, without residuals."""
     used = tuple([j < n for j in range(len(pe.known.outs))])
     every = (True,) * len(pe.known.binders)
     return dce.cached(pe.known, used, every, every, rules).jaxpr
 
 
 class _Copies(NamedTuple):
-    """References of the known half, of which the unknown one has copies.
+    """Known references, which the unknown jaxpr copies.
 
     Attributes:
         all: their positions among the arguments of the loop.
-        read: those of which the loop reads something; what is not read may hold anything.
+        read: those that the loop reads; the others need no initial contents.
         changed: those that the loop changes.
     """
 
@@ -157,7 +151,7 @@ class _Copies(NamedTuple):
 
     @property
     def carried(self) -> tuple[int, ...]:
-        """Those whose contents go from one iteration to the next."""
+        """Return the references whose contents one iteration passes to the next."""
         return tuple([i for i in self.read if i in self.changed])
 
 
@@ -165,13 +159,13 @@ def _changed(effects: Row[ArgIndex]) -> frozenset[int]:
     return frozenset(e.ref for e in effects if isinstance(e, Write | Accum))
 
 
-class _Again:
-    """The whole loop, a given number of times, on copies of references."""
+class _CountedLoop:
+    """The whole loop for a given number of iterations, on copies of references."""
 
     def __init__(self, prim: While, copies: _Copies) -> None:
         self.prim = prim
         self.copies = copies
-        # A condition that changes something is run as often as before, for that alone.
+        # A condition that changes a reference runs in each iteration for its effects.
         self.tests = bool(_changed(prim.cond.effects))
         self.types = prim.body.in_types
         self.n_consts = prim.n_consts
@@ -180,46 +174,47 @@ class _Again:
 
     @property
     def fixed(self) -> list[int]:
-        """Copies that the loop only reads: one serves all iterations."""
+        """Return the copies that the loop only reads: one copy serves all iterations."""
         return [i for i in self.copies.read if i not in self.copies.changed]
 
     def emit(
-        self, b: Builder, count: Atom, held: Mapping[int, Atom], rest: Mapping[int, Atom]
+        self, b: Builder, count: Atom, before: Mapping[int, Atom], rest: Mapping[int, Atom]
     ) -> Sequence[Atom]:
-        """Append the loop; gives its results.
+        """Emit the loop. Returns its results.
 
         Args:
-            b: the program to append to.
-            count: how often the loop runs.
-            held: what references held before the loop, by position.
+            b: the builder to append to.
+            count: the number of iterations.
+            before: the contents of references before the loop, by position.
             rest: the other arguments.
         """
-        consts = [self._ref(b, i, held) if i in self.fixed else rest[i] for i in self.consts]
-        contents = [held[i] for i in self.copies.carried]
+        consts = [self._ref(b, i, before) if i in self.fixed else rest[i] for i in self.consts]
+        contents = [before[i] for i in self.copies.carried]
         carry = [rest[i] for i in range(self.n_consts, len(self.types))]
         args = [count, *consts, lit(0, COUNTER), *contents, *carry]
-        held_types = [x.type for x in contents]
-        given = [self.types[i] for i in self.consts]
-        body = self._body([COUNTER, *given, COUNTER, *held_types, *self.types[self.n_consts :]])
+        const_types = [self.types[i] for i in self.consts]
+        carry_types = [*[x.type for x in contents], *self.types[self.n_consts :]]
+        body = self._body([COUNTER, *const_types, COUNTER, *carry_types])
         results = b.emit(While(self._cond(body), body, 1 + len(consts)), args)[1:]
+        # The condition runs once more than the body: repeat its effects on linear references.
         if _changed(self.prim.cond.effects) - set(self.copies.all):
-            held = dict(zip(self.copies.carried, results, strict=False))
+            after = dict(zip(self.copies.carried, results, strict=False))
             values = dict(zip(self.consts, consts, strict=True))
-            values.update(self._made(b, held))
+            values.update(self._made(b, after))
             outs = results[len(contents) :]
             last = [values[i] for i in range(self.n_consts)]
-            # A call, so that transposition splits what is in it, as it does what is in the body.
+            # A call, so that transposition splits it into fixed and linear equations, as the body.
             b.emit(Jit(self.prim.cond.replace(outs=()), "cond"), [*last, *outs])
         return results[len(contents) :]
 
-    def _ref(self, b: Builder, i: int, held: Mapping[int, Atom]) -> Atom:
+    def _ref(self, b: Builder, i: int, contents: Mapping[int, Atom]) -> Atom:
         ref = self.types[i]
         assert isinstance(ref, RefType)
-        return b(NewRef(ref.kind), held[i]) if i in held else b(EmptyRef(ref.inner))
+        return b(NewRef(ref.kind), contents[i]) if i in contents else b(EmptyRef(ref.inner))
 
-    def _made(self, b: Builder, held: Mapping[int, Atom]) -> dict[int, Atom]:
-        """References for one iteration."""
-        return {i: self._ref(b, i, held) for i in self.copies.all if i not in self.fixed}
+    def _made(self, b: Builder, contents: Mapping[int, Atom]) -> dict[int, Atom]:
+        """Allocate the references of one iteration."""
+        return {i: self._ref(b, i, contents) for i in self.copies.all if i not in self.fixed}
 
     def _cond(self, body: Jaxpr) -> Jaxpr:
         b = Builder(body.in_types)

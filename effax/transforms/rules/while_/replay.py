@@ -1,4 +1,8 @@
-"""The fixed part of a ``while``, computed again from checkpoints: see ``transpose``."""
+"""Recomputation of the fixed carries of a ``while`` from checkpoints: see ``transpose``.
+
+Invariant: slots ``0 .. top`` of the stack contain checkpoints ``(iteration, carries)`` in the order
+of iterations, none after the iteration to reach; slot ``top + 1`` is scratch space.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +17,30 @@ from effax.ir.types import COUNTER, Type, array_type
 from effax.transforms.framework.propagation import Mask
 
 SLOTS: Final = 32
-"""Room for checkpoints: one, and one more for each time that 2^31 can be halved."""
+"""The size of the checkpoint stack: one slot, and one for each halving of 2^31 iterations."""
 
 
 class Part(NamedTuple):
-    """A program of which inputs that are not used are gone."""
+    """A jaxpr without its unused inputs."""
 
     jaxpr: Jaxpr
     used: Mask
 
     def call(self, b: Builder, args: Sequence[Atom]) -> list[Atom]:
-        """Append it, on all the arguments."""
+        """Inline it on its arguments among all ``args``."""
         taken = [x for x, has in zip(args, self.used, strict=True) if has]
         return b.inline_jaxpr(self.jaxpr, taken)
 
 
 class Replay(NamedTuple):
-    """The fixed part of the body.
+    """The part of the body that computes fixed carries.
 
     Attributes:
-        kept: the carries that it computes and needs.
+        kept: the carries that are recomputed: those needed, closed under their dependencies.
         types: their types.
         first: their values before the loop.
-        part: the program, on fixed constants and all fixed carries.
-        fixed: the positions of those.
+        part: the jaxpr, on fixed constants and all fixed carries.
+        fixed: the positions of all fixed carries.
     """
 
     kept: Sequence[int]
@@ -46,43 +50,43 @@ class Replay(NamedTuple):
     fixed: Sequence[int]
 
     def arguments(self, consts: Sequence[Atom], carry: Sequence[Atom]) -> list[Atom]:
-        """Fixed constants and all fixed carries; what is not kept is not used."""
+        """Return fixed constants and all fixed carries, a placeholder for those not kept."""
         values = dict(zip(self.kept, carry, strict=True))
-        spare = lit(0, COUNTER)
-        return [*consts, *[values.get(j, spare) for j in self.fixed]]
+        unused = lit(0, COUNTER)
+        return [*consts, *[values.get(j, unused) for j in self.fixed]]
 
     def next(self, b: Builder, consts: Sequence[Atom], carry: Sequence[Atom]) -> list[Atom]:
-        """Append one iteration."""
+        """Inline one iteration. Returns the kept carries."""
         return self.part.call(b, self.arguments(consts, carry))
 
     def program(self, types: Sequence[Type], n_consts: int) -> Jaxpr:
-        """One iteration as a program."""
+        """Return one iteration as a jaxpr."""
         b = Builder(types)
         return b.finish(self.next(b, b.binders[:n_consts], b.binders[n_consts:]))
 
     def emit(
         self, b: Builder, consts: Sequence[Atom], stacks: Sequence[Atom], at: Atom, top: Atom
     ) -> tuple[Atom, list[Atom]]:
-        """Append the way forward to iteration ``at``; gives the top of the stack and the values."""
+        """Advance from the top checkpoint to iteration ``at``. Returns the new top and carries."""
         *refs, places = stacks
         values = [b(Get(row(ref.type.shape)), ref, top) for ref in refs]
         place = b(Get(row(places.type.shape)), places, top)
         target = b(Add(), place, _half(b, place, at))
-        held = [*consts, at, *stacks]
-        types = [*[x.type for x in held], COUNTER, COUNTER, COUNTER, *self.types]
+        fixed = [*consts, at, *stacks]
+        types = [*[x.type for x in fixed], COUNTER, COUNTER, COUNTER, *self.types]
         loop = While(
-            _while_before(types, len(consts), len(held)),
+            _while_before(types, len(consts), len(fixed)),
             self._forward(types, len(consts)),
-            len(held),
+            len(fixed),
         )
-        _, _, last, *found = b.emit(loop, [*held, place, target, top, *values])
+        _, _, last, *found = b.emit(loop, [*fixed, place, target, top, *values])
         return last, list(found)
 
     def _forward(self, types: Sequence[Type], n_consts: int) -> Jaxpr:
         """``(consts, at, stacks, place, target, top, carry) -> (place + 1, target, top, carry)``.
 
-        Each iteration writes behind the top of the stack; where it is at the target, that is the
-        new top.
+        Each iteration writes its carries to slot ``top + 1``, which becomes a checkpoint if the
+        iteration is the target; the next target is half way from there to ``at``.
         """
         b = Builder(types)
         consts, at, rest = b.binders[:n_consts], b.binders[n_consts], b.binders[n_consts + 1 :]
@@ -100,7 +104,7 @@ class Replay(NamedTuple):
 
 
 def _half(b: Builder, place: Atom, at: Atom) -> Atom:
-    """Half of the way from ``place`` to ``at``, rounded up."""
+    """Return half the distance from ``place`` to ``at``, rounded up."""
     way = b(Add(), b(Sub(), at, place), lit(1, COUNTER))
     return b(ShiftRightLogical(), way, lit(1, COUNTER))
 
@@ -111,7 +115,7 @@ def _while_before(types: Sequence[Type], at: int, place: int) -> Jaxpr:
 
 
 class Stack:
-    """References for checkpoints, with one of the values before the loop in them."""
+    """References for checkpoints; the first checkpoint has the carries before the loop."""
 
     def __init__(self, b: Builder, replay: Replay) -> None:
         self.refs: list[Atom] = []

@@ -1,4 +1,4 @@
-"""The rules of ``while``, put together."""
+"""The rule set of ``while``."""
 
 from __future__ import annotations
 

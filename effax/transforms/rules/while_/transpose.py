@@ -1,9 +1,8 @@
-"""Transposition of ``while``: count the iterations, and go back over them one at a time.
+"""Transposition of ``while``: count the iterations, then transpose the body for each in reverse.
 
-What a loop computes on the way is not kept. Its fixed values, those that do not depend on linear
-inputs, are computed again, from checkpoints. Going back to iteration ``k``, the loop goes forward
-from the last checkpoint at or before it, and leaves a new one each time that half of the way is
-behind it::
+The intermediate values of a loop are not saved. Fixed carries, which do not depend on linear
+inputs, are recomputed from checkpoints. To reach iteration ``k``, the loop advances from the last
+checkpoint before it, and pushes a new checkpoint at each half of the remaining distance::
 
     while cond(x): c, x = f(x)·c, g(x)                   c is linear, x fixed
 
@@ -11,15 +10,15 @@ behind it::
     stack = [(0, x)]
     for k in n - 1, ..., 0:
         j, y = stack.top
-        while j < k: y = g(y); j += 1; push (j, y) where half of the way to k is behind
+        while j < k: y = g(y); j += 1; push (j, y) at half the distance from the last one to k
         ct = f(y)ᵀ·ct
         stack.pop()
 
-So there are never more than ``1 + log2 n`` checkpoints. Arrays do not grow, so there is room for
-32, which serve all loops that an ``int32`` counts. The fixed part of n iterations is computed
-about ``n/2·log2 n`` times to get there, and once an iteration for ``f(y)``. Counting does only
-what the condition needs, and what ``f`` does not need of the fixed values is not computed again:
-where it needs nothing, there are no checkpoints.
+There are at most ``1 + log2 n`` checkpoints. Since arrays have fixed sizes, the stack has 32 slots,
+enough for any ``int32`` count. The n iterations take about ``n/2·log2 n`` evaluations of ``g`` (as
+in Griewank 1992, Achieving logarithmic growth of temporal and spatial complexity in reverse
+automatic differentiation). Counting evaluates only the carries that the condition needs, and
+only carries that ``f`` needs are recomputed: if it needs none, there are no checkpoints.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from effax.effects import Accum, SideEffect, Write
 from effax.ir.analysis.dataflow import fixpoint
 from effax.ir.build import Builder, lit
 from effax.ir.errors import NotApplicable
-from effax.ir.prims import Freeze, Lt, Sub, While
+from effax.ir.prims import Lt, Sub, While
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import COUNTER, ArrayType, Type, tangent_type
 from effax.transforms.framework.propagation import Mask
@@ -39,12 +38,15 @@ from effax.transforms.optimize.dce import dce
 from effax.transforms.rules.common.arrays import zeros
 from effax.transforms.rules.common.cotangents import (
     among,
+    carried_cotangents,
     carried_spec,
     fixed_of,
+    frozen_sums,
     instantiated,
     present,
     sum_of,
     summed_spec,
+    untouched_consts,
 )
 from effax.transforms.rules.while_.replay import Part, Replay, Stack
 from effax.transforms.rules.while_.trip_count import trip_count
@@ -65,7 +67,10 @@ def while_transpose(
 def _passed_through(
     prim: While, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> list[Atom | None] | None:
-    """The cotangents where the loop does nothing to its linear values."""
+    """Return the cotangents if the loop returns its linear carries unchanged, else None.
+
+    Then the cotangent of a linear carry is that of its result, and no loop is emitted.
+    """
     given: list[Atom | None] = [None] * len(ins)
     effects = (prim.cond.effects, prim.body.effects)
     for i, x in enumerate(ins):
@@ -83,7 +88,7 @@ def _passed_through(
 
 
 def _check_pure(prim: While, ins: Sequence[Atom | Linear]) -> None:
-    """Raises NotApplicable where going forward once more would be seen by somebody.
+    """Raise NotApplicable if recomputation would repeat an effect that is not linear.
 
     A condition that changes a linear reference is part of the body after partial evaluation.
     """
@@ -98,17 +103,17 @@ def _check_pure(prim: While, ins: Sequence[Atom | Linear]) -> None:
             else:
                 continue
             raise NotApplicable(
-                "a while loop runs backward by computing again what it does, and its effects "
-                "would happen twice",
+                "a while loop is transposed by recomputing its iterations, and its effects would "
+                "happen twice",
                 expected="a body whose effects are on references that are differentiated",
                 found=found,
-                remedy="split off what does not depend on the linear inputs (`partial_eval`), or "
-                "give the `while_loop` a bound (`max_steps`): it then keeps what it computes",
+                remedy="split off the equations that do not depend on linear inputs "
+                "(`partial_eval`), or pass `max_steps` to `while_loop`, which then saves residuals",
             )
 
 
 class _Backward:
-    """One run of the rule. Positions of carries count from the first carry."""
+    """The transposition of one loop. Positions of carries count from the first carry."""
 
     def __init__(
         self,
@@ -125,64 +130,44 @@ class _Backward:
         self.fixed = [j for j, x in enumerate(self.carry) if not isinstance(x, Linear)]
         self.linear = [j for j, x in enumerate(self.carry) if isinstance(x, Linear)]
         self.cts = cts
-        self.const_wants = list(map(summed_spec, self.consts))
-        self.carry_wants: list[CotangentSpec] = [
+        self.const_specs = list(map(summed_spec, self.consts))
+        self.carry_specs: list[CotangentSpec] = [
             carried_spec(x) if isinstance(x, Linear) else NonLinear() for x in self.carry
         ]
 
     def run(self) -> list[Atom | None]:
         carried, inner = self._closed()
-        untouched = self._untouched(inner)
+        untouched = untouched_consts(inner, self.consts, len(self.fixed_consts) + len(self.fixed))
         if untouched:
-            self.const_wants = [
-                DontWant() if i in untouched else w for i, w in enumerate(self.const_wants)
+            self.const_specs = [
+                DontWant() if i in untouched else w for i, w in enumerate(self.const_specs)
             ]
             carried, inner = self._closed()
-        given = tuple(among([self.carry_wants[j] for j in self.linear], carried))
-        wanted = [j for j in self.linear if isinstance(self.carry_wants[j], GradValue)]
+        given = tuple(among([self.carry_specs[j] for j in self.linear], carried))
+        wanted = [j for j in self.linear if isinstance(self.carry_specs[j], GradValue)]
         types = [tangent_type(self.prim.body.in_types[self.prim.n_consts + j]) for j in wanted]
-        sums = [sum_of(self.b, x, w) for x, w in zip(self.consts, self.const_wants, strict=True)]
+        sums = [sum_of(self.b, x, w) for x, w in zip(self.consts, self.const_specs, strict=True)]
         results = iter(self._emit(instantiated(inner, given, types), carried, present(sums)))
-        summed = [
-            self.b(Freeze(), ref)
-            if isinstance(x, Linear) and x.ref is None and ref is not None
-            else None
-            for x, ref in zip(self.consts, sums, strict=True)
-        ]
         made: list[Atom | None] = [None] * len(self.carry)
         for j, has in zip(wanted, given, strict=True):
             made[j] = next(results) if has else None
-        return [*summed, *made]
+        return [*frozen_sums(self.b, self.consts, sums), *made]
 
     def _closed(self) -> tuple[Mask, Transposed]:
-        """Return which carried cotangents may be nonzero in some iteration; the transposed body."""
-        ct_specs = (*self.const_wants, *self.carry_wants)
-        wanted = [isinstance(self.carry_wants[j], GradValue) for j in self.linear]
+        ct_specs = (*self.const_specs, *self.carry_specs)
+        wanted = [isinstance(self.carry_specs[j], GradValue) for j in self.linear]
 
         def body(mask: Mask) -> Transposed:
             has = dict(zip(self.linear, mask, strict=True))
             outs = tuple([has.get(j, False) for j in range(len(self.carry))])
             return transpose.cached(self.prim.body, ct_specs, outs, self.b.rules)
 
-        def grown(mask: Mask) -> Mask:
-            made = iter(body(mask).nonzero)
-            return tuple([w and (next(made) or old) for w, old in zip(wanted, mask, strict=True)])
-
-        given = [self.cts[j] is not None and w for j, w in zip(self.linear, wanted, strict=True)]
-        mask = fixpoint(grown, tuple(given))
-        return mask, body(mask)
-
-    def _untouched(self, inner: Transposed) -> set[int]:
-        """The constants to whose cotangent no iteration adds anything."""
-        linear = [i for i, x in enumerate(self.consts) if isinstance(x, Linear) and x.wanted]
-        first = len(self.fixed_consts) + len(self.fixed)
-        touched = set(map(int, inner.jaxpr.effects.refs))
-        return {i for n, i in enumerate(linear) if first + n not in touched}
+        return carried_cotangents([self.cts[j] for j in self.linear], wanted, body)
 
     def _emit(self, body: Jaxpr, carried: Mask, sums: Sequence[Atom]) -> Sequence[Atom]:
-        """The backward loop; gives the carried cotangents.
+        """Emit the backward loop. Returns the carried cotangents.
 
-        ``body`` takes what is fixed, then ``sums``, then the carried cotangents.
+        ``body`` takes the fixed operands, then ``sums``, then the carried cotangents.
         """
         b, n_fixed = self.b, len(self.fixed_consts)
         every, some = (True,) * len(body.outs), [True] * len(body.binders)
@@ -225,13 +210,13 @@ class _Backward:
             sums = consts[n + len(stacks) :]
             last, found = replay.emit(b, consts[:n], stacks, at, top)
             values.update(zip(replay.kept, found, strict=True))
-        # An input that is not used has no value, and is not passed.
+        # Fixed carries that the step does not use have no value; they are not passed.
         fixed = [values.get(j, at) for j in self.fixed]
         new = step.call(b, [*consts[:n], *fixed, *sums, *cts])
         return b.finish([at, b(Sub(), last, lit(1, COUNTER)), *new])
 
     def _count(self) -> Atom:
-        """How often the loop runs. Only what its condition needs is computed."""
+        """Return the number of iterations, computed from the carries that the condition needs."""
         cond = self._fixed_part(self.prim.cond, (True,))
         replay = self._replay([j for j in self.fixed if cond.used[self._fixed_position(j)]])
         n = len(self.fixed_consts)
@@ -247,21 +232,21 @@ class _Backward:
         return x
 
     def _fixed_position(self, j: int) -> int:
-        """Where a fixed carry comes among what is fixed."""
+        """Return the position of a fixed carry among the fixed operands."""
         return len(self.fixed_consts) + self.fixed.index(j)
 
     def _fixed_part(self, program: Jaxpr, used_outs: Mask) -> Part:
-        """Results of the condition or the body that depend on what is fixed alone."""
+        """Return the part of the condition or the body that computes these fixed results."""
         none = (False,) * len(program.binders)
         made = dce.cached(program, used_outs, none, none, self.b.rules)
         is_fixed = [not isinstance(x, Linear) for x in (*self.consts, *self.carry)]
         if any(u and not f for u, f in zip(made.used_ins, is_fixed, strict=True)):
-            raise NotApplicable("a while loop is not linear in what decides how often it runs")
+            raise NotApplicable("a while loop is not linear in the operands of its condition")
         used = tuple([u for u, f in zip(made.used_ins, is_fixed, strict=True) if f])
         return Part(made.jaxpr, used)
 
     def _replay(self, wanted: Sequence[int]) -> Replay:
-        """Return the part of the body that computes these fixed carries, and what they need."""
+        """Return the recomputation of these fixed carries, closed under their dependencies."""
 
         def part(needed: frozenset[int]) -> Part:
             outs = tuple([j in needed for j in range(len(self.carry))])

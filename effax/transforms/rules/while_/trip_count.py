@@ -1,4 +1,4 @@
-"""How often a ``while`` runs."""
+"""The number of iterations of a ``while``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from effax.transforms.rules.while_.partial_eval import counted
 
 
 def trip_count(b: Builder, loop: While, args: Sequence[Atom]) -> Atom:
-    """Append what computes it: the loop once more, unless it does nothing but count."""
+    """Return the number of iterations: ``end - start`` of a counting loop, else a counted loop."""
     bounds = _counts_up(loop, args)
     if bounds is not None:
         return b(Max(), b(Sub(), bounds[1], bounds[0]), lit(0, COUNTER))
@@ -23,7 +23,7 @@ def trip_count(b: Builder, loop: While, args: Sequence[Atom]) -> Atom:
 
 
 def _counts_up(loop: While, args: Sequence[Atom]) -> tuple[Atom, Atom] | None:
-    """Start and end of a loop ``while i < end: i += 1`` of which only ``i`` changes."""
+    """Return the start and end of a loop ``while i < end: i += 1`` in which only ``i`` changes."""
     if len(loop.cond.eqns) != 1 or len(loop.body.eqns) != 1:
         return None
     test, step = loop.cond.eqns[0], loop.body.eqns[0]
