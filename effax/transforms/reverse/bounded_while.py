@@ -1,20 +1,22 @@
-"""Loops with a bound: a ``while`` as scans whose steps are skipped once it is over.
+"""Bounded loops: a ``while`` as scans, whose steps are skipped after the predicate is false.
 
 Before::
 
     while cond(c): c = body(c)                             at most 9 times
 
-After, where nothing is computed again::
+After, with ``all``: every step saves its values::
 
     scan 9 times (running, c) -> cond running: (cond(body(c)), body(c)), else: (false, c)
 
-What a scan keeps for its backward pass is kept for every step. With ``sqrt`` the steps are in
-blocks of 3, and each block is a ``remat``: only what it begins with is kept, and its steps are
-computed once more, one block at a time::
+A scan saves the residuals of every step. With ``sqrt`` the steps are in blocks of 3, and each block
+is a ``remat``: it saves its inputs only, and its steps are recomputed in the backward pass, one
+block at a time::
 
     scan 3 times (running, c) -> cond running: remat(scan 3 times ...), else: (false, c)
 
-``log`` does the same in blocks of 4 blocks of 4 blocks ..., down to steps.
+``log`` nests blocks of 4 blocks of 4 blocks ..., down to steps: recursive checkpointing, as in
+Griewank, "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic
+differentiation" (1992).
 """
 
 from __future__ import annotations
@@ -30,11 +32,11 @@ from effax.ir.types import PREDICATE, Type
 
 
 class Checkpoints(Enum):
-    """What a loop of at most ``n`` steps keeps for its backward pass.
+    """The values that a loop of at most ``n`` steps saves for its backward pass.
 
-    ``ALL``: what every step computes, so that no step runs twice. ``SQRT``: what ``2·√n`` steps
-    compute or begin with; each step runs twice. ``LOG``: what ``4·log4 n`` steps begin with; each
-    step runs up to ``1 + log4 n`` times.
+    ``ALL``: the residuals of every step; no step runs twice. ``SQRT``: the inputs or residuals of
+    ``2·√n`` steps; each step runs twice. ``LOG``: the inputs of ``4·log4 n`` steps; each step runs
+    up to ``1 + log4 n`` times.
     """
 
     ALL = "all"
@@ -43,12 +45,12 @@ class Checkpoints(Enum):
 
 
 def bounded(loop: While, max_steps: int, checkpoints: Checkpoints = Checkpoints.SQRT) -> Jaxpr:
-    """The loop as a program that takes at most ``max_steps`` steps, then ends.
+    """Return a program that runs at most ``max_steps`` steps of a loop.
 
     Type:     while: (a, c) -> c  =>  (a, c) -> c
-    Effects:  those of the loop; none on references from outside unless ``ALL`` is kept.
+    Effects:  those of the loop; none on the caller's references unless ``ALL`` is saved.
     Laws:     tests/laws/test_bounded.py
-    Raises:   RefError: the loop has effects, and some of what it does would be done again.
+    Raises:   RefError: the loop has effects that would be repeated by recomputation.
     """
     types = loop.body.in_types
     n = loop.n_consts
@@ -66,9 +68,9 @@ def bounded(loop: While, max_steps: int, checkpoints: Checkpoints = Checkpoints.
 def _blocks(
     steps: int, checkpoints: Checkpoints, inside: Sequence[Type], n: int, block: Jaxpr
 ) -> list[tuple[int, Jaxpr]]:
-    """Blocks, the largest first, and how often each runs, for so many steps in all.
+    """Return blocks, the largest first, and how often each runs, for a number of steps in all.
 
-    These are the digits of the number of steps, to the base of how many blocks are in the next.
+    The counts are the digits of the number of steps; the base is the number of blocks in the next.
     """
     if checkpoints is Checkpoints.ALL:
         return [(steps, block)]
@@ -93,17 +95,17 @@ def _step(loop: While, inside: Sequence[Type]) -> Jaxpr:
 
 
 def _remat(inside: Sequence[Type], n: int, count: int, block: Jaxpr) -> Jaxpr:
-    """So many blocks, of which only the beginning is kept."""
+    """Return a program of ``count`` blocks that saves its inputs only."""
     b = Builder(inside)
     outs = b.emit(Scan(block, count, False, n, len(inside) - n), b.binders)
     whole = b.finish(outs)
     again = Builder(inside)
-    # Inside of a loop nothing merges what is computed again with what was computed before.
+    # In a loop no pass merges the recomputed equations with the original ones.
     return again.finish(again.emit(Remat(whole, prevent_cse=False), again.binders))
 
 
 def _while_running(inside: Sequence[Type], n: int, step: Jaxpr) -> Jaxpr:
-    """The step, if the loop is not over."""
+    """Return the step, which is skipped if the loop has ended."""
     over = Builder(inside)
     done = over.finish([lit(False, PREDICATE), *over.binders[n + 1 :]])
     b = Builder(inside)

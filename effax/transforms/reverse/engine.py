@@ -16,8 +16,8 @@ After, with a tangent for ``a`` and a cotangent ``b`` of the result::
         i:f32[] = add f h
       in (e, i) }
 
-It is linearization, then transposition. Where the plan is ``Fused``, both are done an equation at a
-time: the forward halves in order, the backward halves in reverse. Where it is ``Composed``, both
+It is linearization, then transposition. If the plan is ``Fused``, both are done one equation at a
+time: the forward templates in order, the backward templates in reverse. If it is ``Composed``, both
 passes run over the whole program.
 """
 
@@ -46,10 +46,10 @@ class Reverse(NamedTuple):
     """The result of :func:`reverse`.
 
     Attributes:
-        jaxpr: ``(*inputs, *cotangents of results) -> (*results, *cotangents that are not zero)``.
-        tangents: which inputs have a tangent; the given mask.
+        jaxpr: ``(*inputs, *cotangents of results) -> (*results, *nonzero cotangents of inputs)``.
+        tangents: which inputs have a tangent; the argument.
         nonzero: one entry an input with a tangent: whether its cotangent is a result.
-        reason: why the program was linearized and transposed as a whole; None where each equation
+        reason: why the program was linearized and transposed as a whole; None if each equation
             was differentiated by itself.
     """
 
@@ -66,7 +66,7 @@ def reverse(
     cts: Sequence[bool] | None = None,
     rules: RuleSet | None = None,
 ) -> Reverse:
-    """Run ``jaxpr``, and pull cotangents of its results back to inputs, in one program.
+    """Return a program that runs ``jaxpr`` and pulls cotangents of its results back to its inputs.
 
     Type:     (a, b) -> (c, d)  =>  (a, b, tc) -> (c, d, ta)    a has tangents, c has cotangents
     Effects:  those of the program; a cotangent that is used in parts is summed in place.
@@ -76,22 +76,22 @@ def reverse(
 
     Args:
         jaxpr: the program.
-        tangents: one entry an input: whether its cotangent is asked for. For an array only.
-        cts: which results have a cotangent, each of the result's tangent type; all floating and
-            complex ones where it is None.
-        rules: the rules; the library's own where it is None.
+        tangents: one entry an input: whether its cotangent is a result. For arrays only.
+        cts: which results have a cotangent, of the result's tangent type; None: all floating and
+            complex ones.
+        rules: the rules; the registered ones where it is None.
     """
     given = tuple(map(is_inexact, jaxpr.out_types)) if cts is None else tuple(cts)
-    used, wanted = rules_or_default(rules), tuple(tangents)
-    match plan_reverse(jaxpr, wanted, given, used):
+    used, mask = rules_or_default(rules), tuple(tangents)
+    match plan_reverse(jaxpr, mask, given, used):
         case Fused() as plan:
             return fuse(plan)
         case Composed(reason):
-            return _compose(jaxpr, wanted, given, used)._replace(reason=reason)
+            return _compose(jaxpr, mask, given, used)._replace(reason=reason)
 
 
 def _compose(jaxpr: Jaxpr, tangents: Mask, cts: Mask, rules: RuleSet) -> Reverse:
-    """Linearize and transpose the whole program, one after the other."""
+    """Linearize the whole program, then transpose it."""
     done = linearize.uncached(jaxpr, tangents, False, rules)
     ct_specs = (NonLinear(),) * len(done.residuals) + (GradValue(),) * sum(tangents)
     present = tuple([ct for ct, has in zip(cts, done.out_tangents, strict=True) if has])
@@ -114,7 +114,7 @@ def _bind_cotangents(b: Builder, jaxpr: Jaxpr, cts: Mask) -> list[Atom | None]:
 
 
 class Tape(NamedTuple):
-    """The result of the forward half.
+    """The result of the forward sweep.
 
     Attributes:
         outs: the results of the program.
@@ -126,7 +126,7 @@ class Tape(NamedTuple):
 
 
 def fuse(plan: Fused) -> Reverse:
-    """Build both halves as one program."""
+    """Build the forward and the backward sweep as one program."""
     jaxpr = plan.jaxpr
     b = Builder(jaxpr.in_types)
     args = list(b.binders)
@@ -139,7 +139,7 @@ def fuse(plan: Fused) -> Reverse:
 
 
 def run_forward(plan: Fused, b: Builder, args: Sequence[Atom]) -> Tape:
-    """Append the forward half, on these arguments."""
+    """Append the forward sweep on these operands."""
     jaxpr = plan.jaxpr
     env = cast("list[Atom]", [None] * jaxpr.size)  # None is never read: bound before use
     for v, x in zip(jaxpr.binders, args, strict=True):
@@ -156,7 +156,7 @@ def run_forward(plan: Fused, b: Builder, args: Sequence[Atom]) -> Tape:
             results = b.inline(rule.forward, operands, eqn.source)
             for j, x in zip(rule.outs, results, strict=False):  # residuals come after
                 env[eqn.outs[j].id] = x
-        if rule is not None and (rule.given or rule.places):
+        if rule is not None and (rule.ct_operands or rule.ref_operands):
             values = [*operands, *results]
             entries.append((eqn, rule, [values[i] for i in rule.picks]))
     return Tape([a if isinstance(a, Lit) else env[a.id] for a in jaxpr.outs], entries)
@@ -165,13 +165,13 @@ def run_forward(plan: Fused, b: Builder, args: Sequence[Atom]) -> Tape:
 def run_backward(
     plan: Fused, b: Builder, tape: Tape, cts: Sequence[Atom | None]
 ) -> list[Atom | None]:
-    """Append the backward half; return one cotangent an input with a tangent, None for zero.
+    """Append the backward sweep; return one cotangent an input with a tangent, None for zero.
 
     Args:
         plan: the plan.
-        b: the builder to which the forward half was appended.
-        tape: the result of the forward half.
-        cts: one entry a result: its cotangent, where one flows.
+        b: the builder to which the forward sweep was appended.
+        tape: the result of the forward sweep.
+        cts: one entry a result: its cotangent, or None.
     """
     jaxpr = plan.jaxpr
     sums = Sums(b, jaxpr.size)
@@ -181,11 +181,11 @@ def run_backward(
             add(a, ct, None)
     args: list[Atom]
     for (_, ins, outs, _, source), rule, residuals in reversed(tape.entries):
-        # A cotangent flows to these results, and the operands with one are variables.
+        # All uses of the results are later equations, which ran before: their sums are complete.
         found = [take(outs[j], source) for j in rule.cts]
-        refs = [sums.place(ins[i], source) for i in rule.places]  # type: ignore[arg-type]
+        refs = [sums.place(ins[i], source) for i in rule.ref_operands]  # type: ignore[arg-type]
         args = [*residuals, *refs, *found]  # type: ignore[list-item]
-        for i, part in zip(rule.given, b.inline(rule.backward, args, source), strict=True):
+        for i, part in zip(rule.ct_operands, b.inline(rule.backward, args, source), strict=True):
             add(ins[i], part, source)  # type: ignore[arg-type]
     inputs = [v for v, has in zip(jaxpr.binders, plan.tangents, strict=True) if has]
     return [take(v, None) for v in inputs]

@@ -4,8 +4,8 @@ The fused form builds no linear program. It requires that each equation can be d
 itself: the program has no effects, and neither has the derivative of an equation. The choice reads
 types, effects and templates; an error that a rule raises is never part of it.
 
-Two sweeps, each over the equations once: forward, which values have tangents; backward, which
-values have a cotangent or are used.
+Two sweeps, each over the equations once: forward for the values that have tangents, backward for
+the values that have a cotangent or are used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Step = tuple[Eqn, ReverseTemplate | None]
 
 
 class Composed(NamedTuple):
-    """The program is linearised, then transposed, as a whole.
+    """The program is linearized, then transposed, as a whole.
 
     Attributes:
         reason: why the fused form does not apply.
@@ -51,7 +51,7 @@ class Fused(NamedTuple):
         tangents: which inputs have a tangent.
         cts: which results have a cotangent.
         reached: which of those cotangents reach an input with a tangent.
-        steps: the equations that are kept, in order.
+        steps: the equations of the forward sweep, in order, with their templates.
         accumulated: the numbers of the arrays whose cotangents are summed in place.
     """
 
@@ -94,7 +94,7 @@ def plan_reverse(
 def _check_cotangents(jaxpr: Jaxpr, cts: Sequence[bool]) -> None:
     if len(cts) != len(jaxpr.outs):
         raise TransformError(
-            "reverse needs one entry of `cts` a result",
+            "reverse needs one entry of `cts` for each result",
             expected=str(len(jaxpr.outs)),
             found=str(len(cts)),
         )
@@ -135,10 +135,10 @@ def _tangents(
 
 
 def _located(error: EffaxError, eqn: Eqn) -> EffaxError:
-    """Locate an error at its equation.
+    """Set the equation of an error.
 
-    An equation without a source that the error names already is one of the template, whose
-    variables are numbered differently.
+    An equation without a source that the error has already is one of the template, whose variables
+    are numbered differently: it is replaced.
     """
     if error.source is None:
         error.equation = None
@@ -146,7 +146,7 @@ def _located(error: EffaxError, eqn: Eqn) -> EffaxError:
 
 
 class _Liveness:
-    """Which values have a cotangent, and which are used: one sweep backward."""
+    """The values that have a cotangent, and those that are used, from one sweep backward."""
 
     def __init__(self, jaxpr: Jaxpr, has_tangent: Sequence[bool], rules: RuleSet) -> None:
         self.jaxpr = jaxpr
@@ -172,7 +172,7 @@ class _Liveness:
     def _sweep(
         self, eqns: Sequence[Eqn], found: Sequence[Application | None]
     ) -> list[Step] | NotFused:
-        """Choose the template of each equation that is kept, and mark what it uses."""
+        """Choose the template of each live equation, and mark the values that it uses."""
         has_cotangent, needed = self.has_cotangent, self.needed
         steps: list[Step] = []
         for eqn, applied in zip(reversed(eqns), reversed(found), strict=True):
@@ -203,7 +203,7 @@ class _Liveness:
                 if type(a) is not Lit:
                     needed[a.id] = True
             return
-        for i in rule.given:
+        for i in rule.ct_operands:
             k = ins[i].id  # type: ignore[union-attr]  # a variable: it has a tangent
             self.has_cotangent[k] = True
             self.uses[k] += 1
@@ -217,7 +217,7 @@ class _Liveness:
     def _with_places(
         self, steps: Sequence[Step], accumulated: frozenset[int]
     ) -> list[Step] | NotFused:
-        """The steps, which add in place to the cotangents that are accumulated."""
+        """Return the steps with templates that add to accumulated cotangents in place."""
         changed: list[Step] = []
         for eqn, rule in steps:
             in_place = None if rule is None else self._in_place(eqn, rule, accumulated)
@@ -242,10 +242,10 @@ class _Liveness:
         return tuple(reached)
 
     def _template(self, eqn: Eqn, applied: Application | None) -> ReverseTemplate | NotFused | None:
-        """The template of an equation; None where it runs forward unchanged."""
+        """Return the template of an equation; None if it runs forward unchanged."""
         if applied is None and not eqn.prim.subjaxprs():
             return None
-        # A result that is not used is dropped, from nested programs too.
+        # An unused result is removed, from subjaxprs too.
         cts = tuple([self.has_cotangent[v.id] for v in eqn.outs])
         needed = tuple([self.needed[v.id] for v in eqn.outs])
         return self._reverse_template(eqn, cts, needed)
@@ -260,12 +260,12 @@ class _Liveness:
     def _in_place(
         self, eqn: Eqn, rule: ReverseTemplate, accumulated: frozenset[int]
     ) -> ReverseTemplate | NotFused:
-        """The template that adds cotangents in place, of arrays that the equation uses in part."""
+        """Return the template that adds cotangents in place, for arrays that are used in part."""
         ins = eqn.ins
         places = [
             i
             for i in rule.in_part
-            if i in rule.given and isinstance(a := ins[i], Var) and a.id in accumulated
+            if i in rule.ct_operands and isinstance(a := ins[i], Var) and a.id in accumulated
         ]
         if not places:
             return rule
@@ -274,12 +274,12 @@ class _Liveness:
         made = self._reverse_template(eqn, cts, needed, tuple(places))
         once = tuple({ins[i]: i for i in places}.values())
         if len(once) < len(places) and isinstance(made, ReverseTemplate) and _takes_two(made):
-            # One reference is not passed twice.
+            # No alias: a reference is passed once, and a second cotangent is returned.
             made = self._reverse_template(eqn, cts, needed, once)
         return made
 
 
 def _takes_two(rule: ReverseTemplate) -> bool:
-    """Whether an equation of the backward half takes two of the references."""
-    refs = range(len(rule.picks), len(rule.picks) + len(rule.places))
+    """Return whether an equation of the backward template takes two of the references."""
+    refs = range(len(rule.picks), len(rule.picks) + len(rule.ref_operands))
     return any(sum(slot in refs for slot in step.slots) > 1 for step in rule.backward.steps)

@@ -1,4 +1,4 @@
-"""One equation differentiated in reverse: both of its halves, made once and kept as templates."""
+"""The forward and backward templates of one equation, built once and cached."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from effax.transforms.transpose.plan import used_in_part
 
 
 class ReverseTemplate(NamedTuple):
-    """One application, run forward and backward.
+    """One equation, run forward and backward.
 
     Attributes:
-        forward: from the arguments to the results that somebody uses, then other residuals.
-        plain: whether that is the application, as it is.
-        outs: the positions of those results.
-        uses: the positions of the arguments that the forward half or a residual uses.
-        picks: where the residuals are in ``(*arguments, *what the forward half gives)``.
-        cts: the positions of the results whose cotangents the backward half uses.
-        backward: from the residuals and these cotangents to cotangents of arguments.
-        given: the positions of those arguments.
-        in_part: the arguments whose tangent the derivative uses in a part only.
-        places: the arguments whose cotangent the backward half adds in place: to a reference each,
-            which it takes after the residuals.
+        forward: maps the operands to the used results, then other residuals.
+        plain: whether ``forward`` is the equation, unchanged.
+        outs: the positions of the used results.
+        uses: the positions of the operands that ``forward`` uses, or that are residuals.
+        picks: the positions of the residuals in ``(*operands, *results of forward)``.
+        cts: the positions of the results whose cotangents ``backward`` takes.
+        backward: maps (residuals, references, cotangents) to cotangents of operands.
+        ct_operands: the positions of the operands whose cotangents ``backward`` returns.
+        in_part: the positions of the operands of which the derivative uses only a part.
+        ref_operands: the positions of the operands whose cotangents ``backward`` adds to
+            references in place.
     """
 
     forward: Template
@@ -48,13 +48,13 @@ class ReverseTemplate(NamedTuple):
     picks: tuple[int, ...]
     cts: tuple[int, ...]
     backward: Template
-    given: tuple[int, ...]
+    ct_operands: tuple[int, ...]
     in_part: tuple[int, ...]
-    places: tuple[int, ...] = ()
+    ref_operands: tuple[int, ...] = ()
 
 
 class NotFused(NamedTuple):
-    """An application that cannot be differentiated by itself.
+    """An equation that cannot be differentiated by itself.
 
     Attributes:
         reason: why.
@@ -64,7 +64,7 @@ class NotFused(NamedTuple):
 
 
 class Application:
-    """An application of which an operand has a tangent.
+    """The inputs of a template of which an operand has a tangent.
 
     Attributes:
         out_tangents: which results have a tangent.
@@ -78,7 +78,7 @@ class Application:
 
     @cached_property
     def template(self) -> ReverseTemplate | NotFused:
-        """The template of an application whose one result is used and has a cotangent.
+        """The template of an equation whose one result is used and has a cotangent.
 
         Raises:
             EffaxError: a rule fails.
@@ -87,7 +87,7 @@ class Application:
 
 
 application: Final[Cached[Application]] = memoize(maxsize=1 << 14)(Application)
-"""The application of ``(rules, prim, types, mask)``; one value for equal arguments."""
+"""The application of ``(rules, prim, types, mask)``; one object for equal arguments."""
 
 
 @memoize(maxsize=1 << 14)
@@ -100,16 +100,16 @@ def reverse_template(
     needed: Mask,
     places: tuple[int, ...] = (),
 ) -> ReverseTemplate | NotFused:
-    """Differentiate one application.
+    """Differentiate one equation.
 
     Args:
         rules: the rules.
         prim: the primitive.
-        types: of its arguments.
-        mask: which arguments have a tangent.
-        cts: which results have a cotangent; only those have that have a tangent.
+        types: the types of its operands.
+        mask: which operands have a tangent.
+        cts: which results have a cotangent, among those with a tangent.
         needed: which results are used.
-        places: arguments with a tangent whose cotangents are added in place.
+        places: the operands with a tangent whose cotangents are added in place.
 
     Raises:
         EffaxError: a rule fails.
@@ -158,13 +158,13 @@ def _differentiated(
     ct_specs: CotangentSpecs = (*[NonLinear()] * n, *how)
     present = tuple([ct for ct, has in zip(cts, done.out_tangents, strict=True) if has])
     every = (True,) * len(ct_specs)
-    # What only other tangents need is not there when uses are counted.
+    # Dead code first: uses by other tangents must not be counted.
     linear = done.linear
     if not all(present):
         linear = dce.uncached(linear, present, every, every, rules).jaxpr
     pulled = transpose.cached(linear, ct_specs, (True,) * sum(present), rules)
     values = [i for i in marked if i not in places]
-    given = tuple([i for i, has in zip(values, pulled.nonzero, strict=True) if has])
+    ct_operands = tuple([i for i, has in zip(values, pulled.nonzero, strict=True) if has])
     own = range(n, n + len(places))
     if not all(isinstance(effect, Accum) and effect.ref in own for effect in pulled.jaxpr.effects):
         return NotFused(f"the derivative of {prim.name} has effects")
@@ -179,31 +179,31 @@ def _differentiated(
     tangents = linear.binders[n:]
     numbers = used_in_part(linear, rules)
     in_part = tuple([i for i, v in zip(marked, tangents, strict=True) if v.id in numbers])
-    made = _joined(rules, done.primal, residuals, given, cts, needed, back.jaxpr, in_part)
-    return made._replace(places=places)
+    made = _joined(rules, done.primal, residuals, ct_operands, cts, needed, back.jaxpr, in_part)
+    return made._replace(ref_operands=places)
 
 
 def _joined(
     rules: RuleSet,
     primal: Jaxpr,
     residuals: Sequence[Residual],
-    given: tuple[int, ...],
+    ct_operands: tuple[int, ...],
     cts: Mask,
     needed: Mask,
     back: Jaxpr,
     in_part: tuple[int, ...],
 ) -> ReverseTemplate:
-    """The template, whose forward half gives of ``primal`` only what is used."""
+    """Return the template; its forward part is ``primal`` with the used results only."""
     n_ins, n_outs = len(primal.binders), len(needed)
-    wanted = [*needed, *[False] * (len(primal.outs) - n_outs)]
+    used = [*needed, *[False] * (len(primal.outs) - n_outs)]
     for r in residuals:
         if isinstance(r, FromOutput):
-            wanted[r.index] = True
-    kept = [j for j, has in enumerate(wanted) if has]
+            used[r.index] = True
+    kept = [j for j, has in enumerate(used) if has]
     place = {j: n_ins + rank for rank, j in enumerate(kept)}
     picks = tuple([place[r.index] if isinstance(r, FromOutput) else r.index for r in residuals])
     every = (True,) * n_ins
-    front = dce.uncached(primal, tuple(wanted), every, every, rules)
+    front = dce.uncached(primal, tuple(used), every, every, rules)
     return ReverseTemplate(
         template(front.jaxpr),
         False,
@@ -212,6 +212,6 @@ def _joined(
         picks,
         tuple([j for j, has in enumerate(cts) if has]),
         template(back),
-        given,
+        ct_operands,
         in_part,
     )

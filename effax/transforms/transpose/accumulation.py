@@ -26,23 +26,26 @@ def added(b: Builder, first: Atom, second: Atom, source: Where) -> Atom:
 
 
 class Sums:
-    """Cotangents by variable number: values, or references in which they grow.
+    """The sums of cotangents, by variable number: values, or the contents of references.
+
+    An array whose parts have cotangents is summed in place: each part is added at its index, where
+    a sum of values would add arrays of zeros. Additions into one reference commute, so the order
+    of the backward sweep does not matter.
 
     Attributes:
         values: the sums that are values.
-        refs: the references of the others: those of linear references, and of arrays that an
-            equation uses in a part.
+        refs: the references: those of linear references, and of arrays used in part.
     """
 
     __slots__ = ("accumulated", "b", "refs", "values")
 
     def __init__(self, b: Builder, size: int, accumulated: Container[int] = ()) -> None:
-        """No cotangents yet.
+        """Start without cotangents.
 
         Args:
             b: the builder to which sums are appended.
             size: one more than the greatest variable number.
-            accumulated: the numbers of the arrays whose sum is a reference from its first part on.
+            accumulated: the numbers of the arrays whose sum is in a reference from the start.
         """
         self.b: Builder = b
         self.values: list[Atom | None] = [None] * size
@@ -50,7 +53,7 @@ class Sums:
         self.accumulated: Container[int] = accumulated
 
     def add(self, v: Var, part: Atom, source: Where) -> None:
-        """Add to the cotangent of a value, in place where it has a reference."""
+        """Add to the cotangent of a value, in place if it has a reference."""
         k, type_ = v
         ref = self.refs.get(k)
         if ref is not None:
@@ -62,7 +65,7 @@ class Sums:
             self.values[k] = part if old is None else added(self.b, old, part, source)
 
     def place(self, v: Var, source: Where) -> Var:
-        """Return the reference to which a part is added; it begins with the sum or zeros."""
+        """Return the reference of a sum, which is allocated with the sum so far, or zeros."""
         ref = self.refs.get(v.id)
         if ref is None:
             first = self.values[v.id] or zeros(self.b, cotangent_ref_type(v.type).inner)
@@ -70,9 +73,9 @@ class Sums:
         return ref
 
     def take(self, v: Var, source: Where) -> Atom | None:
-        """Return the whole cotangent of a value that is not used before this point; None for zero.
+        """Return the complete cotangent of a value, after its last use; None for zero.
 
-        That of a reference is the reference in which it grew.
+        The cotangent of a reference is a reference.
         """
         k, type_ = v
         if k not in self.refs:
@@ -83,7 +86,7 @@ class Sums:
 
 
 def add_in_place(b: Builder, ref: Var, part: Atom, source: Where) -> None:
-    """Add a whole cotangent to a reference, which may be wider."""
+    """Add a whole cotangent to a reference, whose dtype may be wider."""
     if part.type.dtype != ref.type.dtype:
         part = b.emit(ConvertElementType(ref.type.dtype), (part,), source)[0]
     b.emit(AddUpdate(whole(ref.type.shape)), (ref, part), source)

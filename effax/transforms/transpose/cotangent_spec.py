@@ -1,4 +1,4 @@
-"""What is to be done about the cotangent of each input of a program that is transposed."""
+"""Specifications of the cotangents of a transposed program's inputs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from effax.transforms.framework.propagation import Mask
 
 @dataclass(frozen=True)
 class NonLinear:
-    """An input that is given again; the program need not be linear in it."""
+    """An input of the transposed program too; the program need not be linear in it."""
 
 
 @dataclass(frozen=True, repr=False)
 class GradRef:
-    """A linear input whose cotangent is added to a reference, which the new program takes.
+    """A linear input whose cotangent is added to a reference, an input of the transposed program.
 
-    ``dtype`` is that of the reference, for an array whose cotangents are summed up in a wider
-    dtype than its own; None: the same.
+    ``dtype`` is that of the reference, if the cotangents of an array are summed in a wider dtype
+    than its own; None: the same.
     """
 
     dtype: DType | None = None
@@ -32,7 +32,7 @@ class GradRef:
 
 @dataclass(frozen=True)
 class GradValue:
-    """A linear input, an array, whose cotangent is a result of the new program."""
+    """A linear input, an array, whose cotangent is a result of the transposed program."""
 
 
 @dataclass(frozen=True)
@@ -42,24 +42,24 @@ class DontWant:
 
 @dataclass(frozen=True)
 class ThreadedRef:
-    """A linear input, a reference, whose cotangent reference is in use outside of the program.
+    """A linear input, a reference, whose cotangent reference is updated by the program.
 
-    It comes with the cotangent of the final contents, and is left with that of the initial ones.
-    This is what a reference is to the body of a loop; ``GradRef`` takes the first as zero.
+    It contains the cotangent of the final contents before, and that of the initial contents after.
+    The body of a loop threads its references so; ``GradRef`` takes the former as zero.
     """
 
 
 CotangentSpec = NonLinear | GradRef | GradValue | DontWant | ThreadedRef
-"""What is to be done about the cotangent of an input."""
+"""The specification of the cotangent of an input."""
 
 CotangentSpecs = tuple[CotangentSpec, ...]
 
 
 def check_cotangent_specs(jaxpr: Jaxpr, ct_specs: CotangentSpecs, cts: Mask) -> None:
-    """Raises TransformError where the wants do not fit the inputs, or ``cts`` the results."""
+    """Raise TransformError unless the specs fit the inputs, and ``cts`` the results."""
     if (len(ct_specs), len(cts)) != (len(jaxpr.binders), len(jaxpr.outs)):
         raise TransformError(
-            "transpose needs one want an input, and one entry a result",
+            "transpose needs one spec for each input, and one entry for each result",
             expected=f"{len(jaxpr.binders)} and {len(jaxpr.outs)}",
             found=f"{len(ct_specs)} and {len(cts)}",
         )
@@ -73,17 +73,17 @@ def check_cotangent_specs(jaxpr: Jaxpr, ct_specs: CotangentSpecs, cts: Mask) -> 
             )
         if isinstance(ct_spec, GradValue) and isinstance(v.type, RefType):
             raise TransformError(
-                f"{name} is a reference, so its gradient must be accumulated into a reference",
+                f"{name} is a reference, whose cotangent must be accumulated into a reference",
                 expected="GradRef() or DontWant()",
                 found="GradValue()",
                 remedy="bind one, as with `with_refs`",
             )
-        if isinstance(ct_spec, GradRef) and not _holds(ct_spec.dtype, v.type):
+        if isinstance(ct_spec, GradRef) and not _represents(ct_spec.dtype, v.type):
             raise TransformError(
-                f"the gradient of {name} cannot be summed up in {ct_spec.dtype}",
-                expected="a dtype that holds its cotangents, and the same one for a reference",
+                f"the cotangent of {name} cannot be accumulated in {ct_spec.dtype}",
+                expected="a dtype that represents its cotangents; for a reference, its own",
                 found=str(v.type),
-                remedy="leave out the dtype",
+                remedy="omit the dtype",
             )
         if isinstance(ct_spec, ThreadedRef) and not isinstance(v.type, RefType):
             raise TransformError(
@@ -99,8 +99,8 @@ def check_cotangent_specs(jaxpr: Jaxpr, ct_specs: CotangentSpecs, cts: Mask) -> 
             )
 
 
-def _holds(dtype: DType | None, type_: Type) -> bool:
-    """Whether cotangents of values of this type can be added to a reference of that dtype."""
+def _represents(dtype: DType | None, type_: Type) -> bool:
+    """Return whether cotangents of this type can be added to a reference of that dtype."""
     if dtype is None or dtype == type_.dtype:
         return True
     if isinstance(type_, RefType) or not is_inexact_dtype(dtype):

@@ -1,4 +1,4 @@
-"""Transposition: from a linear program to the one that takes cotangents backward.
+"""Transposition of a linear program: it maps cotangents of results to cotangents of inputs.
 
 Before, linear in ``b``::
 
@@ -7,7 +7,7 @@ Before, linear in ``b``::
         d:f32[] = mul a c
       in (d,) }
 
-After, with ``GradRef()`` for ``b``; the cotangent of ``d`` is added where it belongs::
+After, with ``GradRef()`` for ``b``; the cotangent of ``d`` is added at the index that was read::
 
     { lambda ; a:f32[] b:Ref{f32[3]} c:f32[]. let
         d:f32[] = mul a c
@@ -71,7 +71,7 @@ class Transposed(NamedTuple):
 
     Attributes:
         jaxpr: ``(*nonlinear inputs, *gradient references, *cotangents of results)
-            -> cotangents of the GradValue inputs that are not zero``.
+            -> nonzero cotangents of the GradValue inputs``.
         nonzero: one entry a ``GradValue`` input, in order: whether its cotangent is a result.
     """
 
@@ -83,7 +83,7 @@ def _transpose(jaxpr: Jaxpr, ct_specs: CotangentSpecs, cts: Mask, rules: RuleSet
     check_cotangent_specs(jaxpr, ct_specs, cts)
     threaded = tuple([isinstance(w, ThreadedRef) for w in ct_specs])
     kinds = tuple(map(_kind, ct_specs))
-    return _Engine(plan(jaxpr, kinds, cts, threaded, rules), ct_specs, rules).run(cts)
+    return _Transposer(plan(jaxpr, kinds, cts, threaded, rules), ct_specs, rules).run(cts)
 
 
 @jaxpr_pass(_transpose, maxsize=512)
@@ -95,14 +95,13 @@ def transpose(
 ) -> Transposed:
     """Transpose ``jaxpr``, which is linear in the inputs that are not ``NonLinear``.
 
-    Cotangents are summed with ``add``, or in place with ``+=`` where there is a reference: that
-    of a ``GradRef`` input, that of a linear reference, and one made here for an array that is
-    used more than once and at least once in a part only. No zero is ever materialised for an
-    input that nothing reaches.
+    Cotangents are summed with ``add``, or in place with ``+=`` if there is a reference: that of a
+    ``GradRef`` input, that of a linear reference, and a local one for an array that is used more
+    than once and at least once in part. No zeros are materialized for an input without cotangent.
 
     Type:     (a, b, c) -> d  =>  (a, Ref b, d) -> c     b: GradRef, c: GradValue
-    Effects:  a ``GradRef`` is only accumulated into. What does not depend on linear inputs runs
-              first, in its order; effects of linear equations run in reverse.
+    Effects:  a ``GradRef`` is only accumulated into. Equations that do not depend on linear inputs
+              run first, in order; effects of linear equations run in reverse.
     Laws:     tests/laws/test_transpose.py
     Raises:   TransformError: the program is not linear; a rule is missing; a reference is
               ``GradValue``; a linear value is written to a reference that is not linear.
@@ -111,9 +110,9 @@ def transpose(
     Args:
         jaxpr: the program.
         ct_specs: one entry an input.
-        cts: which results have a cotangent, each of the result's tangent type; all floating and
-            complex ones where it is None.
-        rules: the rules; the library's own where it is None.
+        cts: which results have a cotangent, of the result's tangent type; None: all floating and
+            complex ones.
+        rules: the rules; the registered ones where it is None.
     """
     given = tuple(map(is_inexact, jaxpr.out_types)) if cts is None else tuple(cts)
     return transpose.cached(jaxpr, tuple(ct_specs), given, rules_or_default(rules))
@@ -125,7 +124,7 @@ def _kind(ct_spec: CotangentSpec) -> Kind:
     return UNWANTED if isinstance(ct_spec, DontWant) else WANTED
 
 
-class _Engine:
+class _Transposer:
     """One run of the pass: fixed values, cotangents and their references by variable number."""
 
     def __init__(self, todo: Plan, ct_specs: CotangentSpecs, rules: RuleSet) -> None:
@@ -156,7 +155,7 @@ class _Engine:
             if self.in_place or len(eqn.outs) != 1 or has_effects:
                 self._backward(eqn, kinds, has_effects)
             else:
-                self._backward_plainly(eqn, kinds)
+                self._backward_array(eqn, kinds)
         for v, ref in bound:
             local = self.sums.refs.get(v.id)
             if local is not None:
@@ -168,15 +167,16 @@ class _Engine:
         ]
         made = b.finish([ct for ct in values if ct is not None])
         if any(isinstance(eqn.prim, NewRef | EmptyRef) for eqn in self.todo.forward):
-            # Writes to a reference made here run forward; nobody may read what they write.
+            # A fixed local reference may be written and never read by the backward equations.
             made = without_dead(made, self.rules)
         return Transposed(made, tuple([ct is not None for ct in values]))
 
     def _bind(self) -> list[tuple[Var, Var]]:
         """Bind nonlinear inputs, then gradient references.
 
-        Gives references that the program changes, and where their gradient goes in the end:
-        their cotangent is overwritten on the way, and what is bound may hold something already.
+        Return each reference that the program changes, with its gradient reference. The cotangent
+        of such a reference is overwritten in the sweep (a swap replaces it), while its gradient
+        reference may have contents already: the sum is in a local reference and added at the end.
         """
         jaxpr, b = self.todo.jaxpr, self.b
         for v, ct_spec in zip(jaxpr.binders, self.ct_specs, strict=True):
@@ -209,12 +209,12 @@ class _Engine:
         prim, ins, outs, effects, source = eqn
         cts = [self.sums.take(v, source) for v in outs]
         if effects and isinstance(prim, Freeze | Get) and _reads_all(prim, ins[0]):
-            # The whole cotangent is summed up as that of an array: a first one is not added.
+            # The transposed read of the whole contents is the cotangent itself: no zeros first.
             if cts[0] is not None and isinstance(ins[0], Var):
                 self.sums.add(ins[0], cts[0], source)
             return
         present = [ct for ct in cts if ct is not None]
-        if not (present or has_effects or (effects and self._is_met(ins, kinds))):
+        if not (present or has_effects or (effects and self._has_ref_cotangent(ins, kinds))):
             return
         args: list[Atom] = [
             a if type(a) is Lit else self.fixed[a.id]  # type: ignore[misc]  # computed before
@@ -231,13 +231,13 @@ class _Engine:
         rule = self._template(eqn, how, has, ref_types)
         args += present
         own = self.todo.kinds
-        for i, ct in zip(rule.given, self.b.inline(rule.body, args, source), strict=True):
+        for i, ct in zip(rule.ct_operands, self.b.inline(rule.body, args, source), strict=True):
             a = ins[i]
             if type(a) is Var and own[a.id] == WANTED:
                 self.sums.add(a, ct, source)
 
-    def _backward_plainly(self, eqn: Eqn, kinds: Kinds) -> None:
-        """:meth:`_backward` where nothing is a reference, for an equation of one result."""
+    def _backward_array(self, eqn: Eqn, kinds: Kinds) -> None:
+        """:meth:`_backward` without references, for an equation of one result."""
         _, ins, outs, _, source = eqn
         sums, fixed, own = self.sums, self.fixed, self.todo.kinds
         ct = sums.values[outs[0].id]
@@ -250,7 +250,7 @@ class _Engine:
         ]
         args.append(ct)
         rule = self._template(eqn, kinds, ONE, ())
-        for i, part in zip(rule.given, self.b.inline(rule.body, args, source), strict=True):
+        for i, part in zip(rule.ct_operands, self.b.inline(rule.body, args, source), strict=True):
             a = ins[i]
             if type(a) is Var and own[a.id] == WANTED:
                 sums.add(a, part, source)
@@ -266,20 +266,20 @@ class _Engine:
             raise
 
     def _places(self, eqn: Eqn, kinds: Kinds) -> tuple[Kinds, list[Atom]]:
-        """Which arguments have their cotangent added in place, and where."""
+        """Return the kinds of the operands, ``IN_REF`` if added in place, and the references."""
         how = list(kinds)
         refs: list[Atom] = []
         for i, (a, kind) in enumerate(zip(eqn.ins, kinds, strict=True)):
             if kind == WANTED and isinstance(a, Var):
                 ref = self._place(i, a, eqn)
-                # One reference is not passed twice.
+                # No alias: a reference is passed once, and a second cotangent is returned.
                 if ref is not None and ref not in refs:
                     refs.append(ref)
                     how[i] = IN_REF
         return tuple(how), refs
 
-    def _is_met(self, ins: Sequence[Atom], kinds: Kinds) -> bool:
-        """Whether a linear reference among the arguments has a cotangent that is not zero."""
+    def _has_ref_cotangent(self, ins: Sequence[Atom], kinds: Kinds) -> bool:
+        """Return whether a linear reference among the operands has a nonzero cotangent."""
         return any(
             kind == WANTED
             and isinstance(a, Var)
@@ -289,7 +289,7 @@ class _Engine:
         )
 
     def _place(self, i: int, a: Var, eqn: Eqn) -> Var | None:
-        """Where the equation can add the cotangent of its operand ``i`` in place, if anywhere."""
+        """Return the reference to which operand ``i`` adds its cotangent in place, if any."""
         if type(a.type) is not RefType:
             has_ref = a.id in self.sums.refs
             if not has_ref and a.id not in self.todo.accumulated:

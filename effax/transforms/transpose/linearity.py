@@ -1,8 +1,7 @@
-"""Which values of a linear program depend on its linear inputs.
+"""Linearity: which values of a program depend on its linear inputs.
 
-Three kinds: those that depend on no linear input, those that depend on one, and those that depend
-on one whose cotangent is wanted. A call that computes values of the first kind beside others is
-split in two.
+A value is fixed if it depends on no linear input, wanted if it depends on one with a wanted
+cotangent, and unwanted otherwise. A call that computes fixed and linear values is split in two.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from effax.transforms.framework.rules import Indivisible, PartialEvalOut, RuleSe
 from effax.transforms.optimize.dce import dce
 
 Kind = int
-"""How a value depends on the linear inputs; the greatest of several wins."""
+"""The dependence of a value on linear inputs; the greatest of its operands' kinds."""
 
 FIXED: Final[Kind] = 0
 UNWANTED: Final[Kind] = 1
@@ -52,14 +51,14 @@ LINEAR: Final = _Linear()
 
 
 class Call(NamedTuple):
-    """A call that is linear in part: the equation, and what of it is linear.
+    """A call that is linear in part.
 
     Attributes:
         eqn: the equation.
-        types: of its arguments.
-        kinds: of its arguments; what a loop feeds back joins what it is fed back to.
-        linear_outs: which results depend on a linear argument.
-        written_later: whether a reference that it uses, and that is fixed, is changed later.
+        types: the types of its operands.
+        kinds: the kinds of its operands, closed over carries.
+        linear_outs: which results depend on a linear operand.
+        written_later: whether a later equation changes a fixed reference that it uses.
     """
 
     eqn: Eqn
@@ -73,9 +72,9 @@ Splitter = Callable[[RuleSet, Call], PartialEvalOut | None]
 
 
 class Linearity:
-    """The kind of every value, in one sweep forward.
+    """The kinds of all values, from one sweep forward.
 
-    A call that is linear in part is ``mixed``, and split where ``split`` can.
+    A call that is linear in part sets ``mixed``; ``split`` splits it if it can.
     """
 
     nonlinear_effects: bool
@@ -89,7 +88,7 @@ class Linearity:
         self.changed: dict[int, int] | None = None
         self.refs: bool = mentions_refs(jaxpr)
         self.kinds: list[Kind] = _first_kinds(jaxpr, ins, self.refs)
-        # One entry an equation; None: it is fixed.
+        # The operand kinds of each equation; None: it is fixed.
         self.steps: list[Kinds | None] = []
         self.splits: dict[int, tuple[PartialEvalOut, Kinds]] = {}
         # Whether a linear equation also has effects that do not depend on linear inputs.
@@ -106,11 +105,11 @@ class Linearity:
             for v in outs:
                 if kinds[v.id] < top:
                     kinds[v.id] = top
-                # A reference that is made of fixed contents may take linear values.
+                # A reference with fixed initial contents may have linear values written later.
                 elif effects and kinds[v.id]:
                     made = True
             if top and effects and effects.side_effects:
-                # An effect that a linear value decides: its rule for transposition tells.
+                # A side effect on linear operands: its transpose rule raises, or handles it.
                 self.nonlinear_effects = True
             push(given if top or made else None)
 
@@ -123,14 +122,14 @@ class Linearity:
         self.nonlinear_effects = self.nonlinear_effects or bool(fixed_effects(eqn, closed))
         if self.split is not None and is_mixed(eqn, closed, outs):
             self.mixed = True
-            call = Call(eqn, types, closed, outs, self._is_disturbed(eqn, closed))
-            halves = self.split(self.rules, call)
-            if halves is not None:
-                self.splits[len(self.steps)] = (halves, closed)
+            call = Call(eqn, types, closed, outs, self._is_written_later(eqn, closed))
+            parts = self.split(self.rules, call)
+            if parts is not None:
+                self.splits[len(self.steps)] = (parts, closed)
         return closed
 
-    def _is_disturbed(self, eqn: Eqn, kinds: Kinds) -> bool:
-        """Whether a later equation changes a fixed reference that this one uses."""
+    def _is_written_later(self, eqn: Eqn, kinds: Kinds) -> bool:
+        """Return whether a later equation changes a fixed reference that this one uses."""
         used = [e.ref for e in fixed_effects(eqn, kinds) if not isinstance(e, SideEffect)]
         if not used:
             return False
@@ -144,7 +143,7 @@ class Linearity:
 
 
 def _last_changes(jaxpr: Jaxpr) -> dict[int, int]:
-    """For each reference by number the position of the last equation that changes it."""
+    """Return the position of the last equation that changes each reference, by its number."""
     return {
         ref.id: at
         for at, eqn in enumerate(jaxpr.eqns)
@@ -154,7 +153,7 @@ def _last_changes(jaxpr: Jaxpr) -> dict[int, int]:
 
 
 def split_by_rule(rules: RuleSet, call: Call) -> PartialEvalOut | None:
-    """The halves that the primitive's rule for partial evaluation gives."""
+    """Split a call by the partial evaluation rule of its primitive."""
     if _is_pure_loop(call):
         return None
     rule = rules.of(call.eqn.prim).split
@@ -165,7 +164,7 @@ def split_by_rule(rules: RuleSet, call: Call) -> PartialEvalOut | None:
 
 
 def _is_pure_loop(call: Call) -> bool:
-    """Whether it is a ``while`` whose unknown half would be all of it, and need no copies."""
+    """Return whether it is a loop on a predicate without fixed effects: a split would not pay."""
     tests = [region.jaxpr for region in call.eqn.prim.regions() if region.is_predicate]
     if not tests or call.written_later or any(test.effects.changes_state for test in tests):
         return False
@@ -173,9 +172,9 @@ def _is_pure_loop(call: Call) -> bool:
 
 
 def split_by_copy(rules: RuleSet, call: Call) -> PartialEvalOut | None:
-    """The call for its fixed results alone, without what only linear ones need; and the call.
+    """Split a call into one that computes the fixed results only, and the call itself.
 
-    What both need is computed twice, so nobody may see it.
+    Common equations run twice, so the call must have no observable fixed effects.
     """
     eqn, types, kinds, linear_outs, _ = call
     if all(linear_outs) or fixed_effects(eqn, kinds).changes_state:
@@ -184,17 +183,17 @@ def split_by_copy(rules: RuleSet, call: Call) -> PartialEvalOut | None:
     outs = b.emit(eqn.prim, b.binders, eqn.source)
     fixed_outs = tuple([not has for has in linear_outs])
     fixed = tuple([kind == FIXED for kind in kinds])
-    early = dce.uncached(b.finish(outs), fixed_outs, (False,) * len(types), fixed, rules)
-    if any(used and not has for used, has in zip(early.used_ins, fixed, strict=True)):
+    known = dce.uncached(b.finish(outs), fixed_outs, (False,) * len(types), fixed, rules)
+    if any(used and not has for used, has in zip(known.used_ins, fixed, strict=True)):
         return None
-    late = b.finish([v for v, has in zip(outs, linear_outs, strict=True) if has])
-    return PartialEvalOut(early.jaxpr, late, fixed_outs, 0, tuple(range(len(types))))
+    unknown = b.finish([v for v, has in zip(outs, linear_outs, strict=True) if has])
+    return PartialEvalOut(known.jaxpr, unknown, fixed_outs, 0, tuple(range(len(types))))
 
 
 def _first_kinds(jaxpr: Jaxpr, ins: Kinds, refs: bool) -> list[Kind]:
-    """Return kinds by variable number: of the inputs; where there are references, of everything.
+    """Return the kinds of the inputs, by variable number; with references, those of all variables.
 
-    Raises TransformError where a linear value is written to a reference that is fixed.
+    Raises TransformError if a linear value is written to a fixed reference.
     """
     if not refs:
         kinds = [FIXED] * jaxpr.size
@@ -207,13 +206,13 @@ def _first_kinds(jaxpr: Jaxpr, ins: Kinds, refs: bool) -> list[Kind]:
             raise TransformError(
                 f"a linear value is written to {jaxpr.name_of(i)}, which is not linear",
                 found=str(jaxpr.binders[i].type),
-                remedy="mark it as linear too: GradRef() to have its gradient, or DontWant()",
+                remedy="mark it linear: GradRef() for its gradient, or DontWant()",
             )
     return list(found.variables)
 
 
 def fixed_effects(eqn: Eqn, kinds: Kinds) -> Row[ArgIndex]:
-    """The effects of an equation on what is not linear, allocations aside."""
+    """Return the side effects of an equation, and its effects on fixed references."""
     return Row(
         e
         for e in eqn.effects
@@ -222,32 +221,31 @@ def fixed_effects(eqn: Eqn, kinds: Kinds) -> Row[ArgIndex]:
 
 
 def is_mixed(eqn: Eqn, kinds: Kinds, linear_outs: Mask) -> bool:
-    """Whether a call does something that does not depend on its linear arguments.
-
-    It gives a fixed result, feeds a fixed value back, or has an effect on a fixed reference.
-    """
-    fed = (feed for region in eqn.prim.regions() for feed in region.carry_to)
+    """Return whether a call has fixed parts: a result, a carry, or an effect."""
+    carries = (c for region in eqn.prim.regions() for c in region.carry_to)
     return (
         not all(linear_outs)
-        or any(feed is not None and not kinds[feed] for feed in fed)
+        or any(c is not None and not kinds[c] for c in carries)
         or bool(fixed_effects(eqn, kinds))
     )
 
 
 def split_calls(jaxpr: Jaxpr, found: Linearity) -> Jaxpr:
-    """The program with calls that do two things replaced by two, inlined."""
+    """Return the program with each split call replaced by its known and unknown jaxprs, inlined."""
     made = Rewriter(jaxpr)
     for i, eqn in enumerate(jaxpr.eqns):
         args = made.operands(eqn)
         if i in found.splits:
-            made.replace(eqn, _halves(made.b, *found.splits[i], args))
+            made.replace(eqn, _inline_split(made.b, *found.splits[i], args))
         else:
             made.keep(eqn, args)
     return made.build(made.results())
 
 
-def _halves(b: Builder, split: PartialEvalOut, kinds: Kinds, args: Sequence[Atom]) -> list[Atom]:
-    """Both halves of a split call, the known one first; the results of the call."""
+def _inline_split(
+    b: Builder, split: PartialEvalOut, kinds: Kinds, args: Sequence[Atom]
+) -> list[Atom]:
+    """Inline the known, then the unknown jaxpr of a call; return the results of the call."""
     given = [a for a, kind in zip(args, kinds, strict=True) if not kind]
     first = b.inline_jaxpr(split.known, given)
     n = len(first) - split.n_residuals

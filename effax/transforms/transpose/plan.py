@@ -1,7 +1,11 @@
-"""What transposition does with each equation of a linear program: the plan of the pass.
+"""The plan of transposition: which equations run forward, and which are transposed.
 
-Equations that do not depend on linear inputs run first, as they are; those through which a
-cotangent that is wanted may flow run backward, transposed; the rest is not run at all.
+Fixed equations run first, unchanged and in order. Linear equations through which a wanted cotangent
+may flow are transposed, in reverse order. All others are dropped.
+
+A linear equation may also read or change a fixed reference; that effect happens after all forward
+equations. The program is refused if it would so move over a later effect with which it does not
+commute.
 """
 
 from __future__ import annotations
@@ -47,8 +51,8 @@ class Backward(NamedTuple):
 
     Attributes:
         eqn: the equation.
-        kinds: of its arguments; what a loop feeds back joins what it is fed back to.
-        has_effects: whether it has effects that are due even where every cotangent is zero.
+        kinds: the kinds of its operands, closed over carries.
+        has_effects: whether it has fixed effects, which happen even if all cotangents are zero.
     """
 
     eqn: Eqn
@@ -57,15 +61,15 @@ class Backward(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the engine does.
+    """The plan for one program.
 
     Attributes:
-        jaxpr: the program; calls that are linear only in part have been split.
-        forward: the equations that run as they are, in order.
+        jaxpr: the program, with calls that are linear in part split.
+        forward: the equations that run unchanged, in order.
         backward: the equations that are transposed, the last one first.
-        kinds: by variable number.
-        accumulated: the numbers of the arrays whose cotangent gets a reference: those that are
-            used more than once, and at least once in a part only.
+        kinds: the kinds of all variables, by number.
+        accumulated: the numbers of the arrays whose cotangents are summed in a reference: those
+            used more than once, and at least once in part.
         refs: whether the program has references.
     """
 
@@ -78,18 +82,18 @@ class Plan(NamedTuple):
 
 
 def plan(jaxpr: Jaxpr, ins: Kinds, cts: Mask, threaded: Mask, rules: RuleSet) -> Plan:
-    """Decide what is run forward, what backward, and what not at all.
+    """Return the plan for a program that is linear in the inputs that are not fixed.
 
     Args:
-        jaxpr: a program that is linear in the inputs that are not fixed.
+        jaxpr: the program.
         ins: the kinds of the inputs.
         cts: which results have a cotangent.
-        threaded: which inputs are references whose final contents have one.
+        threaded: which inputs are references whose final contents have a cotangent.
         rules: the rules.
     """
     found = Linearity(jaxpr, ins, rules, split_by_rule)
     if found.mixed:
-        # What a rule cannot split, or leaves whole in one of the halves, is copied.
+        # A call that its rule cannot split, or moves whole into one jaxpr, is copied.
         jaxpr = split_calls(jaxpr, found)
         jaxpr = split_calls(jaxpr, Linearity(jaxpr, ins, rules, split_by_copy))
         found = Linearity(jaxpr, ins, rules, None)
@@ -97,13 +101,13 @@ def plan(jaxpr: Jaxpr, ins: Kinds, cts: Mask, threaded: Mask, rules: RuleSet) ->
 
 
 class _Liveness:
-    """Which equations matter, in one sweep backward."""
+    """The equations that contribute to a wanted cotangent, from one sweep backward."""
 
     def __init__(self, jaxpr: Jaxpr, found: Linearity, rules: RuleSet) -> None:
         self.jaxpr = jaxpr
         self.found = found
         self.rules = rules
-        # By variable number: whether a fixed value is used, or a cotangent may be nonzero.
+        # By variable number: whether a fixed value is used, or a linear one has a cotangent.
         self.live = [False] * jaxpr.size
         self.uses = [0] * jaxpr.size
         self.in_part: set[int] = set()
@@ -125,14 +129,14 @@ class _Liveness:
                             live[a.id] = True
             elif effects or len(outs) != 1 or prim.subjaxprs():
                 if any(live[v.id] and not found.kinds[v.id] for v in outs):
-                    raise located(_half_linear(eqn), eqn)
+                    raise located(_partly_linear(eqn), eqn)
                 has_effects = found.nonlinear_effects and fixed_effects(eqn, kinds).changes_state
                 if has_effects or self._matters(eqn, kinds):
                     backward.append(Backward(eqn, kinds, has_effects))
                     self._use(eqn, kinds)
             elif live[outs[0][0]] and WANTED in kinds:
                 backward.append(Backward(eqn, kinds, False))
-                self._use_plainly(eqn, kinds)
+                self._use_arrays(eqn, kinds)
         forward.reverse()
         if found.nonlinear_effects:
             _check_order(forward, backward, jaxpr)
@@ -149,8 +153,8 @@ class _Liveness:
             if has:
                 self.live[v.id] = True
 
-    def _use_plainly(self, eqn: Eqn, kinds: Kinds) -> None:
-        """:meth:`_use` for an equation on arrays that holds no programs: most are."""
+    def _use_arrays(self, eqn: Eqn, kinds: Kinds) -> None:
+        """:meth:`_use` for an equation on arrays without subjaxprs, the common case."""
         live, uses = self.live, self.uses
         prim, ins, _, _, _ = eqn
         for a, kind in zip(ins, kinds, strict=True):
@@ -193,7 +197,10 @@ class _Liveness:
 
 
 def _check_order(forward: Sequence[Eqn], backward: Sequence[Backward], jaxpr: Jaxpr) -> None:
-    """Raises TransformError where an effect of a linear equation would move over a later one."""
+    """Raise TransformError if an effect of a linear equation would move over a later effect.
+
+    Backward equations run after all forward ones, whatever their positions were.
+    """
     place = {id(eqn): i for i, eqn in enumerate(jaxpr.eqns)}
     last: dict[Effect[VarId], int] = {}
     for eqn in forward:
@@ -211,7 +218,7 @@ def _check_order(forward: Sequence[Eqn], backward: Sequence[Backward], jaxpr: Ja
 
 
 def on_variables(row: Row[ArgIndex], eqn: Eqn) -> Row[VarId]:
-    """The effects of an equation, allocations aside, by the variables that it applies to."""
+    """Return the effects of an equation over its variables, without allocations."""
 
     def name(i: ArgIndex) -> VarId | None:
         atom = eqn.ins[i]
@@ -224,24 +231,24 @@ def _out_of_order(eqn: Eqn) -> TransformError:
     return TransformError(
         f"{eqn.prim.name} uses a reference that is not linear, and a later equation that does "
         "not depend on linear inputs changes or observes it: transposed, that one would run first",
-        remedy="split off what does not depend on the linear inputs (`partial_eval`)",
+        remedy="split off the equations that do not depend on linear inputs (`partial_eval`)",
     )
 
 
-def _half_linear(eqn: Eqn) -> TransformError:
+def _partly_linear(eqn: Eqn) -> TransformError:
     return TransformError(
-        f"{eqn.prim.name} gives a result that does not depend on the linear inputs, beside one "
+        f"{eqn.prim.name} returns a result that does not depend on the linear inputs beside one "
         "that does, and its rules cannot split it",
-        remedy="split off what does not depend on the linear inputs (`partial_eval`)",
+        remedy="split off the equations that do not depend on linear inputs (`partial_eval`)",
     )
 
 
 class Sparse(NamedTuple):
-    """Operands of a primitive by how their cotangent is best summed up.
+    """The operands whose cotangents a primitive can add in place.
 
     Attributes:
-        in_part: the primitive uses a part only, also inside of what it calls: a reference pays.
-        in_place: a reference is used where there is one already.
+        in_part: those of which it, or a subjaxpr, uses only a part: allocating a reference pays.
+        in_place: those whose cotangent is added to a reference that exists already.
     """
 
     in_part: frozenset[int]
@@ -250,29 +257,29 @@ class Sparse(NamedTuple):
 
 @memoize(maxsize=1 << 12)
 def sparse_operands(rules: RuleSet, prim: Primitive) -> Sparse:
-    """Which operands of a primitive are used in part, or can add into a reference."""
+    """Return the operands of a primitive that are used in part, or can be added in place."""
     regions = prim.regions()
     sparse = rules.of(prim).sparse
     if not regions:
         first = frozenset({0} if sparse else ())
         return Sparse(first, first)
-    # What a loop feeds back is carried, whole.
-    fed = {feed for region in regions for feed in region.carry_to}
-    all_of_them = frozenset(arg for region in regions for arg in region.args if arg not in fed)
+    # The cotangent of a carry is a carry, a whole value.
+    carries = {c for region in regions for c in region.carry_to}
+    in_place = frozenset(arg for region in regions for arg in region.args if arg not in carries)
     if sparse:
-        return Sparse(all_of_them, all_of_them)
+        return Sparse(in_place, in_place)
     found = {
         arg
         for region in regions
         for v, arg in zip(region.jaxpr.binders, region.args, strict=True)
         if v.id in used_in_part(region.jaxpr, rules)
     }
-    return Sparse(frozenset(found), all_of_them)
+    return Sparse(frozenset(found), in_place)
 
 
 @memoize(maxsize=1 << 12)
 def used_in_part(jaxpr: Jaxpr, rules: RuleSet) -> frozenset[int]:
-    """The numbers of the variables of which an equation uses a part only."""
+    """Return the numbers of the variables of which an equation uses only a part."""
     return frozenset(
         a.id
         for eqn in jaxpr.eqns

@@ -1,4 +1,4 @@
-"""One equation transposed: the rule of its primitive run once, and kept as a template."""
+"""One transposed equation: the rule of its primitive, run once and cached as a template."""
 
 from __future__ import annotations
 
@@ -19,28 +19,30 @@ from effax.transforms.framework.rules import Linear, RuleBuilder, RuleSet, Unsup
 from effax.transforms.transpose.linearity import FIXED, WANTED, Kind, Kinds
 
 IN_REF: Final[Kind] = WANTED + 1
-"""A wanted argument whose cotangent goes into a reference."""
+"""A wanted operand whose cotangent is added to a reference."""
 
 
 class TransposeTemplate(NamedTuple):
-    """One application transposed, and the positions of the arguments whose cotangents it gives.
+    """One transposed equation.
 
-    Its arguments: those that are fixed, the references of cotangents, the cotangents present.
+    Attributes:
+        body: maps (fixed operands, cotangent references, nonzero cotangents) to cotangents.
+        ct_operands: the positions of the operands whose cotangents ``body`` returns.
     """
 
     body: Template
-    given: tuple[int, ...]
+    ct_operands: tuple[int, ...]
 
 
 def cotangent_ref_type(type_: Type, dtype: DType | None = None) -> RefType:
-    """The type of the reference in which the cotangent of a value accumulates."""
+    """Return the type of the reference in which the cotangent of a value accumulates."""
     if isinstance(type_, RefType):
         return type_
     return ref_type(type_ if dtype is None else type_.update(dtype=dtype))
 
 
 class _WideningBuilder(RuleBuilder):
-    """Adds to references that are wider than what is added, by converting it first."""
+    """A builder that converts what is added to a reference of a wider dtype."""
 
     __slots__ = ()
 
@@ -59,15 +61,15 @@ def transpose_template(
     has: Mask,
     ref_types: tuple[Type, ...],
 ) -> TransposeTemplate:
-    """The template of one application, without what computes cotangents that nobody wants.
+    """Return the template of one equation, without dead code for unwanted cotangents.
 
     Args:
         rules: the rules.
         prim: the primitive.
-        types: of its arguments.
-        how: one entry an argument: its kind, or that its cotangent goes into a reference.
+        types: the types of its operands.
+        how: one entry an operand: its kind, or ``IN_REF``.
         has: which results have a cotangent.
-        ref_types: of the references for cotangents, in the order of the arguments.
+        ref_types: the types of the references for ``IN_REF`` operands, in order.
     """
     rule = rules.of(prim).transpose
     if isinstance(rule, Unsupported):
@@ -81,24 +83,27 @@ def transpose_template(
     ]
     outs = typing_of(prim, types).outs
     cts = [b.bind(tangent_type(t)) if h else None for t, h in zip(outs, has, strict=True)]
-    given = [
+    found = [
         (i, _checked(b, prim, i, ct, types[i]))
         for i, (ct, k) in enumerate(zip(rule(b, prim, ins, cts), how, strict=True))
         if ct is not None and k >= WANTED
     ]
-    body = without_dead(b.finish([ct for _, ct in given]), rules)
-    return TransposeTemplate(template(body), tuple([i for i, _ in given]))
+    body = without_dead(b.finish([ct for _, ct in found]), rules)
+    return TransposeTemplate(template(body), tuple([i for i, _ in found]))
 
 
 def _checked(b: Builder, prim: Primitive, i: int, ct: Atom, type_: Type) -> Atom:
-    """The cotangent that a rule gives operand ``i``, in its tangent type."""
-    ct_spec = cotangent_ref_type(type_).inner
-    if ct.type is ct_spec:
+    """Return the cotangent of operand ``i``, converted to its tangent type.
+
+    Raises TransformError for another shape or dtype.
+    """
+    expected = cotangent_ref_type(type_).inner
+    if ct.type is expected:
         return ct
-    if (ct.type.shape, ct.type.dtype) != (ct_spec.shape, ct_spec.dtype):
+    if (ct.type.shape, ct.type.dtype) != (expected.shape, expected.dtype):
         raise TransformError(
-            f"the transpose rule of {prim.name} gives operand {i} a cotangent of another type",
-            expected=str(ct_spec),
+            f"the transpose rule of {prim.name} returns a cotangent of the wrong type: operand {i}",
+            expected=str(expected),
             found=str(ct.type),
         )
-    return b(ConvertElementType(ct_spec.dtype), ct)
+    return b(ConvertElementType(expected.dtype), ct)

@@ -128,7 +128,7 @@ def test_a_transpose_rule_that_no_cotangent_reaches_does_not_run() -> None:
 @pytest.mark.parametrize(
     ("mask", "cts", "what"),
     [
-        ((True, True), (True,), "entry an input"),
+        ((True, True), (True,), "entry for each input"),
         ((True,), (True, True), "cts"),
     ],
 )

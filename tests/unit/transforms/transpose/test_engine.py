@@ -332,7 +332,7 @@ class TestWideAccumulators:
             (GradRef(np.dtype("float64")), V),
             (R, GradRef(F32.dtype)),
         ):
-            assert "cannot be summed up" in str(transpose(jaxpr, ct_specs).failure())
+            assert "cannot be accumulated" in str(transpose(jaxpr, ct_specs).failure())
         assert repr(R) == "GradRef()"
 
 
@@ -342,8 +342,8 @@ class TestWideAccumulators:
 @pytest.mark.parametrize(
     ("jaxpr", "ct_specs", "cts", "words"),
     [
-        (AFFINE, (N, V), None, "one want an input"),
-        (AFFINE, (N, V, V), (True,), "one entry a result"),
+        (AFFINE, (N, V), None, "one spec for each input"),
+        (AFFINE, (N, V, V), (True,), "one entry for each result"),
         (PLUMBED, (N, V, R, V), None, "argument 1 cannot be linear"),
         (PLUMBED, (N, N, V, V), None, "must be accumulated into a reference"),
         (PLUMBED, (N, N, R, T), None, "only the cotangent of a reference is threaded"),

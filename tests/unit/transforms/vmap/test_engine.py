@@ -208,7 +208,7 @@ def test_equal_inputs_give_the_same_program() -> None:
 WRONG = [
     ([0], 0, "vmap needs one entry for each input"),
     ([0, 0, 0], 0, "vmap needs one entry for each input"),
-    ([0, 0], [0, 0], "one a result"),
+    ([0, 0], [0, 0], "for each result"),
     ([0, 2], 0, "the batch axis of weights is out of range"),
     ([-3, 0], 0, "the batch axis of x is out of range"),
     ([0, True], 0, "the batch axis of weights is out of range"),
