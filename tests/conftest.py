@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis's profiles, and skipping comparisons with a missing JAX."""
+"""Shared configuration of the tests: Hypothesis profiles, an option, skips without JAX."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import HealthCheck, settings
 
-# `fast` is for every run and repeats itself exactly; `laws` (make laws) goes looking.
+# `fast` is deterministic and for every run; `laws` (make laws) searches for counterexamples.
 settings.register_profile(
     "fast",
     max_examples=25,

@@ -1,4 +1,4 @@
-"""How much work something is, counted in calls of functions: the same on every machine."""
+"""The work of a call, counted in calls of functions: the same on every machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import FrameType
 
 
 def calls(run: Callable[[], object]) -> int:
-    """The number of Python and C functions that are called while ``run`` runs."""
+    """Return the number of Python and C functions called while ``run`` runs."""
     count = 0
 
     def seen(_: FrameType, event: str, __: object) -> None:

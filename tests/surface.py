@@ -55,7 +55,7 @@ MODULES: Final = (
     "effax.testing.strategies",
     "effax.show",
 )
-"""What is public: the names in the ``__all__`` of these modules, and nothing else."""
+"""The public modules; public are the names in their ``__all__``, and no others."""
 
 _SHOWN: Final = frozenset(
     {
@@ -74,7 +74,7 @@ _HEAD: Final = f"""# Every public name
 
 What is public, in one place: every name of every public module, its kind and its whole type.
 `{COMMAND}` writes this page from the source; a test compares them. What is not here may change
-at any time. `name = module.name` says where a name that several modules have is told in full.
+at any time. `name = module.name` states where a name that several modules have is defined in full.
 """
 _METHODS: Final = ("__init__", "__call__", "__get__")
 
@@ -82,7 +82,7 @@ Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 
 
 class Found(NamedTuple):
-    """Where a name is defined, and how: several definitions where it has overloads."""
+    """The definitions of a name and their module; several where it has overloads."""
 
     module: str
     name: str
@@ -90,7 +90,7 @@ class Found(NamedTuple):
 
 
 def path_of(module: str) -> Path | None:
-    """The file of a module of the library."""
+    """Return the file of a module of the library."""
     base = ROOT.joinpath(*module.split("."))
     found = [p for p in (base.with_suffix(".py"), base / "__init__.py") if p.exists()]
     return found[0] if found else None
@@ -98,7 +98,7 @@ def path_of(module: str) -> Path | None:
 
 @cache
 def statements(module: str) -> tuple[ast.stmt, ...]:
-    """The statements at the top of a module, those for type checkers among them."""
+    """Return the statements at the top of a module, including those for type checkers."""
     path = path_of(module)
     assert path is not None, module
     found: list[ast.stmt] = []
@@ -108,7 +108,7 @@ def statements(module: str) -> tuple[ast.stmt, ...]:
 
 
 def find(module: str, name: str) -> Found | None:
-    """Where a name of a module is defined; None for a module, and for what comes from elsewhere."""
+    """Return the definition of a name; None for a module and for a name of another library."""
     own: list[Definition] = []
     stars: list[str] = []
     for node in statements(module):
@@ -142,13 +142,13 @@ def _imported(into: str, origin: str, name: str) -> Found | None:
 
 
 def public_names(module: str) -> list[str]:
-    """The names that a public module lists."""
+    """Return the names that a public module lists."""
     return sorted(import_module(module).__all__)
 
 
 @cache
 def homes() -> dict[tuple[str, str], str]:
-    """For each definition that is public, under which name it is told in full: the first."""
+    """Return the first public name of each definition, under which the page shows it in full."""
     found: dict[tuple[str, str], str] = {}
     for module in MODULES:
         for name in public_names(module):
@@ -159,17 +159,17 @@ def homes() -> dict[tuple[str, str], str]:
 
 
 def entries() -> dict[str, str]:
-    """Every public name, and what is told of it."""
+    """Return the entry of every public name."""
     return {f"{m}.{name}": entry(m, name) for m in MODULES for name in public_names(m)}
 
 
 def written(node: ast.AST) -> str:
-    """An expression as text, the same on every Python."""
+    """Return an expression as text, the same on every Python."""
     return ast.unparse(node).replace(",]", "]")
 
 
 def entry(module: str, name: str) -> str:
-    """What is told of one name: its kind and its whole type."""
+    """Return the entry of a name: its kind and its whole type."""
     found = find(module, name)
     if found is None:
         if path_of(f"{module}.{name}") is not None:
@@ -197,13 +197,13 @@ def _definitions(found: Found, name: str, value: object) -> Iterator[str]:
 
 
 def _declared(annotation: ast.expr, given: ast.expr | None, value: object) -> str:
-    """The type of a constant, ``Final`` aside; of an alias, what it stands for."""
-    told = written(annotation)
-    if told == "TypeAlias" and given is not None:
+    """Return the type of a constant without ``Final``; of an alias, its definition."""
+    shown = written(annotation)
+    if shown == "TypeAlias" and given is not None:
         return f"TypeAlias = {written(given)}"
-    if told == "Final":
+    if shown == "Final":
         return type(value).__name__
-    return told.removeprefix("Final[").removesuffix("]") if told.startswith("Final[") else told
+    return shown.removeprefix("Final[").removesuffix("]") if shown.startswith("Final[") else shown
 
 
 def _functions(nodes: Sequence[ast.FunctionDef], name: str, indent: str = "") -> Iterator[str]:
@@ -212,19 +212,19 @@ def _functions(nodes: Sequence[ast.FunctionDef], name: str, indent: str = "") ->
         for decorator in node.decorator_list:
             if _decorator(decorator) in _SHOWN:
                 yield f"{indent}@{written(decorator)}"
-        gives = f" -> {_result(node)}" if node.returns is not None else ""
+        result = f" -> {_result(node)}" if node.returns is not None else ""
         args = list(_arguments(node.args))
-        line = f"{indent}def {name}({', '.join(args)}){gives}"
+        line = f"{indent}def {name}({', '.join(args)}){result}"
         if len(line) <= WIDTH:
             yield line
         else:
             yield f"{indent}def {name}("
             yield from [f"{indent}    {arg}," for arg in args]
-            yield f"{indent}){gives}"
+            yield f"{indent}){result}"
 
 
 def _result(node: ast.FunctionDef) -> str:
-    """The type of the result, through the decorators that put it into a ``Result``."""
+    """Return the result type, wrapped in ``Result`` where a decorator does so."""
     assert node.returns is not None
     wraps = any(_decorator(each) in _PASSES for each in node.decorator_list)
     return f"Result[{written(node.returns)}, TransformError]" if wraps else written(node.returns)
@@ -252,8 +252,8 @@ def _arguments(given: ast.arguments) -> Iterator[str]:
 
 
 def _argument(arg: ast.arg, default: ast.expr | None) -> str:
-    told = arg.arg if arg.annotation is None else f"{arg.arg}: {written(arg.annotation)}"
-    return told if default is None else f"{told} = {written(default)}"
+    shown = arg.arg if arg.annotation is None else f"{arg.arg}: {written(arg.annotation)}"
+    return shown if default is None else f"{shown} = {written(default)}"
 
 
 def _class(module: str, node: ast.ClassDef, name: str) -> Iterator[str]:
@@ -268,7 +268,7 @@ def _class(module: str, node: ast.ClassDef, name: str) -> Iterator[str]:
 
 
 def _with_private_bases(module: str, node: ast.ClassDef) -> Iterator[tuple[str, ast.ClassDef]]:
-    """The class, and its bases that are told nowhere else."""
+    """Yield the class and its bases that have no entry."""
     yield module, node
     for base in node.bases:
         inner = base.value if isinstance(base, ast.Subscript) else base
@@ -293,9 +293,9 @@ def _members(node: ast.ClassDef, seen: set[str], is_own: bool) -> Iterator[str]:
                 methods.setdefault(item.name, []).append(item)
     for init in methods.get("__init__", []):
         fields |= {k: v for k, v in _attributes(init) if k not in methods}
-    for field, told in fields.items():
+    for field, shown in fields.items():
         if field not in seen:
-            yield f"    {field} {told}" if told.startswith("= ") else f"    {field}: {told}"
+            yield f"    {field} {shown}" if shown.startswith("= ") else f"    {field}: {shown}"
     for name, nodes in methods.items():
         if name not in seen:
             yield from _functions(nodes, name, "    ")
@@ -303,7 +303,7 @@ def _members(node: ast.ClassDef, seen: set[str], is_own: bool) -> Iterator[str]:
 
 
 def _attributes(init: ast.FunctionDef) -> Iterator[tuple[str, str]]:
-    """The public attributes that ``__init__`` sets, where it tells their types."""
+    """Yield the public attributes that ``__init__`` sets, where their types are annotated."""
     types = {a.arg: a.annotation for a in [*init.args.args, *init.args.kwonlyargs]}
     for item in init.body:
         match item:
@@ -318,11 +318,11 @@ def _attributes(init: ast.FunctionDef) -> Iterator[tuple[str, str]]:
 
 
 def page() -> str:
-    """The page, whole."""
+    """Return the whole page."""
     parts = [_HEAD]
     for module in MODULES:
-        told = "\n".join([entry(module, name) for name in public_names(module)])
-        parts.append(f"## {module}\n\n```python\n{told}\n```\n")
+        lines = "\n".join([entry(module, name) for name in public_names(module)])
+        parts.append(f"## {module}\n\n```python\n{lines}\n```\n")
     return "\n".join(parts)
 
 

@@ -1,6 +1,6 @@
 """Random numbers from explicit keys. Keys, bits and samples are those of JAX.
 
-A key is an array of two 32-bit words; equal keys give equal samples. :func:`split` and
+A key is an array of two 32-bit words; equal keys yield equal samples. :func:`split` and
 :func:`fold_in` derive new keys from a key::
 
     key = random.key(0)

@@ -1,4 +1,4 @@
-"""Programs that tests need, and short ways to build and run them."""
+"""Programs for tests, and helpers to build and run them."""
 
 from __future__ import annotations
 
@@ -94,16 +94,16 @@ def doubled() -> Jaxpr:
 
 def nested() -> Jaxpr:
     """Return a program with every control structure; one subjaxpr occurs twice."""
-    held = doubled()
+    inner = doubled()
     same = program([VEC, REF], lambda b, x, r: [x])
     body = program([REF, F32, F32], lambda b, r, c, x: [b(Add(), c, x), b(Get(AT), r, lit(0, I32))])
     going = program([F32], lambda b, c: [b(Lt(), c, lit(9.0, F32))])
     step = program([F32], lambda b, c: [b(Mul(), c, lit(3.0, F32))])
 
     def whole_program(b: Builder, x: Var, r: Var, flag: Var) -> Sequence[Atom]:
-        (once,) = b.emit(Jit(held, "twice"), [x, r])
-        (y,) = b.emit(Jit(held, "twice"), [once, r])
-        (z,) = b.emit(Cond((same, held)), [flag, y, r])
+        (once,) = b.emit(Jit(inner, "twice"), [x, r])
+        (y,) = b.emit(Jit(inner, "twice"), [once, r])
+        (z,) = b.emit(Cond((same, inner)), [flag, y, r])
         total, ys = b.emit(Scan(body, 3, False, 1, 1), [r, lit(0.0, F32), z])
         (end,) = b.emit(While(going, step, 0), [total])
         return [end, ys, z]
@@ -159,9 +159,11 @@ def random_value(rng: np.random.Generator, type_: Type) -> Value:
 
 def run(jaxpr: Jaxpr, args: Sequence[Value]) -> tuple[list[Value], list[Value]]:
     """Return the results and the final contents of references; the arguments are not changed."""
-    held = [np.array(x) for x in args]
-    outs = [np.array(x) for x in evaluate(jaxpr, held)]
-    return outs, [x for x, t in zip(held, jaxpr.in_types, strict=True) if isinstance(t, RefType)]
+    contents = [np.array(x) for x in args]
+    outs = [np.array(x) for x in evaluate(jaxpr, contents)]
+    return outs, [
+        x for x, t in zip(contents, jaxpr.in_types, strict=True) if isinstance(t, RefType)
+    ]
 
 
 def assert_well_formed(jaxpr: Jaxpr) -> None:
@@ -174,8 +176,8 @@ def primitives(jaxpr: Jaxpr) -> list[Primitive]:
     found = []
     for eqn in jaxpr.eqns:
         found.append(eqn.prim)
-        for held in eqn.prim.subjaxprs():
-            found += primitives(held)
+        for inner in eqn.prim.subjaxprs():
+            found += primitives(inner)
     return found
 
 
@@ -232,8 +234,8 @@ def jits() -> Jaxpr:
         s, _, _ = b.emit(Jit(inner, "inner"), [p, x])
         return [plus(b, s, mul(b, q, r)), p]
 
-    held = program([F, F], outer)
-    return program([F, F], lambda b, x, y: b.emit(Jit(held, "outer"), [y, sin(b, x)]))
+    inner = program([F, F], outer)
+    return program([F, F], lambda b, x, y: b.emit(Jit(inner, "outer"), [y, sin(b, x)]))
 
 
 def scans() -> Jaxpr:
@@ -411,16 +413,16 @@ def nested_loops(depth: int, breadth: int = 2) -> Jaxpr:
     """Return alternately nested scans and calls; each contains the next ``breadth`` times."""
     jaxpr = program([F, F], lambda b, w, c: [sin(b, mul(b, w, c))])
     for level in range(depth):
-        held = jaxpr
+        inner = jaxpr
 
         def step(
-            b: Builder, w: Atom, c: Atom, held: Jaxpr = held, level: int = level
+            b: Builder, w: Atom, c: Atom, inner: Jaxpr = inner, level: int = level
         ) -> list[Atom]:
             for _ in range(breadth):
                 if level % 2:
-                    (c,) = b.emit(Scan(held, 2, False, 1, 1), [w, c])
+                    (c,) = b.emit(Scan(inner, 2, False, 1, 1), [w, c])
                 else:
-                    (c,) = b.emit(Jit(held, "held"), [w, c])
+                    (c,) = b.emit(Jit(inner, "inner"), [w, c])
                 c = sin(b, c)
             return [c]
 

@@ -1,4 +1,4 @@
-"""The shape of the source: who imports whom, what an import loads, how long a module may be."""
+"""The shape of the source: imports, loaded modules, lengths of modules."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def name(path: Path) -> str:
 
 
 def imports(path: Path) -> set[str]:
-    """The modules, and the names from modules, that a file imports, wherever in it."""
+    """Return the modules, and the names from modules, that a file imports anywhere."""
     return imports_in(ast.parse(path.read_text(encoding="utf-8")))
 
 
@@ -70,7 +70,7 @@ def imports_in(tree: ast.Module) -> set[str]:
 
 
 def dotted(path: Path) -> str:
-    """The name under which a file is imported."""
+    """Return the name under which a file is imported."""
     parts = path.relative_to(SOURCE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -79,7 +79,7 @@ NAMES = {dotted(path) for path in MODULES}
 
 
 def imported_at_run_time(path: Path) -> set[str]:
-    """The modules of effax that a file imports, wherever in it, other than for annotations."""
+    """Return the modules of effax that a file imports anywhere, except for annotations."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -102,7 +102,7 @@ def test_no_module_imports_jax() -> None:
 
 
 @pytest.mark.parametrize("layer", CORE)
-def test_a_core_package_imports_only_itself_and_what_is_below_it(layer: str) -> None:
+def test_a_core_package_imports_itself_and_lower_packages_only(layer: str) -> None:
     allowed = [f"effax.{below}" for below in CORE[: CORE.index(layer) + 1]]
     wrong = [
         f"{name(path)} imports {imported}"
@@ -114,7 +114,7 @@ def test_a_core_package_imports_only_itself_and_what_is_below_it(layer: str) -> 
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_the_modules_of_a_room_import_each_other_in_no_circle(room: str) -> None:
+def test_the_modules_of_a_room_have_no_import_cycle(room: str) -> None:
     paths = sorted((SOURCE / room).rglob("*.py"))
     inside = {dotted(path) for path in paths}
     graph = {dotted(path): imported_at_run_time(path) & inside for path in paths}
@@ -131,7 +131,7 @@ def test_a_module_at_the_top_only_names_what_is_public(path: Path) -> None:
 
 
 def definitions(kind: type[ast.ClassDef | ast.FunctionDef], paths: list[Path]) -> dict[str, int]:
-    """The number of modules that define each public name at module level."""
+    """Return the number of modules that define each public name at module level."""
     found = [
         public
         for path in paths

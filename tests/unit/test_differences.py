@@ -1,4 +1,4 @@
-"""docs/differences.md: its programs print, on effax and on JAX, what it says."""
+"""The programs of docs/differences.md print the stated output, on effax and on JAX."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ IDS = [f"{i} {p.heading}" for i, p in enumerate(PROGRAMS)]
 
 
 def printed(code: str, package: str) -> list[str]:
-    """The words that a program prints, or the name of the error that it raises."""
+    """Return the words that a program prints, or the name of the error that it raises."""
     names: dict[str, Any] = {
         "jax": importlib.import_module(package),
         "jnp": importlib.import_module(f"{package}.numpy"),
@@ -69,14 +69,14 @@ def test_there_are_programs() -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=IDS)
-def test_on_effax(program: Program) -> None:
+def test_output_on_effax(program: Program) -> None:
     assert printed(program.code, "effax") == promised(program.effax)
 
 
 @pytest.mark.jax
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("program", PROGRAMS, ids=IDS)
-def test_on_jax(program: Program) -> None:
+def test_output_on_jax(program: Program) -> None:
     if find_spec("jax") is None or not version("jax").startswith("0.12"):
         pytest.skip("the page speaks of jax 0.12")
     assert printed(program.code, "jax") == promised(program.jax)

@@ -1,4 +1,4 @@
-"""The pages of docs/: their examples, run from top to bottom, print what their comments say."""
+"""The pages of docs/: their examples, run in order, print the output in their comments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OTHERS = {"differences.md"}
 
 
 def code_of(page: Path) -> str:
-    """The examples of a page, as one program."""
+    """Return the examples of a page, as one program."""
     return "\n".join(re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL))
 
 
@@ -29,9 +29,9 @@ PROMISE = re.compile(r"^( *)print\(.*\)  # (.*)$", re.MULTILINE)
 
 
 def promised_by(page: Path) -> list[tuple[str, str]]:
-    """What a page says is printed, with the indentation of the call.
+    """Return the outputs that a page promises, each with the indentation of its call.
 
-    Beside a call, or in a block of text right after the code that prints it.
+    A promise is a comment beside the call, or the block of text after the code.
     """
     blocks = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
     found: list[tuple[str, str]] = []
@@ -43,12 +43,12 @@ def promised_by(page: Path) -> list[tuple[str, str]]:
 
 
 def words(text: str) -> list[str]:
-    """Words and brackets, so that neither spaces nor line breaks matter."""
+    """Return words and brackets, so that neither spaces nor line breaks matter."""
     return re.sub(r"([\[\](){},;])", r" \1 ", text).split()
 
 
 def same(found: str, wanted: str) -> bool:
-    """Whether two words are equal, or numbers that differ in the last places."""
+    """Return whether two words are equal, or numbers equal up to rounding."""
     if found == wanted:
         return True
     try:
@@ -64,20 +64,20 @@ def test_there_are_pages() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_examples_print_what_they_say(page: Path) -> None:
+def test_the_examples_print_the_promised_output(page: Path) -> None:
     code = code_of(page)
     name = f"docs_{page.stem}"
-    # Dataclasses look their module up.
+    # Dataclasses look up their module.
     module = sys.modules[name] = ModuleType(name)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(compile(code, str(page), "exec"), module.__dict__)
-    # Reports import what the page defines; there it is the reader's module.
+    # Reports name the module of the page as the reader's.
     found = words(out.getvalue().replace(name, "mine"))
     promised = promised_by(page)
     assert promised
     for indent, text in promised:
-        # What is printed in a loop is printed as often as the loop says.
+        # A call in the loop over two references prints twice.
         times = 2 if indent and "GradRef" in text else 1
         for _ in range(times):
             wanted = words(text)

@@ -1,4 +1,4 @@
-"""The site of the documentation: every page is in it, and the reference has all that is public."""
+"""The site of the documentation: it has every page, and the reference has every public name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SITE = (ROOT / "mkdocs.yml").read_text("utf-8")
 
 
 def documented() -> dict[str, list[str]]:
-    """The modules of the reference, and which of their names it has: none means all."""
+    """Return the names that the reference has of each module; an empty list means all."""
     found: dict[str, list[str]] = {}
     for page in sorted((DOCS / "api").glob("*.md")):
         parts = re.split(r"^::: (\S+)$", page.read_text("utf-8"), flags=re.MULTILINE)
@@ -35,7 +35,7 @@ REFERENCE = documented()
 
 
 def public_names(module: str) -> list[str]:
-    """The names that the reference shows of a module."""
+    """Return the names that the reference shows of a module."""
     loaded = import_module(module)
     own = [n for n, v in vars(loaded).items() if not n.startswith("_") and is_ours(v)]
     return REFERENCE[module] or list(getattr(loaded, "__all__", own))
@@ -53,7 +53,7 @@ def test_every_entry_of_the_navigation_is_a_page() -> None:
 
 
 @pytest.mark.parametrize("module", REFERENCE)
-def test_what_is_public_is_documented(module: str) -> None:
+def test_public_names_are_documented(module: str) -> None:
     loaded = import_module(module)
     assert loaded.__doc__
     names = public_names(module)
@@ -87,7 +87,7 @@ def test_links_lead_to_pages_of_the_site() -> None:
 
 @pytest.fixture
 def docstrings(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The module of the site, without the tool that it is for."""
+    """Return the module of the site, imported without its tool."""
     tool = ModuleType("griffe")
     tool.__dict__.update(Extension=object, Object=object)
     monkeypatch.setitem(sys.modules, "griffe", tool)

@@ -1,4 +1,4 @@
-"""The examples do what they say: each is run, and held to what it is for."""
+"""The examples run, and have the properties that they demonstrate."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def intervals() -> Any:
 
 
 @pytest.mark.parametrize("name", ["softmax_cross_entropy", "unnormalised", "intervals"])
-def test_it_runs(name: str) -> None:
+def test_the_example_runs(name: str) -> None:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         example(name).main()
@@ -101,7 +101,7 @@ def test_cross_entropy_of_large_logits_is_finite(xent: Any) -> None:
     np.testing.assert_allclose(jax.jit(xent.softmax_cross_entropy)(x, labels)[0], [1e4, 0.0])
 
 
-def test_cross_entropy_names_what_it_cannot_take(xent: Any) -> None:
+def test_cross_entropy_rejects_operands_by_name(xent: Any) -> None:
     with pytest.raises(EffaxError, match="an integer for each row"):
         xent.softmax_cross_entropy(jnp.ones((2, 3)), jnp.ones(2))
 
@@ -134,13 +134,13 @@ def test_unnormalised_keeps_differences_of_the_log_density_and_drops_its_constan
     assert prims.Log not in kept
 
 
-def test_unnormalised_leaves_what_is_not_a_term() -> None:
+def test_unnormalised_keeps_values_that_are_not_terms() -> None:
     page = example("unnormalised")
     program = jax.make_jaxpr(lambda x, c: jnp.exp(x + c))(1.0, 2.0).jaxpr
     assert page.unnormalised(program, (True, False)).unwrap() == program
 
 
-def test_unnormalised_follows_what_goes_through_references_branches_and_loops() -> None:
+def test_unnormalised_follows_terms_through_references_branches_and_loops() -> None:
     page = example("unnormalised")
 
     def density(x: Any, c: Any) -> Any:
@@ -165,7 +165,7 @@ def test_unnormalised_follows_what_goes_through_references_branches_and_loops() 
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_unnormalised_keeps_what_rounding_makes_of_a_term() -> None:
+def test_unnormalised_keeps_terms_that_are_rounded() -> None:
     page = example("unnormalised")
 
     for dtype, gone in (("int32", False), ("bfloat16", True)):
@@ -175,21 +175,21 @@ def test_unnormalised_keeps_what_rounding_makes_of_a_term() -> None:
         assert less.out_types == program.out_types
 
 
-def test_unnormalised_refuses_what_is_no_density() -> None:
+def test_unnormalised_rejects_programs_that_are_not_densities() -> None:
     page = example("unnormalised")
 
-    def told(x: Any) -> Any:
+    def printing(x: Any) -> Any:
         jax.debug.print("{}", x)
         return x
 
-    program = jax.make_jaxpr(told)(1.0).jaxpr
+    program = jax.make_jaxpr(printing)(1.0).jaxpr
     with pytest.raises(NotApplicable, match="expected a log-density"):
         raise page.unnormalised(program, (True,)).failure()
     with pytest.raises(NotApplicable, match="2 for 1 inputs"):
         raise page.unnormalised(jax.make_jaxpr(jnp.sin)(1.0).jaxpr, (True, True)).failure()
 
 
-def test_intervals_hold_every_sample(intervals: Any) -> None:
+def test_intervals_contain_every_sample(intervals: Any) -> None:
     rng = np.random.default_rng(0)
 
     def f(x: Any, y: Any) -> Any:
@@ -274,7 +274,7 @@ def test_intervals_name_a_loop_that_does_not_end(intervals: Any) -> None:
         intervals.bounds(f, (-2.0, -1.0))
 
 
-def test_intervals_name_what_they_have_no_rule_for(intervals: Any) -> None:
+def test_intervals_name_primitives_without_a_rule(intervals: Any) -> None:
     with pytest.raises(NotApplicable, match="no rule for sort"):
         intervals.bounds(jnp.sort, (np.zeros(2, np.float32), np.ones(2, np.float32)))
 

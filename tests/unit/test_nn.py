@@ -97,13 +97,13 @@ def results_of_jax() -> dict[str, Any]:
 
 @pytest.mark.jax
 @pytest.mark.parametrize("name", CALLS)
-def test_as_jax(name: str) -> None:
+def test_results_agree_with_jax(name: str) -> None:
     found = CALLS[name](nn, jnp.asarray(X))
     assert_same(found, results_of_jax()[name], rtol=3e-6, weak=name != "relu python")
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_traced_as_evaluated(name: str) -> None:
+def test_traced_results_equal_evaluated_ones(name: str) -> None:
     call = CALLS[name]
     found = run_traced(lambda x: call(nn, x), jnp.asarray(X))
     wanted = call(nn, jnp.asarray(X))
@@ -155,7 +155,7 @@ SMOOTH = [
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-def test_derivatives_are_those_of_differences(name: str) -> None:
+def test_derivatives_agree_with_differences(name: str) -> None:
     x = np.array([-2.0, -0.3, 0.4, 1.5], np.float32)
 
     def weighted(y: Array) -> Array:
@@ -194,7 +194,7 @@ INITIALIZERS = [
 @pytest.mark.jax
 @pytest.mark.parametrize("shape", [(5, 7), (3, 3, 4, 6)])
 @pytest.mark.parametrize("name", INITIALIZERS)
-def test_initializers_are_those_of_jax(name: str, shape: tuple[int, ...]) -> None:
+def test_initializers_agree_with_jax(name: str, shape: tuple[int, ...]) -> None:
     import jax
 
     found = getattr(nn.initializers, name)()(random.key(3), shape)
@@ -203,7 +203,7 @@ def test_initializers_are_those_of_jax(name: str, shape: tuple[int, ...]) -> Non
 
 
 @pytest.mark.jax
-def test_plain_initializers_are_those_of_jax() -> None:
+def test_unscaled_initializers_agree_with_jax() -> None:
     import jax
 
     theirs = jax.nn.initializers
@@ -223,7 +223,7 @@ def test_constant_initializers() -> None:
     assert half.dtype == jnp.bfloat16
 
 
-def test_variance_scaling_has_the_variance_that_it_says() -> None:
+def test_variance_scaling_has_the_stated_variance() -> None:
     for mode, fan in [("fan_in", 200), ("fan_out", 400), ("fan_avg", 300)]:
         for distribution in ("normal", "uniform", "truncated_normal"):
             init = nn.initializers.variance_scaling(3.0, mode, distribution)

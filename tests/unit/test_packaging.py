@@ -1,4 +1,4 @@
-"""The built wheel, installed by itself, is all that a user needs and nothing more."""
+"""The built wheel is complete, and installs no other names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ print(effax.__file__, effax.__version__)
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """Run a command away from this checkout and give back what it prints."""
+    """Run a command outside of this checkout and return its output."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -34,7 +34,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh environment with the wheel in it, and the names that the wheel brought."""
+    """Return the folder of a fresh environment into which the wheel is installed."""
     pytest.importorskip("hatchling", reason="builds a wheel, for which hatchling is not installed")
     base = tmp_path_factory.mktemp("packaging")
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
@@ -56,7 +56,7 @@ def test_the_wheel_installs_no_other_name_than_effax(installed: Path) -> None:
     assert names == {"effax", f"effax-{effax.__version__}.dist-info"}
 
 
-def test_the_wheel_holds_the_whole_package_and_says_that_it_is_typed(installed: Path) -> None:
+def test_the_wheel_contains_the_whole_package_and_is_marked_as_typed(installed: Path) -> None:
     def files(package: Path) -> set[str]:
         return {
             path.relative_to(package).as_posix()
@@ -68,7 +68,7 @@ def test_the_wheel_holds_the_whole_package_and_says_that_it_is_typed(installed: 
     assert "py.typed" in files(site_packages(installed) / "effax")
 
 
-def test_the_wheel_carries_its_licence(installed: Path) -> None:
+def test_the_wheel_contains_its_licence(installed: Path) -> None:
     (licence,) = site_packages(installed).glob("effax-*.dist-info/licenses/LICENSE")
     assert licence.read_bytes() == (ROOT / "LICENSE").read_bytes()
 

@@ -1,4 +1,4 @@
-"""Keys, bits and samples: JAX's, and the same whether evaluated or traced."""
+"""Keys, bits and samples equal JAX's, evaluated and traced."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_bits_do_not_change() -> None:
 
 @pytest.mark.parametrize("width", [8, 16, 32])
 @pytest.mark.parametrize("shape", [(), (5,), (2, 3), (0,), (40000,)])
-def test_the_program_gives_the_bits_that_numpy_gives(shape: tuple[int, ...], width: Any) -> None:
+def test_bits_of_the_program_equal_those_of_numpy(shape: tuple[int, ...], width: Any) -> None:
     key = random.key(3)
     program = threefry.bits_program(shape, width)
     (traced,) = evaluate(program.jaxpr, [key.numpy()])
@@ -186,7 +186,7 @@ def test_a_traced_call_is_one_equation() -> None:
     assert "threefry2x32" in str(jaxpr)
 
 
-def test_traced_samples_are_the_evaluated_ones() -> None:
+def test_traced_samples_equal_evaluated_ones() -> None:
     from tests.unit.numpy.tracing import run_traced
 
     for call in (*EXACT.values(), *NEAR.values()):
@@ -208,7 +208,7 @@ def test_moments() -> None:
     assert 3.99 < u.max() < 4
 
 
-def test_a_traced_seed_gives_the_key_of_its_value() -> None:
+def test_a_traced_seed_has_the_key_of_its_value() -> None:
     from tests.unit.numpy.tracing import run_traced
 
     found = run_traced(random.key, jnp.int32(42))

@@ -1,4 +1,4 @@
-"""The README's examples run and print what it says."""
+"""The README's examples run and print the output in their comments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 README = Path(__file__).parents[2] / "README.md"
 
 
-def test_the_examples_print_what_their_comments_say() -> None:
+def test_the_examples_print_the_promised_output() -> None:
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     code = "".join(blocks)
     out = io.StringIO()

@@ -1,4 +1,4 @@
-"""The document that says what references do, run line for line.
+"""The document on the semantics of references, run line by line.
 
 Its runner is not part of this repository. It is looked for in `shared/tools`, in the checkout or
 beside it, or where the environment variable EFFAX_REF_DOCUMENT says.

@@ -1,4 +1,4 @@
-"""References outside of every trace: memory that is read and written at once."""
+"""References outside of every trace: memory that is read and written immediately."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from effax.arrays.ref_functions import empty_ref, free_ref, freeze, new_ref
 from effax.ir.errors import BadArgument, IllTyped, RefError
 
 
-def held(reference: Ref) -> list[Any]:
+def contents(reference: Ref) -> list[Any]:
     return np.asarray(reference[...]).tolist()  # type: ignore[no-any-return]  # NumPy says Any
 
 
-def test_a_reference_reads_what_was_written() -> None:
+def test_a_read_returns_the_last_write() -> None:
     r = new_ref(jnp.zeros(3))
     r[1] += 1.0
     r[2] = 5
-    assert held(r) == [0, 1, 5]
+    assert contents(r) == [0, 1, 5]
     r[...] = jnp.arange(3.0)
-    assert held(r) == [0, 1, 2]
+    assert contents(r) == [0, 1, 2]
     r[:2] = r[1:]
-    assert held(r) == [1, 2, 2]
+    assert contents(r) == [1, 2, 2]
 
 
 def test_scalars() -> None:
@@ -55,28 +55,28 @@ def test_the_initial_value_is_copied() -> None:
     value = np.zeros(2, np.float32)
     r = new_ref(value)
     value[0] = 7
-    assert held(r) == [0, 0]
+    assert contents(r) == [0, 0]
     array = jnp.zeros(2)
     r = new_ref(array)
     r[0] = 7
     assert np.asarray(array).tolist() == [0, 0]
 
 
-def test_swap_gives_what_was_there() -> None:
+def test_swap_returns_the_previous_value() -> None:
     r = new_ref(jnp.arange(4.0))
     assert np.asarray(ref.swap(r, slice(0, 2), 9.0)).tolist() == [0, 1]
-    assert held(r) == [9, 9, 2, 3]
+    assert contents(r) == [9, 9, 2, 3]
     assert np.asarray(r.swap(jnp.zeros(4))).tolist() == [9, 9, 2, 3]
 
 
 def test_addupdate_counts_every_duplicate() -> None:
     r = new_ref(jnp.zeros(3))
     ref.addupdate(r, np.array([0, 2, 0]), np.array([1, 2, 4], np.float32))
-    assert held(r) == [5, 0, 2]
+    assert contents(r) == [5, 0, 2]
     r.addupdate(1.0)
-    assert held(r) == [6, 1, 3]
+    assert contents(r) == [6, 1, 3]
     r.addupdate(10.0, 1)
-    assert held(r) == [6, 11, 3]
+    assert contents(r) == [6, 11, 3]
 
 
 def test_get_set_and_methods() -> None:
@@ -107,7 +107,7 @@ def test_empty_ref() -> None:
     assert r.shape == (2, 3)
     assert r.dtype == jnp.float32
     r[...] = 1
-    assert held(r) == [[1, 1, 1]] * 2
+    assert contents(r) == [[1, 1, 1]] * 2
 
 
 def test_freeze_ends_a_reference() -> None:
@@ -139,7 +139,7 @@ def test_free_ref_ends_a_reference() -> None:
         free_ref,
     ],
 )
-def test_use_after_freeze_is_an_error_that_says_so(use: Callable[[Ref], object]) -> None:
+def test_use_after_freeze_is_an_error(use: Callable[[Ref], object]) -> None:
     r = new_ref(jnp.zeros(2))
     frozen = freeze(r)
     with pytest.raises(RefError, match="after `freeze` consumed it"):
@@ -188,7 +188,7 @@ def test_functions_refuse_references_with_the_remedy(use: Callable[[Any], object
         use(new_ref(jnp.zeros(1)))
 
 
-def test_references_do_not_hold_references() -> None:
+def test_references_cannot_contain_references() -> None:
     with pytest.raises(RefError, match="reference"):
         new_ref(new_ref(0.0))
 
@@ -218,14 +218,14 @@ def test_a_write_that_does_not_fit_changes_nothing(
     ):
         with pytest.raises(error, match=says):
             write()
-        assert held(r) == [1, 2, 3]
+        assert contents(r) == [1, 2, 3]
 
 
 def test_values_that_keep_their_kind_are_converted() -> None:
     r = new_ref(jnp.zeros(2))
     for value in (1, True, np.float64(0.5), jnp.float16(2), np.int8(3), [1, 2.5], np.arange(2)):
         r[...] = value
-        assert held(r) == np.broadcast_to(np.asarray(value, np.float32), 2).tolist()
+        assert contents(r) == np.broadcast_to(np.asarray(value, np.float32), 2).tolist()
 
 
 def test_booleans_cannot_be_added() -> None:
@@ -239,17 +239,17 @@ def test_functions_of_references_refuse_arrays(use: Callable[[Any], object]) -> 
         use(jnp.zeros(2))
 
 
-def test_copies_and_pickles_have_memory_of_their_own() -> None:
+def test_copies_and_pickles_have_separate_memory() -> None:
     r = new_ref(jnp.arange(3))
     deep = copy.deepcopy(r)
     loaded = pickle.loads(pickle.dumps(r))
     r[0] = 9
-    assert held(deep) == [0, 1, 2]
-    assert held(loaded) == [0, 1, 2]
+    assert contents(deep) == [0, 1, 2]
+    assert contents(loaded) == [0, 1, 2]
     assert copy.copy(r) is r
 
 
-def test_one_memory_for_the_whole_life() -> None:
+def test_the_buffer_of_a_reference_does_not_move() -> None:
     r = new_ref(jnp.zeros(1000))
     assert isinstance(r, EagerRef)
     address = r.memory().ctypes.data
@@ -270,16 +270,16 @@ def test_large_and_empty_references() -> None:
 def test_writes_of_views_of_the_same_reference() -> None:
     r = new_ref(jnp.arange(5))
     r[1:] = r[:-1]
-    assert held(r) == [0, 0, 1, 2, 3]
+    assert contents(r) == [0, 0, 1, 2, 3]
     r[::-1] = r[...]
-    assert held(r) == [3, 2, 1, 0, 0]
+    assert contents(r) == [3, 2, 1, 0, 0]
 
 
 def test_complex_and_half_references() -> None:
     r = new_ref(jnp.zeros(2, jnp.complex64))
     r[0] = 1 + 2j
     r[1] = 3
-    assert held(r) == [1 + 2j, 3]
+    assert contents(r) == [1 + 2j, 3]
     half = new_ref(jnp.zeros(2, jnp.bfloat16))
     half[0] = 1.5
     ref.addupdate(half, 0, jnp.bfloat16(2))

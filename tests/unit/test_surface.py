@@ -1,4 +1,4 @@
-"""The public surface is what tests/golden/surface.md lists: in whole, typed, and documented."""
+"""The public surface is what tests/golden/surface.md lists: complete, typed and documented."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests import surface
 from tests.surface import MODULES
 from tests.unit.test_docs_site import REFERENCE
 
-STRUCTURE: Final = "a tree: what is in it, and where, is known when it is made only"
+STRUCTURE: Final = "a tree, whose structure is known at run time only"
 SHAPES: Final = "the tree of a result's shapes and dtypes"
-CHOSEN: Final = "which arguments are differentiated is a number that the call knows only"
-HOST: Final = "what a Python function gives, or a file holds, is told by values"
-DRAWN: Final = "what is drawn depends on what the law is about"
-NESTED: Final = "lists as deep as an array has axes"
-EITHER: Final = "an array or a reference: the author of a primitive knows which it takes"
+CHOSEN: Final = "the differentiated arguments are known by the call only"
+HOST: Final = "the result of a Python function, or the contents of a file"
+DRAWN: Final = "the type drawn depends on the law"
+NESTED: Final = "lists nested as deep as the array has axes"
+EITHER: Final = "an array or a reference, known to the author of the primitive"
 
 WITHOUT_A_TYPE: Final = {
     "effax.extend.ArrayPrimitive": EITHER,
@@ -31,20 +31,19 @@ WITHOUT_A_TYPE: Final = {
     "effax.extend.LinearPrimitive": EITHER,
     "effax.extend.with_batch_axis": EITHER,
     "effax.Array": NESTED,
-    "effax.VJP": "with_refs may give something else than a cotangent for each argument",
-    "effax.closure_convert": "the values that a function closes over, of whatever types",
+    "effax.VJP": "with_refs may replace cotangents of arguments",
     "effax.eval_shape": SHAPES,
     "effax.grad": CHOSEN,
     "effax.hessian": CHOSEN,
     "effax.jacfwd": CHOSEN,
     "effax.jacrev": CHOSEN,
-    "effax.jvp": "arguments in a list, of whatever types",
-    "effax.linear_transpose": "the arguments may be given by their shapes and dtypes",
-    "effax.linearize": "whether there is a second part is known when it is called only",
+    "effax.jvp": "arguments in a list, of any types",
+    "effax.linear_transpose": "arguments may be described by shapes and dtypes",
+    "effax.linearize": "a second part is present only if the call has aux",
     "effax.make_jaxpr": SHAPES,
     "effax.pure_callback": HOST,
     "effax.value_and_grad": CHOSEN,
-    "effax.vjp": "whether there is a second part is known when it is called only",
+    "effax.vjp": "a second part is present only if the call has aux",
     "effax.typing.JitFunction": SHAPES,
     "effax.typing.PyTree": STRUCTURE,
     "effax.tree.broadcast_prefix": STRUCTURE,
@@ -65,12 +64,12 @@ WITHOUT_A_TYPE: Final = {
     "effax.export.Exported": HOST,
     "effax.testing.strategies.subjects": DRAWN,
 }
-"""Public names whose type is not said, and why."""
+"""Public names whose type has PyTree, and the reason."""
 
 ENTRIES: Final = surface.entries()
 
 
-def test_the_page_lists_what_the_source_has() -> None:
+def test_the_page_is_up_to_date() -> None:
     listed, found = surface.PAGE.read_text("utf-8"), surface.page()
     lines = list(unified_diff(listed.split("\n"), found.split("\n"), "listed", "found", n=1))
     shown = "\n".join(lines[:60])
@@ -78,7 +77,7 @@ def test_the_page_lists_what_the_source_has() -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_what_a_module_lists_is_there_once(module: str) -> None:
+def test_a_module_lists_existing_names_once(module: str) -> None:
     loaded = import_module(module)
     names: list[str] = loaded.__all__
     assert len(names) == len(set(names))
@@ -86,26 +85,28 @@ def test_what_a_module_lists_is_there_once(module: str) -> None:
     assert not [name for name in names if name.startswith("_")]
 
 
-def test_no_signature_says_any() -> None:
-    said = [name for name, told in ENTRIES.items() if re.search(r"\bAny\b", told)]
+def test_no_signature_has_any() -> None:
+    said = [name for name, shown in ENTRIES.items() if re.search(r"\bAny\b", shown)]
     assert said == ["effax.typing.PyTree"]
 
 
-def test_what_has_no_type_is_known_and_has_a_reason() -> None:
+def test_names_without_a_type_have_a_reason() -> None:
     aliases = {"PyTree"}
-    for name, told in ENTRIES.items():
-        if told.endswith("TypeAlias = PyTree"):
+    for name, shown in ENTRIES.items():
+        if shown.endswith("TypeAlias = PyTree"):
             aliases.add(name.split(".")[-1])
     said = re.compile(rf"\b({'|'.join(aliases)})\b")
-    found = {name for name, told in ENTRIES.items() if said.search(told) and "= effax." not in told}
-    assert sorted(found - {*WITHOUT_A_TYPE}) == [], "give these a type, or a reason here"
-    assert sorted({*WITHOUT_A_TYPE} - found) == [], "these have a type"
+    found = {
+        name for name, shown in ENTRIES.items() if said.search(shown) and "= effax." not in shown
+    }
+    assert sorted(found - {*WITHOUT_A_TYPE}) == [], "annotate these, or add a reason here"
+    assert sorted({*WITHOUT_A_TYPE} - found) == [], "these are annotated"
 
 
 def test_every_parameter_and_every_result_has_a_type() -> None:
     untyped = []
-    for name, told in ENTRIES.items():
-        text = re.sub(r"\(\n\s*", "(", re.sub(r",\n\s*", ", ", told)).replace(", )", ")")
+    for name, shown in ENTRIES.items():
+        text = re.sub(r"\(\n\s*", "(", re.sub(r",\n\s*", ", ", shown)).replace(", )", ")")
         for line in text.split("\n"):
             if line.lstrip().startswith("def ") and "__init__" not in line:
                 first = re.sub(r"^\s*def \w+\((?:self|cls)?,? ?", "", line)
@@ -116,7 +117,7 @@ def test_every_parameter_and_every_result_has_a_type() -> None:
 
 
 def documented(module: str) -> set[str]:
-    """The names of a public module that the pages of the reference have."""
+    """Return the names of a public module that the pages of the reference have."""
     if REFERENCE.get(module) == []:
         return set(surface.public_names(module))
     found: set[str] = set()
@@ -128,7 +129,7 @@ def documented(module: str) -> set[str]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_what_is_listed_is_documented_and_no_more(module: str) -> None:
+def test_listed_names_are_documented_and_no_others(module: str) -> None:
     listed = set(surface.public_names(module))
     assert sorted(listed - documented(module)) == [], "add these to a page of docs/api"
     assert sorted(documented(module) - listed) == [], f"add these to the `__all__` of {module}"
@@ -140,7 +141,7 @@ def test_every_primitive_is_public() -> None:
 
 
 @pytest.mark.parametrize("module", ["effax.lax", "effax.numpy"])
-def test_a_namespace_has_all_that_its_modules_list(module: str) -> None:
+def test_a_namespace_has_all_names_of_its_modules(module: str) -> None:
     path = surface.path_of(module)
     assert path is not None
     stars = re.findall(rf"from ({module}\.\w+) import \*", path.read_text("utf-8"))
@@ -149,7 +150,7 @@ def test_a_namespace_has_all_that_its_modules_list(module: str) -> None:
     assert sorted(names - set(surface.public_names(module))) == []
 
 
-def test_what_is_told_of_a_name() -> None:
+def test_entries_of_names() -> None:
     assert ENTRIES["effax.vmap"].startswith("def vmap(\n    fun: Callable[P, R],\n")
     assert ENTRIES["effax.ir.Jaxpr"].startswith("@final\nclass Jaxpr\n    binders: tuple[Var, ...]")
     assert "    @property\n    def effects(self) -> Row[ArgIndex]" in ENTRIES["effax.ir.Jaxpr"]
@@ -168,7 +169,7 @@ PAGES: Final = sorted(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_what_users_read_imports_public_names_only(page: Path) -> None:
+def test_pages_and_examples_import_public_names_only(page: Path) -> None:
     text = page.read_text("utf-8")
     found = re.findall(r"^ *from (effax[\w.]*) import (\([^)]*\)|[^\n]*)", text, re.MULTILINE)
     for module, names in found:

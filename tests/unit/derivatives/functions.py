@@ -1,4 +1,4 @@
-"""Calls of every public function that has derivatives; for the others, why they have none."""
+"""Calls of every public function with derivatives, and the reason for each without."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Table = dict[str, Call]
 
 
 def point(*sizes: int, seed: int = 0) -> np.ndarray:
-    """Numbers of both signs, none near zero, an integer, a half, or equal to another."""
+    """Return numbers of both signs, none near zero, an integer, a half, or equal to another."""
     rng = np.random.default_rng((seed, *sizes))
     count = int(np.prod(sizes))
     steps = (rng.permutation(count) - count // 2) * 1.1
@@ -50,12 +50,12 @@ MASK = np.array([True, False, True])
 
 
 def on(names: str, library: Any, *args: np.ndarray) -> Table:
-    """The functions of these names, on these arguments."""
+    """Return calls of the functions of these names on these arguments."""
     return {name: Call(getattr(library, name), args) for name in names.split()}
 
 
 def but(function: Function, *fixed: Any, **options: Any) -> Function:
-    """The function with its last arguments given."""
+    """Return the function with its last arguments bound."""
     return lambda *xs: function(*xs, *fixed, **options)
 
 
@@ -70,7 +70,7 @@ def several(library: Any, calls: dict[str, tuple[Any, ...]]) -> Table:
 
 
 def listed(library: Any, names: str, *args: np.ndarray) -> Table:
-    """Functions that take one list of arrays."""
+    """Return calls of functions that take one list of arrays."""
     return {name: Call(_of_list(getattr(library, name)), args) for name in names.split()}
 
 
@@ -168,7 +168,7 @@ NUMPY: Table = {
 
 
 def of_symmetric(function: Function) -> Function:
-    """The function of symmetric matrices that are positive, made of any ones."""
+    """Return the function composed with a map of matrices to positive definite ones."""
     return lambda a: function(a @ jnp.matrix_transpose(a) + 2 * jnp.eye(3))
 
 
@@ -221,7 +221,7 @@ ROWS = (((1,), (0,)), ((), ()))
 
 
 def solved(a: Any, b: Any) -> Any:
-    """The solution of (1 + a/10) x = b, by iteration."""
+    """Return the solution of (1 + a/10) x = b, by iteration."""
     system = jnp.eye(3) + a / 10
 
     def iterate(matvec: Function, b: Any) -> Any:
@@ -231,7 +231,7 @@ def solved(a: Any, b: Any) -> Any:
 
 
 def rooted(x: Any) -> Any:
-    """The y with y³ + y = x, by Newton's method."""
+    """Return y with y³ + y = x, by Newton's method."""
 
     def newton(f: Function, y: Any) -> Any:
         return lax.fori_loop(0, 20, lambda i, y: y - f(y) / (3 * y * y + 1), y)
@@ -368,13 +368,13 @@ RANDOM: Table = {
 
 
 def reasons(given: dict[str, str]) -> dict[str, str]:
-    """From reasons with names to names with their reasons."""
+    """Return the reason of each name, from the names of each reason."""
     return {name: reason for reason, names in given.items() for name in names.split()}
 
 
-EXACT = "it gives or takes integers or booleans"
-CREATES = "it makes arrays of no other arrays"
-DESCRIBES = "it speaks of shapes and dtypes"
+EXACT = "it returns or takes integers or booleans"
+CREATES = "it has no array operands"
+DESCRIBES = "it concerns shapes and dtypes"
 ALONG = "it runs along a named axis: tests/unit/api/test_collectives.py"
 
 WITHOUT: dict[str, dict[str, str]] = {

@@ -28,7 +28,7 @@ CALLS = {f"{m}.{n}": call for m, table in TABLES.items() for n, call in table.it
 
 
 def public(module: Any) -> set[str]:
-    """The names of the functions that a module offers."""
+    """Return the names of the public functions of a module."""
     names = getattr(module, "__all__", None) or [n for n in vars(module) if n[0] != "_"]
     return {n for n in names if isinstance(getattr(module, n), FunctionType)}
 
@@ -49,18 +49,18 @@ def doubles() -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
-def test_derivatives_are_those_of_differences(name: str) -> None:
+def test_derivatives_agree_with_differences(name: str) -> None:
     call = CALLS[name]
     check_grads(call.function, call.args, order=2, modes=call.modes, atol=1e-7, rtol=1e-7)
 
 
 def floats(values: Any) -> list[Any]:
-    """The floating leaves of a result."""
+    """Return the floating leaves of a result."""
     return [x for x in tree.leaves(values) if x.dtype.kind in "fc"]
 
 
 def slope(call: Call) -> Callable[..., list[Any]]:
-    """Floating results and their derivatives along one direction, as a function."""
+    """Return a function to floating results and their derivatives along one direction."""
     directions = [np.cos(np.arange(x.size)).reshape(x.shape) for x in call.args]
 
     def both(*xs: Any) -> list[Any]:
@@ -72,18 +72,18 @@ def slope(call: Call) -> Callable[..., list[Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n, call in CALLS.items() if call.batched])
-def test_batched_as_stacked(name: str) -> None:
+def test_batched_derivatives_equal_stacked_ones(name: str) -> None:
     call = CALLS[name]
-    lanes = [[x * scale for x in call.args] for scale in (1.0, 1.01)]
+    elements = [[x * scale for x in call.args] for scale in (1.0, 1.01)]
     both = slope(call)
-    found = effax.vmap(both)(*(np.stack(xs) for xs in zip(*lanes, strict=True)))
-    for i, lane in enumerate(lanes):
-        for have, ct_spec in zip(found, both(*lane), strict=True):
+    found = effax.vmap(both)(*(np.stack(xs) for xs in zip(*elements, strict=True)))
+    for i, element in enumerate(elements):
+        for have, ct_spec in zip(found, both(*element), strict=True):
             np.testing.assert_allclose(np.asarray(have)[i], ct_spec, rtol=1e-9, atol=1e-9)
 
 
 def backward(call: Call) -> Callable[..., list[Any]]:
-    """Floating results, and cotangents of all arguments."""
+    """Return a function to floating results and cotangents of all arguments."""
 
     def both(*xs: Any) -> list[Any]:
         outs, pull = effax.vjp(lambda *ys: floats(call.function(*ys)), *xs)
@@ -94,7 +94,7 @@ def backward(call: Call) -> Callable[..., list[Any]]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_compiled_as_evaluated(module: str) -> None:
+def test_compiled_results_equal_evaluated_ones(module: str) -> None:
     """Values and gradients of all functions of a module, as one program."""
     calls = list(TABLES[module].values())
     args = [[np.array(x) for x in call.args] for call in calls]

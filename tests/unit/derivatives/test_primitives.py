@@ -26,7 +26,7 @@ X, W = np.array([0.6, -1.3, 1.7]), np.array([0.4, 0.9, -0.7])
 
 
 def _cell(use: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
-    """A function that uses a reference that begins with its argument."""
+    """Return a function of a local reference, initialized with its argument."""
 
     def f(x: Any) -> Any:
         cell = effax.new_ref(x)
@@ -144,14 +144,14 @@ def doubles() -> Any:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_have_the_derivatives_of_differences(name: str) -> None:
+def test_derivatives_of_programs_agree_with_differences(name: str) -> None:
     function, modes = PROGRAMS[name]
     assert name in names_in(effax.make_jaxpr(function)(X).jaxpr)
     check_grads(function, (X,), order=2, modes=modes, atol=1e-7, rtol=1e-7)
 
 
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=str)
-def test_applications_have_the_derivatives_of_differences(case: Case) -> None:
+def test_derivatives_of_applications_agree_with_differences(case: Case) -> None:
     def applied(*xs: Any) -> list[Any]:
         given = {i: jnp.asarray(a) for i, a in enumerate(case.args)}
         given |= {i: jnp.asarray(x) for i, x in zip(case.smooth, xs, strict=True)}

@@ -19,12 +19,12 @@ ALL = {f"{f}: {n}": trap for f, traps in FAMILIES.items() for n, trap in traps.i
 
 
 def pushed(m: Any, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The derivative by forward mode."""
+    """Return the derivative by forward mode."""
     return lambda x: m.jvp(f, (x,), (m.numpy.ones_like(x),))[1]
 
 
 def measured(m: Any, trap: Trap, x: Any, each: Callable[[Any], Any]) -> list[Any]:
-    """Value, first and second derivatives, backward and forward: (f, f', f'', f'', f')."""
+    """Return value and derivatives, backward and forward: (f, f', f'', f'', f')."""
     f = partial(trap.call, m)
     slope, rise = m.grad(f), pushed(m, f)
     return [each(g)(x) for g in (f, slope, m.grad(slope), pushed(m, rise), rise)]
@@ -58,7 +58,7 @@ def test_derivatives_at_traps(name: str) -> None:
 
 
 def program(family: str) -> tuple[Jaxpr, list[np.ndarray]]:
-    """Everything about the traps of a family, a lane a point, as one program."""
+    """Return values and derivatives of a family of traps, batched over points, as one program."""
     traps = list(FAMILIES[family].values())
     args = [points(trap) for trap in traps]
 

@@ -1,4 +1,4 @@
-"""No pass writes out a zero that it knows: zeros are counted in the programs that come out."""
+"""No pass materializes known zeros: zeros are counted in its results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ARITHMETIC = {"add", "sub", "mul", "div", "neg"}
 
 
 def zeros_in(jaxpr: Jaxpr) -> int:
-    """How many arrays of zeros a program makes, and how often it computes with the number 0."""
+    """Return the number of arrays of zeros, and of operations on the number 0, in a program."""
     count = 0
     for eqn in jaxpr.eqns:
         zero = any(isinstance(a, Lit) and a.value == 0 for a in eqn.ins)
@@ -85,7 +85,7 @@ PASSES: dict[str, Callable[[Program], Any]] = {
 
 
 def zeros_used(made: Any) -> bool:
-    """Whether an equation computes with a constant of zeros; results, and lanes of them, may be."""
+    """Return whether an equation other than a broadcast has a constant of zeros as operand."""
     computed = (eqn for eqn in made.jaxpr.eqns if eqn.prim.name != "broadcast_in_dim")
     used = {a for eqn in computed for a in eqn.ins}
     binders = zip(made.jaxpr.binders, made.consts, strict=False)
@@ -93,7 +93,7 @@ def zeros_used(made: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_no_pass_makes_zeros(name: str) -> None:
+def test_no_pass_materializes_zeros(name: str) -> None:
     assert zeros_in(effax.make_jaxpr(PROGRAMS[name])(X, Y).jaxpr) == 0
     for applied in PASSES.values():
         made = applied(PROGRAMS[name])
@@ -106,14 +106,14 @@ def test_zeros_that_are_written_are_counted() -> None:
     assert zeros_in(written.jaxpr) == 2
 
 
-def test_a_loop_carries_the_tangents_that_there_are() -> None:
+def test_a_loop_carries_nonzero_tangents_only() -> None:
     jaxpr = PASSES["jvp"](PROGRAMS["a loop"]).jaxpr
     (loop,) = (eqn.prim for eqn in jaxpr.eqns if isinstance(eqn.prim, Scan))
     assert loop.n_carry == 4
 
 
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=str)
-def test_a_tangent_of_zero_is_no_array(case: Case) -> None:
+def test_a_zero_tangent_is_not_an_array(case: Case) -> None:
     """Only what has zero elements beside others writes zeros, once: parts that do not move."""
     parts = {"concatenate", "pad", "dynamic_update_slice", "scatter", "scatter_add"}
     parts |= {"scatter_mul", "scatter_max", "scatter_min"}

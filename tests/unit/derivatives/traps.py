@@ -16,9 +16,9 @@ Row = tuple[float, float, float, float]
 
 
 class Trap(NamedTuple):
-    """A function of a scalar, given ``effax`` or ``jax``, and what it gives at some points.
+    """A function of ``effax`` or ``jax`` and a scalar, and its expected values at some points.
 
-    ``jax`` says at which points JAX gives the same.
+    ``jax`` states for each point whether JAX agrees.
     """
 
     call: Callable[[Any, Any], Any]
@@ -27,22 +27,22 @@ class Trap(NamedTuple):
 
 
 def trap(call: Callable[[Any, Any], Any], *rows: Row, but: tuple[float, ...] = ()) -> Trap:
-    """A trap where JAX does otherwise at the points ``but``."""
+    """Return a trap where JAX disagrees at the points ``but``."""
     return Trap(call, rows, tuple(row[0] not in but for row in rows))
 
 
 def constant(call: Callable[[Any, Any], Any], *points: tuple[float, float]) -> Trap:
-    """A function whose derivative is 0."""
+    """Return the rows of a function whose derivative is 0."""
     return trap(call, *((x, y, 0.0, 0.0) for x, y in points))
 
 
 def pair(m: Any, x: Any, y: float) -> Any:
-    """The vector (x, y)."""
+    """Return the vector (x, y)."""
     return m.numpy.stack([x, m.numpy.float32(y)])
 
 
 def twice(m: Any, x: Any) -> Any:
-    """The vector (x, x)."""
+    """Return the vector (x, x)."""
     return m.numpy.stack([x, x])
 
 
@@ -476,7 +476,7 @@ REMAINDERS = {
 
 
 def triple(m: Any, x: Any, y: float, z: float) -> Any:
-    """The vector (x, y, z)."""
+    """Return the vector (x, y, z)."""
     return m.numpy.stack([x, m.numpy.float32(y), m.numpy.float32(z)])
 
 

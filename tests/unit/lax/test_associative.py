@@ -1,4 +1,4 @@
-"""associative_scan: what is combined, how often, and what is refused."""
+"""associative_scan: order of combination, number of steps, errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from effax.ir.errors import BadArgument, IllTyped, RefError
 
 @pytest.mark.parametrize("n", range(10))
 @pytest.mark.parametrize("reverse", [False, True])
-def test_prefixes_of_what_does_not_commute(n: int, reverse: bool) -> None:
+def test_prefixes_of_a_function_that_does_not_commute(n: int, reverse: bool) -> None:
     rng = np.random.default_rng(n)
     xs = rng.normal(size=(n, 2, 2)).astype(np.float32)
     found = lax.associative_scan(
@@ -31,7 +31,7 @@ def test_prefixes_of_what_does_not_commute(n: int, reverse: bool) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
 
 
-def test_it_takes_few_steps_one_after_another() -> None:
+def test_the_number_of_sequential_steps_is_logarithmic() -> None:
     calls: list[int] = []
 
     def add(a: Any, b: Any) -> Any:
@@ -52,7 +52,7 @@ def test_trees_along_any_axis() -> None:
     assert lax.associative_scan(lambda a, b: a, (), axis=3) == ()
 
 
-def test_derivatives_and_lanes() -> None:
+def test_derivatives_and_batches() -> None:
     def f(x: Any) -> Any:
         return lax.associative_scan(lambda a, b: a * b, x)
 
@@ -61,7 +61,7 @@ def test_derivatives_and_lanes() -> None:
     np.testing.assert_allclose(effax.jit(effax.vmap(f))(jnp.stack([x, x]))[1], np.cumprod(x))
 
 
-def test_refused() -> None:
+def test_bad_arguments() -> None:
     x = jnp.arange(4.0)
     with pytest.raises(BadArgument, match="takes a function"):
         lax.associative_scan(x, x)  # type: ignore[arg-type]  # that is the point

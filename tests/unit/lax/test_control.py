@@ -62,7 +62,7 @@ def test_scan_with_a_closed_over_reference() -> None:
     assert int(total[...]) == 90
 
 
-def test_scan_over_a_reference_gives_views() -> None:
+def test_scan_over_a_reference_passes_views() -> None:
     def step(_: None, row: effax.Ref) -> tuple[None, effax.Array]:
         row[...] *= 2.0
         return None, jnp.sum(row[...])

@@ -41,7 +41,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.jax
 @pytest.mark.parametrize("name", CALLS)
-def test_what_jax_gives(name: str) -> None:
+def test_results_agree_with_jax(name: str) -> None:
     jax = pytest.importorskip("jax")
     options: dict[str, Any] = {"dimension_numbers": LAYOUT}
     ours = lax.conv_general_dilated(X, W, *CALLS[name], **options)
@@ -85,8 +85,8 @@ def test_vectors_as_in_numpy(mode: Any, n: int, m: int) -> None:
         )
 
 
-def test_no_rule_leaves_convolutions() -> None:
-    """The gradient and a batch of a convolution are convolutions: nothing is unrolled."""
+def test_rules_of_convolutions_are_convolutions() -> None:
+    """The gradient and a batch of a convolution are convolutions, without unrolling."""
 
     def loss(x: Any, w: Any) -> Any:
         return jnp.sum(lax.conv(x, w, (1,), "SAME"))
@@ -96,8 +96,8 @@ def test_no_rule_leaves_convolutions() -> None:
     # The value, which jit leaves out, and two cotangents.
     assert sum(e.prim.name == "conv_general_dilated" for e in made.eqns) == 3
     many = effax.vmap(partial(lax.conv, window_strides=(1,), padding="SAME"))
-    lanes = effax.make_jaxpr(many)(np.stack([x, x]), np.stack([w, w])).jaxpr
-    assert sum(e.prim.name == "conv_general_dilated" for e in lanes.eqns) == 1
+    batched = effax.make_jaxpr(many)(np.stack([x, x]), np.stack([w, w])).jaxpr
+    assert sum(e.prim.name == "conv_general_dilated" for e in batched.eqns) == 1
 
 
 def test_bad_input() -> None:

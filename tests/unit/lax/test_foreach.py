@@ -1,4 +1,4 @@
-"""foreach: a loop as a decorated function; access in any order costs what it touches."""
+"""foreach: a loop as a decorated function; access in any order costs only the parts accessed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EAGER_AND_JITTED = pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=[
 
 
 @EAGER_AND_JITTED
-def test_it_runs_where_it_is_written(wrap: Any) -> None:
+def test_the_loop_runs_at_its_definition(wrap: Any) -> None:
     total = jax.new_ref(0)
 
     def run(xs: Any) -> Any:
@@ -114,8 +114,8 @@ def compiled(f: Callable[..., Any], steps: int) -> Any:
     return jax.jit(accumulate).lower(table, jnp.zeros(steps, int), grads).compile()
 
 
-def test_reverse_mode_costs_what_it_touches() -> None:
-    """Bytes by the compiled program: those of the rows that are read, not of the table."""
+def test_the_cost_of_reverse_mode_is_that_of_the_rows_accessed() -> None:
+    """The compiled program accesses the bytes of the rows that are read, not of the table."""
     few, many = (compiled(of_array, n) for n in (10, 1000))
     moved = [program.cost_analysis()["bytes accessed"] for program in (few, many)]
     # Each step keeps one row of cosines, reads a row and adds to one.

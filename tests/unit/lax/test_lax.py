@@ -207,14 +207,14 @@ def results_of_jax() -> dict[str, Any]:
 
 @pytest.mark.jax
 @pytest.mark.parametrize("name", CALLS)
-def test_as_jax(name: str) -> None:
+def test_results_agree_with_jax(name: str) -> None:
     call, args = CALLS[name]
     found = call(lax, *(converted(x, jnp) for x in args))
     assert_same(found, results_of_jax()[name], rtol=3e-6)
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_traced_as_evaluated(name: str) -> None:
+def test_traced_results_equal_evaluated_ones(name: str) -> None:
     call, args = CALLS[name]
     arrays = [jnp.asarray(x) for x in args]
     found = run_traced(lambda *xs: call(lax, *xs), *arrays)
@@ -231,14 +231,14 @@ MADE_OF_OTHERS = {"reciprocal", "round", "erf_inv"}
 
 
 @pytest.mark.parametrize("name", [n for n in (*FLOATS, *PAIRS) if n not in MADE_OF_OTHERS])
-def test_the_primitive_of_the_name_is_applied(name: str) -> None:
+def test_a_function_applies_the_primitive_of_its_name(name: str) -> None:
     call, args = CALLS[name]
     (eqn,) = traced(lambda *xs: call(lax, *xs), *map(jnp.asarray, args)).eqns
     assert eqn.prim.name == name
     assert isinstance(eqn.prim, Unary | Binary) or name == "abs"
 
 
-def test_every_public_name_of_numpy_style_modules_is_exported() -> None:
+def test_every_public_name_of_the_modules_is_exported() -> None:
     for name in [
         "cond",
         "fori_loop",

@@ -37,7 +37,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "pmin": (lambda v: lax.pmin(v, "i"), alike(N.min(0))),
     "psum of a number": (lambda v: v * lax.psum(1, "i"), 3 * N),
     "psum of booleans": (lambda v: lax.psum(v > 4, "i"), alike((N > 4).sum(0))),
-    "psum of what lanes share": (lambda v: v + lax.psum(jnp.ones(4), "i"), N + 3),
+    "psum of an unbatched value": (lambda v: v + lax.psum(jnp.ones(4), "i"), N + 3),
     "axis_index": (lambda v: lax.axis_index("i"), [0, 1, 2]),
     "axis_size": (lambda v: v * lax.axis_size("i"), 3 * N),
     "all_gather": (lambda v: lax.all_gather(v, "i"), alike(N)),
@@ -54,7 +54,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
         lambda v: lax.ppermute(v, "i", [(2, 0)]),
         np.stack([N[2], 0 * N[0], 0 * N[0]]),
     ),
-    "ppermute of what lanes share": (
+    "ppermute of an unbatched value": (
         lambda v: lax.ppermute(jnp.ones(2), "i", [(0, 1)]),
         [[0, 0], [1, 1], [0, 0]],
     ),
@@ -77,7 +77,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_collectives_are_stacking_with_the_exchange_written_out(name: str) -> None:
+def test_collectives_equal_the_exchange_of_stacked_values(name: str) -> None:
     fun, expected = CASES[name]
     same(over_i(fun)(X), expected)
 
@@ -152,7 +152,7 @@ def test_a_compiled_function_is_traced_anew_for_another_size() -> None:
     same(jax.jit(over_i(lambda v: v - lax.pmean(v, "i")))(X), N - N.mean(0))
 
 
-def test_lanes_without_mapped_arguments() -> None:
+def test_an_axis_without_mapped_arguments() -> None:
     found = jax.vmap(lambda: lax.axis_index("i") * 2, axis_name="i", axis_size=3)()
     same(found, [0, 2, 4])
 
@@ -171,7 +171,7 @@ def written_out(x: Any) -> Any:
     return jnp.sin(x) * jnp.cos(x).sum(0) + moved + x[0] * places + x.max(0)
 
 
-def test_derivatives_are_those_of_the_exchange_written_out() -> None:
+def test_derivatives_equal_those_of_the_exchange_of_stacked_values() -> None:
     weights = jnp.cos(X)
     named = lambda x: jnp.sum(over_i(smooth)(x) * weights)  # noqa: E731  compared in one line
     plain = lambda x: jnp.sum(written_out(x) * weights)  # noqa: E731
@@ -183,7 +183,7 @@ def test_derivatives_are_those_of_the_exchange_written_out() -> None:
     same(grad(lambda t: rows(X * t))(1.0), grad(lambda t: plain(X * t))(1.0))
 
 
-def test_a_derivative_in_a_lane_is_that_of_the_sum_over_lanes() -> None:
+def test_a_derivative_of_one_element_is_that_of_the_sum_over_the_axis() -> None:
     inside = over_i(grad(lambda v: jnp.sum(smooth(v))))(X)
     same(inside, grad(lambda x: jnp.sum(written_out(x)))(X))
 
@@ -197,7 +197,7 @@ def test_gradients_of_single_examples_stay_single() -> None:
 # What is refused.
 
 
-def test_an_unbound_name_is_an_error_that_tells_the_names_in_scope() -> None:
+def test_an_unbound_name_is_an_error_that_lists_the_names_in_scope() -> None:
     with pytest.raises(UnboundAxis, match="no named axis in scope"):
         lax.psum(jnp.ones(3), "i")
     with pytest.raises(NameError, match=r"in scope: 'i' \(of size 3\)"):
@@ -218,20 +218,20 @@ def test_an_open_program_is_neither_compiled_nor_run() -> None:
     from effax.transforms.vmap.engine import vmap
 
     assert "axis 'i'" in str(lower(closed.jaxpr).failure())
-    assert "another size" in str(vmap(closed.jaxpr, 2, [0], axis_name="i").failure())
+    assert "a size other than" in str(vmap(closed.jaxpr, 2, [0], axis_name="i").failure())
 
 
-def test_a_collective_where_lanes_part_is_an_error() -> None:
+def test_a_collective_under_a_batched_predicate_is_an_error() -> None:
     branch = lambda v: lax.cond(v > 0, lambda v: lax.psum(v, "i"), lambda v: v, v)  # noqa: E731
     with pytest.raises(TransformError, match="axis 'i' is in a branch"):
         over_i(branch)(jnp.arange(3.0))
     loop = lambda v: lax.while_loop(lambda c: c < 9, lambda c: c + lax.pmax(c, "i"), v)  # noqa: E731
     with pytest.raises(TransformError, match="axis 'i' is in a loop"):
         over_i(loop)(jnp.arange(3.0))
-    # Where it is may be asked anywhere.
+    # axis_index is allowed under a batched predicate.
     place = lambda v: lax.cond(v > 1, lambda v: v + lax.axis_index("i"), lambda v: v, v)  # noqa: E731
     same(over_i(place)(jnp.arange(3.0)), [0, 1, 4])
-    # Lanes of another axis may part: both ways are run then, by all.
+    # A predicate batched along another axis is allowed: all elements run both branches.
     shifted = N - 4
     found = over_i(jax.vmap(branch))(X - 4)
     same(found, np.where(shifted > 0, shifted.sum(0), shifted))
@@ -267,7 +267,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_collectives_refuse(name: str) -> None:
+def test_bad_arguments_of_collectives(name: str) -> None:
     fun, error, says = REFUSED[name]
     with pytest.raises(error, match=says):
         over_i(fun)(X)

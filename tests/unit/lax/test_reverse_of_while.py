@@ -1,4 +1,4 @@
-"""Reverse mode through ``while``: right wherever the loop stands, and how much work and memory."""
+"""Reverse mode through ``while``: correctness in any context, work and memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.get("checkpoi
 
 
 def powers(x: Any, n: Any, **kind: Any) -> Any:
-    """n times sin(·)·x, from x on."""
+    """Return sin(·)·x applied n times to x."""
     return lax.while_loop(
         lambda c: c[0] < n, lambda c: (c[0] + 1, jnp.sin(c[1]) * x), (0, x), **kind
     )[1]
@@ -47,7 +47,7 @@ def close(found: Any, wanted: Any) -> None:
 
 
 @each_kind
-def test_it_is_the_derivative_of_the_steps_that_were_taken(kind: dict[str, Any]) -> None:
+def test_derivatives_equal_those_of_the_unrolled_loop(kind: dict[str, Any]) -> None:
     for n in (0, 1, 2, 3, 5, 12):
         close(effax.grad(powers)(1.3, n, **kind), effax.grad(unrolled)(1.3, n))
     compiled = effax.jit(lambda x, n: effax.value_and_grad(powers)(x, n, **kind))
@@ -56,7 +56,7 @@ def test_it_is_the_derivative_of_the_steps_that_were_taken(kind: dict[str, Any])
 
 
 @each_kind
-def test_every_way_of_asking(kind: dict[str, Any]) -> None:
+def test_all_transformations_agree(kind: dict[str, Any]) -> None:
     def f(x: Any) -> Any:
         return powers(x, 4, **kind)
 
@@ -72,7 +72,7 @@ def test_every_way_of_asking(kind: dict[str, Any]) -> None:
 
 
 @each_kind
-def test_lanes_that_end_at_different_times(kind: dict[str, Any]) -> None:
+def test_batch_elements_with_different_numbers_of_steps(kind: dict[str, Any]) -> None:
     xs, ns = jnp.array([1.3, 0.4, 1.0]), jnp.array([5, 0, 3])
 
     def one(x: Any, n: Any) -> Any:
@@ -85,7 +85,7 @@ def test_lanes_that_end_at_different_times(kind: dict[str, Any]) -> None:
     close(effax.vmap(pull)(jnp.eye(3))[0], np.diag(wanted))
 
 
-def test_the_condition_may_depend_on_what_is_differentiated() -> None:
+def test_the_condition_may_depend_on_a_differentiated_value() -> None:
     def f(x: Any) -> Any:
         return lax.while_loop(lambda v: v < 100.0, lambda v: v * v, x)
 
@@ -164,7 +164,7 @@ def test_integers_and_trees_are_carried_along() -> None:
 
 
 def in_place(x: Any, steps: Callable[[Callable[[Any], Any]], object]) -> Any:
-    """Steps that change a reference that is made here, and that is differentiated."""
+    """Return the result of steps that write a local reference, which is differentiated."""
     acc = effax.new_ref(jnp.zeros(3))
 
     def body(i: Any) -> Any:
@@ -204,7 +204,7 @@ def test_a_condition_that_changes_a_differentiated_reference() -> None:
 
 
 @pytest.mark.parametrize("kind", [{}, {"max_steps": 9}, {"max_steps": 9, "checkpoint": "all"}])
-def test_effects_outside_happen_once(kind: dict[str, Any]) -> None:
+def test_effects_on_outer_references_happen_once(kind: dict[str, Any]) -> None:
     count = effax.new_ref(0.0)
 
     def f(x: Any) -> Any:
@@ -221,7 +221,7 @@ def test_effects_outside_happen_once(kind: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("checkpoint", ["sqrt", "log"])
-def test_effects_are_not_computed_again(checkpoint: str) -> None:
+def test_effects_are_not_recomputed(checkpoint: str) -> None:
     count = effax.new_ref(0.0)
 
     def body(c: Any) -> Any:
@@ -234,8 +234,8 @@ def test_effects_are_not_computed_again(checkpoint: str) -> None:
     assert float(count[...]) == 0.0
 
 
-def asked_of_the_world(x: Any, seen: list[int], **kind: Any) -> Any:
-    """A loop of three steps, each of which gets a factor from outside."""
+def loop_with_callback(x: Any, seen: list[int], **kind: Any) -> Any:
+    """Return the result of three steps, each of which reads a factor by a callback."""
 
     def factor(i: Any) -> Any:
         seen.append(int(i))
@@ -249,26 +249,26 @@ def asked_of_the_world(x: Any, seen: list[int], **kind: Any) -> Any:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_effects_on_the_world_outside_happen_once(compiled: bool) -> None:
+def test_side_effects_happen_once(compiled: bool) -> None:
     seen: list[int] = []
-    derivative = effax.grad(lambda x: asked_of_the_world(x, seen, max_steps=5))
+    derivative = effax.grad(lambda x: loop_with_callback(x, seen, max_steps=5))
     found = (effax.jit(derivative) if compiled else derivative)(1.3)
     assert seen == [0, 1, 2]
-    close(found, effax.jvp(lambda x: asked_of_the_world(x, [], max_steps=5), (1.3,), (1.0,))[1])
+    close(found, effax.jvp(lambda x: loop_with_callback(x, [], max_steps=5), (1.3,), (1.0,))[1])
 
 
-def test_effects_on_the_world_outside_are_not_computed_again() -> None:
+def test_side_effects_are_not_recomputed() -> None:
     seen: list[int] = []
     with pytest.raises(NotApplicable, match="cannot happen a second time") as caught:
-        effax.grad(lambda x: asked_of_the_world(x, seen))(1.3)
+        effax.grad(lambda x: loop_with_callback(x, seen))(1.3)
     assert "max_steps" in str(caught.value)
     with pytest.raises(NotApplicable, match="cannot happen a second time"):
-        # Also where nobody wants the derivative of the loop.
-        effax.linearize(lambda x: asked_of_the_world(x, seen) * 0 + x, 1.3)
+        # Also where the derivative of the loop is unused.
+        effax.linearize(lambda x: loop_with_callback(x, seen) * 0 + x, 1.3)
     assert seen == []
 
 
-def test_what_is_only_told_is_not_told_again() -> None:
+def test_debug_callbacks_run_once() -> None:
     seen: list[int] = []
 
     def f(x: Any) -> Any:
@@ -283,7 +283,7 @@ def test_what_is_only_told_is_not_told_again() -> None:
 
 
 def test_the_gradient_of_a_table_is_added_in_place() -> None:
-    """Each step reads one row: one element is added to the cotangent a step, and no table made."""
+    """Each step reads one row and adds one element to the cotangent; no dense table is built."""
 
     def f(table: Any, n: Any) -> Any:
         def body(c: Any) -> Any:
@@ -301,12 +301,12 @@ def test_the_gradient_of_a_table_is_added_in_place() -> None:
     assert not made
 
 
-# How much is kept, and how often something is computed.
+# Size of residuals, and number of evaluations.
 
 
 @pytest.fixture
 def sines(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """How many sines were computed since this was asked last."""
+    """Return a function that returns the number of sines computed since its last call."""
     count = 0
     before = Sin.evaluate
 
@@ -325,7 +325,7 @@ def sines(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
 
 
 def again(n: int) -> int:
-    """How many steps are done again, to go back over n: half of the way, then both halves."""
+    """Return the number of steps recomputed in the backward pass over n: n/2, then both parts."""
     return 0 if n < 2 else n // 2 + again(n // 2) + again(n - n // 2)
 
 
@@ -349,7 +349,7 @@ def test_work_with_a_bound(sines: Callable[[], int], n: int) -> None:
     assert counts["log"] <= (1 + 3) * n
 
 
-def test_a_loop_that_needs_nothing_of_itself_does_nothing_again(sines: Callable[[], int]) -> None:
+def test_a_loop_without_residuals_recomputes_nothing(sines: Callable[[], int]) -> None:
     def f(x: Any, n: Any) -> Any:
         def body(c: Any) -> Any:
             return c[0] + 1, c[1] * 0.5, jnp.sin(c[2])
@@ -362,7 +362,7 @@ def test_a_loop_that_needs_nothing_of_itself_does_nothing_again(sines: Callable[
 
 
 def kept(n: int, **kind: Any) -> int:
-    """How many numbers of a carry of a thousand are kept between forward and backward."""
+    """Return the number of elements of the residuals, for a carry of a thousand elements."""
     wide = jnp.full(1000, 0.5)
 
     def f(x: Any) -> Any:
@@ -399,12 +399,12 @@ def test_memory_with_a_bound() -> None:
 
 
 def programs_in(jaxpr: Jaxpr) -> list[Jaxpr]:
-    """The program, and all that it holds."""
+    """Return the program and all its nested subjaxprs."""
     return [jaxpr, *[j for eqn in jaxpr.eqns for h in eqn.prim.subjaxprs() for j in programs_in(h)]]
 
 
 def arrays_of(jaxpr: Jaxpr, ndim: int) -> list[Type]:
-    """The types with so many axes of what equations make, also inside."""
+    """Return the types of results with ``ndim`` axes, including those in subjaxprs."""
     return [
         v.type
         for j in programs_in(jaxpr)
@@ -425,7 +425,7 @@ def test_the_values_are_those_of_the_loop(kind: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("checkpoint", ["all", "sqrt", "log", None])
-def test_it_ends_after_the_steps_that_it_may_take(checkpoint: str | None) -> None:
+def test_the_loop_ends_after_max_steps(checkpoint: str | None) -> None:
     for most in (0, 1, 2, 3, 4, 5, 16, 17, 23):
         count = lax.while_loop(
             lambda c: c < 20, lambda c: c + 1, 0, max_steps=most, checkpoint=checkpoint

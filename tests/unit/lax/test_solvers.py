@@ -1,4 +1,4 @@
-"""Solutions of equations: what derivatives compute, and what is refused."""
+"""Solutions of equations: their derivatives and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ B = jnp.array([1.0, 2.0, 3.0])
 
 
 def iterated(matvec: Any, b: Any) -> Any:
-    """A solution of unknown cost, of which no derivative would be right."""
+    """Return a solution by a loop that has no correct derivative of its own."""
 
     def is_far(x: Any) -> Any:
         return jnp.max(jnp.abs(b - matvec(x))) > 1e-5
@@ -32,7 +32,7 @@ def solved(a: Any, b: Any, **kw: Any) -> Any:
     return lax.custom_linear_solve(lambda x: a @ x, b, iterated, **kw)
 
 
-def test_derivatives_solve_and_do_not_look_inside() -> None:
+def test_derivatives_solve_and_do_not_differentiate_the_solver() -> None:
     def loss(a: Any, b: Any) -> Any:
         return jnp.sum(solved(a, b, transpose_solve=iterated) ** 2)
 
@@ -67,7 +67,7 @@ def test_trees_are_solved_for() -> None:
     np.testing.assert_allclose([found["p"], found["q"]], [2.5, -5 / 6 + 7 / 3], rtol=1e-6)
 
 
-def test_lanes_solve_together() -> None:
+def test_a_batch_of_systems_is_solved_at_once() -> None:
     scales = jnp.array([1.0, 1.1, 0.9])
     found = effax.vmap(lambda s: solved(A * s, B))(scales)
     for s, x in zip(scales, found, strict=True):
@@ -80,8 +80,8 @@ def test_lanes_solve_together() -> None:
     np.testing.assert_allclose(found, [np.linalg.inv(A).T.sum(1)] * 2, rtol=1e-4)
 
 
-def test_lanes_of_which_some_do_not_need_a_solution() -> None:
-    """Where a lane takes the other branch its equation may have no solution."""
+def test_batch_elements_outside_the_branch_need_no_solution() -> None:
+    """The equation of a batch element that takes the other branch may have no solution."""
 
     def f(s: Any) -> Any:
         return lax.cond(s > 0, lambda: solved(A * s, B), lambda: B)
@@ -141,13 +141,13 @@ REFUSED: dict[str, tuple[type[EffaxError], str, Any]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
+def test_bad_arguments(name: str) -> None:
     error, says, call = REFUSED[name]
     with pytest.raises(error, match=says):
         call()
 
 
-def test_effects_are_refused() -> None:
+def test_effects_are_errors() -> None:
     count = effax.new_ref(0.0)
 
     def matvec(x: Any) -> Any:
@@ -168,7 +168,7 @@ def root(w: Any, guess: Any = 1.0) -> Any:
     return lax.custom_root(lambda x: x**3 - w["c"], guess, newton, lambda g, y: y / g(1.0))
 
 
-def test_a_root_moves_with_what_the_function_closes_over() -> None:
+def test_a_root_depends_on_closed_over_values() -> None:
     d = effax.grad(root)({"c": 8.0, "unused": 1.0})
     np.testing.assert_allclose([d["c"], d["unused"]], [1 / 12, 0.0], rtol=1e-4)
     assert float(effax.grad(lambda g: root({"c": 8.0}, g))(1.5)) == 0.0

@@ -39,7 +39,7 @@ def calls(m: Any) -> dict[str, Any]:
 
 
 @pytest.mark.jax
-def test_what_jax_gives() -> None:
+def test_results_agree_with_jax() -> None:
     jax = pytest.importorskip("jax")
     ours, theirs = calls(effax), calls(jax)
     for name, found in ours.items():

@@ -15,14 +15,14 @@ Function = Callable[..., Any]
 
 
 class Refused:
-    """The place of a result: the function raised this error."""
+    """The error that a function raised in place of a result."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
 
 
 def converted(x: object, to: Any) -> Any:
-    """NumPy arrays as arrays of a library; anything else as it is."""
+    """Return NumPy arrays as arrays of a library; other values unchanged."""
     if isinstance(x, np.ndarray):
         return to.asarray(x)
     if isinstance(x, list | tuple):
@@ -31,7 +31,7 @@ def converted(x: object, to: Any) -> Any:
 
 
 def all_of_jax(calls: dict[str, Callable[[Any], object]]) -> dict[str, object]:
-    """The results of many functions of ``jax.numpy``, compiled at once; or their refusals."""
+    """Return the results or errors of many functions of ``jax.numpy``, compiled at once."""
     import jax
 
     refusals: dict[str, object] = {}
@@ -55,7 +55,7 @@ def flat(result: object) -> list[Any]:
 
 
 def assert_same(ours: object, theirs: object, rtol: float = 2e-6, weak: bool = True) -> None:
-    """Equal shapes, dtypes, weakness and (nearly) values, leaf by leaf."""
+    """Assert equal shapes, dtypes, weakness and (nearly) values, leaf by leaf."""
     mine, other = flat(ours), flat(theirs)
     assert len(mine) == len(other)
     for a, b in zip(mine, other, strict=True):
@@ -71,7 +71,7 @@ def assert_same(ours: object, theirs: object, rtol: float = 2e-6, weak: bool = T
 
 
 def assert_close(x: np.ndarray, y: np.ndarray, rtol: float) -> None:
-    """Equal where exact, else equal up to a tolerance, which narrow floats need wider."""
+    """Assert equality, of inexact dtypes up to a tolerance, wider for narrow floats."""
     if x.dtype.kind in "biu":
         np.testing.assert_array_equal(x, y)
         return
@@ -83,11 +83,11 @@ def assert_close(x: np.ndarray, y: np.ndarray, rtol: float) -> None:
 def check(
     call: Callable[[Any], object], expected: object, rtol: float = 2e-6, weak: bool = True
 ) -> None:
-    """``call(effax.numpy)`` gives what is expected, or refuses where JAX does."""
+    """Assert that ``call(effax.numpy)`` returns the expected value, or raises where JAX does."""
     if isinstance(expected, Refused):
         try:
             found = call(jnp)
         except (EffaxError, TypeError):
             return
-        raise AssertionError(f"JAX refuses ({expected.error}), effax gives {found}")
+        raise AssertionError(f"JAX refuses ({expected.error}), effax returns {found}")
     assert_same(call(jnp), expected, rtol, weak)

@@ -27,13 +27,13 @@ def results_of_jax(family: str) -> dict[str, object]:
 
 @pytest.mark.jax
 @pytest.mark.parametrize(("family", "name"), NAMES)
-def test_as_jax(family: str, name: str) -> None:
+def test_results_agree_with_jax(family: str, name: str) -> None:
     case = FAMILIES[family][name]
     check(call_of(case), results_of_jax(family)[name], rtol=3e-6)
 
 
 @pytest.mark.parametrize(("family", "name"), NAMES)
-def test_traced_as_evaluated(family: str, name: str) -> None:
+def test_traced_results_equal_evaluated_ones(family: str, name: str) -> None:
     case = FAMILIES[family][name]
     args = [jnp.asarray(x) for x in case.args]
     wanted = flat(case.call(jnp, *args))

@@ -44,7 +44,7 @@ CALLS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_what_numpy_gives(name: str) -> None:
+def test_transforms_agree_with_numpy(name: str) -> None:
     ours, theirs = CALLS[name](jnp.fft), CALLS[name](np.fft)
     assert ours.shape == theirs.shape
     assert ours.dtype.kind == theirs.dtype.kind

@@ -40,7 +40,7 @@ def test_slopes_of_a_polygon() -> None:
     assert np.isfinite(float(twice))
 
 
-def test_interp_refuses() -> None:
+def test_interp_rejects_bad_arguments() -> None:
     with pytest.raises(IllTyped, match="coordinates of points"):
         jnp.interp(AT, XP, FP[:2])
     with pytest.raises(BadArgument, match="extrapolate"):
@@ -67,7 +67,7 @@ def test_scalars_broadcast() -> None:
         np.testing.assert_allclose(np.asarray(ours), theirs)
 
 
-def test_signatures_and_what_is_left_alone() -> None:
+def test_signatures_and_excluded_arguments() -> None:
     rng = np.random.default_rng(0)
     m, v = rng.normal(size=(4, 1, 2, 3)), rng.normal(size=(5, 3))
     matvec = jnp.vectorize(lambda m, v: m @ v, signature="(n,k),(k)->(n)")
@@ -82,7 +82,7 @@ def test_signatures_and_what_is_left_alone() -> None:
     assert [b.shape for b in both] == [(4, 4), (4, 4)]
 
 
-def test_vectorize_refuses() -> None:
+def test_vectorize_rejects_bad_arguments() -> None:
     with pytest.raises(BadArgument, match="invalid signature"):
         jnp.vectorize(plus, signature="(n),(n)")
     with pytest.raises(IllTyped, match="two sizes"):

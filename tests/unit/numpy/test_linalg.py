@@ -1,4 +1,4 @@
-"""Linear algebra against NumPy, and what has to hold of factors."""
+"""Linear algebra against NumPy, and properties of factors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def flat(x: Any) -> list[Any]:
 
 @pytest.mark.filterwarnings("ignore:divide by zero")
 @pytest.mark.parametrize("name", SAME)
-def test_what_numpy_gives(name: str) -> None:
+def test_results_agree_with_numpy(name: str) -> None:
     for ours, theirs in zip(flat(SAME[name](jnp)), flat(SAME[name](np)), strict=True):
         assert ours.shape == np.shape(theirs)
         np.testing.assert_allclose(np.asarray(ours), theirs, rtol=2e-4, atol=2e-4)
@@ -87,7 +87,7 @@ def test_narrow_floats_are_factorised_in_float32() -> None:
         assert found.dtype == x.dtype
 
 
-def test_gradients_where_others_fail() -> None:
+def test_gradients_at_singular_and_degenerate_matrices() -> None:
     """A determinant of 0 has a gradient, and so have sums of equal eigenvalues."""
     singular = np.array([[1, 2, 3], [2, 4, 6], [1, 0, 1]], np.float32)
     np.testing.assert_allclose(
@@ -103,11 +103,11 @@ def test_gradients_where_others_fail() -> None:
     np.testing.assert_allclose(np.asarray(effax.grad(projector)(np.eye(3))), 0, atol=1e-6)
 
 
-def test_lanes_of_one_matrix_are_solved_for_at_once() -> None:
+def test_a_batch_of_right_hand_sides_shares_one_factorization() -> None:
     a, ys = normal(4, 4) + 4 * np.eye(4, dtype=np.float32), normal(5, 4, seed=1)
     many = effax.vmap(jnp.linalg.solve, (None, 0))
     np.testing.assert_allclose(many(a, ys), np.linalg.solve(a, ys.T).T, rtol=1e-5)
-    # Each is one matrix: no copy of it a lane, and the triangles are solved with once.
+    # The matrix is not copied per batch element; each triangle is solved with once.
     text = str(effax.make_jaxpr(many)(a, ys))
     assert "f32[5,4,4]" not in text and "triangular_solve" in text
 

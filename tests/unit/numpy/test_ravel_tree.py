@@ -11,7 +11,7 @@ from effax.flatten_util import ravel_pytree
 from effax.ir.errors import IllTyped
 
 
-def test_a_tree_is_a_vector_and_back() -> None:
+def test_a_tree_round_trips_through_a_vector() -> None:
     tree: Any = {"w": jnp.ones((2, 2)), "b": [jnp.arange(3), 2.0], "none": None}
     flat, unravel = ravel_pytree(tree)
     assert flat.dtype == "float32"
@@ -23,7 +23,7 @@ def test_a_tree_is_a_vector_and_back() -> None:
     assert np.array_equal(back["b"][0], [0, 2, 4])
 
 
-def test_it_passes_through_transformations() -> None:
+def test_flattening_composes_with_transformations() -> None:
     params = {"a": jnp.array([1.0, 2.0]), "b": jnp.float32(3.0)}
     flat, unravel = ravel_pytree(params)
 
@@ -51,7 +51,7 @@ def test_a_tree_without_leaves() -> None:
     assert unravel(flat) == {"a": None}
 
 
-def test_another_vector_is_refused() -> None:
+def test_a_vector_of_another_type_is_rejected() -> None:
     flat, unravel = ravel_pytree([jnp.ones(2), jnp.ones(1)])
     with pytest.raises(IllTyped, match=r"expected: float32\[3\]"):
         unravel(flat[:2])

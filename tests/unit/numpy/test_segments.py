@@ -42,7 +42,7 @@ def test_derivatives(function: Segments) -> None:
     check_grads(lambda d: function(d, jnp.array([0, 1, 0, 5]), 2), (data,), order=2)
 
 
-def test_the_number_of_segments_is_found_where_the_ids_are_known() -> None:
+def test_the_number_of_segments_defaults_to_the_largest_known_id() -> None:
     assert ops.segment_sum(jnp.ones(3), jnp.array([0, 3, 3])).tolist() == [1, 0, 0, 2]
     assert ops.segment_sum(jnp.ones(0), jnp.zeros(0, int)).shape == (0,)
     with pytest.raises(ConcretizationError):
@@ -55,13 +55,13 @@ def test_integers_have_their_own_bounds() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "uint32"])
-def test_there_may_be_more_segments_than_the_ids_can_count(dtype: str) -> None:
+def test_the_number_of_segments_may_exceed_the_dtype_of_the_ids(dtype: str) -> None:
     found = ops.segment_sum(jnp.ones(3), jnp.array([0, 1, 1], dtype), 300)
     assert found.shape == (300,)
     assert found[:3].tolist() == [1, 2, 0]
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_ids_of_the_wrong_type_or_shape_are_rejected() -> None:
     with pytest.raises(IllTyped, match="segment_sum takes one integer per row"):
         ops.segment_sum(jnp.ones(3), jnp.ones(3))
     with pytest.raises(IllTyped, match="shape"):

@@ -83,7 +83,7 @@ OTHERWISE = {"indexing index traced out", "reductions max nan", "angle of any"}
 
 
 def weighted(library: Any, case: Case, x: Any) -> Any:
-    """A number from all floats of the result, each with a weight of its own."""
+    """Return a weighted sum of all floats of the result."""
     total = library.sum(x * 0)
     for out in flat(case.call(library, x, *map(library.asarray, case.args[1:]))):
         if out.dtype == np.float32:
@@ -131,7 +131,7 @@ def test_a_clamped_read_has_its_derivative() -> None:
     np.testing.assert_array_equal(np.asarray(effax.grad(total)(jnp.zeros(3))), [2, 0, 3])
 
 
-def test_nan_that_is_left_out_reaches_no_derivative() -> None:
+def test_masked_nan_does_not_reach_derivatives() -> None:
     x = jnp.array([1.0, np.nan, 3.0, 5.0])
     for f in (jnp.nansum, jnp.nanmean, jnp.nanvar, jnp.nanstd, jnp.nanmax):
         grad = np.asarray(effax.grad(f)(x))

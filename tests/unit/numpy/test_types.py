@@ -1,4 +1,4 @@
-"""Dtypes by name, promotion, limits; Python's operators; what functions refuse."""
+"""Dtypes by name, promotion, limits; Python's operators; errors of functions."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_operators() -> None:
         np.testing.assert_array_equal(np.asarray(ours), theirs)
 
 
-def test_arrays_are_unequal_to_what_is_no_array() -> None:
+def test_arrays_are_unequal_to_other_values() -> None:
     x = jnp.zeros(2)
     nothing: object = None
     assert [x == nothing, x != "a"] == [False, True]
@@ -354,7 +354,7 @@ REFUSED: list[tuple[Callable[[], Any], type[EffaxError], str]] = [
 
 
 @pytest.mark.parametrize(("call", "error", "says"), REFUSED)
-def test_refused_with_a_message(
+def test_bad_arguments_raise_with_a_message(
     call: Callable[[], object], error: type[EffaxError], says: str
 ) -> None:
     with pytest.raises(error, match=says):
@@ -375,7 +375,7 @@ def test_refused_with_a_message(
         np.asarray,
     ],
 )
-def test_values_that_are_not_known_yet_are_asked_for_with_the_remedy(
+def test_an_error_on_an_unknown_value_states_the_remedy(
     call: Callable[[Any], object],
 ) -> None:
     with pytest.raises(ConcretizationError, match="static"):

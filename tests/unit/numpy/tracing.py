@@ -1,4 +1,4 @@
-"""Tracing a function on values, and running the program that comes out."""
+"""Tracing of functions on values, and evaluation of the traced programs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def _trace(function: Callable[..., Any], args: tuple[Array, ...]) -> Traced:
 
 
 def traced(function: Callable[..., Any], *args: Array) -> Jaxpr:
-    """The program of a function on arguments of these types."""
+    """Return the program of a function on arguments of these types."""
     return _trace(function, args).jaxpr
 
 
 def run_traced(function: Callable[..., Any], *args: Array) -> Any:
-    """What the traced program gives: one array, or a list of them."""
+    """Return the results of the traced program: one array, or a list of them."""
     made = _trace(function, args)
     consts = [value_of(cast(Array, c)) for c in made.consts]
     results = evaluate(made.jaxpr, [*consts, *(np.asarray(a) for a in args)])
