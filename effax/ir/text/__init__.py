@@ -1,1 +1,1 @@
-"""Programs as text and JSON: lexer, parser, printer."""
+"""Text and JSON forms of programs: lexer, parser, printer."""

@@ -1,8 +1,7 @@
-"""How the parts of a program are written: names, literals, parameters, index brackets.
+"""The text of the parts of a program: literals, parameters, index brackets.
 
-The printer and the parser share what is here, so that each form is described once. Weak types
-are marked with ``~``. A variable's name is its number in letters, so that it is called the same
-wherever it is printed.
+The printer and the parser share this module, so each form is defined once. Weak types are marked
+with ``~``. The name of a variable is its number in letters, the same in every context.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from effax.ir.syntax import Jaxpr, Lit
 from effax.ir.types import ArrayType, RefType, Shape
 
 LABEL: Final = "label"
-"""The field that says what the user calls a held program: it comes first and prints as ``name``."""
+"""The field with the user's name of a subjaxpr; it is printed first, as ``name``."""
 
 MOST_VARIABLES: Final = 26**5
-"""Numbers of variables that are read are less: passes keep an array as long as the greatest."""
+"""The bound of numbers of variables in text: passes allocate arrays of the greatest number."""
 
 
 def lit_text(lit: Lit) -> str:
@@ -42,10 +41,10 @@ def fields_of(owner: object) -> tuple[Field[object], ...]:
 def params_of(prim: object) -> list[tuple[str, str, object]]:
     """Return the parameters of a primitive, in the order of printing: (printed name, field, value).
 
-    What is unset (None, or a choice left at its default) is left out.
+    Unset parameters (None, or an enum at its default) are omitted.
     """
-    told = (f.name for f in fields_of(prim) if not _is_unset(f, getattr(prim, f.name)))
-    names = sorted(told, key=lambda name: (name != LABEL, name))
+    shown = (f.name for f in fields_of(prim) if not _is_unset(f, getattr(prim, f.name)))
+    names = sorted(shown, key=lambda name: (name != LABEL, name))
     return [("name" if n == LABEL else n, n, getattr(prim, n)) for n in names]
 
 
@@ -60,7 +59,7 @@ def is_word(text: str) -> bool:
 
 
 REFERENCE: Final = "@"
-"""What begins the name of an object that has no text of its own."""
+"""The prefix of the name of an object without a text form."""
 
 
 def value_text(
@@ -68,9 +67,9 @@ def value_text(
     program: Callable[[Jaxpr], str],
     names: Mapping[ByReference, str] | None = None,
 ) -> str:
-    """Return a parameter's value; ``program`` writes the programs in it.
+    """Return the text of a parameter; ``program`` returns the text of a jaxpr in it.
 
-    ``names`` has those of the objects that are held by reference; by default their labels.
+    ``names`` are the names of objects by reference; by default their labels.
     """
     match value:
         case Jaxpr():
@@ -111,19 +110,19 @@ def _record_fields(value: object) -> tuple[str, ...] | None:
 
 
 def label_text(value: object) -> str:
-    """Return the value of a label: without quotes where it reads well so."""
+    """Return the text of a label: without quotes if it is a word."""
     return value if isinstance(value, str) and is_word(value) else repr(value)
 
 
 DYNAMIC: Final = "*"
-"""What stands for an operand where an indexer is written without its operands."""
+"""The placeholder for an operand of an indexer that is written without its operands."""
 
 
 def index_text(indexer: Indexer, shape: Shape | None, operands: Sequence[str]) -> str:
-    """Return an indexer in brackets: ``[i,2,:3,j:j+4,6::-2]``, and ``;drop`` where it drops.
+    """Return an indexer in brackets: ``[i,2,:3,j:j+4,6::-2]``, with ``;drop`` for that mode.
 
-    ``shape`` is that of what is indexed, where it is known: then ends may be left out, and
-    everything is ``[...]``. Operands take the place of ``*``.
+    If the ``shape`` of the indexed value is known, ends may be omitted, and the whole is ``[...]``.
+    Operands replace ``*``.
     """
     mode = "" if indexer.mode is Mode.CLIP else f";{indexer.mode.value}"
     if shape is not None and indexer.dims == whole(shape).dims:
@@ -149,7 +148,7 @@ def _step_text(step: int) -> str:
 
 
 def _slice_text(first: int, length: int, step: int, size: int | None) -> str:
-    """``first:stop:step``; the stop is left out where the span goes as far as it can."""
+    """Return ``first:stop:step``; the stop is omitted if the span extends to the axis' end."""
     last = first + (length - 1) * step
     stop = first if length == 0 else last + (1 if step > 0 else -1)
     if step < 0:
@@ -164,13 +163,13 @@ _NO_WORD: Final = re.compile(r"\W+", re.ASCII)
 
 
 def as_word(label: str) -> str:
-    """What is left of a label where only letters, digits and underscores may stand."""
+    """Return a label as an identifier: other characters become underscores."""
     word = _NO_WORD.sub("_", label).strip("_")
     return word if word.isidentifier() else "jaxpr"
 
 
 def fresh_words(taken: frozenset[str]) -> Callable[[str], str]:
-    """Return a supply of distinct words: the wanted one, or that with a number at its end."""
+    """Return a function that returns the wanted word, with a number appended if it is taken."""
     used = set(taken)
     tries: dict[str, Iterator[int]] = {}
 

@@ -19,11 +19,11 @@
         ],
     }
 
-A program is held by its number in ``programs``, each before those that hold it, the whole one
-last; so a program that is held many times is written once. A variable is its number, a literal
-``{"lit": "2.0:f32[]"}``. Parameters that JSON has no form for are in the notation of printed
-programs, ``{"text": "[*,0:2]"}``, with held programs as ``p0``, ``p1``, and objects of Python as
-``@name``. Effects are told and not read: they follow from the primitives.
+A subjaxpr is its number in ``programs``, where each program follows its subjaxprs and the outermost
+is last; so a shared subjaxpr is written once. A variable is its number, a literal
+``{"lit": "2.0:f32[]"}``. Parameters without a form in JSON are in the notation of printed programs,
+``{"text": "[*,0:2]"}``, with subjaxprs as ``p0``, ``p1``, and Python objects as ``@name``. Effects
+are written for other tools and not read: they follow from the primitives.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from effax.ir.text.printer import references
 from effax.ir.types import Type
 
 VERSION: Final = 1
-_HELD: Final = re.compile(r"p(\d+)(?!\w)", re.ASCII)
+_SUBJAXPR: Final = re.compile(r"p(\d+)(?!\w)", re.ASCII)
 
 
 def to_json(jaxpr: Jaxpr, indent: int | None = None) -> str:
@@ -60,7 +60,7 @@ def to_json(jaxpr: Jaxpr, indent: int | None = None) -> str:
 
 
 class _Names(NamedTuple):
-    """The numbers of programs, and the names of objects that are held by reference."""
+    """The numbers of programs, and the names of objects by reference."""
 
     programs: dict[Jaxpr, int]
     objects: Mapping[ByReference, str]
@@ -73,7 +73,7 @@ def _write(jaxpr: Jaxpr, names: _Names, written: list[object]) -> int:
         return programs[jaxpr]
     eqns: list[object] = []
     for prim, ins, outs, effects, source in jaxpr.eqns:
-        numbers = [_write(held, names, written) for held in prim.subjaxprs()]
+        numbers = [_write(inner, names, written) for inner in prim.subjaxprs()]
         known = names._replace(programs=dict(zip(prim.subjaxprs(), numbers, strict=True)))
         params = {f.name: _param(getattr(prim, f.name), known) for f in fields_of(prim)}
         eqn: dict[str, object] = {
@@ -104,7 +104,7 @@ def _write(jaxpr: Jaxpr, names: _Names, written: list[object]) -> int:
 
 
 def _named(effect: Effect[ArgIndex], ins: Sequence[Atom], outs: Sequence[Var]) -> object:
-    """Return the number of the variable that an effect is on; of the result for an allocation."""
+    """Return the number of an effect's variable, which is a result for an allocation."""
     if isinstance(effect, SideEffect):
         return effect.detail
     return outs[effect.ref].id if isinstance(effect, Alloc) else _atom(ins[effect.ref])
@@ -119,7 +119,7 @@ def _param(value: object, names: _Names) -> object:
         return value
     if isinstance(value, Jaxpr):
         return {"program": names.programs[value]}
-    text = value_text(value, lambda held: f"p{names.programs[held]}", names.objects)
+    text = value_text(value, lambda inner: f"p{names.programs[inner]}", names.objects)
     return {"text": text}
 
 
@@ -132,12 +132,12 @@ def from_json(
 
     Args:
         text: the JSON text.
-        primitives: primitives by name; the library's own by default, ``registry(Mine)`` for more.
-        references: objects by the names that stand for them, as for ``parse``.
+        primitives: primitives by name; by default the built-in ones; ``registry(Mine)`` adds more.
+        references: Python objects by name, as for ``parse``.
 
     Raises:
-        BadArgument: the text is not of this format, or an equation does not type check; it says
-            which part.
+        BadArgument: the text is not of this format, or an equation does not type check; the error
+            names the part.
     """
     if not isinstance(text, str | bytes):
         _bad("from_json reads text", "a string", type(text).__name__)
@@ -173,7 +173,7 @@ UNREADABLE: Final = (
     ArithmeticError,
     RecursionError,
 )
-"""What Python raises where data is of another form than it should be."""
+"""The errors that Python raises for data of another form than expected."""
 
 
 def _bad(what: str, expected: str, found: str | None = None) -> NoReturn:
@@ -181,7 +181,7 @@ def _bad(what: str, expected: str, found: str | None = None) -> NoReturn:
 
 
 class _Reader:
-    """One program, on those that were read before it."""
+    """Reads one program, whose subjaxprs were read before it."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class _Reader:
         cls = self.primitives.get(name)
         if cls is None:
             raise BadArgument(
-                "no such primitive",
+                "unknown primitive",
                 expected="a primitive of the registry",
                 found=name,
                 remedy=own_remedy("from_json"),
@@ -239,16 +239,14 @@ class _Reader:
             value = params[field] = self.param(written, cls)
             wanted = type_mismatch(cls, field, value)
             if wanted is not None:
-                _bad(f"{field} of {name} is of another kind", wanted, json.dumps(written))
+                _bad(f"{field} of {name} has another type", wanted, json.dumps(written))
         prim = cls(**params)
         ins = tuple(self.atom(a) for a in cast("list[object]", entry["ins"]))
         typing = typing_of(prim, tuple([a.type for a in ins]))
         outs = tuple(self.bind(b) for b in cast("list[object]", entry["outs"]))
         if tuple(v.type for v in outs) != typing.outs:
             shown = ", ".join(map(str, typing.outs))
-            _bad(
-                f"{name} gives results of other types", shown, ", ".join(str(v.type) for v in outs)
-            )
+            _bad(f"{name} has results of other types", shown, ", ".join(str(v.type) for v in outs))
         source = cast("tuple[str, int, str, list[str]] | None", entry.get("source"))
         saved = None if source is None else SavedSource(*source[:3], tuple(source[3]))
         return Eqn(prim, ins, outs, typing.effects, saved)
@@ -257,23 +255,25 @@ class _Reader:
         if not isinstance(entry, dict):
             return entry
         if "program" in entry:
-            return self.held(_of(int, entry["program"]))
+            return self.subjaxpr(_of(int, entry["program"]))
         scan = Lexer(_of(str, entry["text"]))
 
-        def held() -> Jaxpr | ByReference | None:
+        def nested() -> Jaxpr | ByReference | None:
             if scan.at(REFERENCE):
                 return named_object(scan, self.objects)
-            found = scan.looking(_HELD)
+            found = scan.looking(_SUBJAXPR)
             if found is None:
                 return None
             scan.advance(found)
-            return self.held(int(found.group(1)))
+            return self.subjaxpr(int(found.group(1)))
 
-        return _whole(scan, read_value(scan, owner, held))
+        return _whole(scan, read_value(scan, owner, nested))
 
-    def held(self, number: int) -> Jaxpr:
+    def subjaxpr(self, number: int) -> Jaxpr:
         if not 0 <= number < len(self.programs):
-            _bad("no such program comes before", f"less than {len(self.programs)}", str(number))
+            _bad(
+                "no earlier program of this number", f"less than {len(self.programs)}", str(number)
+            )
         return self.programs[number]
 
 
@@ -281,14 +281,14 @@ T = TypeVar("T")
 
 
 def _of(kind: type[T], value: object) -> T:
-    """Return the value, which must be of exactly this kind."""
+    """Return the value, which must be an instance of exactly this class."""
     if type(value) is not kind:
-        _bad("a value is of another kind", kind.__name__, json.dumps(value))
+        _bad("a value has another type", kind.__name__, json.dumps(value))
     return value
 
 
 def _whole(scan: Lexer, value: T) -> T:
-    """Return the value, which must be all that the text is."""
+    """Return the value, which must be the whole text."""
     if scan.pos < len(scan.text):
         scan.fail("text follows the value", expected="the end of the text")
     return value

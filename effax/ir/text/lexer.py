@@ -1,4 +1,4 @@
-"""Reading text piece by piece: a position, what may come next there, and errors that show it."""
+"""The lexer: a position in a text, matching at it, and errors that show it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ WORD: Final = re.compile(r"[^\W\d]\w*")
 NAME: Final = re.compile(r"[a-z]+(?!\w)")
 
 LONGEST: Final = 160
-"""Errors show lines that are longer in part."""
+"""Errors show only a part of longer lines."""
 
 _REF_KINDS: Final = {kind.value: kind for kind in RefKind}
 
 
 class Lexer:
-    """A text and how far it has been read. Methods leave the position after what they read."""
+    """A text and a position in it. Methods that read leave the position after the text read."""
 
     __slots__ = ("line_start", "pos", "text")
 
@@ -52,7 +52,7 @@ class Lexer:
         return self.pos - self.line_start
 
     def skip(self) -> None:
-        """Pass over space and comments."""
+        """Skip space and comments."""
         start = self.pos
         found = _SPACE.match(self.text, start)
         if found is not None and found.end() > start:
@@ -66,11 +66,11 @@ class Lexer:
         return self.text.startswith(mark, self.pos)
 
     def looking(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Return a match of the pattern that is next, if there is one."""
+        """Return a match of the pattern at the position, or None."""
         return pattern.match(self.text, self.pos)
 
     def take(self, mark: str) -> bool:
-        """Read ``mark``, and the space after it, if it is next."""
+        """Read ``mark`` and the space after it if it is next; return whether it was."""
         if not self.at(mark):
             return False
         self.pos += len(mark)
@@ -78,12 +78,12 @@ class Lexer:
         return True
 
     def expect(self, mark: str, where: str) -> None:
-        """Read ``mark``. Raises ParseError where something else is next."""
+        """Read ``mark``. Raises ParseError unless it is next."""
         if not self.take(mark):
-            self.fail(f"{where} goes on in another way", expected=f"`{mark}`")
+            self.fail(f"unexpected text in {where}", expected=f"`{mark}`")
 
     def match(self, pattern: re.Pattern[str], what: str) -> re.Match[str]:
-        """Read a match of the pattern. Raises ParseError where something else is next."""
+        """Read a match of the pattern. Raises ParseError unless it is next."""
         found = self.looking(pattern)
         if found is None:
             self.fail(f"{what} is missing", expected=what)
@@ -91,7 +91,7 @@ class Lexer:
         return found
 
     def advance(self, found: re.Match[str]) -> None:
-        """Go on after a match, and the space after it."""
+        """Move after a match and the space after it."""
         self.pos = found.end()
         self.skip()
 
@@ -103,7 +103,7 @@ class Lexer:
         pos: int | None = None,
         found: str | None = None,
     ) -> NoReturn:
-        """Raise a ParseError that shows a position, which is the present one by default."""
+        """Raise a ParseError that shows a position, by default the current one."""
         here = self.pos if pos is None else pos
         token = _TOKEN.match(self.text, here)
         if found is None:
@@ -111,7 +111,7 @@ class Lexer:
         raise self.located(ParseError(what, expected, found, remedy), here)
 
     def failed(self, error: EffaxError, pos: int) -> NoReturn:
-        """Raise what another part of the library found wrong, as a ParseError."""
+        """Raise an error of another part of the library as a ParseError."""
         wrapped = ParseError(error.what, error.expected, error.found, error.remedy)
         raise self.located(wrapped, pos) from error
 
@@ -135,7 +135,7 @@ class Lexer:
             weak, name, sizes = found.group(5, 6, 7)
             return self.array_type(weak, name, sizes, start)
         if kind not in _REF_KINDS:
-            self.fail("no such kind of reference", expected=", ".join(_REF_KINDS), pos=start)
+            self.fail("unknown kind of reference", expected=", ".join(_REF_KINDS), pos=start)
         weak, name, sizes = found.group(2, 3, 4)
         return ref_type(self.array_type(weak, name, sizes, start), _REF_KINDS[kind])
 
@@ -144,7 +144,7 @@ class Lexer:
         try:
             dtype = dtype_of_short_name(name)
         except KeyError:
-            self.fail("no such dtype", expected="a name such as f32, bf16, i8, bool", pos=pos)
+            self.fail("unknown dtype", expected="a name such as f32, bf16, i8, bool", pos=pos)
         try:
             shape = tuple(map(int, sizes.split(","))) if sizes else ()
         except ValueError:
@@ -165,7 +165,7 @@ class Lexer:
         return self.scalar(found.group(), start)
 
     def scalar(self, text: str, pos: int) -> Scalar:
-        """Return the value of a number or a truth value that stands at ``pos``."""
+        """Return the value of a number or a boolean at ``pos``."""
         try:
             return scalar_value(text)
         except ValueError:
@@ -174,7 +174,7 @@ class Lexer:
 
 
 def _excerpt(line: str, at: int) -> str:
-    """Return a line with a caret under one of its letters; of a long line what is around that."""
+    """Return a line, or the part of a long line around ``at``, with a caret under ``at``."""
     if len(line) > LONGEST:
         first, last = max(0, at - LONGEST // 2), at + LONGEST // 2
         before, after = "..." if first else "", "..." if last < len(line) else ""
@@ -183,7 +183,7 @@ def _excerpt(line: str, at: int) -> str:
 
 
 def _as_wide_as(text: str) -> str:
-    """Blanks that take the room of ``text`` on a screen: tabs stay, and some letters take two."""
+    """Return blanks as wide as ``text`` on a screen: tabs stay, wide characters take two."""
     return "".join(["\t" if c == "\t" else " " * _columns(c) for c in text])
 
 
@@ -196,7 +196,7 @@ def _columns(character: str) -> int:
 
 
 def scalar_value(text: str) -> Scalar:
-    """Return the Python value of a number, or of a truth value, as ``repr`` writes them."""
+    """Return the Python value of a number or a boolean, as ``repr`` writes them."""
     if text in ("True", "False"):
         return text == "True"
     if "j" in text:

@@ -1,6 +1,6 @@
-"""What notebooks show of a program. How programs are drawn is not known here: the front door tells.
+"""The hook of ``_repr_html_``, by which notebooks draw programs; the front door sets it.
 
-A notebook asks a value for ``_repr_html_``, and shows its text where that gives None.
+A notebook shows the text of a value whose ``_repr_html_`` returns None.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from effax.ir.syntax import Jaxpr
 
 Draw = Callable[["Jaxpr"], str | None]
-"""Gives the HTML of a program, or None for its text alone."""
+"""Returns the HTML of a program, or None for its text."""
 
 
 class _Hook:
-    """Who draws; nobody, where only the core is used."""
+    """The drawing function; None if only the core is used."""
 
     __slots__ = ("draw",)
 
@@ -28,10 +28,10 @@ _hook = _Hook()
 
 
 def draw_with(draw: Draw | None) -> None:
-    """From now on notebooks show programs as ``draw`` does; as text where it is None."""
+    """Set the function that draws programs in notebooks; None: show their text."""
     _hook.draw = draw
 
 
 def drawn(jaxpr: Jaxpr) -> str | None:
-    """What a notebook shows of a program, or None for its text."""
+    """Return the HTML of a program, or None for its text."""
     return None if _hook.draw is None else _hook.draw(jaxpr)

@@ -1,4 +1,4 @@
-"""Reading the parameters of primitives, whatever their fields are, and index brackets."""
+"""Parsing of the parameters of primitives, by their annotations, and of index brackets."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from effax.ir.types import Shape
 
 _LABEL: Final = re.compile(r"<?[\w.]+>?")
 QUOTED: Final = re.compile("b?['\"]")
-"""What begins a string."""
+"""The beginning of a string."""
 
 _ESCAPE: Final = r"\\(?:[\\'\"abfnrtv0]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
 _STRING: Final = re.compile(rf"""b?(?:'(?:[^'\\\n\0]|{_ESCAPE})*'|"(?:[^"\\\n\0]|{_ESCAPE})*")""")
 _INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
 _REACH: Final = re.compile(r"([-+])(\d+)", re.ASCII)
 SHOWN: Final = 40
-"""How many letters of a value of the wrong kind an error shows."""
+"""The number of characters of an invalid value that an error shows."""
 
 _CONSTANTS: Final[Mapping[str, object]] = {"True": True, "False": False, "None": None}
 
 ReadAtom = Callable[[], Atom]
-ReadHeld = Callable[[], Jaxpr | ByReference | None]
+ReadNested = Callable[[], Jaxpr | ByReference | None]
 
 
-def read_params(scan: Lexer, prim: type[Primitive], held: ReadHeld, start: int) -> Primitive:
+def read_params(scan: Lexer, prim: type[Primitive], nested: ReadNested, start: int) -> Primitive:
     """Read ``[a=1 b=2]``, or nothing, and make the primitive.
 
     Args:
         scan: the text; the position is where the brackets may be.
         prim: the primitive's class, of which the fields are the parameters.
-        held: reads a program if one is next, written out or by name, or an object's name.
+        nested: reads a program if one is next, written out or by name, or an object's name.
         start: the position of the primitive's name, for errors.
     """
     known = {f.name: f for f in fields_of(prim)}
@@ -61,7 +61,7 @@ def read_params(scan: Lexer, prim: type[Primitive], held: ReadHeld, start: int) 
                     pos=here,
                 )
             scan.expect("=", "a parameter")
-            values[field] = _field(scan, prim, field, shown, held)
+            values[field] = _field(scan, prim, field, shown, nested)
     missing = [
         name
         for name, f in known.items()
@@ -78,14 +78,14 @@ def read_params(scan: Lexer, prim: type[Primitive], held: ReadHeld, start: int) 
 
 
 UNFIT: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
-"""What Python raises where a parameter is of another kind than a primitive expects."""
+"""The errors that Python raises for a parameter of another type than a primitive expects."""
 
 
 def unfit(scan: Lexer, prim: Primitive | type[Primitive], error: Exception, pos: int) -> NoReturn:
-    """Raise the ParseError for parameters that are not of the kinds that the primitive has."""
+    """Raise the ParseError for parameters that the primitive does not accept."""
     known = ", ".join(f.name for f in fields_of(prim)) or "none"
     scan.fail(
-        f"the parameters of {prim.name} are not what they should be",
+        f"the parameters of {prim.name} are invalid",
         expected=f"{known}, as they print",
         found=f"{type(error).__name__}: {error}",
         pos=pos,
@@ -93,13 +93,13 @@ def unfit(scan: Lexer, prim: Primitive | type[Primitive], error: Exception, pos:
 
 
 def named_object(scan: Lexer, objects: Mapping[str, ByReference]) -> ByReference:
-    """Read the name of an object, such as ``@log``; gives the object."""
+    """Read the name of an object, such as ``@log``, and return the object."""
     start = scan.pos
     scan.expect(REFERENCE, "the name of an object")
     name = scan.match(WORD, "the name of an object").group()
     if name not in objects:
         scan.fail(
-            "the text names an object of Python, and none was given under this name",
+            "the text names a Python object that was not passed",
             expected=", ".join(objects) or "the objects, by name",
             found=f"`{REFERENCE}{name}`",
             remedy="pass it: `references=references(jaxpr)`",
@@ -108,20 +108,20 @@ def named_object(scan: Lexer, objects: Mapping[str, ByReference]) -> ByReference
     return objects[name]
 
 
-def _field(scan: Lexer, owner: type, field: str, shown: str, held: ReadHeld) -> object:
-    """Return the value of one field, which is of the kind that the class declares."""
+def _field(scan: Lexer, owner: type, field: str, shown: str, nested: ReadNested) -> object:
+    """Return the value of one field, which must match the annotation of the class."""
     start = scan.pos
     try:
-        value = _label(scan) if field == LABEL else read_value(scan, owner, held)
+        value = _label(scan) if field == LABEL else read_value(scan, owner, nested)
         wanted = type_mismatch(owner, field, value)
         if wanted is not None:
             text = " ".join(scan.text[start : scan.pos].split())
             found = f"`{text if len(text) <= SHOWN else text[:SHOWN] + '...'}`"
-            scan.fail(f"{shown} is of another kind", expected=wanted, found=found, pos=start)
+            scan.fail(f"{shown} has another type", expected=wanted, found=found, pos=start)
     except EffaxError:
         raise
     except RecursionError:
-        scan.fail("values are inside of each other without end", pos=start)
+        scan.fail("values are nested too deeply", pos=start)
     return value
 
 
@@ -144,12 +144,12 @@ def read_string(scan: Lexer) -> object:
 
 
 def _no_string(scan: Lexer, pos: int) -> NoReturn:
-    scan.fail("a string is not one", expected="quotes, and escapes as `repr` writes", pos=pos)
+    scan.fail("invalid string", expected="quotes, and escapes as `repr` writes", pos=pos)
 
 
-def read_value(scan: Lexer, owner: type, held: ReadHeld) -> object:
-    """Read one value; ``owner`` is the class whose annotations tell enums and records."""
-    known = held()
+def read_value(scan: Lexer, owner: type, nested: ReadNested) -> object:
+    """Read one value; enums and records are those in the annotations of ``owner``."""
+    known = nested()
     if known is not None:
         return known
     number = scan.looking(NUMBER)
@@ -160,36 +160,36 @@ def read_value(scan: Lexer, owner: type, held: ReadHeld) -> object:
     if scan.at("["):
         return read_index(scan, None, None)[0]
     if scan.take("("):
-        return _tuple(scan, owner, held)
+        return _tuple(scan, owner, nested)
     if scan.looking(TYPE):
         return scan.type()
-    return _word(scan, owner, held)
+    return _word(scan, owner, nested)
 
 
-def _tuple(scan: Lexer, owner: type, held: ReadHeld) -> object:
+def _tuple(scan: Lexer, owner: type, nested: ReadNested) -> object:
     items: list[object] = []
     while not scan.take(")"):
-        items.append(read_value(scan, owner, held))
-        # Programs stand side by side, as JAX prints them; everything else has commas.
+        items.append(read_value(scan, owner, nested))
+        # Programs are separated by spaces, as in JAX; all other values by commas.
         comma = scan.take(",") or isinstance(items[-1], Jaxpr)
         if not comma and not scan.at(")"):
-            scan.fail("a tuple goes on in another way", expected="`,` or `)`")
+            scan.fail("unexpected text in a tuple", expected="`,` or `)`")
     return tuple(items)
 
 
-def _word(scan: Lexer, owner: type, held: ReadHeld) -> object:
+def _word(scan: Lexer, owner: type, nested: ReadNested) -> object:
     start = scan.pos
     word = scan.match(WORD, "a value").group()
     if word in _CONSTANTS:
         return _CONSTANTS[word]
     if word == "frozenset" and scan.take("("):
-        return _frozenset(scan, owner, held)
+        return _frozenset(scan, owner, nested)
     if word in dtype_words():
         return _dtype(scan, word, start)
     cls = classes_of(owner).get(word)
     if cls is None:
         scan.fail(
-            "a value has no meaning here",
+            "unknown value",
             expected="a number, a string, a tuple, a dtype, a type, a program or a record",
             found=f"`{word}`",
             pos=start,
@@ -198,40 +198,40 @@ def _word(scan: Lexer, owner: type, held: ReadHeld) -> object:
         scan.expect(".", f"a member of {word}")
         member = scan.match(WORD, f"a member of {word}").group()
         if member not in cls.__members__:
-            scan.fail(f"no such {word}", expected=", ".join(cls.__members__), pos=start)
+            scan.fail(f"unknown member of {word}", expected=", ".join(cls.__members__), pos=start)
         return cls[member]
-    return _record(scan, cls, held)
+    return _record(scan, cls, nested)
 
 
 def _dtype(scan: Lexer, word: str, start: int) -> DType:
-    """Return the dtype of a parameter, which is written in full."""
+    """Return the dtype of a parameter, which has its full name."""
     if word == "float0":
         return FLOAT0
     try:
         return as_dtype(word)
     except TypeError:
         full = dtype_of_short_name(word).name
-        scan.fail("the dtype of a parameter is written in full", expected=f"`{full}`", pos=start)
+        scan.fail("the dtype of a parameter has its full name", expected=f"`{full}`", pos=start)
 
 
-def _frozenset(scan: Lexer, owner: type, held: ReadHeld) -> frozenset[object]:
+def _frozenset(scan: Lexer, owner: type, nested: ReadNested) -> frozenset[object]:
     scan.expect("{", "a set")
     items: list[object] = []
     while not scan.take("}"):
-        items.append(read_value(scan, owner, held))
+        items.append(read_value(scan, owner, nested))
         scan.take(",")
     scan.expect(")", "a set")
     return frozenset(items)
 
 
-def _record(scan: Lexer, cls: type, held: ReadHeld) -> object:
+def _record(scan: Lexer, cls: type, nested: ReadNested) -> object:
     start = scan.pos
     scan.expect("(", cls.__name__)
     values: dict[str, object] = {}
     while not scan.take(")"):
         name = scan.match(WORD, f"a field of {cls.__name__}").group()
         scan.expect("=", f"a field of {cls.__name__}")
-        values[name] = _field(scan, cls, name, name, held)
+        values[name] = _field(scan, cls, name, name, nested)
         scan.take(",")
     try:
         made: object = cls(**values)
@@ -258,12 +258,12 @@ def classes_of(owner: type) -> Mapping[str, type]:
 def read_index(
     scan: Lexer, shape: Shape | None, operand: ReadAtom | None
 ) -> tuple[Indexer, list[Atom]]:
-    """Read ``[i,2,:3,j:j+4]`` or ``[...]``, with ``;drop`` where it drops.
+    """Read ``[i,2,:3,j:j+4]`` or ``[...]``, with ``;drop`` for that mode.
 
     Args:
         scan: the text; the position is that of the bracket.
-        shape: the shape of what is indexed, or None where it is not known: then no end is left out.
-        operand: reads an operand; where it is None, ``*`` stands for each.
+        shape: the shape of the indexed value, or None if it is unknown: then no end is omitted.
+        operand: reads an operand; if None, each operand is written ``*``.
     """
     scan.expect("[", "an index")
     operands: list[Atom] = []
@@ -274,7 +274,7 @@ def read_index(
         size = shape[len(dims)] if shape is not None and len(dims) < len(shape) else None
         dims.append(_dim(scan, size, operand, operands))
         if not scan.take(",") and not scan.at("]") and not scan.at(";"):
-            scan.fail("an index goes on in another way", expected="`,` or `]`")
+            scan.fail("unexpected text in an index", expected="`,` or `]`")
     mode = _mode(scan) if scan.take(";") else Mode.CLIP
     scan.expect("]", "an index")
     return Indexer(tuple(dims), mode), operands
@@ -284,7 +284,7 @@ def _mode(scan: Lexer) -> Mode:
     start = scan.pos
     word = scan.match(WORD, "a mode").group()
     if word not in [mode.value for mode in Mode]:
-        scan.fail("no such mode", expected=", ".join(m.value for m in Mode), pos=start)
+        scan.fail("unknown mode", expected=", ".join(m.value for m in Mode), pos=start)
     return Mode(word)
 
 
@@ -312,7 +312,9 @@ def _dynamic(scan: Lexer, start: str) -> Dim:
     reach = int(sign + digits)
     step = _step(scan)
     if reach % step or reach // step < 0:
-        scan.fail("a slice does not end on a step", expected=f"a multiple of {step}")
+        scan.fail(
+            "the size of a slice is not a multiple of its step", expected=f"a multiple of {step}"
+        )
     return Span(None, reach // step, step)
 
 
@@ -334,7 +336,7 @@ def _step(scan: Lexer) -> int:
     here = scan.pos
     step = _integer(scan)
     if step == 0:
-        scan.fail("a slice has no step", expected="a step that is not 0", pos=here)
+        scan.fail("the step of a slice is 0", expected="a nonzero step", pos=here)
     return 1 if step is None else step
 
 

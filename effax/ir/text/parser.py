@@ -1,8 +1,8 @@
-"""Text to programs: the inverse of :mod:`effax.ir.text.printer`, for tests, tools and users.
+"""The parser: text to programs, the inverse of :mod:`effax.ir.text.printer`.
 
-``parse(str(p)) == p``. A statement ends at ``;``, or where a line begins that is not indented
-deeper than it. A variable's name is its number in letters. Effects follow from the primitives and
-are not written; where a signature has them (``!{read a}``), they must be right.
+``parse(str(p)) == p``. A statement ends at ``;``, or at a line that is not indented deeper than it.
+The name of a variable is its number in letters. Effects follow from the primitives; a signature may
+state them (``!{read a}``), and then they are checked.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ def parse(
     primitives: Registry | None = None,
     references: Mapping[str, ByReference] | None = None,
 ) -> Jaxpr:
-    """Return the program that ``text`` is.
+    """Return the program of a text.
 
     Args:
-        text: what ``str`` gives for a program.
-        primitives: primitives by name; the library's own by default, ``registry(Mine)`` for more.
-        references: objects by the names (``@log``) that stand for them in the text, as
-            ``effax.ir.pretty.references`` gives them.
+        text: a program in the form of ``str(jaxpr)``.
+        primitives: primitives by name; by default the built-in ones; ``registry(Mine)`` adds more.
+        references: Python objects by their names in the text (``@log``), as
+            ``effax.ir.references`` returns them.
 
     Raises:
-        ParseError: the text is not a program, or an equation does not type check. It tells the
-            line and the column. What no single equation tells, such as a reference that is used
-            after it was freed, is for ``effax.ir.check`` to find.
-        BadArgument: ``text`` is no string.
+        ParseError: the text is not a program, or an equation does not type check; the error has the
+            line and the column. Faults that span equations, such as the use of a freed reference,
+            are left to ``effax.ir.check``.
+        BadArgument: ``text`` is not a string.
     """
     if not isinstance(text, str):
         raise BadArgument("parse reads text", expected="a string", found=type(text).__name__)
@@ -83,7 +83,7 @@ class _Place(NamedTuple):
 
 
 class _Parser:
-    """One run: the text, the primitives, and the programs that have a name so far."""
+    """The text, the primitives, and the programs named so far."""
 
     __slots__ = ("named", "objects", "primitives", "scan")
 
@@ -94,7 +94,7 @@ class _Parser:
         self.named: dict[str, Jaxpr] = {}
 
     def whole(self) -> Jaxpr:
-        """``let f = { ... } in`` for each named program, then the program itself."""
+        """Read ``let f = { ... } in`` for each named program, then the program itself."""
         scan = self.scan
         while scan.at("let") and scan.take("let"):
             start = scan.pos
@@ -110,7 +110,7 @@ class _Parser:
         return jaxpr
 
     def program(self) -> Jaxpr:
-        """``{ lambda consts; inputs. let equations in (results) }``."""
+        """Read ``{ lambda consts; inputs. let equations in (results) }``."""
         scan, scope = self.scan, _Scope()
         scan.expect("{", "a program")
         scan.expect("lambda", "a program")
@@ -135,7 +135,7 @@ class _Parser:
         return jaxpr
 
     def binders(self) -> list[_Result]:
-        """``a:f32[3] b:Ref{f32[]}``, as many as there are."""
+        """Read typed variables, ``a:f32[3] b:Ref{f32[]}``, as many as there are."""
         found: list[_Result] = []
         while binder := self.scan.looking(_BINDER):
             start = self.scan.pos
@@ -144,13 +144,13 @@ class _Parser:
         return found
 
     def bind(self, scope: _Scope, binders: Sequence[_Result]) -> list[Var]:
-        """Bring names into scope."""
+        """Bring variables into scope and return them."""
         made: list[Var] = []
         for name, type_, pos in binders:
             number = var_number(name)
             if number is None:
                 self.scan.fail(
-                    "no variable is called so", expected="a, b, ..., z, ba, bb, ...", pos=pos
+                    "invalid name of a variable", expected="a, b, ..., z, ba, bb, ...", pos=pos
                 )
             if number >= MOST_VARIABLES:
                 self.scan.fail(
@@ -166,7 +166,7 @@ class _Parser:
         return made
 
     def effects(self) -> list[str]:
-        """``{read a, accum b}``."""
+        """Read an effect row, ``{read a, accum b}``."""
         scan, found = self.scan, list[str]()
         scan.expect("{", "an effect row")
         while not scan.take("}"):
@@ -175,7 +175,7 @@ class _Parser:
         return found
 
     def check_effects(self, jaxpr: Jaxpr, row: list[str], pos: int) -> None:
-        """Raises ParseError unless the row is what the equations do."""
+        """Raise ParseError unless the row is that of the equations."""
         real = [effect_text(e, lambda i: VAR_NAMES[jaxpr.binders[i].id]) for e in jaxpr.effects]
         if sorted(real) != sorted(row):
             self.scan.fail(
@@ -185,21 +185,21 @@ class _Parser:
             )
 
     def results(self, scope: _Scope) -> list[Atom]:
-        """Return the results, after ``in (``."""
+        """Read the results, after ``in (``."""
         outs: list[Atom] = []
         while not self.scan.take(")"):
             outs.append(self.atom(scope))
             if not self.scan.take(",") and not self.scan.at(")"):
-                self.scan.fail("results go on in another way", expected="`,` or `)`")
+                self.scan.fail("unexpected text in the results", expected="`,` or `)`")
         return outs
 
     def atom(self, scope: _Scope) -> Atom:
-        """Return a literal, or a variable in scope."""
+        """Read a literal, or a variable in scope."""
         found = self.scan.looking(LITERAL)
         return self.variable(scope) if found is None else self.scan.literal(found)
 
     def variable(self, scope: _Scope) -> Var:
-        """Return a variable in scope."""
+        """Read a variable in scope."""
         start = self.scan.pos
         name = self.scan.match(NAME, "a variable or a literal").group()
         v = scope.vars.get(name)
@@ -213,7 +213,7 @@ class _Parser:
         return v
 
     def statement(self, scope: _Scope) -> None:
-        """One equation, in the notation of references or of applications."""
+        """Read an equation, in the notation of references or of applications."""
         scan, start = self.scan, self.scan.pos
         if scan.looking(_PLACE):
             self.write(scope, start)
@@ -230,7 +230,7 @@ class _Parser:
             self.swap(scope, results, start)
 
     def write(self, scope: _Scope, start: int) -> None:
-        """``b[i] <- v`` or ``b[i] += v``."""
+        """Read ``b[i] <- v`` or ``b[i] += v``."""
         ref, indexer, operands = self.place(scope)
         if self.scan.take("+="):
             prim: AddUpdate | Swap = AddUpdate(indexer)
@@ -242,7 +242,7 @@ class _Parser:
         self.emit(scope, prim, [ref, value, *operands], results, start)
 
     def swap(self, scope: _Scope, results: list[_Result], start: int) -> None:
-        """``b[i] <- b[i], v``, after ``x:f32[], ``."""
+        """Read ``b[i] <- b[i], v``, after ``x:f32[], ``."""
         target = self.place(scope)
         self.scan.expect("<-", "a swap")
         here = self.scan.pos
@@ -253,7 +253,7 @@ class _Parser:
         self.emit(scope, Swap(target.indexer), ins, results, start)
 
     def place(self, scope: _Scope) -> _Place:
-        """Return a reference and an index."""
+        """Read a reference and an index."""
         start = self.scan.pos
         ref = self.variable(scope)
         if not isinstance(ref.type, RefType):
@@ -269,7 +269,7 @@ class _Parser:
     def application(
         self, scope: _Scope, results: list[_Result], start: int, begun: tuple[int, int]
     ) -> None:
-        """``mul a b``, or with parameters; ends where the statement that began there does."""
+        """Read ``mul a b``, or with parameters; ``begun`` is the statement's line and column."""
         scan = self.scan
         here = scan.pos
         name = scan.match(_PRIMITIVE, "a primitive").group()
@@ -283,7 +283,7 @@ class _Parser:
                 remedy=own_remedy("parse"),
                 pos=here,
             )
-        prim = read_params(scan, cls, self.held, here)
+        prim = read_params(scan, cls, self.nested, here)
         ins: list[Atom] = []
         line, column = begun
         while not (
@@ -295,8 +295,8 @@ class _Parser:
             ins.append(self.atom(scope))
         self.emit(scope, prim, ins, results, start)
 
-    def held(self) -> Jaxpr | ByReference | None:
-        """Return the next program, written out or by name, or the object by reference; or None."""
+    def nested(self) -> Jaxpr | ByReference | None:
+        """Read a program, written out or by name, or an object's name, if one is next."""
         if self.scan.at(REFERENCE):
             return named_object(self.scan, self.objects)
         if self.scan.at("{"):
@@ -319,7 +319,7 @@ class _Parser:
         results: list[_Result] | None,
         start: int,
     ) -> None:
-        """Append an equation; ``results`` is None where one is bound that is not written."""
+        """Append an equation; ``results`` is None if its one result is not written."""
         try:
             typing = typing_of(prim, tuple([a.type for a in ins]))
         except EffaxError as error:
@@ -332,7 +332,7 @@ class _Parser:
         written = tuple(r.type for r in results)
         if written != typing.outs:
             self.scan.fail(
-                f"{prim.name} does not give results of these types",
+                f"{prim.name} does not have results of these types",
                 expected=", ".join(map(str, typing.outs)) or "no results",
                 found=", ".join(map(str, written)) or "no results",
                 pos=start,

@@ -1,12 +1,11 @@
-"""Programs as text, in JAX's notation and layout; :mod:`effax.ir.text.parser` reads it back.
+"""The printer: programs as text, in JAX's notation and layout.
 
-A program that fits on one line is written on one:
+:mod:`effax.ir.text.parser` reads it back. A program that fits on one line is written on one:
 
     { lambda ; a:f32[3] b:Ref{f32[3]}. let c:f32[3] <- b[...]; d:f32[3] = mul a c in (d,) }
 
-Programs that are held more than once, are long, or hold others deeply, come first, under a name.
-A swap whose result nobody uses is a plain write. Variables of a held program are named in that
-program alone.
+Subjaxprs that occur more than once, are long, or are deeply nested come first, under a name. A swap
+whose result is unused is a plain write. The names of variables are local to a subjaxpr.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ from effax.ir.types import RefType, Type
 
 WIDTH: Final = 80
 LONG: Final = 10
-"""A held program of more equations than this is written before the program that holds it."""
+"""A subjaxpr of more equations is written before the program that contains it, under a name."""
 
 DEEP: Final = 8
-"""How many programs are written inside of each other before one is written apart."""
+"""The number of levels of nesting after which a subjaxpr is written apart, under a name."""
 
 UNBOUNDED: Final = 1 << 60
 
@@ -49,22 +48,22 @@ def pretty(jaxpr: Jaxpr, effects: bool = False, source: bool = False) -> str:
 
     Args:
         jaxpr: the program.
-        effects: whether signatures show what the program does to its binders.
-        source: whether each equation is followed by the place that it came from.
+        effects: whether signatures show the effects on binders.
+        source: whether each equation is followed by its source.
     """
     printer = _Printer(effects, source)
-    if _holds_nothing(jaxpr):
+    if _is_flat(jaxpr):
         return printer.program(jaxpr, 0, 0)
     printer.objects = {x: name for name, x in references(jaxpr).items()}
     parts: list[str] = []
-    for held, name in _held_apart(jaxpr):
-        parts.append(f"let {name} = {printer.program(held, 0, len(name) + 7)} in\n")
-        printer.named[held] = name
+    for program, name in _written_apart(jaxpr):
+        parts.append(f"let {name} = {printer.program(program, 0, len(name) + 7)} in\n")
+        printer.named[program] = name
     return "".join(parts) + printer.program(jaxpr, 0, 0)
 
 
-def _holds_nothing(jaxpr: Jaxpr) -> bool:
-    """Return whether there are neither programs nor objects inside: then nothing needs a name."""
+def _is_flat(jaxpr: Jaxpr) -> bool:
+    """Return whether there are neither subjaxprs nor objects, which need names."""
     for eqn in jaxpr.eqns:
         prim = eqn.prim
         if prim.by_reference or prim.subjaxprs():
@@ -73,10 +72,10 @@ def _holds_nothing(jaxpr: Jaxpr) -> bool:
 
 
 def references(jaxpr: Jaxpr) -> dict[str, ByReference]:
-    """Return the objects that the program holds by reference, by the names under which they print.
+    """Return the Python objects that are parameters in a program, by their printed names.
 
-    Names are the objects' labels, in order of appearance, with a number where one is taken:
-    ``parse(str(jaxpr), references=references(jaxpr))`` is the program again.
+    Names are the objects' labels, in order of appearance, with a number appended if one is taken:
+    ``parse(str(jaxpr), references=references(jaxpr)) == jaxpr``.
     """
     found: dict[ByReference, None] = {}
     seen = {id(jaxpr)}
@@ -93,19 +92,19 @@ def references(jaxpr: Jaxpr) -> dict[str, ByReference]:
         programs = prim.subjaxprs()
         if not programs:
             continue
-        inside = [held for held in programs if id(held) not in seen]
+        inside = [inner for inner in programs if id(inner) not in seen]
         seen.update(map(id, inside))
-        waiting += [iter(held.eqns) for held in reversed(inside)]
+        waiting += [iter(inner.eqns) for inner in reversed(inside)]
     fresh = fresh_words(frozenset())
     return {fresh(x.label): x for x in found}
 
 
 def eqn_str(eqn: Eqn, store: bool = False) -> str:
-    """One equation, on one line; what does not fit of the programs in it is left out.
+    """Return an equation on one line; long subjaxprs are elided.
 
     Args:
         eqn: the equation.
-        store: whether it is a swap of which nobody uses what was there, as ``stores`` tells.
+        store: whether it is a swap with an unused result, as :func:`stores` returns.
     """
     text = _Printer(elide=True).flat_eqn(eqn, store, UNBOUNDED)
     assert text is not None
@@ -113,26 +112,26 @@ def eqn_str(eqn: Eqn, store: bool = False) -> str:
 
 
 def stores(jaxpr: Jaxpr) -> list[bool]:
-    """For each equation, whether it prints as a store: nobody uses what its swap gives."""
+    """Return, for each equation, whether it prints as a write: a swap with an unused result."""
     dropped = _dropped(jaxpr)
     return [_is_dropped(eqn, dropped) for eqn in jaxpr.eqns]
 
 
-def _held_apart(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
-    """Return the programs that come first, each before those that hold it, and their names."""
+def _written_apart(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
+    """Return the subjaxprs that are written first, innermost first, and their names."""
     counts: dict[Jaxpr, int] = {}
     labels: dict[Jaxpr, object] = {}
-    # How many programs are written inside of each other, by what they are found in.
+    # The number of levels that are written inside of each program, modulo DEEP.
     heights: dict[Jaxpr, int] = {}
     for program in postorder(jaxpr):
         if program in heights:
             continue
         inner = [0]
         for eqn in program.eqns:
-            for held in eqn.prim.subjaxprs():
-                counts[held] = counts.get(held, 0) + 1
-                labels.setdefault(held, getattr(eqn.prim, LABEL, None))
-                inner.append(heights[held])
+            for subjaxpr in eqn.prim.subjaxprs():
+                counts[subjaxpr] = counts.get(subjaxpr, 0) + 1
+                labels.setdefault(subjaxpr, getattr(eqn.prim, LABEL, None))
+                inner.append(heights[subjaxpr])
         heights[program] = (max(inner) + 1) % DEEP
     order = [p for p in heights if p in counts]
     apart = [p for p in order if p.eqns and (counts[p] > 1 or len(p.eqns) > LONG or not heights[p])]
@@ -149,7 +148,7 @@ class _TypeTexts(dict[Type, str]):
 
 
 class _Printer:
-    """The choices of one run, and the texts that occur again and again in it."""
+    """The options of one run, and caches of repeated texts."""
 
     __slots__ = ("effects", "elide", "heads", "named", "objects", "source", "types")
 
@@ -159,12 +158,12 @@ class _Printer:
         self.effects = effects
         self.source = source
         self.elide = elide
-        # By identity: equal parameters, such as 0.0 and -0.0, may print differently.
+        # Keyed by identity: equal parameters, such as 0.0 and -0.0, may print differently.
         self.heads: dict[int, str | None] = {}
         self.types = _TypeTexts()
 
     def program(self, jaxpr: Jaxpr, indent: int, column: int) -> str:
-        """Return a program that begins at ``column``, of which further lines have ``indent``."""
+        """Return the text of a program that begins at ``column``; further lines have ``indent``."""
         flat = self.flat_program(jaxpr, WIDTH - column)
         if flat is not None:
             return flat
@@ -177,7 +176,7 @@ class _Printer:
         return f"{inner.join(lines)}\n{' ' * (indent + 2)}{results}) }}"
 
     def flat_program(self, jaxpr: Jaxpr, room: int) -> str | None:
-        """Return the program on one line, or None where it takes more than ``room`` columns."""
+        """Return the program on one line, or None if it takes more than ``room`` columns."""
         start = self.header(jaxpr, UNBOUNDED, 0)
         if len(start) + 8 * len(jaxpr.eqns) > room or (self.source and jaxpr.eqns):
             return None
@@ -193,17 +192,19 @@ class _Printer:
         outs = ", ".join(map(_atom, jaxpr.outs))
         comma = "," if len(jaxpr.outs) == 1 else ""
         text = f"{start} {'; '.join(parts)} in ({outs}{comma})"
-        # The closing brace may stand outside of the room, as in JAX's layout.
+        # The closing brace may exceed the room, as in JAX's layout.
         return f"{text} }}" if len(text) <= room else None
 
     def header(self, jaxpr: Jaxpr, indent: int, column: int) -> str:
-        """What comes before the equations; a line ends at ``WIDTH`` where indent is bounded."""
+        """Return the text before the equations, on one line if ``indent`` is unbounded."""
         n = jaxpr.n_consts
         consts, inputs = self.binders(jaxpr.binders[:n]), self.binders(jaxpr.binders[n:])
         row = ""
         if self.effects:
-            told = [effect_text(e, lambda i: VAR_NAMES[jaxpr.binders[i].id]) for e in jaxpr.effects]
-            row = f"!{{{', '.join(told)}}} "
+            texts = [
+                effect_text(e, lambda i: VAR_NAMES[jaxpr.binders[i].id]) for e in jaxpr.effects
+            ]
+            row = f"!{{{', '.join(texts)}}} "
         if indent == UNBOUNDED:
             return f"{{ lambda {' '.join(consts)}; {' '.join(inputs)}. {row}let"
         text = _filled("{ lambda ", consts, column, indent)
@@ -214,7 +215,7 @@ class _Printer:
         return [f"{VAR_NAMES[v.id]}:{self.types[v.type]}" for v in binders]
 
     def equations(self, jaxpr: Jaxpr, indent: int) -> list[str]:
-        """Return the equations, one text each, for lines that have ``indent``."""
+        """Return the text of each equation, on lines with ``indent``."""
         room = WIDTH - indent
         heads, names, types = self.heads, VAR_NAMES, self.types
         dropped: frozenset[int] | None = None
@@ -238,13 +239,13 @@ class _Printer:
         return lines
 
     def head(self, prim: Primitive) -> str | None:
-        """Name and parameters, or None where the arguments or the column change them."""
+        """Return name and parameters, or None if they depend on the arguments or the column."""
         if type(prim) in REFERENCE_FORMS or prim.subjaxprs():
             return None
         return f"{prim.name}{self.flat_params(prim, UNBOUNDED)} "
 
     def eqn(self, eqn: Eqn, dropped: bool, indent: int) -> str:
-        """Return an equation on as many lines as it takes."""
+        """Return an equation on as many lines as needed."""
         if _is_reference_form(eqn):
             return self.reference(eqn, dropped)
         text = ""
@@ -258,7 +259,7 @@ class _Printer:
         return _filled(f"{text} ", list(map(_atom, eqn.ins)), indent, indent + 2)
 
     def flat_eqn(self, eqn: Eqn, dropped: bool, room: int) -> str | None:
-        """Return an equation on one line, or None where its parameters take more than ``room``."""
+        """Return an equation on one line, or None if its parameters take more than ``room``."""
         if _is_reference_form(eqn):
             return self.reference(eqn, dropped)
         params = self.flat_params(eqn.prim, room)
@@ -268,7 +269,7 @@ class _Printer:
         return " ".join([f"{results}{eqn.prim.name}{params}", *map(_atom, eqn.ins)])
 
     def flat_params(self, prim: Primitive, room: int) -> str | None:
-        """``[a=1 b=2]``, or None where that takes more than ``room``."""
+        """Return ``[a=1 b=2]``, or None if it takes more than ``room``."""
         items: list[str] = []
         for shown, field, value in params_of(prim):
             text = label_text(value) if field == LABEL else self.flat_value(value, room)
@@ -281,10 +282,10 @@ class _Printer:
         return f"[{' '.join(items)}]" if items else ""
 
     def flat_value(self, value: object, room: int) -> str | None:
-        """Return a parameter's value on one line, or None where a program in it is too long."""
+        """Return a parameter on one line, or None if a subjaxpr in it is too long."""
         left: int | None = room
 
-        def held(jaxpr: Jaxpr) -> str:
+        def nested(jaxpr: Jaxpr) -> str:
             nonlocal left
             text = self.named.get(jaxpr) if self.named else None
             if text is None and self.elide:
@@ -294,7 +295,7 @@ class _Printer:
             left = None if left is None or text is None else left - len(text)
             return text or ""
 
-        text = value_text(value, held, self.objects)
+        text = value_text(value, nested, self.objects)
         return None if left is None else text
 
     def elided(self, jaxpr: Jaxpr) -> str:
@@ -303,7 +304,7 @@ class _Printer:
         return f"{header if len(header) <= WIDTH else '{ lambda ... let'} ... }}"
 
     def block_params(self, prim: Primitive, indent: int) -> str:
-        """``[``, a parameter a line, ``]``."""
+        """Return ``[``, one parameter per line, ``]``."""
         pad = "\n" + " " * (indent + 2)
         items: list[str] = []
         for shown, field, value in params_of(prim):
@@ -316,20 +317,20 @@ class _Printer:
         return f"[{''.join(items)}\n{' ' * indent}]"
 
     def block_value(self, value: object, indent: int, column: int) -> str:
-        """Return a parameter's value on as many lines as it takes."""
+        """Return a parameter on as many lines as needed."""
         if isinstance(value, Jaxpr):
-            return self.held(value, indent, column)
+            return self.subjaxpr(value, indent, column)
         if isinstance(value, tuple) and value and all(isinstance(v, Jaxpr) for v in value):
             flat = self.flat_value(value, WIDTH - column)
             if flat is not None:
                 return flat
             pad = "\n" + " " * (indent + 2)
-            lines = [f"{pad}{self.held(v, indent + 2, indent + 2)}" for v in value]
+            lines = [f"{pad}{self.subjaxpr(v, indent + 2, indent + 2)}" for v in value]
             return f"({''.join(lines)}\n{' ' * indent})"
-        return value_text(value, lambda jaxpr: self.held(jaxpr, indent, column), self.objects)
+        return value_text(value, lambda jaxpr: self.subjaxpr(jaxpr, indent, column), self.objects)
 
-    def held(self, jaxpr: Jaxpr, indent: int, column: int) -> str:
-        """Return a program inside of another: under its name, or written out."""
+    def subjaxpr(self, jaxpr: Jaxpr, indent: int, column: int) -> str:
+        """Return the name of a subjaxpr that is written apart, or its text."""
         name = self.named.get(jaxpr) if self.named else None
         return self.program(jaxpr, indent, column) if name is None else name
 
@@ -354,11 +355,11 @@ REFERENCE_FORMS: Final[dict[type[Primitive], tuple[int, int]]] = {
     Swap: (2, 1),
     AddUpdate: (2, 0),
 }
-"""Primitives with a notation of their own: arguments before the indices, and results."""
+"""Primitives in the notation of references: the numbers of leading arguments and of results."""
 
 
 def _is_reference_form(eqn: Eqn) -> bool:
-    """Return whether the equation has the shape that the notation of references can show."""
+    """Return whether the equation can be written in the notation of references."""
     form = REFERENCE_FORMS.get(type(eqn.prim))
     if form is None or not eqn.ins:
         return False
@@ -372,7 +373,10 @@ def _is_reference_form(eqn: Eqn) -> bool:
 
 
 def _dropped(jaxpr: Jaxpr) -> frozenset[int]:
-    """Results of swaps that nobody uses, and whose number is the next one."""
+    """Return the unused results of swaps that have the next free number.
+
+    The parser numbers an unwritten result so; any other number has to be written.
+    """
     swaps: list[int] = []
     used: set[int] = {a.id for a in jaxpr.outs if isinstance(a, Var)}
     top = max((v.id for v in jaxpr.binders), default=-1)
@@ -395,13 +399,13 @@ def _atom(atom: Atom) -> str:
 
 
 def _column(text: str, start: int) -> int:
-    """Return the column after a text of which the first line begins at ``start``."""
+    """Return the column after a text whose first line begins at ``start``."""
     newline = text.rfind("\n")
     return start + len(text) if newline < 0 else len(text) - newline - 1
 
 
 def _filled(text: str, items: Sequence[str], start: int, indent: int) -> str:
-    """``text`` and the items, with spaces, and new lines where the width ends."""
+    """Return ``text`` and the items, separated by spaces, wrapped at the width."""
     column = _column(text, start)
     parts = [text]
     for i, item in enumerate(items):
@@ -422,7 +426,7 @@ def _beside(text: str, source: Source | SavedSource | None) -> str:
         return text
     first, newline, rest = text.partition("\n")
     place = str(source)
-    # A comment ends with its line: names of files and scopes may have more than one.
+    # A comment ends with its line, and names of files and scopes may have line breaks.
     shown = place if place.isprintable() else repr(place)[1:-1]
     return f"{first}  # {shown}{newline}{rest}"
 

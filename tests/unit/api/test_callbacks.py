@@ -514,7 +514,7 @@ def test_programs_are_read_back_with_what_they_refer_to(log: Log) -> None:
     named = references(jaxpr)
     assert list(named) == ["print", "lambda", "lambda1", "sin"]
     assert parse(str(jaxpr), references=named) == jaxpr
-    with pytest.raises(effax.ir.errors.ParseError, match="names an object of Python"):
+    with pytest.raises(effax.ir.errors.ParseError, match="names a Python object"):
         parse(str(jaxpr))
 
 

@@ -64,7 +64,7 @@ SHORT = """{ lambda ; a:f32[]. let
 
 @pytest.mark.parametrize(
     ("text", "column", "match"),
-    [(FEW, 37, "padding_config is of another kind"), (SHORT, 46, "`int32`")],
+    [(FEW, 37, "padding_config has another type"), (SHORT, 46, "`int32`")],
 )
 def test_parameters_of_another_kind_are_told(text: str, column: int, match: str) -> None:
     with pytest.raises(ParseError, match=match) as caught:

@@ -162,7 +162,7 @@ def test_wide_types_where_they_are_asked_for(here: Path, capsysbinary: Captured)
         (["shown_model:traced", "--args", "f32[]"], "leave --args out"),
         (["shown_model:loss"], "missing a required argument: 'x'"),
         (["shown_model:loss", "--args", "f32[3"], "column 1"),
-        (["shown_model:loss", "--args", "f99[3], f32[3]"], "no such dtype"),
+        (["shown_model:loss", "--args", "f99[3], f32[3]"], "unknown dtype"),
         (["shown_model:loss", "--args", "f32[3] f32[3]"], "expected: `,`"),
         (["shown_model:loss", "--args", "f32[3], f32[3]", "--passes", "jpv"], "did you mean jvp?"),
         (["shown_model:traced", "--passes", "shown_model:other"], "has no 'other'"),

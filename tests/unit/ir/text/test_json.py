@@ -84,7 +84,7 @@ class Mine(Unary):
 def test_custom_primitives_are_read_with_a_registry() -> None:
     jaxpr = program([F32], lambda b, x: [b(Mine(), x)])
     assert from_json(to_json(jaxpr), registry(Mine)) == jaxpr
-    with pytest.raises(BadArgument, match="no such primitive"):
+    with pytest.raises(BadArgument, match="unknown primitive"):
         from_json(to_json(jaxpr))
 
 
