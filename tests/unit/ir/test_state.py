@@ -119,7 +119,7 @@ def test_clear_caches() -> None:
 
     double = effax.jit(effax.grad(square))
     before = double(enp.ones(3))
-    programs = next(c for c in state.caches() if c.name == "effax.lowering.program._kept")
+    programs = next(c for c in state.caches() if c.name == "effax.lowering.program._cache")
     assert programs.size() > 0
     effax.clear_caches()
     assert {cache.name: cache.size() for cache in state.caches() if cache.size()} == {}
