@@ -35,7 +35,7 @@ from effax.ir.prims import Jit
 from effax.ir.scope import axes_in_scope, checked_axes
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import current_trace, differs_along
-from effax.passes.pipeline import Step, passes_of
+from effax.passes.pipeline import AnyPass, passes_of
 from effax.passes.watch import run_verified
 from effax.transforms.framework.runner import unwrap
 from effax.tree import PyTree, PyTreeDef
@@ -58,7 +58,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
     """A compiled callable, traced and compiled once for each signature of its calls."""
 
     def __init__(
-        self, fun: Callable[P, R], static: StaticArgs, inline: bool, passes: Step | None = None
+        self, fun: Callable[P, R], static: StaticArgs, inline: bool, passes: AnyPass | None = None
     ) -> None:
         self._passes = passes
         self._fun = fun
@@ -208,7 +208,7 @@ def jit(
     static_argnums: int | Sequence[int] | None = ...,
     static_argnames: str | Sequence[str] | None = ...,
     inline: bool = ...,
-    passes: Step | Sequence[Step] | None = ...,
+    passes: AnyPass | Sequence[AnyPass] | None = ...,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
@@ -216,7 +216,7 @@ def jit(
     static_argnums: int | Sequence[int] | None = ...,
     static_argnames: str | Sequence[str] | None = ...,
     inline: bool = ...,
-    passes: Step | Sequence[Step] | None = ...,
+    passes: AnyPass | Sequence[AnyPass] | None = ...,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(
     fun: Callable[P, R] | None = None,
@@ -224,7 +224,7 @@ def jit(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     inline: bool = False,
-    passes: Step | Sequence[Step] | None = None,
+    passes: AnyPass | Sequence[AnyPass] | None = None,
 ) -> JitFunction[P, R] | Callable[[Callable[P, R]], JitFunction[P, R]]:
     """Compile ``fun`` with XLA, once for each structure and types of its arguments.
 

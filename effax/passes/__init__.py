@@ -1,4 +1,4 @@
-"""Passes as values: the library's own, yours, and how they compose, run and are watched.
+"""Passes as values: the library's passes, user-defined passes, composition and watching.
 
 ::
 
@@ -11,7 +11,7 @@
 
 
     small = mine | fixpoint(fold | cse | dce)
-    unwrap(small(program))  # the program; raises the error where there is none
+    unwrap(small(program))  # the program; raises the error of a failure
     print(watch(small, program))  # time and size of each pass
     fast = jit(f, passes=small)
 """
@@ -38,10 +38,10 @@ from effax.passes.library import (
 )
 from effax.passes.lift import Change, as_pass
 from effax.passes.pipeline import (
+    AnyPass,
     Fixpoint,
     Pass,
     Pipeline,
-    Step,
     When,
     fixpoint,
     guarantees_of,
@@ -57,6 +57,7 @@ __all__ = [
     "ALL",
     "EXACT",
     "SIMPLIFIES",
+    "AnyPass",
     "Broken",
     "Change",
     "Culprit",
@@ -66,7 +67,6 @@ __all__ = [
     "Pipeline",
     "Record",
     "Run",
-    "Step",
     "Transform",
     "When",
     "accumulate",

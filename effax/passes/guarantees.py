@@ -1,4 +1,4 @@
-"""What passes claim: laws, by name."""
+"""Guarantees of passes: laws, by name."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from effax.ir.errors import BadArgument
 
 
 class Guarantee(Enum):
-    """A law that a pass says it keeps; ``effax.testing.check_pass`` tries it.
+    """A law that a pass promises to satisfy; ``effax.testing.check_pass`` tests it.
 
     Attributes:
-        SAME_MEANING: the same results, and the same left in every reference, up to rounding; nan
-            and infinities are where they were, numbers that are nearly too large or too small for
-            their dtype aside.
-        SAME_BITS: the same results and the same left in every reference, bit by bit: no rounding
-            changes, nor the sign of a zero, nor what overflows. (Nan is nan, whatever its bits.)
-        IDEMPOTENT: a second run changes nothing.
-        NEVER_LARGER: no program gets more equations, those of held programs included.
+        SAME_MEANING: results and final contents of references are equal up to rounding; nan and
+            infinities are at the same places, except near overflow and underflow.
+        SAME_BITS: results and final contents of references are equal bit by bit: rounding, signs
+            of zeros and overflow do not change. All nan are equal.
+        IDEMPOTENT: a second run does not change the program.
+        NEVER_LARGER: the number of equations, subjaxprs included, does not increase.
     """
 
     SAME_MEANING = "p(f) = f in all that is observed"
@@ -29,36 +28,35 @@ class Guarantee(Enum):
 
 
 SIMPLIFIES = (Guarantee.SAME_MEANING, Guarantee.IDEMPOTENT, Guarantee.NEVER_LARGER)
-"""What a pass claims that makes programs smaller and keeps what they mean."""
+"""The guarantees of a simplification."""
 
 EXACT = (*SIMPLIFIES, Guarantee.SAME_BITS)
-"""What a pass claims that does so, and changes no rounding."""
+"""The guarantees of a simplification that does not change rounding."""
 
 
-def checked_guarantees(name: str, given: object) -> tuple[Guarantee, ...]:
-    """What a pass claims; what bits claim, meaning does. Raises BadArgument for other claims."""
-    claims: tuple[object, ...] = (
-        tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+def checked_guarantees(name: str, laws: object) -> tuple[Guarantee, ...]:
+    """Return the guarantees of a pass; SAME_BITS implies SAME_MEANING. Raise BadArgument."""
+    items: tuple[object, ...] = (
+        tuple(laws) if isinstance(laws, Iterable) and not isinstance(laws, str) else (laws,)
     )
-    # What is not known here would never be tried, and nobody would notice.
-    others = [claim for claim in claims if not isinstance(claim, Guarantee)]
-    if others or isinstance(given, Guarantee):
+    # An unknown guarantee would never be tested, silently.
+    others = [item for item in items if not isinstance(item, Guarantee)]
+    if others or isinstance(laws, Guarantee):
         raise BadArgument(
-            f"{name} claims what is no claim",
+            f"the guarantees of {name} are not valid",
             expected="a tuple of some of " + ", ".join(map(str, Guarantee)),
-            found=f"{others[0] if others else given!r:.80}",
-            remedy=f"`({given},)`" if isinstance(given, Guarantee) else _meant(others[0]),
+            found=f"{others[0] if others else laws!r:.80}",
+            remedy=f"`({laws},)`" if isinstance(laws, Guarantee) else _remedy(others[0]),
         )
-    known = tuple(claim for claim in claims if isinstance(claim, Guarantee))
+    known = tuple(item for item in items if isinstance(item, Guarantee))
     implied = Guarantee.SAME_BITS in known and Guarantee.SAME_MEANING not in known
     return (Guarantee.SAME_MEANING, *known) if implied else known
 
 
-def _meant(found: object) -> str:
-    """What to do about something that is no claim."""
+def _remedy(found: object) -> str:
     if isinstance(found, str):
         last = found.rpartition(".")[2].strip().upper().replace(" ", "_").replace("-", "_")
-        like = get_close_matches(last, [claim.name for claim in Guarantee], 1)
+        like = get_close_matches(last, [law.name for law in Guarantee], 1)
         if like:
-            return f"`Guarantee.{like[0]}`, which is no string"
-    return "a law of your own is a test: run it on `self(jaxpr)`"
+            return f"`Guarantee.{like[0]}`, not a string"
+    return "write a user-defined law as a test, of `self(jaxpr)`"

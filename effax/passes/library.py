@@ -1,4 +1,4 @@
-"""The library's own passes, as values; each is a function of :mod:`effax.transforms`."""
+"""The library's passes, as values; each is a function of :mod:`effax.transforms`."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ ALL: Final = (
     fuse_accumulations,
     unroll,
 )
-"""Every pass here."""
+"""All passes of this module."""
 
 
 def unroll_to(growth: int) -> Pass:
-    """:data:`unroll` for programs that may grow by so many equations a loop.
+    """Return :data:`unroll` with a limit of ``growth`` additional equations for each loop.
 
     Raises:
         BadArgument: the growth is negative.
     """
     if growth < 0:
-        raise BadArgument("unroll takes no negative growth", "at least 0", str(growth))
+        raise BadArgument("the growth of unroll is negative", "at least 0", str(growth))
     return Pass(
         f"unroll_to({growth})",
         lambda jaxpr: _unroll(jaxpr, growth),
@@ -80,4 +80,4 @@ optimize: Final[Fixpoint] = fixpoint(
         dce,
     )
 )
-"""All passes that change no rounding, again and again until nothing changes."""
+"""All passes that do not change rounding, repeated until a fixpoint."""

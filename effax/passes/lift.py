@@ -1,4 +1,4 @@
-"""Passes of functions from programs to programs."""
+"""Make passes of functions from programs to programs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from returns.result import Result, Success
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
 from effax.passes.guarantees import Guarantee
-from effax.passes.pipeline import Pass, Step, called
+from effax.passes.pipeline import AnyPass, Pass, name_of
 
 Change = Callable[[Jaxpr], Jaxpr | Result[Jaxpr, TransformError]]
-"""What ``as_pass`` takes: a function that gives a program, or a ``Result`` of one."""
+"""A function that ``as_pass`` accepts: it returns a program, or a ``Result`` of one."""
 
 
 @overload
@@ -33,7 +33,7 @@ def as_pass(
     name: str = "",
     laws: tuple[Guarantee, ...] = (Guarantee.SAME_MEANING,),
 ) -> Pass | Callable[[Change], Pass]:
-    """A pass of a function from programs to programs; a decorator, with arguments or without.
+    """Make a pass of a function from programs to programs; a decorator, with or without arguments.
 
     ::
 
@@ -46,29 +46,29 @@ def as_pass(
         def smaller(jaxpr): ...
 
     Args:
-        function: gives a program, or a ``Result`` of one; an error of the library that it raises is
-            its failure.
-        name: what the pass is called; as the function is, where nothing is said.
-        laws: what it claims.
+        function: returns a program, or a ``Result`` of one; an exception that it raises becomes a
+            failure.
+        name: the name of the pass; by default the function's.
+        laws: its guarantees.
 
     Raises:
-        BadArgument: ``function`` is none, or what it claims is no ``Guarantee``.
+        BadArgument: ``function`` is not a function, or a law is not a ``Guarantee``.
     """
     if function is None:
-        return lambda late: as_pass(late, name=name, laws=laws)
-    given: object = function
-    if isinstance(given, Step) or not callable(given):
+        return lambda decorated: as_pass(decorated, name=name, laws=laws)
+    checked: object = function
+    if isinstance(checked, AnyPass) or not callable(checked):
         raise BadArgument(
-            "a pass is made of a function",
+            "as_pass takes a function",
             expected="a function from a program to a program",
-            found=f"{given!r:.80}",
+            found=f"{checked!r:.80}",
         )
-    return Pass(name or called(function), _Lifted(function), laws)
+    return Pass(name or name_of(function), _Lifted(function), laws)
 
 
 @dataclass(frozen=True)
 class _Lifted:
-    """A function that gives programs, as one that gives ``Result``s."""
+    """A function that wraps returned programs in ``Success``."""
 
     function: Change
 

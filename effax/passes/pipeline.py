@@ -1,14 +1,14 @@
 """Passes as values, and their compositions: sequences, conditions, fixpoints.
 
-A pass is a name, a pure function from programs to ``Result``s, and the laws that it claims. Steps
-compose into steps::
+A pass is a name, a pure function from programs to ``Result``s, and its guarantees. Passes
+compose::
 
     tidy = fixpoint(simplify | cse | dce)
     small = inline | when(has_loops, hoist) | tidy
     small(program)  # Success(program), or Failure(TransformError)
     unwrap(small(program))  # the program; raises the TransformError
 
-A function from programs to programs is no pass; ``as_pass`` makes one of it.
+``as_pass`` makes a pass of a function from programs to programs.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ LIBRARY: Final = (
 
 
 class _Composes:
-    """What all steps share: ``first | second`` is a pipeline, and a call runs the step."""
+    """The operators of all passes: ``first | second`` is a pipeline, and a call runs the pass."""
 
     __slots__ = ()
 
-    def __or__(self, other: Step) -> Pipeline:
+    def __or__(self, other: AnyPass) -> Pipeline:
         return Pipeline((*_flat(self), *_flat(other)))
 
     def __ror__(self, other: object) -> Pipeline:
-        # A step's own ``|`` comes first: this is none.
-        raise no_step(other)
+        # Only reached if `other` is not a pass: otherwise its `__or__` is called.
+        raise not_a_pass(other)
 
     def __call__(self, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-        """The transformed program, or why there is none. Raises BadArgument for no program."""
-        return perform(self, jaxpr, _unseen)
+        """Return the transformed program, or the error. Raise BadArgument for a non-program."""
+        return perform(self, jaxpr, _attempt_at)
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,13 @@ class Pass(_Composes):
     """One pass.
 
     Attributes:
-        name: what it is called in reports.
+        name: its name in reports.
         transform: a pure function of the program; it keeps the types of inputs and results.
-        laws: what it claims, and ``check_pass`` tries: that it means the same, if nothing is said.
+        laws: its guarantees, which ``check_pass`` tests; by default SAME_MEANING.
 
     Raises:
-        BadArgument: the name is none, ``transform`` is no function, or what it claims is no
-            ``Guarantee``.
+        BadArgument: the name is not a line of text, ``transform`` is not a function, or a law is
+            not a ``Guarantee``.
     """
 
     name: str
@@ -85,17 +85,17 @@ class Pass(_Composes):
         name: object = self.name
         transform: object = self.transform
         if not isinstance(name, str) or not name or not name.isprintable():
-            raise BadArgument("a pass has a name", "a line of text", f"{name!r:.60}")
-        if not callable(transform) or isinstance(transform, Step):
+            raise BadArgument("the name of a pass is not valid", "a line of text", f"{name!r:.60}")
+        if not callable(transform) or isinstance(transform, AnyPass):
             raise BadArgument(
-                f"the pass {name} is made of no function",
+                f"the transform of the pass {name} is not a function",
                 expected="a function from a program to a Result of one",
                 found=f"{transform!r:.60}",
             )
         object.__setattr__(self, "laws", checked_guarantees(name, self.laws))
 
     def renamed(self, name: str) -> Pass:
-        """The same pass under another name."""
+        """Return the same pass with another name."""
         return replace(self, name=name)
 
     def __str__(self) -> str:
@@ -104,132 +104,132 @@ class Pass(_Composes):
 
 @dataclass(frozen=True)
 class Pipeline(_Composes):
-    """Steps one after the other; the first failure ends it."""
+    """Passes in sequence; the first failure ends it."""
 
-    steps: tuple[Step, ...] = ()
+    passes: tuple[AnyPass, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", tuple(map(as_step, _several(self.steps))))
+        object.__setattr__(self, "passes", tuple(map(checked_pass, _several(self.passes))))
 
     def __str__(self) -> str:
-        return " | ".join(map(str, self.steps)) or "nothing"
+        return " | ".join(map(str, self.passes)) or "identity"
 
 
 @dataclass(frozen=True)
 class When(_Composes):
-    """A step that is taken where the program fulfils a condition."""
+    """A pass that runs if the program satisfies a condition, and is the identity otherwise."""
 
     condition: Callable[[Jaxpr], bool]
-    step: Step
+    pass_: AnyPass
 
     def __post_init__(self) -> None:
         condition: object = self.condition
-        if not callable(condition) or isinstance(condition, Step):
+        if not callable(condition) or isinstance(condition, AnyPass):
             raise BadArgument(
-                "what decides whether a step is taken is no condition",
+                "the condition of `when` is not a function",
                 expected="a function from a program to a bool",
                 found=f"{condition!r:.60}",
             )
-        as_step(self.step)
+        checked_pass(self.pass_)
 
     def __str__(self) -> str:
-        return f"when({called(self.condition)}, {self.step})"
+        return f"when({name_of(self.condition)}, {self.pass_})"
 
 
 @dataclass(frozen=True)
 class Fixpoint(_Composes):
-    """A step that is taken again until it changes nothing, ``limit`` times at most."""
+    """A pass that is repeated until the program does not change, ``limit`` times at most."""
 
-    step: Step
+    pass_: AnyPass
     limit: int
 
     def __post_init__(self) -> None:
-        as_step(self.step)
+        checked_pass(self.pass_)
         limit: object = self.limit
         if not isinstance(limit, int) or limit < 1:
             raise BadArgument(
-                "a fixpoint runs at least once", "a limit of at least 1", f"{limit!r:.60}"
+                "the limit of a fixpoint is not valid", "an integer of at least 1", f"{limit!r:.60}"
             )
 
     def __str__(self) -> str:
-        return f"fixpoint({self.step})"
+        return f"fixpoint({self.pass_})"
 
 
-Step = Pass | Pipeline | When | Fixpoint
+AnyPass = Pass | Pipeline | When | Fixpoint
 """Anything that can be run, composed and watched."""
 
 
-def when(condition: Callable[[Jaxpr], bool], step: Step) -> When:
-    """Take the step where the program fulfils the condition; else leave the program as it is."""
-    return When(condition, step)
+def when(condition: Callable[[Jaxpr], bool], pass_: AnyPass) -> When:
+    """Return a pass that runs ``pass_`` if the program satisfies the condition."""
+    return When(condition, pass_)
 
 
-def fixpoint(step: Step, limit: int = 64) -> Fixpoint:
-    """Take the step until it changes nothing.
+def fixpoint(pass_: AnyPass, limit: int = 64) -> Fixpoint:
+    """Return a pass that repeats ``pass_`` until the program does not change.
 
     Args:
-        step: the step.
-        limit: how many times at most; more are a TransformError.
+        pass_: the pass to repeat.
+        limit: the maximal number of rounds; without a fixpoint by then, it is a TransformError.
 
     Raises:
-        BadArgument: the limit is no positive integer, or ``step`` is no step.
+        BadArgument: the limit is not a positive integer, or ``pass_`` is not a pass.
     """
-    return Fixpoint(step, limit)
+    return Fixpoint(pass_, limit)
 
 
-def pipeline(*steps: Step) -> Pipeline:
-    """The steps one after the other; none is the identity."""
-    return Pipeline(tuple(part for step in steps for part in _flat(step)))
+def pipeline(*passes: AnyPass) -> Pipeline:
+    """Return the passes in sequence; without passes, the identity."""
+    return Pipeline(tuple(part for pass_ in passes for part in _flat(pass_)))
 
 
-def passes_of(given: Step | Sequence[Step]) -> Step:
-    """A step, from what users give: a step or several. Raises BadArgument for anything else."""
-    return given if isinstance(given, Step) else pipeline(*_several(given))
+def passes_of(given: AnyPass | Sequence[AnyPass]) -> AnyPass:
+    """Return a pass, or a pipeline of several. Raise BadArgument for other values."""
+    return given if isinstance(given, AnyPass) else pipeline(*_several(given))
 
 
-def guarantees_of(step: Step) -> tuple[Guarantee, ...]:
-    """What a step claims: a pass what it says; a composition what follows from its parts.
+def guarantees_of(pass_: AnyPass) -> tuple[Guarantee, ...]:
+    """Return the guarantees of a pass; those of a composition follow from its parts.
 
-    Steps that each mean the same do so one after the other; those that are idempotent need not be,
-    but a fixpoint is.
+    A sequence of passes with SAME_MEANING has SAME_MEANING, and likewise for SAME_BITS and
+    NEVER_LARGER. IDEMPOTENT is lost in a sequence and under a condition; a fixpoint has it.
     """
-    match step:
+    match pass_:
         case Pass():
-            held = set(step.laws)
+            found = set(pass_.laws)
         case Pipeline():
-            parts = [{*guarantees_of(part)} for part in step.steps]
-            held = set(Guarantee).intersection(*parts) if len(parts) != 1 else parts[0]
+            parts = [{*guarantees_of(part)} for part in pass_.passes]
+            found = set(Guarantee).intersection(*parts)
             if len(parts) > 1:
-                held.discard(Guarantee.IDEMPOTENT)
+                found.discard(Guarantee.IDEMPOTENT)
         case When():
-            held = {*guarantees_of(step.step)} - {Guarantee.IDEMPOTENT}
+            found = {*guarantees_of(pass_.pass_)} - {Guarantee.IDEMPOTENT}
         case _:
-            held = {*guarantees_of(step.step), Guarantee.IDEMPOTENT}
-    return tuple(claim for claim in Guarantee if claim in held)
+            found = {*guarantees_of(pass_.pass_), Guarantee.IDEMPOTENT}
+    return tuple(law for law in Guarantee if law in found)
 
 
-def as_step(given: object) -> Step:
-    """What is given, if it is a step. Raises BadArgument."""
-    if not isinstance(given, Step):
-        raise no_step(given)
+def checked_pass(given: object) -> AnyPass:
+    """Return the argument if it is a pass. Raise BadArgument otherwise."""
+    if not isinstance(given, AnyPass):
+        raise not_a_pass(given)
     return given
 
 
-def _flat(step: object) -> tuple[Step, ...]:
-    found = as_step(step)
-    return found.steps if isinstance(found, Pipeline) else (found,)
+def _flat(pass_: object) -> tuple[AnyPass, ...]:
+    found = checked_pass(pass_)
+    return found.passes if isinstance(found, Pipeline) else (found,)
 
 
-def _several(given: object) -> Sequence[Step]:
+def _several(given: object) -> Sequence[AnyPass]:
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise no_step(given)
+        raise not_a_pass(given)
     return given
 
 
-def no_step(found: object) -> BadArgument:
-    """The error for something that is no step where one belongs."""
+def not_a_pass(found: object) -> BadArgument:
+    """Return the error for an argument that is not a pass."""
     return BadArgument(
-        "this is no pass",
+        "this is not a pass",
         expected="`Pass`, `Pipeline`, `when(...)`, `fixpoint(...)`, or a list of these",
         found=f"{found!r:.80}",
         remedy=_remedy(found),
@@ -240,52 +240,52 @@ def _remedy(found: object) -> str:
     if isinstance(found, str):
         close = get_close_matches(found, LIBRARY, 1)
         return (
-            f"did you mean `effax.passes.{close[0]}`?" if close else "give the pass, not its name"
+            f"did you mean `effax.passes.{close[0]}`?" if close else "pass the pass, not its name"
         )
     if found is None:
-        return "`pipeline()` is the step that does nothing"
+        return "the identity is `pipeline()`"
     if isinstance(found, type):
-        return "give a pass, not its class"
+        return "use an instance, not the class"
     if callable(found):
-        return f"make one of the function: `as_pass({called(found)})`"
+        return f"make a pass of the function: `as_pass({name_of(found)})`"
     if isinstance(found, Iterable):
-        return "steps are in an order: give a list, with `|` or `pipeline(...)` for steps in it"
-    return "make one of a function: `as_pass(function)`"
+        return "passes are ordered: use a list, with `|` or `pipeline(...)` for nested sequences"
+    return "make a pass of a function: `as_pass(function)`"
 
 
-def called(function: object) -> str:
-    """What a function is called."""
+def name_of(function: object) -> str:
+    """Return the name of a function, or of the class of a callable."""
     return getattr(function, "__name__", type(function).__name__)
 
 
 Path = tuple[str, ...]
 Observer = Callable[[Pass, Path, Jaxpr], Result[Jaxpr, TransformError]]
-"""Runs one pass, at a path of combinators, on a program."""
+"""A function that runs one pass, at a path of combinators, on a program."""
 
 
-def attempt(step: Pass, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-    """Run one pass; what it raises is its failure, and a failure tells which pass it was."""
-    result = as_result(_run)(step, jaxpr).bind(lambda given: _checked(step, given))
+def attempt(pass_: Pass, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
+    """Run one pass. An exception becomes a failure, and a failure names the pass."""
+    result = as_result(_run)(pass_, jaxpr).bind(lambda returned: _checked(pass_, returned))
     if isinstance(result, Failure):
         error = result.failure()
-        if error.step is None and step.name not in error.what:
-            error.step = step.name
+        if error.step is None and pass_.name not in error.what:
+            error.step = pass_.name
     return result
 
 
-def _run(step: Pass, jaxpr: Jaxpr) -> object:
-    with wrap_errors(f"the pass {step.name}"):
-        return step.transform(jaxpr)
+def _run(pass_: Pass, jaxpr: Jaxpr) -> object:
+    with wrap_errors(f"the pass {pass_.name}"):
+        return pass_.transform(jaxpr)
 
 
-def _checked(step: Pass, given: object) -> Result[Jaxpr, TransformError]:
-    match given:
+def _checked(pass_: Pass, returned: object) -> Result[Jaxpr, TransformError]:
+    match returned:
         case Success(Jaxpr()) | Failure(TransformError()):
-            return given
+            return returned
         case None:
             return Failure(
                 TransformError(
-                    f"the pass {step.name} gives nothing",
+                    f"the pass {pass_.name} returns None",
                     expected="a program, or a `Result` of one",
                     found="None",
                     remedy="is a `return` missing?",
@@ -294,97 +294,97 @@ def _checked(step: Pass, given: object) -> Result[Jaxpr, TransformError]:
         case _:
             return Failure(
                 TransformError(
-                    f"the pass {step.name} gives something else than a `Result` of a program",
+                    f"the pass {pass_.name} does not return a `Result` of a program",
                     expected="`Success(jaxpr)`, or `Failure(TransformError(...))`",
-                    found=f"{given!r:.80}",
-                    remedy="wrap the program in `returns.result.Success`, or make the pass of the "
-                    "function with `as_pass`",
+                    found=f"{returned!r:.80}",
+                    remedy="wrap the program in `returns.result.Success`, or the function in "
+                    "`as_pass`",
                 )
             )
 
 
-def _unseen(step: Pass, path: Path, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-    return attempt(step, jaxpr)
+def _attempt_at(pass_: Pass, path: Path, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
+    return attempt(pass_, jaxpr)
 
 
-def check_program(given: object) -> Jaxpr:
-    """The program itself. Raises BadArgument for anything else."""
-    if isinstance(given, Jaxpr):
-        return given
-    inside = isinstance(getattr(given, "jaxpr", None), Jaxpr)
+def check_program(program: object) -> Jaxpr:
+    """Return the program. Raise BadArgument for other values."""
+    if isinstance(program, Jaxpr):
+        return program
+    inside = isinstance(getattr(program, "jaxpr", None), Jaxpr)
     raise BadArgument(
         "a pass takes a program",
         expected="a `Jaxpr`",
-        found=f"{given!r:.80}",
-        remedy="its program is `.jaxpr`"
+        found=f"{program!r:.80}",
+        remedy="use its `.jaxpr`"
         if inside
         else "trace a function: `effax.make_jaxpr(f)(*args).jaxpr`",
     )
 
 
 def perform(
-    step: object, jaxpr: Jaxpr, run: Observer, path: Path = ()
+    pass_: object, jaxpr: Jaxpr, run: Observer, path: Path = ()
 ) -> Result[Jaxpr, TransformError]:
-    """Take a step, with ``run`` for each single pass in it. Raises BadArgument for no program."""
+    """Run a pass, with ``run`` for each ``Pass`` in it. Raise BadArgument for a non-program."""
     check_program(jaxpr)
-    match step:
+    match pass_:
         case Pass():
-            return run(step, path, jaxpr)
+            return run(pass_, path, jaxpr)
         case Pipeline():
             result: Result[Jaxpr, TransformError] = Success(jaxpr)
-            for i, part in enumerate(step.steps):
+            for i, part in enumerate(pass_.passes):
                 if not isinstance(result, Success):
                     break
                 result = perform(part, result.unwrap(), run, (*path, str(i)))
             return result
         case When():
-            holds = as_result(_decided)(step, jaxpr)
+            holds = as_result(_decided)(pass_, jaxpr)
             if not isinstance(holds, Success):
                 return Failure(holds.failure())
             if not holds.unwrap():
                 return Success(jaxpr)
-            return perform(step.step, jaxpr, run, (*path, called(step.condition)))
+            return perform(pass_.pass_, jaxpr, run, (*path, name_of(pass_.condition)))
         case Fixpoint():
-            return _repeated(step, jaxpr, run, path)
+            return _repeat(pass_, jaxpr, run, path)
         case _:
-            raise no_step(step)
+            raise not_a_pass(pass_)
 
 
-def _decided(step: When, jaxpr: Jaxpr) -> bool:
-    name = called(step.condition)
+def _decided(pass_: When, jaxpr: Jaxpr) -> bool:
+    name = name_of(pass_.condition)
     with wrap_errors(f"the condition {name}"):
-        given: object = step.condition(jaxpr)
-    if not isinstance(given, bool | np.bool_):
+        holds: object = pass_.condition(jaxpr)
+    if not isinstance(holds, bool | np.bool_):
         raise TransformError(
-            f"the condition {name} says neither yes nor no",
+            f"the condition {name} does not return a boolean",
             expected="True or False",
-            found=f"{given!r:.80}",
-            remedy="is a `return` missing?" if given is None else "`bool(...)` of it",
+            found=f"{holds!r:.80}",
+            remedy="is a `return` missing?" if holds is None else "convert it: `bool(...)`",
         )
-    return bool(given)
+    return bool(holds)
 
 
-def _repeated(
-    step: Fixpoint, jaxpr: Jaxpr, run: Observer, path: Path
+def _repeat(
+    pass_: Fixpoint, jaxpr: Jaxpr, run: Observer, path: Path
 ) -> Result[Jaxpr, TransformError]:
-    given, seen = jaxpr, {jaxpr: 0}
-    for i in range(step.limit):
-        result = perform(step.step, jaxpr, run, (*path, f"round {i}"))
+    first, seen = jaxpr, {jaxpr: 0}
+    for i in range(pass_.limit):
+        result = perform(pass_.pass_, jaxpr, run, (*path, f"round {i}"))
         if not isinstance(result, Success) or result.unwrap() == jaxpr:
             return result
         jaxpr = result.unwrap()
         if jaxpr in seen:
-            found = f"the program of round {seen[jaxpr]} comes back after round {i}"
-            return Failure(_endless(step, found))
+            found = f"the program of round {seen[jaxpr]} recurs after round {i}"
+            return Failure(_no_fixpoint(pass_, found))
         seen[jaxpr] = i + 1
-    found = f"changes after {step.limit} rounds, from {size(given)} to {size(jaxpr)} equations"
-    return Failure(_endless(step, found))
+    found = f"changes after {pass_.limit} rounds, from {size(first)} to {size(jaxpr)} equations"
+    return Failure(_no_fixpoint(pass_, found))
 
 
-def _endless(step: Fixpoint, found: str) -> TransformError:
+def _no_fixpoint(pass_: Fixpoint, found: str) -> TransformError:
     return TransformError(
-        f"{step} changes the program again and again",
-        expected="a program that it leaves as it is",
+        f"{pass_} does not reach a fixpoint",
+        expected="a program that it does not change",
         found=found,
-        remedy="one of its passes undoes another: `watch` it, or raise the limit",
+        remedy="find the passes that undo each other with `watch`, or increase the limit",
     )

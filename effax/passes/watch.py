@@ -1,6 +1,6 @@
-"""Watching a pipeline run: verification, what each pass did and took, and whose fault it is.
+"""Watch a pipeline run: verify, record and time each pass, and find the pass at fault.
 
-A run is data: print it, ask it for differences, write it to a folder.
+A run is data: print it, query its differences, write it to a folder.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from effax.ir.analysis.diff import Diff, diff
 from effax.ir.analysis.queries import size
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
-from effax.passes.pipeline import Pass, Path, Step, attempt, check_program, passes_of, perform
+from effax.passes.pipeline import AnyPass, Pass, Path, attempt, check_program, passes_of, perform
 
 
 class Broken(TransformError):
-    """A pass gave a program that is not well formed, or that has other inputs or results."""
+    """A pass returned a program that is not well formed, or of another type."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What one pass did.
+    """The run of one pass.
 
     Attributes:
-        name: the pass.
-        path: the combinators that lead to it: the place in a pipeline, the round of a fixpoint.
-        before: the program that it was given.
-        after: what it gave; None where it failed.
-        seconds: how long it took, verification aside.
+        name: the name of the pass.
+        path: the combinators around it: positions in pipelines, rounds of fixpoints.
+        before: the program before it.
+        after: the program that it returned; None if it failed.
+        seconds: its duration, without verification.
     """
 
     name: str
@@ -47,22 +47,22 @@ class Record:
 
     @cached_property
     def sizes(self) -> tuple[int, int | None]:
-        """The number of equations before and after, those of held programs included."""
+        """The number of equations before and after, subjaxprs included."""
         return size(self.before), None if self.after is None else size(self.after)
 
     @property
     def changed(self) -> bool:
-        """Whether the pass gave another program than it was given."""
+        """True if the pass returned a different program."""
         return self.after is not None and self.after != self.before
 
     @cached_property
     def diff(self) -> Diff | None:
-        """What it changed; None where it failed."""
+        """The difference; None if it failed."""
         return None if self.after is None else diff(self.before, self.after)
 
     @property
     def title(self) -> str:
-        """Its name, and where it stands."""
+        """Its name and path."""
         return f"{self.name} ({' / '.join(self.path)})" if self.path else self.name
 
     def __str__(self) -> str:
@@ -77,11 +77,11 @@ What = Literal["before", "after", "diff"]
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a step on a program, pass by pass.
+    """A run of a composition on a program, pass by pass.
 
     Attributes:
-        given: the program that it started from.
-        result: what came out, or why nothing did.
+        given: the initial program.
+        result: the final program, or the error.
         records: one entry for each pass that ran, in order.
     """
 
@@ -90,7 +90,7 @@ class Run:
     records: tuple[Record, ...]
 
     def unwrap(self) -> Jaxpr:
-        """The program that came out. Raises the TransformError where none did."""
+        """Return the final program. Raise the TransformError of a failure."""
         if isinstance(self.result, Failure):
             raise self.result.failure()
         return self.result.unwrap()
@@ -101,18 +101,18 @@ class Run:
         return (self.given, *(r.after for r in self.records if r.after is not None))
 
     def text(self, *what: What, all_passes: bool = False) -> str:
-        """What passes did, as text: of each the program before, after, or the difference.
+        """Return the programs before or after each pass, or the differences, as text.
 
         Args:
-            what: which of these; the difference where none is given.
-            all_passes: also of passes that changed nothing.
+            what: ``"before"``, ``"after"``, ``"diff"`` (the default), or several.
+            all_passes: whether to include passes that did not change the program.
 
         Raises:
-            BadArgument: one of ``what`` is something else.
+            BadArgument: one of ``what`` is another value.
         """
         for part in what:
             if part not in get_args(What):
-                raise BadArgument("a run has no such text", ", ".join(get_args(What)), repr(part))
+                raise BadArgument("unknown part of a run", ", ".join(get_args(What)), repr(part))
         parts: list[str] = []
         for record in self.records:
             if all_passes or record.changed or record.after is None:
@@ -130,23 +130,22 @@ class Run:
         return "\n".join(lines)
 
 
-def watch(step: Step | Sequence[Step], jaxpr: Jaxpr, verify: bool = True) -> Run:
-    """Run a step and keep what each pass did.
+def watch(pass_: AnyPass | Sequence[AnyPass], jaxpr: Jaxpr, verify: bool = True) -> Run:
+    """Run a pass, and record each pass in it.
 
     Args:
-        step: a pass, any composition, or several one after the other.
+        pass_: a pass, a composition, or a sequence of passes.
         jaxpr: the program.
-        verify: whether the checker looks at the program after each pass, and whether its inputs
-            and results still have their types. A program that fails ends the run with ``Broken``,
-            which names the pass.
+        verify: whether to check, after each pass, that the program is well formed and of the same
+            type. If it is not, the run ends with ``Broken``, which names the pass.
 
     Raises:
-        BadArgument: ``step`` is no step, or ``jaxpr`` no program.
+        BadArgument: ``pass_`` is not a pass, or ``jaxpr`` not a program.
     """
-    step, jaxpr = passes_of(step), check_program(jaxpr)
+    pass_, jaxpr = passes_of(pass_), check_program(jaxpr)
     records: list[Record] = []
 
-    def seen(one: Pass, path: Path, before: Jaxpr) -> Result[Jaxpr, TransformError]:
+    def recorded(one: Pass, path: Path, before: Jaxpr) -> Result[Jaxpr, TransformError]:
         start = perf_counter()
         result = attempt(one, before)
         seconds = perf_counter() - start
@@ -154,27 +153,26 @@ def watch(step: Step | Sequence[Step], jaxpr: Jaxpr, verify: bool = True) -> Run
         records.append(Record(one.name, path, before, after, seconds))
         return verified(one, before, result) if verify else result
 
-    result = perform(passes_of(step), jaxpr, seen)
+    result = perform(pass_, jaxpr, recorded)
     return Run(jaxpr, result, tuple(records))
 
 
-def run_verified(step: Step, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-    """What a step gives, looked at by the checker once at the end; see :func:`verified`.
+def run_verified(pass_: AnyPass, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
+    """Run a pass, and verify the result once at the end; see :func:`verified`.
 
-    Where that is no valid program, the passes of the step are looked at one by one, so that the
-    failure names the one that did it.
+    If the result is not valid, run again and verify after each pass, to name the pass at fault.
     """
-    result = verified(step, jaxpr, step(jaxpr))
+    result = verified(pass_, jaxpr, pass_(jaxpr))
     if isinstance(result, Failure) and isinstance(result.failure(), Broken):
-        found = watch(step, jaxpr).result
+        found = watch(pass_, jaxpr).result
         return found if isinstance(found, Failure) else result
     return result
 
 
 def verified(
-    step: Step, before: Jaxpr, result: Result[Jaxpr, TransformError]
+    pass_: AnyPass, before: Jaxpr, result: Result[Jaxpr, TransformError]
 ) -> Result[Jaxpr, TransformError]:
-    """The result of a pass, or ``Broken`` where it is no valid program of the same type."""
+    """Return the result of a pass, or ``Broken`` unless it is a valid program of the same type."""
     if not isinstance(result, Success):
         return result
     after = result.unwrap()
@@ -185,23 +183,23 @@ def verified(
         if old != new:
             return Failure(
                 Broken(
-                    f"the pass {step} changes the types of the {what}",
+                    f"the pass {pass_} changes the types of the {what}",
                     expected=", ".join(map(str, old)) or "none",
                     found=", ".join(map(str, new)) or "none",
                 )
             )
-    return well_formed(str(step), after)
+    return well_formed(str(pass_), after)
 
 
 def well_formed(name: str, after: Jaxpr) -> Result[Jaxpr, TransformError]:
-    """What a pass of that name gave, or ``Broken`` where it is no valid program."""
+    """Return the program of the named pass, or ``Broken`` if it is not well formed."""
     checked = check(after)
     if isinstance(checked, Success):
         return Success(after)
     faults = checked.failure()
     first = faults[0]
     error = Broken(
-        f"the pass {name} gives a program that is not well formed: {first.message}",
+        f"the pass {name} returns a program that is not well formed: {first.message}",
         first.expected,
         first.found,
         f"{len(faults)} faults in all: `check` lists them" if len(faults) > 1 else None,
@@ -211,18 +209,18 @@ def well_formed(name: str, after: Jaxpr) -> Result[Jaxpr, TransformError]:
 
 
 def dump(run: Run, folder: str | FilePath) -> list[FilePath]:
-    """Write the programs of a run to a folder, numbered in order, and each pass's difference.
+    """Write the programs of a run and the differences to a folder, numbered in order.
 
-    Gives the files: ``00_given.jaxpr``, ``01_cse.jaxpr``, ``01_cse.diff``, ..., ``summary.txt``.
-    Passes that changed nothing have no files of their own. The folder is made where there is none;
-    what an earlier run left in it (files of such names) goes.
+    Returns the files: ``00_given.jaxpr``, ``01_cse.jaxpr``, ``01_cse.diff``, ..., ``summary.txt``.
+    Passes that did not change the program have no files. The folder is created if it does not
+    exist; files of such names that an earlier run wrote are deleted.
 
     Raises:
-        BadArgument: there is a file in the place of the folder.
+        BadArgument: ``folder`` is a file.
     """
     place = FilePath(folder)
     if place.exists() and not place.is_dir():
-        raise BadArgument("runs are written to folders", "a folder, or none yet", str(place))
+        raise BadArgument("this is not a folder", "a folder, or a new path", str(place))
     place.mkdir(parents=True, exist_ok=True)
     for old in place.iterdir():
         if _DUMPED.fullmatch(old.name):
@@ -244,16 +242,16 @@ _DUMPED: Final = re.compile(r"\d{2,}_.*\.(jaxpr|diff)|summary\.txt")
 
 
 def _file_name(name: str) -> str:
-    """What can be said of a name in that of a file, on every system."""
+    """Return the name as a file name that is valid on every system."""
     return re.sub(r"[^0-9A-Za-z]+", "-", name).strip("-")[:60] or "pass"
 
 
 class Culprit(NamedTuple):
-    """The pass after which a property does not hold any more.
+    """The pass that breaks a property.
 
     Attributes:
-        record: what the pass did.
-        position: which of the passes that ran it is, from 0.
+        record: the run of the pass.
+        position: its index among the passes that ran.
     """
 
     record: Record
@@ -264,30 +262,29 @@ class Culprit(NamedTuple):
 
 
 def bisect(
-    step: Step | Sequence[Step], jaxpr: Jaxpr, holds: Callable[[Jaxpr], bool]
+    pass_: AnyPass | Sequence[AnyPass], jaxpr: Jaxpr, holds: Callable[[Jaxpr], bool]
 ) -> Culprit | None:
-    """The pass of a pipeline that breaks a property, found with few looks at programs.
+    """Find the pass of a pipeline that breaks a property, by binary search over the programs.
 
     Args:
-        step: the pipeline or list, run without verification.
-        jaxpr: the program, of which the property holds.
-        holds: the property. Where a pipeline breaks it more than once, one such pass is found.
+        pass_: the pipeline or list, run without verification.
+        jaxpr: the initial program, for which the property holds.
+        holds: the property. If several passes break it, one of them is found.
 
     Returns:
-        The pass; None where the property holds in the end.
+        The pass; None if the property holds at the end.
 
     Raises:
-        BadArgument: the property does not hold at the start, or it is not the same when it is asked
-            for twice.
+        BadArgument: the property does not hold for ``jaxpr``, or is not deterministic.
         TransformError: a pass failed before the property was broken.
     """
     if not holds(check_program(jaxpr)):
         raise BadArgument(
-            "the property does not hold of the program before any pass",
-            expected="a property of the given program",
+            "the property does not hold before the first pass",
+            expected="a property of the initial program",
         )
-    run = watch(step, jaxpr, verify=False)
-    # Only passes that changed something can have broken anything.
+    run = watch(pass_, jaxpr, verify=False)
+    # Only passes that changed the program can have broken the property.
     changes = [i for i, record in enumerate(run.records) if record.changed]
     programs = [jaxpr, *(after for i in changes if (after := run.records[i].after) is not None)]
     good, bad = 0, len(changes)
@@ -303,7 +300,7 @@ def bisect(
             bad = middle
     if not holds(programs[good]) or holds(programs[bad]):
         raise BadArgument(
-            "the property is not the same when it is asked for twice",
+            "the property is not deterministic",
             expected="a function of the program alone",
             found=f"two answers on one program, near {run.records[changes[good]].title}",
             remedy="fix its inputs and seeds, or widen its tolerance",

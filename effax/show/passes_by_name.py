@@ -13,7 +13,7 @@ from effax import passes
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import is_inexact
-from effax.passes import Pass, Step, Transform
+from effax.passes import AnyPass, Pass, Transform
 from effax.passes.watch import well_formed
 from effax.transforms.discharge import discharge
 from effax.transforms.framework.runner import unwrap
@@ -37,7 +37,7 @@ def _linear(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
 
 
 _SIMPLIFYING: Final[Mapping[str, Take]] = {
-    name: step for name, step in vars(passes).items() if isinstance(step, Step)
+    name: step for name, step in vars(passes).items() if isinstance(step, AnyPass)
 }
 STEPS: Final[Mapping[str, Take]] = {
     **_SIMPLIFYING,
@@ -68,7 +68,7 @@ def step_of(name: str, find: Find) -> Take:
 
 
 def _own(name: str, found: object) -> Take:
-    if isinstance(found, Step):
+    if isinstance(found, AnyPass):
         return found
     if not callable(found):
         raise BadArgument(

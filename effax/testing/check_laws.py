@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from effax.ir.errors import BadArgument
 from effax.ir.registry import own_primitives
-from effax.passes import Step
+from effax.passes import AnyPass
 from effax.passes.pipeline import passes_of
 from effax.testing import laws
 from effax.testing.generate.features import Features
@@ -27,7 +27,7 @@ def check_law(
     law: AnyLaw,
     passes: Passes | None = None,
     *,
-    step: Step | None = None,
+    step: AnyPass | None = None,
     features: Features | None = None,
     focus: Focus | Sequence[Focus] = "",
     examples: int = 100,
@@ -137,7 +137,7 @@ def _of_no_passes(found: object) -> str:
     several = found if isinstance(found, (list, tuple)) else [found]
     if any(isinstance(one, Law | str) for one in several):
         return "one law: `check_law(law)`; several: `check_laws(only=[...])`"
-    if isinstance(found, Step):
+    if isinstance(found, AnyPass):
         return (
             "hold a pass to what it claims: `check_pass(...)`; to a law: `check_law(law, step=...)`"
         )

@@ -10,7 +10,7 @@ from effax.ir.analysis.queries import size
 from effax.ir.errors import BadArgument, EffaxError
 from effax.ir.syntax import Jaxpr
 from effax.passes.guarantees import Guarantee, checked_guarantees
-from effax.passes.pipeline import Step, check_program, guarantees_of, passes_of
+from effax.passes.pipeline import AnyPass, check_program, guarantees_of, passes_of
 from effax.testing import laws
 from effax.testing.generate.features import ANYTHING, COMPILED, Features, as_features
 from effax.testing.generate.focus import Focus, focus_of
@@ -81,7 +81,7 @@ class PassReport:
 class _Changes(Trial):
     """A trial that counts what the pass changes."""
 
-    def __init__(self, law: Law[...], given: Given, step: Step) -> None:
+    def __init__(self, law: Law[...], given: Given, step: AnyPass) -> None:
         super().__init__(law, given)
         self.step = step
         self.made: dict[Jaxpr, Jaxpr] = {}
@@ -99,7 +99,7 @@ class _Changes(Trial):
 
 
 def check_pass(
-    step: Step | Sequence[Step],
+    step: AnyPass | Sequence[AnyPass],
     *,
     programs: Jaxpr | Sequence[Jaxpr] = (),
     focus: Focus | Sequence[Focus] = (),
@@ -169,7 +169,7 @@ def check_pass(
 
 
 def _try_again(
-    step: Step,
+    step: AnyPass,
     changes: _Changes,
     tried: _Tried,
     wanted: tuple[tuple[str, ...], tuple[App, ...], Features, bool],
@@ -242,7 +242,7 @@ class _Tried(NamedTuple):
 
 
 def _report(
-    step: Step, guarantees: tuple[Guarantee, ...], changes: _Changes, allow_unchanged: bool
+    step: AnyPass, guarantees: tuple[Guarantee, ...], changes: _Changes, allow_unchanged: bool
 ) -> PassReport:
     pairs = changes.pairs
     before, after = (sum(size(pair[i]) for pair in pairs) for i in (0, 1))

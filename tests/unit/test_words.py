@@ -22,7 +22,6 @@ PENDING: Final = (
     "effax/effects/",
     "effax/extend/",
     "effax/ir/",
-    "effax/passes/",
     "effax/show/",
     "effax/testing/",
     "effax/transforms/",

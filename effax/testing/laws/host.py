@@ -17,7 +17,7 @@ from effax.ir.syntax import Jaxpr, renumbered
 from effax.ir.text.parser import parse
 from effax.ir.text.printer import references
 from effax.passes.library import ALL
-from effax.passes.pipeline import Step
+from effax.passes.pipeline import AnyPass
 from effax.testing.generate.features import COMPILED, NUMERIC
 from effax.testing.generate.values import Outcome, check_outcomes, random_inputs, run
 from effax.testing.laws.jvp import differentiated, random_tangents
@@ -105,7 +105,7 @@ def optimizations_preserve_side_effects(jaxpr: Jaxpr, seed: int = 0) -> None:
 
 
 @law(about=About.REDUNDANT, features=NUMERIC)
-def pass_preserves_side_effects(jaxpr: Jaxpr, seed: int, step: Step) -> None:
+def pass_preserves_side_effects(jaxpr: Jaxpr, seed: int, step: AnyPass) -> None:
     """log(p(f)(x)) = log(f(x)) for the pass p, whatever commutes aside.
 
     Calls of the host are put into ``f`` first; that changes nothing that it computes.
@@ -113,7 +113,7 @@ def pass_preserves_side_effects(jaxpr: Jaxpr, seed: int, step: Step) -> None:
     check_side_effects(jaxpr, seed, step)
 
 
-def check_side_effects(jaxpr: Jaxpr, seed: int, step: Step) -> None:
+def check_side_effects(jaxpr: Jaxpr, seed: int, step: AnyPass) -> None:
     """:func:`pass_preserves_side_effects`, for use inside of other laws."""
     with with_calls(jaxpr, seed, answers=True) as f:
         inputs = random_inputs(f.in_types, seed)

@@ -15,7 +15,7 @@ from returns.result import Result
 from effax.ir.axes import Axis
 from effax.ir.errors import BadArgument
 from effax.ir.syntax import Jaxpr
-from effax.passes.pipeline import Fixpoint, Pass, Pipeline, Step, When, no_step
+from effax.passes.pipeline import AnyPass, Fixpoint, Pass, Pipeline, When, not_a_pass
 from effax.testing.generate.features import ANYTHING, Features, as_features
 from effax.testing.generate.values import Differs, is_chaotic
 from effax.testing.laws.pass_set import Passes
@@ -234,10 +234,10 @@ def _nearest(law: Law[...], kind: Kinds, found: object) -> str | None:
     """What to do about an argument of a law that is of another class."""
     if isinstance(found, (list, tuple)) and any(isinstance(x, kind) for x in found):
         return f"one at a time: `for x in ...: {law.name}(x)`"
-    if isinstance(found, Step) and law.about is not About.EXPLICIT and not law.takes("step"):
+    if isinstance(found, AnyPass) and law.about is not About.EXPLICIT and not law.takes("step"):
         return "hold a pass to what it claims: `check_pass(...)`"
     if kind == _STEPS:
-        return no_step(found).remedy
+        return not_a_pass(found).remedy
     if isinstance(found, Result):
         return "`unwrap(...)` gives the program of a `Result`"
     inside: object = getattr(found, "jaxpr", None)

@@ -23,7 +23,7 @@ from effax.ir.syntax import Jaxpr, alpha_eq, renumbered
 from effax.ir.text.json import from_json, to_json
 from effax.ir.text.parser import parse
 from effax.ir.types import ArrayType, RefType, array_type
-from effax.passes.pipeline import Step
+from effax.passes.pipeline import AnyPass
 from effax.testing.generate.faults import MUTATIONS, mutated
 from effax.testing.generate.features import COMPILED
 from effax.testing.generate.values import Outcome, check_outcomes, contents_of, random_inputs, run
@@ -167,7 +167,7 @@ def lowering_agrees_with_evaluation(jaxpr: Jaxpr, seed: int = 0) -> None:
 
 
 @law(features=COMPILED, costly=True)
-def compiled_pass_agrees_with_evaluation(jaxpr: Jaxpr, seed: int, step: Step) -> None:
+def compiled_pass_agrees_with_evaluation(jaxpr: Jaxpr, seed: int, step: AnyPass) -> None:
     """compile(p(f))(x) = evaluate(f)(x), and the same is left in every reference."""
     inputs = random_inputs(jaxpr.in_types, seed)
     check_outcomes(run(jaxpr, inputs), compiled_outcome(unwrap(step(jaxpr)), inputs))

@@ -12,7 +12,7 @@ from effax.ir.analysis.diff import diff
 from effax.ir.syntax import Jaxpr
 from effax.passes.guarantees import Guarantee
 from effax.passes.library import ALL
-from effax.passes.pipeline import Step, guarantees_of
+from effax.passes.pipeline import AnyPass, guarantees_of
 from effax.passes.watch import verified
 from effax.testing.generate.values import Outcome, check_outcomes, random_inputs, run
 from effax.testing.laws.equivalence import check_same_meaning
@@ -116,7 +116,7 @@ def inline_is_observationally_equal(
 
 @law
 def pass_keeps_its_guarantees(
-    jaxpr: Jaxpr, seed: int = 0, step: Step | None = None, guarantees: Sequence[Guarantee] = ()
+    jaxpr: Jaxpr, seed: int = 0, step: AnyPass | None = None, guarantees: Sequence[Guarantee] = ()
 ) -> None:
     """p(f) is valid and has the types of f; and all that the pass p claims.
 
@@ -137,7 +137,7 @@ def pass_keeps_its_guarantees(
 
 
 @law
-def pass_is_a_function(jaxpr: Jaxpr, step: Step) -> None:
+def pass_is_a_function(jaxpr: Jaxpr, step: AnyPass) -> None:
     """f = g => p(f) = p(g), and f is as it was."""
     copy = pickle.loads(pickle.dumps(jaxpr))
     first = unwrap(step(jaxpr))
@@ -148,7 +148,9 @@ def pass_is_a_function(jaxpr: Jaxpr, step: Step) -> None:
     )
 
 
-def check_guarantees(jaxpr: Jaxpr, seed: int, step: Step, guarantees: Sequence[Guarantee]) -> None:
+def check_guarantees(
+    jaxpr: Jaxpr, seed: int, step: AnyPass, guarantees: Sequence[Guarantee]
+) -> None:
     """:func:`pass_keeps_its_guarantees`, for use inside of other laws."""
     once = unwrap(verified(step, jaxpr, step(jaxpr)))
     more = [e for e in once.effects if e not in jaxpr.effects]

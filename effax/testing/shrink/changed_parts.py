@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
-from effax.passes.pipeline import Step
+from effax.passes.pipeline import AnyPass
 from effax.testing.laws.rules import instances, program_of
 from effax.transforms.optimize.patterns import parts
 from effax.transforms.optimize.rewrite import ANY, App, Hole, Number, Pattern, RewriteRule
@@ -138,7 +138,7 @@ def _applied(eqn: Eqn, by_var: dict[int, Eqn], nesting: int) -> App:
     return App(eqn.prim, *map(pattern, eqn.ins))
 
 
-def probes(step: Step, patterns: Iterable[App]) -> Iterator[tuple[App, Jaxpr]]:
+def probes(step: AnyPass, patterns: Iterable[App]) -> Iterator[tuple[App, Jaxpr]]:
     """Programs of one pattern and nothing else that a pass changes, an input for each hole."""
     for pattern in patterns:
         holes = {part.name for part in parts(pattern) if isinstance(part, Hole)}

@@ -1,4 +1,4 @@
-"""Every pass on programs made to break some: what may not run, what is seen elsewhere, corners."""
+"""Every pass on adversarial programs: code that may not run, observed effects, corner cases."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from effax.experimental import io_callback
 from effax.ir.eval.numpy import evaluate
 from effax.ir.syntax import Jaxpr
 from effax.passes import ALL, Pass, optimize, unroll_to, unwrap
-from effax.passes.pipeline import Step
+from effax.passes.pipeline import AnyPass
 from effax.testing import laws
 
 F32 = jax.ShapeDtypeStruct((), jnp.float32)
-STEPS: tuple[Step, ...] = (*ALL, unroll_to(50), optimize)
+PASSES: tuple[AnyPass, ...] = (*ALL, unroll_to(50), optimize)
 
 table = jax.new_ref(jnp.arange(3.0))
 sums = jax.new_ref(jnp.zeros(3))
@@ -167,7 +167,7 @@ def traced(f: Callable[[Any], Any], x: object = 1.0) -> Jaxpr:
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_every_pass_keeps_its_claims(f: Callable[[Any], Any]) -> None:
     jaxpr = traced(f)
-    for step in STEPS:
+    for step in PASSES:
         if "raising" in f.__name__ and "branch" in f.__name__:
             evaluate(unwrap(step(jaxpr)), [np.array(1.0, np.float32)])
         else:
@@ -176,7 +176,7 @@ def test_every_pass_keeps_its_claims(f: Callable[[Any], Any]) -> None:
 
 def test_every_pass_keeps_its_claims_in_every_dtype() -> None:
     jaxpr = traced(corners_of_dtypes, np.array([1.5, -3.25, 100.7], np.float32))
-    for step in STEPS:
+    for step in PASSES:
         for seed in range(3):
             laws.pass_keeps_its_guarantees(jaxpr, seed, step)
 
@@ -192,7 +192,7 @@ def recorder(name: str) -> Callable[[Any], Any]:
     return record
 
 
-def told(jaxpr: Jaxpr) -> tuple[Sequence[object], list[tuple[str, float]]]:
+def observed(jaxpr: Jaxpr) -> tuple[Sequence[object], list[tuple[str, float]]]:
     log.clear()
     outs = [np.asarray(x).tolist() for x in evaluate(jaxpr, [np.array(1.5, np.float32)])]
     return outs, list(log)
@@ -223,10 +223,10 @@ def in_a_condition(x: Any) -> Any:
 @pytest.mark.parametrize("f", [twice_the_same, in_every_round, in_a_condition])
 def test_the_host_is_called_as_often(f: Callable[[Any], Any]) -> None:
     jaxpr = traced(f)
-    outs, calls = told(jaxpr)
+    outs, calls = observed(jaxpr)
     assert len(calls) > 2
-    for step in STEPS:
-        found, others = told(unwrap(step(jaxpr)))
+    for step in PASSES:
+        found, others = observed(unwrap(step(jaxpr)))
         assert (found, sorted(others)) == (outs, sorted(calls)), step
 
 

@@ -37,7 +37,7 @@ from effax.passes import (
     watch,
     when,
 )
-from effax.passes.pipeline import LIBRARY, Step
+from effax.passes.pipeline import LIBRARY, AnyPass
 from effax.testing import check_pass
 from effax.testing.laws import LawBroken
 
@@ -77,7 +77,7 @@ def test_passes_compose_and_a_composition_is_a_value() -> None:
     both = inline | dce
     assert both == pipeline(inline, dce) == passes_of([inline, dce])
     assert names(both(PROGRAM).unwrap()) == ["sin", "mul"]
-    assert (both | COS).steps == (inline | (dce | COS)).steps == (inline, dce, COS)
+    assert (both | COS).passes == (inline | (dce | COS)).passes == (inline, dce, COS)
     assert str(both) == "inline | dce"
     assert pipeline()(PROGRAM).unwrap() is PROGRAM
 
@@ -115,34 +115,34 @@ def test_a_fixpoint_ends_when_nothing_changes() -> None:
 def test_a_fixpoint_that_is_none_is_an_error() -> None:
     turn = Pass("turn", lambda j: Success((SIN if names(j)[0] == "cos" else COS)(j).unwrap()))
     found = fixpoint(turn, limit=3)(inline(PROGRAM).unwrap()).failure()
-    assert "again and again" in found.what and "comes back" in str(found)
-    with pytest.raises(BadArgument, match="at least once"):
+    assert "does not reach a fixpoint" in found.what and "comes back" in str(found)
+    with pytest.raises(BadArgument, match="the limit of a fixpoint is not valid"):
         fixpoint(COS, limit=0)
 
 
 def cosine(jaxpr: Jaxpr) -> Jaxpr:
-    """A function, which is no pass."""
+    """A function from program to program."""
     return COS(jaxpr).unwrap()
 
 
-NOT_STEPS: list[tuple[object, str]] = [
+NOT_PASSES: list[tuple[object, str]] = [
     (3, "as_pass"),
     ("dce", r"did you mean `effax\.passes\.dce`"),
     ("dcee", r"did you mean `effax\.passes\.dce`"),
     ("nonsense", "not its name"),
-    (None, r"`pipeline\(\)` is the step that does nothing"),
+    (None, r"the identity is `pipeline\(\)`"),
     ([dce, 3], "as_pass"),
-    ([[dce]], "steps are in an order"),
+    ([[dce]], "passes are ordered"),
     (cosine, r"as_pass\(cosine\)"),
     ([cosine], r"as_pass\(cosine\)"),
-    (Pass, "not its class"),
-    ((step for step in [dce]), "give a list"),
-    ({dce}, "give a list"),
+    (Pass, "not the class"),
+    ((step for step in [dce]), "use a list"),
+    ({dce}, "use a list"),
 ]
 
 
-@pytest.mark.parametrize(("given", "remedy"), NOT_STEPS, ids=lambda x: str(x)[:16])
-def test_what_is_no_step_is_an_error_wherever_one_belongs(given: object, remedy: str) -> None:
+@pytest.mark.parametrize(("given", "remedy"), NOT_PASSES, ids=lambda x: str(x)[:16])
+def test_arguments_that_are_not_passes_are_errors(given: object, remedy: str) -> None:
     step: Any = given
     takers: list[Callable[[], object]] = [
         lambda: passes_of(step),
@@ -163,7 +163,7 @@ def test_what_is_no_step_is_an_error_wherever_one_belongs(given: object, remedy:
     if not isinstance(given, list | set | str):
         takers.append(lambda: step | dce)
     for take in takers:
-        with pytest.raises(BadArgument, match=rf"no pass(.|\n)*{remedy}"):
+        with pytest.raises(BadArgument, match=rf"not a pass(.|\n)*{remedy}"):
             take()
 
 
@@ -171,13 +171,13 @@ def has_calls(jaxpr: Jaxpr) -> bool:
     return "jit" in names(jaxpr)
 
 
-def test_several_steps_are_a_step_wherever_one_belongs() -> None:
+def test_a_list_of_passes_is_a_pass() -> None:
     both = [inline, dce]
     assert watch(both, PROGRAM).unwrap() == (inline | dce)(PROGRAM).unwrap()
     assert bisect(both, PROGRAM, lambda jaxpr: True) is None
 
 
-# Their types refuse what is tried here.
+# The arguments below are ill-typed.
 a_pass: Any = Pass
 a_when: Any = when
 a_fixpoint: Any = fixpoint
@@ -189,27 +189,30 @@ any_watch: Any = watch
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: a_pass("", cosine), "a pass has a name"),
-        (lambda: a_pass(cosine, cosine), "a pass has a name"),
-        (lambda: a_pass("mine", None), r"the pass mine is made of no function"),
-        (lambda: a_pass("mine", "dce"), "made of no function"),
+        (lambda: a_pass("", cosine), "the name of a pass is not valid"),
+        (lambda: a_pass(cosine, cosine), "the name of a pass is not valid"),
+        (lambda: a_pass("mine", None), r"the transform of the pass mine is not a function"),
+        (lambda: a_pass("mine", "dce"), "is not a function"),
         (
             lambda: a_pass("mine", cosine, Guarantee.IDEMPOTENT),
-            r"no claim(.|\n)*\(Guarantee.IDEMPOTENT,\)",
+            r"guarantees of mine are not valid(.|\n)*\(Guarantee.IDEMPOTENT,\)",
         ),
-        (lambda: a_pass("mine", cosine, "same"), r"no claim(.|\n)*found: +'same'"),
-        (lambda: a_pass("mine", cosine, 3), "no claim"),
-        (lambda: a_when(True, dce), "no condition"),
-        (lambda: a_when(dce, dce), "no condition"),
-        (lambda: a_fixpoint(dce, None), "at least once"),
-        (lambda: any_as_pass("dce"), "made of a function"),
-        (lambda: any_as_pass(dce), "made of a function"),
+        (
+            lambda: a_pass("mine", cosine, "same"),
+            r"guarantees of mine are not valid(.|\n)*found: +'same'",
+        ),
+        (lambda: a_pass("mine", cosine, 3), "guarantees of mine are not valid"),
+        (lambda: a_when(True, dce), "the condition of `when` is not a function"),
+        (lambda: a_when(dce, dce), "the condition of `when` is not a function"),
+        (lambda: a_fixpoint(dce, None), "the limit of a fixpoint is not valid"),
+        (lambda: any_as_pass("dce"), "as_pass takes a function"),
+        (lambda: any_as_pass(dce), "as_pass takes a function"),
         (lambda: any_dce(jax.make_jaxpr(jnp.sin)(1.0)), r"takes a program(.|\n)*`\.jaxpr`"),
         (lambda: any_dce(jnp.sin), r"takes a program(.|\n)*make_jaxpr"),
         (lambda: any_watch(dce, "{ lambda ; . let  in () }"), "takes a program"),
     ],
 )
-def test_what_passes_are_not_made_of(make: Callable[[], object], says: str) -> None:
+def test_invalid_passes_are_errors(make: Callable[[], object], says: str) -> None:
     with pytest.raises(BadArgument, match=says):
         make()
 
@@ -228,7 +231,7 @@ def test_a_pass_of_a_plain_function() -> None:
     assert as_pass(cosine) == as_pass(cosine)
 
 
-def test_what_a_pass_raises_is_its_failure_with_the_cause() -> None:
+def test_an_exception_of_a_pass_is_its_failure() -> None:
     def boom(jaxpr: Jaxpr) -> Jaxpr:
         raise KeyError(len(jaxpr.eqns) + 70)
 
@@ -253,12 +256,12 @@ def test_a_failure_names_its_pass_and_is_raised_by_unwrap() -> None:
         unwrap((dce | wrong)(PROGRAM))
 
 
-def test_jit_names_the_pass_of_a_pipeline_that_is_wrong() -> None:
+def test_jit_names_the_pass_at_fault() -> None:
     with pytest.raises(Broken, match="the pass doubled changes the types of the results"):
         jax.jit(jnp.sin, passes=inline | DOUBLE | dce)(1.0)
 
 
-def test_what_compositions_claim() -> None:
+def test_guarantees_of_compositions() -> None:
     keeps = Pass("keeps", Success)
     says_nothing = Pass("any", Success, ())
     same = (Guarantee.SAME_MEANING,)
@@ -284,7 +287,7 @@ def test_each_pass_is_verified() -> None:
     assert isinstance(error, Broken)
     assert "the pass doubled changes the types of the results" in error.what
     error = watch(inline | UNBOUND, PROGRAM).result.failure()
-    assert "the pass unbound gives a program that is not well formed" in error.what
+    assert "the pass unbound returns a program that is not well formed" in error.what
     assert watch(inline | UNBOUND, PROGRAM, verify=False).unwrap().eqns == inline(
         PROGRAM
     ).unwrap().eqns.delete(0, 3)
@@ -318,7 +321,7 @@ def test_a_run_is_written_to_a_folder(tmp_path: Path) -> None:
     assert parse(files[5].read_text()) == run.unwrap()
 
 
-def test_the_pass_that_breaks_a_property_is_found_with_few_looks() -> None:
+def test_bisect_finds_the_pass_that_breaks_a_property() -> None:
     looks = 0
 
     def has_sin(jaxpr: Jaxpr) -> bool:
@@ -333,7 +336,7 @@ def test_the_pass_that_breaks_a_property_is_found_with_few_looks() -> None:
     assert looks <= 8
     assert "cos a" in str(culprit)
     assert bisect(inline | dce, PROGRAM, has_sin) is None
-    with pytest.raises(BadArgument, match="before any pass"):
+    with pytest.raises(BadArgument, match="before the first pass"):
         bisect(dce, inline(PROGRAM).unwrap(), lambda j: "jit" in names(j))
     with pytest.raises(TransformError, match="never works"):
         bisect(inline | FAILS, PROGRAM, has_sin)
@@ -351,7 +354,7 @@ def test_jit_takes_passes() -> None:
     assert jax.grad(compiled)(0.0) == 0.0
 
 
-def test_jit_takes_no_program_that_is_not_one() -> None:
+def test_jit_rejects_invalid_programs() -> None:
     ref = jax.new_ref(1.0)
 
     def f(x):  # type: ignore[no-untyped-def]
@@ -361,7 +364,7 @@ def test_jit_takes_no_program_that_is_not_one() -> None:
     for broken, match in ((UNBOUND, "not well formed"), (DOUBLE, "types"), (FAILS, "never works")):
         with pytest.raises(TransformError, match=match):
             jax.jit(f, passes=broken)(1.0)
-    with pytest.raises(BadArgument, match="no pass"):
+    with pytest.raises(BadArgument, match="not a pass"):
         jax.jit(f, passes=3)  # type: ignore[call-overload]
     assert ref[...] == 1.0
 
@@ -375,5 +378,5 @@ def test_a_pass_may_not_change_the_dtype_of_a_result() -> None:
 
 
 def test_the_names_of_the_library_are_listed_for_hints() -> None:
-    found = [name for name, value in vars(library).items() if isinstance(value, Step)]
+    found = [name for name, value in vars(library).items() if isinstance(value, AnyPass)]
     assert list(LIBRARY) == found

@@ -1,4 +1,4 @@
-"""Slips in passes of one's own: told by what they are."""
+"""Errors for common mistakes in user-defined passes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def forgets(jaxpr: Any) -> Any:
 
 
 @pytest.mark.parametrize("step", [untyped(forgets), Pass("forgets", forgets)])
-def test_a_pass_that_gives_nothing_lacks_a_return(step: Pass) -> None:
-    with pytest.raises(TransformError, match="the pass forgets gives nothing") as caught:
+def test_a_pass_that_returns_none(step: Pass) -> None:
+    with pytest.raises(TransformError, match="the pass forgets returns None") as caught:
         unwrap(step(SINE))
     assert caught.value.remedy == "is a `return` missing?"
 
@@ -31,37 +31,37 @@ def test_a_pass_that_gives_nothing_lacks_a_return(step: Pass) -> None:
     ("given", "remedy"),
     [
         (None, "is a `return` missing?"),
-        (Success(False), "`bool(...)` of it"),
-        (0, "`bool(...)` of it"),
+        (Success(False), "convert it: `bool(...)`"),
+        (0, "convert it: `bool(...)`"),
     ],
 )
-def test_a_condition_says_yes_or_no(given: Any, remedy: str) -> None:
+def test_a_condition_returns_a_boolean(given: Any, remedy: str) -> None:
     def fits(jaxpr: Any) -> Any:
         return given
 
     failed = when(fits, dce)(SINE)
     assert isinstance(failed, Failure)
     error = failed.failure()
-    assert error.what == "the condition fits says neither yes nor no" and error.remedy == remedy
+    assert error.what == "the condition fits does not return a boolean" and error.remedy == remedy
 
 
 @pytest.mark.parametrize("given", [True, False, np.bool_(True)])
-def test_booleans_of_numpy_are_booleans(given: Any) -> None:
+def test_a_condition_may_return_a_numpy_boolean(given: Any) -> None:
     assert when(lambda jaxpr: given, dce)(SINE) == Success(SINE)
 
 
 @pytest.mark.parametrize(
     ("laws", "remedy"),
     [
-        (("SAME_BITS",), "`Guarantee.SAME_BITS`, which is no string"),
-        ("same bits", "`Guarantee.SAME_BITS`, which is no string"),
-        (("Guarantee.NEVER_LARGER",), "`Guarantee.NEVER_LARGER`, which is no string"),
-        (["idempotnt"], "`Guarantee.IDEMPOTENT`, which is no string"),
+        (("SAME_BITS",), "`Guarantee.SAME_BITS`, not a string"),
+        ("same bits", "`Guarantee.SAME_BITS`, not a string"),
+        (("Guarantee.NEVER_LARGER",), "`Guarantee.NEVER_LARGER`, not a string"),
+        (["idempotnt"], "`Guarantee.IDEMPOTENT`, not a string"),
         (Guarantee.SAME_BITS, "`(Guarantee.SAME_BITS,)`"),
-        ((3,), "a law of your own is a test: run it on `self(jaxpr)`"),
+        ((3,), "write a user-defined law as a test, of `self(jaxpr)`"),
     ],
 )
-def test_a_claim_by_its_name_is_told(laws: Any, remedy: str) -> None:
-    with pytest.raises(BadArgument, match="claims what is no claim") as caught:
+def test_invalid_guarantees_are_errors(laws: Any, remedy: str) -> None:
+    with pytest.raises(BadArgument, match="guarantees of forgets are not valid") as caught:
         untyped(forgets, laws=laws)
     assert caught.value.remedy == remedy

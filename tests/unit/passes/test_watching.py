@@ -1,4 +1,4 @@
-"""Runs that go wrong: bugs in passes, fixpoints without end, odd names, flaky properties."""
+"""Failing runs: bugs in passes, missing fixpoints, odd names, nondeterministic properties."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def raising(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
 BUG = Pass("bug", raising)
 
 
-def test_what_is_wrong_in_a_pass_is_told_of_the_pass() -> None:
+def test_an_error_names_the_pass() -> None:
     run = watch(inline | BUG | dce, PROGRAM)
     assert [record.name for record in run.records] == ["inline", "bug"]
     assert "failed" in str(run) and "the pass bug raises" in str(run)
@@ -45,10 +45,10 @@ def test_what_is_wrong_in_a_pass_is_told_of_the_pass() -> None:
     assert culprit is not None and culprit.record.name == "sin to cos"
 
 
-def test_a_fixpoint_without_end_says_what_comes_back_or_grows() -> None:
+def test_a_missing_fixpoint_is_reported() -> None:
     turn = Pass("turn", lambda j: (SIN if names(j)[0] == "cos" else COS)(j))
     found = fixpoint(turn)(FLAT).failure()
-    assert "round 0 comes back after round 1" in str(found)
+    assert "round 0 recurs after round 1" in str(found)
     grow = Pass("grow", lambda j: Success(insert(j, 0, p.Neg(), [j.binders[0]]).jaxpr))
     found = fixpoint(grow, limit=3)(FLAT).failure()
     assert "changes after 3 rounds, from 3 to 6 equations" in str(found)
@@ -70,7 +70,7 @@ def test_arguments_of_other_kinds_are_errors(make: Callable[[], object]) -> None
         make()
 
 
-def test_what_takes_a_program_tells_of_one_that_is_closed_over_its_constants() -> None:
+def test_a_closed_jaxpr_is_an_error_with_a_remedy() -> None:
     closed = jax.make_jaxpr(jnp.sin)(1.0)
     with pytest.raises(AttributeError, match=r"the program is `\.jaxpr`"):
         str(replace_eqn(cast("Jaxpr", closed), 0, p.Cos()))
@@ -78,12 +78,12 @@ def test_what_takes_a_program_tells_of_one_that_is_closed_over_its_constants() -
         cast("Any", closed).colour  # noqa: B018
 
 
-def test_claims_may_be_a_list() -> None:
+def test_guarantees_may_be_a_list() -> None:
     claimed = Pass("claimed", Success, cast("tuple[Guarantee, ...]", [Guarantee.IDEMPOTENT]))
     assert claimed.laws == (Guarantee.IDEMPOTENT,) and hash(claimed) == hash(claimed)
 
 
-def test_a_folder_holds_one_run_under_names_that_every_system_takes(tmp_path: Path) -> None:
+def test_dump_writes_valid_file_names(tmp_path: Path) -> None:
     odd = [COS.renamed(name) for name in ("../../up", "x" * 400, "a/b\\c:*?", "漢字")]
     dump(watch([step for other in odd for step in (other, SIN)], FLAT), tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
@@ -99,10 +99,10 @@ def test_a_folder_holds_one_run_under_names_that_every_system_takes(tmp_path: Pa
         dump(watch(dce, PROGRAM), tmp_path / "notes.txt")
 
 
-def test_a_property_that_changes_its_mind_blames_nobody() -> None:
+def test_a_nondeterministic_property_is_an_error() -> None:
     answers = iter([True, False, True, True, False])
-    with pytest.raises(BadArgument, match="asked for twice"):
+    with pytest.raises(BadArgument, match="not deterministic"):
         bisect([COS, SIN, COS, SIN], FLAT, lambda jaxpr: next(answers))
-    # No pass changes anything: there is one program, and one look at it.
+    # No pass changes the program, so the property is evaluated once.
     looks = count()
     assert bisect([dce, dce], dce(PROGRAM).unwrap(), lambda jaxpr: next(looks) == 0) is None

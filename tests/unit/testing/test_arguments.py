@@ -13,7 +13,7 @@ from effax.ir.errors import BadArgument
 from effax.ir.prims import Add, Mul, Sin, Swap
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
-from effax.passes import Step, cse, dce
+from effax.passes import AnyPass, cse, dce
 from effax.testing import (
     NUMERIC,
     About,
@@ -57,7 +57,7 @@ def test_a_law_that_yields_was_never_run() -> None:
 
 @law
 def wants_all(
-    jaxpr: Jaxpr, seed: int, passes: Passes, step: Step, primitives: PMap[Any, Any]
+    jaxpr: Jaxpr, seed: int, passes: Passes, step: AnyPass, primitives: PMap[Any, Any]
 ) -> None:
     """There is no equation."""
     assert passes == Passes()
@@ -71,7 +71,7 @@ def may_take_all(
     jaxpr: Jaxpr,
     passes: Passes | None = None,
     primitives: PMap[Any, Any] | None = None,
-    step: Step = dce,
+    step: AnyPass = dce,
 ) -> None:
     """There is no equation."""
     assert not jaxpr.eqns, "an equation"

@@ -18,7 +18,7 @@ from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.text.parser import parse
 from effax.passes import (
     ALL,
-    Step,
+    AnyPass,
     accumulate,
     cse,
     dce,
@@ -53,7 +53,7 @@ from tests.unit.building import (
 )
 
 
-def after(step: Step, text: str) -> Jaxpr:
+def after(step: AnyPass, text: str) -> Jaxpr:
     """What a step makes of a program: valid, of the same meaning, and the same again."""
     jaxpr = parse(text)
     made = step(jaxpr).unwrap()
@@ -70,7 +70,7 @@ def names(jaxpr: Jaxpr) -> list[str]:
     return [eqn.prim.name for eqn in jaxpr.eqns]
 
 
-def unchanged(step: Step, text: str) -> None:
+def unchanged(step: AnyPass, text: str) -> None:
     assert after(step, text) == parse(text)
 
 
@@ -617,14 +617,14 @@ def busy(n: int) -> Jaxpr:
     [step for step in ALL if step not in (dce, inline, loop_carries)],
     ids=str,
 )
-def test_the_work_is_linear_in_the_program(step: Step) -> None:
+def test_the_work_is_linear_in_the_program(step: AnyPass) -> None:
     small, large = busy(40), busy(160)
     step(small)
     assert calls(lambda: step(large)) < 5.5 * calls(lambda: step(small))
 
 
 @pytest.mark.parametrize("step", [cse, fold, simplify, hoist, loop_carries, unroll], ids=str)
-def test_nesting_is_not_paid_twice(step: Step) -> None:
+def test_nesting_is_not_paid_twice(step: AnyPass) -> None:
     def deep(n: int) -> Jaxpr:
         jaxpr = program([p.F], lambda b, x: [p.sin(b, x)])
         for _ in range(n):
@@ -646,7 +646,7 @@ def loops_in_loops(depth: int) -> Jaxpr:
 
 
 @pytest.mark.parametrize("step", ALL, ids=str)
-def test_passes_are_linear_and_unbounded_in_depth(step: Step) -> None:
+def test_passes_are_linear_and_unbounded_in_depth(step: AnyPass) -> None:
     shallow, deep = loops_in_loops(100), loops_in_loops(400)
     step(loops_in_loops(3))
     few = calls(lambda: step(shallow).unwrap())
