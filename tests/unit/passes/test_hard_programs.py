@@ -167,18 +167,18 @@ def traced(f: Callable[[Any], Any], x: object = 1.0) -> Jaxpr:
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_every_pass_keeps_its_claims(f: Callable[[Any], Any]) -> None:
     jaxpr = traced(f)
-    for step in PASSES:
+    for pass_ in PASSES:
         if "raising" in f.__name__ and "branch" in f.__name__:
-            evaluate(unwrap(step(jaxpr)), [np.array(1.0, np.float32)])
+            evaluate(unwrap(pass_(jaxpr)), [np.array(1.0, np.float32)])
         else:
-            laws.pass_keeps_its_guarantees(jaxpr, 0, step)
+            laws.pass_keeps_its_guarantees(jaxpr, 0, pass_)
 
 
 def test_every_pass_keeps_its_claims_in_every_dtype() -> None:
     jaxpr = traced(corners_of_dtypes, np.array([1.5, -3.25, 100.7], np.float32))
-    for step in PASSES:
+    for pass_ in PASSES:
         for seed in range(3):
-            laws.pass_keeps_its_guarantees(jaxpr, seed, step)
+            laws.pass_keeps_its_guarantees(jaxpr, seed, pass_)
 
 
 log: list[tuple[str, float]] = []
@@ -225,9 +225,9 @@ def test_the_host_is_called_as_often(f: Callable[[Any], Any]) -> None:
     jaxpr = traced(f)
     outs, calls = observed(jaxpr)
     assert len(calls) > 2
-    for step in PASSES:
-        found, others = observed(unwrap(step(jaxpr)))
-        assert (found, sorted(others)) == (outs, sorted(calls)), step
+    for pass_ in PASSES:
+        found, others = observed(unwrap(pass_(jaxpr)))
+        assert (found, sorted(others)) == (outs, sorted(calls)), pass_
 
 
 def test_a_function_that_may_raise_leaves_a_loop_that_runs() -> None:
@@ -240,6 +240,6 @@ def test_a_function_that_may_raise_leaves_a_loop_that_runs() -> None:
     jaxpr = traced(
         lambda x: lax.fori_loop(0, 5, lambda i, c: c + jax.pure_callback(noted, F32, x), x)
     )
-    hoist: Pass = next(step for step in ALL if step.name == "hoist")
+    hoist: Pass = next(pass_ for pass_ in ALL if pass_.name == "hoist")
     assert evaluate(unwrap(hoist(jaxpr)), [np.array(2.0, np.float32)]) == [12.0]
     assert calls == [2.0]

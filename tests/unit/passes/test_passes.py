@@ -98,11 +98,11 @@ def test_an_error_that_a_pass_raises_is_its_failure() -> None:
 
 
 def test_a_step_may_depend_on_the_program() -> None:
-    step = when(has_calls, inline | COS)
-    assert names(step(PROGRAM).unwrap()) == ["cos", "cos", "mul"]
+    pass_ = when(has_calls, inline | COS)
+    assert names(pass_(PROGRAM).unwrap()) == ["cos", "cos", "mul"]
     flat = inline(PROGRAM).unwrap()
-    assert step(flat).unwrap() is flat
-    assert str(step) == "when(has_calls, inline | sin to cos)"
+    assert pass_(flat).unwrap() is flat
+    assert str(pass_) == "when(has_calls, inline | sin to cos)"
 
 
 def test_a_fixpoint_ends_when_nothing_changes() -> None:
@@ -115,7 +115,7 @@ def test_a_fixpoint_ends_when_nothing_changes() -> None:
 def test_a_fixpoint_that_is_none_is_an_error() -> None:
     turn = Pass("turn", lambda j: Success((SIN if names(j)[0] == "cos" else COS)(j).unwrap()))
     found = fixpoint(turn, limit=3)(inline(PROGRAM).unwrap()).failure()
-    assert "does not reach a fixpoint" in found.what and "comes back" in str(found)
+    assert "does not reach a fixpoint" in found.what and "recurs" in str(found)
     with pytest.raises(BadArgument, match="the limit of a fixpoint is not valid"):
         fixpoint(COS, limit=0)
 
@@ -136,32 +136,32 @@ NOT_PASSES: list[tuple[object, str]] = [
     (cosine, r"as_pass\(cosine\)"),
     ([cosine], r"as_pass\(cosine\)"),
     (Pass, "not the class"),
-    ((step for step in [dce]), "use a list"),
+    ((pass_ for pass_ in [dce]), "use a list"),
     ({dce}, "use a list"),
 ]
 
 
 @pytest.mark.parametrize(("given", "remedy"), NOT_PASSES, ids=lambda x: str(x)[:16])
 def test_arguments_that_are_not_passes_are_errors(given: object, remedy: str) -> None:
-    step: Any = given
+    pass_: Any = given
     takers: list[Callable[[], object]] = [
-        lambda: passes_of(step),
-        lambda: watch(step, PROGRAM),
-        lambda: bisect(step, PROGRAM, has_calls),
-        lambda: check_pass(step),
+        lambda: passes_of(pass_),
+        lambda: watch(pass_, PROGRAM),
+        lambda: bisect(pass_, PROGRAM, has_calls),
+        lambda: check_pass(pass_),
     ]
     if not isinstance(given, list):
         takers += [
-            lambda: pipeline(step),
-            lambda: fixpoint(step),
-            lambda: when(has_calls, step),
-            lambda: Pipeline((dce, step)),
-            lambda: dce | step,
+            lambda: pipeline(pass_),
+            lambda: fixpoint(pass_),
+            lambda: when(has_calls, pass_),
+            lambda: Pipeline((dce, pass_)),
+            lambda: dce | pass_,
         ]
-    if step is not None:
-        takers.append(lambda: jax.jit(jnp.sin, passes=step))
+    if pass_ is not None:
+        takers.append(lambda: jax.jit(jnp.sin, passes=pass_))
     if not isinstance(given, list | set | str):
-        takers.append(lambda: step | dce)
+        takers.append(lambda: pass_ | dce)
     for take in takers:
         with pytest.raises(BadArgument, match=rf"not a pass(.|\n)*{remedy}"):
             take()
@@ -329,8 +329,8 @@ def test_bisect_finds_the_pass_that_breaks_a_property() -> None:
         looks += 1
         return any("sin" in str(eqn) for eqn in [*jaxpr.eqns]) or "sin" in str(jaxpr)
 
-    steps = pipeline(*[dce] * 20, COS, *[dce] * 11)
-    culprit = bisect(inline | steps, PROGRAM, has_sin)
+    many = pipeline(*[dce] * 20, COS, *[dce] * 11)
+    culprit = bisect(inline | many, PROGRAM, has_sin)
     assert culprit is not None
     assert (culprit.record.name, culprit.position) == ("sin to cos", 21)
     assert looks <= 8

@@ -20,10 +20,10 @@ def forgets(jaxpr: Any) -> Any:
     unwrap(dce(jaxpr))
 
 
-@pytest.mark.parametrize("step", [untyped(forgets), Pass("forgets", forgets)])
-def test_a_pass_that_returns_none(step: Pass) -> None:
+@pytest.mark.parametrize("pass_", [untyped(forgets), Pass("forgets", forgets)])
+def test_a_pass_that_returns_none(pass_: Pass) -> None:
     with pytest.raises(TransformError, match="the pass forgets returns None") as caught:
-        unwrap(step(SINE))
+        unwrap(pass_(SINE))
     assert caught.value.remedy == "is a `return` missing?"
 
 

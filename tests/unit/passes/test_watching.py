@@ -85,7 +85,7 @@ def test_guarantees_may_be_a_list() -> None:
 
 def test_dump_writes_valid_file_names(tmp_path: Path) -> None:
     odd = [COS.renamed(name) for name in ("../../up", "x" * 400, "a/b\\c:*?", "漢字")]
-    dump(watch([step for other in odd for step in (other, SIN)], FLAT), tmp_path)
+    dump(watch([pass_ for other in odd for pass_ in (other, SIN)], FLAT), tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
     found = sorted(file.name for file in tmp_path.iterdir())
     assert len(found) == 1 + 2 * 8 + 2
