@@ -1,4 +1,4 @@
-"""What the front door's functions ask of their options: functions, positions, names, counts."""
+"""Checks of the options of public functions: callables, positions, names, counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from effax.ir.errors import BadArgument, ConcretizationError
 
 
 def check_callable(fun: object, what: str) -> Callable[..., object]:
-    """``fun``. Raises BadArgument for what is no function."""
+    """Return ``fun``. Raises BadArgument unless it is callable."""
     if not callable(fun):
         raise BadArgument(
             f"{what} takes a function",
@@ -20,10 +20,10 @@ def check_callable(fun: object, what: str) -> Callable[..., object]:
 
 
 def as_integer(x: object, what: str) -> int:
-    """``x`` as Python's integer. Raises BadArgument for a boolean, a float, a string, ..."""
+    """Return ``x`` as a Python integer. Raises BadArgument for a boolean, a float, a string, ..."""
     if not isinstance(x, bool | str):
         try:
-            return index(x)  # type: ignore[arg-type]  # it raises TypeError for what is none
+            return index(x)  # type: ignore[arg-type]  # raises TypeError for other types
         except ConcretizationError as error:
             error.what = f"{what}: {error.what}"
             raise
@@ -35,14 +35,14 @@ def as_integer(x: object, what: str) -> int:
 
 
 def integers(x: object, what: str) -> tuple[int, ...]:
-    """One integer or a sequence of them, as a tuple. Raises BadArgument."""
+    """Return one integer or a sequence of them as a tuple. Raises BadArgument."""
     if isinstance(x, Sequence) and not isinstance(x, str):
         return tuple(as_integer(n, f"each entry of {what}") for n in x)
     return (as_integer(x, what),)
 
 
 def strings(x: object, what: str) -> tuple[str, ...]:
-    """One string or a sequence of them, as a tuple. Raises BadArgument."""
+    """Return one string or a sequence of them as a tuple. Raises BadArgument."""
     names = (x,) if isinstance(x, str) else x
     if isinstance(names, Sequence) and all(isinstance(n, str) for n in names):
         return tuple(names)
@@ -54,7 +54,7 @@ def strings(x: object, what: str) -> tuple[str, ...]:
 
 
 def argument_positions(argnums: object, n_args: int, what: str) -> tuple[int, ...]:
-    """The positions that ``argnums`` names, counted from the front. Raises BadArgument."""
+    """Return the positions in ``argnums``, counted from the front. Raises BadArgument."""
     nums = integers(argnums, f"{what}: argnums")
     for n in nums:
         if not -n_args <= n < n_args:
@@ -68,23 +68,23 @@ def argument_positions(argnums: object, n_args: int, what: str) -> tuple[int, ..
 
 
 def axis_name_of(x: object, what: str) -> str:
-    """The name of an axis. Raises BadArgument for what is no string, or an empty one."""
+    """Return the name of an axis. Raises BadArgument unless it is a nonempty string."""
     if isinstance(x, str) and x:
         return x
     raise BadArgument(
         f"{what} must be the name of an axis",
-        expected="a string that is not empty",
+        expected="a nonempty string",
         found=f"{type(x).__name__}: {x!r:.60}",
     )
 
 
 def axis_names_of(x: object, what: str) -> tuple[str, ...]:
-    """One name of an axis or a sequence of them, as a tuple. Raises BadArgument."""
+    """Return one name of an axis or a sequence of them as a tuple. Raises BadArgument."""
     names = x if isinstance(x, tuple | list) else (x,)
     found = tuple(axis_name_of(name, what) for name in names)
     if not found or len(set(found)) < len(found):
         raise BadArgument(
-            f"{what} names no axis, or one twice",
+            f"{what} names no axis, or an axis twice",
             expected="at least one name, each once",
             found=repr(found),
         )

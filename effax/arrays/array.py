@@ -1,4 +1,4 @@
-"""What every array can do, known or traced: shape, dtype, Python's view, operators, methods."""
+"""The interface of all arrays: shape, dtype, conversions, operators, methods."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ if TYPE_CHECKING:
     from effax.arrays.at import At
 
 Axis = int | Sequence[int] | None
-"""Axes that a function works along; None stands for all of them."""
+"""The axes of a function; None means all of them."""
 
 DTypeLike = DType | type | str
-"""What names a dtype: a NumPy dtype, a scalar type (of NumPy, Python or effax), a string."""
+"""A dtype, given as a NumPy dtype, a scalar type (of NumPy, Python or effax) or a string."""
 
 
 class Array:
     """An immutable array, as in NumPy: shape, dtype, operators, indexing, ``.at[...]``.
 
-    What a user holds is a ``DeviceArray`` (a value) or, inside of a traced function, a
-    ``TracedArray`` (a symbol); ``isinstance(x, Array)`` holds for both. A method is the function
-    of that name in ``effax.numpy``.
+    An instance is a ``DeviceArray`` (a value) or, inside a traced function, a ``TracedArray``
+    (a symbol). A method is the function of that name in ``effax.numpy``.
     """
 
     __slots__ = ("__weakref__",)
@@ -38,54 +37,54 @@ class Array:
 
     @property
     def type(self) -> ArrayType:
-        """The array's type: shape, dtype, weakness."""
+        """Return the array's type: shape, dtype, weakness."""
         raise NotImplementedError
 
     def numpy(self) -> np.ndarray:
-        """The value as a read-only NumPy array. Raises ConcretizationError for a symbol."""
+        """Return the value as a read-only NumPy array. Raises ConcretizationError for a symbol."""
         raise NotImplementedError
 
     @property
     def aval(self) -> ArrayType:
-        """The array's type, under JAX's name."""
+        """Return the array's type, under JAX's name."""
         return self.type
 
     @property
     def shape(self) -> Shape:
-        """Sizes of the axes."""
+        """Return the sizes of the axes."""
         return self.type.shape
 
     @property
     def dtype(self) -> DType:
-        """The dtype of the elements."""
+        """Return the dtype of the elements."""
         return self.type.dtype
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """Return the number of axes."""
         return len(self.type.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return self.type.size
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the elements take."""
+        """Return the number of bytes of the elements."""
         return self.type.size * self.type.dtype.itemsize
 
     @property
     def itemsize(self) -> int:
-        """Bytes that one element takes."""
+        """Return the number of bytes of one element."""
         return self.type.dtype.itemsize
 
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype yields in promotion."""
+        """Return whether the dtype yields in promotion."""
         return self.type.weak
 
-    # Python's view of a value.
+    # Conversions to Python.
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
         value = self.numpy()
@@ -139,19 +138,19 @@ class Array:
         return format(str(self), spec)
 
     def item(self, *args: SupportsIndex) -> bool | int | float | complex:
-        """The element as a Python scalar."""
+        """Return the element as a Python scalar."""
         return self.numpy().item(*args)  # type: ignore[no-any-return]  # NumPy says PyTree
 
     def tolist(self) -> PyTree:
-        """Nested lists of Python scalars; their depth is the number of axes."""
+        """Return nested lists of Python scalars; their depth is the number of axes."""
         return self.numpy().tolist()
 
-    # Operators, as NumPy's.
+    # Operators, with NumPy's meaning.
 
     def __getitem__(self, index: object) -> Array:
         return ops.getitem(self, index)
 
-    if not TYPE_CHECKING:  # type checkers say by themselves that there is no such method
+    if not TYPE_CHECKING:  # type checkers report an absent method by themselves
 
         def __setitem__(self, index: object, value: object) -> None:
             """Arrays are immutable. Raises IllTyped."""
@@ -257,7 +256,7 @@ class Array:
     def __invert__(self) -> Array:
         return ops.invert(self)
 
-    # What is no array or number is never equal to an array: Python then compares identities.
+    # Other objects are never equal to an array: Python then compares identities.
 
     def __eq__(self, other: object) -> Array:  # type: ignore[override]  # elementwise, as NumPy's
         if isinstance(other, _OPERANDS):
@@ -283,43 +282,43 @@ class Array:
 
     @property
     def at(self) -> At:
-        """Functional updates: ``x.at[index].set(value)`` and friends give a new array."""
+        """Return the functional updates: ``x.at[index].set(value)`` returns a new array."""
         return ops.at(self)
 
     @property
     def T(self) -> Array:
-        """The array with its axes reversed."""
+        """Return the array with its axes reversed."""
         return ops.transpose(self)
 
     @property
     def mT(self) -> Array:
-        """The array with its last two axes exchanged."""
+        """Return the array with its last two axes exchanged."""
         return ops.matrix_transpose(self)
 
     @property
     def real(self) -> Array:
-        """The real part."""
+        """Return the real part."""
         return ops.real(self)
 
     @property
     def imag(self) -> Array:
-        """The imaginary part."""
+        """Return the imaginary part."""
         return ops.imag(self)
 
     def astype(self, dtype: DTypeLike) -> Array:
-        """The array in another dtype."""
+        """Return the array in another dtype."""
         return ops.astype(self, dtype)
 
     def view(self, dtype: DTypeLike) -> Array:
-        """The bits of the elements read as another dtype of the same width."""
+        """Reinterpret the bits of the elements as another dtype of the same width."""
         return ops.bitcast_convert_type(self, dtype)
 
     def reshape(self, *shape: int | Sequence[int], order: str = "C") -> Array:
-        """The array in another shape; one size may be -1."""
+        """Return the array in another shape; one size may be -1."""
         return ops.reshape(self, shape[0] if len(shape) == 1 else _ints(shape), order)
 
     def transpose(self, *axes: int | Sequence[int] | None) -> Array:
-        """The array with its axes permuted, or reversed where none are given."""
+        """Return the array with its axes permuted, or reversed by default."""
         if not axes or axes[0] is None:
             return ops.transpose(self)
         return ops.transpose(self, axes[0] if isinstance(axes[0], Sequence) else _ints(axes))
@@ -333,31 +332,31 @@ class Array:
         return ops.ravel(self, order)
 
     def squeeze(self, axis: Axis = None) -> Array:
-        """The array without axes of size 1."""
+        """Return the array without axes of size 1."""
         return ops.squeeze(self, axis)
 
     def swapaxes(self, axis1: int, axis2: int) -> Array:
-        """The array with two axes exchanged."""
+        """Return the array with two axes exchanged."""
         return ops.swapaxes(self, axis1, axis2)
 
     def repeat(self, repeats: ArrayLike, axis: int | None = None) -> Array:
-        """Each element so many times."""
+        """Repeat each element."""
         return ops.repeat(self, repeats, axis)
 
     def take(self, indices: ArrayLike, axis: int | None = None, mode: str | None = None) -> Array:
-        """The elements at these positions along an axis."""
+        """Return the elements at positions along an axis."""
         return ops.take(self, indices, axis, mode=mode)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-        """The diagonal of two axes, as the last axis."""
+        """Return the diagonal of two axes, as the last axis."""
         return ops.diagonal(self, offset, axis1, axis2)
 
     def dot(self, b: ArrayLike) -> Array:
-        """The dot product."""
+        """Return the dot product."""
         return ops.dot(self, b)
 
     def copy(self) -> Array:
-        """The array in memory of its own."""
+        """Return a copy."""
         return ops.copy(self)
 
     def sum(
@@ -368,7 +367,7 @@ class Array:
         *,
         keepdims: bool = False,
     ) -> Array:
-        """The sum of elements along axes."""
+        """Return the sum of elements along axes."""
         return ops.sum(self, axis, dtype, out, keepdims=keepdims)
 
     def prod(
@@ -379,7 +378,7 @@ class Array:
         *,
         keepdims: bool = False,
     ) -> Array:
-        """The product of elements along axes."""
+        """Return the product of elements along axes."""
         return ops.prod(self, axis, dtype, out, keepdims=keepdims)
 
     def mean(
@@ -390,7 +389,7 @@ class Array:
         *,
         keepdims: bool = False,
     ) -> Array:
-        """The mean of elements along axes."""
+        """Return the mean of elements along axes."""
         return ops.mean(self, axis, dtype, out, keepdims=keepdims)
 
     def var(
@@ -402,7 +401,7 @@ class Array:
         *,
         keepdims: bool = False,
     ) -> Array:
-        """The variance of elements along axes."""
+        """Return the variance of elements along axes."""
         return ops.var(self, axis, dtype, out, ddof, keepdims=keepdims)
 
     def std(
@@ -414,70 +413,70 @@ class Array:
         *,
         keepdims: bool = False,
     ) -> Array:
-        """The standard deviation of elements along axes."""
+        """Return the standard deviation of elements along axes."""
         return ops.std(self, axis, dtype, out, ddof, keepdims=keepdims)
 
     def max(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
-        """The greatest element along axes."""
+        """Return the greatest element along axes."""
         return ops.max(self, axis, out, keepdims=keepdims)
 
     def min(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
-        """The least element along axes."""
+        """Return the least element along axes."""
         return ops.min(self, axis, out, keepdims=keepdims)
 
     def ptp(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
-        """The greatest minus the least element along axes."""
+        """Return the greatest minus the least element along axes."""
         return ops.ptp(self, axis, out, keepdims=keepdims)
 
     def any(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
-        """Whether any element along axes is true."""
+        """Return whether any element along axes is true."""
         return ops.any(self, axis, out, keepdims=keepdims)
 
     def all(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
-        """Whether all elements along axes are true."""
+        """Return whether all elements along axes are true."""
         return ops.all(self, axis, out, keepdims=keepdims)
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
-        """The index of the first greatest element."""
+        """Return the index of the first greatest element."""
         return ops.argmax(self, axis, keepdims=keepdims)
 
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
-        """The index of the first least element."""
+        """Return the index of the first least element."""
         return ops.argmin(self, axis, keepdims=keepdims)
 
     def sort(self, axis: int | None = -1, *, descending: bool = False) -> Array:
-        """The elements in order along an axis."""
+        """Return the elements sorted along an axis."""
         return ops.sort(self, axis, descending=descending)
 
     def argsort(self, axis: int | None = -1, *, descending: bool = False) -> Array:
-        """The positions that put the elements in order along an axis."""
+        """Return the positions that sort the elements along an axis."""
         return ops.argsort(self, axis, descending=descending)
 
     def cumsum(self, axis: int | None = None, dtype: DTypeLike | None = None) -> Array:
-        """Running sums."""
+        """Return cumulative sums."""
         return ops.cumsum(self, axis, dtype)
 
     def cumprod(self, axis: int | None = None, dtype: DTypeLike | None = None) -> Array:
-        """Running products."""
+        """Return cumulative products."""
         return ops.cumprod(self, axis, dtype)
 
     def round(self, decimals: int = 0) -> Array:
-        """Rounded to so many decimals, ties to even."""
+        """Round to a number of decimals, ties to even."""
         return ops.round(self, decimals)
 
     def clip(self, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
-        """Moved into the interval."""
+        """Clamp the elements to an interval."""
         return ops.clip(self, min, max)
 
     def conj(self) -> Array:
-        """The complex conjugate."""
+        """Return the complex conjugate."""
         return ops.conj(self)
 
     conjugate = conj
 
 
 ArrayLike = Array | np.ndarray | np.generic | bool | int | float | complex
-"""What functions take for an array: arrays of effax and NumPy, and numbers."""
+"""An argument of array functions: an array of effax or NumPy, or a number."""
 
 _OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
 
@@ -488,8 +487,8 @@ def _ints(values: tuple[int | Sequence[int] | None, ...]) -> list[int]:
 
 def _immutable(found: str) -> IllTyped:
     return IllTyped(
-        "arrays are immutable, and an element is assigned to",
-        expected="`x.at[i].set(v)`, which gives a new array (`.add(v)` and others too)",
+        "arrays are immutable: an element cannot be assigned",
+        expected="`x.at[i].set(v)`, which returns a new array (also `.add(v)` and others)",
         found=f"`{found}`",
         remedy="`x = x.at[i].set(v)`; or keep the array in a reference, which is written in "
         "place: `r = new_ref(x)`, `r[i] = v`",

@@ -1,4 +1,4 @@
-"""Making values fit the part of an array or a reference that they are written to."""
+"""Conversion of values to the part of an array or a reference that they are written to."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from effax.ir.types import Shape, array_type
 
 
 def cast_for_update(at: Selection, dtype: DType, value: object, what: str) -> Array:
-    """The value in this dtype and in the shape of the part that is selected.
+    """Return a value in a dtype and in the shape of the selected part.
 
     Args:
         at: the part.
-        dtype: of what is written to.
-        value: what is written: an array, a number, nested lists of them.
-        what: what is written to, for messages.
+        dtype: the dtype of the array or the reference.
+        value: an array, a number, nested lists of them.
+        what: the name of the array or the reference in messages.
 
     Raises:
         IllTyped: the kind would be lost, or the shape does not broadcast.
@@ -68,7 +68,7 @@ def _broadcast(array: Array, shape: Shape, what: str) -> Array:
 
 
 def keeps_kind(array: Array, dtype: DType) -> bool:
-    """Whether writing the array into ``dtype`` keeps kind and, for integers, range."""
+    """Return whether writing the array into ``dtype`` keeps kind and, for integers, range."""
     have, want = family(array.dtype), family(dtype)
     if array.dtype == dtype or (array.weak_type and FAMILY_RANKS[have] <= FAMILY_RANKS[want]):
         return True

@@ -1,7 +1,7 @@
-"""Functional updates: ``x.at[index].set(value)`` and friends, as JAX's.
+"""Functional updates: ``x.at[index].set(value)`` and other methods, as in JAX.
 
-Each gives a new array; in compiled code the update happens in place where nothing else needs
-the old array.
+Each returns a new array; in compiled code the update is in place where the old array is not used
+afterwards.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MODES = {
 
 
 class At:
-    """``x.at``: takes an index, then says what is done there."""
+    """``x.at``: the updates of an array, by index."""
 
     __slots__ = ("_array",)
 
@@ -50,12 +50,11 @@ class At:
 
 
 class AtIndex:
-    """``x.at[index]``. The updates give a new array, ``get`` gives the part.
+    """``x.at[index]``: updates return a new array, ``get`` returns the part.
 
-    ``mode`` says what happens at positions outside of the bounds: "drop" (the default of updates)
-    leaves them out, "clip" moves them inside; ``get`` fills with "fill". The value is converted to
-    the array's dtype, and must not lose its kind in it. ``unique_indices`` promises that no
-    position occurs twice.
+    ``mode`` decides about positions out of bounds: "drop" (the default of updates) ignores them,
+    "clip" clamps them; ``get`` has "fill" as well. The value is converted to the array's dtype,
+    which must keep its kind. ``unique_indices`` asserts that no position occurs twice.
     """
 
     __slots__ = ("_array", "_index")
@@ -72,7 +71,7 @@ class AtIndex:
         mode: str | None = None,
         fill_value: ArrayLike | None = None,
     ) -> Array:
-        """``x[index]``, and what is outside of the bounds is as ``mode`` says."""
+        """Return ``x[index]``; ``mode`` decides about positions out of bounds."""
         if mode not in _MODES:
             raise _no_mode(mode)
         fills = mode in ("fill", "drop") or (mode is None and fill_value is not None)
@@ -87,7 +86,7 @@ class AtIndex:
         unique_indices: bool = False,
         mode: str | None = None,
     ) -> Array:
-        """The array with ``values`` there."""
+        """Return the array with ``values`` at the index."""
         mask = self._traced_mask()
         if mask is not None:
             return self._where(mask, values, lambda old, new: new)
@@ -103,7 +102,7 @@ class AtIndex:
         unique_indices: bool = False,
         mode: str | None = None,
     ) -> Array:
-        """The array with ``values`` added there; where positions repeat, all count."""
+        """Return the array with ``values`` added; repeated positions accumulate."""
         if family(self._array.dtype) == "bool":
             return self._combine(values, ops.bitwise_or, unique_indices, mode)
         mask = self._traced_mask()
@@ -121,7 +120,7 @@ class AtIndex:
         unique_indices: bool = False,
         mode: str | None = None,
     ) -> Array:
-        """The array with ``values`` subtracted there; where positions repeat, all count."""
+        """Return the array with ``values`` subtracted; repeated positions accumulate."""
         mask = self._traced_mask()
         if mask is not None:
             return self._where(mask, values, ops.subtract)
@@ -137,7 +136,7 @@ class AtIndex:
         unique_indices: bool = False,
         mode: str | None = None,
     ) -> Array:
-        """The array multiplied by ``values`` there; where positions repeat, all count."""
+        """Return the array multiplied by ``values``; repeated positions accumulate."""
         return self._combine(values, ops.multiply, unique_indices, mode, ScatterMul)
 
     mul = multiply
@@ -150,7 +149,7 @@ class AtIndex:
         unique_indices: bool = False,
         mode: str | None = None,
     ) -> Array:
-        """The array divided by ``values`` there; where positions repeat, all count."""
+        """Return the array divided by ``values``; repeated positions accumulate."""
         if not is_inexact_dtype(self._array.dtype):
             raise IllTyped(
                 "quotients of integers do not fit into an array of integers",
@@ -168,7 +167,7 @@ class AtIndex:
         unique_indices: bool = False,
         mode: str | None = None,
     ) -> Array:
-        """The array to the power of ``values`` there; where positions repeat, all count."""
+        """Return the array to the power of ``values``; repeated positions accumulate."""
         return self._combine(values, ops.power, unique_indices, mode)
 
     def min(
@@ -179,7 +178,7 @@ class AtIndex:
         unique_indices: bool = False,
         mode: str | None = None,
     ) -> Array:
-        """The array with the lesser of old elements and ``values`` there."""
+        """Return the array with the lesser of old elements and ``values``."""
         return self._combine(values, ops.minimum, unique_indices, mode, ScatterMin)
 
     def max(
@@ -190,7 +189,7 @@ class AtIndex:
         unique_indices: bool = False,
         mode: str | None = None,
     ) -> Array:
-        """The array with the greater of old elements and ``values`` there."""
+        """Return the array with the greater of old elements and ``values``."""
         return self._combine(values, ops.maximum, unique_indices, mode, ScatterMax)
 
     def apply(
@@ -201,7 +200,7 @@ class AtIndex:
         unique_indices: bool = False,
         mode: str | None = None,
     ) -> Array:
-        """The array with an elementwise function applied there, as often as a position occurs."""
+        """Apply an elementwise function once per occurrence of a position."""
         return self._combine(0, lambda old, _: func(old), unique_indices, mode)
 
     def _select(self, mode: Mode) -> Selection:
@@ -213,7 +212,7 @@ class AtIndex:
         return self._select(_MODES[mode])
 
     def _traced_mask(self) -> Array | None:
-        """The index, where it is a mask whose value, and so its positions, are not known."""
+        """Return the index if it is a traced mask, whose positions are unknown."""
         index = self._index
         if not isinstance(index, TracedArray) or family(index.dtype) != "bool":
             return None
@@ -221,7 +220,7 @@ class AtIndex:
         return index if fits else None
 
     def _where(self, mask: Array, values: ArrayLike, combine: Combine) -> Array:
-        """The update under a mask, for values that do not depend on how many positions it has."""
+        """Return the update under a mask, for values whose shape does not depend on the mask."""
         x = self._array
         rest = x.ndim - mask.ndim
         part = Selection.of(Indexer(tuple(Span(0, n) for n in x.shape[mask.ndim :])), ())
@@ -238,7 +237,7 @@ class AtIndex:
         mode: str | None,
         prim: type[Combining] | None = None,
     ) -> Array:
-        """The update by an elementwise function, or where positions repeat, by a primitive."""
+        """Update by an elementwise function, or by a primitive for repeated positions."""
         x = self._array
         mask = self._traced_mask()
         if mask is not None:
@@ -255,16 +254,16 @@ class AtIndex:
 
 
 def _no_mode(mode: object) -> BadArgument:
-    return BadArgument("there is no such mode of indexing", "drop, fill or clip", repr(mode))
+    return BadArgument("unknown mode of indexing", "drop, fill or clip", repr(mode))
 
 
 def _picks(at: Selection) -> list[Array]:
-    """The operands that are positions, in order."""
+    """Return the operands that are positions, in order."""
     return [o for d, o in zip(_dynamic(at), at.operands, strict=True) if isinstance(d, Pick)]
 
 
 def _may_repeat(at: Selection) -> bool:
-    """Whether a position may occur twice among the picks."""
+    """Return whether a position may occur twice among the picks."""
     picks = _picks(at)
     if np.prod(at.layout.pick_shape, dtype=int) <= 1:
         return False
@@ -275,7 +274,7 @@ def _may_repeat(at: Selection) -> bool:
 
 
 def _one_by_one(x: Array, at: Selection, value: Array, combine: Combine) -> Array:
-    """The updates in order, one pick after the other, so that each sees the ones before."""
+    """Apply the update once per pick, in order, so that each sees the previous ones."""
     pick_shape, position, _ = at.layout
     count = int(np.prod(pick_shape))
     n = len(pick_shape)

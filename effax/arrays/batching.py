@@ -128,7 +128,7 @@ def _axis(axis: object, type_: Type, name: str) -> int | None:
             f"vmap: {name} has no axis {axis} to map over",
             expected=f"an axis in range({-ndim}, {ndim})" if ndim else "None, for a scalar",
             found=f"{axis}, for {type_}",
-            remedy="set its entry in in_axes to None, or give it the axis",
+            remedy="set its entry in in_axes to None, or add the axis",
         )
     return axis % ndim
 

@@ -1,4 +1,4 @@
-"""Applying primitives to what users hold: evaluated now, or put into the trace that is built."""
+"""Application of primitives to operands: evaluated at once, or recorded in the current trace."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from effax.ir.trace import Trace, current_trace, leak_error, shown_ref, tracing
 from effax.ir.types import ArrayType, RefType, Type
 
 Operand = Array | Ref | Lit
-"""What a primitive applies to: an array, a reference, or a typed scalar constant."""
+"""An operand of a primitive: an array, a reference, or a typed scalar constant."""
 
 
 def handle(trace: Trace, atom: Atom) -> object:
-    """What user code holds for an atom of a trace."""
+    """The array or the reference that represents an atom of a trace."""
     if isinstance(atom.type, RefType):
         return TracedRef(trace, atom)
     return TracedArray(trace, atom)
 
 
 def atom_in(trace: Trace, x: Operand) -> Atom:
-    """The atom that stands for an operand in a trace; from outside, it is captured."""
+    """Return the atom of an operand in a trace; an operand from outside is captured."""
     kind = type(x)
     if kind is TracedArray or kind is TracedRef:
         traced = cast(TracedArray, x)
@@ -59,7 +59,7 @@ def _check_not_consumed(ref: TracedRef) -> None:
 
 @contextmanager
 def annotate_errors(operands: Sequence[Operand]) -> Iterator[None]:
-    """Errors of a pass about an argument that is a reference say where that was made."""
+    """Add to errors about a reference argument where that was made."""
     try:
         yield
     except TransformError as error:
@@ -73,7 +73,7 @@ def annotate_errors(operands: Sequence[Operand]) -> Iterator[None]:
 
 
 def bind(prim: Primitive, *args: Operand) -> list[Array | Ref]:
-    """Apply a primitive; gives the handles of its results."""
+    """Apply a primitive; return the handles of its results."""
     trace = current_trace()
     try:
         if trace is None:
@@ -102,12 +102,12 @@ def _user_line() -> str | None:
 
 
 def type_of(x: Operand) -> Type:
-    """The type of an operand."""
+    """Return the type of an operand."""
     return x.type
 
 
 def value_of(x: Operand) -> Value:
-    """The NumPy value of an operand; for a reference, its writable buffer."""
+    """Return the NumPy value of an operand; for a reference, its writable buffer."""
     if isinstance(x, DeviceArray):
         return x.numpy()
     if isinstance(x, Lit):
@@ -127,14 +127,14 @@ def _apply(prim: Primitive, args: Sequence[Operand]) -> list[Array | Ref]:
 
 
 def wrap(value: Value, type_: Type) -> Array | Ref:
-    """The handle of a computed value: an array, or a new reference that owns the buffer."""
+    """Return the handle of a value: an array, or a new reference that owns the buffer."""
     if isinstance(type_, ArrayType):
         return DeviceArray(value.view(), type_)
     return eager_ref(value)
 
 
 def run(jaxpr: Jaxpr, args: Sequence[Operand]) -> list[Array]:
-    """Run a program on operands: evaluated now, or inlined into the trace that is built."""
+    """Run a program on operands: evaluate it, or inline it into the current trace."""
     trace = current_trace()
     if trace is None:
         values = [value_of(a) for a in args]
@@ -149,7 +149,7 @@ def run(jaxpr: Jaxpr, args: Sequence[Operand]) -> list[Array]:
 
 
 def program_of(function: Callable[..., list[Array]], what: str, *types: Type) -> Jaxpr:
-    """The program of a function of arrays of these types, which closes over none."""
+    """Return the program of a function of arrays of these types, which closes over none."""
     trace = Trace(handle, what, None)
     with tracing(trace):
         results = function(*[trace.bind(t) for t in types])

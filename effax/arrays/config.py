@@ -18,7 +18,7 @@ class Config:
     """The settings.
 
     Attributes:
-        enable_x64: whether 64-bit dtypes are kept; else they are taken as 32 bits wide.
+        enable_x64: whether 64-bit dtypes are kept; else they become 32-bit ones.
     """
 
     __slots__ = ("enable_x64",)
@@ -32,7 +32,7 @@ class Config:
         """Set one setting. Raises BadArgument for a name or a value that does not exist."""
         if name.removeprefix("jax_") != "enable_x64":
             raise BadArgument(
-                f"there is no setting {name!r}", expected="enable_x64", remedy="check the spelling"
+                f"unknown setting {name!r}", expected="enable_x64", remedy="check the spelling"
             )
         if not isinstance(value, bool):
             raise BadArgument("enable_x64 is switched on or off", "a bool", repr(value))
@@ -44,7 +44,7 @@ config: Final = Config()
 
 @contextmanager
 def enable_x64(enabled: bool = True) -> Iterator[None]:
-    """Within the block, 64-bit dtypes are kept (or not)."""
+    """Enable (or disable) 64-bit dtypes inside the ``with`` block."""
     before = config.enable_x64
     config.update("enable_x64", enabled)
     try:
@@ -54,9 +54,9 @@ def enable_x64(enabled: bool = True) -> Iterator[None]:
 
 
 def allowed(dtype: object) -> DType:
-    """The dtype that a request for ``dtype`` gets under the present settings.
+    """Return the dtype for a request under the current settings.
 
-    Raises IllTyped for what names no dtype of arrays.
+    Raises IllTyped where ``dtype`` is not a dtype of arrays.
     """
     try:
         found = _allowed(dtype, config.enable_x64)
@@ -64,7 +64,7 @@ def allowed(dtype: object) -> DType:
         found = None
     if found is None:
         raise IllTyped(
-            "this names no dtype of arrays",
+            "this is not a dtype of arrays",
             expected="a dtype, such as `numpy.float32` or 'float32'",
             found=f"{dtype!r:.80}",
         )

@@ -1,4 +1,4 @@
-"""Making arrays: from Python and NumPy values, and filled with one number."""
+"""Creation of arrays from Python and NumPy values, and arrays of one number."""
 
 from __future__ import annotations
 

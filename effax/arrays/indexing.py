@@ -1,4 +1,4 @@
-"""From what users write between brackets to indexers: NumPy's rules, for arrays and references."""
+"""From indices as written by users to indexers, by NumPy's rules, for arrays and references."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def ds(start: ArrayLike, size: int) -> DynamicSpan:
 
 
 class Selection(NamedTuple):
-    """What an index means for an array of a certain shape.
+    """An index, resolved for an array of a certain shape.
 
     Attributes:
         indexer: one entry an axis.
         operands: its dynamic parts, in order.
-        order: how the axes of what the indexer gives are permuted, where they are.
-        shape: the shape of the result, with the new axes that ``None`` asks for.
+        order: the permutation of the indexer's axes; None for the identity.
+        shape: the shape of the result, with the new axes for ``None``.
     """
 
     indexer: Indexer
@@ -61,23 +61,23 @@ class Selection(NamedTuple):
 
     @classmethod
     def of(cls, indexer: Indexer, operands: tuple[Array, ...]) -> Selection:
-        """What an indexer means by itself."""
+        """Return the selection of an indexer."""
         place = layout(indexer, [o.shape for o in operands])
         return cls(indexer, operands, None, place.shape)
 
     @property
     def layout(self) -> Layout:
-        """What the indexer gives, before axes are permuted and added."""
+        """Return the shape of the indexer's result, before axes are permuted and added."""
         return layout(self.indexer, [o.shape for o in self.operands])
 
     def outward(self, part: Array) -> Array:
-        """What the indexer gives, as the result that the user asked for."""
+        """Return the indexer's result with its axes permuted and added."""
         if self.order is not None:
             part = ops.transpose(part, self.order)
         return part if part.shape == self.shape else ops.reshape(part, self.shape)
 
     def inward(self, value: Array) -> Array:
-        """A value in the shape of the result, as the indexer takes it."""
+        """Return a value of the result's shape in the indexer's; the inverse of ``outward``."""
         inner = self.layout.shape
         if self.order is None:
             return value if value.shape == inner else ops.reshape(value, inner)
@@ -86,18 +86,18 @@ class Selection(NamedTuple):
 
 
 def select(shape: Shape, index: object, mode: Mode, strict: bool, name: str) -> Selection:
-    """The meaning of ``index`` for an array of this shape.
+    """Resolve ``index`` for an array of a shape.
 
     Args:
-        shape: of what is indexed.
-        index: what the user wrote between the brackets.
-        mode: what happens to picked positions that are out of bounds.
+        shape: the shape of the array.
+        index: the index as written by the user.
+        mode: the treatment of picked positions out of bounds.
         strict: whether positions whose values are known must be inside the bounds.
-        name: what is indexed, for messages.
+        name: the name of the array in messages.
 
     Raises:
         BadIndex: a known position is out of bounds, or there are too many entries.
-        IllTyped: an entry is of a type that is no index (a float, a bool, a string, ...).
+        IllTyped: an entry is not an index (a float, a bool, a string, ...).
     """
     entries = index if type(index) is tuple else (index,)
     key, scalars = _key(entries)
@@ -111,7 +111,7 @@ Key = tuple[object, ...]
 
 
 class _Scalar(Enum):
-    """Stands in a key for an integer scalar that is traced."""
+    """The mark of a traced integer scalar in a key."""
 
     TRACED = "traced"
 
@@ -120,10 +120,9 @@ _ANY_SCALAR = from_numpy(np.zeros((), np.int32))
 
 
 def _key(entries: tuple[object, ...]) -> tuple[Key | None, list[TracedArray]]:
-    """The entries in a form that can be hashed, and the traced integers that are left out of it.
+    """Return the entries as a hashable key, and the traced integers that it omits.
 
-    There is none where an entry is something else than an int, a slice of ints, an ellipsis, None
-    or a traced integer.
+    Return None unless each entry is an int, a slice of ints, an ellipsis, None or a traced integer.
     """
     key: list[object] = []
     scalars: list[TracedArray] = []
@@ -152,7 +151,7 @@ def _select_keyed(shape: Shape, key: Key, mode: Mode, strict: bool, name: str) -
 
 
 def _with_scalars(found: Selection, shape: Shape, scalars: Sequence[TracedArray]) -> Selection:
-    """The selection with traced integers where its operands stand for any."""
+    """Return the selection with its placeholder operands replaced by traced integers."""
     feed = iter(scalars)
     sizes = [n for d, n in zip(found.indexer.dims, shape, strict=True) if d[0] is None]
     operands = [
@@ -176,7 +175,7 @@ def _select(
         dims.append(dim)
         if operand is not None:
             operands.append(operand)
-    # Where all positions are static they are inside, and one mode keeps equal programs equal.
+    # Static positions are in bounds; one mode for all of them keeps equal programs equal.
     indexer = Indexer(tuple(dims), mode if Pick(None) in dims else Mode.CLIP)
     if any(e is None or e is Ellipsis for e in full):
         return _rearranged(indexer, tuple(operands), full)
@@ -184,7 +183,7 @@ def _select(
 
 
 class _Place(NamedTuple):
-    """What is indexed, and how."""
+    """The array to index, for checks and messages."""
 
     shape: Shape
     mode: Mode
@@ -193,9 +192,9 @@ class _Place(NamedTuple):
 
 
 def _expanded(entries: Sequence[object], place: _Place) -> list[object]:
-    """The entries with masks turned into positions and slices for the axes that are left.
+    """Return the entries with masks converted to positions, and slices for missing axes.
 
-    An ellipsis that stands for no axes stays: it keeps its neighbours apart.
+    An ellipsis for no axes is kept: it separates picks.
     """
     full: list[object] = []
     for entry in entries:
@@ -220,14 +219,14 @@ def _expanded(entries: Sequence[object], place: _Place) -> list[object]:
 
 
 class _MaskPositions(NamedTuple):
-    """Where a mask is true, along one of its axes; ``size`` is the mask's there."""
+    """The positions of a mask's true elements along one of its axes, of size ``size``."""
 
     positions: np.ndarray
     size: int
 
 
 def _mask_positions(entry: object) -> list[object]:
-    """A boolean mask as the positions of its true elements, an entry an axis."""
+    """Return the positions of the true elements of a boolean mask, an entry an axis."""
     if isinstance(entry, list):
         entry = _from_list(entry)
     if not isinstance(entry, np.ndarray | Array) or entry.dtype != np.bool_ or not entry.shape:
@@ -288,7 +287,7 @@ def _entry(entry: object, axis: int, place: _Place) -> tuple[Dim, Array | None]:
 
 def _no_index(entry: object, name: str) -> IllTyped:
     return IllTyped(
-        f"{name} is indexed with something that is no index",
+        f"{name} has an invalid index",
         expected="an int, a slice, `...`, None, an integer array or a boolean mask",
         found=f"{type(entry).__name__}: {entry!r:.60}",
         remedy="convert it to an int first" if isinstance(entry, float) else None,
@@ -314,7 +313,7 @@ def _static_pick(index: int, axis: int, place: _Place) -> tuple[Pick, Array | No
         raise _outside(index, axis, place)
     if place.mode is Mode.CLIP:
         return Pick(0 if index < 0 else size - 1), None
-    # No static position is outside, but an operand may be.
+    # Static positions are in bounds, but an operand may be out of bounds.
     return Pick(None), from_numpy(np.asarray(size, np.int32))
 
 
@@ -330,12 +329,10 @@ def _slice(entry: slice, size: int, name: str) -> Span:
         start, stop, step = entry.indices(size)
     except TypeError:
         raise IllTyped(
-            f"a slice of {name} has bounds that are no integers", "integers or None", str(entry)
+            f"a slice of {name} has bounds that are not integers", "integers or None", str(entry)
         ) from None
     except ValueError:
-        raise BadIndex(
-            f"a slice of {name} makes no steps", "a step that is not 0", str(entry)
-        ) from None
+        raise BadIndex(f"a slice of {name} has step 0", "a nonzero step", str(entry)) from None
     count = len(range(start, stop, step))
     return Span(start if count else 0, count, step if count else 1)
 
@@ -359,7 +356,7 @@ def _dynamic_slice(
 
 
 def _known_pick(index: DeviceArray, axis: int, place: _Place) -> tuple[Pick, Array | None]:
-    """A pick whose positions are known: negative ones are counted from the end here."""
+    """Return a pick of known positions; negative ones are counted from the end."""
     size = place.shape[axis]
     values = index.numpy()
     if not values.shape:
@@ -377,16 +374,16 @@ def _known_pick(index: DeviceArray, axis: int, place: _Place) -> tuple[Pick, Arr
 
 
 def integer_positions(x: object, what: str) -> Array:
-    """Positions as an array of integers that can hold any size. Raises IllTyped."""
+    """Return positions as an array of integers wide enough for any size. Raises IllTyped."""
     index = as_value(np.asarray(x) if isinstance(x, list | tuple) else x, what)
     if family(index.dtype) not in ("int", "uint"):
-        raise IllTyped(f"{what} are no integers", expected="integers", found=str(index.type))
+        raise IllTyped(f"{what} are not integers", expected="integers", found=str(index.type))
     # A sum of a narrow position and the size of an axis would overflow.
     return ops.astype(index, INT32) if index.dtype.itemsize < 4 else index
 
 
 def wrapped(index: Array, size: int) -> Array:
-    """Positions with negative ones counted from the end."""
+    """Return positions with negative ones counted from the end."""
     if family(index.dtype) == "uint":
         return index
     if isinstance(index, DeviceArray) and not (index.numpy() < 0).any():
@@ -395,9 +392,9 @@ def wrapped(index: Array, size: int) -> Array:
 
 
 def _rearranged(indexer: Indexer, operands: tuple[Array, ...], full: Sequence[object]) -> Selection:
-    """The result's axes where ``None`` or an ellipsis stands among the entries.
+    """Return the result's axes for entries that contain ``None`` or an ellipsis.
 
-    Both keep picks apart, which then come first, and ``None`` is an axis of size 1.
+    Both separate picks, whose axes then come first; ``None`` is an axis of size 1.
     """
     place = layout(indexer, [o.shape for o in operands])
     n_picked = len(place.pick_shape)
@@ -405,7 +402,7 @@ def _rearranged(indexer: Indexer, operands: tuple[Array, ...], full: Sequence[ob
     spans = iter([i for i in range(len(place.shape)) if i not in picked])
     picks = [i for i, e in enumerate(full) if not (e is None or e is Ellipsis or _spans(e))]
     apart = bool(picks) and picks[-1] - picks[0] != len(picks) - 1
-    # Axes of the result in order: an axis of what the indexer gives, or None for a new one.
+    # Axes of the result in order: an axis of the indexer's result, or None for a new one.
     axes: list[int | None] = list(picked) if apart else []
     for i, entry in enumerate(full):
         if entry is None:

@@ -1,4 +1,4 @@
-"""What must be read before it is used as an array: every operator says so."""
+"""The base of classes that are read before use as an array: every operator raises an error."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class NotAnArray:
 
     @abstractmethod
     def _as_array(self, *args: object, **kwargs: object) -> np.ndarray:
-        """Raises RefError: the error that says how to read it."""
+        """Raise RefError with the way to read it."""
 
     @abstractmethod
     def _not_an_array(self, what: str) -> IllTyped:
-        """Return the error for a value that stands where an array belongs."""
+        """Return the error for a value in the place of an array."""
 
     def _refuse(self, *args: object, **kwargs: object) -> np.ndarray:
         return self._as_array(*args, **kwargs)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Operators:
-    """One function for each operator and method, and what indexing needs of them."""
+    """The functions behind each operator and method, and those that indexing uses."""
 
     absolute: Unary
     add: Binary
@@ -105,9 +105,9 @@ class Operators:
 
 
 ops: Final = object.__new__(Operators)
-"""The installed functions. There are none before :func:`install`."""
+"""The installed functions; none before :func:`install`."""
 
 
 def install(functions: Operators) -> None:
-    """Make these the functions of all arrays and references."""
+    """Install the functions for all arrays and references."""
     vars(ops).update(vars(functions))

@@ -39,7 +39,7 @@ def literal(value: Scalar, type_: ArrayType) -> Lit:
                 f"the Python integer {value} does not fit",
                 expected=f"{low} to {high}, for {type_.dtype}",
                 found=str(value),
-                remedy="give an explicit dtype, or enable 64-bit dtypes",
+                remedy="pass an explicit dtype, or enable 64-bit dtypes",
             )
     return _kept_literal(value, type(value).__name__, type_)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class RefAttributeError(RefError, AttributeError):
-    """An attribute of arrays is asked of a reference."""
+    """The error for an attribute of arrays that a reference lacks."""
 
 
 def _as_array_error(kind: type[RefError], what: str, ref: Ref) -> RefError:
@@ -32,7 +32,7 @@ def _as_array_error(kind: type[RefError], what: str, ref: Ref) -> RefError:
 
 
 def consumed_error(ref: Ref, how: str) -> RefError:
-    """The error for a reference that is used after its end."""
+    """Return the error for a reference that is used after its end."""
     return RefError.against(
         Rule.USE_AFTER_FREE,
         f"a reference is used after `{how}` consumed it",
@@ -42,7 +42,7 @@ def consumed_error(ref: Ref, how: str) -> RefError:
 
 
 class Ref(NotAnArray):
-    """A mutable array. ``Ref(init)`` makes one; ``isinstance`` holds for traced ones too."""
+    """A mutable array. ``Ref(init)`` creates one; traced references are instances too."""
 
     __slots__ = ("__weakref__",)
 
@@ -58,32 +58,32 @@ class Ref(NotAnArray):
 
     @property
     def aval(self) -> RefType:
-        """The type of the reference, under JAX's name."""
+        """Return the type of the reference, under JAX's name."""
         return self.type
 
     @property
     def shape(self) -> Shape:
-        """Sizes of the axes."""
+        """Return the sizes of the axes."""
         return self.type.inner.shape
 
     @property
     def dtype(self) -> DType:
-        """The dtype of the elements."""
+        """Return the dtype of the elements."""
         return self.type.inner.dtype
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """Return the number of axes."""
         return len(self.type.inner.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return self.type.inner.size
 
     @property
     def at(self) -> RefAt:
-        """Views: ``ref.at[index]`` is read and written as a reference is."""
+        """Return the views: ``ref.at[index]`` is read and written like a reference."""
         return ops.ref_at(self)
 
     def __len__(self) -> int:
@@ -98,23 +98,23 @@ class Ref(NotAnArray):
         ops.write_ref(self, index, value)
 
     def addupdate(self, value: object, index: object = ...) -> None:
-        """Add ``value`` to ``self[index]`` in place; duplicate positions all count."""
+        """Add ``value`` to ``self[index]`` in place; repeated positions accumulate."""
         ops.addupdate_ref(self, index, value)
 
     def get(self) -> Array:
-        """The whole contents."""
+        """Return the contents."""
         return ops.get_ref(self, ...)
 
     def set(self, value: object) -> None:
-        """Replace the whole contents."""
+        """Replace the contents."""
         ops.write_ref(self, ..., value)
 
     def swap(self, value: object, index: object = ...) -> Array:
-        """Replace ``self[index]``; gives what was there."""
+        """Replace ``self[index]``; return the old elements."""
         return ops.swap_ref(self, index, value)
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the contents, which stays. Raises ConcretizationError for a symbol."""
+        """Return the constant address of the contents. Raises ConcretizationError for a symbol."""
         raise ConcretizationError(
             "a traced reference has no address",
             expected="a reference outside of traced functions",
@@ -133,7 +133,7 @@ class Ref(NotAnArray):
         raise _as_array_error(RefError, "a reference is used as an array", self)
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same reference. Raises RefError for a comparison with contents."""
+        """Return whether both are one reference. Raises RefError for a comparison with contents."""
         if isinstance(other, Array | np.ndarray | np.generic | int | float | complex):
             self._as_array()
         return self is other
@@ -148,7 +148,7 @@ class Ref(NotAnArray):
 
     def __getattr__(self, name: str) -> NoReturn:
         if hasattr(Array, name) and not name.startswith("__"):
-            what = f"a reference has no `{name}`, which is an array's"
+            what = f"a reference lacks `{name}`, an attribute of arrays"
             raise _as_array_error(RefAttributeError, what, self)
         raise AttributeError(f"a reference has no attribute {name}")
 
@@ -178,8 +178,8 @@ class TracedRef(Ref):
 class EagerRef(Ref):
     """A reference with memory: NumPy's until XLA first needs it, a device buffer from then on.
 
-    Eager writes go straight into that memory. A buffer's address does not change afterwards,
-    since a compiled program that updates the reference gets its memory and gives it back.
+    Eager writes update that memory. A buffer's address does not change afterwards, since a compiled
+    program that updates the reference takes its memory as an argument and returns it.
     """
 
     __slots__ = ("_buffer", "_ended", "_memory", "_type", "made_at")
@@ -192,19 +192,19 @@ class EagerRef(Ref):
     made_at: Source | None
 
     def __init__(self, *_: object) -> None:
-        """Everything is set by :func:`eager_ref`."""
+        """Do nothing: :func:`eager_ref` sets the attributes."""
 
     @property
     def type(self) -> RefType:
         return self._type
 
     def check_usable(self) -> None:
-        """Raises RefError where the reference was consumed."""
+        """Raise RefError where the reference was consumed."""
         if self._ended is not None:
             raise consumed_error(self, self._ended)
 
     def memory(self) -> np.ndarray:
-        """The writable memory of the contents. Raises RefError after the reference's end."""
+        """Return the writable memory of the contents. Raises RefError after the reference's end."""
         if self._memory is None:
             self.check_usable()
             from effax.lowering import xla
@@ -214,11 +214,11 @@ class EagerRef(Ref):
         return self._memory
 
     def read_now(self) -> np.ndarray:
-        """A copy of the contents."""
+        """Return a copy of the contents."""
         return np.array(self.memory())
 
     def pinned(self) -> Buffer:
-        """The buffer of the contents, made now where XLA did not need it before."""
+        """Return the buffer of the contents, created at XLA's first use."""
         self.check_usable()
         if self._buffer is None:
             from effax.lowering import xla
@@ -228,16 +228,16 @@ class EagerRef(Ref):
         return self._buffer
 
     def replace_buffer(self, buffer: Buffer) -> None:
-        """Take the buffer that a compiled program gave back for this reference.
+        """Replace the buffer by the one that a compiled program returned.
 
-        Where the memory is (the same place as before, unless somebody holds a view of the old
-        buffer) is asked when it is next needed, and not in the call.
+        The memory's address, the same as before unless a view of the old buffer is alive, is read
+        at its next use and not in the call.
         """
         self._buffer = buffer
         self._memory = None
 
     def end(self, how: str) -> DeviceArray:
-        """Consume the reference; gives its contents, which nobody writes to from now on."""
+        """Consume the reference; return its contents, which no later write changes."""
         contents = self.memory()
         contents.setflags(write=False)
         buffer = self._buffer
@@ -248,7 +248,7 @@ class EagerRef(Ref):
         return DeviceArray(None, self._type.inner, buffer)
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the contents, the same for the reference's whole life from now on."""
+        """Return the address of the contents, constant from this call to the reference's end."""
         from effax.lowering import xla
 
         return xla.pointer(self.pinned())
@@ -296,7 +296,7 @@ class EagerRef(Ref):
 
 
 def eager_ref(memory: np.ndarray) -> EagerRef:
-    """A reference that takes over this memory, which nobody else holds."""
+    """Return a reference that owns this memory, which must have no other owner."""
     made = object.__new__(EagerRef)
     made._memory = memory
     made._buffer = None

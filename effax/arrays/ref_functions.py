@@ -33,7 +33,7 @@ def _nested_error(ref: Ref) -> RefError:
 
 
 def new_ref(init: object) -> Ref:
-    """A new reference that holds a copy of ``init``, an array or a number.
+    """Return a new reference with a copy of ``init``, an array or a number.
 
     Raises:
         RefError: ``init`` is itself a reference.
@@ -47,16 +47,16 @@ def new_ref(init: object) -> Ref:
 
 
 def empty_ref(shape: Shape, dtype: DTypeLike | None = None) -> Ref:
-    """A new reference whose contents are not defined before they are written."""
+    """Return a new reference, whose contents are undefined before they are written."""
     inner = array_type(shape, ops.default_dtype(dtype))
     return cast(Ref, bind(EmptyRef(inner))[0])
 
 
 def freeze(ref: Ref) -> Array:
-    """End a reference and give its final contents, which never change afterwards.
+    """End a reference and return its final contents, which never change afterwards.
 
     Raises:
-        RefError: the reference was consumed before, or was not made here.
+        RefError: the reference was consumed before, or was created in another scope.
     """
     _check_ref(ref, "freeze")
     _check_own(ref, "freeze")
@@ -107,16 +107,16 @@ def _check_ref(ref: object, what: str) -> None:
 
 
 def get(ref: Ref, index: object = ...) -> Array:
-    """``ref[index]`` for an index as NumPy's. Positions that are only known later are clamped."""
+    """Return ``ref[index]`` for an index as in NumPy. Traced positions are clamped."""
     _check_ref(ref, "get")
     at = select(ref.shape, index, Mode.CLIP, True, "a reference")
     return at.outward(bind1(Get(at.indexer), ref, *at.operands))
 
 
 def swap(ref: Ref, index: object, value: object) -> Array:
-    """Write ``ref[index] = value`` and give what was there.
+    """Write ``ref[index] = value`` and return the old elements.
 
-    Positions that turn out to be outside are not written, and what is read there is clamped.
+    Traced positions out of bounds are not written, and clamped when read.
     """
     _check_ref(ref, "swap")
     at = select(ref.shape, index, Mode.DROP, True, "a reference")
@@ -130,7 +130,7 @@ def swap(ref: Ref, index: object, value: object) -> Array:
 
 
 def write_ref(ref: Ref, index: object, value: object) -> None:
-    """Write ``ref[index] = value``; positions that turn out to be outside are not written."""
+    """Write ``ref[index] = value``; traced positions out of bounds are not written."""
     _check_ref(ref, "a write")
     at = select(ref.shape, index, Mode.DROP, True, "a reference")
     bind(
@@ -139,7 +139,10 @@ def write_ref(ref: Ref, index: object, value: object) -> None:
 
 
 def addupdate(ref: Ref, index: object, value: object) -> None:
-    """``ref[index] += value`` in place; duplicate positions all count, outside ones do not."""
+    """Add ``value`` to ``ref[index]`` in place; repeated positions accumulate.
+
+    Traced positions out of bounds are ignored.
+    """
     _check_ref(ref, "addupdate")
     if family(ref.dtype) not in NUMBERS:
         raise IllTyped("only numbers can be added in place", found=str(ref.type))

@@ -1,8 +1,8 @@
-"""``ref.at[index]``: a part of a reference, which is read and written as a reference is.
+"""``ref.at[index]``: a part of a reference, read and written like a reference.
 
-A view holds no memory. Its indices are put together when it is used: ints and slices become one
-index of the reference, so that a use touches what it names and no more. An index array in a view
-of a view works on a copy of that view, which is written back.
+A view has no memory. Its indices are composed at use: ints and slices become one index of the
+reference, so that a use accesses the indexed elements only. An index array in a view of a view
+works on a copy of that view, which is written back.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from effax.ir.trace import shown_ref
 from effax.ir.types import Shape
 
 Chain = tuple[object, ...]
-"""Indices, each of what the one before it gives."""
+"""Indices, each of the result of the previous one."""
 
 
 class RefAt:
-    """``ref.at``: takes an index and gives a view."""
+    """``ref.at``: the views of a reference, by index."""
 
     __slots__ = ("_chain", "_ref")
 
@@ -59,17 +59,17 @@ class RefView(NotAnArray):
 
     @property
     def dtype(self) -> DType:
-        """The dtype of the elements."""
+        """Return the dtype of the elements."""
         return self.ref.dtype
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """Return the number of axes."""
         return len(self.shape)
 
     @property
     def at(self) -> RefAt:
-        """Views of this view."""
+        """Return the views of this view."""
         return RefAt(self.ref, self._chain)
 
     def __getitem__(self, index: object) -> Array:
@@ -79,7 +79,7 @@ class RefView(NotAnArray):
         _write(self.ref, (*self._chain, index), value)
 
     def get(self) -> Array:
-        """The contents."""
+        """Return the contents."""
         return self[...]
 
     def set(self, value: object) -> None:
@@ -87,13 +87,13 @@ class RefView(NotAnArray):
         self[...] = value
 
     def swap(self, value: object, index: object = ...) -> Array:
-        """Replace ``self[index]``; gives what was there."""
+        """Replace ``self[index]``; return the old elements."""
         old = self[index]
         self[index] = value
         return old
 
     def addupdate(self, value: object, index: object = ...) -> None:
-        """Add ``value`` to ``self[index]`` in place; duplicate positions all count."""
+        """Add ``value`` to ``self[index]`` in place; repeated positions accumulate."""
         _add(self.ref, (*self._chain, index), value)
 
     def __len__(self) -> int:
@@ -109,7 +109,7 @@ class RefView(NotAnArray):
             f"{what} is a view of a reference, where an array or a whole reference belongs",
             expected="an array, a number or a reference",
             found=repr(self),
-            remedy="read it: `view[...]`; what writes takes the reference and indexes it, or a "
+            remedy="read it: `view[...]`; for writes pass the reference and the index, or a "
             "copy: `r = new_ref(view[...])`, and after that `view[...] = r[...]`",
         )
 
@@ -150,9 +150,9 @@ Place = int | Array
 
 
 class _Axis(NamedTuple):
-    """What is left of an axis of the reference: positions from a start, or one alone.
+    """The selected positions of an axis of the reference: a range, or a single one.
 
-    ``start`` may be traced, if ``step`` is 1; ``size`` is None where the axis is gone.
+    ``start`` may be traced, if ``step`` is 1; ``size`` is None where the axis is removed.
     """
 
     start: Place
@@ -161,10 +161,10 @@ class _Axis(NamedTuple):
 
 
 def composed_index(shape: Shape, chain: Chain, mode: Mode) -> object | None:
-    """One index that means the same as a chain of them; None where there is no such index.
+    """Return the index that equals a chain of indices; None where none does.
 
-    ``mode`` says what becomes of traced positions outside of a view: they are clamped to it, or
-    moved out of the reference, where writes are dropped.
+    ``mode`` decides about traced positions out of a view: they are clamped to it, or moved out of
+    the reference, where writes are dropped.
     """
     parts = [i for i in chain if i is not Ellipsis and not (type(i) is tuple and not i)]
     if len(parts) <= 1:
@@ -183,7 +183,7 @@ def composed_index(shape: Shape, chain: Chain, mode: Mode) -> object | None:
 def _narrowed(
     axes: Sequence[_Axis], entries: Chain, shape: Shape, mode: Mode
 ) -> list[_Axis] | None:
-    """What another index leaves of the axes, if it is of ints and slices."""
+    """Return the axes under a further index; None unless it consists of ints and slices."""
     open_axes = [i for i, a in enumerate(axes) if a.size is not None]
     at = next((i for i, e in enumerate(entries) if e is Ellipsis), None)
     if at is not None:
@@ -232,7 +232,7 @@ def _is_int(x: object) -> TypeGuard[int]:
 
 
 def _moved(start: Place, by: Place, step: int) -> Place:
-    """``start + by · step``."""
+    """Return ``start + by · step``."""
     if isinstance(start, int) and isinstance(by, int):
         return start + by * step
     return ops.add(start, by * step if isinstance(by, int) else ops.multiply(by, step))

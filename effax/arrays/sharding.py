@@ -1,8 +1,7 @@
-"""How arrays are divided over devices: meshes with named axes, and specifications.
+"""Sharding of arrays over devices: meshes with named axes, and partition specifications.
 
-A mesh gives names to the axes of a grid of devices. Programs of ``shard_map`` mean the same
-on any devices; one process with one device runs all of a mesh on that, so a mesh may as well be
-made of sizes alone.
+A mesh is a grid of devices with named axes. The devices do not change the meaning of a program of
+``shard_map``, and one device can run a whole mesh, so a mesh may be made of sizes alone.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ class Mesh:
 
     Args:
         devices: an array of devices (``effax.devices()``, in a NumPy array or nested lists), or the
-            sizes of the axes: then the devices are numbers. The devices change no meaning.
+            sizes of the axes: then the devices are numbers.
         axis_names: one name an axis.
 
     Raises:
-        BadArgument: names and axes are not equally many, a name is none, or an axis is empty.
+        BadArgument: the numbers of names and axes differ, a name is invalid, or an axis is empty.
     """
 
     __slots__ = ("_axes", "_devices")
@@ -64,32 +63,32 @@ class Mesh:
 
     @property
     def axes(self) -> Axes:
-        """The axes: names and sizes."""
+        """Return the names and sizes of the axes."""
         return self._axes
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        """The names of the axes."""
+        """Return the names of the axes."""
         return tuple([axis.name for axis in self._axes])
 
     @property
     def axis_sizes(self) -> tuple[int, ...]:
-        """The sizes of the axes."""
+        """Return the sizes of the axes."""
         return tuple([axis.size for axis in self._axes])
 
     @property
     def shape(self) -> dict[str, int]:
-        """The sizes of the axes, by name."""
+        """Return the sizes of the axes, by name."""
         return {axis.name: axis.size for axis in self._axes}
 
     @property
     def devices(self) -> np.ndarray:
-        """The devices, or their numbers, in a grid."""
+        """Return the grid of the devices, or of their numbers."""
         return self._devices
 
     @property
     def size(self) -> int:
-        """How many devices there are."""
+        """Return the number of devices."""
         return int(self._devices.size)
 
     def __eq__(self, other: object) -> bool:
@@ -110,7 +109,7 @@ class Mesh:
 
 
 def _grid(devices: object) -> np.ndarray:
-    """The devices in a grid; sizes stand for numbered devices."""
+    """Return the grid of devices; sizes mean numbered devices."""
     if isinstance(devices, int | np.integer) or (
         isinstance(devices, tuple | list) and all(isinstance(n, int | np.integer) for n in devices)
     ):
@@ -131,12 +130,12 @@ def make_mesh(
     *,
     devices: Sequence[object] | None = None,
 ) -> Mesh:
-    """A mesh of these sizes.
+    """Return a mesh of the given sizes.
 
     Args:
         axis_shapes: the sizes of the axes.
         axis_names: one name an axis.
-        devices: devices to fill it with, in order. None: they are numbers.
+        devices: its devices, in order; None numbers them.
 
     Raises:
         BadArgument: as for :class:`Mesh`; there are too few devices.
@@ -157,10 +156,10 @@ def make_mesh(
 
 
 class PartitionSpec:
-    """Over which axes of a mesh each dimension of an array is divided.
+    """The axes of a mesh over which each dimension of an array is divided.
 
     ``P('x', None, ('y', 'z'))``: the first dimension over ``x``, the second over none, the third
-    over ``y`` and ``z``, of which ``z`` runs fastest. Dimensions left out are not divided.
+    over ``y`` and ``z``, of which ``z`` varies fastest. Dimensions left out are not divided.
     """
 
     __slots__ = ("_entries",)
@@ -175,7 +174,7 @@ class PartitionSpec:
 
     @property
     def spec(self) -> Spec:
-        """The names for each dimension."""
+        """Return the names for each dimension."""
         return tuple(
             [() if e is None else (e,) if isinstance(e, str) else e for e in self._entries]
         )
@@ -216,19 +215,19 @@ def _entry(entry: object) -> str | tuple[str, ...] | None:
 
 @dataclass(frozen=True)
 class NamedSharding:
-    """A mesh and a specification: which part of an array each device has."""
+    """A mesh and a specification, which assign a part of an array to each device."""
 
     mesh: Mesh
     spec: PartitionSpec
 
     def shard_shape(self, global_shape: Sequence[int]) -> Shape:
-        """The shape of one device's part. Raises IllTyped where dimensions do not divide."""
+        """Return the shape of one device's part. Raises IllTyped where dimensions do not divide."""
         shape = integers(global_shape, "shard_shape")
         whole = array_type(shape, "bool")
         return local_type(whole, self.spec.spec, self.mesh.axes, "the array").shape
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device has the whole array."""
+        """Return whether every device has the whole array."""
         sizes = self.mesh.shape
         return all(sizes.get(name, 1) == 1 for names in self.spec.spec for name in names)

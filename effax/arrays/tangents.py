@@ -84,5 +84,5 @@ def _checked_leaf(leaf: object, type_: Type, what: str) -> Array:
 
 
 def promotes_to(weak: DType, dtype: DType) -> bool:
-    """Whether a weak value promotes to this dtype."""
+    """Return whether a weak value promotes to a dtype."""
     return promote([(weak, True), (dtype, False)], config.enable_x64)[0] == dtype

@@ -33,11 +33,13 @@ class TracedArray(Array):
         return np.asarray(self.trace.value_of(self.atom))
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
-        with _asked_by("NumPy takes values, and gets", "`effax.numpy`, which takes symbols"):
+        with _explained("NumPy expects values, got", "`effax.numpy`, which takes symbols"):
             return Array.__array__(self, dtype, copy)
 
     def __float__(self) -> float:
-        with _asked_by("a Python number is made of", "`effax.numpy` in the place of `math`"):
+        with _explained(
+            "a Python number needs a value, got", "`effax.numpy` in the place of `math`"
+        ):
             return Array.__float__(self)
 
     def __repr__(self) -> str:
@@ -48,7 +50,7 @@ class TracedArray(Array):
 
 
 @contextmanager
-def _asked_by(what: str, instead: str) -> Iterator[None]:
+def _explained(what: str, instead: str) -> Iterator[None]:
     """Add the operation that requires a value, and its remedy, to a ConcretizationError."""
     try:
         yield

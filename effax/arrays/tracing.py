@@ -1,4 +1,4 @@
-"""From Python callables on trees to programs on lists of arrays and references."""
+"""Tracing of Python callables on trees to programs on lists of arrays and references."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ T = TypeVar("T")
 
 
 class FlatArgs(NamedTuple):
-    """Arguments of a call as a list: operands, their structure, and how the user names them.
+    """The flattened arguments of a call: operands, their structure, and their names in messages.
 
-    ``fixed`` holds the leaves that are passed on as they are, by their position in the structure.
+    ``fixed`` has the leaves that are not traced, by their position in the structure.
     """
 
     leaves: list[Operand]
@@ -48,14 +48,14 @@ class FlatArgs(NamedTuple):
     fixed: dict[int, object]
 
     def of_operands(self, of_leaves: Sequence[T]) -> list[T]:
-        """What belongs to the operands, from what belongs to all leaves of the structure."""
+        """Select the operands' entries from a sequence with one entry a leaf."""
         if not self.fixed:
             return list(of_leaves)
         return [x for i, x in enumerate(of_leaves) if i not in self.fixed]
 
 
 class FlatFunction(NamedTuple):
-    """A traced callable: the program, what its constants stand for, the results' structure."""
+    """A traced callable: the program, the values of its constants, the results' structure."""
 
     jaxpr: Jaxpr
     consts: tuple[Operand, ...]
@@ -71,14 +71,14 @@ def flat_args(
     """Flatten the arguments of a call.
 
     Args:
-        fun: what is called, for the names of its arguments.
+        fun: the callable, for the names of its arguments.
         args: positional arguments.
         kwargs: keyword arguments.
-        untouched: says for the structure of ``(args, kwargs)`` which leaves are not transformed:
-            those of them that are no arrays, Python's numbers among them, are fixed.
+        untouched: returns for the structure of ``(args, kwargs)`` which leaves are not transformed;
+            those of them that are not arrays, such as Python's numbers, are fixed.
 
     Raises:
-        IllTyped: a leaf is not an array; it says which argument it is.
+        IllTyped: a leaf is not an array; the error names the argument.
     """
     leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
     names = arg_names(fun, args, kwargs, len(leaves))
@@ -104,7 +104,7 @@ def arg_names(
     kwargs: Mapping[str, object],
     n_leaves: int,
 ) -> list[str]:
-    """What the user calls each leaf: ``x``, ``params['w'][0]``, ``rest[1]``, ..."""
+    """Return the name of each leaf: ``x``, ``params['w'][0]``, ``rest[1]``, ..."""
     heads = argument_names(fun, len(args))
     if n_leaves == len(args) and not kwargs and not any(map(_is_container, args)):
         return heads
@@ -116,14 +116,14 @@ def arg_names(
 
 
 def argument_names(fun: Callable[..., object], n_args: int) -> list[str]:
-    """What the user calls each argument by position."""
+    """Return the name of each argument by position."""
     given, rest = _parameters(fun)
     n = len(given)
     return [given[i] if i < n else f"{rest}[{i - n}]" for i in range(n_args)]
 
 
 def _parameters(fun: object) -> tuple[Sequence[str], str]:
-    """The names of positional parameters, and of what takes the others."""
+    """Return the names of positional parameters, and of the variadic one."""
     fun = _innermost(fun)
     own = getattr(fun, "parameters_left", None)
     if own is not None:
@@ -145,7 +145,7 @@ def _parameters(fun: object) -> tuple[Sequence[str], str]:
 
 
 def _innermost(fun: object) -> object:
-    """What is wrapped, at however many levels, with the same parameters."""
+    """Return the innermost wrapped callable with the same parameters."""
     while not isinstance(fun, MethodType | partial) and not hasattr(fun, "parameters_left"):
         wrapped = getattr(fun, "__wrapped__", None)
         if wrapped is None:
@@ -161,17 +161,17 @@ def _variadic(code: CodeType) -> str:
 
 
 def label_of(fun: object) -> str:
-    """What a callable is called, for messages; what a ``partial`` is of."""
+    """Return the name of a callable, or of the callable under a ``partial``, for messages."""
     while isinstance(fun, partial):
         fun = fun.func
     return getattr(fun, "__name__", type(fun).__name__)
 
 
 def like(fun: Callable[..., object]) -> Callable[[F], F]:
-    """Decorator: name, documentation and signature of ``fun``, but not its attributes.
+    """Return the decorator that copies name, docstring and signature of ``fun``.
 
-    ``functools.wraps`` copies the attributes too, and those of a compiled or custom function are
-    its state.
+    ``functools.wraps`` copies the attributes too, which are the state of a compiled or custom
+    function.
     """
     return cast("Callable[[F], F]", wraps(fun, updated=()))
 
@@ -181,7 +181,7 @@ def _is_container(x: object) -> bool:
 
 
 def input_type(x: object, what: str = "an argument") -> Type:
-    """The type with which a value enters a program. Raises IllTyped for what is no array."""
+    """Return the type of a value as an input of a program. Raises IllTyped for other objects."""
     if isinstance(x, Array | Ref):
         return x.type
     if is_python_scalar(x):
@@ -192,7 +192,7 @@ def input_type(x: object, what: str = "an argument") -> Type:
 
 
 class TraceOptions(NamedTuple):
-    """What a trace knows beside the types of its inputs. The default: nothing.
+    """The knowledge of a trace beyond the types of its inputs; none by default.
 
     Attributes:
         outers: the values passed for the inputs, each None where it is unknown.
@@ -290,7 +290,7 @@ def _value_getter(outer: object) -> Callable[[], np.ndarray]:
 
 
 class _Result:
-    """A result of a program whose arguments may be known; it is computed when it is asked for."""
+    """A result of a program whose arguments may be known, computed on first use."""
 
     __slots__ = ("_all", "_index")
 
@@ -303,19 +303,19 @@ class _Result:
 
 
 def results_of(flat: FlatFunction, leaves: Sequence[Operand]) -> list[_Result]:
-    """The results of a program on arguments, as what is passed for inputs of another trace.
+    """Return the results of a program on arguments, as values for inputs of another trace.
 
-    Asked for, one raises ConcretizationError where an argument is not known. References stay as
-    they are.
+    Reading one raises ConcretizationError where an argument is unknown. References are returned
+    unchanged.
     """
 
     @cache
     def run() -> Sequence[np.ndarray]:
-        # What is done to the world outside is done when the program runs, and not before.
+        # Side effects happen when the program runs, and not before.
         quiet = silent(flat.jaxpr)
         if quiet is None or any(eqn.prim.free_axes() for eqn in quiet.eqns):
             raise ConcretizationError(
-                "the value depends on the world outside, or on other lanes",
+                "the value depends on side effects, or on other batch elements",
                 remedy="use `lax.cond` or `numpy.where` instead of Python control flow",
             )
         values = [_value_getter(x)() for x in (*flat.consts, *leaves)]
@@ -338,17 +338,17 @@ def _result_atom(trace: Trace, x: object, index: int, result: object, name: str)
 
 
 def result_names(what: str, treedef: PyTreeDef) -> list[str]:
-    """What each leaf of a result is called: ``the result['loss']``."""
+    """Return the name of each leaf of a result: ``the result['loss']``."""
     return [what + path for path in tree.paths(tree.unflatten(treedef, range(treedef.num_leaves)))]
 
 
 def shown_tree(treedef: PyTreeDef) -> str:
-    """A structure as users know it, for messages."""
+    """Return the text of a structure, for messages."""
     return str(tree.unflatten(treedef, ["*"] * treedef.num_leaves)).replace("'*'", "*")
 
 
 def check_same_tree(found: PyTreeDef, expected: PyTreeDef, what: str) -> None:
-    """Raises IllTyped unless the structures are equal."""
+    """Raise IllTyped unless the structures are equal."""
     if found != expected:
         raise IllTyped(
             f"{what} has another structure",
@@ -360,7 +360,7 @@ def check_same_tree(found: PyTreeDef, expected: PyTreeDef, what: str) -> None:
 def shared_consts(
     flats: Sequence[FlatFunction], first: Sequence[Operand] = ()
 ) -> tuple[list[Operand], list[Jaxpr]]:
-    """The programs over one list of constants: ``first``, then theirs in order of appearance."""
+    """Return the programs over one list of constants: ``first``, then theirs in order."""
     union: dict[int, Operand] = {identity(c): c for c in first}
     for flat in flats:
         for c in flat.consts:

@@ -16,11 +16,10 @@ from effax.ir.errors import BadArgument
 T = TypeVar("T")
 
 PyTree: TypeAlias = Any
-"""A tree or a leaf of which no more is known than a function makes of it.
+"""A tree or a leaf whose structure is known at run time only.
 
-Python has no type for "a tuple of these, by name, and inside of it what that function gives". With
-``object`` in its place each use of a result would need a cast; so this is the one name under which
-``Any`` is part of the public surface, for results whose structure is known when they are made only.
+Python has no type for the structure of such a result, and ``object`` would need a cast at each use.
+This is the only name for ``Any`` in public signatures.
 """
 
 NAMESPACE = "effax"
@@ -34,13 +33,13 @@ PyTreeDef = optree.PyTreeSpec
 def flatten(
     tree: object, is_leaf: Callable[[object], bool] | None = None
 ) -> tuple[list[PyTree], PyTreeDef]:
-    """The leaves of a tree, in order, and its structure."""
+    """Return the leaves of a tree, in order, and its structure."""
     leaves, spec = optree.tree_flatten(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
     return leaves, spec
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[object]) -> PyTree:
-    """The tree of that structure with these leaves. Raises BadArgument for too few or too many."""
+    """Return the tree of a structure with these leaves. Raises BadArgument for a wrong number."""
     try:
         return optree.tree_unflatten(treedef, cast("PyTree", leaves))
     except ValueError as error:
@@ -52,12 +51,12 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[object]) -> PyTree:
 
 
 def leaves(tree: object, is_leaf: Callable[[object], bool] | None = None) -> list[PyTree]:
-    """The leaves of a tree, in order."""
+    """Return the leaves of a tree, in order."""
     return optree.tree_leaves(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
 
 
 def structure(tree: object, is_leaf: Callable[[object], bool] | None = None) -> PyTreeDef:
-    """The structure of a tree."""
+    """Return the structure of a tree."""
     return optree.tree_structure(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
 
 
@@ -67,7 +66,7 @@ def map(
     *rest: object,
     is_leaf: Callable[[object], bool] | None = None,
 ) -> PyTree:
-    """The tree of ``f`` of the leaves; further trees have the first one's structure as prefix.
+    """Map ``f`` over the leaves; further trees have the first one's structure as prefix.
 
     Raises:
         BadArgument: a further tree has another structure.
@@ -114,30 +113,30 @@ def reduce(
 
 
 def all_leaves(iterable: Iterable[object], is_leaf: Callable[[object], bool] | None = None) -> bool:
-    """Whether each element is a leaf, and no tree with others."""
+    """Return whether each element is a leaf."""
     return optree.all_leaves(cast("PyTree", iterable), is_leaf, namespace=NAMESPACE)
 
 
 def all(tree: object) -> bool:
-    """Whether all leaves are true."""
+    """Return whether all leaves are true."""
     return not [leaf for leaf in leaves(tree) if not leaf]
 
 
 def transpose(outer: PyTreeDef, inner: PyTreeDef, tree: object) -> PyTree:
-    """The tree with its two layers of structure exchanged."""
+    """Exchange the two layers of structure of a tree."""
     return optree.tree_transpose(outer, inner, cast("PyTree", tree))
 
 
 def paths(tree: object, is_leaf: Callable[[object], bool] | None = None) -> list[str]:
-    """How each leaf is written in Python, such as ``[0]['w']``."""
+    """Return the Python expression of each leaf, such as ``[0]['w']``."""
     accessors = optree.tree_accessors(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
     return [a.codify("") for a in accessors]
 
 
 def broadcast_prefix(prefix: object, tree: object) -> list[PyTree]:
-    """The leaves of ``prefix``, each repeated for every leaf of ``tree`` below it.
+    """Return the leaves of ``prefix``, each repeated for every leaf of ``tree`` below it.
 
-    ``None`` is a leaf of ``prefix``. Raises ValueError where ``prefix`` is no prefix of ``tree``.
+    ``None`` is a leaf of ``prefix``. Raises ValueError where ``prefix`` is not a prefix.
     """
     spread = optree.broadcast_prefix(
         cast("PyTree", prefix), cast("PyTree", tree), none_is_leaf=True, namespace=NAMESPACE

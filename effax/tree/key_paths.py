@@ -1,4 +1,4 @@
-"""Where a leaf is in a tree: paths of keys, and functions of leaves and their paths."""
+"""Paths of keys to the leaves of trees, and functions of leaves and their paths."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ KeyPath = tuple[KeyEntry, ...]
 
 
 def keystr(keys: Sequence[KeyEntry]) -> str:
-    """A path as it is written in Python: ``['w'][0].x``."""
+    """Return the Python expression of a path: ``['w'][0].x``."""
     return "".join(map(str, keys))
 
 
 def flatten_with_path(
     tree_: object, is_leaf: Callable[[object], bool] | None = None
 ) -> tuple[list[tuple[KeyPath, PyTree]], PyTreeDef]:
-    """The leaves of a tree, each with its path, and the structure."""
+    """Return the leaves of a tree, each with its path, and the structure."""
     leaves, treedef = tree.flatten(tree_, is_leaf)
     accessors = optree.tree_accessors(cast("PyTree", tree_), is_leaf, namespace=NAMESPACE)
     paths = [tuple(map(_key, accessor)) for accessor in accessors]
@@ -87,7 +87,7 @@ def _key(entry: optree.PyTreeEntry) -> KeyEntry:
 def leaves_with_path(
     tree_: object, is_leaf: Callable[[object], bool] | None = None
 ) -> list[tuple[KeyPath, PyTree]]:
-    """The leaves of a tree, each with its path."""
+    """Return the leaves of a tree, each with its path."""
     return flatten_with_path(tree_, is_leaf)[0]
 
 
@@ -97,7 +97,7 @@ def map_with_path(
     *rest: object,
     is_leaf: Callable[[object], bool] | None = None,
 ) -> PyTree:
-    """The tree of ``f(path, leaf, *leaves of the further trees)``, as ``tree.map``."""
+    """Map ``f(path, leaf, *leaves of the further trees)`` over the leaves, as ``tree.map``."""
     paths = [path for path, _ in leaves_with_path(tree_, is_leaf)]
     walk = iter(paths)
     return tree.map(lambda *leaves: f(next(walk), *leaves), tree_, *rest, is_leaf=is_leaf)

@@ -25,11 +25,11 @@ def register_pytree_node(
 
     Args:
         cls: the class.
-        flatten_func: gives the children, and auxiliary data that is compared by ``==``.
-        unflatten_func: makes an instance from auxiliary data and children.
+        flatten_func: returns the children, and auxiliary data that is compared by ``==``.
+        unflatten_func: returns an instance from auxiliary data and children.
     """
     optree.register_pytree_node(
-        cls,  # type: ignore[arg-type]  # optree wants a Collection; it only calls the functions
+        cls,  # type: ignore[arg-type]  # optree declares a Collection; it only calls the functions
         cast("PyTree", flatten_func),
         cast("PyTree", unflatten_func),
         namespace=NAMESPACE,
@@ -37,15 +37,15 @@ def register_pytree_node(
 
 
 class TreeClass(Protocol):
-    """What a class has that says itself how it is taken apart and put together."""
+    """A class with methods that flatten and unflatten its instances."""
 
     def tree_flatten(self) -> tuple[Iterable[object], object]:
-        """The children, and auxiliary data that is compared by ``==``."""
+        """Return the children, and auxiliary data that is compared by ``==``."""
         ...
 
     @classmethod
     def tree_unflatten(cls, aux_data: PyTree, children: Iterable[PyTree], /) -> object:
-        """An instance from auxiliary data and children."""
+        """Return an instance from auxiliary data and children."""
         ...
 
 
@@ -53,7 +53,7 @@ Tree = TypeVar("Tree", bound=TreeClass)
 
 
 def register_pytree_node_class(cls: type[Tree]) -> type[Tree]:
-    """Class decorator: use its methods ``tree_flatten`` and ``tree_unflatten``."""
+    """Register a class with methods ``tree_flatten`` and ``tree_unflatten``; a class decorator."""
     made = cast("Callable[[object, Iterable[object]], Tree]", cls.tree_unflatten)
     register_pytree_node(cls, cls.tree_flatten, made)
     return cls
@@ -68,13 +68,13 @@ def register_dataclass(
 
     Args:
         nodetype: the dataclass.
-        data_fields: the fields that are children; where it is None, all that are not marked by
+        data_fields: the fields that are children; None means all but those marked by
             ``dataclasses.field(metadata={"static": True})``.
-        meta_fields: the fields that are compared by ``==`` and not traced; the others where it
-            is None.
+        meta_fields: the fields that are compared by ``==`` and not traced; None means the
+            others.
 
     Raises:
-        BadArgument: it is no dataclass, or the two lists are not its fields, each once.
+        BadArgument: ``nodetype`` is not a dataclass, or a field is in neither list or in both.
     """
     if not is_dataclass(nodetype):
         raise BadArgument("register_dataclass takes a dataclass", found=f"{nodetype!r:.60}")
@@ -87,7 +87,7 @@ def register_dataclass(
     named = [*data_fields, *meta_fields]
     if sorted(named) != sorted(f.name for f in init):
         raise BadArgument(
-            f"the fields of {nodetype.__name__} are to be data or meta, each once",
+            f"the fields of {nodetype.__name__} must each be data or meta, once",
             expected=", ".join(f.name for f in init),
             found=", ".join(named),
         )
@@ -112,7 +112,7 @@ def register_dataclass(
 
 
 def register_static(cls: type[T]) -> type[T]:
-    """Class decorator: instances are trees without leaves, compared by ``==``."""
+    """Make instances trees without leaves, compared by ``==``; a class decorator."""
     register_pytree_node(cls, lambda x: ((), x), lambda x, _: x)
     return cls
 
@@ -120,7 +120,7 @@ def register_static(cls: type[T]) -> type[T]:
 class Partial(partial[R]):
     """A ``functools.partial`` that is a tree: its arguments are children, its function is not.
 
-    So it passes through ``jit`` and ``vmap``; functions are compared by identity.
+    ``jit`` and ``vmap`` accept it; functions are compared by identity.
     """
 
 
