@@ -1,1 +1,1 @@
-"""Analyses: functions from a program to facts about it, which change nothing."""
+"""Analyses: pure functions from a program to facts about it."""

@@ -1,10 +1,10 @@
-"""The checker: whether a program is well formed, and everything that is wrong where it is not.
+"""The checker: reports all faults of a program that is not well formed.
 
 A program is well formed when every variable is bound before it is used, once, with increasing
-numbers; every equation has the types and effects that its primitive's typing rule gives; and
-references are used linearly: never twice in one equation, never after they are consumed,
-consumed only by the program that made them, never among results. Programs inside of a program
-are held to the same, each once a run.
+numbers; every equation has the types and effects of its primitive's typing rule; and references are
+used linearly: never twice in one equation, never after they are consumed, consumed only by the
+program that allocates them, never among results. Subjaxprs are checked by the same rules, each
+distinct one once.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def checked(jaxpr: Jaxpr) -> Jaxpr:
     """Return the program itself.
 
     Raises:
-        IllTyped: it is not well formed; the first fault says why.
-        RefError: that fault is against a rule for references, of which it has the code.
+        IllTyped: it is not well formed; the error is the first fault.
+        RefError: that fault is against a rule for references; the error has its code.
     """
     faults = _faults(jaxpr)
     if not faults:
@@ -56,7 +56,7 @@ def _faults(jaxpr: Jaxpr) -> tuple[Fault, ...]:
 
 
 def _unequal_axes(jaxpr: Jaxpr) -> list[Fault]:
-    """Free axes of one name have one size: one thing around the program binds them."""
+    """Return a fault for each name of free axes of several sizes, which no one binder can bind."""
     sizes: dict[str, list[int]] = {}
     for axis in jaxpr.free_axes:
         sizes.setdefault(axis.name, []).append(axis.size)
@@ -66,7 +66,7 @@ def _unequal_axes(jaxpr: Jaxpr) -> list[Fault]:
             f"the axis '{name}' is used at several sizes",
             expected="one size",
             found=", ".join(map(str, found)),
-            remedy="give different axes different names",
+            remedy="use different names for different axes",
         )
         for name, found in sizes.items()
         if len(found) > 1
@@ -74,7 +74,7 @@ def _unequal_axes(jaxpr: Jaxpr) -> list[Fault]:
 
 
 class _Scope:
-    """What one program has bound so far, and the state of its references."""
+    """The variables that a program has bound so far, and the state of its references."""
 
     __slots__ = ("consumed", "made", "path", "refs", "top", "types")
 
@@ -88,18 +88,18 @@ class _Scope:
 
 
 class _Checker:
-    """One run: where faults go, and the programs and literals that were seen already."""
+    """One run: the faults so far, and the programs and literals that were checked already."""
 
     __slots__ = ("faults", "good_lits", "seen")
 
     def __init__(self, faults: list[Fault]) -> None:
         self.faults = faults
-        # By identity: hashing a program costs as much as checking it.
+        # Keyed by identity: hashing a program costs as much as checking it.
         self.good_lits: set[int] = set()
         self.seen: dict[int, tuple[Jaxpr, frozenset[FaultKind]]] = {}
 
     def program(self, jaxpr: Jaxpr, path: tuple[str, ...]) -> frozenset[FaultKind]:
-        """Check one program once; gives the kinds of its faults."""
+        """Check a program once, and return the kinds of its faults."""
         before = self.seen.get(id(jaxpr))
         if before is not None:
             return before[1]
@@ -127,7 +127,7 @@ class _Checker:
         """Check one equation, and bring its results into scope."""
         prim, _, outs, row, _ = eqn
         types = self.operands(scope, eqn)
-        inner = self.held(scope, eqn) if prim.subjaxprs() else _NONE
+        inner = self.subjaxprs(scope, eqn) if prim.subjaxprs() else _NONE
         if FaultKind.EFFECT not in inner:
             try:
                 out_types, row = typing_of(prim, types)
@@ -174,7 +174,7 @@ class _Checker:
                 eqn,
                 FaultKind.BINDING,
                 f"{VAR_NAMES[v.id]} is bound a second time",
-                remedy="number each variable anew",
+                remedy="use a new number for each variable",
             )
         elif v.id < scope.top or v.id < 0:
             self.fault(
@@ -201,7 +201,7 @@ class _Checker:
                 )
 
     def literal(self, scope: _Scope, eqn: Eqn | None, lit: Lit) -> None:
-        """Check that a literal is a Python scalar of its type's kind."""
+        """Check that a literal is a Python scalar of its type's family."""
         reason = literal_fault(lit)
         if reason is None:
             self.good_lits.add(id(lit))
@@ -239,8 +239,8 @@ class _Checker:
                 found=str(v.type),
             )
 
-    def held(self, scope: _Scope, eqn: Eqn) -> frozenset[FaultKind]:
-        """Check the programs that an equation holds."""
+    def subjaxprs(self, scope: _Scope, eqn: Eqn) -> frozenset[FaultKind]:
+        """Check the subjaxprs of an equation, and return the kinds of their faults."""
         programs = eqn.prim.subjaxprs()
         kinds = frozenset[FaultKind]()
         for i, jaxpr in enumerate(programs):
@@ -251,7 +251,7 @@ class _Checker:
     def ill_typed(
         self, scope: _Scope, eqn: Eqn, error: EffaxError, inner: frozenset[FaultKind]
     ) -> None:
-        """Report what the typing rule raised, unless the same is known from a held program."""
+        """Report the error of the typing rule, unless a subjaxpr has a fault of the same kind."""
         kind = kind_of(error)
         if kind is FaultKind.TYPE or kind not in inner:
             self.fault(scope, eqn, kind, error.what, error.expected, error.found, error.remedy)
@@ -262,20 +262,20 @@ class _Checker:
             scope,
             eqn,
             FaultKind.EFFECT,
-            f"{eqn.prim.name} does not have the effects that are recorded",
+            f"{eqn.prim.name} does not have the recorded effects",
             expected=str(row),
             found=str(eqn.effects),
         )
 
     def compare_results(self, scope: _Scope, eqn: Eqn, out_types: tuple[Type, ...]) -> None:
-        """Report results of which the types are not those of the typing rule."""
+        """Report results whose types are not those of the typing rule."""
         found = tuple(v.type for v in eqn.outs)
         if found != out_types:
             self.fault(
                 scope,
                 eqn,
                 FaultKind.TYPE,
-                f"{eqn.prim.name} does not give results of the types that are bound",
+                f"{eqn.prim.name} does not have results of the bound types",
                 expected=", ".join(map(str, out_types)) or "no results",
                 found=", ".join(map(str, found)) or "no results",
             )
@@ -295,7 +295,7 @@ class _Checker:
     def changes(
         self, scope: _Scope, eqn: Eqn, row: Row[ArgIndex], inner: frozenset[FaultKind]
     ) -> None:
-        """Follow what is made and what is consumed; only what was made here may be."""
+        """Record allocated and consumed references; report the consumption of foreign ones."""
         for effect in row:
             if isinstance(effect, Alloc) and effect.ref < len(eqn.outs):
                 scope.made.add(eqn.outs[effect.ref].id)
@@ -317,7 +317,7 @@ class _Checker:
         self.fault(scope, eqn, kind, rule.forbids, found=found, remedy=rule.remedy)
 
     def results(self, scope: _Scope, jaxpr: Jaxpr) -> None:
-        """Check that results are in scope and hold no references."""
+        """Check that results are in scope and are not references."""
         for a in jaxpr.outs:
             if isinstance(a, Lit):
                 self.literal(scope, None, a)

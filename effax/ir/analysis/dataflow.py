@@ -52,8 +52,8 @@ class Analysis(ABC, Generic[L]):
     """A forward analysis. Subclasses are hashable values: equal analyses have equal solutions.
 
     Attributes:
-        bottom: the least fact. It alone is falsy, so that equations without any are skipped.
-        control: whether what a predicate or a selector decides has the predicate's fact.
+        bottom: the least fact. It alone is falsy, so that equations without facts are skipped.
+        control: whether values that depend on a predicate or a selector have its fact.
     """
 
     bottom: L
@@ -82,7 +82,7 @@ class Analysis(ABC, Generic[L]):
         return self.bottom
 
     def tracks(self, type_: Type) -> bool:
-        """Return whether references of this type take the facts of what is written to them."""
+        """Return whether references of this type take the facts of values written to them."""
         return True
 
 
@@ -108,8 +108,8 @@ def analyze(
     Args:
         analysis: the lattice and the transfer function.
         jaxpr: the program.
-        ins: one fact an input.
-        fixed: positions of input references that keep their facts, whatever is written to them.
+        ins: one fact per input.
+        fixed: positions of input references that keep their facts under writes.
     """
     return cast("Facts[L]", _solve(analysis, jaxpr, ins, fixed))
 
@@ -129,7 +129,7 @@ def _solve(
 
 
 class Solver(Generic[L]):
-    """A solution under way.
+    """A solution in progress.
 
     Attributes:
         facts: the facts of all variables, by number.
@@ -168,7 +168,7 @@ class Solver(Generic[L]):
         grown, outs = _transfer(self.analysis, eqn, ins, fixed)
         if grown is not ins:
             for a, before, after in zip(eqn.ins, ins, grown, strict=True):
-                # What is bound to a carry joins its operand inside of the loop only.
+                # The fact of a carry joins that of its operand inside of the loop only.
                 if before != after and isinstance(a, Var) and type(a.type) is RefType:
                     joined = join(facts[a.id], after)
                     again = again or joined != facts[a.id]
@@ -195,7 +195,7 @@ def _transfer(
 
 
 def written(analysis: Analysis[L], eqn: Eqn, ins: tuple[L, ...], fixed: Positions) -> tuple[L, ...]:
-    """Return the facts of the operands, where references have all that may be written to them."""
+    """Return the facts of the operands; references join the facts of values written to them."""
     changed = {e.ref for e in eqn.effects if isinstance(e, Write | Accum)} - fixed
     changed = {i for i in changed if analysis.tracks(eqn.ins[i].type)}
     if not changed:
@@ -220,7 +220,7 @@ def close_regions(
     Args:
         analysis: the lattice and the transfer function.
         prim: the primitive.
-        ins: one fact an operand.
+        ins: one fact per operand.
         fixed: positions of references that keep their facts.
     """
     regions, bottom = prim.regions(), analysis.bottom
@@ -259,8 +259,8 @@ def _enter(
         if carry is not None:
             ins[carry] = join(ins[carry], fact)
         if result is not None:
-            given = fact if carry is None else join(fact, ins[carry])
-            outs[result] = join(outs[result], given)
+            whole = fact if carry is None else join(fact, ins[carry])
+            outs[result] = join(outs[result], whole)
     return inside.outs[0] if inside.outs else analysis.bottom
 
 
@@ -272,7 +272,7 @@ def _decide(
     fixed: Positions,
     decided: L,
 ) -> None:
-    """Join the fact of a predicate to all that it decides."""
+    """Join the fact of a predicate to all values that it decides."""
     join = analysis.join
     for region in regions:
         for result, carry in zip(region.results, region.carry_to, strict=True):
@@ -288,7 +288,7 @@ def _decide(
 
 
 def fixpoint(step: Callable[[S], S], state: S) -> S:
-    """Apply a monotone function again and again, until it changes nothing; return what is left.
+    """Return the least fixpoint of a monotone function above ``state``, by iteration.
 
     The states must form a lattice without infinite ascending chains, such as masks of one length.
     """

@@ -1,4 +1,4 @@
-"""What differs between two programs, equation by equation.
+"""Differences between two programs, equation by equation.
 
 ::
 
@@ -8,10 +8,10 @@
     +     d:f32[] = add c b
         in (d,) }
 
-Equations correspond where they compute the same value of corresponding inputs, whatever their
-variables are called; next, in what is left between those, where they apply one primitive. The old
-program is shown in the names of the new one, and what the new one lacks under names that it does
-not use. Programs held by corresponding equations are compared in turn.
+First, equations correspond that compute the same value of corresponding inputs, up to names; then,
+between those, equations that apply the same primitive. The old program is shown in the names of the
+new one, and its other variables under unused names. Subjaxprs of corresponding equations are
+compared in turn.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from effax.ir.types import Type
 
 Kind = Literal["same", "removed", "added", "changed"]
 MOST: Final = 1 << 18
-"""Stretches of more pairs of equations than this are not searched for what corresponds."""
+"""Sections of more pairs of equations are not searched for corresponding ones."""
 
 
 class Change(NamedTuple):
-    """What became of one equation.
+    """The change of one equation.
 
     Attributes:
-        kind: whether it is the same, up to names; only in one program; or changed.
+        kind: the same, up to names; only in one program; or changed.
         old: the equation of the old program, in the names of the new one.
         new: the equation of the new program.
-        inside: for an equation that holds programs before and after, what changed in each.
+        inside: for an equation with subjaxprs before and after, the difference of each.
     """
 
     kind: Kind
@@ -51,17 +51,17 @@ class Change(NamedTuple):
 
 
 INDENTED: Final = 12
-"""Programs inside of more than so many others are not indented further."""
+"""Subjaxprs at a greater depth are not indented further."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diff:
-    """The difference of two programs; true where there is one.
+    """The difference of two programs; false if they are the same.
 
     Attributes:
         old: the old program.
         new: the new program.
-        changes: what became of each equation, in order.
+        changes: the change of each equation, in order.
         header: the binders of the old program and of the new one, as they print.
         results: the results of the old program, in the names of the new one, and of the new one.
     """
@@ -77,11 +77,11 @@ class Diff:
         return whole or any(change.kind != "same" for change in self.changes)
 
     def count(self, kind: Kind) -> int:
-        """How many equations are of the kind, those of held programs aside."""
+        """Return the number of changes of a kind, those in subjaxprs excluded."""
         return sum(change.kind == kind for change in self.changes)
 
     def text(self, context: int | None = None) -> str:
-        """Return the difference as text, a line an equation.
+        """Return the difference as text, one line per equation.
 
         Args:
             context: how many equal lines to show on each side of a change; all if None.
@@ -110,7 +110,7 @@ class Diff:
 
 @with_fresh_stack
 def diff(old: Jaxpr, new: Jaxpr) -> Diff:
-    """What must be changed in ``old``, variables' names aside, for it to be ``new``."""
+    """Return the changes that turn ``old`` into ``new``, up to the names of variables."""
     pairs = _pairs(old, new)
     names = _names(old, new, pairs)
     olds = [_renamed(eqn, names) for eqn in old.eqns]
@@ -137,15 +137,15 @@ def _compared(old: Eqn, new: Eqn) -> Change:
     if old == new:
         return Change("same", old, new)
     before, after = old.prim.subjaxprs(), new.prim.subjaxprs()
-    held = len(before) == len(after) > 0 and old.prim.with_subjaxprs(after) == new.prim
-    inside = tuple(map(diff, before, after)) if held else ()
-    if held and (old.ins, old.outs) == (new.ins, new.outs) and not any(inside):
+    match = len(before) == len(after) > 0 and old.prim.with_subjaxprs(after) == new.prim
+    inside = tuple(map(diff, before, after)) if match else ()
+    if match and (old.ins, old.outs) == (new.ins, new.outs) and not any(inside):
         return Change("same", old, new)
     return Change("changed", old, new, inside)
 
 
 def _pairs(old: Jaxpr, new: Jaxpr) -> list[tuple[int, int]]:
-    """Equations that correspond, in order: by value first, then by primitive in between."""
+    """Return corresponding equations, in order: by value first, then by primitive in between."""
     anchors = _anchors(old, new)
     found: list[tuple[int, int]] = []
     i = j = 0
@@ -154,7 +154,7 @@ def _pairs(old: Jaxpr, new: Jaxpr) -> list[tuple[int, int]]:
         if 0 < len(left) * len(right) <= MOST:
             matcher = SequenceMatcher(None, _kinds(left), _kinds(right), autojunk=False)
             for word, first, last, start, stop in matcher.get_opcodes():
-                # What is replaced goes by the same names from there on.
+                # A replaced equation of equal types keeps its names in later equations.
                 found += [
                     (i + first + k, j + start + k)
                     for k in range(min(last - first, stop - start))
@@ -175,7 +175,7 @@ def _kinds(eqns: Sequence[Eqn]) -> list[tuple[str, int]]:
 
 
 def _anchors(old: Jaxpr, new: Jaxpr) -> list[tuple[int, int]]:
-    """Equations of equal value, as many as keep one order in both programs."""
+    """Return a longest list of equations of equal value in the same order in both programs."""
     numbers: dict[object, int] = {}
     places: dict[int, list[int]] = {}
     for i, value in reversed([*enumerate(_values(old, numbers))]):
@@ -200,7 +200,7 @@ def _values(jaxpr: Jaxpr, numbers: dict[object, int]) -> Iterator[int]:
         value = number((eqn.prim, ins, types))
         for k, v in enumerate(eqn.outs):
             values[v.id] = number((value, k, "result"))
-        # What comes after a change of a reference reads something else.
+        # After a write, the reference has a new value number, so a later read has another value.
         for effect in eqn.effects.refs if eqn.effects.changes_state else ():
             ref = eqn.ins[effect]
             if isinstance(ref, Var):
@@ -264,7 +264,7 @@ def _both(old: str, new: str, indent: str) -> list[str]:
 
 
 def _lines(whole: Diff) -> Iterator[str]:
-    """Return the lines, those of held programs after the equation that holds them."""
+    """Return the lines; those of a subjaxpr follow the equation that contains it."""
     waiting = [_level(whole, 0)]
     while waiting:
         part = next(waiting[-1], None)
@@ -277,7 +277,7 @@ def _lines(whole: Diff) -> Iterator[str]:
 
 
 def _level(found: Diff, depth: int) -> Iterator[str | Diff]:
-    """Return the lines of one program, and the differences of what it holds, each in its place."""
+    """Return the lines of one program and the differences of its subjaxprs, in order."""
     indent = " " * (6 * min(depth, INDENTED))
     yield from _both(*found.header, indent)
     deep = indent + "    "
@@ -291,5 +291,5 @@ def _level(found: Diff, depth: int) -> Iterator[str | Diff]:
             yield f"~ {deep}{now}"
         else:
             yield from (f"{mark} {deep}{text}" for mark, text in (("-", was), ("+", now)) if text)
-        yield from (held for held in inside if held)
+        yield from (nested for nested in inside if nested)
     yield from _both(*found.results, indent + "  ")

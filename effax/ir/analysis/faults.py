@@ -1,4 +1,4 @@
-"""What the checker reports: faults as data, by kind, which can be raised as errors."""
+"""The faults that the checker reports, as data, by kind; they can be raised as errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from effax.ir.syntax import Lit
 
 
 class FaultKind(Enum):
-    """What can be wrong with a program; those of a rule for references have its code."""
+    """The kinds of faults of a program; one against a rule for references has the rule's code."""
 
     SCOPE = "scope"
     BINDING = "binding"
@@ -32,7 +32,7 @@ class FaultKind(Enum):
 
     @property
     def rule(self) -> Rule | None:
-        """The rule for references that is broken, if it is one of those."""
+        """The violated rule for references, or None."""
         return _RULES.get(self.value)
 
 
@@ -40,20 +40,20 @@ _RULES: Final = {rule.code: rule for rule in Rule}
 
 
 def kind_of(error: EffaxError) -> FaultKind:
-    """Return the kind of fault that a typing rule tells by an error."""
+    """Return the kind of fault of an error that a typing rule raises."""
     if not isinstance(error, RefError):
         return FaultKind.TYPE
-    # A primitive may have a restriction of its own, beyond those that a checker knows.
+    # A primitive may have its own restriction, beyond the rules of the checker.
     return FaultKind(error.rule) if error.rule in _RULES else FaultKind.EFFECT
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong: what, where, and what to do about it.
+    """A fault of a program, with its place and a remedy.
 
     Attributes:
-        path: the held programs that lead to the equation, outermost first.
-        equation: the equation as it prints; None where the fault is in no equation.
+        path: the subjaxprs that lead to the equation, outermost first.
+        equation: the printed equation; None if the fault is not in an equation.
         source: the user's line.
     """
 
@@ -90,7 +90,7 @@ _PYTHON: Final[dict[str, type]] = {
 
 
 def literal_fault(lit: Lit) -> str | None:
-    """What a literal should have been, or None where it is one of its type."""
+    """Return the expectation that a literal of its type violates, or None."""
     wanted = _PYTHON.get(family(lit.type.dtype))
     if lit.type.shape:
         return "a scalar type"

@@ -1,6 +1,6 @@
-"""What a program says about itself: who binds and uses a variable, what lives, what is in order.
+"""Queries on programs: definitions and uses, liveness, the order of effects.
 
-All of it is linear in the size of the program, and plain data.
+Each is linear in the size of the program and returns plain data.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 
 
 class Place(NamedTuple):
-    """An equation, and where it is.
+    """An equation and its place.
 
     Attributes:
-        path: the held programs that lead to it, outermost first: ("scan", "cond, program 1").
-        jaxpr: the program that it is in.
+        path: the subjaxprs that lead to it, outermost first: ("scan", "cond, program 1").
+        jaxpr: the program that contains it.
         position: its position there.
     """
 
@@ -36,9 +36,9 @@ class Place(NamedTuple):
 
 
 def walk(jaxpr: Jaxpr) -> Iterator[Place]:
-    """Every equation, in program order, those of held programs after the equation that holds them.
+    """Yield all equations in program order; those of a subjaxpr follow the one that contains it.
 
-    A program that is held many times is walked once, where it is met first.
+    A shared subjaxpr is visited once, at its first occurrence.
     """
     seen = {jaxpr}
     stack: list[Iterator[Place]] = [_places(jaxpr, ())]
@@ -48,12 +48,12 @@ def walk(jaxpr: Jaxpr) -> Iterator[Place]:
             stack.pop()
             continue
         yield place
-        held = place.eqn.prim.subjaxprs()
-        for i, program in reversed([*enumerate(held)]):
+        nested = place.eqn.prim.subjaxprs()
+        for i, program in reversed([*enumerate(nested)]):
             if program not in seen:
                 seen.add(program)
                 name = place.eqn.prim.name
-                step = name if len(held) == 1 else f"{name}, program {i}"
+                step = name if len(nested) == 1 else f"{name}, program {i}"
                 stack.append(_places(program, (*place.path, step)))
 
 
@@ -62,14 +62,14 @@ def _places(jaxpr: Jaxpr, path: tuple[str, ...]) -> Iterator[Place]:
 
 
 class Definition(NamedTuple):
-    """Where a variable is bound: result ``position`` of equation ``eqn``; of the inputs if None."""
+    """A definition: result ``position`` of equation ``eqn``, or an input if that is None."""
 
     eqn: int | None
     position: int
 
 
 class Use(NamedTuple):
-    """Where a variable is used: argument ``position`` of equation ``eqn``; a result if None."""
+    """A use: argument ``position`` of equation ``eqn``, or a result if that is None."""
 
     eqn: int | None
     position: int
@@ -83,16 +83,16 @@ class DefUse:
     uses: dict[int, tuple[Use, ...]]
 
     def uses_of(self, v: Var) -> tuple[Use, ...]:
-        """Where the variable is used, in program order."""
+        """Return the uses of the variable, in program order."""
         return self.uses.get(v.id, ())
 
     def definition_of(self, v: Var) -> Definition:
-        """Where the variable is bound. Raises KeyError where it is not of this program."""
+        """Return the definition of the variable. Raises KeyError if it is not bound."""
         return self.definitions[v.id]
 
 
 def def_use(jaxpr: Jaxpr) -> DefUse:
-    """Who binds and who uses each variable of the program; held programs have their own."""
+    """Return the definition and the uses of each variable, those of subjaxprs excluded."""
     definitions = {v.id: Definition(None, i) for i, v in enumerate(jaxpr.binders)}
     uses: dict[int, list[Use]] = {}
     for i, eqn in enumerate(jaxpr.eqns):
@@ -107,7 +107,7 @@ def def_use(jaxpr: Jaxpr) -> DefUse:
 
 
 def free_variables(eqns: Iterable[Eqn]) -> tuple[Var, ...]:
-    """What equations use and do not bind themselves, in order of first use: their inputs."""
+    """Return the variables that equations use and do not bind, in order of first use."""
     bound: set[int] = set()
     free: dict[Var, None] = {}
     for eqn in eqns:
@@ -120,10 +120,10 @@ def free_variables(eqns: Iterable[Eqn]) -> tuple[Var, ...]:
 
 @dataclass(frozen=True)
 class Liveness:
-    """From where to where each variable is needed.
+    """The live ranges of variables.
 
-    A variable lives in the gaps between equations: gap ``i`` is before equation ``i``, the last one
-    before the results. It lives in gaps ``born[v] .. last[v]``, and in none if nothing uses it.
+    A variable is live in the gaps between equations: gap ``i`` is before equation ``i``, the last
+    one before the results. It is live in gaps ``born[v] .. last[v]``, and in none if it is unused.
     """
 
     variables: tuple[Var, ...]
@@ -131,16 +131,16 @@ class Liveness:
     last: dict[int, int]
 
     def at(self, gap: int) -> tuple[Var, ...]:
-        """Return the variables that are bound before the gap and used after it."""
+        """Return the live variables in a gap: bound before it and used after it."""
         return tuple(v for v in self.variables if self.born[v.id] <= gap <= self.last.get(v.id, -1))
 
     def dies_at(self, v: Var, eqn: int) -> bool:
-        """Return whether nothing after this equation uses the variable."""
+        """Return whether no later equation, and no result, uses the variable."""
         return self.last.get(v.id, -1) <= eqn
 
 
 def liveness(jaxpr: Jaxpr) -> Liveness:
-    """Where each variable lives."""
+    """Return the live range of each variable."""
     variables: list[Var] = [*jaxpr.binders]
     born = {v.id: 0 for v in jaxpr.binders}
     last: dict[int, int] = {}
@@ -157,31 +157,31 @@ def _used(last: dict[int, int], atoms: Iterable[Atom], at: int) -> None:
 
 
 Thread = VarId | str
-"""What effects are in order on: a reference by the number of its variable, or the outside world.
+"""A thread along which effects are ordered: a reference, by number, or side effects.
 
-For that it is the effect as text, such as ``io stdout``, or two effects that do not commute.
+A thread of side effects is named by an effect, such as ``io stdout``, or two that do not commute.
 """
 
 
 @dataclass(frozen=True)
 class EffectOrder:
-    """What effects keep in order, as runs along each reference and each host channel.
+    """The order that effects impose, as runs along each thread.
 
-    The equations of one run commute on that thread; each dominates those of all later runs: it
-    happens before them in whatever order a pass puts the program.
+    The equations of one run commute on that thread; each dominates those of all later runs, and
+    precedes them in every valid order of the program.
     """
 
     runs: dict[Thread, tuple[tuple[int, ...], ...]]
     places: dict[int, tuple[tuple[Thread, int], ...]]
 
     def dominates(self, first: int, second: int) -> bool:
-        """Return whether effects alone keep equation ``first`` before equation ``second``."""
+        """Return whether effects order equation ``first`` before equation ``second``."""
         later = dict(self.places.get(second, ()))
         return any(run < later.get(thread, -1) for thread, run in self.places.get(first, ()))
 
 
 def effect_order(jaxpr: Jaxpr) -> EffectOrder:
-    """Which equations must keep their order because of what they do, by the commutation table."""
+    """Return the order of equations that their effects impose, by the commutation table."""
     threads = _host_threads(jaxpr)
     runs: dict[Thread, list[list[int]]] = {}
     present: dict[Thread, set[Effect[VarId]]] = {}
@@ -220,7 +220,7 @@ def _host_threads(jaxpr: Jaxpr) -> dict[SideEffect, list[str]]:
 
 
 def effects_on_variables(eqn: Eqn) -> Row[VarId]:
-    """Return the effects of an equation, allocations aside, by the variables that it applies to."""
+    """Return the effects of an equation over its variables, allocations excluded."""
 
     def name(i: int) -> VarId | None:
         atom = eqn.ins[i]

@@ -1,9 +1,9 @@
-"""Along which named axes each value of a program may differ.
+"""Variance analysis: the named axes along which each value of a program may differ.
 
-An input differs along some axes. A result differs where its operands do; a collective that returns
-the same on every device (``psum``, ``all_gather``) ends that along its axis, ``axis_index`` begins
-it. A reference differs where what is written to it does, a choice where its predicate does. The
-solution is an upper bound: a value that is the same by accident counts as different.
+The facts are sets of axes, ordered by inclusion. A result has the union of its operands' axes; a
+collective with the same result on every device (``psum``, ``all_gather``) removes its axis,
+``axis_index`` adds it. A reference has the axes of the values written to it, a branch those of its
+predicate. The solution is an upper bound: a value that is the same by accident counts as different.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class VarianceAnalysis(Analysis[Names]):
             own = {prim.axis.name}
             names = names - own if prim.unites else names | own
         elif prim.subjaxprs():
-            # Without regions it may use what its subjaxprs need in any way.
+            # Without regions, any result may depend on the free axes of its subjaxprs.
             names |= names_of(prim)
         return (names,) * len(eqn.outs)
 
@@ -60,25 +60,25 @@ DIFFERS: Final = VarianceAnalysis()
 
 
 def names_of(prim: Primitive) -> Names:
-    """Return the names of the axes that an application needs."""
+    """Return the names of the free axes of an application."""
     axes = prim.free_axes()
     return frozenset([axis.name for axis in axes]) if axes else SAME
 
 
 def variance(jaxpr: Jaxpr, ins: tuple[Names, ...], fixed: Positions = NONE) -> Facts[Names]:
-    """Return along which axes the values of a program may differ.
+    """Return the axes along which the values of a program may differ.
 
     Args:
         jaxpr: the program.
-        ins: along which axes each input differs.
-        fixed: positions of references that devices share: they stay as they are, since what is
-            added to them is summed.
+        ins: the axes along which each input differs.
+        fixed: positions of references that devices share; they keep their facts, since
+            accumulations into them are summed over devices.
     """
     return analyze(DIFFERS, jaxpr, ins, fixed)
 
 
 class Following:
-    """Along which axes the values of a program may differ, while it is traced."""
+    """The variance of the values of a program that is being traced."""
 
     __slots__ = ("_searched", "_solver")
 
@@ -92,9 +92,9 @@ class Following:
         self._solver.bind(v, names, shared)
 
     def of(self, v: Var, eqns: Sequence[Eqn], size: int) -> Names:
-        """Return where a variable differs that is one of ``size``, bound by these equations.
+        """Return the axes along which one of ``size`` variables, bound by these equations, differs.
 
-        Each equation is followed once.
+        Each equation is analyzed once.
         """
         self._extend(size)
         self._solver.sweep(eqns[self._searched :])

@@ -1,4 +1,4 @@
-"""Programs rewritten in one walk: a function says what comes in the place of each equation.
+"""Rewriting of programs in one walk: a function returns the replacement of each equation.
 
 Before, and after ``map_eqns(doubled, program)``::
 
@@ -17,6 +17,7 @@ with ::
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from effax.ir.build import Builder
 from effax.ir.edit.operations import check_change
@@ -27,29 +28,29 @@ from effax.ir.text.printer import eqn_str
 from effax.ir.types import Type
 
 EqnChange = Callable[[Builder, Eqn], Atom | Sequence[Atom] | None]
-"""What ``map_eqns`` takes."""
+"""The function that ``map_eqns`` applies."""
 
 
 def map_eqns(change: EqnChange, jaxpr: Jaxpr) -> Jaxpr:
     """Return the program with each equation replaced by the result of ``change``, in one walk.
 
     ``change(b, eqn)`` is called for each equation in order. Its arguments ``eqn.ins`` are those of
-    the new program, in which ``b`` appends equations: ``b(prim, *ins)`` gives the one result,
-    ``b.emit(prim, ins)`` a tuple of all, and ``b.equation_of(a)`` the equation that made an
-    argument. It gives
+    the new program, in which ``b`` appends equations: ``b(prim, *ins)`` returns the one result,
+    ``b.emit(prim, ins)`` a tuple of all, and ``b.equation_of(a)`` the equation that binds an
+    argument. It returns
 
     - None: the equation stays, on these arguments;
-    - an atom, or one for each result: these take the place of the results, whatever was appended.
-      An equation without results goes where ``()`` is given.
+    - an atom, or one for each result: these replace the results. ``()`` removes an equation without
+      results.
 
-    The very same program is given where every equation stays. What is appended is said to come from
-    where the equation came from. Programs that equations hold are left alone:
-    ``everywhere(partial(map_eqns, change), jaxpr)`` goes into them. The work is linear.
+    If every equation stays, the same object is returned. Appended equations have the source of the
+    replaced one. Subjaxprs are not changed: ``everywhere(partial(map_eqns, change), jaxpr)`` maps
+    over them too. The work is linear.
 
     Raises:
-        IllTyped: what takes the place of a result has another type.
-        BadArgument: there are too few or too many, or what is given is not in the new program; or
-            ``change`` is no function, ``jaxpr`` no program.
+        IllTyped: a replacement has another type than the result.
+        BadArgument: the number of replacements is wrong, or one is not an atom of the new program;
+            or ``change`` is not a function, or ``jaxpr`` not a program.
     """
     check_change("map_eqns", change, jaxpr)
     made = Rewriter(jaxpr)
@@ -58,66 +59,63 @@ def map_eqns(change: EqnChange, jaxpr: Jaxpr) -> Jaxpr:
         ins = made.operands(old)
         outs = tuple([Var(b.next_id + i, v.type) for i, v in enumerate(old.outs)])
         eqn = old if (ins, outs) == (old.ins, old.outs) else old._replace(ins=ins, outs=outs)
-        given: object = _asked(change, b, eqn)
-        if given is None:
+        found: object = _changed(change, b, eqn)
+        if found is None:
             made.keep(old, ins)
             b.eqns[-1] = eqn
         else:
-            made.replace(old, _values(b, eqn, given))
+            made.replace(old, _values(b, eqn, found))
     return made.finish()
 
 
-def _asked(change: EqnChange, b: Builder, eqn: Eqn) -> object:
-    """What is said of an equation; what was appended comes from where it came from."""
+def _changed(change: EqnChange, b: Builder, eqn: Eqn) -> object:
+    """Return ``change(b, eqn)``; set the source of the equations that it appends."""
     start = len(b.eqns)
     try:
-        given = change(b, eqn)
+        found = change(b, eqn)
     except EffaxError as error:
         raise error.at(eqn_str(eqn), None if eqn.source is None else str(eqn.source)) from None
-    if given is None and len(b.eqns) > start:
+    if found is None and len(b.eqns) > start:
         raise BadArgument(
-            "equations were appended in the place of one that stays",
-            expected="atoms for its results, or nothing appended",
+            "equations were appended for one that stays",
+            expected="atoms for its results, or no appended equations",
             found=", ".join(map(eqn_str, b.eqns[start:])),
-            remedy="`return` what takes its place; or append it too, `b.emit(eqn.prim, eqn.ins)`",
+            remedy="`return` its replacement; or append it too, `b.emit(eqn.prim, eqn.ins)`",
             equation=eqn_str(eqn),
         )
     for i in range(start, len(b.eqns)):
         if b.eqns[i].source is None:
             b.eqns[i] = b.eqns[i]._replace(source=eqn.source)
-    return given
+    return found
 
 
-def _values(b: Builder, eqn: Eqn, given: object) -> tuple[Atom, ...]:
-    """Return the atoms that take the place of the results. Raises for what cannot."""
-    several: tuple[object, ...] = (
-        (given,)
-        if isinstance(given, Var | Lit) or not isinstance(given, Sequence)
-        else tuple(given)
-    )
+def _values(b: Builder, eqn: Eqn, found: object) -> tuple[Atom, ...]:
+    """Return the atoms that replace the results. Raises BadArgument or IllTyped."""
+    single = isinstance(found, Var | Lit) or not isinstance(found, Sequence)
+    several: tuple[object, ...] = (found,) if single else tuple(cast("Sequence[object]", found))
     for a in several:
         if not isinstance(a, Var | Lit) or (isinstance(a, Var) and a.id >= b.next_id):
             raise BadArgument(
-                "what takes the place of an equation is nothing in the new program",
-                expected="what the builder gave, arguments of the equation, literals; or None",
+                "the replacement of an equation is not an atom of the new program",
+                expected="results of the builder, arguments of the equation, literals; or None",
                 found=f"{a!r:.80}",
                 remedy="`return b(prim, *eqn.ins)`, or None for an equation that stays",
                 equation=eqn_str(eqn),
             )
     atoms = tuple([a for a in several if isinstance(a, Var | Lit)])
-    wanted, found = [v.type for v in eqn.outs], [a.type for a in atoms]
-    if len(wanted) != len(found):
+    wanted, types = [v.type for v in eqn.outs], [a.type for a in atoms]
+    if len(wanted) != len(types):
         raise BadArgument(
-            "one atom takes the place of each result of an equation",
+            "an equation is replaced by one atom for each result",
             expected=f"{len(wanted)} of them",
-            found=f"{len(found)}: {', '.join(map(str, atoms)) or 'none'}",
+            found=f"{len(types)}: {', '.join(map(str, atoms)) or 'none'}",
             equation=eqn_str(eqn),
         )
-    if wanted != found:
+    if wanted != types:
         raise IllTyped(
-            "what takes the place of an equation has other types",
+            "the replacement of an equation has other types",
             expected=_types(wanted),
-            found=_types(found),
+            found=_types(types),
             equation=eqn_str(eqn),
         )
     return atoms

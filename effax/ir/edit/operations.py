@@ -1,15 +1,15 @@
-"""Edits of programs as values: each gives a new program that shares what did not change.
+"""Edits of programs: each returns a new program that shares the unchanged parts.
 
 Before::
 
     { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
 
-After ``insert(program, 1, Neg(), [b])``, and after ``substitute`` of what it binds for ``b``::
+After ``insert(program, 1, Neg(), [b])``, and after ``substitute`` of its result for ``b``::
 
     { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = neg b; d:f32[] = mul c 2.0:f32[] in (d,) }
 
-Effects are never given: they follow from the typing of the primitives. Variables stay numbered in
-order of binding, so what follows an insertion is renumbered, and what comes before it is shared.
+Effects follow from the typing of the primitives. Variables stay numbered in order of binding, so
+equations after an insertion are renumbered, and equations before it are shared.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Where = Source | SavedSource | None
 
 
 class Edited(NamedTuple):
-    """An edited program, and what the inserted equations give in it.
+    """An edited program, and the results of the inserted equations.
 
     Attributes:
         jaxpr: the program.
-        outs: the results of the equations that were put in, as atoms of that program.
+        outs: the results of the inserted equations, as atoms of that program.
     """
 
     jaxpr: Jaxpr
@@ -47,11 +47,11 @@ class Edited(NamedTuple):
 def equation(
     prim: Primitive, ins: Sequence[Atom], outs: Sequence[Var], source: Where = None
 ) -> Eqn:
-    """Return an equation, with the effects that its primitive has.
+    """Return an equation with the effects of its primitive.
 
     Raises:
-        BadArgument: ``prim`` is no primitive, or an argument is no atom.
-        IllTyped: the arguments do not fit, or the results have other types than ``outs``.
+        BadArgument: ``prim`` is not a primitive, or an argument is not an atom.
+        IllTyped: the arguments have the wrong types, or ``outs`` do not have those of the results.
     """
     check_parts(prim, ins)
     typing = typing_of(prim, tuple([a.type for a in ins]))
@@ -60,24 +60,24 @@ def equation(
 
 
 def with_prim(eqn: Eqn, prim: Primitive) -> Eqn:
-    """Return the equation with another primitive on the same arguments, effects derived anew."""
+    """Return the equation with another primitive on the same arguments, and its effects."""
     return eqn if prim is eqn.prim else equation(prim, eqn.ins, eqn.outs, eqn.source)
 
 
 def replace_eqn(
     jaxpr: Jaxpr, index: int, prim: Primitive | None = None, ins: Sequence[Atom] | None = None
 ) -> Jaxpr:
-    """Return the program with another primitive, or other arguments, in one of its equations.
+    """Return the program with another primitive or other arguments in one equation.
 
     Args:
         jaxpr: the program.
-        index: which equation; negative ones count from the end.
-        prim: the new primitive; as it is where it is None.
-        ins: the new arguments, in scope there; as they are where it is None.
+        index: the position of the equation; negative ones count from the end.
+        prim: the new primitive; None: unchanged.
+        ins: the new arguments, in scope there; None: unchanged.
 
     Raises:
-        BadArgument: there is no such equation, or an argument is not in scope.
-        IllTyped: the results would have other types, or a variable is given with another type.
+        BadArgument: the index is out of range, or an argument is not in scope.
+        IllTyped: the results would have other types, or a variable has another type there.
     """
     index = _index(jaxpr, index, len(jaxpr.eqns))
     old = jaxpr.eqns[index]
@@ -99,8 +99,8 @@ def insert(
     """Return the program with one more equation, before equation ``index``; its results are unused.
 
     Raises:
-        BadArgument: there is no such place, or an argument is not in scope there.
-        IllTyped: the arguments do not fit the primitive, or a variable has another type there.
+        BadArgument: the index is out of range, or an argument is not in scope there.
+        IllTyped: the arguments have the wrong types, or a variable has another type there.
     """
     index = _index(jaxpr, index, len(jaxpr.eqns) + 1)
     check_parts(prim, ins)
@@ -119,14 +119,14 @@ def splice(
 
     Args:
         jaxpr: the program.
-        start: the first equation that goes; where ``start == stop`` none does.
-        stop: the first that stays.
-        body: the program whose equations come.
-        args: what its inputs stand for: atoms in scope before ``start``, of their types.
-        results: whether its results take the place of all that the equations bound, in order.
+        start: the first equation that is removed.
+        stop: the first later equation that stays; none is removed if ``start == stop``.
+        body: the program whose equations are inserted.
+        args: the atoms for its inputs, in scope before ``start``, of their types.
+        results: whether its results replace all variables that the equations bound, in order.
 
     Raises:
-        BadArgument: there are no such equations, or what one of them binds is used still.
+        BadArgument: an index is out of range, or a result of a removed equation is still used.
         IllTyped: arguments or results have other types.
     """
     n = len(jaxpr.eqns)
@@ -137,7 +137,7 @@ def splice(
         )
     check_atoms(args)
     _check_scope(jaxpr, start, args)
-    _check_types("the program that is put in", body.in_types, [a.type for a in args])
+    _check_types("the inserted program", body.in_types, [a.type for a in args])
     gone = [v for eqn in jaxpr.eqns[start:stop] for v in eqn.outs]
     first = _first_free(jaxpr, start)
     inside: dict[int, Atom] = {v.id: a for v, a in zip(body.binders, args, strict=True)}
@@ -146,7 +146,7 @@ def splice(
     values: dict[int, Atom] = {}
     if results:
         wanted, found = [v.type for v in gone], [a.type for a in body.outs]
-        _check_types("what is put in the place of equations", wanted, found, _KEEP)
+        _check_types("the replacement of equations", wanted, found, _KEEP)
         values = {v.id: a for v, a in zip(gone, outs, strict=True)}
     else:
         _check_unused(jaxpr, stop, gone)
@@ -161,11 +161,11 @@ def remove(jaxpr: Jaxpr, index: int) -> Jaxpr:
 
 
 def rename(jaxpr: Jaxpr, numbers: Mapping[int, int] | Callable[[int], int]) -> Jaxpr:
-    """Return the program with its variables numbered otherwise; those of held programs stay.
+    """Return the program with its variables renumbered; those of subjaxprs stay.
 
     Args:
         jaxpr: the program.
-        numbers: the new number of each; those that a mapping lacks stay.
+        numbers: the new number of each; those that are missing in a mapping stay.
 
     Raises:
         BadArgument: the numbers would not increase in order of binding, or are too large.
@@ -204,14 +204,14 @@ def rename(jaxpr: Jaxpr, numbers: Mapping[int, int] | Callable[[int], int]) -> J
 
 
 def substitute(jaxpr: Jaxpr, values: Mapping[Var, Atom]) -> Jaxpr:
-    """Return the program in which other atoms are used in the place of variables.
+    """Return the program with uses of variables replaced by other atoms.
 
-    Where a variable is bound it stays bound: dead code goes with ``dce``. The atom must be in scope
-    wherever the variable is used.
+    The equations that bind the variables stay (``dce`` removes dead ones). An atom must be in scope
+    at all uses of the variable.
 
     Raises:
-        BadArgument: an atom is bound after a use of the variable, or by nothing; or the program
-            does not bind the variable.
+        BadArgument: an atom is not in scope at a use of the variable, or the program does not bind
+            the variable.
         IllTyped: an atom has another type than the variable.
     """
     check_atoms([*values, *values.values()])
@@ -234,7 +234,7 @@ def substitute(jaxpr: Jaxpr, values: Mapping[Var, Atom]) -> Jaxpr:
 
 
 def check_change(name: str, change: object, jaxpr: object) -> None:
-    """Raise BadArgument unless ``name(change, jaxpr)`` gets a function and a program."""
+    """Raise BadArgument unless ``change`` is a function and ``jaxpr`` a program."""
     if isinstance(jaxpr, Jaxpr) and callable(change):
         return
     wrong, what = (change, "change") if isinstance(jaxpr, Jaxpr) else (jaxpr, "jaxpr")
@@ -242,7 +242,7 @@ def check_change(name: str, change: object, jaxpr: object) -> None:
     if isinstance(change, Jaxpr):
         remedy = f"the function comes first: `{name}(change, jaxpr)`"
     elif isinstance(jaxpr, Result):
-        remedy = "`unwrap(...)` gives the program of a `Result`"
+        remedy = "`unwrap(...)` returns the program of a `Result`"
     elif isinstance(getattr(jaxpr, "jaxpr", None), Jaxpr):
         remedy = "its program is `.jaxpr`"
     raise BadArgument(
@@ -254,14 +254,14 @@ def check_change(name: str, change: object, jaxpr: object) -> None:
 
 
 def map_subjaxprs(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
-    """Return the program with ``change`` applied to each program that an equation of it holds.
+    """Return the program with ``change`` applied to each subjaxpr of its equations.
 
-    The very same program where nothing changed; equations that did not change are shared. Effects
-    are derived anew. ``change`` must keep the types of inputs and results.
+    If none changes, the same object is returned; unchanged equations are shared. Effects are
+    derived again. ``change`` must preserve the types of inputs and results.
 
     Raises:
-        IllTyped: a changed program does not fit where it is held.
-        BadArgument: these are no function and no program.
+        IllTyped: a changed subjaxpr does not match its primitive.
+        BadArgument: ``change`` is not a function, or ``jaxpr`` not a program.
     """
     check_change("map_subjaxprs", change, jaxpr)
     eqns = jaxpr.eqns
@@ -274,24 +274,22 @@ def map_subjaxprs(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
 
 def map_prim_subjaxprs(change: Callable[[Jaxpr], Jaxpr], prim: Primitive) -> Primitive:
     """Return the primitive with ``change`` applied to its subjaxprs; itself if none changes."""
-    held = prim.subjaxprs()
-    if not held:
+    before = prim.subjaxprs()
+    if not before:
         return prim
-    after = [change(program) for program in held]
+    after = [change(program) for program in before]
     for made in after:
         if not isinstance(made, Jaxpr):
-            raise BadArgument("a change gives a program", "a Jaxpr", repr(made))
-    if all(new is old for new, old in zip(after, held, strict=True)):
+            raise BadArgument("a change returns a program", "a Jaxpr", repr(made))
+    if all(new is old for new, old in zip(after, before, strict=True)):
         return prim
     return prim.with_subjaxprs(after)
 
 
 def everywhere(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
-    """``change`` applied at every depth: first to the programs held, then to the one around them.
+    """Return the program with ``change`` applied at every depth, innermost first.
 
-    A program that is held many times is changed once.
-
-    Raises BadArgument where these are no function and no program.
+    A shared subjaxpr is changed once. Raises BadArgument.
     """
     check_change("everywhere", change, jaxpr)
     done: dict[Jaxpr, Jaxpr] = {}
@@ -310,13 +308,13 @@ def _index(jaxpr: Jaxpr, index: object, n: int) -> int:
     found = index + len(jaxpr.eqns) if isinstance(index, int) and index < 0 else index
     if not isinstance(found, int) or not 0 <= found < n:
         raise BadArgument(
-            "there is no such equation", expected=f"a number less than {n}", found=repr(index)
+            "equation index out of range", expected=f"a number less than {n}", found=repr(index)
         )
     return found
 
 
 def _first_free(jaxpr: Jaxpr, index: int) -> int:
-    """Return the least number that is free for what equation ``index`` would bind."""
+    """Return the least free number for a result of an equation at ``index``."""
     for i in range(index - 1, -1, -1):
         if jaxpr.eqns[i].outs:
             return 1 + max(v.id for v in jaxpr.eqns[i].outs)
@@ -326,9 +324,10 @@ def _first_free(jaxpr: Jaxpr, index: int) -> int:
 def _joined(
     jaxpr: Jaxpr, start: int, stop: int, eqns: Sequence[Eqn], values: dict[int, Atom], first: int
 ) -> Jaxpr:
-    """What is before ``start``, shared; the equations; what is from ``stop`` on, renumbered.
+    """Return the program with these equations for those from ``start`` to ``stop``.
 
-    ``values`` has what stands for variables that are gone.
+    Earlier equations are shared, later ones renumbered from ``first``. ``values`` maps removed
+    variables to their replacements.
     """
     tail, _ = _renumbered(jaxpr.eqns[stop:], values, first)
     kept = jaxpr.eqns[:start]
@@ -338,7 +337,7 @@ def _joined(
 
 
 def _renumbered(eqns: Sequence[Eqn], values: dict[int, Atom], first: int) -> tuple[list[Eqn], int]:
-    """Equations whose results are numbered from ``first``, and the next number; adds to values."""
+    """Return equations with results numbered from ``first``, and the next number; extend values."""
     made: list[Eqn] = []
     for eqn in eqns:
         ins = tuple([_value(values, a) for a in eqn.ins])
@@ -354,7 +353,7 @@ def _value(values: Mapping[int, Atom], atom: Atom) -> Atom:
     return values.get(atom.id, atom) if isinstance(atom, Var) else atom
 
 
-_KEEP: Final = "`results=False` where nothing takes the place of what the equations bound"
+_KEEP: Final = "`results=False` if the removed equations' results are not replaced"
 
 
 def _check_types(
@@ -370,10 +369,10 @@ def _check_types(
 
 
 def _check_scope(jaxpr: Jaxpr, index: int, atoms: Sequence[Atom]) -> None:
-    """Raises unless the atoms are in scope, at their types, before equation ``index``."""
+    """Raise unless the atoms are in scope, at their types, before equation ``index``."""
     wanted = {a.id for a in atoms if isinstance(a, Var)}
     scope = {v.id: v.type for v in jaxpr.binders if v.id in wanted}
-    # What is used was bound a short while before, in most edits.
+    # Search backward: in most edits the atoms are bound shortly before.
     at = index
     while at > 0 and len(scope) < len(wanted):
         at -= 1
@@ -383,7 +382,7 @@ def _check_scope(jaxpr: Jaxpr, index: int, atoms: Sequence[Atom]) -> None:
 
 
 def _check_bound(a: Atom, scope: Mapping[int, Type], where: str) -> None:
-    """Raises BadArgument where a variable is not in scope, IllTyped where it has another type."""
+    """Raise BadArgument if a variable is not in scope, IllTyped if it has another type."""
     if isinstance(a, Lit):
         return
     known = scope.get(a.id)
@@ -396,14 +395,14 @@ def _check_bound(a: Atom, scope: Mapping[int, Type], where: str) -> None:
 
 
 def _check_unused(jaxpr: Jaxpr, start: int, gone: Sequence[Var]) -> None:
-    """Raises BadArgument where an equation from ``start`` on, or a result, uses one of these."""
+    """Raise BadArgument if an equation from ``start`` on, or a result, uses one of these."""
     numbers = {v.id for v in gone}
     rest = [a for eqn in jaxpr.eqns[start:] for a in eqn.ins] if numbers else []
     for a in [*rest, *jaxpr.outs]:
         if isinstance(a, Var) and a.id in numbers:
             raise BadArgument(
-                "a variable is used whose equation would go",
+                "the result of a removed equation is used",
                 expected="no use of it",
                 found=str(a),
-                remedy="`substitute` something for it first",
+                remedy="`substitute` another atom for it first",
             )

@@ -1,6 +1,6 @@
-"""A program rebuilt in one walk: an environment from its variables to atoms of the new program.
+"""The rewriter: rebuilds a program in one walk, mapping old variables to new atoms.
 
-Passes that decide equation by equation what becomes of each share this loop::
+Passes that decide about each equation in turn share this loop::
 
     made = Rewriter(jaxpr)
     for eqn in jaxpr.eqns:
@@ -29,7 +29,7 @@ class Rewriter:
         jaxpr: the program that is rewritten.
         b: the builder of the new program.
         env: by number, the atom of the new program for each variable of the old one.
-        changed: whether anything became something else; set by ``emit`` and ``replace``.
+        changed: whether an equation was replaced; set by ``emit`` and ``replace``.
     """
 
     __slots__ = ("b", "changed", "env", "jaxpr")
@@ -39,7 +39,7 @@ class Rewriter:
     def __init__(
         self, jaxpr: Jaxpr, b: Builder | None = None, args: Sequence[Atom] | None = None
     ) -> None:
-        """Bind the inputs of ``jaxpr`` to ``args``, the inputs of ``b`` where it is None.
+        """Bind the inputs of ``jaxpr`` to ``args``, by default the inputs of ``b``.
 
         Without a builder, the new program has the inputs of the old one.
         """
@@ -55,7 +55,7 @@ class Rewriter:
         return Rewriter(jaxpr, self.b, args)
 
     def bind(self, variables: Iterable[Var], atoms: Iterable[Atom]) -> None:
-        """Let these atoms of the new program stand for variables of the old one."""
+        """Bind variables of the old program to atoms of the new one."""
         env = self.env
         for v, a in zip(variables, atoms, strict=True):
             env[v.id] = a
@@ -80,9 +80,9 @@ class Rewriter:
     def keep(
         self, eqn: Eqn, ins: tuple[Atom, ...], prim: Primitive | None = None
     ) -> tuple[Var, ...]:
-        """Append the equation on these operands, with the result types and effects that it has.
+        """Append the equation on these operands, with its result types and effects.
 
-        ``prim`` takes the place of its primitive; it must have the same typing.
+        ``prim`` replaces its primitive and must have the same typing.
         """
         own, _, old, effects, source = eqn
         types = tuple([v.type for v in old])
@@ -93,17 +93,17 @@ class Rewriter:
         return outs
 
     def emit(self, eqn: Eqn, prim: Primitive, ins: Sequence[Atom]) -> tuple[Var, ...]:
-        """Append another equation at the place of this one, whose results are not bound yet."""
+        """Append another equation at the place of this one, without binding this one's results."""
         self.changed = True
         return self.b.emit(prim, ins, eqn.source)
 
     def replace(self, eqn: Eqn, values: Iterable[Atom]) -> None:
-        """Let other atoms stand for the results of an equation that is removed."""
+        """Remove an equation and bind its results to other atoms."""
         self.changed = True
         self.bind(eqn.outs, values)
 
     def finish(self) -> Jaxpr:
-        """Return the new program; the old one where nothing changed."""
+        """Return the new program, or the old one if it did not change."""
         return self.build(self.results()) if self.changed else self.jaxpr
 
     def build(self, outs: Sequence[Atom]) -> Jaxpr:

@@ -1,6 +1,6 @@
-"""Programs without what they only tell the world outside: for computing values once more.
+"""Removal of side effects without results, for computing values a second time.
 
-What a program *hears* from outside cannot be left out, so a program that does has no silent form.
+A side effect with results (an ``io_callback``) cannot be removed.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from effax.ir.syntax import Eqn, Jaxpr
 
 @memoize(maxsize=1024)
 def silent(jaxpr: Jaxpr) -> Jaxpr | None:
-    """Return the program without its side effects, or None if there is no such form.
+    """Return the program without its side effects, or None if it has results.
 
-    Results and what is done to references are the same.
+    Results and effects on references are preserved.
     """
     if not jaxpr.effects.side_effects:
         return jaxpr
@@ -31,12 +31,12 @@ def silent(jaxpr: Jaxpr) -> Jaxpr | None:
 
 
 def without_io(eqn: Eqn) -> Eqn | None:
-    """Return the equation without side effects, or None if there is no such form."""
+    """Return the equation without side effects, or None if it has results."""
     if not eqn.effects.side_effects:
         return eqn
-    held = [silent(jaxpr) for jaxpr in eqn.prim.subjaxprs()]
-    quiet = [jaxpr for jaxpr in held if jaxpr is not None]
-    if not held or len(quiet) < len(held):
+    inner = [silent(jaxpr) for jaxpr in eqn.prim.subjaxprs()]
+    quiet = [jaxpr for jaxpr in inner if jaxpr is not None]
+    if not inner or len(quiet) < len(inner):
         return None
     prim = eqn.prim.with_subjaxprs(quiet)
     effects = typing_of(prim, tuple([a.type for a in eqn.ins])).effects

@@ -1,4 +1,4 @@
-"""``evaluate``: programs run on values that are looked at first."""
+"""``evaluate``: runs a program on values after checking them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
         One array for each result.
 
     Raises:
-        BadArgument: ``jaxpr`` is no program.
-        IllTyped: there are more or fewer values than binders, or one is of another type; nothing
-            is run.
+        BadArgument: ``jaxpr`` is not a program.
+        IllTyped: the number of values or the type of one is wrong; nothing is run.
         UnboundAxis: the program has free axes; nothing is run.
     """
     given: object = jaxpr
@@ -46,7 +45,7 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
         )
     if len(args) != len(jaxpr.binders):
         raise IllTyped(
-            "a program is run on another number of values than it has inputs",
+            "a program is evaluated on the wrong number of values",
             expected=f"{len(jaxpr.binders)}: ({', '.join(map(str, jaxpr.in_types))})",
             found=str(len(args)),
         )
@@ -65,7 +64,7 @@ def _check(jaxpr: Jaxpr, i: int, x: object, t: Type) -> None:
     else:
         found = _shown(cast("Value", x))
     raise IllTyped(
-        f"{jaxpr.name_of(i)} of a program that is evaluated is of another type",
+        f"{jaxpr.name_of(i)} of an evaluated program has another type",
         expected=f"a NumPy array, {t}",
         found=found,
         remedy=MAKE,

@@ -1,6 +1,7 @@
-"""The reference evaluator: what programs mean, on NumPy values.
+"""The reference evaluator, which defines the meaning of programs on NumPy values.
 
-A reference is a writable array, updated in place. Everything else is never written to.
+A reference is a writable array, updated in place. All other arrays are read-only by convention, so
+results may share memory with operands.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
 
 
 def prepare(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
-    """Return a function of the arguments that runs a program, for one that runs many times.
+    """Return a function that evaluates a program repeatedly.
 
-    It is :func:`evaluate` with what is the same each time done once, at the first call. NumPy's
-    warnings are its caller's to turn off.
+    It is :func:`evaluate` with the work common to all calls done once, at the first call. The
+    caller turns off NumPy's warnings.
     """
     kept: list[Callable[..., list[Value]]] = []
 
@@ -73,7 +74,7 @@ def prepare(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
 def _prepared(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
     if jaxpr.free_axes:
         raise open_program(jaxpr.free_axes, "evaluated")
-    # An environment has the variables by number, and then the literals.
+    # An environment has the variables by number, followed by the literals.
     start = cast("list[Value]", [None] * jaxpr.size)  # None is never read: bound before use
     places: dict[Lit, int] = {}
 
@@ -89,16 +90,16 @@ def _prepared(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
         (eqn.prim.prepare(), [place(a) for a in eqn.ins], [v.id for v in eqn.outs])
         for eqn in jaxpr.eqns
     ]
-    binders, results = [v.id for v in jaxpr.binders], [place(a) for a in jaxpr.outs]
+    binders, returned = [v.id for v in jaxpr.binders], [place(a) for a in jaxpr.outs]
 
     def run(*args: Value) -> list[Value]:
         env = start.copy()
         for k, value in zip(binders, args, strict=True):
             env[k] = value
         for apply, ins, outs in steps:
-            given = apply(*[env[k] for k in ins])
-            for k, value in zip(outs, given, strict=True):
+            results = apply(*[env[k] for k in ins])
+            for k, value in zip(outs, results, strict=True):
                 env[k] = value
-        return [env[k] for k in results]
+        return [env[k] for k in returned]
 
     return with_fresh_stack(run) if any(may_have_subjaxprs(eqn.prim) for eqn in jaxpr.eqns) else run

@@ -1,8 +1,8 @@
-"""Evaluation on several devices in step: what collectives and ``shard_map`` mean.
+"""SPMD evaluation, which defines the meaning of collectives and ``shard_map``.
 
-Each device has values of its own. An equation is done by all of them before the next one begins,
-so a collective finds what every device gives it. Devices may part, in a branch or a loop: then a
-collective is reached by all along its axis, or by none.
+Each device has its own values. All devices run an equation before any runs the next one, so that
+the operands of a collective are there. Devices may diverge in a branch or a loop; a collective must
+be reached by all devices along its axis, or by none of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from effax.ir.primitive import Value
 from effax.ir.syntax import Atom, Jaxpr, Lit
 
 Each = Sequence[Sequence[Value]]
-"""One entry a device: its arguments, or its results."""
+"""One entry per device: its arguments, or its results."""
 
 
 class Devices(NamedTuple):
@@ -28,7 +28,7 @@ class Devices(NamedTuple):
 
     Attributes:
         axes: the axes of the grid.
-        present: the numbers of those that are here, where devices parted; None: all are.
+        present: the numbers of the devices in a branch or loop; None: all.
     """
 
     axes: Axes
@@ -36,25 +36,25 @@ class Devices(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many devices the grid has."""
+        """The number of devices in the grid."""
         return prod([axis.size for axis in self.axes])
 
     @property
     def numbers(self) -> Sequence[int]:
-        """The numbers of the devices that are here."""
+        """The numbers of the present devices."""
         return range(self.total) if self.present is None else self.present
 
     def coordinate(self, number: int, name: str) -> int:
-        """Where the device of that number is along an axis. Raises UnboundAxis."""
+        """Return the position of a device along an axis. Raises UnboundAxis."""
         at = self._position(name)
         return number // self._stride(at) % self.axes[at].size
 
     def groups(self, name: str) -> list[list[int]]:
-        """Return the devices here in groups that differ along an axis only, in its order, by place.
+        """Return groups of present devices, by index, that differ along an axis only, in its order.
 
         Raises:
             UnboundAxis: the grid does not have the axis.
-            Divergence: a part of a group is not here.
+            Divergence: a device of a group is not present.
         """
         at = self._position(name)
         stride, size = self._stride(at), self.axes[at].size
@@ -63,7 +63,7 @@ class Devices(NamedTuple):
         groups = [[place.get(d + i * stride, -1) for i in range(size)] for d in first]
         if any(-1 in group for group in groups):
             raise Divergence(
-                f"a collective along '{name}' runs where devices part, and some do not reach it",
+                f"some devices do not reach a collective along '{name}'",
                 expected="all devices along the axis",
                 found=f"the devices {', '.join(map(str, self.numbers))} of {self.total}",
                 remedy="make the condition the same everywhere (`psum`, `pmax` of it), or move "
@@ -72,12 +72,12 @@ class Devices(NamedTuple):
         return groups
 
     def some(self, places: Sequence[int]) -> Devices:
-        """Those of the devices here that are at these places among them."""
+        """Return the present devices at these indices."""
         numbers = self.numbers
         return self._replace(present=tuple([numbers[i] for i in places]))
 
     def each_with(self, mesh: Axes) -> Devices:
-        """Return a grid with further axes: each device that is here has all of a mesh."""
+        """Return a grid with further axes, a whole mesh for each present device."""
         inner = Devices(mesh).total
         present = None
         if self.present is not None:
@@ -100,7 +100,7 @@ def evaluate_spmd(jaxpr: Jaxpr, devices: Devices, args: Each) -> list[list[Value
     Args:
         jaxpr: the program.
         devices: the devices; the program's free axes are among theirs.
-        args: one entry a device that is here; a reference that devices share is one buffer.
+        args: one entry per present device; a reference that devices share is one buffer.
 
     Raises:
         UnboundAxis: a collective names an axis that the devices do not have.
@@ -116,8 +116,8 @@ def evaluate_spmd(jaxpr: Jaxpr, devices: Devices, args: Each) -> list[list[Value
     with np.errstate(all="ignore"):
         for prim, ins, outs, _, _ in jaxpr.eqns:
             results = prim.evaluate_spmd(devices, [[_value(env, a) for a in ins] for env in envs])
-            for env, given in zip(envs, results, strict=True):
-                for v, result in zip(outs, given, strict=True):
+            for env, own in zip(envs, results, strict=True):
+                for v, result in zip(outs, own, strict=True):
                     env[v.id] = np.asarray(result)
     return [[_value(env, a) for a in jaxpr.outs] for env in envs]
 

@@ -85,10 +85,10 @@ def test_everywhere_changes_subjaxprs() -> None:
 @pytest.mark.parametrize(
     ("give", "error", "says"),
     [
-        (lambda b, eqn: eqn.outs, BadArgument, "nothing in the new program"),
-        (lambda b, eqn: 3, BadArgument, r"nothing in the new program(.|\n)*found: +3"),
-        (lambda b, eqn: "ab", BadArgument, "nothing in the new program"),
-        (lambda b, eqn: (), BadArgument, r"one atom takes(.|\n)*expected: 1(.|\n)*found: +0"),
+        (lambda b, eqn: eqn.outs, BadArgument, "not an atom of the new program"),
+        (lambda b, eqn: 3, BadArgument, r"not an atom of the new program(.|\n)*found: +3"),
+        (lambda b, eqn: "ab", BadArgument, "not an atom of the new program"),
+        (lambda b, eqn: (), BadArgument, r"replaced by one atom(.|\n)*expected: 1(.|\n)*found: +0"),
         (lambda b, eqn: lit(0, array_type((), "int32")), IllTyped, r"found: +i32\[\]"),
         (lambda b, eqn: b(p.Cos(), *eqn.ins) and None, BadArgument, "that stays"),
         (lambda b, eqn: b(p.Add(), *eqn.ins), IllTyped, "sin a"),
