@@ -86,8 +86,8 @@ def _unequal(
         at = next(i for i in range(MANY) if not identical(x[i : i + 1], y[i : i + 1]))
         inputs, x, y = [v[at] for v in inputs], x[at], y[at]
     return (
-        f"on {', '.join(map(shown, inputs))}\nthe left side gives {shown(x)}"
-        f"\nthe right one {shown(y)}\n{diff(jaxpr, made)}"
+        f"on {', '.join(map(shown, inputs))}\nthe left side is {shown(x)}"
+        f"\nthe right side is {shown(y)}\n{diff(jaxpr, made)}"
     )
 
 
