@@ -6,6 +6,8 @@ Fields of one line (types, effects, laws, sources) are kept as preformatted text
 from __future__ import annotations
 
 import re
+from importlib import import_module
+from inspect import getdoc
 
 import griffe
 
@@ -48,9 +50,16 @@ def markdown(text: str) -> str:
     return "\n".join(out)
 
 
+def complete(path: str) -> str:
+    """Return the docstring of a module's function, with the sections that decorators add."""
+    module, _, name = path.rpartition(".")
+    return getdoc(getattr(import_module(module), name)) or ""
+
+
 class Docstrings(griffe.Extension):
     """Convert each docstring when it is collected."""
 
     def on_object(self, *, obj: griffe.Object, **_: object) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = markdown(obj.docstring.value)
+            at_top = obj.is_function and obj.parent is not None and obj.parent.is_module
+            obj.docstring.value = markdown(complete(obj.path) if at_top else obj.docstring.value)

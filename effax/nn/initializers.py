@@ -10,6 +10,7 @@ from effax.arrays import creation
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axis, plain_shape, sequence_of
 from effax.arrays.promotion import default_dtype
+from effax.arrays.shared_docs import shared_docs
 from effax.ir.errors import BadArgument
 from effax.ir.types import Shape
 from effax.numpy import ufuncs as uf
@@ -40,6 +41,15 @@ Axes = int | Sequence[int]
 
 # Standard deviation of normal samples truncated to (-2, 2).
 _TRUNCATED: Final = 0.87962566103423978
+
+
+_INITIALIZER: Final = {
+    "dtype": "default dtype of the results.",
+    "in_axis": "axis or axes of the inputs.",
+    "out_axis": "axis or axes of the outputs.",
+    "batch_axis": "axis or axes that count for neither.",
+}
+"""Descriptions of the parameters that functions share."""
 
 
 class Initializer(Protocol):
@@ -251,19 +261,11 @@ def _fans(shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> tupl
     return n_in * field, n_out * field
 
 
+@shared_docs(_INITIALIZER, "Initializer.")
 def glorot_uniform(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
     """Return an initializer with uniform samples of variance 1 over the mean of inputs and outputs.
-
-    Args:
-        in_axis: axis or axes of the inputs.
-        out_axis: axis or axes of the outputs.
-        batch_axis: axis or axes that count for neither.
-        dtype: default dtype of the results.
-
-    Returns:
-        Initializer.
 
     >>> nn.initializers.glorot_uniform()(random.key(0), (2, 3)).shape
     (2, 3)
@@ -271,19 +273,11 @@ def glorot_uniform(
     return variance_scaling(1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
+@shared_docs(_INITIALIZER, "Initializer.")
 def glorot_normal(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
     """Return an initializer with truncated normal samples of variance 2 over inputs plus outputs.
-
-    Args:
-        in_axis: axis or axes of the inputs.
-        out_axis: axis or axes of the outputs.
-        batch_axis: axis or axes that count for neither.
-        dtype: default dtype of the results.
-
-    Returns:
-        Initializer.
 
     >>> nn.initializers.glorot_normal()(random.key(0), (2, 3)).shape
     (2, 3)
@@ -293,19 +287,11 @@ def glorot_normal(
     )
 
 
+@shared_docs(_INITIALIZER, "Initializer.")
 def lecun_uniform(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
     """Return an initializer with uniform samples of variance 1 over the number of inputs.
-
-    Args:
-        in_axis: axis or axes of the inputs.
-        out_axis: axis or axes of the outputs.
-        batch_axis: axis or axes that count for neither.
-        dtype: default dtype of the results.
-
-    Returns:
-        Initializer.
 
     >>> nn.initializers.lecun_uniform()(random.key(0), (2, 3)).shape
     (2, 3)
@@ -313,19 +299,11 @@ def lecun_uniform(
     return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
+@shared_docs(_INITIALIZER, "Initializer.")
 def lecun_normal(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
     """Return an initializer with truncated normal samples of variance 1 over the number of inputs.
-
-    Args:
-        in_axis: axis or axes of the inputs.
-        out_axis: axis or axes of the outputs.
-        batch_axis: axis or axes that count for neither.
-        dtype: default dtype of the results.
-
-    Returns:
-        Initializer.
 
     >>> nn.initializers.lecun_normal()(random.key(0), (2, 3)).shape
     (2, 3)
@@ -333,19 +311,11 @@ def lecun_normal(
     return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
+@shared_docs(_INITIALIZER, "Initializer.")
 def he_uniform(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
     """Return an initializer with uniform samples of variance 2 over the number of inputs.
-
-    Args:
-        in_axis: axis or axes of the inputs.
-        out_axis: axis or axes of the outputs.
-        batch_axis: axis or axes that count for neither.
-        dtype: default dtype of the results.
-
-    Returns:
-        Initializer.
 
     >>> nn.initializers.he_uniform()(random.key(0), (2, 3)).shape
     (2, 3)
@@ -353,19 +323,11 @@ def he_uniform(
     return variance_scaling(2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
+@shared_docs(_INITIALIZER, "Initializer.")
 def he_normal(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
     """Return an initializer with truncated normal samples of variance 2 over the number of inputs.
-
-    Args:
-        in_axis: axis or axes of the inputs.
-        out_axis: axis or axes of the outputs.
-        batch_axis: axis or axes that count for neither.
-        dtype: default dtype of the results.
-
-    Returns:
-        Initializer.
 
     >>> nn.initializers.he_normal()(random.key(0), (2, 3)).shape
     (2, 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from effax.arrays.axes import plain_axes, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.shapes import moveaxis, slice_along
+from effax.arrays.shared_docs import shared_docs
 from effax.ir.dtypes import complex_dtype, is_complex, real_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Fft, FftType, Pad
@@ -26,6 +28,17 @@ __all__ = [
 ]  # fmt: skip
 
 Axes = Sequence[int] | None
+
+
+_TRANSFORM: Final = {
+    "a": "array or scalar.",
+    "n": "length to which ``axis`` is truncated or zero-padded; its size by default.",
+    "axis": "axis to transform.",
+    "norm": '"backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".',
+    "s": "lengths to which the axes are truncated or zero-padded; their sizes by default.",
+    "axes": "axes to transform; None for all, or the last ``len(s)``.",
+}
+"""Descriptions of the parameters that functions share."""
 
 
 def _operand(a: ArrayLike, kind: FftType) -> Array:
@@ -113,17 +126,9 @@ def _one(n: int | None) -> list[int] | None:
     return None if n is None else [n]
 
 
+@shared_docs(_TRANSFORM, "Complex array, size ``n`` along ``axis``.")
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the discrete Fourier transform ``A[k] = sum_m a[m] * exp(-2πi * m * k / n)``.
-
-    Args:
-        a: array or scalar.
-        n: length to which ``axis`` is truncated or zero-padded; its size by default.
-        axis: axis to transform.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
-
-    Returns:
-        Complex array, size ``n`` along ``axis``.
 
     Raises:
         BadArgument: an unknown norm, or a length below 1.
@@ -134,17 +139,9 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     return _transformed(a, FftType.FFT, _one(n), [axis], norm)
 
 
+@shared_docs(_TRANSFORM, "Complex array, size ``n`` along ``axis``.")
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the inverse transform of :func:`fft`.
-
-    Args:
-        a: array or scalar.
-        n: length to which ``axis`` is truncated or zero-padded; its size by default.
-        axis: axis to transform.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
-
-    Returns:
-        Complex array, size ``n`` along ``axis``.
 
     >>> jnp.fft.ifft(jnp.array([2.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
@@ -152,17 +149,9 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _transformed(a, FftType.IFFT, _one(n), [axis], norm)
 
 
+@shared_docs(_TRANSFORM, "Complex array, size ``n // 2 + 1`` along ``axis``.")
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the nonnegative frequencies of :func:`fft` of a real array.
-
-    Args:
-        a: array or scalar.
-        n: length to which ``axis`` is truncated or zero-padded; its size by default.
-        axis: axis to transform.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
-
-    Returns:
-        Complex array, size ``n // 2 + 1`` along ``axis``.
 
     Raises:
         IllTyped: ``a`` is complex.
@@ -173,17 +162,13 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _transformed(a, FftType.RFFT, _one(n), [axis], norm)
 
 
+@shared_docs(
+    _TRANSFORM,
+    "Real array, size ``n`` along ``axis``.",
+    n="length of the result; ``2 * (size - 1)`` by default.",
+)
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the inverse transform of :func:`rfft`.
-
-    Args:
-        a: array or scalar.
-        n: length of the result; ``2 * (size - 1)`` by default.
-        axis: axis to transform.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
-
-    Returns:
-        Real array, size ``n`` along ``axis``.
 
     >>> jnp.fft.irfft(jnp.array([2.0, 0.0]))
     Array([1., 1.], dtype=float32)
@@ -194,17 +179,13 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 _OTHER_WAY = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
+@shared_docs(
+    _TRANSFORM,
+    "Real array, size ``n`` along ``axis``.",
+    n="length of the result; ``2 * (size - 1)`` by default.",
+)
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the real transform of a Hermitian signal, from its nonnegative half.
-
-    Args:
-        a: array or scalar.
-        n: length of the result; ``2 * (size - 1)`` by default.
-        axis: axis to transform.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
-
-    Returns:
-        Real array, size ``n`` along ``axis``.
 
     >>> jnp.fft.hfft(jnp.array([1.0, 0.0]))
     Array([1., 1.], dtype=float32)
@@ -212,17 +193,9 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return irfft(uf.conj(as_value(a)), n, axis, _OTHER_WAY.get(norm, norm))
 
 
+@shared_docs(_TRANSFORM, "Complex array, size ``n // 2 + 1`` along ``axis``.")
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the inverse transform of :func:`hfft`.
-
-    Args:
-        a: array or scalar.
-        n: length to which ``axis`` is truncated or zero-padded; its size by default.
-        axis: axis to transform.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
-
-    Returns:
-        Complex array, size ``n // 2 + 1`` along ``axis``.
 
     >>> jnp.fft.ihfft(jnp.array([2.0, 0.0]))
     Array([1.-0.j, 1.-0.j], dtype=complex64)
@@ -230,19 +203,11 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     return uf.conj(rfft(a, n, axis, _OTHER_WAY.get(norm, norm)))
 
 
+@shared_docs(_TRANSFORM, "Complex array, sizes ``s`` along ``axes``.")
 def fftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None
 ) -> Array:
     """Return :func:`fft` along several axes.
-
-    Args:
-        a: array or scalar.
-        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
-        axes: axes to transform; None for all, or the last ``len(s)``.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
-
-    Returns:
-        Complex array, sizes ``s`` along ``axes``.
 
     >>> jnp.fft.fftn(jnp.array([[1.0, 0.0]]))
     Array([[1.+0.j, 1.+0.j]], dtype=complex64)
@@ -250,19 +215,11 @@ def fftn(
     return _transformed(a, FftType.FFT, s, axes, norm)
 
 
+@shared_docs(_TRANSFORM, "Complex array, sizes ``s`` along ``axes``.")
 def ifftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None
 ) -> Array:
     """Return :func:`ifft` along several axes.
-
-    Args:
-        a: array or scalar.
-        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
-        axes: axes to transform; None for all, or the last ``len(s)``.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
-
-    Returns:
-        Complex array, sizes ``s`` along ``axes``.
 
     >>> jnp.fft.ifftn(jnp.array([[2.0, 0.0]]))
     Array([[1.+0.j, 1.+0.j]], dtype=complex64)
@@ -270,19 +227,11 @@ def ifftn(
     return _transformed(a, FftType.IFFT, s, axes, norm)
 
 
+@shared_docs(_TRANSFORM, "Complex array, size ``s[-1] // 2 + 1`` along the last axis.")
 def rfftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None
 ) -> Array:
     """Return :func:`rfft` along the last of several axes and :func:`fft` along the others.
-
-    Args:
-        a: array or scalar.
-        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
-        axes: axes to transform; None for all, or the last ``len(s)``.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
-
-    Returns:
-        Complex array, size ``s[-1] // 2 + 1`` along the last axis.
 
     Raises:
         IllTyped: ``a`` is complex.
@@ -293,19 +242,11 @@ def rfftn(
     return _transformed(a, FftType.RFFT, s, axes, norm)
 
 
+@shared_docs(_TRANSFORM, "Real array, sizes ``s`` along ``axes``.")
 def irfftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None
 ) -> Array:
     """Return the inverse transform of :func:`rfftn`.
-
-    Args:
-        a: array or scalar.
-        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
-        axes: axes to transform; None for all, or the last ``len(s)``.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
-
-    Returns:
-        Real array, sizes ``s`` along ``axes``.
 
     >>> jnp.fft.irfftn(jnp.array([[2.0, 0.0]]))
     Array([[1., 1.]], dtype=float32)
@@ -313,19 +254,11 @@ def irfftn(
     return _transformed(a, FftType.IRFFT, s, axes, norm)
 
 
+@shared_docs(_TRANSFORM, "Complex array, sizes ``s`` along ``axes``.")
 def fft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = (-2, -1), norm: str | None = None
 ) -> Array:
     """Return :func:`fftn` along two axes.
-
-    Args:
-        a: array or scalar.
-        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
-        axes: axes to transform; None for all, or the last ``len(s)``.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
-
-    Returns:
-        Complex array, sizes ``s`` along ``axes``.
 
     >>> jnp.fft.fft2(jnp.array([[1.0, 0.0]]))
     Array([[1.+0.j, 1.+0.j]], dtype=complex64)
@@ -333,19 +266,11 @@ def fft2(
     return fftn(a, s, axes, norm)
 
 
+@shared_docs(_TRANSFORM, "Complex array, sizes ``s`` along ``axes``.")
 def ifft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = (-2, -1), norm: str | None = None
 ) -> Array:
     """Return :func:`ifftn` along two axes.
-
-    Args:
-        a: array or scalar.
-        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
-        axes: axes to transform; None for all, or the last ``len(s)``.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
-
-    Returns:
-        Complex array, sizes ``s`` along ``axes``.
 
     >>> jnp.fft.ifft2(jnp.array([[2.0, 0.0]]))
     Array([[1.+0.j, 1.+0.j]], dtype=complex64)
@@ -353,19 +278,11 @@ def ifft2(
     return ifftn(a, s, axes, norm)
 
 
+@shared_docs(_TRANSFORM, "Complex array, size ``s[-1] // 2 + 1`` along the last axis.")
 def rfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = (-2, -1), norm: str | None = None
 ) -> Array:
     """Return :func:`rfftn` along two axes.
-
-    Args:
-        a: array or scalar.
-        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
-        axes: axes to transform; None for all, or the last ``len(s)``.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
-
-    Returns:
-        Complex array, size ``s[-1] // 2 + 1`` along the last axis.
 
     Raises:
         IllTyped: ``a`` is complex.
@@ -376,19 +293,11 @@ def rfft2(
     return rfftn(a, s, axes, norm)
 
 
+@shared_docs(_TRANSFORM, "Real array, sizes ``s`` along ``axes``.")
 def irfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = (-2, -1), norm: str | None = None
 ) -> Array:
     """Return the inverse transform of :func:`rfft2`.
-
-    Args:
-        a: array or scalar.
-        s: lengths to which the axes are truncated or zero-padded; their sizes by default.
-        axes: axes to transform; None for all, or the last ``len(s)``.
-        norm: "backward" (the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
-
-    Returns:
-        Real array, sizes ``s`` along ``axes``.
 
     >>> jnp.fft.irfft2(jnp.array([[2.0, 0.0]]))
     Array([[1., 1.]], dtype=float32)

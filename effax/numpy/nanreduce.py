@@ -5,11 +5,24 @@ from __future__ import annotations
 from effax.arrays.array import Array, ArrayLike, Axis, DTypeLike
 from effax.arrays.axes import no_out
 from effax.arrays.conversion import as_value
+from effax.arrays.shared_docs import shared_docs
 from effax.ir.dtypes import is_inexact_dtype
 from effax.numpy import ufuncs as uf
 from effax.numpy.predicates import isnan, logical_and
+from effax.numpy.reduce import (
+    CUMULATIVE,
+    POSITION,
+    REDUCTION,
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    max,
+    min,
+    prod,
+    sum,
+)
 from effax.numpy.reduce import all as all_
-from effax.numpy.reduce import argmax, argmin, cumprod, cumsum, max, min, prod, sum
 from effax.numpy.statistics import mean, var
 
 __all__ = [
@@ -27,6 +40,7 @@ def _there(a: ArrayLike, where: ArrayLike | None, what: str) -> tuple[Array, Arr
     return x, there if where is None else logical_and(there, where)
 
 
+@shared_docs(REDUCTION, "Array without the reduced axes.")
 def nansum(
     a: ArrayLike,
     axis: Axis = None,
@@ -38,18 +52,6 @@ def nansum(
 ) -> Array:
     """Return the sum of the elements along ``axis`` that are not nan.
 
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        dtype: dtype of the result.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-        initial: start value of the reduction.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-
-    Returns:
-        Array without the reduced axes.
-
     >>> jnp.nansum(jnp.array([1.0, jnp.nan, 2.0]))
     Array(3., dtype=float32)
     """
@@ -57,6 +59,7 @@ def nansum(
     return sum(x, axis, dtype, out, keepdims, initial, there)
 
 
+@shared_docs(REDUCTION, "Array without the reduced axes.")
 def nanprod(
     a: ArrayLike,
     axis: Axis = None,
@@ -68,18 +71,6 @@ def nanprod(
 ) -> Array:
     """Return the product of the elements along ``axis`` that are not nan.
 
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        dtype: dtype of the result.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-        initial: start value of the reduction.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-
-    Returns:
-        Array without the reduced axes.
-
     >>> jnp.nanprod(jnp.array([2.0, jnp.nan, 3.0]))
     Array(6., dtype=float32)
     """
@@ -87,6 +78,7 @@ def nanprod(
     return prod(x, axis, dtype, out, keepdims, initial, there)
 
 
+@shared_docs(REDUCTION, "Array of the dtype of ``a``, without the reduced axes.")
 def nanmax(
     a: ArrayLike,
     axis: Axis = None,
@@ -97,23 +89,13 @@ def nanmax(
 ) -> Array:
     """Return the largest element along ``axis`` that is not nan; nan if all are.
 
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-        initial: start value of the reduction.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-
-    Returns:
-        Array of the dtype of ``a``, without the reduced axes.
-
     >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 2.0]))
     Array(2., dtype=float32)
     """
     return _extreme(a, axis, out, keepdims, initial, where, True)
 
 
+@shared_docs(REDUCTION, "Array of the dtype of ``a``, without the reduced axes.")
 def nanmin(
     a: ArrayLike,
     axis: Axis = None,
@@ -123,17 +105,6 @@ def nanmin(
     where: ArrayLike | None = None,
 ) -> Array:
     """Return the smallest element along ``axis`` that is not nan; nan if all are.
-
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-        initial: start value of the reduction.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-
-    Returns:
-        Array of the dtype of ``a``, without the reduced axes.
 
     >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 2.0]))
     Array(1., dtype=float32)
@@ -162,6 +133,7 @@ def _extreme(
     return uf.where(all_(missing, axis, keepdims=keepdims), float("nan"), found)
 
 
+@shared_docs(REDUCTION, "Inexact array without the reduced axes.")
 def nanmean(
     a: ArrayLike,
     axis: Axis = None,
@@ -172,17 +144,6 @@ def nanmean(
 ) -> Array:
     """Return the mean of the elements along ``axis`` that are not nan.
 
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        dtype: dtype of the result.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-
-    Returns:
-        Inexact array without the reduced axes.
-
     >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
     Array(2., dtype=float32)
     """
@@ -190,6 +151,10 @@ def nanmean(
     return mean(x, axis, dtype, out, keepdims, where=there)
 
 
+@shared_docs(
+    REDUCTION,
+    "Floating array without the reduced axes; nan where at most ``ddof`` elements remain.",
+)
 def nanvar(
     a: ArrayLike,
     axis: Axis = None,
@@ -200,18 +165,6 @@ def nanvar(
     where: ArrayLike | None = None,
 ) -> Array:
     """Return the variance of the elements along ``axis`` that are not nan.
-
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        dtype: dtype of the result.
-        out: unsupported.
-        ddof: number subtracted from the element count in the divisor.
-        keepdims: whether reduced axes remain with size 1.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-
-    Returns:
-        Floating array without the reduced axes; nan where at most ``ddof`` elements remain.
 
     >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
@@ -225,6 +178,10 @@ def nanvar(
     return uf.where(enough, spread, float("nan"))
 
 
+@shared_docs(
+    REDUCTION,
+    "Floating array without the reduced axes; nan where at most ``ddof`` elements remain.",
+)
 def nanstd(
     a: ArrayLike,
     axis: Axis = None,
@@ -236,37 +193,17 @@ def nanstd(
 ) -> Array:
     """Return the standard deviation of the elements along ``axis`` that are not nan.
 
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        dtype: dtype of the result.
-        out: unsupported.
-        ddof: number subtracted from the element count in the divisor.
-        keepdims: whether reduced axes remain with size 1.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-
-    Returns:
-        Floating array without the reduced axes; nan where at most ``ddof`` elements remain.
-
     >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
     """
     return uf.flat_root(nanvar(a, axis, dtype, out, ddof, keepdims, where))
 
 
+@shared_docs(POSITION, "Integer array without the reduced axis.")
 def nanargmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Return the index of the first largest element that is not nan; -1 if all are.
-
-    Args:
-        a: array or scalar.
-        axis: axis to reduce; None flattens.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-
-    Returns:
-        Integer array without the reduced axis.
 
     >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0]))
     Array(2, dtype=int32)
@@ -274,19 +211,11 @@ def nanargmax(
     return _position(a, axis, out, bool(keepdims), True)
 
 
+@shared_docs(POSITION, "Integer array without the reduced axis.")
 def nanargmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Return the index of the first smallest element that is not nan; -1 if all are.
-
-    Args:
-        a: array or scalar.
-        axis: axis to reduce; None flattens.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-
-    Returns:
-        Integer array without the reduced axis.
 
     >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 2.0]))
     Array(0, dtype=int32)
@@ -306,19 +235,11 @@ def _position(a: ArrayLike, axis: int | None, out: None, keepdims: bool, greates
     return uf.where(all_(missing, axis, keepdims=keepdims), -1, found)
 
 
+@shared_docs(CUMULATIVE, "Array of the shape of ``a``, or 1-D where ``axis`` is None.")
 def nancumsum(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """Return the cumulative sum of the elements along ``axis``, nan counted as 0.
-
-    Args:
-        a: array or scalar.
-        axis: axis to accumulate along; None flattens.
-        dtype: dtype of the result.
-        out: unsupported.
-
-    Returns:
-        Array of the shape of ``a``, or 1-D where ``axis`` is None.
 
     >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
     Array([1., 1., 3.], dtype=float32)
@@ -326,19 +247,11 @@ def nancumsum(
     return cumsum(_filled(a, 0), axis, dtype, out)
 
 
+@shared_docs(CUMULATIVE, "Array of the shape of ``a``, or 1-D where ``axis`` is None.")
 def nancumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """Return the cumulative product of the elements along ``axis``, nan counted as 1.
-
-    Args:
-        a: array or scalar.
-        axis: axis to accumulate along; None flattens.
-        dtype: dtype of the result.
-        out: unsupported.
-
-    Returns:
-        Array of the shape of ``a``, or 1-D where ``axis`` is None.
 
     >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))
     Array([2., 2., 6.], dtype=float32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from typing import Final
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from effax.arrays.conversion import as_value
 from effax.arrays.creation import asarray
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to, expand_dims, ravel
+from effax.arrays.shared_docs import shared_docs
 from effax.ir import prims
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
@@ -26,6 +28,23 @@ __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum",
     "max", "min", "prod", "ptp", "sum",
 ]  # fmt: skip
+
+
+REDUCTION: Final = {
+    "a": "array or scalar.",
+    "axis": "axis or axes to reduce; None reduces all.",
+    "dtype": "dtype of the result.",
+    "out": "unsupported.",
+    "keepdims": "whether reduced axes remain with size 1.",
+    "initial": "start value of the reduction.",
+    "where": "boolean mask of the elements to include; broadcasts with ``a``.",
+    "promote_integers": "whether narrow integers widen.",
+    "ddof": "number subtracted from the element count in the divisor.",
+    "mean": "precomputed mean, with the reduced axes kept.",
+    "correction": "alternative name of ``ddof``.",
+}
+POSITION: Final = REDUCTION | {"axis": "axis to reduce; None flattens."}
+CUMULATIVE: Final = REDUCTION | {"axis": "axis to accumulate along; None flattens."}
 
 
 def _accumulator(dtype: DType) -> DType:
@@ -60,6 +79,11 @@ def _where_else(x: Array, where: ArrayLike | None, neutral: float, what: str) ->
     return uf.masked(broadcast_to(mask, shape), broadcast_to(x, shape), neutral)
 
 
+@shared_docs(
+    REDUCTION,
+    "Array without the reduced axes.",
+    dtype="dtype to accumulate in; integers narrower than the default widen to it.",
+)
 def sum(
     a: ArrayLike,
     axis: Axis = None,
@@ -71,19 +95,6 @@ def sum(
     promote_integers: bool = True,
 ) -> Array:
     """Return the sum of the elements along ``axis``.
-
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        dtype: dtype to accumulate in; integers narrower than the default widen to it.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-        initial: start value of the reduction.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-        promote_integers: whether narrow integers widen.
-
-    Returns:
-        Array without the reduced axes.
 
     Raises:
         IllTyped: ``where`` is not boolean.
@@ -99,6 +110,11 @@ def sum(
     return total if initial is None else uf.add(total, asarray(initial, total.dtype))
 
 
+@shared_docs(
+    REDUCTION,
+    "Array without the reduced axes.",
+    dtype="dtype to accumulate in; integers narrower than the default widen to it.",
+)
 def prod(
     a: ArrayLike,
     axis: Axis = None,
@@ -110,19 +126,6 @@ def prod(
     promote_integers: bool = True,
 ) -> Array:
     """Return the product of the elements along ``axis``.
-
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        dtype: dtype to accumulate in; integers narrower than the default widen to it.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-        initial: start value of the reduction.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-        promote_integers: whether narrow integers widen.
-
-    Returns:
-        Array without the reduced axes.
 
     Raises:
         IllTyped: ``where`` is not boolean.
@@ -147,6 +150,11 @@ def _to_accumulate(a: ArrayLike, dtype: DTypeLike | None, promote: bool, what: s
     return _strong(x)
 
 
+@shared_docs(
+    REDUCTION,
+    "Array of the dtype of ``a``, without the reduced axes.",
+    initial="lower bound of the result; required for empty reductions and with ``where``.",
+)
 def max(
     a: ArrayLike,
     axis: Axis = None,
@@ -157,17 +165,6 @@ def max(
 ) -> Array:
     """Return the largest element along ``axis``; nan if one is nan.
 
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-        initial: lower bound of the result; required for empty reductions and with ``where``.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-
-    Returns:
-        Array of the dtype of ``a``, without the reduced axes.
-
     Raises:
         BadArgument: ``initial`` is missing.
 
@@ -177,6 +174,11 @@ def max(
     return _extreme(a, axis, out, keepdims, initial, where, True)
 
 
+@shared_docs(
+    REDUCTION,
+    "Array of the dtype of ``a``, without the reduced axes.",
+    initial="upper bound of the result; required for empty reductions and with ``where``.",
+)
 def min(
     a: ArrayLike,
     axis: Axis = None,
@@ -186,17 +188,6 @@ def min(
     where: ArrayLike | None = None,
 ) -> Array:
     """Return the smallest element along ``axis``; nan if one is nan.
-
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-        initial: upper bound of the result; required for empty reductions and with ``where``.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-
-    Returns:
-        Array of the dtype of ``a``, without the reduced axes.
 
     Raises:
         BadArgument: ``initial`` is missing.
@@ -240,17 +231,9 @@ amax = max
 amin = min
 
 
+@shared_docs(REDUCTION, "Array of the dtype of ``a``, without the reduced axes.")
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the range of the elements along ``axis``: largest minus smallest.
-
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-
-    Returns:
-        Array of the dtype of ``a``, without the reduced axes.
 
     >>> jnp.ptp(jnp.array([1, 5, 3]))
     Array(4, dtype=int32)
@@ -258,6 +241,7 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return uf.subtract(max(a, axis, out, keepdims), min(a, axis, out, keepdims))
 
 
+@shared_docs(REDUCTION, "Boolean array without the reduced axes.")
 def any(
     a: ArrayLike,
     axis: Axis = None,
@@ -268,16 +252,6 @@ def any(
 ) -> Array:
     """Return whether any element along ``axis`` is nonzero.
 
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-
-    Returns:
-        Boolean array without the reduced axes.
-
     >>> jnp.any(jnp.array([0, 2]))
     Array(True, dtype=bool)
     """
@@ -287,6 +261,7 @@ def any(
     return _kept_dims(bind1(prims.ReduceOr(axes), x), axes, keepdims)
 
 
+@shared_docs(REDUCTION, "Boolean array without the reduced axes.")
 def all(
     a: ArrayLike,
     axis: Axis = None,
@@ -297,16 +272,6 @@ def all(
 ) -> Array:
     """Return whether all elements along ``axis`` are nonzero.
 
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-
-    Returns:
-        Boolean array without the reduced axes.
-
     >>> jnp.all(jnp.array([0, 2]))
     Array(False, dtype=bool)
     """
@@ -316,16 +281,9 @@ def all(
     return _kept_dims(bind1(prims.ReduceAnd(axes), x), axes, keepdims)
 
 
+@shared_docs(REDUCTION, "Integer array without the reduced axes.")
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the number of nonzero elements along ``axis``.
-
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        keepdims: whether reduced axes remain with size 1.
-
-    Returns:
-        Integer array without the reduced axes.
 
     >>> jnp.count_nonzero(jnp.array([0, 2, 3]))
     Array(2, dtype=int32)
@@ -333,19 +291,11 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     return sum(uf.truth(a), axis, keepdims=keepdims)
 
 
+@shared_docs(POSITION, "Integer array without the reduced axis.")
 def argmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Return the index of the first largest element along ``axis``; nan counts as largest.
-
-    Args:
-        a: array or scalar.
-        axis: axis to reduce; None flattens.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-
-    Returns:
-        Integer array without the reduced axis.
 
     Raises:
         BadArgument: the axis is empty.
@@ -356,19 +306,11 @@ def argmax(
     return _position(a, axis, out, bool(keepdims), "argmax")
 
 
+@shared_docs(POSITION, "Integer array without the reduced axis.")
 def argmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Return the index of the first smallest element along ``axis``; nan counts as smallest.
-
-    Args:
-        a: array or scalar.
-        axis: axis to reduce; None flattens.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-
-    Returns:
-        Integer array without the reduced axis.
 
     Raises:
         BadArgument: the axis is empty.
@@ -396,19 +338,11 @@ def _position(a: ArrayLike, axis: int | None, out: None, keepdims: bool, what: s
     return expand_dims(found, tuple(range(ndim)) if axis is None else place)
 
 
+@shared_docs(CUMULATIVE, "Array of the shape of ``a``, or 1-D where ``axis`` is None.")
 def cumsum(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """Return the cumulative sum of the elements along ``axis``.
-
-    Args:
-        a: array or scalar.
-        axis: axis to accumulate along; None flattens.
-        dtype: dtype of the result.
-        out: unsupported.
-
-    Returns:
-        Array of the shape of ``a``, or 1-D where ``axis`` is None.
 
     >>> jnp.cumsum(jnp.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
@@ -418,19 +352,11 @@ def cumsum(
     return bind1(prims.CumSum(place), x)
 
 
+@shared_docs(CUMULATIVE, "Array of the shape of ``a``, or 1-D where ``axis`` is None.")
 def cumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """Return the cumulative product of the elements along ``axis``.
-
-    Args:
-        a: array or scalar.
-        axis: axis to accumulate along; None flattens.
-        dtype: dtype of the result.
-        out: unsupported.
-
-    Returns:
-        Array of the shape of ``a``, or 1-D where ``axis`` is None.
 
     >>> jnp.cumprod(jnp.array([1, 2, 3]))
     Array([1, 2, 6], dtype=int32)

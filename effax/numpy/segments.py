@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import effax.numpy as jnp
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.conversion import as_value
+from effax.arrays.shared_docs import shared_docs
 from effax.ir.errors import IllTyped
 from effax.ir.prims.reduce import greatest, lowest
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
 
+_SEGMENTS: Final = {
+    "data": "array whose leading axes are those of ``segment_ids``.",
+    "segment_ids": "integers; rows with an id out of range are ignored.",
+    "num_segments": "length of the result; ``max(segment_ids) + 1`` by default.",
+    "indices_are_sorted": "unused promise.",
+    "unique_indices": "unused promise.",
+}
+
+
+@shared_docs(_SEGMENTS, "Array of shape (num_segments, ...); for empty segments, 0.")
 def segment_sum(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -22,23 +33,17 @@ def segment_sum(
 ) -> Array:
     """Return the sum of the rows of each segment: ``out[k] = sum(data[segment_ids == k])``.
 
-    Args:
-        data: array whose leading axes are those of ``segment_ids``.
-        segment_ids: integers; rows with an id out of range are ignored.
-        num_segments: length of the result; ``max(segment_ids) + 1`` by default.
-        indices_are_sorted: unused promise.
-        unique_indices: unused promise.
-
-    Returns:
-        Array of shape (num_segments, ...), 0 for empty segments.
-
     Raises:
         IllTyped: ids are not integers, or not along the leading axes of ``data``.
         ConcretizationError: ``segment_ids`` is traced and there is no ``num_segments``.
+
+    >>> jax.ops.segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
+    Array([4, 2], dtype=int32)
     """
     return _segments("sum", data, segment_ids, num_segments)
 
 
+@shared_docs(_SEGMENTS, "Array of shape (num_segments, ...); for empty segments, 1.")
 def segment_prod(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -46,10 +51,22 @@ def segment_prod(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Array:
-    """Return the product of the rows of each segment, 1 for empty ones; see :func:`segment_sum`."""
+    """Return the product of the rows of each segment.
+
+    Raises:
+        IllTyped: ids are not integers, or not along the leading axes of ``data``.
+        ConcretizationError: ``segment_ids`` is traced and there is no ``num_segments``.
+
+    >>> jax.ops.segment_prod(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
+    Array([3, 2], dtype=int32)
+    """
     return _segments("prod", data, segment_ids, num_segments)
 
 
+@shared_docs(
+    _SEGMENTS,
+    "Array of shape (num_segments, ...); for empty segments, the lowest value of the dtype.",
+)
 def segment_max(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -57,13 +74,22 @@ def segment_max(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Array:
-    """Return the maximum of the rows of each segment, see :func:`segment_sum`.
+    """Return the maximum of the rows of each segment.
 
-    Empty segments are the lowest value of the dtype.
+    Raises:
+        IllTyped: ids are not integers, or not along the leading axes of ``data``.
+        ConcretizationError: ``segment_ids`` is traced and there is no ``num_segments``.
+
+    >>> jax.ops.segment_max(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
+    Array([3, 2], dtype=int32)
     """
     return _segments("max", data, segment_ids, num_segments)
 
 
+@shared_docs(
+    _SEGMENTS,
+    "Array of shape (num_segments, ...); for empty segments, the greatest value of the dtype.",
+)
 def segment_min(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -71,9 +97,14 @@ def segment_min(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Array:
-    """Return the minimum of the rows of each segment, see :func:`segment_sum`.
+    """Return the minimum of the rows of each segment.
 
-    Empty segments are the greatest value of the dtype.
+    Raises:
+        IllTyped: ids are not integers, or not along the leading axes of ``data``.
+        ConcretizationError: ``segment_ids`` is traced and there is no ``num_segments``.
+
+    >>> jax.ops.segment_min(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
+    Array([1, 2], dtype=int32)
     """
     return _segments("min", data, segment_ids, num_segments)
 

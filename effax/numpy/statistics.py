@@ -11,16 +11,22 @@ from effax.arrays.conversion import as_value
 from effax.arrays.creation import asarray
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to, reshape
+from effax.arrays.shared_docs import shared_docs
 from effax.ir.dtypes import DType, as_dtype, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import IllTyped
 from effax.numpy import ufuncs as uf
-from effax.numpy.reduce import sum
+from effax.numpy.reduce import REDUCTION, sum
 
 __all__ = [
     "average", "mean", "std", "var",
 ]  # fmt: skip
 
 
+@shared_docs(
+    REDUCTION,
+    "Array without the reduced axes.",
+    dtype="dtype of the result; an inexact one by default.",
+)
 def mean(
     a: ArrayLike,
     axis: Axis = None,
@@ -31,17 +37,6 @@ def mean(
     where: ArrayLike | None = None,
 ) -> Array:
     """Return the mean of the elements along ``axis``; floats below 32 bits accumulate in float32.
-
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        dtype: dtype of the result; an inexact one by default.
-        out: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-
-    Returns:
-        Array without the reduced axes.
 
     >>> jnp.mean(jnp.array([1.0, 2.0, 6.0]))
     Array(3., dtype=float32)
@@ -67,6 +62,11 @@ def _count(x: Array, axis: Axis, keepdims: bool, where: ArrayLike | None) -> Arr
     return sum(mask, axis, keepdims=keepdims)
 
 
+@shared_docs(
+    REDUCTION,
+    "Floating array without the reduced axes.",
+    dtype="dtype of the result; a floating one by default.",
+)
 def var(
     a: ArrayLike,
     axis: Axis = None,
@@ -80,20 +80,6 @@ def var(
     correction: int | float | None = None,
 ) -> Array:
     """Return the variance of the elements along ``axis``.
-
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        dtype: dtype of the result; a floating one by default.
-        out: unsupported.
-        ddof: number subtracted from the element count in the divisor.
-        keepdims: whether reduced axes remain with size 1.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-        mean: precomputed mean, with the reduced axes kept.
-        correction: alternative name of ``ddof``.
-
-    Returns:
-        Floating array without the reduced axes.
 
     >>> jnp.var(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
@@ -121,6 +107,11 @@ def _mean_of(x: Array, axis: Axis, where: ArrayLike | None) -> Array:
     return mean(x, axis, keepdims=True, where=where)
 
 
+@shared_docs(
+    REDUCTION,
+    "Floating array without the reduced axes.",
+    dtype="dtype of the result; a floating one by default.",
+)
 def std(
     a: ArrayLike,
     axis: Axis = None,
@@ -135,20 +126,6 @@ def std(
 ) -> Array:
     """Return the standard deviation along ``axis``; its derivative at 0 is defined as 0.
 
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        dtype: dtype of the result; a floating one by default.
-        out: unsupported.
-        ddof: number subtracted from the element count in the divisor.
-        keepdims: whether reduced axes remain with size 1.
-        where: boolean mask of the elements to include; broadcasts with ``a``.
-        mean: precomputed mean, with the reduced axes kept.
-        correction: alternative name of ``ddof``.
-
-    Returns:
-        Floating array without the reduced axes.
-
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
@@ -159,6 +136,12 @@ def std(
     return uf.flat_root(spread)
 
 
+@shared_docs(
+    REDUCTION,
+    "Inexact array without the reduced axes, or a pair of it and the sum of weights.",
+    weights="weights of the shape of ``a``, or a vector along ``axis``; None for equal ones.",
+    returned="whether to return the sum of weights as well.",
+)
 def average(
     a: ArrayLike,
     axis: Axis = None,
@@ -167,16 +150,6 @@ def average(
     keepdims: bool = False,
 ) -> Array | tuple[Array, Array]:
     """Return the weighted mean of the elements along ``axis``.
-
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        weights: weights of the shape of ``a``, or a vector along ``axis``; None for equal ones.
-        returned: whether to return the sum of weights as well.
-        keepdims: whether reduced axes remain with size 1.
-
-    Returns:
-        Inexact array without the reduced axes, or a pair of it and the sum of weights.
 
     Raises:
         IllTyped: ``weights`` has another shape.

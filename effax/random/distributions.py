@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import cast
+from typing import Final, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from effax.arrays.conversion import as_value
 from effax.arrays.creation import asarray
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to
+from effax.arrays.shared_docs import shared_docs
 from effax.ir.dtypes import DType, family, int_bounds, is_complex, is_float, real_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape
@@ -33,6 +34,16 @@ __all__ = [
 ]  # fmt: skip
 
 ShapeLike = int | Sequence[int]
+
+
+_SAMPLE: Final = {
+    "key": "random key, u32[2].",
+    "shape": "shape of the result.",
+    "dtype": "floating dtype, float32 by default.",
+    "minval": "lower bound, included; broadcasts to ``shape``.",
+    "maxval": "upper bound, excluded; broadcasts to ``shape``.",
+}
+"""Descriptions of the parameters that functions share."""
 
 
 def _width(dtype: DType) -> Width:
@@ -73,6 +84,7 @@ def _floating(dtype: DTypeLike | None, what: str) -> DType:
     return kind
 
 
+@shared_docs(_SAMPLE, "Array of shape ``shape``.")
 def uniform(
     key: ArrayLike,
     shape: ShapeLike = (),
@@ -81,16 +93,6 @@ def uniform(
     maxval: ArrayLike = 1.0,
 ) -> Array:
     """Return uniform samples of ``[minval, maxval)``.
-
-    Args:
-        key: random key, u32[2].
-        shape: shape of the result.
-        dtype: floating dtype, float32 by default.
-        minval: lower bound, included; broadcasts to ``shape``.
-        maxval: upper bound, excluded; broadcasts to ``shape``.
-
-    Returns:
-        Array of shape ``shape``.
 
     Raises:
         IllTyped: the dtype is not floating, or a bound does not broadcast.
@@ -132,6 +134,7 @@ def _bound(x: ArrayLike, dtype: DType, shape: Shape) -> Array:
     return broadcast_to(el.convert_element_type(as_value(x, "a bound"), dtype), shape)
 
 
+@shared_docs(_SAMPLE, "Array of shape ``shape``.", dtype="integer dtype, int32 by default.")
 def randint(
     key: ArrayLike,
     shape: ShapeLike,
@@ -142,16 +145,6 @@ def randint(
     """Return uniform integers of ``[minval, maxval)``; ``minval`` where that is empty.
 
     Probabilities deviate by at most 2⁻³² for ranges that are not a power of 2.
-
-    Args:
-        key: random key, u32[2].
-        shape: shape of the result.
-        minval: lower bound, included; broadcasts to ``shape``.
-        maxval: upper bound, excluded; broadcasts to ``shape``.
-        dtype: integer dtype, int32 by default.
-
-    Returns:
-        Array of shape ``shape``.
 
     Raises:
         IllTyped: the dtype is not of integers.
@@ -319,16 +312,9 @@ def rademacher(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = 
     return uf.subtract(uf.multiply(heads, 2), 1)
 
 
+@shared_docs(_SAMPLE, "Array of shape ``shape``.")
 def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
     """Return samples of the exponential distribution with mean 1.
-
-    Args:
-        key: random key, u32[2].
-        shape: shape of the result.
-        dtype: floating dtype, float32 by default.
-
-    Returns:
-        Array of shape ``shape``.
 
     >>> random.exponential(random.key(0), (2,)).shape
     (2,)
@@ -337,19 +323,11 @@ def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None =
     return el.neg(el.log1p(el.neg(u)))
 
 
+@shared_docs(_SAMPLE, "Array of shape ``shape``.", mode='None or "low".')
 def gumbel(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, mode: str | None = None
 ) -> Array:
     """Return samples of the standard Gumbel distribution.
-
-    Args:
-        key: random key, u32[2].
-        shape: shape of the result.
-        dtype: floating dtype, float32 by default.
-        mode: None or "low".
-
-    Returns:
-        Array of shape ``shape``.
 
     Raises:
         BadArgument: an unknown mode.
@@ -364,16 +342,9 @@ def gumbel(
     return el.neg(el.log(el.neg(el.log(u))))
 
 
+@shared_docs(_SAMPLE, "Array of shape ``shape``.")
 def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
     """Return samples of the standard Laplace distribution.
-
-    Args:
-        key: random key, u32[2].
-        shape: shape of the result.
-        dtype: floating dtype, float32 by default.
-
-    Returns:
-        Array of shape ``shape``.
 
     >>> random.laplace(random.key(0), (2,)).shape
     (2,)
@@ -383,16 +354,9 @@ def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = Non
     return el.mul(el.sign(u), el.log1p(el.neg(el.abs(u))))
 
 
+@shared_docs(_SAMPLE, "Array of shape ``shape``.")
 def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
     """Return samples of the standard logistic distribution.
-
-    Args:
-        key: random key, u32[2].
-        shape: shape of the result.
-        dtype: floating dtype, float32 by default.
-
-    Returns:
-        Array of shape ``shape``.
 
     >>> random.logistic(random.key(0), (2,)).shape
     (2,)
@@ -402,16 +366,9 @@ def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = No
     return el.sub(el.log(u), el.log1p(el.neg(u)))
 
 
+@shared_docs(_SAMPLE, "Array of shape ``shape``.")
 def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
     """Return samples of the standard Cauchy distribution.
-
-    Args:
-        key: random key, u32[2].
-        shape: shape of the result.
-        dtype: floating dtype, float32 by default.
-
-    Returns:
-        Array of shape ``shape``.
 
     >>> random.cauchy(random.key(0), (2,)).shape
     (2,)

@@ -298,11 +298,11 @@ def ref_in_scan() -> Jaxpr:
     """Return a scan that accumulates into a constant reference and updates a scanned one."""
 
     def step(b: Builder, r: Atom, w: Atom, c: Atom, row: Atom, x: Atom) -> list[Atom]:
-        held = get(b, r)
-        n = sin(b, plus(b, mul(b, c, w), held))
+        read = get(b, r)
+        n = sin(b, plus(b, mul(b, c, w), read))
         add(b, r, mul(b, n, x))
         old = swap(b, row, n, Pick(0))
-        return [n, plus(b, old, held)]
+        return [n, plus(b, old, read)]
 
     body = program([R, F, F, refs_of(2), F], step)
 
@@ -376,8 +376,8 @@ def empty_ref() -> Jaxpr:
         b.emit(FreeRef(), [r])
         return [top]
 
-    held = program([F3], inner)
-    return program([F3], lambda b, xs: b.emit(Jit(held, "fill"), [b(prims.Mul(), xs, xs)]))
+    call = program([F3], inner)
+    return program([F3], lambda b, xs: b.emit(Jit(call, "fill"), [b(prims.Mul(), xs, xs)]))
 
 
 PROGRAMS: Final[dict[str, Callable[[], Jaxpr]]] = {

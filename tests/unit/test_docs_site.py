@@ -124,6 +124,10 @@ def test_fields_of_docstrings_are_sections_of_pages(docstrings: ModuleType) -> N
     assert docstrings.markdown("So::\n\n    x\n\n::\n\n    y") == "So:\n\n    x\n\n\n\n    y"
 
 
+def test_docstrings_have_the_sections_that_decorators_add(docstrings: ModuleType) -> None:
+    assert "Args:\n    a: array or scalar.\n" in docstrings.complete("effax.numpy.reduce.sum")
+
+
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     if find_spec("mkdocs") is None or find_spec("mkdocstrings_handlers") is None:
         pytest.skip("builds the site, for which mkdocs is not installed (extra `docs`)")

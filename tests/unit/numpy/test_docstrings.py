@@ -13,7 +13,7 @@ import pytest
 
 import effax
 
-MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "nn", "nn.initializers", "random")
+MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "nn", "nn.initializers", "random", "ops")
 GLOBALS = {
     "jax": effax,
     "jnp": effax.numpy,
