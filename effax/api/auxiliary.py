@@ -1,4 +1,4 @@
-"""Functions with auxiliary data: of a pair ``(result, aux)`` only the result is differentiated."""
+"""Functions that return ``(result, aux)``, of which only the result is differentiated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from effax.tree import PyTreeDef
 
 
 class WithAux:
-    """Such a function as one whose results are arrays; other leaves of ``aux`` are kept here."""
+    """A function that returns the result and the arrays of ``aux``; other leaves are attributes."""
 
     def __init__(self, fun: Callable[..., object], what: str) -> None:
         self.__wrapped__ = fun

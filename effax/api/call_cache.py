@@ -34,10 +34,9 @@ ShortKey = tuple[object, ...]
 
 
 class CallSignature(NamedTuple):
-    """What the program of a call depends on, apart from the function itself.
+    """The parameters of a call's program, apart from the function itself.
 
-    Values that the function closes over are not part of it: the entry keeps them as they were
-    when the function was traced.
+    Values that the function closes over are not part of it: the entry keeps those of the trace.
 
     Attributes:
         structure: the structure of ``(args, kwargs)``, without static arguments.

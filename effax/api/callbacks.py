@@ -49,7 +49,7 @@ def pure_callback(
     """
     if vmap_method is not None and vmap_method not in METHODS:
         raise BadArgument(
-            "pure_callback: there is no such vmap_method",
+            "pure_callback: unknown vmap_method",
             expected=", ".join(map(repr, METHODS)),
             found=repr(vmap_method),
         )

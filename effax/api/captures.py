@@ -19,7 +19,7 @@ MOST: Final = 10_000
 def capture_names(
     fun: Callable[..., object], values: Sequence[object], taken: Sequence[str]
 ) -> list[str]:
-    """Return a name for each value by which ``fun`` reaches it; ``captured[i]`` for the others.
+    """Return the name by which ``fun`` reaches each value; ``captured[i]`` for the others.
 
     Searched are the closure of the function, the globals that it names, its defaults, the arguments
     of a ``partial``, and the attributes of the object that a method is bound to; then containers

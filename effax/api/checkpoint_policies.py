@@ -1,6 +1,6 @@
-"""What ``checkpoint`` may keep for the backward pass, under JAX's names.
+"""Policies of ``checkpoint``: the residuals that it may save, under JAX's names.
 
-A policy is a value: programs that hold one can be compared, printed and parsed.
+A policy is a value: programs with policies can be compared, printed and parsed.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ checkpoint_dots_with_no_batch_dims: Final = dots_with_no_batch_dims_saveable
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> SavePolicy:
-    """Keep the values with these names, and nothing else."""
+    """Save the values with these names only."""
     return SavePolicy(Kept.THESE_NAMES, names_which_can_be_saved)
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> SavePolicy:
-    """Keep everything, named or not, apart from the values with these names."""
+    """Save all values except those with these names."""
     return SavePolicy(Kept.ANYTHING_BUT_THESE_NAMES, names_not_to_save)
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> SavePolicy:
-    """Keep the values that have a name, apart from those with these names."""
+    """Save the values that have a name, except these."""
     return SavePolicy(Kept.NAMES_BUT_THESE, names_not_to_save)
 
 
 def save_from_both_policies(
     policy_1: SaveRule | Callable[..., bool], policy_2: SaveRule | Callable[..., bool]
 ) -> SaveRule:
-    """Keep what one policy or the other keeps. Raises BadArgument for what is no policy."""
+    """Save the union of two policies' values. Raises BadArgument for other arguments."""
     first = as_rule(policy_1, "save_from_both_policies")
     second = as_rule(policy_2, "save_from_both_policies")
     if everything_saveable in (first, second):
@@ -89,8 +89,8 @@ def save_and_offload_only_these_names(
 
 def _no_offloading(what: str, source: str, target: str, instead: str) -> BadArgument:
     return BadArgument(
-        f"{what}: what is kept for the backward pass is not moved to another memory",
-        expected="a policy that keeps values where they are, or not at all",
+        f"{what}: residuals cannot be moved to another memory",
+        expected="a policy without a transfer to another memory",
         found=f"from {source!r} to {target!r}",
-        remedy=f"use `{instead}` to keep the values where they are, or compute them again",
+        remedy=f"use `{instead}` to save the values in place, or recompute them",
     )

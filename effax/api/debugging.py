@@ -98,7 +98,7 @@ def debug_print(
         ordered: whether ordered calls run in program order.
         partitioned: has no effect.
         skip_format_check: whether the check that the format fits the arguments is skipped. After a
-            format without replacement fields, arguments are printed one after the other.
+            format without replacement fields, arguments are printed in sequence.
         **kwargs: the same, by name.
 
     Raises:

@@ -52,22 +52,22 @@ class TracedCall(NamedTuple):
 
     @property
     def main(self) -> PyTreeDef:
-        """The structure of the part of the result that is differentiated; its leaves come first."""
+        """Return the structure of the differentiated part of the result; its leaves come first."""
         return self.flat.out_tree if self.aux is None else self.flat.out_tree.children()[0]
 
     def unflatten_aux(self, outs: Sequence[object]) -> object:
-        """The other part, from the program's results."""
+        """Return the auxiliary part, from the program's results."""
         assert self.aux is not None
         return self.aux.joined(outs[self.main.num_leaves :])
 
     @property
     def n_consts(self) -> int:
-        """The number of binders of the program that are captured constants."""
+        """Return the number of the program's binders that are captured constants."""
         return len(self.flat.consts)
 
     @property
     def operands(self) -> list[Operand]:
-        """The operands of the program: constants, then arguments."""
+        """Return the operands of the program: constants, then arguments."""
         return [*self.flat.consts, *self.args.leaves]
 
 
@@ -94,7 +94,7 @@ def traced_call(
 
 
 def _with_variance(flat: FlatFunction, leaves: Sequence[Operand]) -> FlatFunction:
-    """Inside of a ``shard_map`` that is checked: the program that tells shared from different."""
+    """Convert a call in a checked ``shard_map`` to a program with explicit ``pvary``."""
     axes = checked_axes()
     if not axes:
         return flat
@@ -135,7 +135,7 @@ def linearized(call: TracedCall, mask: Sequence[bool]) -> Residuals:
 
 
 class Pulled(NamedTuple):
-    """A call's results, and the cotangents of its differentiated leaves, None for zero."""
+    """A call's results, and the cotangents of its differentiated leaves; None is zero."""
 
     outs: list[Array]
     cts: list[Array | None]
@@ -149,7 +149,7 @@ def reversed_call(
     Args:
         call: the traced call.
         mask: which leaves of the arguments are differentiated.
-        cotangent: gives that of the first result; the others have none.
+        cotangent: returns that of the first result; the others have none.
     """
     jaxpr = call.flat.jaxpr
     full = (*[False] * call.n_consts, *mask)
@@ -209,9 +209,9 @@ def pulled_back(
 
 
 def check_differentiable(x: Operand, name: str, what: str, allow_int: bool | None) -> bool:
-    """Whether a leaf has tangents. Raises IllTyped for one that cannot be differentiated.
+    """Return whether a leaf has tangents. Raises IllTyped where it is not differentiable.
 
-    ``allow_int``: whether integers are allowed, without effect; None: there is no such option.
+    ``allow_int``: whether integers are allowed, without effect; None: not an option of the caller.
     """
     type_ = x.type
     if isinstance(type_, RefType):

@@ -1,4 +1,4 @@
-"""The devices that programs run on."""
+"""Devices, and waiting for computations on them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ T = TypeVar("T")
 
 
 def devices() -> list[Device]:
-    """The devices of the default backend."""
+    """Return the devices of the default backend."""
     from effax.lowering import xla
 
     return list(xla.devices())
 
 
 def effects_barrier() -> None:
-    """Wait until all that was begun is done to the world outside: prints, callbacks.
+    """Wait until all started side effects have finished: prints, callbacks.
 
-    A call returns when all of its callbacks have, so this only waits for calls of other threads.
+    A call returns after all of its callbacks, so this only waits for calls of other threads.
     """
     from effax.lowering import xla
 
@@ -31,7 +31,7 @@ def effects_barrier() -> None:
 
 
 def block_until_ready(x: T) -> T:
-    """Wait until every array of a tree is computed; gives the tree itself."""
+    """Wait until every array of a tree is computed; return the tree itself."""
     for leaf in tree.leaves(x):
         if isinstance(leaf, DeviceArray):
             leaf.block_until_ready()

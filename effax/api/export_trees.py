@@ -23,7 +23,7 @@ D = TypeVar("D")
 
 
 class _Node(NamedTuple):
-    """How a class is serialized; ``write`` and ``read`` convert its auxiliary data."""
+    """The serialization of a class; ``write`` and ``read`` convert its auxiliary data."""
 
     cls: type
     name: str

@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: derivatives along a whole basis at once."""
+"""Jacobians and Hessians: derivatives along all vectors of a basis, batched."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ P = ParamSpec("P")
 
 
 class _Partial:
-    """``fun`` as a function of the chosen arguments alone, which keep their names."""
+    """``fun`` as a function of the differentiated arguments, which keep their names."""
 
     def __init__(
         self,
@@ -45,13 +45,13 @@ class _Partial:
         return self.fun(*full, **self.kwargs)
 
     def parameters_left(self, names: Sequence[str], rest: str) -> list[str]:
-        """The names of the chosen arguments."""
+        """Return the names of the differentiated arguments."""
         n = len(names)
         return [names[i] if i < n else f"{rest}[{i - n}]" for i in self.nums]
 
 
 def _basis(leaves: Sequence[Array]) -> list[Array]:
-    """For each leaf, ``n`` unit vectors in its place and zeros in that of the others."""
+    """Return for each leaf ``n`` unit vectors in its place and zeros in the others."""
     total = sum(x.size for x in leaves)
     columns, before = [], 0
     for x in leaves:
@@ -87,9 +87,9 @@ def _inputs(
     real: bool,
     allow_int: bool | None = None,
 ) -> tuple[list[Array], PyTreeDef]:
-    """The leaves of the chosen arguments, checked, and the structure of the tuple of those.
+    """Return the checked leaves of the differentiated arguments, and the structure of their tuple.
 
-    They must be complex where ``holomorphic``, and where not, and ``real``, must not be.
+    They must be complex where ``holomorphic``, and real where ``real`` otherwise.
     """
     flat = flat_args(fun, args, {}, lambda t: [i not in nums for i in leaf_args(t, len(args))])
     position = flat.of_operands(leaf_args(flat.treedef, len(args)))
@@ -107,7 +107,7 @@ def _inputs(
 def _check_outputs(
     outs: Sequence[Array], out: object, what: str, holomorphic: bool, real: bool
 ) -> None:
-    """Raises IllTyped for results that have no Jacobian; ``real``: they must be real-valued."""
+    """Raise IllTyped for results without a Jacobian; ``real``: they must be real-valued."""
     for x, path in zip(outs, tree.paths(out), strict=True):
         if real and not is_inexact_dtype(x.dtype):
             raise IllTyped(
@@ -140,12 +140,12 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., PyTree]:
-    """The Jacobian of ``fun``, column by column in forward mode.
+    """Return the function of the Jacobian of ``fun``, computed by columns in forward mode.
 
     Args:
         fun: a function of trees of arrays.
         argnums: the position, or the positions, of the arguments to differentiate.
-        has_aux: whether ``fun`` gives a pair, whose second part is given beside the Jacobian.
+        has_aux: whether ``fun`` returns a pair; the Jacobian is then returned with its second part.
         holomorphic: whether the function is complex and holomorphic.
 
     Returns:
@@ -208,7 +208,7 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[..., PyTree]:
-    """The Jacobian of ``fun``, row by row in reverse mode; otherwise like :func:`jacfwd`."""
+    """Return the function of the Jacobian, by rows in reverse mode; else like :func:`jacfwd`."""
     check_callable(fun, "jacrev")
 
     @like(fun)
@@ -258,7 +258,7 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., PyTree]:
-    """The matrix of second derivatives: the forward Jacobian of the reverse one."""
+    """Return the function of the Hessian: the forward Jacobian of the reverse one."""
     check_callable(fun, "hessian")
     rows = jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
     return _forward(rows, argnums, has_aux, holomorphic, "hessian")

@@ -74,9 +74,9 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
             return cast(R, self._staged(args, kwargs))
         cache = self._cache
         if cache.by_types and not kwargs:
-            # Written out here: a call more would cost a tenth of a warm call on arrays.
+            # Inlined here: a further call would cost a tenth of a warm call on arrays.
             try:
-                key: ShortKey = (config.enable_x64, *[x._type for x in args])  # type: ignore[attr-defined]  # where it is missing, the other tables are asked
+                key: ShortKey = (config.enable_x64, *[x._type for x in args])  # type: ignore[attr-defined]  # where it is missing, the other tables are searched
                 warm = cache.by_types.get(key)
             except AttributeError:
                 warm = None
@@ -111,7 +111,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         return _Call(fun, args, kwargs, leaves, signature)
 
     def _traced(self, call: _Call) -> CacheEntry:
-        """Trace a call, and keep the entry where its program means the same in any place."""
+        """Trace a call, and cache the entry where its program is valid in any context."""
         names = arg_names(call.fun, call.args, call.kwargs, len(call.leaves))
         outers = [x if isinstance(x, Ref) else None for x in call.leaves]
         differs = [differs_along(x) for x in call.leaves] if checked_axes() else None
@@ -144,7 +144,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         return entry.runner
 
     def _program_of(self, call: _Call) -> FlatFunction:
-        """Return the program of a call; an entry was traced with other references than these."""
+        """Return the program of a call whose entry was traced with other references."""
         entry = self._cache.entries.get(call.signature)
         if entry is None:
             return self._traced(call).flat

@@ -53,7 +53,7 @@ def linear_transpose(
     Args:
         fun: a function of trees of arrays, linear in all of them together.
         primals: its arguments, or their types; the values are not used.
-        reduce_axes: accepted for JAX's sake where it is empty.
+        reduce_axes: for compatibility with JAX; must be empty.
 
     Returns:
         A function from a tree of cotangents like the result of ``fun`` to a tuple of trees like

@@ -1,4 +1,4 @@
-"""Callables that bind to an instance as functions do."""
+"""Callables that bind to an instance like functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 class BindsAsMethod(Generic[R]):
-    """A base of callables that are methods where a class has them as attributes."""
+    """A base of callables that are methods as attributes of a class."""
 
     @overload
     def __get__(self, instance: None, owner: type | None = ...) -> Self: ...

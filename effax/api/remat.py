@@ -66,7 +66,7 @@ def checkpoint(
 
 
 def checkpoint_name(x: T, name: str) -> T:
-    """``x``, a tree of arrays, as it is; its leaves are called ``name``."""
+    """Return ``x``, a tree of arrays, unchanged; policies know its leaves as ``name``."""
     if not isinstance(name, str):
         raise BadArgument("a name is a string", found=f"{type(name).__name__}: {name!r:.60}")
     made: T = tree.map(lambda leaf: bind1(Name(name), as_value(leaf)), x)

@@ -27,8 +27,8 @@ def saved_residuals(
         **kwargs: arguments by name.
 
     Returns:
-        ``(type, origin)`` for each: an argument by its name, a constant, a value by the name that
-        ``checkpoint_name`` gave it, or the output of a primitive, with the line.
+        ``(type, origin)`` for each: an argument by its name, a constant, a value by the name set
+        by ``checkpoint_name``, or the output of a primitive, with the line.
 
     Raises:
         BadArgument: ``fun`` is not callable.

@@ -70,7 +70,7 @@ class Signature:
 
     @property
     def is_pure(self) -> bool:
-        """Whether it has no effects."""
+        """Return whether it has no effects."""
         return not self.effects
 
     def __str__(self) -> str:

@@ -40,17 +40,17 @@ class Lowered(Generic[R]):
 
     @property
     def flat(self) -> FlatFunction:
-        """The traced function: its program, and the values that it closes over."""
+        """Return the traced function: its program, and the values that it closes over."""
         return self._flat
 
     @property
     def in_tree(self) -> PyTreeDef:
-        """The structure of ``(args, kwargs)``."""
+        """Return the structure of ``(args, kwargs)``."""
         return self._in_tree
 
     @property
     def jaxpr(self) -> Jaxpr:
-        """The program before references are discharged."""
+        """Return the program before references are discharged."""
         return self._flat.jaxpr
 
     def as_text(self) -> str:
@@ -72,7 +72,7 @@ class Compiled(Generic[R]):
 
     @property
     def program(self) -> CompiledProgram:
-        """The compiled program, which runs on buffers."""
+        """Return the compiled program, which runs on buffers."""
         return self._program
 
     def as_text(self) -> str:

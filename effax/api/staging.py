@@ -42,17 +42,17 @@ class ShapeDtypeStruct:
 
     @property
     def type(self) -> ArrayType:
-        """The array type of this shape and dtype."""
+        """Return the array type of this shape and dtype."""
         return array_type(self.shape, self.dtype, self.weak_type)
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """Return the number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return self.type.size
 
 
@@ -66,7 +66,7 @@ def typeof(x: object) -> Type:
 
 
 def is_abstract(x: object) -> bool:
-    """Whether ``x`` is a type, or a ``ShapeDtypeStruct``, instead of an array or a reference."""
+    """Return whether ``x`` is a type or a ``ShapeDtypeStruct``."""
     return isinstance(x, ShapeDtypeStruct | ArrayType | RefType)
 
 
@@ -103,7 +103,7 @@ def trace_abstractly(
     static: StaticArgs,
     label: str,
 ) -> tuple[FlatFunction, PyTreeDef]:
-    """Trace on types; return the function, and the structure of the arguments not static."""
+    """Trace on types; return the function, and the structure of the dynamic arguments."""
     call, args, kwargs = static.split(fun, args, kwargs)
     leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
     names = arg_names(call, args, kwargs, len(leaves))

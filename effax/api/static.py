@@ -27,7 +27,7 @@ class StaticArgs(NamedTuple):
         argnums: int | Sequence[int] | None,
         argnames: str | Sequence[str] | None,
     ) -> StaticArgs:
-        """Complete what users pass: positions imply names, and names imply positions."""
+        """Complete positions by names, and names by positions."""
         nums = () if argnums is None else integers(argnums, "static_argnums")
         names = () if argnames is None else strings(argnames, "static_argnames")
         if not nums and not names:
@@ -113,7 +113,7 @@ class StaticValues(NamedTuple):
     named: tuple[tuple[str, type, object], ...]
 
     def is_stale(self) -> bool:
-        """Whether a value has been collected."""
+        """Return whether a value has been collected."""
         values = [entry[-1] for entry in (*self.positional, *self.named)]
         return any(isinstance(x, ref) and x() is None for x in values)
 

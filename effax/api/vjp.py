@@ -58,12 +58,12 @@ class VJP(Generic[*Ts]):
 
     @property
     def jaxpr(self) -> Jaxpr:
-        """The linear program: residuals, then tangents of arguments, to tangents of results."""
+        """Return the linear program: residuals, then argument tangents, to result tangents."""
         return self._shape.linear
 
     @property
     def residuals(self) -> tuple[Operand, ...]:
-        """The values that the forward pass saved for the backward pass."""
+        """Return the values that the forward pass saved for the backward pass."""
         return tuple(self._residuals)
 
     def with_refs(self, *entries: object) -> VJP[*tuple[PyTree, ...]]:
@@ -205,7 +205,7 @@ def _check_ref_entries(shape: _Shape, entries: Sequence[object]) -> None:
 
 
 def _is_wider(have: RefType, type_: Type) -> bool:
-    """Whether a reference accumulates gradients of an array in a wider dtype of its family."""
+    """Return whether a reference accumulates gradients in a wider dtype of the array's family."""
     return (
         isinstance(type_, ArrayType)
         and have.shape == type_.shape

@@ -10,9 +10,9 @@ from effax.transforms.transpose.engine import GradRef
 
 @dataclass(frozen=True)
 class DidntWant:
-    """Stands in the place of a gradient that was not asked for."""
+    """The placeholder of a gradient that was not requested."""
 
 
-# Placeholders hold no arrays, so that results with them leave traced functions.
+# Placeholders have no arrays, so that traced functions can return them.
 tree.register_pytree_node(GradRef, lambda _: ((), None), lambda _, __: GradRef())
 tree.register_pytree_node(DidntWant, lambda _: ((), None), lambda _, __: DidntWant())

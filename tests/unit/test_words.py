@@ -17,7 +17,6 @@ PAGE: Final = ROOT / "docs" / "architecture.md"
 FIRST: Final = " (first word of a docstring)"
 PENDING: Final = (
     "docs/laws.md",
-    "effax/api/",
     "effax/effects/",
     "effax/extend/",
     "effax/ir/",

@@ -205,14 +205,14 @@ class Custom(BindsAsMethod[R], Generic[P, R]):
                 f"{self.label} has rules for both derivatives, and a reference as an argument",
                 expected="arrays",
                 found=", ".join(str(x.type) for x in leaves),
-                remedy="give it a reverse rule only",
+                remedy="set a reverse rule only",
             )
         if jvp.symbolic_zeros or vjp.symbolic_zeros:
             raise BadArgument(
                 f"{self.label} has rules for both derivatives, one with symbolic zeros",
                 expected="rules without symbolic_zeros",
                 found="symbolic_zeros=True",
-                remedy="give it one of the two, or rules without symbolic zeros",
+                remedy="set one of the two, or rules without symbolic zeros",
             )
 
     def _primitive(
@@ -266,14 +266,14 @@ def _signature_of(fun: Callable[..., object]) -> inspect.Signature | None:
 
 
 class _NamedLike:
-    """Stands in for a function with some arguments filled in, to name the others."""
+    """The names of a function's parameters that are not filled in."""
 
     def __init__(self, fun: Callable[..., object], nondiff: Sequence[int]) -> None:
         self.fun = fun
         self.nondiff = nondiff
 
     def __call__(self) -> None:
-        """Never called: the class only carries names."""
+        """Do nothing: the class only carries names."""
 
     def parameters_left(self, names: Sequence[str], rest: str) -> list[str]:
         """Return the names of the positional parameters that are not filled in."""

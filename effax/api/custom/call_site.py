@@ -45,7 +45,7 @@ class CallSite:
     names: tuple[str, ...]
 
     def is_same_call(self, other: CallSite) -> bool:
-        """Whether two calls of one function differ in the values of arrays only."""
+        """Return whether two calls of one function differ in the values of arrays only."""
         return (
             self.args_tree == other.args_tree
             and self.types == other.types
@@ -55,7 +55,7 @@ class CallSite:
 
     @cached_property
     def key(self) -> int:
-        """A hash that is equal for calls that are the same."""
+        """Return a hash that is equal for equal calls."""
         return hash((self.args_tree, self.types, len(self.fixed)))
 
     def partial(self, fun: Callable[..., object]) -> Callable[..., object]:

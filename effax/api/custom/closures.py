@@ -102,7 +102,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Callable[..., object]]]) -> custom
 
     Args:
         fun: returns a pair: the result, and a function from the result's cotangent to a tuple of
-            cotangents, one an argument; for one argument its cotangent alone will do. That
+            cotangents, one an argument; for one argument, its cotangent alone suffices. That
             function may close over values computed for the result.
 
     Raises:

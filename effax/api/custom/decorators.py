@@ -103,8 +103,8 @@ class custom_vjp(Custom[P, R]):  # noqa: N801  JAX's name
             symbolic_zeros: whether ``fwd`` takes a ``custom_derivatives.CustomVJPPrimal`` for each
                 leaf of its arguments, which says if that is differentiated, and ``bwd`` a
                 ``SymbolicZero`` for each cotangent that is known to be zero.
-            optimize_remat: accepted for JAX's sake: ``checkpoint`` recomputes only the part of
-                ``fwd`` that the backward pass uses, always.
+            optimize_remat: for compatibility with JAX: ``checkpoint`` always recomputes only the
+                part of ``fwd`` that the backward pass uses.
         """
         check_callable(fwd, f"defvjp of {self.label}: fwd")
         check_callable(bwd, f"defvjp of {self.label}: bwd")
@@ -165,7 +165,7 @@ class custom_rules(custom_jvp[P, R], custom_vjp[P, R], custom_vmap[P, R]):  # no
 
 
 def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
-    """Return ``f`` with a batching rule that runs it for one batch element after the other."""
+    """Return ``f`` with a batching rule that runs it for the batch elements in sequence."""
     made = custom_vmap(f)
 
     @made.def_vmap

@@ -43,7 +43,7 @@ class RuleTrace:
         self.consts: list[Operand] = []
 
     def is_for(self, fun: object, site: CallSite) -> bool:
-        """Whether a call applies the same function to the same types."""
+        """Return whether a call applies the same function to the same types."""
         return self.fun is fun and self.site.is_same_call(site)
 
 
@@ -59,7 +59,7 @@ _rule_traces = carried(_RuleTraces())
 
 
 class _RecursiveCalls:
-    """Whether recursive calls in the block belong to rules around it."""
+    """A flag: recursive calls in the block belong to rules around it."""
 
     escaped = False
 
@@ -68,7 +68,7 @@ class _RecursiveCalls:
 def recursive_calls() -> Iterator[_RecursiveCalls]:
     """Watch for calls, traced in the block, that recur to rules which began before it.
 
-    A program with such calls is valid in that place only, and must not be cached for another.
+    A program with such calls is valid in that place only, and must not be cached.
     """
     seen = _RecursiveCalls()
     before, _rule_traces.outermost = _rule_traces.outermost, sys.maxsize
@@ -91,7 +91,7 @@ def outside_rules() -> Iterator[None]:
 
 
 def is_nondiff(x: object) -> bool:
-    """Whether ``x`` is a nondifferentiable argument of a call whose rules are being traced."""
+    """Return whether ``x`` is a nondifferentiable argument of a call whose rules are traced."""
     return any(x is leaf for rules in _rule_traces.stack for leaf in tree.leaves(rules.site.fixed))
 
 
@@ -122,7 +122,7 @@ def set_primals(fun: object, site: CallSite, primals: Sequence[object]) -> None:
 
 
 def _are_same(first: Sequence[object], second: Sequence[object]) -> bool:
-    """Whether two lists have the same values: the same objects, or tracers of one variable."""
+    """Return whether two lists have the same values: objects, or tracers of one variable."""
     return len(first) == len(second) and all(
         x is y
         or (

@@ -21,32 +21,32 @@ class SymbolicZero:
 
     @property
     def aval(self) -> ArrayType:
-        """The type, under JAX's name."""
+        """Return the type, under JAX's name."""
         return self.type
 
     @property
     def shape(self) -> Shape:
-        """The sizes of the axes."""
+        """Return the sizes of the axes."""
         return self.type.shape
 
     @property
     def dtype(self) -> DType:
-        """The dtype; ``float0`` for a primal without tangents."""
+        """Return the dtype; ``float0`` for a primal without tangents."""
         return self.type.dtype
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """Return the number of axes."""
         return self.type.ndim
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return self.type.size
 
     @property
     def weak_type(self) -> bool:
-        """Whether the type is weak: False for tangents."""
+        """Return whether the type is weak: False for tangents."""
         return self.type.weak
 
     @staticmethod
