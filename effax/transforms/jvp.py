@@ -248,7 +248,7 @@ def regrouped(mask: Mask, cuts: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class HasTangent(Property):
-    """Whether a value has a tangent, under a set of rules."""
+    """The property that a value has a tangent, under a set of rules."""
 
     rules: RuleSet
 

@@ -22,7 +22,7 @@ PENDING: Final = (
     "effax/ir/",
     "effax/show/",
     "effax/testing/",
-    "effax/transforms/",
+    "effax/transforms/rules/",
     "tests/differential/",
     "tests/golden/",
     "tests/laws/",

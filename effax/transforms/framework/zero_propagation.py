@@ -21,7 +21,7 @@ _PRODUCTS: Final = (Mul, DotGeneral)
 
 @dataclass(frozen=True)
 class _MayBeNonzero(Analysis[bool]):
-    """Whether a value may be nonzero: the complement of zero, so that it is a least fixpoint.
+    """The property that a value may be nonzero: the complement, so that it is a least fixpoint.
 
     A carry is zero if it is zero after every iteration, a result of branches if it is in all.
     """

@@ -1,4 +1,4 @@
-"""Accumulations: ``r[i] = r[i] + v`` is an add-update, and several of one position are one.
+"""Accumulations: rewrite ``r[i] = r[i] + v`` to an add-update, and fuse those at one position.
 
 Before::
 
@@ -26,9 +26,9 @@ After ``fuse_accumulations``, since accumulations commute::
         a[c] += d
       in () }
 
-An accumulation does not read the reference: it commutes with others, in a loop over all iterations,
-and a gradient flows back through it as a read. What is fused is summed before it is added, that is
-rounded in another order.
+An accumulation does not read the reference: it commutes with others, across iterations of a loop
+too, and its transpose is a read. Fusion adds the values before the update, so it rounds in another
+order.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from effax.transforms.optimize.forward_stores import Position, position_of
 
 
 class _Found(NamedTuple):
-    """A store that is an accumulation: the load and the sum that go, and what is added."""
+    """A store that is an accumulation: the positions of its load and sum, and the added value."""
 
     load: int
     sum: int
@@ -57,7 +57,7 @@ class _Found(NamedTuple):
 
 
 def _accumulate(jaxpr: Jaxpr) -> Jaxpr:
-    """Make add-updates of loads, sums and stores at one position, in every program.
+    """Rewrite a load, a sum and a store at one position to an add-update, in every program.
 
     Type:     a -> b  =>  a -> b
     Effects:  {read r, write r}  =>  {accum r}
@@ -66,16 +66,16 @@ def _accumulate(jaxpr: Jaxpr) -> Jaxpr:
     found = _accumulations(jaxpr)
     if not found:
         return jaxpr
-    gone = {i for f in found.values() for i in (f.load, f.sum)}
+    removed = {i for f in found.values() for i in (f.load, f.sum)}
     made = Rewriter(jaxpr)
     for i, eqn in enumerate(jaxpr.eqns):
-        if i in gone:
+        if i in removed:
             continue
         if i not in found:
             made.keep(eqn, made.operands(eqn))
             continue
         ref, stored, *operands = made.operands(eqn._replace(ins=_without_value(eqn, found[i])))
-        value = _fitting(made, eqn, stored, found[i].negated)
+        value = _in_shape(made, eqn, stored, found[i].negated)
         assert isinstance(eqn.prim, Swap)
         made.emit(eqn, AddUpdate(eqn.prim.indexer), [ref, value, *operands])
     return made.finish()
@@ -85,12 +85,12 @@ accumulate: Final[Transform] = at_every_depth(_accumulate)
 
 
 def _without_value(eqn: Eqn, found: _Found) -> tuple[Atom, ...]:
-    """The arguments of the store, with what is added in the place of the sum."""
+    """Return the operands of the store, with the added value in place of the sum."""
     return (eqn.ins[0], found.value, *eqn.ins[2:])
 
 
-def _fitting(made: Rewriter, eqn: Eqn, value: Atom, negated: bool) -> Atom:
-    """What is added, in the shape of the part."""
+def _in_shape(made: Rewriter, eqn: Eqn, value: Atom, negated: bool) -> Atom:
+    """Append the added value in the shape of the part, negated for a difference."""
     if negated:
         (value,) = made.emit(eqn, p.Neg(), [value])
     shape = eqn.outs[0].type.shape
@@ -100,7 +100,7 @@ def _fitting(made: Rewriter, eqn: Eqn, value: Atom, negated: bool) -> Atom:
 
 
 def _accumulations(jaxpr: Jaxpr) -> dict[int, _Found]:
-    """The stores that are accumulations, by their place."""
+    """Return the stores that are accumulations, by position."""
     uses = Counter(a.id for eqn in jaxpr.eqns for a in eqn.ins if isinstance(a, Var))
     uses.update(a.id for a in jaxpr.outs if isinstance(a, Var))
     born = {v.id: i for i, eqn in enumerate(jaxpr.eqns) for v in eqn.outs}
@@ -112,7 +112,7 @@ def _accumulations(jaxpr: Jaxpr) -> dict[int, _Found]:
         if isinstance(eqn.prim, Swap) and not uses[eqn.outs[0].id]:
             match = _match(jaxpr, eqn, uses, born)
             ref = eqn.ins[0]
-            # What is between the load and the store must leave what was loaded as it is.
+            # No equation between the load and the store may change the loaded value.
             if match and isinstance(ref, Var) and last_change.get(ref.id, -1) < match.load:
                 found[i] = match
         last_change.update(dict.fromkeys(_not_commuting(Read, eqn), i))
@@ -120,7 +120,7 @@ def _accumulations(jaxpr: Jaxpr) -> dict[int, _Found]:
 
 
 def _not_commuting(kind: type[Read[VarId]] | type[Accum[VarId]], eqn: Eqn) -> list[VarId]:
-    """The references on which the equation does what does not commute with this kind of effect."""
+    """Return the references on which the equation does not commute with this kind of effect."""
     return [
         effect.ref
         for effect in effects_on_variables(eqn)
@@ -129,7 +129,7 @@ def _not_commuting(kind: type[Read[VarId]] | type[Accum[VarId]], eqn: Eqn) -> li
 
 
 def _match(jaxpr: Jaxpr, store: Eqn, uses: Counter[int], born: dict[int, int]) -> _Found | None:
-    """``x = r[i]; y = x + v; r[i] = y``, where nobody else uses ``x`` and ``y``."""
+    """Match ``x = r[i]; y = x + v; r[i] = y``, without other uses of ``x`` and ``y``."""
     place = position_of(store, store.ins)
     total = store.ins[1]
     if place is None or any(a.type.shape for a in place.operands) or not _once(total, uses):
@@ -150,9 +150,9 @@ def _match(jaxpr: Jaxpr, store: Eqn, uses: Counter[int], born: dict[int, int]) -
 
 
 def _is_stored(load: Position, store: Position) -> bool:
-    """Whether what is stored there is what was loaded, changed.
+    """Return whether the store writes to the loaded elements.
 
-    Where the store drops, it does not matter what was loaded, and an add-update drops too.
+    A store out of bounds is dropped, so its load does not matter, and an add-update is dropped too.
     """
     if store.indexer.mode is Mode.DROP:
         load = Position(store.indexer._replace(dims=load.indexer.dims), load.operands)
@@ -164,7 +164,7 @@ def _once(atom: Atom, uses: Counter[int]) -> bool:
 
 
 def _fuse_accumulations(jaxpr: Jaxpr) -> Jaxpr:
-    """Add up what is accumulated at one position before it is added, in every program.
+    """Add the values accumulated at one position before the update, in every program.
 
     Type:     a -> b  =>  a -> b
     Effects:  the same.
@@ -191,7 +191,7 @@ fuse_accumulations: Final[Transform] = at_every_depth(_fuse_accumulations)
 
 
 def _fused(jaxpr: Jaxpr) -> dict[int, int]:
-    """The accumulations that can wait for a later one at the same position: which to which."""
+    """Map each accumulation that can move to a later one at the same position, to that one."""
     waiting: dict[int, dict[Position, int]] = {}
     later: dict[int, int] = {}
     for i, eqn in enumerate(jaxpr.eqns):

@@ -1,4 +1,4 @@
-"""Common subexpressions: what was computed before is not computed again.
+"""Common subexpression elimination.
 
 Before::
 
@@ -20,8 +20,8 @@ After::
         e:f32[] <- b[...]
       in (c, d, d, e) }
 
-An equation that only reads gives what an equal one gave before, unless something between the two
-does not commute with a read of the same reference.
+A read is equal to an earlier one unless an effect between them does not commute with it: the key of
+an equation has the number of such effects so far on each reference that it reads.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ Key = tuple[Primitive, tuple[Atom, ...], tuple[int, ...]]
 
 
 def _cse(jaxpr: Jaxpr) -> Jaxpr:
-    """Compute equal things once, in every program.
+    """Replace equations by earlier equal ones, in every program.
 
     Type:     a -> b  =>  a -> b
-    Effects:  the same; reads may get fewer.
+    Effects:  the same; there may be fewer reads.
     Laws:     tests/laws/test_simplify.py
     """
     made = Rewriter(jaxpr)
     known: dict[Key, tuple[Var, ...]] = {}
-    # By number in the new program, how often each reference was changed so far.
+    # By number in the new program, the changes of each reference so far.
     versions: dict[int, int] = {}
     for eqn in jaxpr.eqns:
         ins = made.operands(eqn)
@@ -69,7 +69,7 @@ cse: Final[Transform] = at_every_depth(_cse)
 
 
 def _repeatable(eqn: Eqn) -> bool:
-    """Whether running the equation again gives the same and changes nothing."""
+    """Return whether a repetition of the equation returns the same and changes nothing."""
     return not eqn.effects or all(isinstance(e, Read) for e in eqn.effects)
 
 

@@ -1,6 +1,6 @@
-"""Dead code elimination: what no used result and no observer needs goes.
+"""Dead code elimination.
 
-Before, of which only the second result is used::
+Before; only the second result is used::
 
     { lambda ; a:f32[] b:Ref{f32[]}. let
         c:f32[] = sin a
@@ -18,8 +18,8 @@ After::
         d:f32[] = cos a
       in (d,) }
 
-A write into a reference of the caller can always be observed, one into a reference made here
-only if a later equation that is needed reads it.
+A write to a reference of the caller is always observed, one to a local reference only if a later
+live equation reads it.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Dce(NamedTuple):
     """The result of :func:`dce`.
 
     Attributes:
-        jaxpr: the program with the used results only, and with the inputs that are kept.
-        used_ins: one entry an input of the given program: whether what is left uses it.
+        jaxpr: the program with the used results and the kept inputs.
+        used_ins: one entry an input of the argument: whether a live equation or result uses it.
     """
 
     jaxpr: Jaxpr
@@ -58,7 +58,7 @@ def _dce(jaxpr: Jaxpr, used_outs: Mask, observed: Mask, keep: Mask, rules: RuleS
     """Remove dead code; ``observed`` marks the input references that are read afterwards."""
     if (len(used_outs), len(keep)) != (len(jaxpr.outs), len(jaxpr.binders)):
         raise TransformError(
-            "dce needs one entry a result, and of `keep_inputs` one an input",
+            "dce needs one entry for each result, and of `keep_inputs` for each input",
             expected=f"{len(jaxpr.outs)} and {len(jaxpr.binders)}",
             found=f"{len(used_outs)} and {len(keep)}",
         )
@@ -66,7 +66,7 @@ def _dce(jaxpr: Jaxpr, used_outs: Mask, observed: Mask, keep: Mask, rules: RuleS
     sweep = Sweep(jaxpr.binders, list(jaxpr.eqns), outs, observed, jaxpr.size, rules)
     kept, changed = sweep.run()
     used_ins = tuple([sweep.needed[v.id] for v in jaxpr.binders])
-    stay = [used or held for used, held in zip(used_ins, keep, strict=True)]
+    stay = [used or kept_in for used, kept_in in zip(used_ins, keep, strict=True)]
     if not changed and all(stay) and all(used_outs) and _is_numbered(jaxpr):
         return Dce(jaxpr, used_ins)
     return Dce(_reduced(jaxpr, stay, kept, outs), used_ins)
@@ -79,18 +79,18 @@ def dce(
     keep_inputs: bool | Sequence[bool] = True,
     rules: RuleSet | None = None,
 ) -> Dce:
-    """Remove what no used result needs and nobody can observe.
+    """Remove equations that no used result needs and whose effects are not observed.
 
-    Type:     a -> (b, c)  =>  a -> c     only c is used; an unused input goes unless it is kept
-    Effects:  those on the caller's references stay, reads for an unused result aside.
+    Type:     a -> (b, c)  =>  a -> c     only c is used; an unused input may be removed
+    Effects:  those on the caller's references stay, except for reads with an unused result.
     Laws:     tests/laws/test_dce.py
     Raises:   TransformError: an entry for a result or an input is missing.
 
     Args:
         jaxpr: the program.
-        used_outs: one entry a result: whether somebody uses it; all are where it is None.
-        keep_inputs: which inputs stay even if they are not used.
-        rules: the rules; the library's own where it is None.
+        used_outs: one entry a result: whether it is used; None: all are.
+        keep_inputs: which inputs stay even if they are unused.
+        rules: the rules; the registered ones where it is None.
     """
     n_ins, n_outs = len(jaxpr.binders), len(jaxpr.outs)
     used = (True,) * n_outs if used_outs is None else tuple(used_outs)
@@ -101,14 +101,14 @@ def dce(
 def _reduced(
     jaxpr: Jaxpr, stay: Sequence[bool], eqns: Sequence[Eqn], outs: Sequence[Atom]
 ) -> Jaxpr:
-    """The program of these equations and results, with the inputs that stay."""
+    """Return the program of these equations and results, with the inputs that stay."""
     binders = [v for v, keep in zip(jaxpr.binders, stay, strict=True) if keep]
     names = [n for n, keep in zip(jaxpr.names, stay, strict=False) if keep]
     return numbered(binders, eqns, outs, jaxpr.size, sum(stay[: jaxpr.n_consts]), names)
 
 
 def _is_numbered(jaxpr: Jaxpr) -> bool:
-    """Whether the variables are numbered in order of binding, without gaps."""
+    """Return whether the variables are numbered in order of binding, without gaps."""
     n = len(jaxpr.binders)
     if any(v.id != i for i, v in enumerate(jaxpr.binders)):
         return False
@@ -121,7 +121,7 @@ def _is_numbered(jaxpr: Jaxpr) -> bool:
 
 
 class Sweep:
-    """One pass from the end: which variables are needed, and which contents are seen later.
+    """One sweep backward: the variables that are needed, and the references that are read later.
 
     Attributes:
         needed: by number, whether a variable is needed.
@@ -150,14 +150,14 @@ class Sweep:
         self.observed: set[int] = seen & self.outer
 
     def run(self) -> tuple[list[Eqn], bool]:
-        """The equations that stay, and whether they are others than before."""
-        needed, plain = self.needed, Primitive.subjaxprs
+        """Return the live equations, and whether they differ from the original ones."""
+        needed, none = self.needed, Primitive.subjaxprs
         kept: list[Eqn] = []
         push = kept.append
         changed = False
         for eqn in reversed(self.eqns):
             prim, ins, outs, effects, _ = eqn
-            if effects or type(prim).subjaxprs is not plain:
+            if effects or type(prim).subjaxprs is not none:
                 stays = self.visit(eqn)
                 changed = changed or stays is not eqn
                 if stays is not None:
@@ -183,7 +183,7 @@ class Sweep:
         return isinstance(atom, Var) and self.needed[atom.id]
 
     def visit(self, eqn: Eqn) -> Eqn | None:
-        """What stays of an equation that has effects or holds programs."""
+        """Return the reduced equation, of one with effects or subjaxprs; None if it is dead."""
         used = tuple([self.needed[v.id] for v in eqn.outs])
         if True not in used and not self.is_observed(eqn):
             return self.released(eqn)
@@ -198,7 +198,7 @@ class Sweep:
         return eqn
 
     def is_observed(self, eqn: Eqn) -> bool:
-        """Whether somebody sees that the equation ran, its results aside."""
+        """Return whether an effect of the equation is observed."""
         for effect in eqn.effects:
             match effect:
                 case SideEffect() if changes_state(effect):
@@ -212,9 +212,9 @@ class Sweep:
         return False
 
     def released(self, eqn: Eqn) -> Eqn | None:
-        """What is left of a dead equation: a reference that it consumes is freed.
+        """Return the ``free`` that replaces a dead equation that consumes a reference; else None.
 
-        Whether the reference is needed at all is known at the end of the pass only.
+        At the end of the sweep, those of references that are not needed are removed.
         """
         for effect in eqn.effects:
             if isinstance(effect, Free):
@@ -225,7 +225,7 @@ class Sweep:
         return None
 
     def dce_eqn(self, eqn: Eqn, used: Mask) -> Eqn:
-        """The equation with less inside, and the arguments and results that are left."""
+        """Return the equation with a reduced primitive, on the operands and results it keeps."""
         observed = tuple([isinstance(a, Var) and a.id in self.observed for a in eqn.ins])
         prim, kept_ins, kept_outs = _dce_prim(eqn.prim, used, observed, self.rules)
         if prim is eqn.prim:
@@ -244,7 +244,7 @@ def _id(eqn: Eqn, index: int) -> int:
 
 @memoize(maxsize=4096)
 def _dce_prim(prim: Primitive, used: Mask, observed: Mask, rules: RuleSet) -> DceOut:
-    """Remove dead code from a primitive; the same object comes back where there is none."""
+    """Remove dead code from a primitive; return the same object if there is none."""
     found = rules.find(prim)
     if found is not None and found.dce is not None:
         made = found.dce(rules, prim, used, observed)
@@ -258,7 +258,7 @@ def _dce_prim(prim: Primitive, used: Mask, observed: Mask, rules: RuleSet) -> Dc
 
 
 def _dce_regions(prim: Primitive, used: Mask, observed: Mask, rules: RuleSet) -> DceOut:
-    """Remove dead code by what the regions of a primitive declare."""
+    """Remove dead code from the regions of a primitive, as it declares them."""
     every_in, every_out = (True,) * len(observed), (True,) * len(used)
     if prim.has_own_rules or len(prim.regions()) != len(prim.subjaxprs()):
         return DceOut(prim, every_in, every_out)
@@ -271,10 +271,10 @@ def _dce_regions(prim: Primitive, used: Mask, observed: Mask, rules: RuleSet) ->
 
 
 class _Live:
-    """The least set of live arguments, live results and observed references of a primitive.
+    """The least fixpoint of live operands, live results and observed references of a primitive.
 
-    An argument that no region binds, such as a selector, is live, and so is a result that none
-    yields.
+    An operand that no region binds, such as a selector, is live, and so is a result that no region
+    returns.
     """
 
     def __init__(
@@ -294,18 +294,18 @@ class _Live:
             ins[i] = True
         for i in set(range(len(outs))).difference(*[r.results for r in self.regions]):
             outs[i] = True
-        # What one run of a region writes is read by the next run, or by another region.
+        # A write in one run of a region may be read in the next run, or by another region.
         exclusive = len(self.regions) == 1 or prim.selector() is not None
         self.runs_once = exclusive and not any(r.repeats for r in self.regions)
         while self._grow():
             pass
 
     def jaxprs(self) -> list[Jaxpr]:
-        """Return the jaxprs with the live arguments and results."""
+        """Return the jaxprs with the live operands and results."""
         return [self._reduced(r, tuple([self.ins[a] for a in r.args])).jaxpr for r in self.regions]
 
     def _grow(self) -> bool:
-        """Add what the live results need; whether that is anything new."""
+        """Follow every region once; return whether the live set grew."""
         before = [*self.ins], [*self.outs], [*self.observed]
         for region in self.regions:
             self._follow(region)
@@ -319,7 +319,7 @@ class _Live:
             if isinstance(effect, Read) and effect.ref not in region.parts:
                 self.observed[region.args[effect.ref]] = True
         for result, carry in zip(region.results, region.carry_to, strict=True):
-            # A loop without iterations returns the carry that it was given.
+            # A loop of no iterations returns the initial carry.
             if carry is not None and result is not None:
                 live = self.ins[carry] or self.outs[result]
                 self.ins[carry] = self.outs[result] = live

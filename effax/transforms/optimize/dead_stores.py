@@ -1,4 +1,4 @@
-"""Dead stores: what is overwritten before anybody can see it is not written.
+"""Elimination of stores that are overwritten before a read.
 
 Before::
 
@@ -17,9 +17,9 @@ After::
         a[0] <- 2.0:f32[]
       in () }
 
-The pass goes backward. A store of which nobody uses what was there before covers its position. What
-reads the reference, a call that may read it included, ends what is covered. What nobody reads again
-at all is left to ``dce``.
+The pass sweeps backward. A store whose old contents are not used covers its position: an earlier
+store there is dead. A read of the reference, in a call too, uncovers its positions. A store that is
+never read is left to ``dce``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Covered = dict[Position, None]
 
 
 def _dead_stores(jaxpr: Jaxpr) -> Jaxpr:
-    """Leave out stores and accumulations that are overwritten unseen, in every program.
+    """Remove stores and accumulations that are overwritten before a read, in every program.
 
     Type:     a -> b  =>  a -> b
     Effects:  the same kinds at most.
@@ -62,7 +62,7 @@ dead_stores: Final[Transform] = at_every_depth(_dead_stores)
 
 
 def _is_dead(eqn: Eqn, used: set[int], covered: dict[int, Covered]) -> bool:
-    """Whether a store is dead; if it is not, what it and others cover or uncover is noted."""
+    """Return whether an equation is a dead store; if not, update the covered positions."""
     ref = eqn.ins[0] if eqn.ins else None
     if isinstance(eqn.prim, Swap | AddUpdate) and isinstance(ref, Var):
         place = position_of(eqn, eqn.ins)
@@ -74,12 +74,12 @@ def _is_dead(eqn: Eqn, used: set[int], covered: dict[int, Covered]) -> bool:
             if isinstance(eqn.prim, Swap):
                 _cover(here, place)
             return False
-        _see(here, place)
+        _uncover(here, place)
         return False
     if isinstance(eqn.prim, Get) and isinstance(ref, Var):
         place = position_of(eqn, eqn.ins)
         assert place is not None
-        _see(covered.setdefault(ref.id, {}), place)
+        _uncover(covered.setdefault(ref.id, {}), place)
         return False
     for effect in eqn.effects:
         if isinstance(effect, Read):
@@ -95,7 +95,7 @@ def _cover(here: Covered, place: Position) -> None:
         del here[next(iter(here))]
 
 
-def _see(here: Covered, place: Position) -> None:
-    """What is read is not covered any more, nor is what it may overlap."""
+def _uncover(here: Covered, place: Position) -> None:
+    """Uncover the positions that a read may overlap."""
     for other in [p for p in here if not disjoint(p, place)]:
         del here[other]

@@ -1,4 +1,4 @@
-"""Constant folding: what depends on constants alone is computed once, here.
+"""Constant folding: scalars that depend only on literals are evaluated.
 
 Before::
 
@@ -8,15 +8,15 @@ Before::
         d:f32[] = mul a c
       in (d,) }
 
-After; the array that nothing uses any more is left to ``dce``::
+After; the array, now unused, is left to ``dce``::
 
     { lambda ; a:f32[]. let
         b:f32[2] = broadcast_in_dim[broadcast_dimensions=() shape=(2,)] 3.0:f32[]
         c:f32[] = mul a 6.0:f32[]
       in (c,) }
 
-Only scalars are written into a program; arrays of few elements are followed on the way to them. A
-choice between branches of which the index is known is the branch.
+Only scalars become literals; small arrays are evaluated on the way to them. A branch selected by a
+literal is inlined.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from effax.ir.types import ArrayType
 from effax.transforms.framework.rewriter import Transform, at_every_depth
 
 SMALL: Final = 64
-"""Arrays of more elements than this are not followed."""
+"""Arrays of more elements than this are not evaluated."""
 
 
 def _fold(jaxpr: Jaxpr) -> Jaxpr:
-    """Compute scalars of constants alone, in every program.
+    """Evaluate scalars that depend only on literals, in every program.
 
     Type:     a -> b  =>  a -> b
-    Effects:  the same, those of branches that are not taken aside.
+    Effects:  the same, without those of branches that are not taken.
     Laws:     tests/laws/test_simplify.py
     """
     made = Rewriter(jaxpr)
@@ -56,7 +56,7 @@ fold: Final[Transform] = at_every_depth(_fold)
 
 
 def _equations(made: Rewriter, jaxpr: Jaxpr, known: dict[Atom, Value]) -> None:
-    """Go over the equations of a program whose inputs have a value in ``made``."""
+    """Fold the equations of a program whose inputs are bound in ``made``."""
     for eqn in jaxpr.eqns:
         ins = made.operands(eqn)
         branch = _branch_taken(eqn, ins)
@@ -77,7 +77,7 @@ def _equations(made: Rewriter, jaxpr: Jaxpr, known: dict[Atom, Value]) -> None:
 
 
 def _branch_taken(eqn: Eqn, ins: tuple[Atom, ...]) -> Region | None:
-    """The region that a known selector selects, if its types are those of the application."""
+    """Return the region that a literal selects, if its types are those of the equation."""
     selector = eqn.prim.selector()
     index = None if selector is None else ins[selector]
     if not isinstance(index, Lit):
@@ -91,11 +91,11 @@ def _branch_taken(eqn: Eqn, ins: tuple[Atom, ...]) -> Region | None:
 
 
 def _results(eqn: Eqn, ins: tuple[Atom, ...], known: dict[Atom, Value]) -> list[Value] | None:
-    """What an equation on known values gives; None where it is not computed here."""
+    """Return the values of the results of an equation; None if it is not evaluated."""
     prim = eqn.prim
     if eqn.effects or not eqn.outs or prim.subjaxprs():
         return None
-    # What an axis or a function of Python gives is known where the program runs.
+    # Axis indices and Python functions have values at run time only.
     if prim.by_reference or prim.free_axes():
         return None
     if any(not isinstance(v.type, ArrayType) or v.type.size > SMALL for v in eqn.outs):
@@ -112,7 +112,7 @@ def _results(eqn: Eqn, ins: tuple[Atom, ...], known: dict[Atom, Value]) -> list[
 
 
 def _literal(value: Value, type_: object) -> Lit | None:
-    """A scalar as a literal. None for arrays, and for nan, of which a literal forgets the bits."""
+    """Return a scalar as a literal; None for an array, and for nan: a literal loses its bits."""
     assert isinstance(type_, ArrayType)
     if type_.shape or family(type_.dtype) == "void":
         return None

@@ -1,4 +1,4 @@
-"""Stores forwarded to loads: what was written to a reference is not read back from it.
+"""Store-to-load forwarding: a load is replaced by the value that was stored or loaded before.
 
 Before::
 
@@ -11,7 +11,7 @@ Before::
         h:f32[] = add d g
       in (h,) }
 
-After; what an equal position holds already is not stored again::
+After; a store of the value that is already there is removed too::
 
     { lambda ; a:Ref{f32[3]} b:f32[]. let
         a[0] <- b
@@ -19,9 +19,8 @@ After; what an equal position holds already is not stored again::
         e:f32[] = add b d
       in (e,) }
 
-What is known of a reference is a list of positions and what they hold. An equation whose effects on
-the reference do not commute with a read ends what is known; one that stores ends what it may
-overlap.
+The pass tracks the known values of each reference by position. A store invalidates the positions
+that it may overlap, and any other effect that does not commute with a read all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.transforms.framework.rewriter import Transform, at_every_depth
 
 MOST: Final = 16
-"""How many positions of one reference are remembered; the oldest go first."""
+"""The known positions of one reference are at most this many; the oldest are forgotten."""
 
 
 class Position(NamedTuple):
@@ -49,15 +48,15 @@ class Position(NamedTuple):
 
     @property
     def is_distinct(self) -> bool:
-        """Whether it is made of elements that exist and are all different.
+        """Its elements exist and are distinct, so that a read returns what was written.
 
-        Then a read gives what a write has put there. Arrays of positions may repeat one.
+        Operands that are arrays of indices may repeat one.
         """
         return self.indexer.mode is Mode.CLIP and not any(a.type.shape for a in self.operands)
 
 
 def disjoint(first: Position, second: Position) -> bool:
-    """Whether two parts of one reference have no element in common, whatever the operands are."""
+    """Return whether two parts of a reference are disjoint for all values of their operands."""
     pairs = zip(first.indexer.dims, second.indexer.dims, strict=True)
     return any(_apart(_static_range(a), _static_range(b)) for a, b in pairs)
 
@@ -78,12 +77,12 @@ def _apart(first: range | None, second: range | None) -> bool:
         return True
     if max(first) < min(second) or max(second) < min(first):
         return True
-    # Steps may pass by each other; long spans are not looked at so closely.
+    # Strided ranges may interleave; only short ones are compared element by element.
     return max(len(first), len(second)) <= MOST and not set(first) & set(second)
 
 
 def position_of(eqn: Eqn, ins: Sequence[Atom]) -> Position | None:
-    """The part of its first argument that an equation on references is about."""
+    """Return the part of its first operand that an equation accesses."""
     prim = eqn.prim
     match prim:
         case Get():
@@ -100,10 +99,10 @@ Known = dict[Position, Atom]
 
 
 def _forward_stores(jaxpr: Jaxpr) -> Jaxpr:
-    """Use what was stored, or loaded before, in the place of a load, in every program.
+    """Replace loads by values that were stored or loaded before, in every program.
 
     Type:     a -> b  =>  a -> b
-    Effects:  the same kinds at most: loads, and stores of what is there already, get fewer.
+    Effects:  at most the same kinds: some loads, and stores of equal values, are removed.
     Laws:     tests/laws/test_simplify.py
     """
     made = Rewriter(jaxpr)
@@ -126,7 +125,7 @@ forward_stores: Final[Transform] = at_every_depth(_forward_stores)
 
 
 def _access(made: Rewriter, eqn: Eqn, ins: tuple[Atom, ...], known: Known) -> None:
-    """A load, a store, an accumulation, or the last load of a reference."""
+    """Forward or keep a load, store, accumulation, or freeze, and update the known values."""
     place = position_of(eqn, ins)
     assert place is not None
     there = known.get(place)
@@ -161,7 +160,7 @@ def _store(
     made.keep(eqn, ins)
     (out,) = eqn.outs
     if there is not None and made.read(out) != there:
-        # The store stays; what was there is known.
+        # The store stays; its result, the old value, is known.
         made.replace(eqn, [there])
     _overlap(known, place)
     if place.is_distinct:
@@ -175,13 +174,13 @@ def _remember(known: Known, place: Position, atom: Atom) -> None:
 
 
 def _overlap(known: Known, place: Position) -> None:
-    """Forget what a store at a position may have changed."""
+    """Forget the positions that a store may have changed."""
     for other in [p for p in known if not disjoint(p, place)]:
         del known[other]
 
 
 def _forget(eqn: Eqn, ins: tuple[Atom, ...], memory: dict[int, Known]) -> None:
-    """Forget references on which the equation does what does not commute with a read."""
+    """Forget references on which the equation has an effect that does not commute with a read."""
     for effect in eqn.effects:
         if isinstance(effect, SideEffect | Alloc) or commutes(effect, Read(effect.ref)):
             continue

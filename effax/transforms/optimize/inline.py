@@ -1,4 +1,4 @@
-"""Inlining: the equations of a call in the place of the call.
+"""Inlining: replace calls by the equations that they run.
 
 Before::
 
@@ -24,7 +24,7 @@ from effax.ir.types import ArrayType, Type
 from effax.transforms.framework.pass_ import jaxpr_pass
 
 Which = Callable[[Eqn], bool]
-"""Says of an equation that is a call whether it is inlined. A pure function."""
+"""Return whether an equation that is a call is inlined. A pure function."""
 
 
 def _inline(jaxpr: Jaxpr, which: Which | None) -> Jaxpr:
@@ -38,21 +38,21 @@ def _inline(jaxpr: Jaxpr, which: Which | None) -> Jaxpr:
 
 @jaxpr_pass(_inline, maxsize=1024)
 def inline(jaxpr: Jaxpr, which: Which | None = None) -> Jaxpr:
-    """Replace calls (``jit``) by what they call, at every depth and in every program held.
+    """Replace calls (``jit``) by the equations of their subjaxprs, at every depth.
 
     Type:     a -> b  =>  a -> b
-    Effects:  the same; a reference that a call makes is made by its caller.
+    Effects:  the same; a reference that a call allocates is allocated by its caller.
     Laws:     tests/laws/test_inline.py
 
     Args:
         jaxpr: the program.
-        which: the calls that are inlined; all of them where it is None.
+        which: the calls that are inlined; None: all.
     """
     return _inline(jaxpr, which)
 
 
 class _Frame(NamedTuple):
-    """A program that is being inlined: what is left of it, its values, and who called it."""
+    """A program in the course of inlining: its values, its remaining equations, and its call."""
 
     made: Rewriter
     eqns: Iterator[Eqn]
@@ -60,7 +60,7 @@ class _Frame(NamedTuple):
 
 
 class _Calls:
-    """One run, with a stack of its own: calls may nest deeper than Python's do."""
+    """One run of the pass, with an explicit stack: calls may nest deeper than Python's."""
 
     def __init__(self, b: Builder, which: Which | None) -> None:
         self.b = b
@@ -91,7 +91,7 @@ class _Calls:
         self.stack.append(_Frame(Rewriter(jaxpr, self.b, given), iter(jaxpr.eqns), call))
 
     def advance(self, frame: _Frame) -> bool:
-        """Emit equations up to the next call, and enter it. False at the program's end."""
+        """Append equations up to the next call, and enter it; return False at the end."""
         for eqn in frame.eqns:
             ins = frame.made.operands(eqn)
             if eqn.prim.is_call and (self.which is None or self.which(eqn)):
@@ -102,9 +102,9 @@ class _Calls:
         return False
 
     def with_inlined_subjaxprs(self, prim: Primitive) -> Primitive:
-        """The primitive with calls inlined in the programs that it holds."""
+        """Return the primitive with calls inlined in its subjaxprs."""
         before = prim.subjaxprs()
-        after = [inline.cached(held, self.which) for held in before]
+        after = [inline.cached(jaxpr, self.which) for jaxpr in before]
         if all(old == new for old, new in zip(before, after, strict=True)):
             return prim
         self.changed = True
@@ -112,7 +112,7 @@ class _Calls:
 
 
 def convert_weak_type(b: Builder, atom: Atom, type_: Type) -> Atom:
-    """The value at the type that a binder declares: a call may change whether it is weak."""
+    """Append a conversion to the type of a binder, which may differ in weakness."""
     if atom.type is type_ or not isinstance(type_, ArrayType):
         return atom
     if isinstance(atom, Lit):

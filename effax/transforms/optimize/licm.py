@@ -1,6 +1,6 @@
-"""What is the same in every iteration of a loop leaves the loop.
+"""Loop-invariant code motion: invariant equations and carries leave the loop.
 
-Before ``hoist``, of which ``loop_carries`` first makes the carry that never changes a constant::
+Before; ``loop_carries`` makes the carry that never changes a constant, then ``hoist`` runs::
 
     { lambda ; a:f32[] b:f32[3]. let
         c:f32[] d:f32[] e:f32[3] = scan[
@@ -34,8 +34,8 @@ After both, and after ``dce``::
         ] c 0.0:f32[] b
       in (a, d, e) }
 
-Which primitives are loops is their own word: ``Primitive.with_constants`` gives one with more
-arguments that are the same in every iteration.
+A primitive declares that it is a loop by ``Primitive.with_constants``, which returns it with more
+operands that are the same in every iteration.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ from effax.transforms.framework.rewriter import Transform, at_every_depth
 
 
 def _hoist(jaxpr: Jaxpr) -> Jaxpr:
-    """Compute before a loop, once, what is the same in each of its iterations.
+    """Move loop-invariant equations before their loop.
 
     Type:     a -> b  =>  a -> b
-    Effects:  the same; a loop may read less.
+    Effects:  the same; a loop may have fewer reads.
     Laws:     tests/laws/test_simplify.py
 
-    An equation leaves the loop if all that it takes is constant there and all that it does is to
-    read references on which the loop does nothing that does not commute with reading. It runs then
-    even where the loop has no iterations; so it must end, and loops on a condition stay.
+    An equation is invariant if its operands are, and its only effects are reads of references on
+    which every effect of the loop commutes with a read. It then runs also if the loop has no
+    iterations: it must terminate, so loops on a predicate stay, and it must not change state.
     """
     made = Rewriter(jaxpr)
     for eqn in jaxpr.eqns:
@@ -80,42 +80,42 @@ hoist: Final[Transform] = at_every_depth(_hoist)
 
 @memoize(maxsize=1 << 12)
 def _is_loop(prim: Primitive) -> bool:
-    held = prim.subjaxprs()
-    if not held or len(prim.regions()) != len(held):
+    subjaxprs = prim.subjaxprs()
+    if not subjaxprs or len(prim.regions()) != len(subjaxprs):
         return False
     if not prim.may_repeat() or prim.selector() is not None:
         return False
-    return prim.with_constants(held, 0) is not None
+    return prim.with_constants(subjaxprs, 0) is not None
 
 
-def _fed(regions: Sequence[Region]) -> set[int]:
-    """The arguments that change from one iteration to the next."""
-    return {feed for region in regions for feed in region.carry_to if feed is not None}
+def _carries(regions: Sequence[Region]) -> set[int]:
+    """Return the operands that are carries."""
+    return {c for region in regions for c in region.carry_to if c is not None}
 
 
 @memoize(maxsize=1 << 12)
 def _movable(prim: Primitive, types: tuple[Type, ...]) -> tuple[tuple[int, ...], ...]:
-    """For each program of a loop, the places of the equations that can be computed before it."""
+    """Return the positions of the invariant equations in each region of a loop."""
     regions = prim.regions()
-    fed = _fed(regions)
+    carries = _carries(regions)
     changed = {
         region.args[effect.ref]
         for region in regions
         for effect in region.jaxpr.effects
         if not isinstance(effect, SideEffect) and not commutes(effect, Read(effect.ref))
     }
-    return tuple(_movable_in(region, types, fed, changed) for region in regions)
+    return tuple(_movable_in(region, types, carries, changed) for region in regions)
 
 
 def _movable_in(
-    region: Region, types: Sequence[Type], fed: set[int], changed: set[int]
+    region: Region, types: Sequence[Type], carries: set[int], changed: set[int]
 ) -> tuple[int, ...]:
     jaxpr = region.jaxpr
-    # A scanned argument has another type than its elements.
+    # An operand that is scanned over has another type than its elements.
     constant = {
         v.id
         for v, arg in zip(jaxpr.binders, region.args, strict=True)
-        if arg not in fed and v.type is types[arg]
+        if arg not in carries and v.type is types[arg]
     }
     stable = {
         v.id
@@ -132,7 +132,7 @@ def _movable_in(
 
 
 def _may_move(eqn: Eqn, stable: set[int]) -> bool:
-    """Whether the equation only reads what stays as it is, and ends."""
+    """Return whether an equation on invariant operands may move before the loop."""
     for effect in eqn.effects:
         if not isinstance(effect, Read):
             return False
@@ -144,9 +144,8 @@ def _may_move(eqn: Eqn, stable: set[int]) -> bool:
 
 @memoize(maxsize=1 << 12)
 def terminates(prim: Primitive) -> bool:
-    """Whether an application is known to end: it runs no program until a condition holds."""
-    held = prim.subjaxprs()
-    if not held:
+    """Return whether an equation is known to terminate: it has no loop on a predicate."""
+    if not prim.subjaxprs():
         return True
     regions = prim.regions()
     if not regions or any(region.is_predicate for region in regions):
@@ -157,39 +156,42 @@ def terminates(prim: Primitive) -> bool:
 def _lift(
     made: Rewriter, eqn: Eqn, ins: tuple[Atom, ...], moved: tuple[tuple[int, ...], ...]
 ) -> None:
-    """Append the equations that leave, then the loop with what they give as constants."""
+    """Append the invariant equations, then the loop, which takes their results as constants."""
     regions = eqn.prim.regions()
     constants: list[Atom] = []
-    given: list[list[Var]] = []
+    hoisted: list[list[Var]] = []
     for region, places in zip(regions, moved, strict=True):
         body = region.jaxpr
         outside = made.nested(body, [ins[arg] for arg in region.args])
         for i in places:
             outside.keep(body.eqns[i], outside.operands(body.eqns[i]))
-        given.append(_needed(body, places))
-        constants += [outside.read(v) for v in given[-1]]
+        hoisted.append(_needed(body, places))
+        constants += [outside.read(v) for v in hoisted[-1]]
     bodies = [
-        _reduced(region.jaxpr, places, given, k)
+        _reduced(region.jaxpr, places, hoisted, k)
         for k, (region, places) in enumerate(zip(regions, moved, strict=True))
     ]
     _replace_loop(made, eqn, bodies, constants, ins)
 
 
 def _needed(body: Jaxpr, moved: Sequence[int]) -> list[Var]:
-    """What equations that leave give to those that stay, and to the results."""
+    """Return the results of moved equations that other equations or results use."""
     gone = set(moved)
     made = {v.id for i in moved for v in body.eqns[i].outs}
     rest = [a for i, eqn in enumerate(body.eqns) if i not in gone for a in eqn.ins]
     return [*dict.fromkeys(a for a in (*rest, *body.outs) if isinstance(a, Var) and a.id in made)]
 
 
-def _reduced(body: Jaxpr, moved: Sequence[int], given: Sequence[list[Var]], own: int) -> Jaxpr:
-    """The program without the equations that leave, on what all programs of the loop are given."""
+def _reduced(body: Jaxpr, moved: Sequence[int], hoisted: Sequence[list[Var]], own: int) -> Jaxpr:
+    """Return the region without the moved equations.
+
+    Its first inputs are the moved results of all regions of the loop; it uses its own.
+    """
     gone = set(moved)
     eqns = [eqn for i, eqn in enumerate(body.eqns) if i not in gone]
     free = body.size
     first: list[Var] = []
-    for k, variables in enumerate(given):
+    for k, variables in enumerate(hoisted):
         for v in variables:
             first.append(v if k == own else Var(free, v.type))
             free += k != own
@@ -215,13 +217,13 @@ def _replace_loop(
 
 
 def _loop_carries(jaxpr: Jaxpr) -> Jaxpr:
-    """Make constants of what a loop carries and never changes.
+    """Make carries that a loop never changes constants.
 
     Type:     a -> b  =>  a -> b
     Effects:  the same.
     Laws:     tests/laws/test_simplify.py
 
-    The carry itself, which nothing uses then, is left to ``dce``.
+    The carry itself, now unused, is left to ``dce``.
     """
     made = Rewriter(jaxpr)
     used = {a.id for eqn in jaxpr.eqns for a in eqn.ins if isinstance(a, Var)}
@@ -244,31 +246,31 @@ loop_carries: Final[Transform] = at_every_depth(_loop_carries)
 
 
 def _results_of(regions: Sequence[Region]) -> list[tuple[int, int]]:
-    """The results that are carries in the end, each with the argument of which it is the last."""
+    """Return the results that are final carries, each with the operand that it starts as."""
     return [
-        (result, feed)
+        (result, carry)
         for region in regions
-        for result, feed in zip(region.results, region.carry_to, strict=True)
-        if result is not None and feed is not None
+        for result, carry in zip(region.results, region.carry_to, strict=True)
+        if result is not None and carry is not None
     ]
 
 
 def _unchanged(eqn: Eqn, ins: Sequence[Atom], used: set[int]) -> list[int]:
-    """The arguments that are fed back as they are, and are used for something besides."""
+    """Return the carries that never change, and are used apart from being carried."""
     regions = eqn.prim.regions()
-    fed: dict[int, bool] = {}
+    same: dict[int, bool] = {}
     for region in regions:
         inputs = {v.id: arg for v, arg in zip(region.jaxpr.binders, region.args, strict=True)}
-        for a, feed in zip(region.jaxpr.outs, region.carry_to, strict=True):
-            if feed is not None:
-                is_same = isinstance(a, Var) and inputs.get(a.id) == feed
-                fed[feed] = fed.get(feed, True) and is_same
+        for a, carry in zip(region.jaxpr.outs, region.carry_to, strict=True):
+            if carry is not None:
+                is_same = isinstance(a, Var) and inputs.get(a.id) == carry
+                same[carry] = same.get(carry, True) and is_same
     after = {arg for result, arg in _results_of(regions) if eqn.outs[result].id in used}
     fits = {arg for result, arg in _results_of(regions) if eqn.outs[result].type is ins[arg].type}
     inside = {arg for region in regions for arg in _used_inside(region)}
     return [
         arg
-        for arg, is_same in fed.items()
+        for arg, is_same in same.items()
         if is_same and arg in fits and (arg in after or arg in inside) and _typed(regions, arg, ins)
     ]
 
@@ -283,20 +285,20 @@ def _typed(regions: Sequence[Region], arg: int, ins: Sequence[Atom]) -> bool:
 
 
 def _used_inside(region: Region) -> set[int]:
-    """The arguments that a program uses, but for feeding them back."""
+    """Return the operands that a region uses apart from carrying them."""
     jaxpr = region.jaxpr
     inputs = {v.id: arg for v, arg in zip(jaxpr.binders, region.args, strict=True)}
     atoms = [a for eqn in jaxpr.eqns for a in eqn.ins]
     atoms += [
         a
-        for a, feed in zip(jaxpr.outs, region.carry_to, strict=True)
-        if feed is None or (isinstance(a, Var) and inputs.get(a.id) != feed)
+        for a, carry in zip(jaxpr.outs, region.carry_to, strict=True)
+        if carry is None or (isinstance(a, Var) and inputs.get(a.id) != carry)
     ]
     return {inputs[a.id] for a in atoms if isinstance(a, Var) and a.id in inputs}
 
 
 def _with_copies(region: Region, ins: Sequence[Atom], same: Sequence[int]) -> Jaxpr:
-    """The program with the arguments ``same`` given once more, first, and used in that place."""
+    """Return the region with the operands ``same`` as first inputs, which replace their uses."""
     body = region.jaxpr
     inputs = {v.id: arg for v, arg in zip(body.binders, region.args, strict=True)}
     copies = {arg: Var(body.size + i, ins[arg].type) for i, arg in enumerate(same)}
@@ -306,8 +308,8 @@ def _with_copies(region: Region, ins: Sequence[Atom], same: Sequence[int]) -> Ja
 
     eqns = [eqn._replace(ins=tuple(map(use, eqn.ins))) for eqn in body.eqns]
     outs = [
-        a if feed is not None and isinstance(a, Var) and inputs.get(a.id) == feed else use(a)
-        for a, feed in zip(body.outs, region.carry_to, strict=True)
+        a if carry is not None and isinstance(a, Var) and inputs.get(a.id) == carry else use(a)
+        for a, carry in zip(body.outs, region.carry_to, strict=True)
     ]
     changed = body.replace(outs=outs)
     return _with_first(changed, list(copies.values()), eqns, body.size + len(same))

@@ -1,4 +1,4 @@
-"""Outlining, the inverse of inlining: a stretch of equations becomes a call.
+"""Outlining, the inverse of inlining: consecutive equations become a call.
 
 Before::
 
@@ -31,19 +31,19 @@ from effax.transforms.framework.runner import as_result
 
 @as_result
 def outline(jaxpr: Jaxpr, start: int, stop: int, label: str = "f") -> Jaxpr:
-    """Make a call of ``jaxpr.eqns[start:stop]``: what they use goes in, what is used of them out.
+    """Replace ``jaxpr.eqns[start:stop]`` by a call; later uses of their results are its results.
 
     Type:     a -> b  =>  a -> b
     Effects:  the same.
     Laws:     inline(outline(f)) = f
 
     Raises:
-        TransformError: there are no such equations, or a reference that they make is used after
-            them, or they consume one that is made before.
+        TransformError: the range is invalid; a reference that the equations allocate is used after
+            them; or they consume one that is allocated before.
     """
     if not 0 <= start < stop <= len(jaxpr.eqns):
         raise BadArgument(
-            "there is no such stretch of equations",
+            "the range of equations is invalid",
             expected=f"0 <= start < stop <= {len(jaxpr.eqns)}",
             found=f"{start}, {stop}",
         )
@@ -55,19 +55,19 @@ def outline(jaxpr: Jaxpr, start: int, stop: int, label: str = "f") -> Jaxpr:
     for v in outs:
         if isinstance(v.type, RefType):
             raise NotApplicable(
-                "a reference that is made in the stretch is used after it, and no call gives one",
-                expected="references that are used inside only",
+                "a reference that is allocated in the range is used after it",
+                expected="references that are used in the range only",
                 found=str(v.type),
-                remedy="begin after it is made, or end after its last use",
+                remedy="begin after its allocation, or end after its last use",
             )
     for eqn in inside:
         for effect in effects_on_variables(eqn):
             if isinstance(effect, Free) and effect.ref not in made:
                 raise NotApplicable(
-                    "the stretch consumes a reference that is made before it",
-                    expected="references that are consumed where they are made",
+                    "the range consumes a reference that is allocated before it",
+                    expected="references that are consumed where they are allocated",
                     found=eqn_str(eqn),
-                    remedy="begin before it is made, or end before it is consumed",
+                    remedy="begin before its allocation, or end before it is consumed",
                 )
     body = numbered(ins, inside, outs, jaxpr.size)
     call = equation(Jit(body, label), ins, outs)

@@ -1,4 +1,4 @@
-"""The language of rewrite rules: patterns over equations, what they match, and rules, as values.
+"""The language of rewrite rules: patterns over equations, matches and rules, as values.
 
 ::
 
@@ -7,7 +7,7 @@
     App(Mul, x, Number(2))  # x · 2, and 2 · x
     App(Transpose, App(Transpose, x, name="inner"), name="outer")
 
-Where a primitive commutes (``Primitive.commutes``) its operands are matched in both orders.
+The operands of a commutative primitive (``Primitive.commutes``) are matched in both orders.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ COMPLEX: Final = frozenset({"complex"})
 REALS: Final = INTEGERS | FLOATS
 NUMBERS: Final = REALS | COMPLEX
 ANY: Final = NUMBERS | BOOL
-"""All families of dtypes for which there may be rules."""
+"""All families of dtypes that rules may have."""
 
 MOST_ORDERS: Final = 256
-"""In how many orders of commuting operands a left side may be matched."""
+"""A left side may be matched in at most this many orders of commutative operands."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Matches anything; where it occurs again, the same. Raises BadArgument for an empty name."""
+    """Match any atom, the same in each occurrence. Raises BadArgument for an empty name."""
 
     name: str
 
     def __post_init__(self) -> None:
         name: object = self.name
         if not isinstance(name, str) or not name:
-            raise BadArgument("a hole has a name", "a word, such as 'x'", repr(name))
+            raise BadArgument("a hole needs a name", "a word, such as 'x'", repr(name))
 
     def __str__(self) -> str:
         return self.name
@@ -58,9 +58,9 @@ class Hole:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """Matches a literal of this value, in every dtype that has it; 0.0 is not -0.0.
+    """Match a literal of this value, in every dtype that represents it; 0.0 is not -0.0.
 
-    Raises BadArgument for what is no number, and for nan: nothing equals it.
+    Raises BadArgument for another type, and for nan, which equals no value.
     """
 
     value: Scalar
@@ -69,13 +69,13 @@ class Number:
         value: object = self.value
         if not isinstance(value, bool | int | float | complex):
             raise BadArgument(
-                "a pattern holds numbers of Python only",
+                "the value of a `Number` must be a Python number",
                 expected="bool, int, float or complex",
                 found=f"{value!r:.60}",
-                remedy="`.item()` gives the number of an array without axes",
+                remedy="`.item()` returns the number of an array without axes",
             )
         if isnan(complex(value).real) or isnan(complex(value).imag):
-            raise BadArgument("nan matches nothing, since it equals nothing", "another number")
+            raise BadArgument("nan matches no literal, since it equals no value", "another number")
 
     def __str__(self) -> str:
         return repr(self.value)
@@ -83,15 +83,15 @@ class Number:
 
 @dataclass(frozen=True, slots=True, init=False)
 class App:
-    """Matches an equation of this primitive, or of any primitive of this class, on such arguments.
+    """Match an equation of this primitive, or of any primitive of this class, on such operands.
 
-    ``App(Sin, x)`` matches by class, ``App(Transpose((1, 0)), x)`` this very primitive. Where the
-    primitive commutes, the arguments are matched in both orders. ``name`` gives the functions of a
-    rule access to the primitive that was matched: ``match.prims[name]``.
+    ``App(Sin, x)`` matches by class, ``App(Transpose((1, 0)), x)`` by equality. The operands of a
+    commutative primitive are matched in both orders. The functions of a rule read the matched
+    primitive as ``match.prims[name]``.
 
     Raises:
-        BadArgument: ``prim`` is no primitive, an argument is no pattern, or there are too many or
-            too few of them.
+        BadArgument: ``prim`` is not a primitive, an argument is not a pattern, or their number is
+            wrong.
     """
 
     prim: Primitive | type[Primitive]
@@ -106,7 +106,7 @@ class App:
 
     @property
     def kind(self) -> type[Primitive]:
-        """The class of primitives that it matches."""
+        """The class of the primitives that it matches."""
         return self.prim if isinstance(self.prim, type) else type(self.prim)
 
     def __str__(self) -> str:
@@ -122,7 +122,7 @@ def _check_app(app: App) -> None:
         isinstance(prim, type) and issubclass(prim, Primitive)
     ):
         raise BadArgument(
-            "a pattern applies a primitive",
+            "the first argument of `App` must be a primitive",
             expected="a primitive, or a class of primitives, such as `Sin`",
             found=f"{prim!r:.60}",
         )
@@ -131,7 +131,7 @@ def _check_app(app: App) -> None:
         if not isinstance(arg, Pattern):
             remedy = f"`Number({arg!r})`" if isinstance(arg, bool | int | float | complex) else None
             raise BadArgument(
-                f"an argument of {app.prim.name} is no pattern",
+                f"an argument of {app.prim.name} is not a pattern",
                 expected="`Hole`, `Number` or `App`",
                 found=f"{arg!r:.60}",
                 remedy=remedy,
@@ -139,30 +139,30 @@ def _check_app(app: App) -> None:
     count = 2 if issubclass(app.kind, Binary) else 1 if issubclass(app.kind, Unary) else None
     if count is not None and len(args) != count:
         raise BadArgument(
-            f"a pattern applies {app.prim.name} to arguments that it never has",
-            expected=f"{count} of them",
+            f"a pattern applies {app.prim.name} to a wrong number of arguments",
+            expected=str(count),
             found=f"{len(args)}: {app}",
         )
 
 
 class Bindings(dict[str, T]):
-    """What a match found, by name. Raises BadArgument for a name that the left side lacks."""
+    """The parts of a match, by name. Raises BadArgument for a name that the left side lacks."""
 
     def __missing__(self, name: str) -> T:
         raise BadArgument(
-            f"the left side of the rule names nothing `{name}`",
-            expected=", ".join(self) or "no name at all",
+            f"the left side of the rule has no name `{name}`",
+            expected=", ".join(self) or "no name",
             found=name,
             remedy=near(name, self),
         )
 
 
 class Match:
-    """What a left side matched.
+    """The result of matching a left side.
 
     Attributes:
-        atoms: by the name of a hole, what it stands for: a variable or a literal, with its type.
-        prims: by the name of an application, the primitive.
+        atoms: the variable or literal of each hole, by name.
+        prims: the primitive of each named application, by name.
     """
 
     __slots__ = ("atoms", "prims")
@@ -176,12 +176,12 @@ Right = Pattern | Callable[[Match], Pattern]
 
 
 class Sample(NamedTuple):
-    """An instance of the left side of a rule: what its law is tried on.
+    """An instance of the left side of a rule, for its law.
 
     Attributes:
         left: the application; its primitives have all parameters.
-        shape: of what the holes stand for.
-        dtype: of what the holes stand for; those of the rule's families in turn where it is None.
+        shape: the shape of the holes.
+        dtype: the dtype of the holes; None: those of the rule's families in turn.
     """
 
     left: App
@@ -191,22 +191,21 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True)
 class RewriteRule:
-    """``left = right``, for operands whose dtype is of one of these families.
+    """``left = right``, for operands whose dtype is in one of these families.
 
     Attributes:
-        name: the equation, for people.
-        left: what is replaced. Where it applies what commutes, both orders are meant.
-        right: what comes in its place: a hole, a number, one application of holes and numbers, or
-            a function that gives one of these for a match.
-        families: of the dtype of the first argument: some of "bool", "int", "uint", "float",
-            "complex"; :data:`REALS`, :data:`ANY` and others are there for it.
+        name: the equation, for messages.
+        left: the pattern that is replaced, in all orders of commutative operands.
+        right: its replacement: a hole, a number, one application of holes and numbers, or a
+            function that returns one of these for a match.
+        families: the families of the first operand's dtype: some of "bool", "int", "uint",
+            "float", "complex", such as :data:`REALS` or :data:`ANY`.
         where: a further condition on a match.
-        samples: instances of the left side, with the shape of their holes, for rules whose
-            primitives have parameters; the law tries them.
+        samples: instances of the left side, for the law of a rule whose primitives have parameters.
 
     Raises:
-        BadArgument: the left side is no application; the right side has a hole that the left one
-            lacks, or more than one application; a name stands for two things; a family is none.
+        BadArgument: the left side is not an application; the right side has a hole that the left
+            side lacks, or more than one application; a name is used twice; a family is unknown.
     """
 
     name: str
@@ -231,13 +230,13 @@ class RewriteRule:
 
 
 def near(name: str, known: Iterable[str]) -> str | None:
-    """The remedy for a name that is not known, where one that is comes near."""
+    """Return the remedy for an unknown name that resembles a known one; else None."""
     close = get_close_matches(name, list(known), 1)
     return f"did you mean `{close[0]}`?" if close else None
 
 
 def parts(pattern: Pattern) -> Iterator[Pattern]:
-    """A pattern, and all patterns in it."""
+    """Yield a pattern and all patterns in it."""
     yield pattern
     if isinstance(pattern, App):
         for arg in pattern.args:
@@ -245,7 +244,7 @@ def parts(pattern: Pattern) -> Iterator[Pattern]:
 
 
 def orders(pattern: App) -> tuple[App, ...]:
-    """The pattern with the operands of what commutes in each order; as it is written first."""
+    """Return the pattern in all orders of commutative operands, the original first."""
     return tuple(_orders(pattern))
 
 
@@ -262,7 +261,7 @@ def _check_left(rule: RewriteRule) -> None:
     left: object = rule.left
     if not isinstance(left, App):
         raise BadArgument(
-            f"the left side of the rule {rule.name} is no application",
+            f"the left side of the rule {rule.name} is not an application",
             expected="`App(primitive, ...)`: a rule replaces an equation",
             found=f"{left!r:.60}",
         )
@@ -271,17 +270,17 @@ def _check_left(rule: RewriteRule) -> None:
     twice = [name for i, name in enumerate(named) if name in holes or name in named[:i]]
     if twice:
         raise BadArgument(
-            f"the rule {rule.name} gives one name to two things",
-            expected="a name for each application, other than those of holes",
+            f"the rule {rule.name} has a duplicate name",
+            expected="distinct names of applications and holes",
             found=twice[0],
         )
     commuting = sum(isinstance(p, App) and p.kind.commutes for p in parts(left))
     if 2**commuting > MOST_ORDERS:
         raise BadArgument(
             f"the left side of the rule {rule.name} can be matched in too many orders",
-            expected=f"at most {MOST_ORDERS.bit_length() - 1} applications of what commutes",
+            expected=f"at most {MOST_ORDERS.bit_length() - 1} commutative applications",
             found=str(commuting),
-            remedy="make several rules of it, each for a part",
+            remedy="split it into several rules",
         )
 
 
@@ -289,7 +288,7 @@ def _families(rule: RewriteRule) -> frozenset[str]:
     given: object = rule.families
     if isinstance(given, str) or not isinstance(given, Set) or not given:
         raise BadArgument(
-            f"the rule {rule.name} holds for no family of dtypes",
+            f"the rule {rule.name} has no family of dtypes",
             expected=f"a set of some of {', '.join(sorted(ANY))}",
             found=f"{given!r:.60}",
             remedy=f"`frozenset({{{given!r}}})`" if given in ANY else None,
@@ -297,7 +296,7 @@ def _families(rule: RewriteRule) -> frozenset[str]:
     for name in sorted(map(str, given)):
         if name not in ANY:
             raise BadArgument(
-                f"the rule {rule.name} is for a family of dtypes that does not exist",
+                f"the rule {rule.name} has an unknown family of dtypes",
                 expected=", ".join(sorted(ANY)),
                 found=name,
                 remedy=near(name, ANY),
@@ -310,24 +309,24 @@ def _check_functions(rule: RewriteRule) -> None:
     right: object = rule.right
     if where is not None and not callable(where):
         raise BadArgument(
-            f"the condition of the rule {rule.name} is no function",
+            f"the condition of the rule {rule.name} is not a function",
             expected="a function from a match to a bool",
             found=f"{where!r:.60}",
         )
     if not isinstance(right, Pattern) and not callable(right):
         raise BadArgument(
-            f"the right side of the rule {rule.name} is no pattern",
-            expected="`Hole`, `Number`, `App`, or a function of the match that gives one",
+            f"the right side of the rule {rule.name} is not a pattern",
+            expected="`Hole`, `Number`, `App`, or a function of the match that returns one",
             found=f"{right!r:.60}",
             remedy=f"`Number({right!r})`" if isinstance(right, int | float | complex) else None,
         )
 
 
 def check_right(rule: RewriteRule, right: object) -> Pattern:
-    """The right side of a rule. Raises BadArgument unless it is one equation of what is known."""
+    """Return the right side of a rule; raise BadArgument unless it is one valid equation."""
     if not isinstance(right, Pattern):
         raise BadArgument(
-            f"the right side of the rule {rule.name} gives no pattern",
+            f"the right side of the rule {rule.name} does not return a pattern",
             expected="`Hole`, `Number` or `App`",
             found=f"{right!r:.60}",
         )
@@ -345,7 +344,7 @@ def check_right(rule: RewriteRule, right: object) -> Pattern:
                 f"the right side of the rule {rule.name} is more than one equation",
                 expected="an application of holes and numbers",
                 found=str(right),
-                remedy="make several rules of it",
+                remedy="split it into several rules",
             )
     if isinstance(right, App):
         with_parameters(rule, right)
@@ -353,7 +352,7 @@ def check_right(rule: RewriteRule, right: object) -> Pattern:
 
 
 def instance_of(app: App) -> Primitive | None:
-    """The primitive that an application means; None for a class whose parameters are not said."""
+    """Return the primitive of an application; None for a class that needs parameters."""
     if not isinstance(app.prim, type):
         return app.prim
     try:
@@ -363,15 +362,15 @@ def instance_of(app: App) -> Primitive | None:
 
 
 def with_parameters(rule: RewriteRule, app: App) -> Primitive:
-    """The primitive that an application means. Raises BadArgument for a class that has several."""
+    """Return the primitive of an application; raise BadArgument if it lacks parameters."""
     found = instance_of(app)
     if found is None:
         raise BadArgument(
-            f"the rule {rule.name} applies {app.prim.name}, which has parameters, without them",
+            f"the rule {rule.name} applies {app.prim.name} without its parameters",
             expected=f"an instance, `{app.kind.__name__}(...)`",
             found=str(app),
-            remedy="on the right: those of what was matched, by a function of the match; "
-            "on the left: an instance among the samples, on which the law is tried",
+            remedy="on the right: use those of the matched primitive, in a function of the match; "
+            "on the left: add an instance to the samples",
         )
     return found
 
@@ -379,7 +378,7 @@ def with_parameters(rule: RewriteRule, app: App) -> Primitive:
 def _check_sample(rule: RewriteRule, sample: object) -> None:
     if not isinstance(sample, Sample) or not isinstance(sample.left, App):
         raise BadArgument(
-            f"the rule {rule.name} has a sample that is none",
+            f"the rule {rule.name} has an invalid sample",
             expected="`Sample(left, shape)`, with an instance of the left side",
             found=f"{sample!r:.60}",
         )
@@ -391,7 +390,7 @@ def _check_sample(rule: RewriteRule, sample: object) -> None:
             as_dtype(sample.dtype)
         except TypeError as error:
             raise BadArgument(
-                f"the rule {rule.name} has a sample of a dtype that does not exist",
+                f"the rule {rule.name} has a sample of an unknown dtype",
                 expected="such as 'float32'",
                 found=sample.dtype,
             ) from error

@@ -1,19 +1,19 @@
-"""A small language of rewrite rules: patterns over equations, as values, and their pass.
+"""The pass that applies rewrite rules.
 
-A rule says that one form of equations gives the same as another::
+A rule states that two patterns of equations are equal::
 
     x, y = Hole("x"), Hole("y")
     RewriteRule("x + (-y) = x - y", App(Add, x, App(Neg, y)), App(Sub, x, y), REALS)
 
-Before and after, under this rule; what nothing uses any more is left to ``dce``::
+Before and after; an equation that is now unused is left to ``dce``::
 
     { lambda ; a:f32[] b:f32[]. let c:f32[] = neg b; d:f32[] = add c a in (d,) }
     { lambda ; a:f32[] b:f32[]. let c:f32[] = neg b; d:f32[] = sub a b in (d,) }
 
-A rule applies where the right side has the very type of what it replaces, and puts one equation at
-most in the place of one, so that no program grows. Operands of what commutes are matched in both
-orders. Only equations without effects match. That a rule is true, bit by bit, is a law that
-``effax.testing.laws.rule_is_sound`` tries on random inputs.
+A rule applies if the right side has exactly the type of the left side. It replaces one equation by
+at most one, so that no program grows. Operands of commutative primitives match in both orders.
+Only equations without effects match. Both sides are equal bit by bit, which the law
+``effax.testing.laws.rule_is_sound`` checks on random inputs.
 """
 
 from __future__ import annotations
@@ -76,29 +76,28 @@ __all__ = [
 T = TypeVar("T")
 
 ROUNDS: Final = 16
-"""How many rules may apply to one equation, one after the other."""
+"""At most this many rules apply to one equation in sequence: a set of rules may cycle."""
 
 REMEDY: Final = (
-    "it is a function of a `Match`, whose holes are in `match.atoms`, and whose named applications "
-    "in `match.prims`"
+    "it is a function of a `Match`: holes are in `match.atoms`, named applications in `match.prims`"
 )
 
 
 def rewriting(rules: Iterable[RewriteRule]) -> Callable[[Jaxpr], Result[Jaxpr, TransformError]]:
-    """The pass that applies these rules wherever they match, in every program.
+    """Return the pass that applies these rules to every program, until none matches.
 
     Type:     a -> b  =>  a -> b
     Effects:  the same.
     Laws:     tests/laws/test_simplify.py
-    Raises:   BadArgument: what is given has something in it that is no rule. The pass fails with
-              TransformError where a function of a rule raises, or gives no right side.
+    Raises:   BadArgument: the argument is not an iterable of rules. The pass fails with
+              TransformError if a function of a rule raises, or returns no pattern.
     """
     return Rewriting(_rules(rules))
 
 
 @dataclass(frozen=True)
 class Rewriting:
-    """What :func:`rewriting` gives: equal for equal rules.
+    """The result of :func:`rewriting`: equal for equal rules.
 
     Attributes:
         rules: the rules, in the order in which they are tried.
@@ -108,33 +107,33 @@ class Rewriting:
     _whole: Transform = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        rules: _Book = {}
+        rules: _RulesByClass = {}
         for rule in self.rules:
-            lines = rules.setdefault(rule.left.kind, [])
-            lines += [_Line(rule, left) for left in orders(rule.left)]
+            ordered = rules.setdefault(rule.left.kind, [])
+            ordered += [_OrderedRule(rule, left) for left in orders(rule.left)]
 
         def local(jaxpr: Jaxpr) -> Jaxpr:
-            """The program with these rules applied until none fits."""
-            return _Engine(jaxpr, rules).run()
+            """Apply the rules until none matches."""
+            return _Matcher(jaxpr, rules).run()
 
         object.__setattr__(self, "_whole", at_every_depth(local))
 
     def __call__(self, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-        """The program with these rules applied until none fits."""
+        """Apply the rules until none matches."""
         return self._whole(jaxpr)
 
     def __reduce__(self) -> tuple[object, ...]:
         return Rewriting, (self.rules,)
 
 
-class _Line(NamedTuple):
+class _OrderedRule(NamedTuple):
     """A rule, and its left side in one order of the operands that commute."""
 
     rule: RewriteRule
     left: App
 
 
-_Book = dict[type[Primitive], list[_Line]]
+_RulesByClass = dict[type[Primitive], list[_OrderedRule]]
 
 
 def _rules(given: object) -> tuple[RewriteRule, ...]:
@@ -143,17 +142,17 @@ def _rules(given: object) -> tuple[RewriteRule, ...]:
         if all(isinstance(rule, RewriteRule) for rule in rules):
             return rules
     raise BadArgument(
-        "a pass is made of rules",
-        expected="several `RewriteRule`s",
+        "rewriting takes rules",
+        expected="an iterable of `RewriteRule`s",
         found=f"{given!r:.80}",
         remedy="`rewriting([rule])`" if isinstance(given, RewriteRule) else None,
     )
 
 
-class _Engine:
-    """One program: what it becomes, and the equation of each variable in it."""
+class _Matcher:
+    """One run of the pass: the new program, and the equation of each of its variables."""
 
-    def __init__(self, jaxpr: Jaxpr, rules: _Book) -> None:
+    def __init__(self, jaxpr: Jaxpr, rules: _RulesByClass) -> None:
         self.made = Rewriter(jaxpr)
         self.rules = rules
         self.by_var: dict[int, Eqn] = {}
@@ -169,7 +168,7 @@ class _Engine:
         return made.finish()
 
     def rewritten(self, eqn: Eqn, ins: tuple[Atom, ...]) -> None:
-        """What becomes of one equation, after all the rules that apply to it in turn."""
+        """Apply rules to one equation until none matches, and append the result."""
         prim, (out,) = eqn.prim, eqn.outs
         for _ in range(ROUNDS):
             found = self.applied(prim, ins, out)
@@ -184,7 +183,7 @@ class _Engine:
         self.by_var[new.id] = Eqn(prim, ins, (new,))
 
     def applied(self, prim: Primitive, ins: tuple[Atom, ...], out: Var) -> Atom | _Applied | None:
-        """The atom or the application that a rule puts in the place of this one, if one does."""
+        """Return the replacement of an application by the first rule that applies; else None."""
         for rule, left in self.rules.get(type(prim), ()):
             match = self.matched(rule, left, prim, ins)
             if match is None:
@@ -193,7 +192,7 @@ class _Engine:
             if not isinstance(right, Pattern):
                 right = check_right(rule, _called(rule, "right side", right, match))
             made = _instance(right, match, out)
-            # What gives the same again, such as two operands that change places, changes nothing.
+            # An equal result, such as swapped operands matched both ways, is no progress.
             if made is not None and made != (prim, ins):
                 return made
         return None
@@ -211,8 +210,8 @@ class _Engine:
         )
 
     def app(self, pattern: App, prim: Primitive, ins: Sequence[Atom], match: Match) -> bool:
-        wanted = pattern.prim
-        fits = type(prim) is wanted if isinstance(wanted, type) else prim == wanted
+        expected = pattern.prim
+        fits = type(prim) is expected if isinstance(expected, type) else prim == expected
         if not fits or len(ins) != len(pattern.args):
             return False
         if pattern.name:
@@ -231,25 +230,25 @@ class _Engine:
 
 
 class _Applied(NamedTuple):
-    """An application that a rule puts somewhere."""
+    """An application on the right side of a rule."""
 
     prim: Primitive
     ins: tuple[Atom, ...]
 
 
 def match_hole(match: Match, name: str, atom: Atom) -> bool:
-    """Bind a hole, or compare with what it is bound to."""
+    """Bind a hole, or compare with its binding; return whether it matches."""
     return match.atoms.setdefault(name, atom) == atom
 
 
 def _called(rule: RewriteRule, part: str, function: Callable[[Match], T], match: Match) -> T:
-    """What a function of a rule gives. Raises TransformError, which names the rule."""
+    """Call a function of a rule. Raises TransformError with the rule's name."""
     with wrap_errors(f"the {part} of the rule {rule.name}", (TransformError,), REMEDY):
         return function(match)
 
 
 def _instance(right: Pattern, match: Match, out: Var) -> Atom | _Applied | None:
-    """The right side for a match; None where it does not have the type of what it replaces."""
+    """Return the right side for a match; None if its type differs from the replaced result's."""
     if isinstance(right, App):
         return _application(right, match, out)
     atom = _leaf(right, match, out.type)
@@ -271,7 +270,7 @@ def _application(right: App, match: Match, out: Var) -> _Applied | None:
 
 
 def _typed(prim: Primitive, ins: tuple[Atom, ...], out: Var) -> _Applied | None:
-    """The application, where it has the type of what it replaces."""
+    """Return the application; None if it has effects, or another type than the replaced result."""
     try:
         typing = typing_of(prim, tuple([a.type for a in ins]))
     except EffaxError:
@@ -281,14 +280,14 @@ def _typed(prim: Primitive, ins: tuple[Atom, ...], out: Var) -> _Applied | None:
 
 
 def _leaf(pattern: Pattern, match: Match, like: Type) -> Atom | None:
-    """What a hole stands for; a number in the dtype of ``like``."""
+    """Return the atom of a hole, or a number in the dtype of ``like``."""
     if isinstance(pattern, Hole):
         return match.atoms[pattern.name]
     return number_as(pattern.value, like) if isinstance(pattern, Number) else None
 
 
 def number_as(value: Scalar, like: Type) -> Lit | None:
-    """The number in the dtype of ``like``; None where that dtype does not have it."""
+    """Return the number in the dtype of ``like``; None if that dtype does not represent it."""
     kind = family(like.dtype)
     if isinstance(value, complex) and kind != "complex":
         return None
@@ -301,6 +300,6 @@ def number_as(value: Scalar, like: Type) -> Lit | None:
 
 
 def _fits(value: float, like: Type) -> bool:
-    """Whether a number is a value of this dtype of integers or booleans."""
+    """Return whether a dtype of integers or booleans represents a number."""
     least, most = (0, 1) if like.dtype.kind == "b" else int_bounds(like.dtype)
     return least <= value <= most and value % 1 == 0

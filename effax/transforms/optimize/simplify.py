@@ -1,4 +1,4 @@
-"""Algebraic simplification: rules that hold bit by bit, in the language of :mod:`rewrite`.
+"""Algebraic simplification by rewrite rules that are exact, bit by bit.
 
 Before::
 
@@ -14,8 +14,9 @@ After, and after ``dce``::
 
     { lambda ; a:f32[2,3]. let b:f32[2,3] = sub a a in (b,) }
 
-No rule changes a rounding, the sign of a zero, or what becomes of infinities and nan: ``x + 0`` is
-``x`` for integers only (-0.0 + 0.0 is 0.0), and ``x - x`` is 0 for integers only.
+No rule changes a rounding, the sign of a zero, or the propagation of infinities and nan. So
+``x + 0`` is ``x`` for integers only (-0.0 + 0.0 is 0.0, while ``x + -0.0`` is ``x``), and ``x - x``
+is 0 for integers only (it is nan for infinity).
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def _same_axes(match: Match) -> bool:
 
 
 def _widened(match: Match) -> bool:
-    """Whether the conversion in the middle loses nothing."""
+    """Return whether the inner conversion is exact."""
     inner = match.prims["inner"]
     assert isinstance(inner, p.ConvertElementType)
     have, middle = _type(match).dtype, inner.new_dtype

@@ -1,4 +1,4 @@
-"""Loops of which the number of iterations is known, written out.
+"""Unrolling of loops with a known number of iterations.
 
 Before::
 
@@ -20,9 +20,9 @@ After::
         d:f32[] = mul a c
       in (d,) }
 
-How often a ``while`` loop runs is known where its condition follows from constants: the part of its
-body that the condition needs is evaluated here. Unless growth is allowed, only loops are written
-out that become no larger by it: those of few iterations or short bodies.
+The trip count of a ``while`` loop is known if its predicate depends on literals only: the part of
+the body that determines the predicate is evaluated. Unless growth is allowed, only loops
+are unrolled that do not become larger by it: those of few iterations or short bodies.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ from effax.transforms.optimize.licm import terminates
 
 
 def unroll(jaxpr: Jaxpr, growth: int = 0) -> Result[Jaxpr, TransformError]:
-    """Write out loops with a known number of iterations, in every program.
+    """Unroll loops with a known number of iterations, in every program.
 
     Type:     a -> b  =>  a -> b
-    Effects:  the same; those of a loop without iterations go.
+    Effects:  the same; those of a loop of no iterations are removed.
     Laws:     tests/laws/test_simplify.py
 
     Args:
         jaxpr: the program.
-        growth: by how many equations the program may grow for each loop.
+        growth: the number of equations by which the program may grow for each loop.
 
     Raises:
         BadArgument: the growth is negative.
     """
     if growth < 0:
-        raise BadArgument("unroll takes no negative growth", "at least 0", str(growth))
+        raise BadArgument("the growth of unroll must not be negative", "at least 0", str(growth))
 
     def local(program: Jaxpr) -> Jaxpr:
         made = Rewriter(program)
@@ -89,7 +89,7 @@ def _equations(made: Rewriter, jaxpr: Jaxpr, growth: int) -> None:
 
 
 def _body(made: Rewriter, body: Jaxpr, args: Sequence[Atom], growth: int) -> list[Atom]:
-    """Append one iteration; gives its results."""
+    """Append one iteration; return its results."""
     inner = made.nested(body, args)
     _equations(inner, body, growth)
     return inner.results()
@@ -134,7 +134,7 @@ def _write_scan(made: Rewriter, eqn: Eqn, scan: Scan, ins: Sequence[Atom], growt
 
 
 def _stacked(made: Rewriter, eqn: Eqn, rows: Sequence[Atom], type_: Type) -> Atom:
-    """The values one after the other along a new leading axis."""
+    """Append the stack of values along a new leading axis."""
     shape = type_.shape
     axes = tuple(range(1, 1 + len(shape)))
     if not rows:
@@ -154,7 +154,7 @@ def _write_while(
 
 
 def _trips(eqn: Eqn, loop: While, ins: Sequence[Atom], growth: int) -> int | None:
-    """How often a loop runs; None where that is not known, or too often to write it out."""
+    """Return the trip count of a loop; None if it is unknown, or too large to unroll."""
     cond, body, n = loop.cond, loop.body, loop.n_consts
     if cond.effects.changes_state or _types(ins) != body.in_types:
         return None

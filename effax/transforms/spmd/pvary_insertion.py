@@ -1,6 +1,6 @@
-"""Variance made explicit: where a value that all devices share meets one that differs.
+"""Insertion of ``pvary``: explicit variance of values over devices.
 
-Before, in a ``shard_map`` over ``x``; ``a`` is the same on all devices, ``b`` is not::
+Before, in a ``shard_map`` over ``x``; ``a`` is invariant (the same on all devices), ``b`` varies::
 
     { lambda ; a:f32[] b:f32[]. let c:f32[] = mul a b; d:f32[] = psum[axis=x:4] c in (d,) }
 
@@ -12,10 +12,9 @@ After::
         e:f32[] = psum_invariant[axis=x:4] d
       in (e,) }
 
-It means the same. But now every value is either one for all devices or one on each, and so is its
-cotangent: transposed, ``pvary`` sums the cotangents of what all share, and a shared sum hands its
-one cotangent on. A derivative inside of a ``shard_map`` is that of the values that there are:
-a result that devices share counts once, and the gradient of what they share is one for all.
+The meaning is the same, but now the cotangent of a value varies exactly if the value does:
+``pvary`` transposes to a sum over the devices, and ``psum_invariant`` to ``pvary``. So an invariant
+result counts once in a derivative, and the gradient of an invariant value is invariant.
 """
 
 from __future__ import annotations
@@ -40,23 +39,23 @@ Each = tuple[Names, ...]
 def insert_pvary(
     jaxpr: Jaxpr, ins: Each, axes: Axes, fixed: Positions = NONE, outs: Each | None = None
 ) -> Jaxpr:
-    """The program with every change from shared to different values written out.
+    """Insert ``pvary`` wherever an invariant value is used as a varying one.
 
     Type:     a -> b  =>  a -> b
     Effects:  the same.
 
     Args:
         jaxpr: the program.
-        ins: along which axes each input may differ.
-        axes: the axes that count.
-        fixed: positions of references that devices share.
-        outs: along which axes each result counts as different, if not where it may be.
+        ins: the axes along which each input may vary.
+        axes: the axes of the mesh; others are ignored.
+        fixed: positions of references that are invariant.
+        outs: the axes along which each result is made varying; None: those along which it may be.
     """
-    return _Engine(jaxpr, ins, axes, fixed).run(outs)
+    return _PvaryInserter(jaxpr, ins, axes, fixed).run(outs)
 
 
-class _Engine(Rewriter):
-    """One run of the pass, which knows where each variable differs."""
+class _PvaryInserter(Rewriter):
+    """One run of the pass, with the axes along which each variable varies."""
 
     def __init__(self, jaxpr: Jaxpr, ins: Each, axes: Axes, fixed: Positions) -> None:
         super().__init__(jaxpr)
@@ -64,16 +63,16 @@ class _Engine(Rewriter):
         self.axes = axes
         self.ins = tuple([own & self.names for own in ins])
         self.found = variance(jaxpr, self.ins, fixed).variables
-        self.held = frozenset([jaxpr.binders[i].id for i in fixed])
+        self.fixed_refs = frozenset([jaxpr.binders[i].id for i in fixed])
 
-    def run(self, wanted: Each | None) -> Jaxpr:
+    def run(self, out_axes: Each | None) -> Jaxpr:
         for eqn in self.jaxpr.eqns:
             self.step(eqn)
         outs = self.results()
-        if wanted is not None:
+        if out_axes is not None:
             outs = [
-                self.raised(x, self.differs(a), ct_spec)
-                for x, a, ct_spec in zip(outs, self.jaxpr.outs, wanted, strict=True)
+                self.raised(x, self.differs(a), names)
+                for x, a, names in zip(outs, self.jaxpr.outs, out_axes, strict=True)
             ]
         return self.build(outs)
 
@@ -82,19 +81,19 @@ class _Engine(Rewriter):
             return SAME
         return self.found[atom.id] & self.names
 
-    def raised(self, x: Atom, have: Names, ct_spec: Names) -> Atom:
-        """The value as one that differs along more axes; only what has tangents is written out."""
+    def raised(self, x: Atom, have: Names, names: Names) -> Atom:
+        """Append ``pvary`` along further axes; a value without tangents needs none."""
         if isinstance(x, Lit) or isinstance(x.type, RefType) or not is_inexact(x.type):
             return x
         for axis in self.axes:
-            if axis.name in ct_spec and axis.name not in have:
+            if axis.name in names and axis.name not in have:
                 x = self.b(c.Pvary(axis), x)
         return x
 
     def step(self, eqn: Eqn) -> None:
         ins = tuple([self.differs(a) for a in eqn.ins])
         args = self.operands(eqn)
-        fixed = positions_of(self.held, eqn)
+        fixed = positions_of(self.fixed_refs, eqn)
         prim = eqn.prim
         if isinstance(prim, c.Collective) and prim.axis.name in self.names:
             made: Sequence[Atom] = self.collective(prim, args, ins)
@@ -102,11 +101,12 @@ class _Engine(Rewriter):
             closed, given = DIFFERS.call(eqn, ins, fixed)
             if isinstance(prim, CustomVjp):
                 closed = _as_cotangents(prim, closed, given)
-            # Where devices part no cotangents can be summed: they are, outside.
+            # Under varying control flow not all devices would reach a sum of cotangents: the
+            # operands are made varying, and their cotangents are summed outside.
             parted = _parted(prim, closed)
             closed = tuple([own if i in fixed else own | parted for i, own in enumerate(closed)])
             args = tuple([self.raised(x, a, z) for x, a, z in zip(args, ins, closed, strict=True)])
-            made = self.b.emit(_held(prim, closed, given, self.axes, fixed), args, eqn.source)
+            made = self.b.emit(_with_pvary(prim, closed, given, self.axes, fixed), args, eqn.source)
         else:
             closed = written(DIFFERS, eqn, ins, fixed)
             most = SAME.union(*[own for i, own in enumerate(closed) if i not in fixed])
@@ -137,19 +137,19 @@ class _Engine(Rewriter):
                 return self.b.emit(prim, [x])
 
 
-def _held(prim: Primitive, ins: Each, outs: Each, axes: Axes, fixed: Positions) -> Primitive:
-    """The primitive with explicit programs, on arguments that differ so."""
+def _with_pvary(prim: Primitive, ins: Each, outs: Each, axes: Axes, fixed: Positions) -> Primitive:
+    """Return the primitive with ``pvary`` inserted in its subjaxprs."""
     jaxprs = list(prim.subjaxprs())
     for i, region in enumerate(prim.regions()):
-        wanted = []
-        for result, feed in zip(region.results, region.carry_to, strict=True):
-            given = SAME if result is None else outs[result]
-            wanted.append(given | (SAME if feed is None else ins[feed]))
+        out_axes = []
+        for result, carry in zip(region.results, region.carry_to, strict=True):
+            names = SAME if result is None else outs[result]
+            out_axes.append(names | (SAME if carry is None else ins[carry]))
         own = frozenset([k for k, a in enumerate(region.args) if a in fixed])
         inside = tuple([ins[a] for a in region.args])
-        jaxprs[i] = insert_pvary(region.jaxpr, inside, axes, own, tuple(wanted))
+        jaxprs[i] = insert_pvary(region.jaxpr, inside, axes, own, tuple(out_axes))
     if isinstance(prim, CustomJvp) and len(jaxprs) > 1:
-        # A tangent differs where its value does.
+        # A tangent varies exactly if its primal does.
         rest = prim.call.binders[prim.n_consts :]
         dots = [
             own for v, own in zip(rest, ins[prim.n_consts :], strict=True) if is_inexact(v.type)
@@ -160,7 +160,7 @@ def _held(prim: Primitive, ins: Each, outs: Each, axes: Axes, fixed: Positions) 
 
 
 def _parted(prim: Primitive, ins: Each) -> Names:
-    """Along which axes devices differ in which programs they run, or how often."""
+    """Return the axes along which a selector or predicate of the primitive varies."""
     selector = prim.selector()
     parted = SAME if selector is None else ins[selector]
     for region in prim.regions():
@@ -170,7 +170,7 @@ def _parted(prim: Primitive, ins: Each) -> Names:
 
 
 def _as_cotangents(prim: CustomVjp, ins: Each, outs: Each) -> Each:
-    """The arguments as ones that differ at least where their cotangents by the rule do."""
+    """Return the axes of the operands, joined with those of their cotangents by the rule."""
     if not isinstance(prim.fwd, Jaxpr) or not isinstance(prim.bwd, Jaxpr):
         return (SAME.union(*ins),) * len(ins)
     n = prim.n_consts
@@ -190,19 +190,19 @@ _INVARIANT = (c.PsumInvariant, c.AllGatherInvariant, c.Pvary)
 
 @memoize(maxsize=1024)
 def has_invariants(jaxpr: Jaxpr, names: Names) -> bool:
-    """Whether the program, or one that it holds, says what devices share along these axes."""
+    """Return whether the program or a subjaxpr has invariant collectives along these axes."""
     return any(
         (isinstance(eqn.prim, _INVARIANT) and eqn.prim.axis.name in names)
-        or any(has_invariants(held, names) for held in eqn.prim.subjaxprs())
+        or any(has_invariants(j, names) for j in eqn.prim.subjaxprs())
         for eqn in jaxpr.eqns
     )
 
 
 @memoize(maxsize=1024)
 def remove_pvary(jaxpr: Jaxpr, names: Names) -> Jaxpr:
-    """The program without any word about what devices share along these axes.
+    """Return the program without invariant collectives along these axes.
 
-    It means the same; transposed, each device has cotangents of its own for everything.
+    The meaning is the same; in its transpose all cotangents vary.
     """
     if not has_invariants(jaxpr, names):
         return jaxpr
@@ -224,5 +224,5 @@ def _implicit_prim(prim: Primitive, names: Names) -> Primitive:
             return c.AllGather(prim.axis, prim.dimension)
         case _:
             pass
-    held, names = prim.subjaxprs(), names - {axis.name for axis in prim.bound_axes()}
-    return prim.with_subjaxprs([remove_pvary(j, names) for j in held]) if held else prim
+    jaxprs, names = prim.subjaxprs(), names - {axis.name for axis in prim.bound_axes()}
+    return prim.with_subjaxprs([remove_pvary(j, names) for j in jaxprs]) if jaxprs else prim

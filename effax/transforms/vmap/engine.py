@@ -363,7 +363,7 @@ def closed_batch(
 
 @dataclass(frozen=True)
 class IsBatched(Property):
-    """Whether a value is batched, under a set of rules, along an axis of this size and name.
+    """The property that a value is batched along an axis of this size and name.
 
     The results of a side effect are batched, whatever its operands, and so are those of an equation
     that uses the axis. Batched predicates and selectors batch everything that they control.

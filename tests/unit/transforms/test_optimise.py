@@ -558,7 +558,7 @@ def test_inline_undoes_outline() -> None:
 
 @pytest.mark.parametrize(
     ("start", "stop", "match"),
-    [(0, 1, "used after it"), (1, 3, "consumes"), (2, 2, "stretch"), (0, 9, "stretch")],
+    [(0, 1, "used after it"), (1, 3, "consumes"), (2, 2, "range"), (0, 9, "range")],
 )
 def test_outline_refuses_ranges_that_are_no_call(start: int, stop: int, match: str) -> None:
     jaxpr = parse("""
