@@ -1,1 +1,1 @@
-"""The same programs through effax and through JAX, side by side."""
+"""Comparison of effax with JAX on the same programs."""

@@ -1,4 +1,4 @@
-"""Running one case on both sides, and comparing everything that a user can see of the results."""
+"""Run one case in both libraries and compare all visible properties of the results."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 Case = Callable[[Any, Any], object]
-"""A function of a namespace (``jax`` or ``effax``) and of its numpy; gives a tree of results."""
+"""A function of a namespace (``jax`` or ``effax``) and its numpy that returns a tree of results."""
 
 
 class Leaf(NamedTuple):
-    """What is compared of an array or a reference."""
+    """The compared properties of an array or a reference."""
 
     kind: str
     dtype: str
@@ -42,16 +42,16 @@ BUILTIN = (TypeError, ValueError, IndexError, RecursionError)
 EXPLAINED = (
     # effax shows weak types, so that a program can be parsed back.
     (r"~(?=[a-z])", ""),
-    # Of what holds programs, the programs are compared; JAX's versions differ in the rest.
+    # Other parameters of primitives with subjaxprs depend on the version of JAX.
     (r"(?<=[\[ ])(?:num_|n_)?(?:\w+_)?n?(?:consts|carry|length|reverse|unroll)=\w+ ?", ""),
     (r"(?<=[\[ ])ft_(?:in|out)=\(.*?\) (?=ft_out|jaxpr)", ""),
     (r"\b(body|cond)_jaxpr=", r"\1="),
-    # Parameters that effax has not, or prints where JAX does not.
+    # Parameters that only one of the two has or prints.
     (r"(?<=[\[ ])(?:\w+=None|preferred_element_type=\w+|pin=False|kind=RefKind.ARRAY) ?", ""),
     (r"(?<=dimensions=)(\(\d*,?(?: \d+)*\)) shape=\([\d, ]*\)", r"\1"),
     (r"broadcast_in_dim\[broadcast_dimensions=\(\)\]", "broadcast_in_dim"),
     (r"\(\(\(1,\), \(0,\)\), \(\(\), \(\)\)\)", "(([1], [0]), ([], []))"),
-    # Writes to references drop what is outside, and say so.
+    # Writes to references drop positions out of bounds, in an explicit mode.
     (r";drop\]", "]"),
     # One addition serves values and cotangents.
     (r"\badd_any\b", "add"),
@@ -60,11 +60,11 @@ EXPLAINED = (
     (r"\[ ", "["),
     (r" \]", "]"),
 )
-"""Where the two print one program in two ways, and what both texts become: pattern, replacement."""
+"""Known differences of printed programs, as (pattern, replacement) applied to both texts."""
 
 
 def program(jaxpr: object) -> Program:
-    """The text of a program, with what is explained above taken out and variables renumbered."""
+    """Return the text of a program without known differences, its variables renumbered."""
     text = re.sub(r"\s+", " ", str(jaxpr))
     for pattern, replacement in EXPLAINED:
         text = re.sub(pattern, replacement, text)
@@ -75,7 +75,7 @@ _TOKEN = re.compile(r"[A-Za-z_]\w*|.", re.DOTALL)
 
 
 def _renumbered(text: str) -> str:
-    """Variables by their order of binding: effax numbers each program by itself, JAX does not."""
+    """Rename variables in order of binding, since JAX numbers subjaxprs together."""
     scopes: list[dict[str, str]] = [{}]
     made = 0
     out = []
@@ -93,7 +93,7 @@ def _renumbered(text: str) -> str:
 
 
 def raised(call: Callable[[], object]) -> Raised:
-    """Which built-in error a call raises; it must raise one."""
+    """Return the built-in class of the error that a call raises. Fails if it raises none."""
     try:
         found = call()
     except BUILTIN as error:
@@ -102,7 +102,7 @@ def raised(call: Callable[[], object]) -> Raised:
 
 
 def described(x: Any) -> object:
-    """A tree of results with every leaf as data; both libraries give equal ones for equal trees."""
+    """Return a tree of results with leaves as data that is comparable between the libraries."""
     if (
         isinstance(x, Leaf | Program | Raised)
         or x is None
@@ -134,7 +134,7 @@ def _leaf(x: Any) -> Leaf:
 
 
 def assert_same(ours: object, theirs: object, path: str = "result") -> None:
-    """Equal trees, kinds, dtypes, weakness, shapes; values equal, or near where inexact."""
+    """Check that trees, kinds, dtypes, weakness and shapes are equal, and values equal or close."""
     if isinstance(ours, Leaf) and isinstance(theirs, Leaf):
         _assert_same_leaf(ours, theirs, path)
     elif isinstance(ours, list | tuple) and isinstance(theirs, list | tuple):
@@ -157,7 +157,7 @@ def _assert_same_leaf(ours: Leaf, theirs: Leaf, path: str) -> None:
     expected = (theirs.kind, theirs.dtype, theirs.value.shape)
     assert found == expected, f"{path}: {found}, JAX has {expected}"
     if ours.dtype != "bool":
-        # A boolean of JAX can be weak, which means nothing.
+        # A boolean of JAX can be weak, without effect.
         weak = ("weak" if ours.weak else "strong", "weak" if theirs.weak else "strong")
         assert weak[0] == weak[1], f"{path}: {weak[0]}, JAX has {weak[1]} ({ours.dtype})"
     if ours.value.dtype.kind in "biu":
@@ -175,7 +175,7 @@ def _assert_same_leaf(ours: Leaf, theirs: Leaf, path: str) -> None:
 
 
 def of_jax(case: Case) -> object:
-    """What JAX gives. Its warnings are its own affair."""
+    """Return the results of JAX, without its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import jax
@@ -184,19 +184,19 @@ def of_jax(case: Case) -> object:
 
 
 def of_effax(case: Case) -> object:
-    """What effax gives."""
+    """Return the results of effax."""
     import effax
 
     return described(case(effax, effax.numpy))
 
 
 def check(case: Case) -> None:
-    """Run a case on both sides, and compare."""
+    """Run a case in both libraries and compare the results."""
     assert_same(of_effax(case), of_jax(case))
 
 
 def skip_before(name: str, since: Mapping[str, str]) -> None:
-    """Skip a case that the installed JAX is too old for."""
+    """Skip a case that needs a newer JAX than the installed one."""
     import jax
 
     if name in since and jax.__version_info__ < tuple(map(int, since[name].split("."))):
@@ -204,7 +204,7 @@ def skip_before(name: str, since: Mapping[str, str]) -> None:
 
 
 def cases_of(module: ModuleType) -> list[Case]:
-    """The functions that a module defines, in order; helpers begin with an underscore."""
+    """Return the public functions that a module defines, in order."""
     return [
         f
         for name, f in vars(module).items()

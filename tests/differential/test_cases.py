@@ -1,4 +1,4 @@
-"""Whole programs: every case of `cases/` gives what JAX gives."""
+"""Every case of `cases/` returns the results of JAX."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 from tests.differential.cases import (
     axes,
     batching,
+    batching_rules,
     callbacks,
     control,
     custom,
-    lanes,
     nested,
     programs,
     randomness,
@@ -26,7 +26,7 @@ MODULES = (
     callbacks,
     control,
     custom,
-    lanes,
+    batching_rules,
     nested,
     programs,
     randomness,
@@ -44,7 +44,7 @@ CASES = [
 SINCE = {
     "accumulated_gradients": "0.12",
     "entries_of_with_refs": "0.12",
-    # JAX 0.10 differentiates the rule's inner call twice by the wrong rule.
+    # JAX 0.10 differentiates the inner call of the rule twice, by the wrong rule.
     "forward_rules_in_loops": "0.12",
     "gradient_of_reference_arguments": "0.12",
     "reverse_over_forward_of_references": "0.12",

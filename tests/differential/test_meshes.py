@@ -1,4 +1,4 @@
-"""shard_map over four devices gives what JAX gives on four; a process of its own has them."""
+"""shard_map over four devices returns the results of JAX, in a separate process with four."""
 
 from __future__ import annotations
 

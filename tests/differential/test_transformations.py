@@ -1,4 +1,4 @@
-"""Every transformation of every small function gives what JAX gives."""
+"""Every transformation of every small function returns the results of JAX."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.differential.cases.functions import FUNCTIONS, Make
 from tests.differential.cases.transformations import TRANSFORMATIONS
 from tests.differential.side_by_side import Case, assert_same, of_effax, of_jax
 
-# JAX raises on these; effax must give what JAX gives for the function without references.
+# JAX raises for functions with references here; effax must agree with JAX on the pure function.
 WITHOUT_REFS = {"grad_of_grad", "jacobians", "hessian"}
 
 

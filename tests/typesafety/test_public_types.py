@@ -1,4 +1,4 @@
-"""Whoever uses effax sees the type of everything: judged as pyright sees an installed package."""
+"""Every exported name has a declared type, by pyright's report on an installed package."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ ROOT = Path(effax.__file__).parents[1]
 class Symbol:
     name: str
     known: bool
-    """Whether every checker would come to the same type: it is declared, in whole."""
+    """True if the type is declared completely, so that every checker infers the same."""
     why: str
-    """What is not."""
+    """The diagnostics about undeclared parts."""
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +41,13 @@ def exported() -> list[Symbol]:
     )
     report = json.loads(run.stdout)["typeCompleteness"]
     return [
-        Symbol(symbol["name"], symbol["isTypeKnown"], _told(symbol["diagnostics"]))
+        Symbol(symbol["name"], symbol["isTypeKnown"], _messages(symbol["diagnostics"]))
         for symbol in report["symbols"]
         if symbol["isExported"]
     ]
 
 
-def _told(diagnostics: list[dict[str, str]]) -> str:
+def _messages(diagnostics: list[dict[str, str]]) -> str:
     lines = [d["message"].replace("\xa0", "").split("\n") for d in diagnostics]
     return "; ".join(" ".join(line[:2]) for line in lines if "docstring" not in line[0])
 
@@ -60,6 +60,6 @@ def test_the_report_covers_every_part(exported: list[Symbol]) -> None:
 
 def test_every_exported_type_is_declared(exported: list[Symbol]) -> None:
     unknown = [f"{s.name}: {s.why}" for s in exported if not s.known]
-    # What is unknown makes what mentions it unknown in part, which tells less.
-    told = [line for line in unknown if "partially unknown" not in line] or unknown
-    assert not told, "\n".join(told)
+    # An unknown type makes the types that mention it partially unknown: report the cause.
+    causes = [line for line in unknown if "partially unknown" not in line] or unknown
+    assert not causes, "\n".join(causes)

@@ -1,4 +1,4 @@
-"""What must type check does, and what must not does not: mypy and pyright are the judges."""
+"""The programs type check except for the marked lines, by mypy and by pyright."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ EXPECTED = re.compile(r"#\s*E:\s*(?P<codes>[\w-]+(?:, [\w-]+)*)")
 
 
 PAGES = ("primitives.md",)
-"""Pages of docs/ whose code is typed."""
+"""Pages of docs/ whose code must type check."""
 
 
 def judged(path: Path) -> set[tuple[int, str]]:
-    """The (line, error code) pairs that mypy finds in a program."""
+    """Return the (line, error code) pairs that mypy reports for a program."""
     if find_spec("mypy") is None:
         pytest.skip("mypy is not installed (extra `dev`)")
     command = (sys.executable, "-m", "mypy", "--no-error-summary", str(path))
@@ -38,7 +38,7 @@ def test_exactly_the_marked_lines_are_errors(path: Path) -> None:
 
 
 def marked(path: Path) -> set[tuple[int, str]]:
-    """The (line, error code) pairs that a program announces."""
+    """Return the (line, error code) pairs that a program marks."""
     return {
         (number, code)
         for number, line in enumerate(path.read_text().splitlines(), 1)
@@ -58,7 +58,7 @@ def test_pyright_finds_errors_in_the_marked_lines_and_in_no_other() -> None:
 
 
 def pyright_errors() -> list[tuple[Path, int]]:
-    """What pyright finds in all programs."""
+    """Return pyright's errors in all programs."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     config = ("-p", str(PROGRAMS.parent / "pyright.json"), "--pythonpath", sys.executable)
     command = (sys.executable, "-m", "pyright", *config, "--outputjson")

@@ -1,1 +1,1 @@
-"""The cases, by subject. Each is a function of a namespace, ``jax`` or ``effax``, and its numpy."""
+"""Cases by subject: functions of a namespace, ``jax`` or ``effax``, and its numpy."""

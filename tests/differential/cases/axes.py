@@ -1,4 +1,4 @@
-"""Named axes of vmap and the collectives along them; shard_map on a mesh of one device."""
+"""Named axes of vmap and collectives along them; shard_map on a mesh of one device."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def shared_arguments(jax: Any, jnp: Any) -> object:
     lax = jax.lax
     f = lambda v, w: (lax.psum(w, "i"), lax.all_gather(w, "i"), lax.pmean(v * w, "i"))
     w = np.arange(4, dtype=np.float32)
-    lanes = jax.vmap(lambda: jax.lax.axis_index("k"), axis_name="k", axis_size=3)()
-    return jax.vmap(f, (0, None), axis_name="i")(_grid(), w), lanes
+    indices = jax.vmap(lambda: jax.lax.axis_index("k"), axis_name="k", axis_size=3)()
+    return jax.vmap(f, (0, None), axis_name="i")(_grid(), w), indices
 
 
 def axes_in_control_flow(jax: Any, jnp: Any) -> object:
@@ -90,7 +90,7 @@ def derivatives_of_named_axes(jax: Any, jnp: Any) -> object:
 
 def one_device(jax: Any, jnp: Any) -> object:
     spec, lax = jax.P, jax.lax
-    # Else JAX puts shardings into the types of arrays.
+    # Otherwise the types of JAX's arrays contain shardings.
     auto = {"axis_types": (jax.sharding.AxisType.Auto,)} if jax.__name__ == "jax" else {}
     mesh = jax.make_mesh((1,), ("x",), **auto)
     f = lambda v, w: (lax.psum(jnp.sin(v * w).sum(0), "x"), v * lax.axis_index("x") + 1)

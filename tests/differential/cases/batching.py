@@ -77,7 +77,7 @@ def a_given_size(jax: Any, jnp: Any) -> object:
     )(np.float32(4))
 
 
-def no_lanes(jax: Any, jnp: Any) -> object:
+def empty_batches(jax: Any, jnp: Any) -> object:
     return jax.vmap(lambda x: (x * 2).sum())(np.zeros((0, 3), np.float32))
 
 

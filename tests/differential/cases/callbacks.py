@@ -1,4 +1,4 @@
-"""Callbacks: what they are told, in which order, and what programs make of their answers."""
+"""Callbacks: their arguments, their order, and the use of their results."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 Log = list[Any]
 
 
-def _told(jax: Any, run: Callable[[Callable[..., None]], object]) -> object:
-    """What ``run`` gives, and what the function that it gets was told, in order."""
+def _reported(jax: Any, run: Callable[[Callable[..., None]], object]) -> object:
+    """Return the result of ``run`` and the arguments of all calls of its callback, in order."""
     log: Log = []
 
-    def tell(*args: Any) -> None:
+    def record(*args: Any) -> None:
         log.extend(np.asarray(x) for x in args)
 
-    result = run(tell)
+    result = run(record)
     jax.effects_barrier()
     return result, log
 
@@ -30,46 +30,46 @@ def _io(jax: Any) -> Any:
 
 
 def ordered_callbacks_in_loops(jax: Any, jnp: Any) -> object:
-    def run(tell: Callable[..., None]) -> object:
+    def run(record: Callable[..., None]) -> object:
         def say(*args: Any) -> None:
-            jax.debug.callback(tell, *args, ordered=True)
+            jax.debug.callback(record, *args, ordered=True)
 
-        def told(x: Any, value: Any) -> Any:
+        def report_and_add(x: Any, value: Any) -> Any:
             say(value)
             return x + 1
 
         def body(i: Any, x: Any) -> Any:
             say(i, x)
-            x = jax.lax.cond(i % 2 == 0, lambda x: told(x, x * 10), lambda x: x, x)
-            return jax.lax.while_loop(lambda x: x % 3 != 0, lambda x: told(x, -x), x)
+            x = jax.lax.cond(i % 2 == 0, lambda x: report_and_add(x, x * 10), lambda x: x, x)
+            return jax.lax.while_loop(lambda x: x % 3 != 0, lambda x: report_and_add(x, -x), x)
 
         return jax.jit(lambda x: jax.lax.fori_loop(0, 4, body, x))(jnp.float32(1.0))
 
-    return _told(jax, run)
+    return _reported(jax, run)
 
 
-def derivatives_tell_primal_values(jax: Any, jnp: Any) -> object:
-    def run(tell: Callable[..., None]) -> object:
+def derivatives_report_primal_values(jax: Any, jnp: Any) -> object:
+    def run(record: Callable[..., None]) -> object:
         def f(x: Any) -> Any:
             y = jnp.sin(x)
-            jax.debug.callback(tell, y, ordered=True)
+            jax.debug.callback(record, y, ordered=True)
             return y * x
 
         x = jnp.float32(0.5)
         return jax.grad(f)(x), jax.jit(jax.grad(f))(x), jax.jvp(f, (x,), (x,)), jax.hessian(f)(x)
 
-    return _told(jax, run)
+    return _reported(jax, run)
 
 
-def lanes_tell_in_order(jax: Any, jnp: Any) -> object:
-    def run(tell: Callable[..., None]) -> object:
+def batch_elements_report_in_order(jax: Any, jnp: Any) -> object:
+    def run(record: Callable[..., None]) -> object:
         def f(x: Any, y: Any) -> Any:
-            jax.debug.callback(tell, x, y)
+            jax.debug.callback(record, x, y)
             return x + y
 
         return jax.vmap(f, in_axes=(0, None))(jnp.arange(3.0), 2.0)
 
-    return _told(jax, run)
+    return _reported(jax, run)
 
 
 def printed_formats(jax: Any, jnp: Any) -> object:
@@ -87,7 +87,7 @@ def printed_formats(jax: Any, jnp: Any) -> object:
     return [np.array([ord(c) for c in out.getvalue()])]
 
 
-def answers_are_asked_for_in_order(jax: Any, jnp: Any) -> object:
+def results_are_requested_in_order(jax: Any, jnp: Any) -> object:
     count = iter(range(100))
 
     def ask(x: Any) -> Any:

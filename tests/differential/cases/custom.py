@@ -1,4 +1,4 @@
-"""Functions with derivatives of their own, alone and inside of everything."""
+"""Functions with custom derivatives, alone and in all other transformations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def _product(jax: Any, jnp: Any) -> Any:
-    """A function whose rule calls the function itself, and gives another derivative."""
+    """Return a function whose rule calls the function, with another derivative."""
 
     @jax.custom_jvp
     def f(x: Any, y: Any) -> Any:
@@ -23,7 +23,7 @@ def _product(jax: Any, jnp: Any) -> Any:
 
 
 def _clipped(jax: Any, jnp: Any) -> Any:
-    """As JAX's documentation has it: the forward rule calls the function itself."""
+    """Return the example of JAX's documentation, whose forward rule calls the function."""
 
     @jax.custom_vjp
     def f(x: Any, y: Any) -> Any:

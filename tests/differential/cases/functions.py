@@ -11,7 +11,7 @@ Make = Callable[[Any, Any], Callable[[Any], Any]]
 
 
 class Function(NamedTuple):
-    """A function of one array to an array, made for a namespace, and where it is looked at.
+    """A function from an array to an array, made for a namespace, and a point.
 
     ``pure`` is the same function without references, for what JAX cannot do with them.
     """
@@ -49,7 +49,7 @@ def _scan_of_cond(jax: Any, jnp: Any) -> Callable[[Any], Any]:
 
 
 def _while(jax: Any, jnp: Any) -> Callable[[Any], Any]:
-    # A loop whose number of steps does not depend on what is differentiated.
+    # The number of iterations does not depend on the differentiated input.
     def f(x: Any) -> Any:
         return jax.lax.fori_loop(0, 4, lambda i, v: jnp.sin(v) + x * i, x)
 

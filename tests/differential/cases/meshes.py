@@ -1,4 +1,4 @@
-"""shard_map on four devices: JAX has four in a process of its own, effax has lanes."""
+"""shard_map on four devices: in a separate process for JAX, as batch elements in effax."""
 
 from __future__ import annotations
 

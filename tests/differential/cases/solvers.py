@@ -1,4 +1,4 @@
-"""custom_linear_solve, custom_root, associative_scan: values, derivatives, lanes."""
+"""custom_linear_solve, custom_root, associative_scan: values, derivatives, batching."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RIGHT = np.array([1.0, 2.0, 3.0], np.float32)
 
 
 def _richardson(jax: Any) -> Callable[[Any, Any], Any]:
-    """Enough iterations x + (b - A·x)/5 for a small matrix."""
+    """Return a solver by the iteration x + (b - A·x)/5, for a small matrix."""
 
     def solve(matvec: Any, b: Any) -> Any:
         return jax.lax.fori_loop(0, 40, lambda i, x: x + (b - matvec(x)) * 0.2, b * 0)

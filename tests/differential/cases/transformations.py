@@ -1,4 +1,4 @@
-"""Transformations of a function at a point; each gives what a user sees of the result."""
+"""Transformations of a function at a point; each returns the visible result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Fun = Callable[[Any], Any]
 
 
 def _weights(x: Any) -> Any:
-    """Something of the type of ``x``, weakness included."""
+    """Return a value of the type of ``x``, weakness included."""
     if x.weak_type:
         return 0.5
     return np.linspace(0.5, 1.5, int(np.prod(x.shape)), dtype=x.dtype).reshape(x.shape)

@@ -1,4 +1,4 @@
-"""What goes in and comes out: trees, Python's numbers, NumPy, dtypes, static arguments."""
+"""Arguments and results: trees, Python's numbers, NumPy arrays, dtypes, static arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that bring their own rules keep the signature of what they decorate."""
+"""Functions with custom rules keep the signature of the decorated function."""
 
 from typing import Any, assert_type
 
@@ -43,18 +43,18 @@ pulled.defvjp(lambda x: (pulled(x), None))  # E: call-arg
 
 
 @custom_vmap
-def laned(x: Array) -> Array:
+def batched(x: Array) -> Array:
     return x
 
 
-@laned.def_vmap
-def laned_rule(axis_size: int, in_batched: list[bool], x: Array) -> tuple[Array, bool]:
+@batched.def_vmap
+def batched_rule(axis_size: int, in_batched: list[bool], x: Array) -> tuple[Array, bool]:
     return x, True
 
 
-assert_type(laned(X), Array)
-assert_type(laned_rule(3, [True], X), tuple[Array, bool])
-laned("x")  # E: arg-type
+assert_type(batched(X), Array)
+assert_type(batched_rule(3, [True], X), tuple[Array, bool])
+batched("x")  # E: arg-type
 
 
 @effax.custom_rules
@@ -64,7 +64,7 @@ def ruled(x: Array, y: Array) -> Array:
 
 ruled.defjvp(pushed_rule)
 ruled.defvjp(lambda x, y: (x * y, x), lambda x, ct: (ct, ct))
-ruled.def_vmap(laned_rule)
+ruled.def_vmap(batched_rule)
 assert_type(ruled(X, X), Array)
 ruled(X)  # E: call-arg
 
@@ -85,7 +85,7 @@ def again(x: Array, n: int) -> Array:
 
 assert_type(again(X, 2), Array)
 again(X, "2")  # E: arg-type
-effax.checkpoint(laned_rule, policy=3)  # E: arg-type
+effax.checkpoint(batched_rule, policy=3)  # E: arg-type
 
 
 def beside(x: Array) -> tuple[Array, Any]:

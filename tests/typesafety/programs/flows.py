@@ -1,4 +1,4 @@
-"""Types flow from what a function takes to what its derivative, its batch and its loop give."""
+"""The types of a function determine those of its derivative, its batched form and its loop."""
 
 from typing import NamedTuple, assert_type
 
@@ -41,7 +41,7 @@ effax.grad(3)  # E: call-overload
 
 
 def scored(params: Params, x: Array) -> tuple[Array, str]:
-    return predict(params, x).sum(), "told"
+    return predict(params, x).sum(), "aux"
 
 
 assert_type(effax.grad(scored, has_aux=True)(start, X), tuple[Params, str])

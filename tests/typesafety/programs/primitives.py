@@ -1,4 +1,4 @@
-"""A primitive that lacks a part, and a rule record that lacks a rule, are type errors."""
+"""A primitive without a required method, and rules without a required rule, are type errors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from effax.transforms.framework.rules import (
 
 
 class Meaningless(Primitive):
-    """It says its types, and not what it means."""
+    """A primitive with a typing rule and without evaluation."""
 
     name = "meaningless"
 
@@ -31,7 +31,7 @@ Meaningless()  # E: abstract
 
 
 class Twice(Primitive):
-    """A whole primitive."""
+    """A complete primitive."""
 
     name = "twice"
 
@@ -64,7 +64,7 @@ of_arguments.join(of_variables)  # E: arg-type
 
 
 class Doubled(ArrayPrimitive):
-    """A primitive declared outside of the library that forgets how it is batched."""
+    """A user-defined primitive without a batch rule."""
 
     name = "doubled"
 
@@ -90,7 +90,7 @@ Doubled()  # E: abstract
 
 
 class Whole(Doubled):
-    """It has them all."""
+    """A user-defined primitive with all rules."""
 
     def batch(
         self, ins: Sequence[Any], batched: Sequence[bool], size: int
@@ -102,7 +102,7 @@ Whole().bind(1.0)
 
 
 class Wrong(Whole):
-    """Its rule has another signature."""
+    """A user-defined primitive whose jvp rule has another signature."""
 
     def jvp(self, primals: Sequence[Any]) -> Sequence[Array]:  # E: override
         return self.bind(*primals)

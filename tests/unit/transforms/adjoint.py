@@ -1,4 +1,4 @@
-"""What tests of transposition share: the identity that it has to satisfy."""
+"""The identity that a transposed program satisfies, for tests of transposition."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def check(
     seed: int = 0,
     fixed: Sequence[Value] | None = None,
 ) -> Transposed:
-    """<ct of results and final contents, those> = <ct of inputs and first contents, those>.
+    """Check <ct of outputs and final contents, those> = <ct of inputs and initial contents, those>.
 
     The references that are bound hold something already; a GradRef is added to. The first inputs
     are ``fixed`` where they are given; the others are random.
@@ -110,7 +110,7 @@ def check(
 
 
 def refs_and_values_agree(jaxpr: Jaxpr, ct_specs: Sequence[CotangentSpec], seed: int = 0) -> None:
-    """What a GradRef holds afterwards is what it held, and the GradValue result."""
+    """Check that a GradRef ends with its initial contents plus the GradValue result."""
     by_value = transposed(jaxpr, ct_specs)
     by_ref = transposed(jaxpr, [R if w == V else w for w in ct_specs])
     rng = np.random.default_rng(seed)
@@ -126,7 +126,7 @@ def refs_and_values_agree(jaxpr: Jaxpr, ct_specs: Sequence[CotangentSpec], seed:
 
 
 def only_accumulates(made: Transposed, position: int) -> bool:
-    """Whether all that happens to an input is that something is added to it."""
+    """Return whether accumulation is the only effect on an input."""
     return all(isinstance(e, Accum) for e in made.jaxpr.effects.on(position))  # type: ignore[arg-type]  # an ArgIndex is an int
 
 
@@ -137,7 +137,7 @@ def big_zeros(jaxpr: Jaxpr, size: int = 1000) -> int:
 
 
 def plumbed(b: Builder, c: Var, i: Var, r: Var, x: Var) -> Sequence[Atom]:
-    """Every primitive of references, on a linear one that comes in and two local ones."""
+    """Apply every reference primitive to a linear reference argument and two local references."""
     old = swap(b, r, b(prims.Mul(), x, c), Pick(None), at=[i])
     s = b(p.NewRef(), old)
     add(b, s, b(prims.Mul(), get(b, r, Pick(0)), c))

@@ -1,4 +1,4 @@
-"""Programs that hold programs at many levels, and how large programs are, held ones included."""
+"""Programs nested to many levels, and the sizes of programs with their subjaxprs."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ RULE: Final = program(
 NEVER: Final = program([F], lambda b, x: [b(prims.Lt(), x, x)])
 TRUE: Final = lit(True, array_type((), "bool"))
 
-HOLD: Final[dict[str, tuple[Callable[[Jaxpr], Primitive], tuple[Atom, ...]]]] = {
+CALLS: Final[dict[str, tuple[Callable[[Jaxpr], Primitive], tuple[Atom, ...]]]] = {
     "jit": (Jit, ()),
-    "scan": (lambda held: Scan(held, 1, False, 0, 1), ()),
-    "cond": (lambda held: Cond((LEAF, held)), (TRUE,)),
+    "scan": (lambda inner: Scan(inner, 1, False, 0, 1), ()),
+    "cond": (lambda inner: Cond((LEAF, inner)), (TRUE,)),
     "remat": (Remat, ()),
-    "while": (lambda held: While(NEVER, held, 0), ()),
-    "custom_jvp": (lambda held: CustomJvp(held, RULE, 0, "f"), ()),
+    "while": (lambda inner: While(NEVER, inner, 0), ()),
+    "custom_jvp": (lambda inner: CustomJvp(inner, RULE, 0, "f"), ()),
 }
 
 
 def nest(kind: str, levels: int, calls: int = 1, leaf: Jaxpr = LEAF) -> Jaxpr:
-    """A program in a program in a program: each multiplies, and calls what is inside."""
+    """Return a program of nested calls, each of which multiplies the results of the inner ones."""
     jaxpr = leaf
-    hold, first = HOLD[kind]
+    make, first = CALLS[kind]
     for _ in range(levels):
-        prim = hold(jaxpr)
+        prim = make(jaxpr)
         b = Builder([F])
         (x,) = b.binders
         y: Atom = x
@@ -48,10 +48,10 @@ def nest(kind: str, levels: int, calls: int = 1, leaf: Jaxpr = LEAF) -> Jaxpr:
 
 
 def equations(jaxpr: Jaxpr) -> int:
-    """How many equations the program has, those of distinct held programs counted once."""
-    return sum(len(held.eqns) for held in dict.fromkeys(postorder(jaxpr)))
+    """Return the number of equations, those of equal subjaxprs counted once."""
+    return sum(len(inner.eqns) for inner in dict.fromkeys(postorder(jaxpr)))
 
 
 def interfaces(jaxpr: Jaxpr) -> int:
-    """The most inputs or results that the program or a held one has."""
+    """Return the greatest number of inputs or results of the program or a subjaxpr."""
     return max(max(len(p.binders), len(p.outs)) for p in postorder(jaxpr))

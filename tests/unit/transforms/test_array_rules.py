@@ -1,4 +1,4 @@
-"""Rules of primitives on arrays: derivatives, transposes, batching, one application at a time."""
+"""Rules of primitives on arrays: derivatives, transposes and batching of one application."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ STEP = 1e-6
 
 
 def single(prim: Primitive, args: Sequence[Value]) -> Jaxpr:
-    """The program of one application."""
+    """Return the program of one application."""
     b = Builder([type_of_value(np.asarray(a)) for a in args])
     return b.finish(b.emit(prim, b.binders))
 
 
 def subsets(positions: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """All subsets that are not empty."""
+    """Yield all nonempty subsets."""
     for flags in product((False, True), repeat=len(positions)):
         if any(flags):
             yield tuple(i for i, flag in zip(positions, flags, strict=True) if flag)
@@ -55,7 +55,7 @@ def tangent_like(x: Value, seed: int) -> Value:
 def pushed(
     prim: Primitive, args: Sequence[Value], tangents: dict[int, Value]
 ) -> tuple[list[Value], list[Value | None]]:
-    """Results and their tangents (None: no tangent), by the pass on one application."""
+    """Return results and their tangents (None: zero), by the pass on one application."""
     mask = [i in tangents for i in range(len(args))]
     made = jvp(single(prim, args), mask).unwrap()
     results = evaluate(made.jaxpr, [*args, *(tangents[i] for i in sorted(tangents))])
@@ -116,7 +116,7 @@ def transposed(
 
 
 def pairing(x: Value, y: Value) -> float:
-    """JAX's pairing of a cotangent and a tangent: the real part of the sum, not conjugated."""
+    """Return JAX's pairing of a cotangent and a tangent: Re Σ x·y, without conjugation."""
     return float(np.real(np.sum(x * y)))
 
 
@@ -148,7 +148,7 @@ def test_transpose_is_the_adjoint(case: Case, group: tuple[int, ...]) -> None:
 def test_gradient_references_end_with_what_gradient_values_are(
     case: Case, group: tuple[int, ...]
 ) -> None:
-    """The pass on one application: ref after = ref before + the value that GradValue gives."""
+    """The pass on one application: ref after = ref before + the result for GradValue."""
     program = single(case.prim, case.args)
     (out,) = program.out_types
     ct = tangent_like(np.zeros(out.shape, out.dtype), seed=30)
@@ -231,16 +231,16 @@ N = 3
 
 
 def stacked(x: Value, seed: int) -> Value:
-    """``N`` lanes of the type of ``x``, different from each other."""
-    lanes = []
-    for lane in range(N):
+    """Return ``N`` different batch elements of the type of ``x``."""
+    elements = []
+    for i in range(N):
         if x.dtype.kind == "b":
-            lanes.append(np.asarray(np.random.default_rng((seed, lane)).random(x.shape) > 0.5))
+            elements.append(np.asarray(np.random.default_rng((seed, i)).random(x.shape) > 0.5))
         elif x.dtype.kind in "iu":
-            lanes.append(((np.roll(x, lane) if x.ndim else x) + lane).astype(x.dtype))
+            elements.append(((np.roll(x, i) if x.ndim else x) + i).astype(x.dtype))
         else:
-            lanes.append(np.asarray(np.roll(x, lane) + x.dtype.type(0.03) * lane))
-    return np.stack(lanes)
+            elements.append(np.asarray(np.roll(x, i) + x.dtype.type(0.03) * i))
+    return np.stack(elements)
 
 
 def batched_program(
@@ -264,13 +264,13 @@ def test_batching_equals_stacking(case: Case) -> None:
         ]
         program, flags = batched_program(case.prim, [type_of_value(a) for a in args], mask)
         with np.errstate(all="ignore"):
-            lanes = [
+            elements = [
                 case.prim.evaluate(*(a[i] if has else a for a, has in zip(args, mask, strict=True)))
                 for i in range(N)
             ]
         found = evaluate(program, args)
         for j, (out, flag) in enumerate(zip(found, flags, strict=True)):
-            wanted = np.stack([np.asarray(lane[j]) for lane in lanes])
+            wanted = np.stack([np.asarray(outs[j]) for outs in elements])
             given = out if flag else np.broadcast_to(out, wanted.shape)
             assert given.dtype == wanted.dtype
             np.testing.assert_allclose(given, wanted, rtol=1e-12, atol=1e-14)
@@ -278,15 +278,15 @@ def test_batching_equals_stacking(case: Case) -> None:
 
 def test_elementwise_batching_broadcasts_scalars_no_more_than_it_must() -> None:
     x, s = normal(4, 3), normal()
-    lanes = type_of_value(np.zeros((N, 4, 3)))
-    program, _ = batched_program(prims.Mul(), [lanes, type_of_value(s)], [True, False])
+    batched = type_of_value(np.zeros((N, 4, 3)))
+    program, _ = batched_program(prims.Mul(), [batched, type_of_value(s)], [True, False])
     assert [eqn.prim for eqn in program.eqns] == [prims.Mul()]
-    program, _ = batched_program(prims.Mul(), [lanes, type_of_value(x)], [True, False])
+    program, _ = batched_program(prims.Mul(), [batched, type_of_value(x)], [True, False])
     assert [eqn.prim.name for eqn in program.eqns] == ["broadcast_in_dim", "mul"]
 
 
 def test_a_gather_at_one_place_stays_a_slice() -> None:
-    """Batching the array alone adds one span to the indexer: nothing is picked anew."""
+    """Batching the array alone adds one span to the indexer, and no pick."""
     row = index.Gather(Indexer((Pick(None),)))
     table = type_of_value(np.zeros((N, 5)))
     program, _ = batched_program(row, [table, type_of_value(ints([1, 2]))], [True, False])
@@ -395,7 +395,7 @@ def test_running_derivatives_take_logarithmically_many_equations() -> None:
 
 
 def test_a_scatter_with_duplicates_sends_cotangents_to_the_values_that_remain() -> None:
-    """Of two values written to one position, the first one is lost and gets nothing."""
+    """Two values are written to one position: the cotangent of the first is zero."""
     prim = index.Scatter(Indexer((Pick(None),)))
     args = [np.zeros(3), np.zeros(3), ints([2, 2, 0])]
     program = transposed(prim, args, (0, 1), in_place=False)
@@ -457,7 +457,7 @@ def test_a_missing_rule_is_a_named_reason() -> None:
 
 @pytest.mark.jax
 def test_derivatives_at_kinks_match_jax() -> None:
-    """Where this library deviates on purpose, JAX gives nan or has no rule."""
+    """Derivatives differ on purpose only where those of JAX are nan or undefined."""
     jax = pytest.importorskip("jax")
     lax = jax.lax
     named = {"integer_pow": None, "stop_gradient": lax.stop_gradient, "nextafter": None}

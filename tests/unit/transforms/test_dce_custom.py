@@ -1,4 +1,4 @@
-"""Dead code in and around calls that bring rules of their own."""
+"""Dead code in and around calls with custom rules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POINT: list[np.ndarray] = [np.asarray(x, np.float32) for x in (0.5, 2.0, 3.0)]
 
 
 def pushing() -> Any:
-    """Three arguments and results, each of its own but for the last, which has all."""
+    """Return a function whose first two results use one argument each, the last all three."""
 
     @effax.custom_jvp
     def f(x: Any, y: Any, z: Any) -> Any:
@@ -40,7 +40,7 @@ def pushing() -> Any:
 
 
 def pulling(straight: bool = False) -> Any:
-    """The same with a reverse rule, whose first cotangent may come from the second result."""
+    """Return the same with a reverse rule; its first cotangent may use the second result's."""
 
     @effax.custom_vjp
     def f(x: Any, y: Any, z: Any) -> Any:
@@ -64,7 +64,7 @@ def traced(f: Any, *args: Any) -> Jaxpr:
 
 
 def reduced(jaxpr: Jaxpr, *used: bool) -> Jaxpr:
-    """Without dead code: well formed, and nothing more goes a second time."""
+    """Remove dead code, and check that the program is valid and dce is idempotent."""
     once = dce(jaxpr, used or None, False).unwrap().jaxpr
     assert is_successful(check(once))
     again = dce(once, None, False).unwrap().jaxpr
@@ -97,7 +97,7 @@ def test_unused_results_of_vjp_rules_are_removed_and_cotangents_kept(
     jaxpr = traced(pulling(straight))
     keep = tuple(map(bool, used))
     small = reduced(jaxpr, *keep)
-    # A rule gives all three cotangents, whichever results are used.
+    # A rule returns all three cotangents for any used results.
     assert counted(small) == (3, sum(used))
     before = reverse(jaxpr, [True] * 3, keep).unwrap()
     after = reverse(small, [True] * 3).unwrap()
@@ -153,9 +153,9 @@ def test_vmap_rules_return_only_used_results() -> None:
     f.def_vmap(lambda n, b, xs, ys: ((xs * 20, ys * 30), (True, b[1])))
     small = reduced(traced(f, 1.0, 2.0), False, True)
     assert counted(small) == (2, 1)
-    lanes = vmap(small, 2, [0, 0]).unwrap().jaxpr
+    batched = vmap(small, 2, [0, 0]).unwrap().jaxpr
     xs = np.ones(2, np.float32)
-    np.testing.assert_allclose(evaluate(lanes, [xs, xs])[0], 30 * xs)
+    np.testing.assert_allclose(evaluate(batched, [xs, xs])[0], 30 * xs)
 
 
 def test_linear_calls_of_both_rules() -> None:

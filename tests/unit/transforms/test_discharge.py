@@ -1,4 +1,4 @@
-"""Discharge: observationally equal, no references left, and in place where it can be."""
+"""Discharge: observationally equal, without references, in place where possible."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def assert_same(jaxpr: Jaxpr, seed: int = 0) -> Discharged:
 
 
 def nested(kind: str, body: Jaxpr) -> Jaxpr:
-    """A program that holds ``body``, which takes references and numbers and gives numbers."""
+    """Return a program with the subjaxpr ``body``, from references and numbers to numbers."""
     b = Builder(body.in_types)
     if kind == "jit":
         return b.finish(b.emit(Jit(body), b.binders))
@@ -324,10 +324,10 @@ def test_a_condition_that_writes_is_one_program_at_any_depth() -> None:
     made = discharged(jaxpr).jaxpr
     distinct: set[int] = set()
 
-    def visit(held: Jaxpr) -> None:
-        if id(held) not in distinct:
-            distinct.add(id(held))
-            for eqn in held.eqns:
+    def visit(outer: Jaxpr) -> None:
+        if id(outer) not in distinct:
+            distinct.add(id(outer))
+            for eqn in outer.eqns:
                 for inner in eqn.prim.subjaxprs():
                     visit(inner)
 
@@ -342,7 +342,7 @@ def test_a_reference_as_a_result_is_an_error() -> None:
     assert "remedy" in str(error)
 
 
-def test_equal_programs_give_equal_programs() -> None:
+def test_discharge_is_deterministic() -> None:
     assert discharged(scanned()).jaxpr == discharged(scanned()).jaxpr
 
 
@@ -372,6 +372,6 @@ def test_types_of_references_are_gone_from_the_inside() -> None:
 
     def types(jaxpr: Jaxpr) -> list[object]:
         own = [v.type for e in jaxpr.eqns for v in e.outs] + list(jaxpr.in_types)
-        return own + [t for e in jaxpr.eqns for held in e.prim.subjaxprs() for t in types(held)]
+        return own + [t for e in jaxpr.eqns for inner in e.prim.subjaxprs() for t in types(inner)]
 
     assert not any(isinstance(t, RefType) for t in types(made))

@@ -1,4 +1,4 @@
-"""A higher-order primitive that is declared here goes through every pass by what it declares."""
+"""Every pass transforms a user-defined higher-order primitive by its declared rules and regions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ R = ref_type(F)
 
 @dataclass(frozen=True, slots=True)
 class Twice(HasRules, HasLowering):
-    """``twice(*consts, *carry) -> carry``: the body, on what it returned the first time."""
+    """``twice(*consts, *carry) -> carry``: the body applied to its own results."""
 
     body: Jaxpr
     n_consts: int
@@ -95,7 +95,7 @@ class Twice(HasRules, HasLowering):
         return Twice(jaxprs[0], self.n_consts + n)
 
     def unrolled(self) -> Jaxpr:
-        """Two calls of the body."""
+        """Return two calls of the body."""
         b = Builder(self.body.in_types)
         consts, carry = b.binders[: self.n_consts], b.binders[self.n_consts :]
         for _ in range(2):
@@ -143,7 +143,7 @@ def scan(body: Jaxpr, n_consts: int) -> Scan:
 
 
 def made(form: Form, body: Jaxpr, n_consts: int) -> Jaxpr:
-    """A program of one application, whose results it returns."""
+    """Return a program of one application."""
     b = Builder(body.in_types)
     jaxpr = b.finish(b.emit(form(body, n_consts), b.binders))
     check(jaxpr).unwrap()
@@ -166,7 +166,7 @@ def linear_step() -> Jaxpr:
 
 
 def run(jaxpr: Jaxpr, *values: object) -> list[np.ndarray]:
-    """The results, then the final contents of the references."""
+    """Return the results, then the final contents of the references."""
     buffers = [np.array(x, t.dtype) for x, t in zip(values, jaxpr.in_types, strict=True)]
     refs = [x for x, t in zip(buffers, jaxpr.in_types, strict=True) if isinstance(t, RefType)]
     outs = evaluate(jaxpr, buffers)

@@ -1,4 +1,4 @@
-"""Passes over effects on the outside world of any kind: the commutation table alone decides."""
+"""Passes over user-defined side effects: the commutation table alone decides."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Topic(SideEffect):
 
 @dataclass(frozen=True, slots=True)
 class Peek(SideEffect):
-    """A look at the outside world, which nobody sees; publishing in topic "a" changes the view."""
+    """An unobserved read of external state, which publishing in topic "a" changes."""
 
     word: ClassVar[str] = "peek"
     observed: ClassVar[bool] = False
@@ -106,7 +106,9 @@ class Look(Primitive):
 
 
 RULES = DEFAULT_RULES.extend(Publish, SIDE_EFFECT_RULES).extend(Look, SIDE_EFFECT_RULES)
-LANES = RULES.extend(Publish, array_rules(side_effect_jvp, side_effect_transpose, sequential_batch))
+SEQUENTIAL = RULES.extend(
+    Publish, array_rules(side_effect_jvp, side_effect_transpose, sequential_batch)
+)
 
 
 def publish(b: Builder, topic: str, x: Atom) -> list[Atom]:
@@ -118,7 +120,7 @@ def look(b: Builder) -> Atom:
 
 
 def run(jaxpr: Jaxpr, *args: object) -> list[tuple[str, float]]:
-    """What is published."""
+    """Return the published numbers."""
     LOG.clear()
     evaluate(
         checked(jaxpr), [np.asarray(x, t.dtype) for x, t in zip(args, jaxpr.in_types, strict=True)]
@@ -167,12 +169,12 @@ def test_unobserved_effects_are_dead_if_their_results_are() -> None:
     assert [type(e.prim) for e in dce(jaxpr, (False,)).unwrap().jaxpr.eqns] == [Publish]
 
 
-def held(b: Builder, x: Atom) -> list[Atom]:
+def publish_and_sin(b: Builder, x: Atom) -> list[Atom]:
     publish(b, "a", x)
     return [b(p.Sin(), x)]
 
 
-INNER = program([F], held)
+INNER = program([F], publish_and_sin)
 CALLS = {
     "jit": lambda b, x: b.emit(Jit(INNER), [x]),
     "remat": lambda b, x: b.emit(Remat(INNER), [x]),
@@ -181,7 +183,7 @@ CALLS = {
     "while": lambda b, x: b.emit(
         While(
             program([N, F], lambda b, i, x: (publish(b, "b", x), [b(p.Lt(), i, lit(2, N))])[1]),
-            program([N, F], lambda b, i, x: [b(p.Add(), i, lit(1, N)), *held(b, x)]),
+            program([N, F], lambda b, i, x: [b(p.Add(), i, lit(1, N)), *publish_and_sin(b, x)]),
             0,
         ),
         [lit(0, N), x],
@@ -203,7 +205,7 @@ def test_passes_keep_the_effects_of_subjaxprs(call: str) -> None:
     assert not made.linear.effects.side_effects
     again = parse(pretty(jaxpr, effects=True), registry(Publish, Look))
     assert again == jaxpr and again.effects == jaxpr.effects
-    one = vmap(jaxpr, 1, (0,), rules=LANES).unwrap().jaxpr
+    one = vmap(jaxpr, 1, (0,), rules=SEQUENTIAL).unwrap().jaxpr
     LOG.clear()
     evaluate(checked(one), [np.array([0.5])])
     assert plain == LOG
@@ -226,7 +228,7 @@ def test_vmap_refuses_effects_that_do_not_commute() -> None:
     assert "publish is ordered" in error.what and error.equation
     found = vmap(program([F], lambda b, x: [look(b)]), 3, (0,), 0, RULES).unwrap()
     assert found.out_batched == (True,)
-    # No axis is given for what differs between lanes.
+    # A batched result needs an axis.
     assert (
         "no axis" in vmap(program([F], lambda b, x: [look(b)]), 3, (0,), None, RULES).failure().what
     )

@@ -152,7 +152,7 @@ def test_zeros_are_instantiated_only_for_carries_that_gain_tangents() -> None:
     assert len(made.jaxpr.eqns) == 2
 
 
-def test_instantiate_gives_zeros_for_results_without_a_tangent() -> None:
+def test_instantiate_returns_zeros_for_results_without_a_tangent() -> None:
     jaxpr = program([p.F3, p.F3], lambda b, x, y: [b(prims.Neg(), x), b(prims.Neg(), y)])
     assert jvp(jaxpr, (True, False)).unwrap().out_tangents == (True, False)
     made = jvp(jaxpr, (True, False), instantiate=True).unwrap()
@@ -217,12 +217,12 @@ def test_a_missing_rule_names_the_equation() -> None:
 
 
 def equations(jaxpr: Jaxpr, seen: set[int]) -> int:
-    """Equations in all programs held, each program once."""
+    """Return the number of equations in all subjaxprs, each counted once."""
     if id(jaxpr) in seen:
         return 0
     seen.add(id(jaxpr))
-    held = sum(equations(inner, seen) for eqn in jaxpr.eqns for inner in eqn.prim.subjaxprs())
-    return len(jaxpr.eqns) + held
+    nested = sum(equations(inner, seen) for eqn in jaxpr.eqns for inner in eqn.prim.subjaxprs())
+    return len(jaxpr.eqns) + nested
 
 
 def test_size_grows_linearly_with_depth() -> None:
@@ -236,8 +236,8 @@ def test_size_grows_linearly_with_depth() -> None:
 def test_deeply_nested_calls() -> None:
     jaxpr = program([p.F], lambda b, x: [p.sin(b, x)])
     for _ in range(100):
-        held = jaxpr
-        jaxpr = program([p.F], lambda b, x, held=held: b.emit(Jit(held), [x]))
+        inner = jaxpr
+        jaxpr = program([p.F], lambda b, x, inner=inner: b.emit(Jit(inner), [x]))
     assert jvp(jaxpr, (True,)).unwrap().out_tangents == (True,)
 
 

@@ -218,8 +218,8 @@ def test_nested_linearization_grows_as_its_result() -> None:
 def calls(depth: int) -> Jaxpr:
     jaxpr = program([p.F], lambda b, x: [p.sin(b, x)])
     for _ in range(depth):
-        held = jaxpr
-        jaxpr = program([p.F], lambda b, x, held=held: b.emit(Jit(held), [x]))
+        inner = jaxpr
+        jaxpr = program([p.F], lambda b, x, inner=inner: b.emit(Jit(inner), [x]))
     return jaxpr
 
 

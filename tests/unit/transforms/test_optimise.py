@@ -1,4 +1,4 @@
-"""What each optimisation does to a program, and what it must leave as it is."""
+"""Optimization passes: programs before and after, and programs that must not change."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from tests.unit.building import (
 
 
 def after(step: AnyPass, text: str) -> Jaxpr:
-    """What a step makes of a program: valid, of the same meaning, and the same again."""
+    """Apply a pass, and check that the result is valid, equivalent, and a fixpoint."""
     jaxpr = parse(text)
     made = step(jaxpr).unwrap()
     check(made).unwrap()
@@ -75,7 +75,7 @@ def unchanged(step: AnyPass, text: str) -> None:
 
 
 def programs_in(module: ModuleType) -> list[str]:
-    """The programs in a module's docstring."""
+    """Return the programs in a module's docstring."""
     assert module.__doc__ is not None
     found: list[str] = []
     depth = 0
@@ -628,8 +628,8 @@ def test_nesting_is_not_paid_twice(step: AnyPass) -> None:
     def deep(n: int) -> Jaxpr:
         jaxpr = program([p.F], lambda b, x: [p.sin(b, x)])
         for _ in range(n):
-            held = jaxpr
-            jaxpr = program([p.F], lambda b, x: b.emit(Jit(held), b.emit(Jit(held), [x])))  # noqa: B023
+            inner = jaxpr
+            jaxpr = program([p.F], lambda b, x: b.emit(Jit(inner), b.emit(Jit(inner), [x])))  # noqa: B023
         return jaxpr
 
     step(deep(5))

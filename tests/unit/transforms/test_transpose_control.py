@@ -1,4 +1,4 @@
-"""Transpose of control flow, and of what linearize makes."""
+"""Transposition of control flow, and of linearized programs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ from tests.unit.transforms.adjoint import (
 def nested(
     kind: str, inner: Jaxpr, ct_specs: Sequence[CotangentSpec]
 ) -> tuple[Jaxpr, Sequence[CotangentSpec]]:
-    """A linear program that calls ``inner``, and the cotangent specs of its inputs."""
+    """Return a linear program that calls ``inner``, and the cotangent specs of its inputs."""
     b = Builder(inner.in_types)
     if kind == "jit":
         return b.finish(b.emit(Jit(inner), b.binders)), ct_specs
@@ -113,7 +113,7 @@ def test_transpose_of_nested_control_flow(
 
     once, given = nested(inner, CALLEE, ct_specs)
     if inner == "cond":
-        # The linear value stays last: it is what the other branch of an outer cond uses.
+        # The linear value stays last: the other branch of an outer cond uses it.
         once, given = index_third(once), [*given[:2], N, *given[2:4]]
     for seed in (0, 1):
         check(once, given, seed=seed)
@@ -258,7 +258,7 @@ def test_gradients_of_microbatches_accumulate_in_place() -> None:
     np.testing.assert_allclose(total, expected, rtol=1e-5)
 
 
-def test_branches_share_references_and_give_zeros_only_where_one_has_none() -> None:
+def test_branches_share_references_and_return_zeros_for_missing_cotangents() -> None:
     types = [F32, f32(3), F32]
 
     def first(b: Builder, c: Var, x: Var, y: Var) -> Sequence[Atom]:
@@ -313,7 +313,7 @@ def test_a_loop_whose_condition_is_linear_is_refused() -> None:
 
 
 def test_a_condition_may_change_a_linear_reference_in_a_condition() -> None:
-    """The last time that a condition is asked, no iteration follows: what it does counts too."""
+    """The condition runs once more than the body, and its last effects are transposed too."""
 
     def zero(b: Builder, r: Var, i: Var) -> Sequence[Atom]:
         swap(b, r, number(0.0))
@@ -344,7 +344,7 @@ def test_a_condition_may_change_a_linear_reference_in_a_condition() -> None:
 
 
 def test_what_a_loop_reads_may_change_after_it() -> None:
-    """The loop runs backward after that change, on what it read."""
+    """The backward loop uses the contents that were read before the change."""
     types: list[Type] = [SCALAR_REF, I32, F32]
 
     def step(b: Builder, r: Var, i: Var, y: Var) -> Sequence[Atom]:
@@ -386,12 +386,12 @@ def test_effects_on_fixed_references_run_once_and_in_order() -> None:
 def test_calls_that_are_linear_in_part_are_split() -> None:
     """Fixed results and effects of a call come first, in their order."""
 
-    def held(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
+    def callee(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
         add(b, r, c)
         s = b(prims.Sin(), get(b, r))
         return [s, b(prims.Mul(), x, s)]
 
-    inner = program([SCALAR_REF, F32, F32], held)
+    inner = program([SCALAR_REF, F32, F32], callee)
 
     def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
         s, y = b.emit(Jit(inner), [r, c, x])
@@ -418,12 +418,12 @@ def test_a_scan_that_carries_a_fixed_value_is_split() -> None:
 
 
 def test_a_fixed_result_of_a_call_without_fixed_arguments() -> None:
-    def held(b: Builder, x: Var) -> Sequence[Atom]:
+    def callee(b: Builder, x: Var) -> Sequence[Atom]:
         r = b(p.NewRef(), number(2.0))
         add(b, r, number(1.0))
         return [b(prims.Neg(), x), b(p.Freeze(), r)]
 
-    inner = program([F32], held)
+    inner = program([F32], callee)
 
     def body(b: Builder, x: Var) -> Sequence[Atom]:
         y, three = b.emit(Jit(inner), [x])
@@ -442,7 +442,7 @@ def test_a_fixed_result_of_a_call_without_fixed_arguments() -> None:
 
 
 class TestRulesThatCannotSplit:
-    """A book whose calls cannot be split: what would go wrong is an error."""
+    """A rule set whose calls cannot be split: unsupported cases raise."""
 
     def failure(self, jaxpr: Jaxpr, ct_specs: Sequence[CotangentSpec]) -> str:
         rules = DEFAULT_RULES
@@ -451,7 +451,7 @@ class TestRulesThatCannotSplit:
             rules = rules.extend(prim, whole)
         return str(transpose(jaxpr, ct_specs, rules=rules).failure())
 
-    def held(self) -> Jaxpr:
+    def callee(self) -> Jaxpr:
         def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
             add(b, r, c)
             return [b(prims.Mul(), x, c), b(prims.Sin(), c)]
@@ -460,7 +460,7 @@ class TestRulesThatCannotSplit:
 
     def test_an_effect_that_would_be_reordered_is_an_error(self) -> None:
         def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
-            y, _ = b.emit(Jit(self.held()), [r, c, x])
+            y, _ = b.emit(Jit(self.callee()), [r, c, x])
             return [b(prims.Mul(), y, get(b, r))]
 
         words = self.failure(program([SCALAR_REF, F32, F32], body), (N, N, V))
@@ -469,7 +469,7 @@ class TestRulesThatCannotSplit:
 
     def test_a_later_effect_that_commutes_is_accepted(self) -> None:
         def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
-            y, _ = b.emit(Jit(self.held()), [r, c, x])
+            y, _ = b.emit(Jit(self.callee()), [r, c, x])
             add(b, r, c)
             return [y]
 
@@ -477,7 +477,7 @@ class TestRulesThatCannotSplit:
 
     def test_a_fixed_result_that_an_effect_keeps_from_being_copied(self) -> None:
         def body(b: Builder, r: Var, c: Var, x: Var) -> Sequence[Atom]:
-            y, s = b.emit(Jit(self.held()), [r, c, x])
+            y, s = b.emit(Jit(self.callee()), [r, c, x])
             return [b(prims.Mul(), y, s)]
 
         words = self.failure(program([SCALAR_REF, F32, F32], body), (N, N, V))
@@ -528,7 +528,7 @@ def test_a_local_reference_of_zeros_is_removed() -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("variant", range(6))
 def test_reverse_mode(name: str, variant: int) -> None:
-    """What linearize makes is transposed; afterwards no reference is needed."""
+    """Transposed linear programs need no references after discharge."""
     jaxpr = PROGRAMS[name]()
     mask = [is_inexact(t) for t in jaxpr.in_types]
     lin = linearize(jaxpr, mask).unwrap()
@@ -562,7 +562,7 @@ def test_nested_scans_are_transposed_once_a_level() -> None:
     check(jaxpr, (N, V))
 
 
-def test_equal_inputs_give_equal_programs() -> None:
+def test_transpose_is_deterministic() -> None:
     ct_specs = (N, V, R, V, V, N, R, V)
     assert transposed(LOOP, ct_specs).jaxpr == transposed(LOOP, ct_specs).jaxpr
     assert str(transposed(LOOP, ct_specs).jaxpr) == str(transposed(LOOP, ct_specs).jaxpr)

@@ -1,4 +1,4 @@
-"""Functions that say how they are batched, and rules that look at zeros."""
+"""Functions with custom batching rules, and rules with symbolic zeros."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def _counted(jax: Any, jnp: Any) -> Any:
-    """sin(x) + y, which over lanes is 10 cos(x) + y, so that one sees which of the two ran."""
+    """Return sin(x) + y with the batching rule 10 cos(x) + y, to see which of the two ran."""
 
     @jax.custom_batching.custom_vmap
     def f(x: Any, y: Any) -> Any:
@@ -68,7 +68,7 @@ def batching_rules_in_control_flow(jax: Any, jnp: Any) -> object:
     )
 
 
-def trees_of_lanes(jax: Any, jnp: Any) -> object:
+def trees_of_batched_values(jax: Any, jnp: Any) -> object:
     seen: list[Any] = []
 
     @jax.custom_batching.custom_vmap
@@ -87,7 +87,7 @@ def trees_of_lanes(jax: Any, jnp: Any) -> object:
     return jax.vmap(f, axes)({"x": xs, "y": y}, y), seen
 
 
-def one_lane_after_the_other(jax: Any, jnp: Any) -> object:
+def sequential_batching(jax: Any, jnp: Any) -> object:
     @jax.custom_batching.sequential_vmap
     def f(x: Any, d: Any) -> Any:
         return x + d["k"], x.sum()
