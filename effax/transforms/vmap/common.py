@@ -14,9 +14,9 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.prims.collective import exchanges
 from effax.ir.syntax import Atom
-from effax.ir.types import RefType, Type, ref_type
+from effax.ir.types import RefType, Shape, Type, ref_type
 from effax.transforms.framework.rules import BatchBuilder
-from effax.transforms.rules.common.arrays import inverse, permuted, zeros
+from effax.transforms.rules.common.arrays import inverse, permuted, reshaped, zeros
 
 
 class UnbatchedRefWrite(TransformError):
@@ -87,12 +87,12 @@ def unbatched_type(type_: Type) -> Type:
 
 
 class Borrowed(NamedTuple):
-    """A local copy of a reference, with its axes in another order.
+    """A local copy of a reference, reshaped and with its axes in another order.
 
     Attributes:
         local: the local reference.
         ref: the original.
-        permutation: axis ``i`` of ``local`` is axis ``permutation[i]`` of ``ref``.
+        permutation: axis ``i`` of ``local`` is axis ``permutation[i]`` of the reshaped ``ref``.
         changed: whether the contents are written back.
         sums: whether ``local`` began with zeros, and is added to ``ref``.
     """
@@ -109,17 +109,25 @@ class Borrowed(NamedTuple):
             b.emit(FreeRef(), [self.local])
             return
         value = permuted(b, b(Freeze(), self.local), inverse(self.permutation))
+        value = reshaped(b, value, self.ref.type.shape)
         update = AddUpdate if self.sums else Swap
         b.emit(update(whole(self.ref.type.shape)), [self.ref, value])
 
 
 def borrow(
-    b: Builder, ref: Atom, permutation: Sequence[int], effects: Sequence[Effect[ArgIndex]]
+    b: Builder,
+    ref: Atom,
+    permutation: Sequence[int],
+    effects: Sequence[Effect[ArgIndex]],
+    split: Shape | None = None,
 ) -> Borrowed:
-    """Append a local copy of ``ref``, its axes permuted, on which a program has these effects."""
+    """Append a local copy of ``ref`` on which a program has these effects.
+
+    It is reshaped to ``split``, by default its own shape, and then permuted.
+    """
     assert isinstance(ref.type, RefType)
-    shape = tuple(ref.type.shape[i] for i in permutation)
-    inner = ref.type.inner.update(shape=shape)
+    split = ref.type.shape if split is None else split
+    inner = ref.type.inner.update(shape=tuple([split[i] for i in permutation]))
     sums = bool(effects) and all(isinstance(e, Accum) for e in effects)
     changed = any(isinstance(e, Accum | Write) for e in effects)
     if not effects:
@@ -128,6 +136,6 @@ def borrow(
         # Zeros, not the contents: the original is only accumulated into, as before.
         local = b(NewRef(ref.type.kind), zeros(b, inner))
     else:
-        contents = b(Get(whole(ref.type.shape)), ref)
+        contents = reshaped(b, b(Get(whole(ref.type.shape)), ref), split)
         local = b(NewRef(ref.type.kind), permuted(b, contents, permutation))
     return Borrowed(local, ref, tuple(permutation), changed, sums)

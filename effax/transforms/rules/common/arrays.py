@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from effax.ir.build import Builder, lit
-from effax.ir.prims import BroadcastInDim, ReduceSum, Transpose
+from effax.ir.prims import BroadcastInDim, ReduceSum, Reshape, Transpose
 from effax.ir.syntax import Atom
 from effax.ir.types import ArrayType, Shape, Type
 from effax.transforms.framework.rules import Linear
@@ -49,6 +49,11 @@ def permuted(b: Builder, x: Atom, permutation: Sequence[int]) -> Atom:
     if list(permutation) == list(range(len(permutation))):
         return x
     return b(Transpose(tuple(permutation)), x)
+
+
+def reshaped(b: Builder, x: Atom, shape: Shape) -> Atom:
+    """Return the operand in this shape, or itself if it has the shape."""
+    return x if x.type.shape == shape else b(Reshape(shape), x)
 
 
 def inverse(permutation: Sequence[int]) -> tuple[int, ...]:

@@ -1,1 +1,1 @@
-"""The rules of ``shard_map``, one module a transformation."""
+"""Rules of ``shard_map``, one module for each transformation."""

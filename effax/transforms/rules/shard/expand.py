@@ -8,29 +8,19 @@ accumulations are summed.
 
 from __future__ import annotations
 
-from effax.effects import Accum, ArgIndex, Write
+from effax.effects import ArgIndex
 from effax.ir.axes import Axes, Axis
 from effax.ir.build import Builder
-from effax.ir.indexing import row, whole
+from effax.ir.indexing import row
 from effax.ir.memo import memoize
 from effax.ir.partition import Spec, names_in, sizes_of
-from effax.ir.prims import (
-    AddUpdate,
-    EmptyRef,
-    FreeRef,
-    Freeze,
-    Gather,
-    Get,
-    NewRef,
-    Reshape,
-    ShardMap,
-    Swap,
-)
-from effax.ir.syntax import Atom, Jaxpr, Var
+from effax.ir.prims import Gather, ShardMap
+from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Shape, Type
 from effax.transforms.framework.propagation import uses_axis
 from effax.transforms.framework.rules import RuleSet
-from effax.transforms.rules.common.arrays import inverse, permuted, zeros
+from effax.transforms.rules.common.arrays import inverse, permuted, reshaped
+from effax.transforms.vmap.common import Borrowed, borrow
 from effax.transforms.vmap.engine import vmap
 
 
@@ -38,23 +28,22 @@ from effax.transforms.vmap.engine import vmap
 def expanded(prim: ShardMap, types: tuple[Type, ...], rules: RuleSet) -> Jaxpr:
     """Return the jaxpr of a ``shard_map`` on arguments of these types, for one device."""
     b = Builder(types)
-    lent = [
-        _Lent(b, prim, i) if isinstance(v.type, RefType) and names_in(spec) else None
-        for i, (v, spec) in enumerate(zip(b.binders, prim.in_specs, strict=True))
-    ]
-    args = [
-        _divided(b, x, spec, prim.mesh)
-        if ref is None and not isinstance(x.type, RefType)
-        else x
-        if ref is None
-        else ref.local
-        for x, spec, ref in zip(b.binders, prim.in_specs, lent, strict=True)
-    ]
+    args: list[Atom] = []
+    borrowed: list[Borrowed] = []
+    for i, (x, spec) in enumerate(zip(b.binders, prim.in_specs, strict=True)):
+        layout = _Layout(x.type.shape, spec, prim.mesh)
+        if not names_in(spec):
+            args.append(x)
+        elif isinstance(x.type, RefType):
+            effects = prim.jaxpr.effects.on(ArgIndex(i))
+            borrowed.append(borrow(b, x, layout.order, effects, layout.split))
+            args.append(borrowed[-1].local)
+        else:
+            args.append(layout.apart(b, x))
     outs = b.inline_jaxpr(_over_mesh(prim, rules), args)
     results = [_whole(b, x, spec, prim.mesh) for x, spec in zip(outs, prim.out_specs, strict=True)]
-    for ref in lent:
-        if ref is not None:
-            ref.write_back(b)
+    for ref in borrowed:
+        ref.write_back(b)
     return b.finish(results)
 
 
@@ -114,18 +103,10 @@ class _Layout:
         self.order = [*[at[axis.name] for axis in mesh if axis.name in at], *rest]
 
     def apart(self, b: Builder, x: Atom) -> Atom:
-        return permuted(b, _reshaped(b, x, self.split), self.order)
+        return permuted(b, reshaped(b, x, self.split), self.order)
 
     def together(self, b: Builder, x: Atom) -> Atom:
-        return _reshaped(b, permuted(b, x, inverse(self.order)), self.shape)
-
-
-def _reshaped(b: Builder, x: Atom, shape: Shape) -> Atom:
-    return x if x.type.shape == shape else b(Reshape(shape), x)
-
-
-def _divided(b: Builder, x: Atom, spec: Spec, mesh: Axes) -> Atom:
-    return _Layout(x.type.shape, spec, mesh).apart(b, x) if names_in(spec) else x
+        return reshaped(b, permuted(b, x, inverse(self.order)), self.shape)
 
 
 def _whole(b: Builder, x: Atom, spec: Spec, mesh: Axes) -> Atom:
@@ -139,36 +120,3 @@ def _whole(b: Builder, x: Atom, spec: Spec, mesh: Axes) -> Atom:
         for name in names:
             shape[d] *= sizes[name]
     return _Layout(tuple(shape), spec, mesh).together(b, x)
-
-
-class _Lent:
-    """A local reference with named axes in front, for one that is divided along them.
-
-    Where all that is done is adding, it begins with zeros, so that adding stays all that is done.
-    """
-
-    def __init__(self, b: Builder, prim: ShardMap, position: int) -> None:
-        self.ref: Var = b.binders[position]
-        assert isinstance(self.ref.type, RefType)
-        inner, kind = self.ref.type.inner, self.ref.type.kind
-        self.layout = _Layout(inner.shape, prim.in_specs[position], prim.mesh)
-        done = prim.jaxpr.effects.on(ArgIndex(position))
-        self.changed = any(isinstance(e, Accum | Write) for e in done)
-        self.sums = self.changed and all(isinstance(e, Accum) for e in done)
-        shape = tuple([self.layout.split[i] for i in self.layout.order])
-        if not done:
-            self.local: Atom = b(EmptyRef(inner.update(shape=shape)))
-        elif self.sums:
-            self.local = b(NewRef(kind), zeros(b, inner.update(shape=shape)))
-        else:
-            contents = b(Get(whole(inner.shape)), self.ref)
-            self.local = b(NewRef(kind), self.layout.apart(b, contents))
-
-    def write_back(self, b: Builder) -> None:
-        """Put the contents where they belong; the local reference is consumed."""
-        if not self.changed:
-            b.emit(FreeRef(), [self.local])
-            return
-        value = self.layout.together(b, b(Freeze(), self.local))
-        update = AddUpdate if self.sums else Swap
-        b.emit(update(whole(self.ref.type.shape)), [self.ref, value])
