@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from effax.arrays.binding import Operand, bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.indexing import ds
 from effax.arrays.joining import unstack
+from effax.arrays.shared_docs import shared_docs
 from effax.ir import prims
 from effax.ir.dtypes import INT32, family
 from effax.ir.errors import BadArgument, IllTyped
@@ -29,6 +31,18 @@ __all__ = [
 Starts = Array | np.ndarray | Sequence[ArrayLike]
 
 dslice = ds
+
+
+_SLICE: Final = {
+    "operand": "array or scalar.",
+    "start_indices": "integer scalars, one per axis.",
+    "allow_negative_indices": "whether negative starts count from the end, for all axes or each.",
+    "start_index": "integer scalar, clamped so that the window fits.",
+    "axis": "axis to index.",
+    "index": "integer scalar, clamped to the bounds.",
+    "update": "array of the rank and dtype of ``operand``.",
+}
+"""Descriptions of the parameters that functions share."""
 
 
 def _start(index: ArrayLike, size: int, wrap: bool) -> Operand:
@@ -61,6 +75,7 @@ def _starts(starts: Starts, shape: Sequence[int], wrap: bool | Sequence[bool]) -
     return found
 
 
+@shared_docs(_SLICE, "Array of shape ``slice_sizes``.", slice_sizes="static sizes of the window.")
 def dynamic_slice(
     operand: ArrayLike,
     start_indices: Starts,
@@ -69,15 +84,6 @@ def dynamic_slice(
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
     """Return a window of static sizes; starts are clamped so that it fits.
-
-    Args:
-        operand: array or scalar.
-        start_indices: integer scalars, one per axis.
-        slice_sizes: static sizes of the window.
-        allow_negative_indices: whether negative starts count from the end, for all axes or each.
-
-    Returns:
-        Array of shape ``slice_sizes``.
 
     Raises:
         BadArgument: the number of starts is not the rank.
@@ -123,6 +129,9 @@ def dynamic_slice_in_dim(
     return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
+@shared_docs(
+    _SLICE, "Array of the dtype of ``operand``.", keepdims="whether the axis remains with size 1."
+)
 def dynamic_index_in_dim(
     operand: ArrayLike,
     index: ArrayLike,
@@ -133,16 +142,6 @@ def dynamic_index_in_dim(
 ) -> Array:
     """Return the slice at an index along an axis.
 
-    Args:
-        operand: array or scalar.
-        index: integer scalar, clamped to the bounds.
-        axis: axis to index.
-        keepdims: whether the axis remains with size 1.
-        allow_negative_indices: whether negative starts count from the end, for all axes or each.
-
-    Returns:
-        Array of the dtype of ``operand``.
-
     >>> lax.dynamic_index_in_dim(jnp.arange(5), 2, keepdims=False)
     Array(2, dtype=int32)
     """
@@ -152,6 +151,7 @@ def dynamic_index_in_dim(
     return part if keepdims else sh.squeeze(part, axis)
 
 
+@shared_docs(_SLICE, "Array of the shape and dtype of ``operand``.")
 def dynamic_update_slice(
     operand: ArrayLike,
     update: ArrayLike,
@@ -160,15 +160,6 @@ def dynamic_update_slice(
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
     """Return ``operand`` with a window replaced; starts are clamped so that it fits.
-
-    Args:
-        operand: array or scalar.
-        update: array of the rank and dtype of ``operand``.
-        start_indices: integer scalars, one per axis.
-        allow_negative_indices: whether negative starts count from the end, for all axes or each.
-
-    Returns:
-        Array of the shape and dtype of ``operand``.
 
     Raises:
         BadArgument: the number of starts is not the rank.
@@ -182,6 +173,7 @@ def dynamic_update_slice(
     return bind1(prims.DynamicUpdateSlice(), x, new, *starts)
 
 
+@shared_docs(_SLICE, "Array of the shape and dtype of ``operand``.", axis="axis of the window.")
 def dynamic_update_slice_in_dim(
     operand: ArrayLike,
     update: ArrayLike,
@@ -192,16 +184,6 @@ def dynamic_update_slice_in_dim(
 ) -> Array:
     """Return ``operand`` with a window along one axis replaced; see :func:`dynamic_update_slice`.
 
-    Args:
-        operand: array or scalar.
-        update: array of the rank and dtype of ``operand``.
-        start_index: integer scalar, clamped so that the window fits.
-        axis: axis of the window.
-        allow_negative_indices: whether negative starts count from the end, for all axes or each.
-
-    Returns:
-        Array of the shape and dtype of ``operand``.
-
     >>> lax.dynamic_update_slice_in_dim(jnp.arange(4), jnp.array([9]), 1, 0)
     Array([0, 9, 2, 3], dtype=int32)
     """
@@ -211,6 +193,11 @@ def dynamic_update_slice_in_dim(
     return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
 
 
+@shared_docs(
+    _SLICE,
+    "Array of the shape and dtype of ``operand``.",
+    update="slice, with size 1 along ``axis`` or without it.",
+)
 def dynamic_update_index_in_dim(
     operand: ArrayLike,
     update: ArrayLike,
@@ -220,16 +207,6 @@ def dynamic_update_index_in_dim(
     allow_negative_indices: bool = True,
 ) -> Array:
     """Return ``operand`` with the slice at an index along an axis replaced.
-
-    Args:
-        operand: array or scalar.
-        update: slice, with size 1 along ``axis`` or without it.
-        index: integer scalar, clamped to the bounds.
-        axis: axis to index.
-        allow_negative_indices: whether negative starts count from the end, for all axes or each.
-
-    Returns:
-        Array of the shape and dtype of ``operand``.
 
     >>> lax.dynamic_update_index_in_dim(jnp.arange(4), 9, 1, 0)
     Array([0, 9, 2, 3], dtype=int32)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from effax import tree
 from effax.arrays.argument_checks import as_integer, axis_names_of, integers
@@ -18,6 +18,7 @@ from effax.arrays.axes import plain_axis
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value, is_python_scalar
 from effax.arrays.operators import ops
+from effax.arrays.shared_docs import shared_docs
 from effax.ir.axes import Axes, Axis
 from effax.ir.dtypes import INT32, family
 from effax.ir.errors import BadArgument
@@ -34,6 +35,14 @@ T = TypeVar("T")
 
 AxisName = str | Sequence[str]
 """Name of an axis, or several."""
+
+
+_COLLECTIVE: Final = {
+    "x": "tree of arrays.",
+    "axis_name": "name of an axis, or several names, which act as one axis.",
+    "axis_index_groups": "unsupported, must be None.",
+}
+"""Descriptions of the parameters that functions share."""
 
 
 def _axes(axis_name: AxisName, what: str) -> Axes:
@@ -103,18 +112,11 @@ def psum(
     return made
 
 
+@shared_docs(_COLLECTIVE, "Tree like ``x``.")
 def pmean(
     x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> T:
     """Return the mean along named axes.
-
-    Args:
-        x: tree of arrays.
-        axis_name: name of an axis, or several names, which act as one axis.
-        axis_index_groups: unsupported, must be None.
-
-    Returns:
-        Tree like ``x``.
 
     >>> jax.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([2., 2.], dtype=float32)
@@ -125,18 +127,11 @@ def pmean(
     return made
 
 
+@shared_docs(_COLLECTIVE, "Tree like ``x``.")
 def pmax(
     x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> T:
     """Return the maximum along named axes.
-
-    Args:
-        x: tree of arrays.
-        axis_name: name of an axis, or several names, which act as one axis.
-        axis_index_groups: unsupported, must be None.
-
-    Returns:
-        Tree like ``x``.
 
     >>> jax.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([2, 2], dtype=int32)
@@ -145,18 +140,11 @@ def pmax(
     return _reduced(x, _axes(axis_name, "pmax"), "pmax", c.Pmax)
 
 
+@shared_docs(_COLLECTIVE, "Tree like ``x``.")
 def pmin(
     x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> T:
     """Return the minimum along named axes.
-
-    Args:
-        x: tree of arrays.
-        axis_name: name of an axis, or several names, which act as one axis.
-        axis_index_groups: unsupported, must be None.
-
-    Returns:
-        Tree like ``x``.
 
     >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([1, 1], dtype=int32)
@@ -457,15 +445,9 @@ def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
     return made
 
 
+@shared_docs(_COLLECTIVE, "Tree like ``x``.")
 def pvary(x: T, axis_name: AxisName) -> T:
     """Return ``x``, typed as varying along named axes.
-
-    Args:
-        x: tree of arrays.
-        axis_name: name of an axis, or several names, which act as one axis.
-
-    Returns:
-        Tree like ``x``.
 
     >>> jax.vmap(lambda x: lax.pvary(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([1, 2], dtype=int32)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Final, cast
 
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axes, plain_axis, static_int
 from effax.arrays.binding import bind, bind1
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value
+from effax.arrays.shared_docs import shared_docs
 from effax.ir import prims
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import DotDimensionNumbers
@@ -23,20 +24,27 @@ __all__ = [
 ]  # fmt: skip
 
 
+_OPERANDS: Final = {
+    "operand": "array or scalar.",
+    "axes": "axes to reduce.",
+    "axis": "axis to accumulate along.",
+    "reverse": "whether to start from the end.",
+    "lhs": "left operand.",
+    "rhs": "right operand.",
+    "precision": 'precision of the products: None, "high", "highest" or a ``lax.Precision``.',
+    "preferred_element_type": "dtype in which products accumulate, and of the result.",
+}
+"""Descriptions of the parameters that functions share."""
+
+
 def _reduced(prim: type[Reduction], operand: ArrayLike, axes: Sequence[int]) -> Array:
     x = as_value(operand, "the operand of a reduction")
     return bind1(prim(plain_axes(tuple(axes), x.ndim, prim.name)), x)
 
 
+@shared_docs(_OPERANDS, "Array of the dtype of ``operand``, without ``axes``.")
 def reduce_sum(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Return the sum of the elements along ``axes``.
-
-    Args:
-        operand: array or scalar.
-        axes: axes to reduce.
-
-    Returns:
-        Array of the dtype of ``operand``, without ``axes``.
 
     >>> lax.reduce_sum(jnp.array([[1, 2], [3, 4]]), (0,))
     Array([4, 6], dtype=int32)
@@ -44,15 +52,9 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int]) -> Array:
     return _reduced(prims.ReduceSum, operand, axes)
 
 
+@shared_docs(_OPERANDS, "Array of the dtype of ``operand``, without ``axes``.")
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Return the product of the elements along ``axes``.
-
-    Args:
-        operand: array or scalar.
-        axes: axes to reduce.
-
-    Returns:
-        Array of the dtype of ``operand``, without ``axes``.
 
     >>> lax.reduce_prod(jnp.array([[1, 2], [3, 4]]), (0,))
     Array([3, 8], dtype=int32)
@@ -60,15 +62,9 @@ def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     return _reduced(prims.ReduceProd, operand, axes)
 
 
+@shared_docs(_OPERANDS, "Array of the dtype of ``operand``, without ``axes``.")
 def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Return the largest element along ``axes``.
-
-    Args:
-        operand: array or scalar.
-        axes: axes to reduce.
-
-    Returns:
-        Array of the dtype of ``operand``, without ``axes``.
 
     >>> lax.reduce_max(jnp.array([[1, 2], [3, 4]]), (0,))
     Array([3, 4], dtype=int32)
@@ -76,15 +72,9 @@ def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
     return _reduced(prims.ReduceMax, operand, axes)
 
 
+@shared_docs(_OPERANDS, "Array of the dtype of ``operand``, without ``axes``.")
 def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Return the smallest element along ``axes``.
-
-    Args:
-        operand: array or scalar.
-        axes: axes to reduce.
-
-    Returns:
-        Array of the dtype of ``operand``, without ``axes``.
 
     >>> lax.reduce_min(jnp.array([[1, 2], [3, 4]]), (0,))
     Array([1, 2], dtype=int32)
@@ -92,15 +82,9 @@ def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
     return _reduced(prims.ReduceMin, operand, axes)
 
 
+@shared_docs(_OPERANDS, "Array of the dtype of ``operand``, without ``axes``.")
 def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Return the bitwise and of integers, logical and of booleans, along ``axes``.
-
-    Args:
-        operand: array or scalar.
-        axes: axes to reduce.
-
-    Returns:
-        Array of the dtype of ``operand``, without ``axes``.
 
     >>> lax.reduce_and(jnp.array([True, False]), (0,))
     Array(False, dtype=bool)
@@ -108,15 +92,9 @@ def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     return _reduced(prims.ReduceAnd, operand, axes)
 
 
+@shared_docs(_OPERANDS, "Array of the dtype of ``operand``, without ``axes``.")
 def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Return the bitwise or of integers, logical or of booleans, along ``axes``.
-
-    Args:
-        operand: array or scalar.
-        axes: axes to reduce.
-
-    Returns:
-        Array of the dtype of ``operand``, without ``axes``.
 
     >>> lax.reduce_or(jnp.array([True, False]), (0,))
     Array(True, dtype=bool)
@@ -165,16 +143,9 @@ def _cumulative(prim: type[Cumulative], operand: ArrayLike, axis: int, reverse: 
     return bind1(prim(plain_axis(axis, x.ndim, prim.name), reverse), x)
 
 
+@shared_docs(_OPERANDS, "Array of the shape and dtype of ``operand``.")
 def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return the cumulative sum along ``axis``.
-
-    Args:
-        operand: array or scalar.
-        axis: axis to accumulate along.
-        reverse: whether to start from the end.
-
-    Returns:
-        Array of the shape and dtype of ``operand``.
 
     >>> lax.cumsum(jnp.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
@@ -182,16 +153,9 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     return _cumulative(prims.CumSum, operand, axis, reverse)
 
 
+@shared_docs(_OPERANDS, "Array of the shape and dtype of ``operand``.")
 def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return the cumulative product along ``axis``.
-
-    Args:
-        operand: array or scalar.
-        axis: axis to accumulate along.
-        reverse: whether to start from the end.
-
-    Returns:
-        Array of the shape and dtype of ``operand``.
 
     >>> lax.cumprod(jnp.array([1, 2, 3]))
     Array([1, 2, 6], dtype=int32)
@@ -199,16 +163,9 @@ def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     return _cumulative(prims.CumProd, operand, axis, reverse)
 
 
+@shared_docs(_OPERANDS, "Array of the shape and dtype of ``operand``.")
 def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return the cumulative maximum along ``axis``.
-
-    Args:
-        operand: array or scalar.
-        axis: axis to accumulate along.
-        reverse: whether to start from the end.
-
-    Returns:
-        Array of the shape and dtype of ``operand``.
 
     >>> lax.cummax(jnp.array([1, 3, 2]))
     Array([1, 3, 3], dtype=int32)
@@ -216,16 +173,9 @@ def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     return _cumulative(prims.CumMax, operand, axis, reverse)
 
 
+@shared_docs(_OPERANDS, "Array of the shape and dtype of ``operand``.")
 def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return the cumulative minimum along ``axis``.
-
-    Args:
-        operand: array or scalar.
-        axis: axis to accumulate along.
-        reverse: whether to start from the end.
-
-    Returns:
-        Array of the shape and dtype of ``operand``.
 
     >>> lax.cummin(jnp.array([3, 1, 2]))
     Array([3, 1, 1], dtype=int32)
@@ -233,16 +183,9 @@ def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     return _cumulative(prims.CumMin, operand, axis, reverse)
 
 
+@shared_docs(_OPERANDS, "Array of the shape and dtype of ``operand``.")
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return the cumulative ``log(sum(exp(x)))`` along ``axis``, for floats.
-
-    Args:
-        operand: array or scalar.
-        axis: axis to accumulate along.
-        reverse: whether to start from the end.
-
-    Returns:
-        Array of the shape and dtype of ``operand``.
 
     >>> lax.cumlogsumexp(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -332,6 +275,11 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     return values, positions
 
 
+@shared_docs(
+    _OPERANDS,
+    "Array of the batch axes, the remaining axes of ``lhs``, then those of ``rhs``.",
+    dimension_numbers="((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)).",
+)
 def dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -340,16 +288,6 @@ def dot_general(
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Contract two arrays, as StableHLO's ``dot_general``.
-
-    Args:
-        lhs: left operand.
-        rhs: right operand.
-        dimension_numbers: ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)).
-        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
-        preferred_element_type: dtype in which products accumulate, and of the result.
-
-    Returns:
-        Array of the batch axes, the remaining axes of ``lhs``, then those of ``rhs``.
 
     Raises:
         IllTyped: sizes or dtypes do not fit.
@@ -373,6 +311,11 @@ def dot_general(
     return bind1(prims.DotGeneral(numbers, wanted, plain_precision(precision)), a, b)
 
 
+@shared_docs(
+    _OPERANDS,
+    "Array of the remaining axes.",
+    dimension_numbers="as in :func:`dot_general`; last axis with first by default.",
+)
 def dot(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -382,16 +325,6 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Return the product of vectors or matrices, or the contraction by ``dimension_numbers``.
-
-    Args:
-        lhs: left operand.
-        rhs: right operand.
-        dimension_numbers: as in :func:`dot_general`; last axis with first by default.
-        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
-        preferred_element_type: dtype in which products accumulate, and of the result.
-
-    Returns:
-        Array of the remaining axes.
 
     Raises:
         IllTyped: sizes, dtypes or ranks do not fit.
@@ -407,16 +340,9 @@ def dot(
     return dot_general(a, b, dimension_numbers, precision, preferred_element_type)
 
 
+@shared_docs(_OPERANDS, "Array of shape (..., n, m).")
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: object = None) -> Array:
     """Return the matrix product over the last two axes; all others are batch axes.
-
-    Args:
-        lhs: left operand.
-        rhs: right operand.
-        precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
-
-    Returns:
-        Array of shape (..., n, m).
 
     Raises:
         IllTyped: ranks differ or are below 2, or sizes do not fit.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, Axis
@@ -14,6 +15,7 @@ from effax.arrays.shapes import (
     moveaxis,
     reshape,
 )
+from effax.arrays.shared_docs import shared_docs
 from effax.ir.errors import BadArgument
 from effax.numpy import ufuncs as uf
 from effax.numpy.predicates import isnan
@@ -26,6 +28,23 @@ __all__ = [
 ]  # fmt: skip
 
 
+_QUANTILE: Final = {
+    "a": "array or scalar.",
+    "q": "quantiles in [0, 1].",
+    "axis": "axis or axes to reduce; None reduces all.",
+    "out": "unsupported.",
+    "overwrite_input": "unsupported.",
+    "method": "interpolation, see :func:`quantile`.",
+    "keepdims": "whether reduced axes remain with size 1.",
+}
+"""Descriptions of the parameters that functions share."""
+
+
+@shared_docs(
+    _QUANTILE,
+    "Inexact array: axes of ``q``, then the remaining axes of ``a``.",
+    method='interpolation: "linear", "lower", "higher", "midpoint" or "nearest".',
+)
 def quantile(
     a: ArrayLike,
     q: ArrayLike,
@@ -37,18 +56,6 @@ def quantile(
 ) -> Array:
     """Return the ``q``-quantiles of the elements along ``axis``.
 
-    Args:
-        a: array or scalar.
-        q: quantiles in [0, 1].
-        axis: axis or axes to reduce; None reduces all.
-        out: unsupported.
-        overwrite_input: unsupported.
-        method: interpolation: "linear", "lower", "higher", "midpoint" or "nearest".
-        keepdims: whether reduced axes remain with size 1.
-
-    Returns:
-        Inexact array: axes of ``q``, then the remaining axes of ``a``.
-
     Raises:
         BadArgument: an unknown method, an empty reduction, or an unsupported argument.
 
@@ -58,6 +65,7 @@ def quantile(
     return _quantile(a, q, axis, out, overwrite_input, method, keepdims, False)
 
 
+@shared_docs(_QUANTILE, "Inexact array: axes of ``q``, then the remaining axes of ``a``.")
 def nanquantile(
     a: ArrayLike,
     q: ArrayLike,
@@ -69,24 +77,17 @@ def nanquantile(
 ) -> Array:
     """Return the ``q``-quantiles of the elements along ``axis`` that are not nan.
 
-    Args:
-        a: array or scalar.
-        q: quantiles in [0, 1].
-        axis: axis or axes to reduce; None reduces all.
-        out: unsupported.
-        overwrite_input: unsupported.
-        method: interpolation, see :func:`quantile`.
-        keepdims: whether reduced axes remain with size 1.
-
-    Returns:
-        Inexact array: axes of ``q``, then the remaining axes of ``a``.
-
     >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 4.0]), 0.5)
     Array(2.5, dtype=float32)
     """
     return _quantile(a, q, axis, out, overwrite_input, method, keepdims, True)
 
 
+@shared_docs(
+    _QUANTILE,
+    "Inexact array: axes of ``q``, then the remaining axes of ``a``.",
+    q="percentiles in [0, 100].",
+)
 def percentile(
     a: ArrayLike,
     q: ArrayLike,
@@ -98,24 +99,13 @@ def percentile(
 ) -> Array:
     """Return the ``q``-th percentiles of the elements along ``axis``.
 
-    Args:
-        a: array or scalar.
-        q: percentiles in [0, 100].
-        axis: axis or axes to reduce; None reduces all.
-        out: unsupported.
-        overwrite_input: unsupported.
-        method: interpolation, see :func:`quantile`.
-        keepdims: whether reduced axes remain with size 1.
-
-    Returns:
-        Inexact array: axes of ``q``, then the remaining axes of ``a``.
-
     >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 75)
     Array(3., dtype=float32)
     """
     return quantile(a, uf.true_divide(q, 100), axis, out, overwrite_input, method, keepdims)
 
 
+@shared_docs(_QUANTILE, "Inexact array without the reduced axes.")
 def median(
     a: ArrayLike,
     axis: Axis = None,
@@ -125,22 +115,13 @@ def median(
 ) -> Array:
     """Return the median of the elements along ``axis``.
 
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        out: unsupported.
-        overwrite_input: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-
-    Returns:
-        Inexact array without the reduced axes.
-
     >>> jnp.median(jnp.array([1.0, 2.0, 4.0, 8.0]))
     Array(3., dtype=float32)
     """
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
+@shared_docs(_QUANTILE, "Inexact array without the reduced axes.")
 def nanmedian(
     a: ArrayLike,
     axis: Axis = None,
@@ -149,16 +130,6 @@ def nanmedian(
     keepdims: bool = False,
 ) -> Array:
     """Return the median of the elements along ``axis`` that are not nan.
-
-    Args:
-        a: array or scalar.
-        axis: axis or axes to reduce; None reduces all.
-        out: unsupported.
-        overwrite_input: unsupported.
-        keepdims: whether reduced axes remain with size 1.
-
-    Returns:
-        Inexact array without the reduced axes.
 
     >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 4.0]))
     Array(2.5, dtype=float32)
