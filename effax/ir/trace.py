@@ -67,7 +67,7 @@ class Traced(NamedTuple):
 
 class _State(threading.local):
     current: Trace | None = None
-    n_asked: int = 0
+    n_read: int = 0
     scopes: tuple[str, ...] = ()
 
 
@@ -79,12 +79,12 @@ def current_trace() -> Trace | None:
     return _state.current
 
 
-def values_asked() -> int:
+def values_read() -> int:
     """Return how many concrete values Python code has read in this thread's traces.
 
     A program traced between two different counts may be valid for the values read only.
     """
-    return _state.n_asked
+    return _state.n_read
 
 
 class Trace:
@@ -320,7 +320,7 @@ class Trace:
             self._evaluate_so_far()
             found = self._values.get(atom.id)
             if found is not None:
-                _state.n_asked += 1
+                _state.n_read += 1
                 return found
         names = self._inputs_of(atom)
         raise ConcretizationError(

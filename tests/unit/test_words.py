@@ -17,9 +17,7 @@ PAGE: Final = ROOT / "docs" / "architecture.md"
 FIRST: Final = " (first word of a docstring)"
 PENDING: Final = (
     "docs/laws.md",
-    "effax/effects/",
     "effax/extend/",
-    "effax/ir/",
     "effax/show/",
     "effax/testing/",
     "effax/transforms/rules/",
@@ -31,9 +29,7 @@ PENDING: Final = (
     "tests/typesafety/",
     "tests/unit/api/",
     "tests/unit/arrays/",
-    "tests/unit/effects/",
     "tests/unit/extend/",
-    "tests/unit/ir/",
     "tests/unit/lowering/",
     "tests/unit/passes/",
     "tests/unit/refs/",

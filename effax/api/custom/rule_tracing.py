@@ -17,7 +17,7 @@ from effax.arrays.tracing import FlatFunction, shared_consts
 from effax.ir.errors import ConcretizationError
 from effax.ir.recursion import carried
 from effax.ir.syntax import Jaxpr
-from effax.ir.trace import values_asked
+from effax.ir.trace import values_read
 
 
 class RuleTrace:
@@ -105,13 +105,13 @@ def trace_once(
     around = next((r for r in reversed(_rule_traces.stack) if r.is_for(fun, site)), None)
     if around is not None and around.flat is not None:
         return around.flat, False
-    before = values_asked()
+    before = values_read()
     with recursive_calls() as seen:
         flat = trace()
     # Not reusable are recursive calls, whose depth counts the rules from their place; references,
     # which are checked for aliases at each call; and a trace that depends on values.
     refs = any(isinstance(x, Ref) for x in (*leaves, *flat.consts))
-    return flat, not (seen.escaped or refs or values_asked() != before)
+    return flat, not (seen.escaped or refs or values_read() != before)
 
 
 def set_primals(fun: object, site: CallSite, primals: Sequence[object]) -> None:
@@ -172,7 +172,7 @@ def with_rules(
     once these are known. ``reusable``: whether ``flat`` serves for all recursive calls.
     """
     rules = RuleTrace(fun, site, flat if reusable else None)
-    before = values_asked()
+    before = values_read()
     _rule_traces.stack.append(rules)
     try:
         consts, jaxprs = shared_consts([flat, *trace_rules()])
@@ -181,7 +181,7 @@ def with_rules(
             consts, jaxprs = shared_consts([flat, *trace_rules()], consts)
     finally:
         _rule_traces.stack.pop()
-    if rules.other_primals and values_asked() != before:
+    if rules.other_primals and values_read() != before:
         raise ConcretizationError(
             f"a rule of {site.label} depends on values, and calls {site.label} on others",
             expected=f"a call of {site.label} on the arguments of the rule",

@@ -1,4 +1,4 @@
-"""One application, at least, of every primitive: what tests that go over all of them run on."""
+"""At least one application of every primitive, for tests that run on all of them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Sample(NamedTuple):
 
     @property
     def program(self) -> Jaxpr:
-        """A program of that equation alone; results that are references are kept inside."""
+        """A program of that equation alone, without results that are references."""
         eqn = self.eqn
         outs = [v for v in eqn.outs if isinstance(v.type, ArrayType)]
         return Jaxpr([a for a in eqn.ins if isinstance(a, Var)], [eqn], outs)
@@ -94,7 +94,7 @@ def arr(sizes: str, dtype: str = "float32", weak: bool = False) -> ArrayType:
 
 
 def elementwise() -> list[Sample]:
-    """Elementwise primitives without parameters, in every family of dtypes they take."""
+    """Return elementwise primitives without parameters, in every family of dtypes they take."""
     return [
         Sample(prim(), (arr("2,3", dtype),) * prim.arity)
         for _, prim in sorted(own_primitives().items())
@@ -226,8 +226,8 @@ REFERENCES = [
 
 
 def control() -> list[Sample]:
-    """Primitives that hold programs."""
-    held = chain(2)
+    """Return primitives with subjaxprs."""
+    inner = chain(2)
     loop = nested()
     rule = program([arr("3")] * 4, lambda b, x, y, dx, dy: [x, dy])
     fwd = program([arr("3")] * 2, lambda b, x, y: [x, y])
@@ -242,15 +242,15 @@ def control() -> list[Sample]:
     names = remat.SavePolicy(remat.Kept.THESE_NAMES, ("a", "b"))
     return [
         *loops,
-        Sample(Jit(held, "<lambda>"), call),
-        Sample(Jit(held, "a name of many words"), call),
-        Sample(remat.Remat(held), call),
-        Sample(remat.Remat(held, names, False, True), call),
+        Sample(Jit(inner, "<lambda>"), call),
+        Sample(Jit(inner, "a name of many words"), call),
+        Sample(remat.Remat(inner), call),
+        Sample(remat.Remat(inner, names, False, True), call),
         Sample(remat.Name("a"), (arr("3"),)),
         Sample(remat.Name("of two words"), (arr(""),)),
         Sample(remat.OptimizationBarrier(), call),
-        Sample(custom.CustomJvp(held, rule, 0, "f"), call),
-        Sample(custom.CustomVjp(held, fwd, fwd, 0, (), (True, False), "f"), call),
+        Sample(custom.CustomJvp(inner, rule, 0, "f"), call),
+        Sample(custom.CustomVjp(inner, fwd, fwd, 0, (), (True, False), "f"), call),
         Sample(custom.CustomLinear(fwd, 1, (arr("3"),), "f"), call),
         Sample(LinearSolve(alone, fwd, None, None, 1), call),
         Sample(LinearSolve(alone, alone, alone, fwd, 1), call),
@@ -279,12 +279,12 @@ MESH = (AXIS, Axis("j", 2))
 
 
 def sharded() -> list[Sample]:
-    """Programs on the devices of a mesh, with and without collectives."""
+    """Return programs on the devices of a mesh, with and without collectives."""
     total = collective.Psum(AXIS)
-    held = program([arr("3"), arr("2")], lambda b, x, y: [b(total, x), b(p.Neg(), y)])
+    inner = program([arr("3"), arr("2")], lambda b, x, y: [b(total, x), b(p.Neg(), y)])
     over_i, over_both = (("i",),), (("j", "i"),)
-    divided = shard.ShardMap(held, MESH, (over_i, over_both), ((), over_both))
-    alike = shard.ShardMap(held, MESH, ((), over_both), ((), over_both), False)
+    divided = shard.ShardMap(inner, MESH, (over_i, over_both), ((), over_both))
+    alike = shard.ShardMap(inner, MESH, ((), over_both), ((), over_both), False)
     return [Sample(divided, (arr("6"), arr("8"))), Sample(alike, (arr("3"), arr("8")))]
 
 
@@ -307,11 +307,11 @@ CALLBACKS = [
 
 
 @dataclass(frozen=True)
-class InLanes(custom.VmapRule):
-    """A batching rule that is asked for a program: everything is batched."""
+class BatchAll(custom.VmapRule):
+    """A batching rule that returns a program with all results batched."""
 
     of: Jaxpr
-    label: str = "in_lanes"
+    label: str = "batch_all"
 
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> custom.BatchedProgram:
         inner = vmap.cached(self.of, batched, size, DEFAULT_RULES)
@@ -319,7 +319,7 @@ class InLanes(custom.VmapRule):
 
 
 ASKED = [
-    Sample(custom.CustomVmap(chain(2), InLanes(chain(2)), 0, "f"), (arr("3"), arr("3"))),
+    Sample(custom.CustomVmap(chain(2), BatchAll(chain(2)), 0, "f"), (arr("3"), arr("3"))),
 ]
 
 
@@ -351,7 +351,7 @@ def run(sample: Sample, args: Sequence[Value]) -> Sequence[Value]:
 
 
 def values(sample: Sample, seed: int = 0) -> list[Value]:
-    """Random arguments of a sample; a reference's is its buffer."""
+    """Return random arguments of a sample; a reference is its buffer."""
     rng = np.random.default_rng(seed)
     return [value(type_, rng) for type_ in sample.ins]
 

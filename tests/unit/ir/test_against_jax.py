@@ -1,7 +1,7 @@
 """The evaluator against JAX on XLA, primitive by primitive, on edge cases and random values.
 
-Left out on purpose: denormals, which XLA flushes to zero; and what XLA gives as infinite or nan of
-complex numbers, where NumPy follows C99 and XLA does not.
+Excluded: denormals, which XLA flushes to zero; and infinite or nan results of complex numbers,
+where NumPy follows C99 and XLA does not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What programs are built of by hand: wrong parts are told where they are given."""
+"""Invalid parts of programs that are built by hand are reported where they are passed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_builder_reports_invalid_operands(wrong: Any, says: str) -> None:
     with pytest.raises(BadArgument, match=says):
         wrong(b, x)
     assert not [eqn for eqn in b.eqns if eqn.prim != Sin()]
-    # What does not fit the types is told as before.
+    # Type errors are reported by the typing rule.
     with pytest.raises(IllTyped, match="wrong number of operands"):
         b(Mul(), x)
 
@@ -69,7 +69,7 @@ def nothing(b: Builder, eqn: Eqn) -> None:
     ("args", "says"),
     [
         ((SINE, nothing), r"the function comes first: `\w+\(change, jaxpr\)`"),
-        ((nothing, cse(SINE)), r"`unwrap\(\.\.\.\)` gives the program"),
+        ((nothing, cse(SINE)), r"`unwrap\(\.\.\.\)` returns the program"),
         ((nothing, 3), r"found: +jaxpr=3"),
         ((3, SINE), r"found: +change=3"),
     ],
@@ -86,7 +86,7 @@ def test_unwrap_refuses_values_that_are_no_result(given: Any, remedy: str | None
     assert caught.value.remedy == remedy
 
 
-def test_a_builder_tells_which_equation_made_an_operand() -> None:
+def test_a_builder_returns_the_equation_that_binds_an_operand() -> None:
     def change(b: Builder, eqn: Eqn) -> Atom | None:
         match eqn.prim, [b.equation_of(x) for x in eqn.ins]:
             case Neg(), [Eqn(prim=Neg(), ins=(y,))]:

@@ -1,4 +1,4 @@
-"""Hostile texts: values of other kinds, strings and numbers that are none, columns on a screen."""
+"""Hostile texts: values of other types, invalid strings and numbers, columns on a screen."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONVERTED = "{{ lambda ; a:f32[]. let b:i32[] = convert_element_type[new_dtype={
 
 
 @pytest.mark.parametrize(
-    ("text", "under", "told"),
+    ("text", "under", "expected"),
     [
         (REDUCED.format("(0.0,)"), "(0.0", "tuple[int, ...]"),
         (REDUCED.format("(True,)"), "(True", "tuple[int, ...]"),
@@ -37,7 +37,7 @@ CONVERTED = "{{ lambda ; a:f32[]. let b:i32[] = convert_element_type[new_dtype={
         (REDUCED.format("'a"), "'a", "invalid string"),
         (REDUCED.format(r"'\x'"), "'", "invalid string"),
         (REDUCED.format(r"'\q'"), "'", "invalid string"),
-        (REDUCED.format(r"'\N{nobody}'"), "'", "invalid string"),
+        (REDUCED.format(r"'\N{unknown}'"), "'", "invalid string"),
         (REDUCED.format(r"'\U00ffffff'"), "'", "invalid string"),
         (REDUCED.format("'\0'"), "'", "invalid string"),
         (REDUCED.format("b'é'"), "b'", "invalid string"),
@@ -55,12 +55,12 @@ CONVERTED = "{{ lambda ; a:f32[]. let b:i32[] = convert_element_type[new_dtype={
         ("{ lambda ; a:f32[]. let weights:f32[] = sin a in () }", "weights", "at most 5 letters"),
     ],
 )
-def test_the_caret_is_under_what_is_wrong(text: str, under: str, told: str) -> None:
+def test_the_caret_is_under_the_fault(text: str, under: str, expected: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ParseError) as caught:
             parse(text)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert text[caught.value.column - 1 :].startswith(under)
     shown, caret = str(caught.value).splitlines()[-2:]
     assert shown[len(caret) - 1 :].startswith(under[:3])

@@ -25,15 +25,15 @@ def test_an_ill_typed_equation_is_refused_and_not_appended() -> None:
     assert b.eqns == []
 
 
-def test_typings_are_kept_for_primitives_that_hold_no_programs() -> None:
+def test_typings_are_cached_for_primitives_without_subjaxprs() -> None:
     types = (VEC, VEC)
     assert typing_of(Add(), types) is typing_of(Add(), types)
-    held = Jit(chain(2))
-    assert typing_of(held, types) == held.typing(*types)
+    inner = Jit(chain(2))
+    assert typing_of(inner, types) == inner.typing(*types)
 
 
 @pytest.mark.parametrize("make", [lambda: chain(7), writer, nested])
-def test_inlining_a_program_gives_the_program(make: object) -> None:
+def test_inlining_a_program_returns_the_program(make: object) -> None:
     assert callable(make)
     jaxpr = make()
     b = Builder(jaxpr.in_types)
@@ -57,9 +57,9 @@ def test_a_template_is_inlined_many_times_under_the_callers_source() -> None:
 def test_inlined_equations_keep_their_own_source() -> None:
     here = SavedSource("f.py", 1, "f")
     plain = chain(2)
-    told = plain.replace(eqns=[eqn._replace(source=here) for eqn in plain.eqns])
+    located = plain.replace(eqns=[eqn._replace(source=here) for eqn in plain.eqns])
     b = Builder([VEC, VEC])
-    b.inline_jaxpr(told, b.binders)
+    b.inline_jaxpr(located, b.binders)
     assert [eqn.source for eqn in b.eqns] == [here, here]
 
 

@@ -17,7 +17,7 @@ from effax.ir.errors import (
 )
 
 
-def test_a_message_tells_everything_that_is_known() -> None:
+def test_a_message_has_all_data_of_the_error() -> None:
     error = IllTyped("it is wrong", "this", "that", "do so")
     error.at("a:f32[] = neg b", "f.py:3 (f)")
     assert str(error) == (

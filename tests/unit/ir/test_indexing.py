@@ -54,7 +54,7 @@ Position = tuple[int, ...]
 def slow_read(
     indexer: Indexer, x: Value, operands: Sequence[Value]
 ) -> dict[Position, Position | None]:
-    """Which position each position of the result is, one by one; None where it is dropped."""
+    """Return the source of each position of the result; None if it is dropped."""
     feed = iter(operands)
     entries = [
         positions(d, n, next(feed) if is_dynamic(d) else None)
@@ -141,7 +141,7 @@ def test_writing_is_writing_each_position_in_order(
 
 
 @given(cases())
-def test_reading_gives_a_copy(case: tuple[Indexer, Shape, list[Value]]) -> None:
+def test_a_read_returns_a_copy(case: tuple[Indexer, Shape, list[Value]]) -> None:
     indexer, shape, operands = case
     x = table(shape)
     part = read(indexer, x, operands)
@@ -307,11 +307,11 @@ WRONG: list[tuple[Indexer, Shape, list[Type], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("indexer", "shape", "operands", "error", "told"), WRONG)
-def test_indexers_that_do_not_fit_are_refused(
-    indexer: Indexer, shape: Shape, operands: list[Type], error: type[Exception], told: str
+@pytest.mark.parametrize(("indexer", "shape", "operands", "error", "match"), WRONG)
+def test_invalid_indexers_are_errors(
+    indexer: Indexer, shape: Shape, operands: list[Type], error: type[Exception], match: str
 ) -> None:
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=match):
         indexed_shape(indexer, shape, operands)
 
 

@@ -1,4 +1,4 @@
-"""Texts that are no programs say where, and what prints alone is called as in its program."""
+"""Errors in texts have a position, and parts of programs print under the program's names."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ SHORT = """{ lambda ; a:f32[]. let
     ("text", "column", "match"),
     [(FEW, 37, "padding_config has another type"), (SHORT, 46, "`int32`")],
 )
-def test_parameters_of_another_kind_are_told(text: str, column: int, match: str) -> None:
+def test_parameters_of_another_type_are_reported(text: str, column: int, match: str) -> None:
     with pytest.raises(ParseError, match=match) as caught:
         parse(text)
     assert (caught.value.line, caught.value.column) == (2, column)

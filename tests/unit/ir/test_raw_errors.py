@@ -1,4 +1,4 @@
-"""What would be an error of Python's own, about the insides, is one about what was given."""
+"""Invalid arguments raise errors of the library about them, not Python's about internals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ READS = parse("{ lambda ; a:Ref{f32[3]}. let b:f32[3] <- a[...] in (b,) }")
 
 @dataclass(frozen=True, slots=True)
 class Plain(extend.FunctionPrimitive):
-    """A primitive that is no elementwise one."""
+    """A primitive that is not elementwise."""
 
     name: ClassVar[str] = "plain"
 
@@ -54,7 +54,7 @@ def deleted(x: Any) -> Any:
 
 @pytest.mark.parametrize("change", [stored, added, deleted])
 @pytest.mark.parametrize("run", [lambda f: f(X), lambda f: jax.jit(f)(X)], ids=["eager", "jit"])
-def test_an_assignment_to_an_element_is_told_of_at_and_of_references(
+def test_an_assignment_to_an_element_mentions_at_and_references(
     change: Callable[..., object], run: Callable[..., object]
 ) -> None:
     with pytest.raises(
@@ -65,7 +65,7 @@ def test_an_assignment_to_an_element_is_told_of_at_and_of_references(
 
 
 WRONG: dict[str, tuple[Callable[[], object], type[EffaxError], str]] = {
-    "a primitive of one's own is called": (
+    "a user-defined primitive is called": (
         lambda: any_of(Plain())(X),
         IllTyped,
         r"plain is a primitive[\s\S]*`prim\.bind\(x\)`",
@@ -155,12 +155,12 @@ WRONG: dict[str, tuple[Callable[[], object], type[EffaxError], str]] = {
 
 
 def any_of(x: object) -> Any:
-    """What a type checker would refuse."""
+    """Return the value with its type erased."""
     return x
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_told_with_what_was_given(name: str) -> None:
+def test_an_error_shows_the_invalid_argument(name: str) -> None:
     attempt, error, says = WRONG[name]
     with pytest.raises(error, match=says):
         attempt()
@@ -201,7 +201,7 @@ def test_words_of_the_library_are_its_own(word: str) -> None:
 
 def test_observed_is_a_boolean() -> None:
     with pytest.raises(BadRule, match=r"`observed` of the kind Kind is no boolean[\s\S]*'no'"):
-        check_effects(kind_of("tell", "no"))
+        check_effects(kind_of("send", "no"))
 
 
 def test_the_parameters_of_every_primitive_are_fields() -> None:

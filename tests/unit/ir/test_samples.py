@@ -1,4 +1,4 @@
-"""What holds for all primitives."""
+"""Properties of all primitives."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def test_every_primitive_has_a_sample() -> None:
     "prim", [p for _, p in sorted(own_primitives().items())], ids=lambda prim: prim.name
 )
 def test_a_primitive_is_documented(prim: type[Primitive]) -> None:
-    told = prim.__dict__["__doc__"]
-    assert told
-    # What dataclass makes up is no documentation.
-    assert not told.startswith(f"{prim.__name__}(")
+    doc = prim.__dict__["__doc__"]
+    assert doc
+    # Not the docstring that dataclass generates.
+    assert not doc.startswith(f"{prim.__name__}(")
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
@@ -48,7 +48,7 @@ def test_primitives_are_values(sample: Sample) -> None:
 
 
 @pytest.mark.parametrize("sample", RUN, ids=str)
-def test_the_evaluator_gives_arrays_of_the_types_that_typing_tells(sample: Sample) -> None:
+def test_the_evaluator_returns_arrays_of_the_types_of_the_typing_rule(sample: Sample) -> None:
     outs = run(sample, values(sample))
     for out, type_ in zip(outs, sample.eqn.outs, strict=True):
         wanted = type_.type.inner if isinstance(type_.type, RefType) else type_.type

@@ -15,7 +15,7 @@ def test_the_caller_is_the_line_outside_of_the_library() -> None:
     assert str(here) == f"{__file__}:{line} ({here.function})"
 
 
-def test_every_line_of_a_statement_that_spans_some_is_told_apart() -> None:
+def test_lines_of_a_statement_of_several_lines_are_distinct() -> None:
     found = [
         caller(),
         caller(),

@@ -78,15 +78,15 @@ def test_different_programs_are_different() -> None:
     assert chain(4) != "{ lambda ; . let in () }"
 
 
-def test_where_an_equation_came_from_and_what_arguments_are_called_do_not_count() -> None:
+def test_equality_ignores_sources_and_names_of_arguments() -> None:
     plain = chain(3)
-    told = plain.replace(
+    named = plain.replace(
         eqns=[eqn._replace(source=SavedSource("f.py", 3, "f")) for eqn in plain.eqns],
         names=("x", "y"),
     )
-    assert told == plain
-    assert hash(told) == hash(plain)
-    assert told.name_of(1) == "y"
+    assert named == plain
+    assert hash(named) == hash(plain)
+    assert named.name_of(1) == "y"
     assert plain.name_of(1) == "argument 1"
 
 
@@ -171,14 +171,14 @@ def test_host_effects_are_found() -> None:
 
 
 def renamed(jaxpr: Jaxpr, shift: int) -> Jaxpr:
-    """Return the program with other numbers, in held programs too."""
+    """Return the program with other numbers, at every depth."""
 
     def new(atom: Any) -> Any:
         return atom if isinstance(atom, Lit) else Var(atom.id * 2 + shift, atom.type)
 
     eqns = [
         e._replace(
-            prim=e.prim.with_subjaxprs([renamed(held, shift + 1) for held in e.prim.subjaxprs()]),
+            prim=e.prim.with_subjaxprs([renamed(inner, shift + 1) for inner in e.prim.subjaxprs()]),
             ins=tuple(map(new, e.ins)),
             outs=tuple(map(new, e.outs)),
         )
@@ -218,7 +218,7 @@ def test_a_variable_out_of_scope_is_reported() -> None:
         alpha_eq(chain(1), broken)
 
 
-def test_held_variables_shadow_those_around_them() -> None:
+def test_variables_of_subjaxprs_shadow_those_outside() -> None:
     inner = "{ lambda ; b:f32[] a:f32[]. let c:f32[] = sub b a in (c,) }"
     text = f"{{ lambda ; a:f32[] b:f32[]. let c:f32[] = jit[name=f jaxpr={inner}] a b in (c,) }}"
     jaxpr = parse(text)

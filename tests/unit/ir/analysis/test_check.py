@@ -180,7 +180,7 @@ def test_arguments_that_do_not_type_check() -> None:
 
 
 @pytest.mark.parametrize("outs", [(), (Var(2, F32),), (Var(2, VEC), Var(3, VEC))])
-def test_results_that_the_typing_rule_does_not_give(outs: tuple[Var, ...]) -> None:
+def test_results_of_other_types_than_the_typing_rule_returns(outs: tuple[Var, ...]) -> None:
     jaxpr = edited(chain(1), 0, outs=outs).replace(outs=[])
     (fault,) = faults(jaxpr)
     assert fault.kind is FaultKind.TYPE
@@ -207,7 +207,7 @@ def test_effects_of_a_pure_equation() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Alias(Primitive):
-    """Gives a reference that it did not allocate."""
+    """Returns a reference that it did not allocate."""
 
     name: ClassVar[str] = "alias"
 
@@ -238,9 +238,9 @@ def test_one_reference_passed_twice() -> None:
         b.emit(AddUpdate(ALL), [s, b(Get(ALL), r)])
         return []
 
-    held = program([REF, REF], two)
-    apart = program([REF, REF], lambda b, r, s: b.emit(Jit(held), [r, s]))
-    twice = program([REF, REF], lambda b, r, s: b.emit(Jit(held), [r, r]))
+    inner = program([REF, REF], two)
+    apart = program([REF, REF], lambda b, r, s: b.emit(Jit(inner), [r, s]))
+    twice = program([REF, REF], lambda b, r, s: b.emit(Jit(inner), [r, r]))
     assert kinds(apart) == []
     (fault,) = faults(twice)
     assert fault.kind is FaultKind.ALIAS
@@ -276,7 +276,7 @@ def test_consuming_twice() -> None:
     assert kinds(jaxpr) == [FaultKind.USE_AFTER_FREE]
 
 
-def test_a_use_inside_of_a_held_program_after_the_reference_is_consumed() -> None:
+def test_a_use_in_a_subjaxpr_after_the_reference_is_consumed() -> None:
     def body(b: Builder, x: Var, r: Var) -> list[Atom]:
         y = b(Freeze(), r)
         return list(b.emit(Jit(doubled()), [y, r]))
@@ -291,26 +291,26 @@ def test_freezing_an_argument() -> None:
 
 
 def free_in(wrap: Callable[[Builder, Jaxpr, Var, Var], Sequence[Var]]) -> Jaxpr:
-    """Return a program that lets a held one free a reference that it made."""
+    """Return a program whose subjaxpr frees a reference of the outer program."""
 
     def free(b: Builder, r: Var) -> list[Atom]:
         b.emit(FreeRef(), [r])
         return []
 
-    held = program([REF], free)
-    return ref_program(lambda b, x, r: list(wrap(b, held, x, r)))
+    inner = program([REF], free)
+    return ref_program(lambda b, x, r: list(wrap(b, inner, x, r)))
 
 
 @pytest.mark.parametrize("step", ["jit", "scan", "cond, program 0"])
-def test_a_held_program_does_not_consume_what_it_did_not_make(step: str) -> None:
-    def wrap(b: Builder, held: Jaxpr, x: Var, r: Var) -> Sequence[Var]:
+def test_a_subjaxpr_does_not_consume_foreign_references(step: str) -> None:
+    def wrap(b: Builder, inner: Jaxpr, x: Var, r: Var) -> Sequence[Var]:
         other = program([REF], lambda b, r: [])
         if step == "jit":
-            return b.emit(Jit(held), [r])
+            return b.emit(Jit(inner), [r])
         if step == "scan":
-            return b.emit(Scan(held, 2, False, 1, 0), [r])
+            return b.emit(Scan(inner, 2, False, 1, 0), [r])
         flag = b(Lt(), Lit(0.0, F32), Lit(1.0, F32))
-        return b.emit(Cond((held, other)), [flag, r])
+        return b.emit(Cond((inner, other)), [flag, r])
 
     (fault,) = faults(free_in(wrap))
     assert fault.kind is FaultKind.FOREIGN_FREE
@@ -319,7 +319,7 @@ def test_a_held_program_does_not_consume_what_it_did_not_make(step: str) -> None
 
 
 def test_a_loop_does_not_consume_what_it_did_not_make() -> None:
-    def wrap(b: Builder, held: Jaxpr, x: Var, r: Var) -> Sequence[Var]:
+    def wrap(b: Builder, inner: Jaxpr, x: Var, r: Var) -> Sequence[Var]:
         going = program([REF, F32], lambda b, r, c: [b(Lt(), c, Lit(3.0, F32))])
 
         def step(b: Builder, r: Var, c: Var) -> list[Atom]:
@@ -332,16 +332,16 @@ def test_a_loop_does_not_consume_what_it_did_not_make() -> None:
 
 
 def test_references_consumed_by_a_subjaxpr_stay_consumed() -> None:
-    def wrap(b: Builder, held: Jaxpr, x: Var, r: Var) -> Sequence[Var]:
-        b.emit(Jit(held), [r])
+    def wrap(b: Builder, inner: Jaxpr, x: Var, r: Var) -> Sequence[Var]:
+        b.emit(Jit(inner), [r])
         return b.emit(Get(ALL), [r])
 
     assert kinds(free_in(wrap)) == [FaultKind.FOREIGN_FREE, FaultKind.USE_AFTER_FREE]
 
 
-def test_a_held_program_may_consume_what_it_makes() -> None:
-    held = ref_program(lambda b, x, r: [b(Freeze(), r)])
-    jaxpr = program([VEC], lambda b, x: b.emit(Jit(held), [x]))
+def test_a_subjaxpr_may_consume_references_that_it_allocates() -> None:
+    inner = ref_program(lambda b, x, r: [b(Freeze(), r)])
+    jaxpr = program([VEC], lambda b, x: b.emit(Jit(inner), [x]))
     assert kinds(jaxpr) == []
 
 
@@ -351,9 +351,9 @@ def test_references_among_results() -> None:
     assert made.kind is passed.kind is FaultKind.ESCAPE
 
 
-def test_references_among_results_of_a_held_program_are_reported_once() -> None:
-    held = program([REF], lambda b, r: [r])
-    eqn = Eqn(Jit(held), (Var(0, REF),), ())
+def test_references_among_results_of_a_subjaxpr_are_reported_once() -> None:
+    inner = program([REF], lambda b, r: [r])
+    eqn = Eqn(Jit(inner), (Var(0, REF),), ())
     assert kinds(Jaxpr([Var(0, REF)], [eqn], [])) == [FaultKind.ESCAPE]
 
 
@@ -370,12 +370,12 @@ def test_a_reference_where_an_array_belongs() -> None:
 
 
 def test_a_write_of_several_devices_to_one_reference() -> None:
-    held = program([REF, VEC], lambda b, r, x: b.emit(Swap(ALL), [r, x]))
+    inner = program([REF, VEC], lambda b, r, x: b.emit(Swap(ALL), [r, x]))
     eqn = Eqn(
-        ShardMap(held, (Axis("i", 2),), ((), ()), ((),)),
+        ShardMap(inner, (Axis("i", 2),), ((), ()), ((),)),
         (Var(0, REF), Var(1, VEC)),
         (Var(2, VEC),),
-        held.effects,
+        inner.effects,
     )
     (fault,) = faults(Jaxpr([Var(0, REF), Var(1, VEC)], [eqn], []))
     assert fault.kind is FaultKind.SHARED_WRITE
@@ -392,8 +392,8 @@ def test_an_axis_has_one_size() -> None:
 
 
 def test_a_program_that_is_computed_again_has_no_effects() -> None:
-    held = program([REF], lambda b, r: b.emit(Get(ALL), [r]))
-    eqn = Eqn(Remat(held), (Var(0, REF),), (Var(1, VEC),), held.effects)
+    inner = program([REF], lambda b, r: b.emit(Get(ALL), [r]))
+    eqn = Eqn(Remat(inner), (Var(0, REF),), (Var(1, VEC),), inner.effects)
     assert kinds(Jaxpr([Var(0, REF)], [eqn], [])) == [FaultKind.EFFECT]
 
 
@@ -404,10 +404,7 @@ def test_every_kind_is_seeded_in_this_module() -> None:
     assert {kind.rule for kind in FaultKind if kind.rule} == set(Rule)
 
 
-# Held programs.
-
-
-def test_faults_of_held_programs_are_found_at_any_depth() -> None:
+def test_faults_of_subjaxprs_are_found_at_any_depth() -> None:
     bad = edited(chain(1), 0, ins=(Var(99, VEC), Var(1, VEC)))
     inner = program([VEC, VEC], lambda b, x, y: [x])
     middle = Jaxpr(inner.binders, [Eqn(Jit(bad), inner.binders, (Var(2, VEC),))], inner.outs)
@@ -417,14 +414,14 @@ def test_faults_of_held_programs_are_found_at_any_depth() -> None:
     assert fault.kind is FaultKind.SCOPE
 
 
-def test_a_wrong_effect_in_a_held_program_is_reported_where_it_is() -> None:
-    held = edited(program([REF], lambda b, r: [b(Get(ALL), r)]), 0, effects=FAR)
-    jaxpr = Jaxpr([Var(0, REF)], [Eqn(Jit(held), (Var(0, REF),), (Var(1, VEC),))], [])
+def test_a_wrong_effect_in_a_subjaxpr_is_reported_at_its_path() -> None:
+    inner = edited(program([REF], lambda b, r: [b(Get(ALL), r)]), 0, effects=FAR)
+    jaxpr = Jaxpr([Var(0, REF)], [Eqn(Jit(inner), (Var(0, REF),), (Var(1, VEC),))], [])
     (fault,) = faults(jaxpr)
     assert (fault.kind, fault.path) == (FaultKind.EFFECT, ("jit",))
 
 
-def test_a_program_that_is_held_many_times_is_checked_once() -> None:
+def test_a_shared_subjaxpr_is_checked_once() -> None:
     bad = edited(chain(1), 0, ins=(Var(99, VEC), Var(1, VEC)))
 
     def body(b: Builder, x: Var, y: Var) -> list[Var]:
@@ -436,16 +433,16 @@ def test_a_program_that_is_held_many_times_is_checked_once() -> None:
 
 
 def test_deep_sharing_is_not_unfolded() -> None:
-    held = chain(1)
+    inner = chain(1)
     for _ in range(60):
-        level = held
+        level = inner
 
         def twice(b: Builder, x: Var, y: Var, level: Jaxpr = level) -> list[Var]:
             (z,) = b.emit(Jit(level), [x, y])
             return list(b.emit(Jit(level), [z, y]))
 
-        held = program([VEC, VEC], twice)
-    assert kinds(held) == []
+        inner = program([VEC, VEC], twice)
+    assert kinds(inner) == []
 
 
 # Several at once.

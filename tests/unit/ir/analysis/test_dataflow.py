@@ -62,7 +62,7 @@ class IsTainted(Analysis[bool]):
 
 @dataclass(frozen=True)
 class Depth(Analysis[int]):
-    """A chain of three: the number of equations that a value went through, at most 2."""
+    """A chain of three: the number of equations that a value depends on, at most 2."""
 
     bottom = 0
 
@@ -74,7 +74,7 @@ class Depth(Analysis[int]):
 
 
 def names(*each: str) -> tuple[Names, ...]:
-    """One set an input, of the letters of a word."""
+    """Return one set per input, of the letters of a word."""
     return tuple([frozenset(word) for word in each])
 
 

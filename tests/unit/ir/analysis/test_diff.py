@@ -41,7 +41,7 @@ def test_names_do_not_matter() -> None:
     assert not diff(jaxpr, renumbered(jaxpr))
 
 
-def test_a_difference_reads_as_edits_inside_of_held_programs_too() -> None:
+def test_a_difference_shows_edits_in_subjaxprs() -> None:
     assert (
         str(diff(parse(OLD), parse(NEW)))
         == """\
@@ -127,9 +127,9 @@ def test_differences_at_great_depth_are_read_without_recursion() -> None:
     assert len(str(found)) < 200 * len(lines)
 
 
-def test_a_store_is_told_as_programs_print_it() -> None:
+def test_a_store_is_shown_as_programs_print_it() -> None:
     text = "{ lambda ; a:Ref{f32[]} b:f32[]. let a[...] <- b; d:f32[] <- a[...] in (d,) }"
     other = text.replace("a[...] <- b;", "a[...] <- 2.0:f32[];")
-    told = str(diff(parse(text), parse(other)))
-    assert "-     a[...] <- b\n+     a[...] <- 2.0:f32[]" in told
-    assert ", a[...]" not in told
+    shown = str(diff(parse(text), parse(other)))
+    assert "-     a[...] <- b\n+     a[...] <- 2.0:f32[]" in shown
+    assert ", a[...]" not in shown

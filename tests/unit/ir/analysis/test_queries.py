@@ -85,13 +85,13 @@ def test_every_equation_is_walked_once_with_its_path() -> None:
     assert len(places) == 11
 
 
-def test_size_counts_what_is_held_as_often_as_it_is() -> None:
+def test_size_counts_each_occurrence_of_a_subjaxpr() -> None:
     jaxpr = chain(1)
     for _ in range(30):
-        held = jaxpr
+        inner = jaxpr
         jaxpr = program(
-            held.in_types,
-            lambda b, x, y: b.emit(Jit(held), [*b.emit(Jit(held), [x, y]), y]),  # noqa: B023
+            inner.in_types,
+            lambda b, x, y: b.emit(Jit(inner), [*b.emit(Jit(inner), [x, y]), y]),  # noqa: B023
         )
     assert size(jaxpr) == 3 * 2**30 - 2
     assert len([*walk(jaxpr)]) == 61

@@ -83,7 +83,7 @@ def test_everywhere_changes_subjaxprs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("give", "error", "says"),
+    ("replacement", "error", "says"),
     [
         (lambda b, eqn: eqn.outs, BadArgument, "not an atom of the new program"),
         (lambda b, eqn: 3, BadArgument, r"not an atom of the new program(.|\n)*found: +3"),
@@ -94,9 +94,9 @@ def test_everywhere_changes_subjaxprs() -> None:
         (lambda b, eqn: b(p.Add(), *eqn.ins), IllTyped, "sin a"),
     ],
 )
-def test_invalid_replacements_are_errors(give: Any, error: Any, says: str) -> None:
+def test_invalid_replacements_are_errors(replacement: Any, error: Any, says: str) -> None:
     def change(b: Builder, eqn: Eqn) -> object:
-        return give(b, eqn) if isinstance(eqn.prim, p.Sin) else None
+        return replacement(b, eqn) if isinstance(eqn.prim, p.Sin) else None
 
     with pytest.raises(error, match=says) as found:
         rewritten(change)

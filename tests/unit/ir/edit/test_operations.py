@@ -148,7 +148,7 @@ def test_remove_refuses_used_equations() -> None:
         lambda: replace_eqn(SIN, 0, ins=[OTHER[0]]),
         lambda: insert(SIN, 0, prims.Neg(), OTHER[4]),
         lambda: substitute(SIN, {OTHER[0]: SIN.binders[0]}),
-        lambda: map_subjaxprs(lambda held: OTHER[1], parse(CALL)),
+        lambda: map_subjaxprs(lambda inner: OTHER[1], parse(CALL)),
     ],
 )
 def test_edits_out_of_range_or_scope_are_errors(edit) -> None:  # type: ignore[no-untyped-def]
@@ -198,32 +198,32 @@ def test_variables_are_renumbered_in_order() -> None:
     assert rename(SIN, {}) == SIN
 
 
-def test_held_programs_are_mapped_and_effects_derived_anew() -> None:
+def test_subjaxprs_are_mapped_and_effects_derived_again() -> None:
     jaxpr = parse(CALL)
-    assert map_subjaxprs(lambda held: held, jaxpr) is jaxpr
+    assert map_subjaxprs(lambda inner: inner, jaxpr) is jaxpr
 
-    def harmless(held: Jaxpr) -> Jaxpr:
-        return held.replace(eqns=[])
+    def harmless(inner: Jaxpr) -> Jaxpr:
+        return inner.replace(eqns=[])
 
     made = valid(map_subjaxprs(harmless, jaxpr))
     assert jaxpr.effects and not made.effects
 
-    def adds(held: Jaxpr) -> Jaxpr:
-        (eqn,) = held.eqns
+    def adds(inner: Jaxpr) -> Jaxpr:
+        (eqn,) = inner.eqns
         assert isinstance(eqn.prim, Swap)
-        return remove(insert(held, 0, AddUpdate(eqn.prim.indexer), eqn.ins).jaxpr, 1)
+        return remove(insert(inner, 0, AddUpdate(eqn.prim.indexer), eqn.ins).jaxpr, 1)
 
     assert str(valid(map_subjaxprs(adds, jaxpr)).effects) == "{accum 0}"
     with pytest.raises(IllTyped):
-        map_subjaxprs(lambda held: held.replace(outs=held.binders[1:]), jaxpr)
+        map_subjaxprs(lambda inner: inner.replace(outs=inner.binders[1:]), jaxpr)
 
 
 def test_every_program_is_changed_once_from_the_inside() -> None:
     seen: list[Jaxpr] = []
 
-    def look(held: Jaxpr) -> Jaxpr:
-        seen.append(held)
-        return held
+    def look(inner: Jaxpr) -> Jaxpr:
+        seen.append(inner)
+        return inner
 
     jaxpr = nested()
     assert everywhere(look, jaxpr) is jaxpr
@@ -234,14 +234,14 @@ def test_every_program_is_changed_once_from_the_inside() -> None:
 def test_nesting_is_not_paid_twice() -> None:
     jaxpr = SIN
     for _ in range(40):
-        held = jaxpr
-        jaxpr = program([F32], lambda b, x: b.emit(Jit(held), b.emit(Jit(held), [x])))  # noqa: B023
+        inner = jaxpr
+        jaxpr = program([F32], lambda b, x: b.emit(Jit(inner), b.emit(Jit(inner), [x])))  # noqa: B023
     count = 0
 
-    def look(held: Jaxpr) -> Jaxpr:
+    def look(inner: Jaxpr) -> Jaxpr:
         nonlocal count
         count += 1
-        return held
+        return inner
 
     everywhere(look, jaxpr)
     assert count == 41

@@ -110,7 +110,7 @@ def test_a_scan_without_iterations() -> None:
     assert results(jaxpr, num(5), vec()) == [5, []]
 
 
-def test_a_scanned_reference_gives_views_of_its_elements() -> None:
+def test_a_scanned_reference_is_passed_as_views_of_its_elements() -> None:
     table = ref_type(array_type((3, 2), "float32"))
     part = ref_type(array_type((2,), "float32"))
     half = Indexer((Span(0, 2),))

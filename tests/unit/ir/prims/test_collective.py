@@ -1,4 +1,4 @@
-"""Collectives as the evaluator does them: on all devices of a grid, in step."""
+"""Evaluation of collectives on all devices of a grid."""
 
 from __future__ import annotations
 

@@ -59,13 +59,13 @@ def test_json_is_plain_data() -> None:
     assert first[6]["effects"] == [["alloc", first[6]["outs"][0][0]]]
 
 
-def test_a_program_that_is_held_often_is_written_once() -> None:
+def test_a_shared_subjaxpr_is_written_once() -> None:
     jaxpr = chain(3)
     for _ in range(20):
-        held = jaxpr
+        inner = jaxpr
         jaxpr = program(
-            held.in_types,
-            lambda b, x, y: b.emit(Jit(held), [*b.emit(Jit(held), [x, y]), y]),  # noqa: B023
+            inner.in_types,
+            lambda b, x, y: b.emit(Jit(inner), [*b.emit(Jit(inner), [x, y]), y]),  # noqa: B023
         )
     text = to_json(jaxpr)
     assert len(json.loads(text)["programs"]) == 21
@@ -74,7 +74,7 @@ def test_a_program_that_is_held_often_is_written_once() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Mine(Unary):
-    """A primitive of somebody else."""
+    """A user-defined primitive."""
 
     name = "mine"
     accepts = frozenset({"float"})

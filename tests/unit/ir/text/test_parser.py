@@ -158,8 +158,8 @@ def test_literal_operands_of_indices() -> None:
 
 @given(st.text(max_size=8))
 def test_labels_are_read_back(label: str) -> None:
-    held = chain(1)
-    jaxpr = program([VEC, VEC], lambda b, x, y: b.emit(Jit(held, label), [x, y]))
+    inner = chain(1)
+    jaxpr = program([VEC, VEC], lambda b, x, y: b.emit(Jit(inner, label), [x, y]))
     assert parse(str(jaxpr)) == jaxpr
 
 
@@ -167,7 +167,7 @@ def test_space_and_comments_do_not_count() -> None:
     jaxpr = chain(3)
     loose = (
         "\n# A program.\n{  lambda ;a:f32[3]   b:f32[3] .  # inputs\n let c:f32[3]=add a\n"
-        "        2.0:f32[]  # goes on where it is deeper\n d:f32[3] = mul c b;e:f32[3]= sin d\n"
+        "        2.0:f32[]  # a continuation line\n d:f32[3] = mul c b;e:f32[3]= sin d\n"
         "in ( e , ) }  # end\n"
     )
     assert parse(loose) == jaxpr
@@ -226,13 +226,13 @@ BAD: list[tuple[str, int, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "line", "column", "told"), BAD)
-def test_errors_tell_where_and_what(text: str, line: int, column: int, told: str) -> None:
+@pytest.mark.parametrize(("text", "line", "column", "message"), BAD)
+def test_errors_have_a_position(text: str, line: int, column: int, message: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse(text)
     error = caught.value
     assert (error.line, error.column) == (line, column)
-    assert told in str(error)
+    assert message in str(error)
     shown, caret = str(error).splitlines()[-2:]
     assert shown == f"  {text.splitlines()[line - 1] if text else ''}"
     assert caret == " " * (column + 1) + "^"
@@ -315,7 +315,7 @@ def test_primitives_of_the_caller_are_read_with_their_parameters(prim: Odd) -> N
     jaxpr = program([F32], lambda b, x: [b(prim, x)])
     again = parse(str(jaxpr), registry(Odd))
     assert str(again) == str(jaxpr)
-    # nan is not equal to itself, as a parameter that nobody asked about either.
+    # A parameter that is nan is not equal to itself.
     assert again == jaxpr or "nan" in str(jaxpr)
 
 

@@ -81,9 +81,9 @@ def test_effects_are_shown_on_request_under_the_names_of_binders() -> None:
 
 
 def test_sources_are_shown_on_request_beside_the_first_line() -> None:
-    held = doubled()
+    inner = doubled()
     b = Builder([VEC, REF])
-    b.emit(Jit(held, "f"), b.binders, SavedSource("model.py", 7, "loss", ("layer",)))
+    b.emit(Jit(inner, "f"), b.binders, SavedSource("model.py", 7, "loss", ("layer",)))
     text = pretty(b.finish([]), source=True)
     assert text.splitlines()[1] == "    c:f32[3] = jit[  # model.py:7 (loss) in layer"
     assert parse(text) == b.finish([])
@@ -172,19 +172,19 @@ def test_long_lists_are_filled_to_the_width() -> None:
     assert parse(str(jaxpr)) == jaxpr
 
 
-def test_programs_that_are_held_twice_are_written_once() -> None:
+def test_subjaxprs_that_occur_twice_are_written_once() -> None:
     text = str(nested())
     assert text.count("b[...] <- a") == 1
     assert text.startswith("let twice = { lambda ;")
     assert text.count("jaxpr=twice") == 2
 
 
-def test_programs_of_one_name_are_told_apart() -> None:
+def test_programs_of_the_same_name_get_distinct_names() -> None:
     b = Builder([VEC])
     x = b.binders[0]
     for length in (12, 13, 12):
-        held = program([VEC], lambda b, x, n=length: b.inline_jaxpr(chain(n), [x, x]))
-        (x,) = b.emit(Jit(held, "<lambda>"), [x])
+        inner = program([VEC], lambda b, x, n=length: b.inline_jaxpr(chain(n), [x, x]))
+        (x,) = b.emit(Jit(inner, "<lambda>"), [x])
     jaxpr = b.finish([x])
     names = re.findall(r"name=<lambda> jaxpr=(\w+)", str(jaxpr))
     assert names == ["lambda", "lambda1", "lambda"]
@@ -192,27 +192,27 @@ def test_programs_of_one_name_are_told_apart() -> None:
 
 
 def test_a_program_is_not_called_like_a_dtype() -> None:
-    held = program([VEC], lambda b, x: b.inline_jaxpr(chain(12), [x, x]))
-    jaxpr = program([VEC], lambda b, x: b.emit(Jit(held, "float32"), [x]))
+    inner = program([VEC], lambda b, x: b.inline_jaxpr(chain(12), [x, x]))
+    jaxpr = program([VEC], lambda b, x: b.emit(Jit(inner, "float32"), [x]))
     assert str(jaxpr).startswith("let float321 = ")
     assert parse(str(jaxpr)) == jaxpr
 
 
 def test_nesting_costs_no_more_than_it_holds() -> None:
-    """Each level holds the one below twice: written out, that would be 2^40 programs."""
-    held = chain(1)
+    """Each level contains the one below twice: written out, these are 2^40 programs."""
+    inner = chain(1)
     for _ in range(40):
-        level = held
+        level = inner
 
         def twice(b: Builder, x: Var, y: Var, level: Jaxpr = level) -> list[Var]:
             (z,) = b.emit(Jit(level), [x, y])
             return list(b.emit(Jit(level), [z, y]))
 
-        held = program([VEC, VEC], twice)
-    text = str(held)
+        inner = program([VEC, VEC], twice)
+    text = str(inner)
     assert len(text) < 10_000
-    assert parse(text) == held
-    assert len(eqn_str(held.eqns[0])) < 200
+    assert parse(text) == inner
+    assert len(eqn_str(inner.eqns[0])) < 200
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
@@ -278,6 +278,6 @@ def test_references_are_shown_as_in_jax() -> None:
 
     ref = jax.new_ref(jnp.zeros(3, jnp.float32))
     theirs = jax.make_jaxpr(function)(ref, jnp.int32(0), jnp.zeros(3, jnp.float32))
-    # JAX gives a result that nobody uses no name, and the next one that name.
+    # JAX does not name an unused result; the next result has its name.
     ours = str(program([REF, I32, VEC], body)).replace("g:", "e:").replace("(g,)", "(e,)")
     assert ours == str(theirs)

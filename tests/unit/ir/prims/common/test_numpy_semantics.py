@@ -1,4 +1,4 @@
-"""What elementwise primitives mean where NumPy, C and XLA leave room for doubt."""
+"""Elementwise primitives on values where NumPy, C and XLA may differ."""
 
 from __future__ import annotations
 
@@ -343,7 +343,7 @@ def test_complex_division_where_numbers_are_infinite_or_zero() -> None:
     assert np.isnan(nothing.imag)
 
 
-def test_a_scalar_goes_with_any_shape() -> None:
+def test_a_scalar_matches_any_shape() -> None:
     x, three = of("float32", 1.0, 2.0), scalar("float32", 3.0)
     assert run(prims.Add(), x, three).tolist() == [4.0, 5.0]
     assert run(prims.Complex(), three, x).tolist() == [3 + 1j, 3 + 2j]
