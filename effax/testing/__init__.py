@@ -1,17 +1,13 @@
-"""Tools for tests of programs and of passes: gradients against differences, laws, generators.
+"""Test programs and passes: derivatives against differences, laws, generators.
 
-- :func:`check_grads` compares a function's derivatives with differences.
-- :func:`check_primitive` holds a primitive of your own to every law.
-- :func:`check_effects` holds effects of kinds of your own to what passes take from them.
-- :func:`check_pass` holds a pass or a pipeline to what it claims, on random programs.
-- :func:`check_laws` holds passes, or the rules of a book, to the laws on random programs.
-- :func:`law` makes a law of a function of yours, and :func:`check_law` tries it on random programs.
-- :mod:`effax.testing.laws` has the laws of the library, for programs of your own, for rules of your
-  own (another rule book) and for passes of your own.
-- :class:`Features` says what random programs have, and :func:`step_names` of what they may be full;
-  :func:`random_inputs`, :func:`check_equal` and :func:`check_all` are for laws about numbers.
-- :mod:`effax.testing.strategies` has Hypothesis strategies for random well-typed programs. It needs
-  Hypothesis; nothing else here does.
+- :func:`check_grads` compares derivatives of a function with differences.
+- :func:`check_primitive`, :func:`check_pass` and :func:`check_laws` check a primitive, a pass or
+  the transformations against the laws; :func:`check_effects` checks kinds of side effects.
+- :func:`law` declares a law, and :func:`check_law` tries it on random programs; :mod:`laws` has the
+  laws of the library.
+- :class:`Features` and :func:`step_names` select random programs; :func:`random_inputs`,
+  :func:`check_equal` and :func:`check_all` serve laws about numbers.
+- :mod:`effax.testing.strategies` has the programs as Hypothesis strategies; it alone needs it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether kinds of effects of one's own are what passes take them for."""
+"""Check user-defined kinds of side effects."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from effax.ir.errors import BadArgument, BadRule
 _WORD: Final = re.compile(r"[a-z][a-z_]*")
 
 _OWN: Final[dict[str, type]] = {k.word: k for k in (Read, Write, Accum, Alloc, Free, Io)}
-"""The words of the library's own kinds."""
+"""The kinds of the library, by their words."""
 
 
 def check_effects(*kinds: SideEffect) -> tuple[tuple[str, str], ...]:
-    """Hold effects of kinds of your own to what passes take from them.
+    """Check side effects of user-defined kinds.
 
-    Each is equal to a copy and hashes so, has a ``word`` that prints, and says whether it commutes
-    with each of the others, with itself and with the library's own ``Io``. Two agree about it.
+    Each must be equal to its copy with an equal hash, have a ``word`` that prints, and agree with
+    each of the others, with itself and with ``Io`` of the library whether they commute.
 
     Args:
-        *kinds: effects, such as two of one kind that touch different things.
+        *kinds: effects, such as two of one kind with different fields.
 
     Returns:
-        The pairs that keep their order, as they print: all others may change places.
+        The pairs that keep their order, as they print; all others may be reordered.
 
     Raises:
-        BadRule: an effect is not what it should be; it says which.
-        BadArgument: something is no effect on the world outside.
+        BadRule: an effect violates a condition; the message says which.
+        BadArgument: an argument is no side effect.
     """
     for kind in kinds:
         _check_value(kind)
@@ -48,8 +48,8 @@ def _shown(kind: SideEffect) -> str:
 def _check_value(kind: object) -> None:
     if not isinstance(kind, SideEffect):
         raise BadArgument(
-            "this is no effect on the world outside",
-            expected="an instance of a class that is derived from `effax.extend.Host`",
+            "this is no side effect",
+            expected="an instance of a subclass of `effax.extend.SideEffect`",
             found=f"{kind!r:.80}",
         )
     name = type(kind).__name__
@@ -63,8 +63,8 @@ def _check_value(kind: object) -> None:
     own = _OWN.get(word)
     if own is not None and not isinstance(kind, own):
         raise BadRule(
-            f"the kind {name} prints as an effect of the library's own",
-            expected="a word that nothing else has",
+            f"the kind {name} prints as an effect of the library",
+            expected="a unique word",
             found=repr(word),
             remedy=f'such as `word: ClassVar[str] = "{name.lower()}"`',
         )
@@ -72,7 +72,7 @@ def _check_value(kind: object) -> None:
     if not isinstance(observed, bool):
         raise BadRule(
             f"`observed` of the kind {name} is no boolean",
-            expected="True, or False where nobody can tell that it happened",
+            expected="True, or False for an effect that cannot be observed",
             found=repr(observed),
         )
     with blamed(f"the kind {name}"):
@@ -80,28 +80,28 @@ def _check_value(kind: object) -> None:
         if again != kind or hash(again) != hash(kind):
             raise BadRule(
                 f"an effect of the kind {name} is not equal to a copy of itself",
-                expected="effects that are equal where their fields are",
+                expected="effects with equal fields are equal",
                 remedy="declare the class with `@dataclass(frozen=True, slots=True)`",
             )
         _shown(kind)
 
 
 def _check_pair(first: SideEffect, second: SideEffect) -> None:
-    told = []
+    answers = []
     for one, other in ((first, second), (second, first)):
         with blamed(f"`commutes_with` of the kind {type(one).__name__}"):
             found: object = one.commutes_with(other)
         if not isinstance(found, bool):
             raise BadRule(
-                f"`commutes_with` of the kind {type(one).__name__} gives no boolean",
+                f"`commutes_with` of the kind {type(one).__name__} returns no boolean",
                 expected=f"True or False for {_shown(other)}",
                 found=repr(found),
             )
-        told.append(found)
-    if told[0] != told[1]:
-        says = [f"{_shown(first)} says {told[0]}", f"{_shown(second)} says {told[1]}"]
+        answers.append(found)
+    if answers[0] != answers[1]:
+        says = [f"{_shown(first)} says {answers[0]}", f"{_shown(second)} says {answers[1]}"]
         raise BadRule(
-            "two effects do not agree whether they commute",
-            expected="the same of both; passes take what does not agree for ordered",
+            "two effects disagree whether they commute",
+            expected="the same answer of both; passes order effects that disagree",
             found=", ".join(says),
         )

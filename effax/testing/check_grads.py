@@ -1,4 +1,4 @@
-"""Derivatives of callables against differences."""
+"""Compare derivatives of callables with differences."""
 
 from __future__ import annotations
 
@@ -32,24 +32,22 @@ def check_grads(
     Reverse mode (``"rev"``): ``<vjp(ct), t>`` is compared with ``<ct, central difference>``.
 
     Args:
-        f: a function of trees of arrays; it gives a tree of arrays.
-        args: its arguments. Floating and complex arrays in them are varied.
-        order: up to which order derivatives are compared; the second one is the first one of the
-            derivative.
-        modes: which of ``"fwd"`` and ``"rev"`` are compared; of a higher order, in each
-            combination.
-        atol: the error allowed; it follows from the least precise dtype where it is None.
-        rtol: the error allowed as a part of the magnitude of the derivative; likewise.
+        f: a function of trees of arrays that returns a tree of arrays.
+        args: its arguments; floating and complex arrays in them vary.
+        order: the highest order of derivatives that is compared.
+        modes: ``"fwd"``, ``"rev"`` or both; of a higher order, every combination.
+        atol: the absolute tolerance; if None, by the least precise dtype.
+        rtol: the tolerance relative to the magnitude of the derivative; likewise.
         eps: the step of the differences; likewise.
 
     Raises:
-        AssertionError: a derivative is not that of the differences.
+        AssertionError: a derivative differs from the difference.
         BadArgument: an unknown mode, or an order less than 1.
     """
     unknown = [mode for mode in modes if mode not in MODES]
     if unknown or order < 1:
         raise BadArgument(
-            "check_grads does not know what to compare",
+            "unknown modes or order",
             expected='modes "fwd" and "rev", and an order of at least 1',
             found=f"modes {tuple(modes)!r}, order {order!r}",
         )
@@ -96,7 +94,7 @@ def _derivative(
     args: tuple[PyTree, ...],
     rng: np.random.Generator,
 ) -> Callable[..., object]:
-    """The derivative in one direction, or of one combination of results, as a function."""
+    """Return the derivative in one direction, or of one combination of results."""
     if mode == "fwd":
         return lambda *xs: _inexact(jvp(f, xs, direction)[1])
     cotangent = _random_like(rng, f(*args))
@@ -104,12 +102,12 @@ def _derivative(
 
 
 def _inexact(values: object) -> list[PyTree]:
-    """The leaves that have tangents."""
+    """Return the leaves that have tangents."""
     return [x for x in tree.leaves(values) if is_inexact_dtype(np.dtype(x.dtype))]
 
 
 def _precision(args: Sequence[object]) -> float:
-    """The rounding error of the least precise dtype among the arguments."""
+    """Return the rounding error of the least precise dtype among the arguments."""
     dtypes = [np.asarray(x).dtype for x in tree.leaves(tuple(args))]
     single = [d for d in dtypes if is_inexact_dtype(d) and d.name not in ("float64", "complex128")]
     # A Python float, and an array of doubles, are single precision unless 64 bits are enabled.
@@ -132,7 +130,7 @@ def _random_like(rng: np.random.Generator, values: object) -> PyTree:
 def _central_difference(
     f: Callable[..., object], args: tuple[PyTree, ...], direction: PyTree, step: float
 ) -> PyTree:
-    """``(f(x + h·t) - f(x - h·t))/2h``, of floating results; others have no slope."""
+    """Return ``(f(x + h·t) - f(x - h·t))/2h`` of floating results, zeros for others."""
 
     def shifted(sign: float) -> object:
         def shift(x: object, t: PyTree) -> object:
@@ -154,7 +152,7 @@ def _central_difference(
 
 
 def _inner_product(xs: object, ys: object) -> float:
-    """The real part of the sum of products, over floating leaves."""
+    """Return the real part of the inner product, over floating leaves."""
     total = 0.0
     for x, y in zip(tree.leaves(xs), tree.leaves(ys), strict=True):
         left, right = np.asarray(x), np.asarray(y)
@@ -166,14 +164,14 @@ def _inner_product(xs: object, ys: object) -> float:
 def _compare(name: str, expected: object, found: object, limits: tuple[float, float]) -> None:
     atol, rtol = limits
     for x, y in zip(tree.leaves(expected), tree.leaves(found), strict=True):
-        ct_spec, have = np.asarray(x), np.asarray(y)
+        want, have = np.asarray(x), np.asarray(y)
         if not is_inexact_dtype(have.dtype):
             continue
-        allowed = atol + rtol * float(np.abs(ct_spec).max(initial=0.0))
-        error = float(np.abs(ct_spec - have).max(initial=0.0))
+        allowed = atol + rtol * float(np.abs(want).max(initial=0.0))
+        error = float(np.abs(want - have).max(initial=0.0))
         if not error <= allowed:
             raise AssertionError(
-                f"{name} is not that of the differences\n"
-                f"  expected: {ct_spec}\n  found:    {have}\n"
+                f"{name} differs from the differences\n"
+                f"  expected: {want}\n  found:    {have}\n"
                 f"  error:    {error:.3g}, allowed: {allowed:.3g}"
             )

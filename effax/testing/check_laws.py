@@ -1,4 +1,4 @@
-"""Try laws, passes and rules on random programs with one call; what breaks is made small."""
+"""Try laws, passes and rules on random programs; a program that breaks a law is shrunk."""
 
 from __future__ import annotations
 
@@ -41,23 +41,22 @@ def check_law(
 
     Args:
         law: the law, or the name of one of the library.
-        passes: the passes that it is about, where it takes them; the library's own by default.
-        step: the pass that it is about, where it takes ``step``.
-        features: what the programs have; what the law says by default.
-        focus: what programs are full of: the name of a kind of step
-            (``effax.testing.step_names``), a primitive, a pattern, a rule, or a list of these.
-        examples: how many programs are drawn; equal ones count once, and most that are drawn twice
-            are empty. Equal arguments try equal programs.
+        passes: the passes to check, for a law that takes them; those of the library by default.
+        step: the pass to check, for a law that takes ``step``.
+        features: the features of the programs; those of the law by default.
+        focus: the name of a kind of step (``effax.testing.step_names``), a primitive, a pattern, a
+            rule, or a list of these, of which programs are full.
+        examples: the number of programs. Equal ones count once, and most of the repeated ones are
+            empty. Equal arguments try equal programs.
         seed: another one tries other programs.
 
     Returns:
-        What it was tried on.
+        A report of the programs.
 
     Raises:
         LawBroken: it does not hold; the message has a small program, as a test to paste.
-        BadArgument: it is no law, it takes what nobody gives or does not take what is given, it
-            gives a result, it says nothing about any program that was tried, or there is no such
-            kind of step.
+        BadArgument: it is no law, has unknown parameters, does not take an argument that was
+            passed, returns a result, or applies to no program; or a kind of step is unknown.
     """
     __tracebackhide__ = True  # of pytest, whose reports end where the user's test does
     (found,) = laws_named(law)
@@ -88,28 +87,28 @@ def check_laws(
     examples: int = 25,
     seed: int = 0,
 ) -> tuple[Tried, ...]:
-    """Hold passes, or the rules of a book, to the laws on random programs.
+    """Check passes, or a rule set, against the laws on random programs.
 
     ::
 
-        check_laws(Passes(book=DEFAULT_RULES.extend(Mine, rules)), focus="arith.mul")
+        check_laws(Passes(rules=DEFAULT_RULES.extend(Mine, rules)), focus="arith.mul")
         check_laws(dataclasses.replace(Passes(), dce=my_dce), only=["dce_is_observationally_equal"])
 
     Args:
-        passes: the passes; the library's own where it is None.
-        only: laws, or names of laws of the library; all that take passes where none is given.
-        focus: what programs are full of, as for ``check_law``. Linear programs have no patterns.
-        examples: how many programs a law is tried on. Equal arguments try equal programs.
+        passes: the passes; those of the library if None.
+        only: laws, or names of laws of the library; if empty, all that take passes.
+        focus: as for ``check_law``. Linear programs have no patterns.
+        examples: the number of programs a law. Equal arguments try equal programs.
         seed: another one tries other programs.
 
     Returns:
-        What each law was tried on, the simplest law first.
+        A report for each law, the simplest law first.
 
     Raises:
         LawBroken: laws do not hold; the message has a small program for the simplest of them, as a
             test to paste, and names the others.
-        BadArgument: ``passes`` are none, there is no such law, or no such kind of step; or one of
-            ``only`` says nothing about any program that was tried.
+        BadArgument: ``passes`` is no ``Passes``; a law or a kind of step is unknown; or one of
+            ``only`` applies to none of the programs.
     """
     __tracebackhide__ = True
     given = _given(passes)
@@ -122,32 +121,30 @@ def check_laws(
 
 
 def _given(passes: object) -> dict[str, object]:
-    """What laws get by name, but for the seed and the step. Raises BadArgument for no passes."""
+    """Return the arguments of laws by name, but for the seed and the step."""
     if passes is not None and not isinstance(passes, Passes):
         raise BadArgument(
-            "the transformations that laws are about come as one value",
-            expected="a `Passes`, or None for the library's own",
+            "expected the passes as one value",
+            expected="a `Passes`, or None for those of the library",
             found=f"{passes!r:.80}",
-            remedy=_of_no_passes(passes),
+            remedy=_remedy(passes),
         )
     return {"passes": passes or Passes(), "primitives": own_primitives()}
 
 
-def _of_no_passes(found: object) -> str:
+def _remedy(found: object) -> str:
     several = found if isinstance(found, (list, tuple)) else [found]
     if any(isinstance(one, Law | str) for one in several):
         return "one law: `check_law(law)`; several: `check_laws(only=[...])`"
     if isinstance(found, AnyPass):
-        return (
-            "hold a pass to what it claims: `check_pass(...)`; to a law: `check_law(law, step=...)`"
-        )
+        return "for one pass `check_pass(...)`, or `check_law(law, step=...)`"
     if isinstance(found, RuleSet):
-        return "`Passes(book=...)`"
-    return "put your function in its place: `dataclasses.replace(Passes(), dce=my_dce)`"
+        return "`Passes(rules=...)`"
+    return "replace one pass: `dataclasses.replace(Passes(), dce=my_dce)`"
 
 
 def _untaken(law: Law[...], name: str) -> BadArgument:
-    """The error for what a law is given and does not take: nothing would be known of it."""
+    """Return the error for an argument that a law does not take."""
     return BadArgument(
         f"the law {law.name} does not take `{name}`",
         expected=f"a law with a parameter `{name}`: {LAW_PARAMETERS[name]}",
@@ -157,9 +154,9 @@ def _untaken(law: Law[...], name: str) -> BadArgument:
 
 
 def laws_named(given: AnyLaw | Sequence[AnyLaw]) -> list[Law[...]]:
-    """Laws, from themselves or their names, in the order of the table, others first.
+    """Return laws by themselves or their names: those of others, then in the order of ``LAWS``.
 
-    Raises BadArgument for what is neither.
+    Raises BadArgument for anything else.
     """
     given = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     known = {law.name: law for law in laws.LAWS}
@@ -167,7 +164,7 @@ def laws_named(given: AnyLaw | Sequence[AnyLaw]) -> list[Law[...]]:
     if unknown:
         like = get_close_matches(unknown[0], known)
         raise BadArgument(
-            "there is no such law",
+            "unknown law",
             expected=", ".join(known),
             found=", ".join(unknown),
             remedy=f"did you mean {' or '.join(like)}?" if like else None,

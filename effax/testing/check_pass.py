@@ -1,4 +1,4 @@
-"""Hold a pass to what it claims with one call: random programs, made small where it fails."""
+"""Check a pass against its guarantees, on random programs that are shrunk where it fails."""
 
 from __future__ import annotations
 
@@ -19,30 +19,41 @@ from effax.testing.generate.random_programs import program_with, redundant_progr
 from effax.testing.generate.random_source import RandomSource
 from effax.testing.generate.steps import check_features
 from effax.testing.laws.law import Law
-from effax.testing.laws.runner import Draw, Drawn, Given, Trial, attempt_on, raise_broken
+from effax.testing.laws.runner import Arguments, Draw, Drawn, Trial, attempt_on, raise_broken
 from effax.testing.shrink.changed_parts import changed_parts, probes
 from effax.transforms.optimize.rewrite import App
 
-Plan = tuple[Draw, int, bool]
-"""What is drawn, how many tenths of the examples, and whether for what is done to the host."""
+ENOUGH: Final = 30
+"""A pass that changes fewer programs is tried again, and reported to change little."""
+
+FEW_KINDS: Final = 4
+"""A pass that changes equations of so few primitives is tried again on more of these."""
+
+RETRIED: Final = 15
+"""The number of changed programs that are tried again, on other inputs."""
+
+RETRY_SEEDS: Final = range(4, 8)
+USER_SEEDS: Final = range(4)
+PROBE_SEEDS: Final = range(2)
+"""Seeds of the inputs of programs that are tried again, of the caller's, and of probes."""
 
 
 class Inconclusive(EffaxError, AssertionError):
-    """A pass changed no program of those that it was tried on, so that nothing is known of it."""
+    """A pass changed none of the programs on which it was tried, so none of them tests it."""
 
 
 @dataclass(frozen=True)
 class PassReport:
-    """What a pass was held to, and on how much.
+    """The guarantees of a pass that hold, and the programs on which it was tried.
 
     Attributes:
         step: the pass.
-        guarantees: what it claims, all of which holds for all programs that were tried.
-        programs: how many different programs it was tried on.
-        changed: how many of them it changed.
-        before: how many equations those have that it changed, held programs included.
-        after: how many equations it made of these.
-        kinds: of which primitives equations went or came, the most frequent first.
+        guarantees: its guarantees, which hold for all programs that were tried.
+        programs: the number of different programs.
+        changed: the number of programs that it changed.
+        before: the number of equations of the changed programs, subjaxprs included.
+        after: the number of equations that the pass made of these.
+        kinds: the primitives of equations that were removed or added, the most frequent first.
     """
 
     step: str
@@ -55,34 +66,28 @@ class PassReport:
 
     @property
     def changes_little(self) -> bool:
-        """Whether it changed so few programs that it may well be wrong all the same."""
+        """Return whether it changed so few programs that a fault may have been missed."""
         return self.changed < ENOUGH
 
     def __str__(self) -> str:
         changed = f"changed {self.changed} ({self.before} equations became {self.after})"
-        held = [f"  holds: {claim.value}" for claim in self.guarantees] or ["  it claims nothing"]
-        lines = [
-            f"{self.step}: {self.programs} programs, of which it {changed}",
-            *held,
-            "  holds: p is a function, and p(f) is valid and has the types of f",
-        ]
+        lines = [f"{self.step}: {self.programs} programs, of which it {changed}"]
+        lines += [f"  holds: {one.value}" for one in self.guarantees] or ["  no guarantees"]
+        lines.append("  holds: p is a function, and p(f) is valid and has the types of f")
         if self.changes_little:
-            lines += ["  " + line for line in self._doubts()]
+            of = f", {', '.join(self.kinds[:6])} in these" if self.kinds else ""
+            lines += [
+                f"  few changes: only {self.changed} of {self.programs} programs test it{of};",
+                "  pass what it looks for (`focus=`, `programs=`), or more `examples=`, `seed=`",
+            ]
         return "\n".join(lines)
-
-    def _doubts(self) -> list[str]:
-        of = f", {', '.join(self.kinds[:6])} in these" if self.kinds else ""
-        return [
-            f"that is little: {self.changed} of {self.programs} programs say something{of};",
-            "say what it looks for (`focus=`, `programs=`), or try more (`examples=`, `seed=`)",
-        ]
 
 
 class _Changes(Trial):
-    """A trial that counts what the pass changes."""
+    """A trial that records the programs that the pass changes."""
 
-    def __init__(self, law: Law[...], given: Given, step: AnyPass) -> None:
-        super().__init__(law, given)
+    def __init__(self, law: Law[...], arguments: Arguments, step: AnyPass) -> None:
+        super().__init__(law, arguments)
         self.step = step
         self.made: dict[Jaxpr, Jaxpr] = {}
 
@@ -94,8 +99,17 @@ class _Changes(Trial):
 
     @property
     def pairs(self) -> list[tuple[Jaxpr, Jaxpr]]:
-        """What it changed, and what it made of that."""
+        """The programs that the pass changed, before and after."""
         return [(jaxpr, made) for jaxpr, made in self.made.items() if made != jaxpr]
+
+
+class _Wanted(NamedTuple):
+    """The programs on which a pass is tried: names of steps, patterns, and features."""
+
+    names: tuple[str, ...]
+    patterns: tuple[App, ...]
+    features: Features
+    compiled: bool
 
 
 def check_pass(
@@ -110,165 +124,102 @@ def check_pass(
     examples: int = 200,
     seed: int = 0,
 ) -> PassReport:
-    """Hold a pass, or a pipeline of some, to what it claims, on random programs.
+    """Check a pass, or a pipeline of several, against its guarantees on random programs.
 
-    It is to be a function of the program, to give valid programs with the same types of inputs and
-    results and with no new effects, and to keep the laws that it claims. What it means is compared
-    on ordinary inputs and on those with zeros of both signs, infinities and nan in them; what it
-    does to the host is compared too, call by call. A pass that changes few programs, or few
-    kinds of equations, is tried a second time: on those programs with other inputs, and on others
-    that are full of what it changed, at the top and in loops and branches.
+    The pass must be a function of the program, return valid programs with the same types and no new
+    effects, and keep its guarantees. Values are compared on ordinary inputs and on zeros of both
+    signs, infinities and nan; side effects are compared call by call. A pass that changes few
+    programs, or few kinds of equations, is tried again: on those programs with other inputs, and on
+    others that are full of the equations that it changed, at the top and in loops and branches.
 
     ::
 
         print(check_pass(mine, focus=[Sin, App(Log, App(Exp, x)), rule, "refs.swap"]))
 
     Args:
-        step: the pass, a pipeline, or a list of steps.
-        programs: programs of yours on which it is tried first, or one.
-        focus: what random programs are full of: primitives, patterns, rules (their left sides), or
-            kinds of steps (``effax.testing.step_names()``). By default that changes from
-            program to program, and there is something of all that passes commonly look for.
-        guarantees: tried instead of those declared (``guarantees_of``).
-        features: what random programs have.
-        compiled: whether what it gives is compiled too, and compared with what was given.
-        allow_unchanged: whether it may leave all programs as they are.
-        examples: about how many random programs are tried. Equal arguments try equal programs.
+        step: the pass, a pipeline, or a list of passes.
+        programs: programs of the caller, which are tried first.
+        focus: primitives, patterns, rules (their left sides), or kinds of steps
+            (``effax.testing.step_names()``) of which random programs are full. By default they
+            vary, and include the patterns that passes commonly look for.
+        guarantees: guarantees to check instead of those of the pass (``guarantees_of``).
+        features: the features of random programs.
+        compiled: whether to compile the results as well, and compare them.
+        allow_unchanged: whether the pass may leave all programs unchanged.
+        examples: the approximate number of random programs. Equal arguments try equal programs.
         seed: another one tries other programs.
 
     Returns:
-        What it was tried on.
+        A report of the programs on which it was tried.
 
     Raises:
-        LawBroken: it does not do what it claims; the message has a small program.
+        LawBroken: the pass breaks a guarantee; the message has a small program.
         Inconclusive: it changed no program. Pass ``focus``, ``programs`` or ``features`` on which
             it changes something.
-        BadArgument: ``step`` is no pass, or one of the others is not what it is to be.
+        BadArgument: ``step`` is no pass, or another argument is of the wrong type.
     """
     __tracebackhide__ = True
-    held = passes_of(step)
+    pass_ = passes_of(step)
     features = as_features(features)
-    wanted = checked_guarantees("check_pass", guarantees) if guarantees else guarantees_of(held)
+    checked = checked_guarantees("check_pass", guarantees) if guarantees else guarantees_of(pass_)
     if examples < 1:
-        raise BadArgument("a pass is tried on something", "examples of at least 1", str(examples))
-    given: Given = {"step": held, "guarantees": wanted}
-    changes = _Changes(laws.pass_is_a_function, given, held)
-    trials = [Trial(laws.pass_keeps_its_guarantees, given), changes]
+        raise BadArgument("a pass is tried on programs", "examples of at least 1", str(examples))
+    arguments: Arguments = {"step": pass_, "guarantees": checked}
+    changes = _Changes(laws.pass_is_a_function, arguments, pass_)
+    trials = [Trial(laws.pass_keeps_its_guarantees, arguments), changes]
     if compiled:
-        trials.append(Trial(laws.compiled_pass_agrees_with_evaluation, given))
-    tells = Trial(laws.pass_preserves_side_effects, given)
-    tried = _Tried(trials, tells, Guarantee.SAME_MEANING in wanted)
-    for jaxpr in _own_programs(programs):
-        tried.on_inputs(jaxpr, range(OWN))
-    names, patterns = focus_of(focus)
-    tried.on(_plans(names, patterns, features, compiled), examples, seed)
-    if changes.pairs and not tried.broken:
-        _try_again(held, changes, tried, (names, patterns, features, compiled), examples, seed)
-    raise_broken([*trials, tells], strict=False)
-    return _report(held, wanted, changes, allow_unchanged)
+        trials.append(Trial(laws.compiled_pass_agrees_with_evaluation, arguments))
+    calls = Trial(laws.pass_preserves_side_effects, arguments)
+    several = programs if isinstance(programs, Sequence) else [programs]
+    for jaxpr in [check_program(one) for one in several]:
+        _try_program(trials, jaxpr, USER_SEEDS)
+    compares = Guarantee.SAME_MEANING in checked
+    wanted = _Wanted(*focus_of(focus), features, compiled)
+    _try_random(trials, calls if compares else None, wanted, examples, seed)
+    if changes.pairs and not any(trial.broken for trial in (*trials, calls)):
+        again = _tried_again(pass_, changes, trials, wanted)
+        if again is not None:
+            retry = -(-examples // 2)
+            _try_random(trials, calls if compares else None, again, retry, f"again {seed}")
+    raise_broken([*trials, calls], strict=False)
+    return _report(pass_, checked, changes, allow_unchanged)
 
 
-def _try_again(
-    step: AnyPass,
-    changes: _Changes,
-    tried: _Tried,
-    wanted: tuple[tuple[str, ...], tuple[App, ...], Features, bool],
-    examples: int,
-    seed: int,
-) -> None:
-    """Where a pass changed little, try it on more of what it changed."""
+def _tried_again(
+    step: AnyPass, changes: _Changes, trials: Sequence[Trial], wanted: _Wanted
+) -> _Wanted | None:
+    """Retry a pass that changed little; return the random programs for another round."""
     found = changed_parts(changes.pairs)
-    if len(changes.pairs) >= ENOUGH and len(found.kinds) > FEW:
-        return
-    names, patterns, features, compiled = wanted
-    own: dict[App, None] = {}
+    if len(changes.pairs) >= ENOUGH and len(found.kinds) > FEW_KINDS:
+        return None
+    probed: dict[App, None] = {}
     for pattern, jaxpr in probes(step, found.patterns):
-        own[pattern] = None
-        tried.on_inputs(jaxpr, range(FEW_INPUTS))
-    for jaxpr, _ in changes.pairs[:FEWEST]:
-        tried.on_inputs(jaxpr, range(AGAIN, 2 * AGAIN))
-    names += tuple([name for name in found.steps if _is_of(name, features)])
-    plans = _plans(names, (*patterns, *(own or found.patterns)), features, compiled)
-    tried.on(plans, -(-examples // 2), f"again {seed}")
+        probed[pattern] = None
+        _try_program(trials, jaxpr, PROBE_SEEDS)
+    for jaxpr, _ in changes.pairs[:RETRIED]:
+        _try_program(trials, jaxpr, RETRY_SEEDS)
+    features = wanted.features
+    names = [
+        name
+        for name in found.steps
+        if (features.refs if name.startswith("refs.") else name in features.control)
+    ]
+    return wanted._replace(
+        names=(*wanted.names, *names), patterns=(*wanted.patterns, *(probed or found.patterns))
+    )
 
 
-OWN: Final = 4
-"""With how many seeds a program of the user's is tried."""
-
-ENOUGH: Final = 30
-"""A pass that changes fewer programs is tried again, and its report says that this is little."""
-
-FEW: Final = 4
-"""A pass that changes equations of so few primitives is tried again on more of these."""
-
-FEWEST: Final = 15
-"""How many of the programs that such a pass changed are tried again."""
-
-FEW_INPUTS: Final = 2
-"""On how many inputs a program of one pattern alone is tried."""
-
-AGAIN: Final = 4
-"""On how many more inputs each of these is tried."""
+def _try_program(trials: Sequence[Trial], jaxpr: Jaxpr, seeds: range) -> None:
+    for seed in seeds:
+        for trial in [trial for trial in trials if trial.broken is None]:
+            trial.try_on((jaxpr,), seed)
 
 
-def _is_of(name: str, features: Features) -> bool:
-    """Whether programs of these features have such steps."""
-    return features.refs if name.startswith("refs.") else name in features.control
-
-
-class _Tried(NamedTuple):
-    """What a pass is tried with."""
-
-    trials: Sequence[Trial]
-    tells: Trial
-    means: bool
-
-    @property
-    def broken(self) -> bool:
-        return any(trial.broken for trial in (*self.trials, self.tells))
-
-    def on(self, plans: Sequence[Plan], examples: int, seed: int | str) -> None:
-        """Try random programs."""
-        for draw, tenths, outside in plans:
-            if not outside or self.means:
-                trials = [self.tells] if outside else self.trials
-                attempt_on(trials, draw, -(-examples * tenths // 10), seed)
-
-    def on_inputs(self, jaxpr: Jaxpr, seeds: range) -> None:
-        """Try one program on several inputs."""
-        for seed in seeds:
-            for trial in [trial for trial in self.trials if trial.broken is None]:
-                trial.try_on((jaxpr,), seed)
-
-
-def _report(
-    step: AnyPass, guarantees: tuple[Guarantee, ...], changes: _Changes, allow_unchanged: bool
-) -> PassReport:
-    pairs = changes.pairs
-    before, after = (sum(size(pair[i]) for pair in pairs) for i in (0, 1))
-    kinds = changed_parts(pairs).kinds
-    programs = len(changes.made)
-    report = PassReport(str(step), guarantees, programs, len(pairs), before, after, kinds)
-    if not pairs and not allow_unchanged:
-        raise Inconclusive(
-            f"the pass {step} changed no program",
-            expected="a pass that does something to some of them",
-            found=f"{report.programs} programs, all as they were",
-            remedy="say what it looks for: `focus=` a primitive, a pattern or a rule, or "
-            "`programs=` some of your own; or `allow_unchanged=True`",
-        )
-    return report
-
-
-def _own_programs(given: object) -> list[Jaxpr]:
-    several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-    return [check_program(one) for one in several]
-
-
-def _plans(
-    names: tuple[str, ...], patterns: tuple[App, ...], features: Features, compiled: bool
-) -> list[Plan]:
-    """What a pass is tried on: the simplest first."""
+def _try_random(
+    trials: Sequence[Trial], calls: Trial | None, wanted: _Wanted, examples: int, seed: int | str
+) -> None:
+    """Try a tenth of the examples several times: small programs, then others, then side effects."""
+    names, patterns, features, compiled = wanted
     features = COMPILED if compiled else features
     each = [replace(features, focus=name) for name in names] or [features]
     for one in each:
@@ -284,6 +235,27 @@ def _plans(
     def redundant(choose: RandomSource) -> Drawn:
         return (redundant_program(choose, choose.pick(each), patterns=patterns),)
 
-    if compiled:
-        return [(small, 5, False), (plain, 5, False)]
-    return [(small, 3, False), (plain, 3, False), (redundant, 3, False), (redundant, 1, True)]
+    plans: list[tuple[Draw, int]] = [(small, 5), (plain, 5)]
+    if not compiled:
+        plans = [(small, 3), (plain, 3), (redundant, 3)]
+    for draw, tenths in plans:
+        attempt_on(trials, draw, -(-examples * tenths // 10), seed)
+    if calls is not None and not compiled:
+        attempt_on([calls], redundant, -(-examples // 10), seed)
+
+
+def _report(
+    step: AnyPass, guarantees: tuple[Guarantee, ...], changes: _Changes, allow_unchanged: bool
+) -> PassReport:
+    pairs, programs = changes.pairs, len(changes.made)
+    if not pairs and not allow_unchanged:
+        raise Inconclusive(
+            f"the pass {step} changed no program",
+            expected="a pass that changes some of them",
+            found=f"{programs} programs, none of them changed",
+            remedy="pass what it looks for: `focus=` a primitive, a pattern or a rule, or "
+            "`programs=` some of your own; or `allow_unchanged=True`",
+        )
+    before, after = (sum(size(pair[i]) for pair in pairs) for i in (0, 1))
+    kinds = changed_parts(pairs).kinds
+    return PassReport(str(step), guarantees, programs, len(pairs), before, after, kinds)

@@ -1,4 +1,4 @@
-"""Whether what a primitive means is a function, and touches no more than its effects say."""
+"""Check that the evaluation of a primitive is a function with the declared effects."""
 
 from __future__ import annotations
 
@@ -23,109 +23,106 @@ from effax.testing.generate.values import (
 
 
 def shown_types(types: Sequence[Type]) -> str:
-    """Types as in a message."""
+    """Return types as they print in messages."""
     return f"({', '.join(map(str, types))})"
 
 
 def check_evaluation(prim: Primitive, types: Sequence[Type], typing: Typing) -> None:
-    """Raise BadRule unless ``evaluate`` gives what typing says, and does no more than it says."""
+    """Raise BadRule unless ``evaluate`` returns the declared types and has the declared effects."""
     label = f"the evaluation of {prim.name}"
-    held = _inputs(types, 0)
-    before = [np.array(x) for x in held]
-    outs = _evaluated(prim, label, held, typing)
+    copies = _inputs(types, 0)
+    before = [np.array(x) for x in copies]
+    outs = _evaluated(prim, label, copies, typing)
     changes = {e.ref for e in typing.effects.effects if isinstance(e, Write | Accum)}
-    for i, (x, y, t) in enumerate(zip(held, before, types, strict=True)):
+    for i, (x, y, t) in enumerate(zip(copies, before, types, strict=True)):
         if not isinstance(t, RefType):
             continue
         if i not in changes and x.tobytes() != y.tobytes():
             raise BadRule(
-                f"{label} writes to argument {i}, and its typing does not say so",
+                f"{label} writes to argument {i}, which its typing does not declare",
                 expected=f"`Write(ArgIndex({i}))` or `Accum(ArgIndex({i}))` among the effects",
                 found=str(typing.effects),
             )
         for j, out in enumerate(outs):
             if np.shares_memory(x, out):
                 raise BadRule(
-                    f"result {j} of {label} is a view of reference {i}, and changes with it",
-                    expected="an array of its own (`np.array(...)`)",
+                    f"result {j} of {label} is a view of reference {i}",
+                    expected="a copy (`np.array(...)`)",
                 )
-    copies = [np.array(x) for x in outs]
+    results = [np.array(x) for x in outs]
     _evaluated(prim, label, _inputs(types, 1), typing)
-    for j, (x, y) in enumerate(zip(outs, copies, strict=True)):
+    for j, (x, y) in enumerate(zip(outs, results, strict=True)):
         if x.tobytes() != y.tobytes():
             raise BadRule(
-                f"result {j} of {label} changes when it is run again",
+                f"result {j} of {label} changes at the next call",
                 expected="a new array each time",
             )
-    # What is outside may be another the next time, and gives another.
+    # With side effects, results may differ between calls.
     if not any(isinstance(e, SideEffect) for e in typing.effects):
         for seed in range(3):
             inputs = _inputs(types, seed)
             _check_repeatable(prim, label, inputs, typing)
-            _check_effects_told(prim, types, inputs, typing)
+            _check_reads(prim, types, inputs, typing)
 
 
 def _check_repeatable(prim: Primitive, label: str, inputs: Sequence[Value], typing: Typing) -> None:
-    """Of equal arguments it gives the same, bit by bit, and leaves the same in references."""
+    """Raise BadRule unless equal arguments yield equal results and contents, bit by bit."""
     first, second = [_observed(prim, label, inputs, typing) for _ in range(2)]
     for what, x, y in zip(_parts(typing, inputs), first, second, strict=True):
         if x.tobytes() != y.tobytes():
             raise BadRule(
-                f"{label} is no function of its arguments: {what} is another of equal ones",
+                f"{label} is not a function of its arguments: {what} differs for equal ones",
                 expected=shown(x),
                 found=shown(y),
-                remedy="what is random, or a count of calls, is an argument: a key, a reference",
+                remedy="pass randomness or a count of calls as an argument: a key, a reference",
             )
 
 
 def _parts(typing: Typing, inputs: Sequence[Value]) -> list[str]:
-    """What :func:`_observed` gives, in words."""
+    """Return names for the values that :func:`_observed` returns."""
     outs = [f"result {j}" for j in range(len(typing.outs))]
-    return [*outs, *[f"what is left in argument {i}" for i in range(len(inputs))]]
+    return [*outs, *[f"the final contents of argument {i}" for i in range(len(inputs))]]
 
 
 def _observed(prim: Primitive, label: str, inputs: Sequence[Value], typing: Typing) -> list[Value]:
-    """Results, and what is left in each argument; ``inputs`` stay as they are."""
-    held = [np.array(x) for x in inputs]
-    for x, y in zip(held, inputs, strict=True):
+    """Return results and the final contents of copies of the arguments."""
+    copies = [np.array(x) for x in inputs]
+    for x, y in zip(copies, inputs, strict=True):
         x.flags.writeable = y.flags.writeable
-    return [*[np.array(x) for x in _evaluated(prim, label, held, typing)], *held]
+    return [*[np.array(x) for x in _evaluated(prim, label, copies, typing)], *copies]
 
 
-def _check_effects_told(
+def _check_reads(
     prim: Primitive, types: Sequence[Type], inputs: Sequence[Value], typing: Typing
 ) -> None:
-    """Raise BadRule where something depends on contents that are not said to be read.
+    """Raise BadRule if an undeclared read affects results, contents or increments.
 
-    Passes let go of what was stored before a reference is written and not read, and reorder what
-    adds to it: so neither results nor what is left may depend on what was there; what is added
-    may not either.
-
-    Several contents are tried, one reference at a time.
+    Passes remove stores to a reference that is written next without being read, and reorder
+    accumulations. Several contents are tried, one reference at a time.
     """
     for i, t in enumerate(types):
-        told = {type(e) for e in typing.effects.effects if getattr(e, "ref", None) == i}
-        if not isinstance(t, RefType) or Read in told:
+        declared = {type(e) for e in typing.effects.effects if getattr(e, "ref", None) == i}
+        if not isinstance(t, RefType) or Read in declared:
             continue
         rng = np.random.default_rng(i)
         first = _on_contents(prim, inputs, typing, i, np.array(inputs[i]))
         for other in (*[random_value(rng, t) for _ in range(3)], np.zeros(t.shape, t.dtype)):
             second = _on_contents(prim, inputs, typing, i, np.array(other))
             for j, part in enumerate(_parts(typing, inputs)):
-                # Without `Write` it is as it was, or something was added.
-                added = j == len(typing.outs) + i and Write not in told
+                # Without `Write`, the contents are the previous ones or a sum with them.
+                added = j == len(typing.outs) + i and Write not in declared
                 x, y = first[j], second[j]
                 if added:
-                    same = Accum not in told or _same_increment(x, y, inputs[i], other)
+                    same = Accum not in declared or _same_increment(x, y, inputs[i], other)
                 else:
                     same = x.tobytes() == y.tobytes()
                 if not same:
-                    what = f"what is added to argument {i}" if added else part
+                    what = f"the increment of argument {i}" if added else part
                     raise BadRule(
-                        f"the typing of {prim.name} does not say that argument {i} is read",
+                        f"the typing of {prim.name} does not declare that argument {i} is read",
                         expected=f"`Read(ArgIndex({i}))` among the effects"
-                        + (f", and `Write(ArgIndex({i}))`" if Accum in told else ""),
-                        found=f"{typing.effects}, and {what} depends on what was in it before",
+                        + (f", and `Write(ArgIndex({i}))`" if Accum in declared else ""),
+                        found=f"{typing.effects}; its previous contents affect {what}",
                     )
 
 
@@ -137,7 +134,7 @@ def _on_contents(
 
 
 def _same_increment(x: Value, y: Value, before_x: Value, before_y: Value) -> bool:
-    """Whether two increments are the same, as far as they can be told from sums."""
+    """Return whether two increments are equal, up to the rounding of the sums."""
     if x.dtype == bool:
         return True
     try:
@@ -148,18 +145,18 @@ def _same_increment(x: Value, y: Value, before_x: Value, before_y: Value) -> boo
 
 
 def check_commuting(prim: Primitive, types: Sequence[Type], typing: Typing) -> None:
-    """It gives the same, bit by bit, when its arguments change places; or says that it does not."""
-    label = f"the evaluation of {prim.name}, which says that it commutes,"
+    """Raise BadRule unless a primitive that commutes does so bit by bit."""
+    label = f"the evaluation of {prim.name}, which is declared to commute,"
     if len(types) != 2 or typing.effects.effects:
         raise BadRule(
-            f"{prim.name} says that it commutes",
+            f"{prim.name} is declared to commute",
             expected="two arguments and no effects; or `commutes = False`",
             found=f"{shown_types(types)}, {typing.effects}",
         )
     turned = typed(prim, types[::-1])
     if turned.outs != typing.outs:
         raise BadRule(
-            f"the typing of {prim.name}, which says that it commutes, depends on the order",
+            f"the typing of {prim.name}, which is declared to commute, depends on the order",
             expected=shown_types(typing.outs),
             found=shown_types(turned.outs),
         )
@@ -173,15 +170,15 @@ def check_commuting(prim: Primitive, types: Sequence[Type], typing: Typing) -> N
                 raise BadRule(
                     f"{label} depends on the order",
                     expected=f"{shown(x)}, as on {' and '.join(map(shown, inputs))}",
-                    found=f"{shown(y)} when they change places",
-                    remedy="`commutes = False`, or compute so that no bit depends on the order",
+                    found=f"{shown(y)} in the other order",
+                    remedy="`commutes = False`, or an evaluation that does not depend on the order",
                 )
 
 
 def _inputs(types: Sequence[Type], seed: int) -> list[Value]:
     values = random_inputs(types, seed)
     for x, t in zip(values, types, strict=True):
-        # Writing to an array raises.
+        # A write to an array raises.
         x.flags.writeable = isinstance(t, RefType)
     return values
 
@@ -194,7 +191,7 @@ def _evaluated(prim: Primitive, label: str, inputs: Sequence[Value], typing: Typ
             if "read-only" in str(error):
                 raise BadRule(
                     f"{label} writes to an argument",
-                    expected="new arrays; a reference alone is written to",
+                    expected="new arrays; only references are written",
                     found=str(error),
                 ) from error
             raise

@@ -1,4 +1,4 @@
-"""Whether a primitive and its rules behave, before any law is tried: each fault by its name."""
+"""Check the typing, evaluation and rules of a primitive before any law is tried."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ BATCH_SIZE = 2
 
 
 def as_primitive(prim: object) -> Primitive:
-    """What is to be checked.
+    """Return the primitive.
 
     Raises:
-        BadArgument: it is no primitive, or has a field that cannot be hashed, or not be written.
-        BadRule: a copy of it is not equal to it, or cannot be made.
+        BadArgument: it is no primitive, or a field cannot be hashed or printed.
+        BadRule: it cannot be pickled, or is not equal to its copy.
     """
     if isinstance(prim, Primitive):
         check_parameters(prim)
@@ -49,7 +49,7 @@ def as_primitive(prim: object) -> Primitive:
         if again != prim:
             raise BadRule(
                 f"{prim.name} is not equal to a copy of itself",
-                expected="primitives that are equal where their fields are",
+                expected="primitives with equal fields are equal",
                 remedy="declare the class with `@dataclass(frozen=True, slots=True)`",
             )
         return prim
@@ -58,19 +58,19 @@ def as_primitive(prim: object) -> Primitive:
     if isinstance(prim, type) and issubclass(prim, Primitive):
         found, remedy = f"the class {prim.__name__}", f"make one: `{prim.__name__}(...)`"
     raise BadArgument(
-        "what is checked is a primitive",
-        expected="an instance of a class that is derived from a base of `effax.extend`",
+        "expected a primitive",
+        expected="an instance of a subclass of a base of `effax.extend`",
         found=found,
         remedy=remedy,
     )
 
 
 def as_types(prim: Primitive, types: Sequence[object]) -> tuple[Type, ...]:
-    """The types of a primitive's arguments; arrays stand for their types.
+    """Return the types of a primitive's arguments, given by types or arrays.
 
     Raises:
-        BadArgument: something is no type, and no array.
-        IllTyped: the primitive does not take these.
+        BadArgument: an argument is no type, and no array.
+        IllTyped: the primitive does not apply to them.
     """
     found = []
     for i, x in enumerate(types):
@@ -98,12 +98,10 @@ def as_types(prim: Primitive, types: Sequence[object]) -> tuple[Type, ...]:
 def check_behavior(
     prim: Primitive, types: tuple[Type, ...], linear: Sequence[bool] | None, rules: RuleSet
 ) -> None:
-    """Raise unless typing, evaluation and each rule give what the library takes from them.
-
-    Rules are run for all tangents, for all batch axes and for each combination of some.
+    """Check the typing, the evaluation and each rule; run rules for all combinations of a few.
 
     Raises:
-        BadRule: what one of them does wrong.
+        BadRule: one of them is wrong.
     """
     with located(prim.typing):
         typing = _check_typing(prim, types)
@@ -121,7 +119,7 @@ def _check_typing(prim: Primitive, types: tuple[Type, ...]) -> Typing:
     found = typed(prim, types)
     if prim.typing(*types) != found:
         raise BadRule(
-            f"{label} is no function of the types",
+            f"{label} is not a function of the types",
             expected=f"the same for the same: {shown_types(found.outs)}",
             found=shown_types(prim.typing(*types).outs),
         )
@@ -130,16 +128,16 @@ def _check_typing(prim: Primitive, types: tuple[Type, ...]) -> Typing:
 
 
 def _check_weakness(prim: Primitive, label: str, types: Sequence[Type], strong: Typing) -> None:
-    """A weak type is that of a Python number: it changes what results are weak, and nothing else.
+    """Raise BadRule unless the weakness of arguments affects only the weakness of results.
 
-    ``evaluate`` cannot see it.
+    ``evaluate`` cannot see it: a weak type is that of a Python number.
     """
     arrays = [t for t in types if isinstance(t, ArrayType)]
     if arrays and not any(t.weak for t in arrays):
         weak = [t for t in strong.outs if isinstance(t, ArrayType) and t.weak]
         if weak:
             raise BadRule(
-                f"{label} gives a weak result of arguments that are not",
+                f"{label} returns a weak result for arguments that are not weak",
                 expected="a result that is weak only where arguments are (`x.strong()`)",
                 found=f"{shown_types(types)} -> {shown_types(strong.outs)}",
             )
@@ -150,7 +148,7 @@ def _check_weakness(prim: Primitive, label: str, types: Sequence[Type], strong: 
         return
     if [(t.shape, t.dtype) for t in found.outs] != [(t.shape, t.dtype) for t in strong.outs]:
         raise BadRule(
-            f"{label} gives other shapes or dtypes where only the weakness is another",
+            f"{label} returns other shapes or dtypes if only the weakness of arguments differs",
             expected=f"{shown_types(others)} -> {shown_types(strong.outs)}, weak or not",
             found=shown_types(found.outs),
         )
@@ -177,7 +175,7 @@ def _check_rules(
 
 
 def _masks(may: Sequence[bool]) -> Iterator[tuple[bool, ...]]:
-    """All; then, of few, each combination of some."""
+    """Yield the whole mask; then, of at most three entries, every smaller one."""
     whole = tuple(may)
     if any(whole):
         yield whole
@@ -246,13 +244,13 @@ def _run_lowering(prim: ArrayPrimitive, types: Sequence[Type]) -> None:
 
 @contextmanager
 def _no_leaks(prim: Primitive) -> Iterator[None]:
-    """Raises BadRule where a rule that ran in the block keeps a symbol."""
+    """Raise BadRule if a rule that ran in the block keeps a traced value."""
     with watching() as seen:
         yield
     kept = [label for label, trace in seen if trace() is not None]
     if kept:
         raise BadRule(
-            f"{kept[0]} keeps an array of its trace, which has ended",
-            expected=f"rules that keep nothing: {prim.name} is equal to its fields",
+            f"{kept[0]} keeps an array of a finished trace",
+            expected=f"rules without state: {prim.name} is equal to its fields",
             remedy="return the value, or compute it again",
         )

@@ -71,16 +71,11 @@ shapes: Final[SearchStrategy[Shape]] = st.sampled_from(SHAPES)
 """Small shapes, the simplest first; empty ones and rank 0 among them."""
 
 seeds: Final[SearchStrategy[int]] = st.integers(0, SEEDS - 1)
-"""Seeds of the inputs and directions that laws take; 0 differentiates and batches everything."""
+"""Seeds of the inputs and directions of laws; 0 differentiates and batches everything."""
 
 
 def array_types(dtypes: Sequence[DType] = DTYPES, weak: bool = True) -> SearchStrategy[ArrayType]:
-    """Types of arrays.
-
-    Args:
-        dtypes: those that the arrays may have.
-        weak: whether scalars may be weak.
-    """
+    """Types of arrays, weak scalars among them unless ``weak`` is false."""
     strong = st.builds(array_type, shapes, st.sampled_from(dtypes))
     if not weak:
         return strong
@@ -101,11 +96,10 @@ _RANDOMS: Final = st.randoms(use_true_random=False)
 
 
 def _choices(draw: DrawFn) -> RandomSource:
-    """RandomSource of Hypothesis's.
+    """Return a source of choices of Hypothesis.
 
-    They come from a random generator that is made of its choices, and not from strategies:
-    Hypothesis would copy what strategies drew from one place of a program to others, and most
-    programs that it tries would be variants of few.
+    It draws one random generator, not a strategy a choice: Hypothesis would copy the choices of one
+    place to others, and try variants of few programs.
     """
     return RandomSource(draw(_RANDOMS))
 
@@ -117,13 +111,13 @@ def programs(
     in_types: Sequence[Type] | None = None,
     steps: int = 8,
 ) -> Jaxpr:
-    """Programs of a few equations, well typed.
+    """Well-typed programs of a few equations.
 
     Args:
-        draw: given by Hypothesis.
-        features: what they may contain.
-        in_types: the types of their inputs; drawn where it is None.
-        steps: how many steps the outermost program grows by at most.
+        draw: passed by Hypothesis.
+        features: the features of the programs.
+        in_types: the types of their inputs; random ones if None.
+        steps: the greatest number of steps of the outermost program.
     """
     return random_programs.program(_choices(draw), features, in_types, steps)
 
@@ -132,14 +126,7 @@ def programs(
 def redundant_programs(
     draw: DrawFn, features: Features = NUMERIC, steps: int = 6, patterns: Sequence[App] = ()
 ) -> Jaxpr:
-    """Programs with much in them that is computed twice, overwritten, or undone.
-
-    Args:
-        draw: given by Hypothesis.
-        features: what they may contain.
-        steps: how many steps the outermost program grows by at most.
-        patterns: of which they are to have instances.
-    """
+    """Programs with redundant computations, and instances of ``patterns``."""
     return random_programs.redundant_program(_choices(draw), features, steps, patterns)
 
 
@@ -147,33 +134,19 @@ def redundant_programs(
 def programs_with(
     draw: DrawFn, patterns: Sequence[App] = FORMS, features: Features = NUMERIC, steps: int = 3
 ) -> Jaxpr:
-    """Small programs that give instances of patterns: of what passes and rules look for.
-
-    Args:
-        draw: given by Hypothesis.
-        patterns: left sides of rules, and the like.
-        features: what else they may contain.
-        steps: how many steps they grow by beside that.
-    """
+    """Small programs with instances of patterns, such as the left sides of rules."""
     return random_programs.program_with(_choices(draw), patterns, features, steps)
 
 
 @st.composite
 def varied_programs(draw: DrawFn, features: Features = NUMERIC) -> Jaxpr:
-    """Programs of which each is full of one kind of step or another; of ``focus``, if there is."""
+    """Programs that are each full of one kind of step; of ``focus``, if there is one."""
     return random_programs.varied_program(_choices(draw), features)
 
 
 @st.composite
 def open_programs(draw: DrawFn, axis: Axis, features: Features = NUMERIC, steps: int = 6) -> Jaxpr:
-    """Programs with collectives along ``axis``, which something around them is to bind.
-
-    Args:
-        draw: given by Hypothesis.
-        axis: the axis.
-        features: what they may contain.
-        steps: how many steps the outermost program grows by at most.
-    """
+    """Programs with collectives along ``axis``, which is free in them."""
     return random_programs.program(_choices(draw), features, steps=steps, axes=(axis,))
 
 
@@ -181,31 +154,25 @@ def open_programs(draw: DrawFn, axis: Axis, features: Features = NUMERIC, steps:
 def linear_programs(
     draw: DrawFn, features: Features = NUMERIC, steps: int = 7, axes: Axes = ()
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """Programs that are linear in some of their inputs, and which those are.
+    """Programs that are linear in some of their inputs, with the mask of these.
 
-    All results are linear. References that are not linear are not written. ``axes`` are those
-    along which there may be collectives.
+    All results are linear. Nonlinear references are not written. Collectives are along ``axes``.
     """
     return random_programs.linear_program(_choices(draw), features, steps, axes)
 
 
 @st.composite
 def compositions(draw: DrawFn, features: Features = SMOOTH) -> tuple[Jaxpr, Jaxpr]:
-    """Two programs of which the second takes the results of the first, then its references."""
+    """Two programs; the second takes the results of the first, then its references."""
     return random_programs.composition(_choices(draw), features)
 
 
 @st.composite
 def subjects(draw: DrawFn, about: About, features: Features = NUMERIC) -> tuple[PyTree, ...]:
-    """What laws of a kind are about, as their first arguments.
-
-    Args:
-        draw: given by Hypothesis.
-        about: the kind.
-        features: what the programs have.
+    """The first arguments of laws about a kind of programs.
 
     Raises:
-        BadArgument: there are no such features, or nothing of the kind is drawn.
+        BadArgument: the features are unknown, or laws of the kind have explicit arguments.
     """
     check_features(features)
     return random_programs.subject(_choices(draw), about, features)

@@ -12,6 +12,7 @@ import numpy as np
 
 from effax import lowering
 from effax.ir import Builder, Jaxpr, RefType, is_inexact
+from effax.ir.analysis.queries import size
 from effax.ir.axes import Axis
 from effax.ir.eval.spmd import Devices, evaluate_spmd
 from effax.ir.primitive import Value
@@ -23,16 +24,15 @@ from effax.testing.generate.values import (
     check_all,
     check_outcomes,
     contents_of,
+    element,
     random_inputs,
     run,
 )
-from effax.testing.laws.derivative import directional
-from effax.testing.laws.differences import by_differences
+from effax.testing.laws.derivative import by_differences, directional
 from effax.testing.laws.equivalence import check_same_meaning
 from effax.testing.laws.jvp import check_tangents, push, random_tangents
 from effax.testing.laws.partial_eval import check_recomposition
 from effax.testing.laws.pass_set import Passes
-from effax.testing.laws.simplify import count
 from effax.testing.laws.transpose import (
     check_products,
     inner_product,
@@ -110,7 +110,7 @@ def check_guarantees(step: Pass, before: Jaxpr, after: Jaxpr) -> None:
     if Guarantee.IDEMPOTENT in declared:
         assert unwrap(step(after)) == after
     if Guarantee.NEVER_LARGER in declared:
-        assert count(after) <= count(before)
+        assert size(after) <= size(before)
 
 
 def check_dce(jaxpr: Jaxpr, options: Options, made: Dce) -> None:
@@ -150,7 +150,6 @@ def _check_derivative(
 ) -> None:
     expected = directional(jaxpr, inputs, tangents)
     try:
-        assert expected is not None
         check_tangents([*expected.outs, *expected.contents], found)
     except (AssertionError, Differs):
         # Complex steps do not see corners and narrow dtypes.
@@ -181,7 +180,7 @@ def check_vmapped(jaxpr: Jaxpr, options: Options, made: Vmapped) -> None:
         inputs = random_inputs(made.jaxpr.in_types, seed)
         held = [np.array(x) for x in inputs]
         elements = [
-            [x if at is None else _element(x, i, at) for x, at in zip(held, in_axes, strict=True)]
+            [x if at is None else element(x, i, at) for x, at in zip(held, in_axes, strict=True)]
             for i in range(size)
         ]
         given = evaluate_spmd(jaxpr, devices, elements)
@@ -195,12 +194,6 @@ def check_vmapped(jaxpr: Jaxpr, options: Options, made: Vmapped) -> None:
         ]
         expected = Outcome(outs, contents_of(made.jaxpr.in_types, held))
         check_outcomes(expected, run(made.jaxpr, inputs))
-
-
-def _element(x: Value, i: int, axis: int) -> Value:
-    """A view of one batch element, an array also where it is a scalar."""
-    moved = np.moveaxis(x, axis, 0)
-    return moved[i : i + 1].reshape(moved.shape[1:]) if moved.ndim == 1 else moved[i]
 
 
 def check_partial_eval(jaxpr: Jaxpr, options: Options, made: PartialEval) -> None:
@@ -262,7 +255,7 @@ def check_reverse(jaxpr: Jaxpr, options: Options, made: Reverse) -> None:
         expected = run(whole, inputs)
         found = run(pulled, [*inputs, *cts])
         check_outcomes(expected, Outcome(found.outs[:n], found.contents))
-        slopes = directional(whole, inputs, tangents) or by_differences(whole, inputs, tangents)
+        slopes = directional(whole, inputs, tangents)
         moved = [x for x, has in zip(slopes.outs, wanted, strict=True) if has]
         along = [t for t in tangents if t is not None]
         nonzero = [t for t, has in zip(along, made.nonzero, strict=True) if has]

@@ -37,14 +37,14 @@ def test_shard_map_is_batched_by_stacking(jaxpr: Jaxpr, seed: int) -> None:
 
 
 @given(programs(MESHES), seeds)
-def test_halves_of_shard_map_recompose(jaxpr: Jaxpr, seed: int) -> None:
+def test_partial_eval_of_shard_map_recomposes(jaxpr: Jaxpr, seed: int) -> None:
     """known half, then unknown half = the whole"""
     laws.partial_eval_recomposes(jaxpr, seed)
 
 
 @given(programs(SMOOTH_MESHES), seeds)
 def test_derivatives_of_shard_map(jaxpr: Jaxpr, seed: int) -> None:
-    """jvp(p) is the derivative of p; linearize(p) is jvp(p), in two halves"""
+    """jvp(p) is the derivative of p; linearize(p) is jvp(p), in two programs"""
     laws.jvp_is_the_derivative(jaxpr, seed)
     laws.linearize_is_jvp(jaxpr, seed)
 

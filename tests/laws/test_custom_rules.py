@@ -33,14 +33,14 @@ def test_reverse_derivatives(jaxpr: Jaxpr, seed: int) -> None:
 
 @settings(max_examples=12)
 @given(programs(RULED), seeds)
-def test_lanes(jaxpr: Jaxpr, seed: int) -> None:
+def test_vmap(jaxpr: Jaxpr, seed: int) -> None:
     """vmap(f)(xs) = stack(f(x) for x in xs)"""
     laws.vmap_is_stacking(jaxpr, seed)
 
 
 @settings(max_examples=12)
 @given(programs(DERIVED), seeds)
-def test_lanes_of_derivatives(jaxpr: Jaxpr, seed: int) -> None:
+def test_vmap_of_derivatives(jaxpr: Jaxpr, seed: int) -> None:
     """jvp(vmap(f)) = vmap(jvp(f))"""
     laws.vmap_commutes_with_jvp(jaxpr, seed)
 
@@ -55,7 +55,7 @@ def test_dead_code(jaxpr: Jaxpr, seed: int) -> None:
 
 @settings(max_examples=12)
 @given(programs(RULED), seeds)
-def test_halves(jaxpr: Jaxpr, seed: int) -> None:
+def test_partial_eval(jaxpr: Jaxpr, seed: int) -> None:
     """unknown(known(x), y) = f(x, y)"""
     laws.partial_eval_recomposes(jaxpr, seed)
 

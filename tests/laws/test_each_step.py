@@ -38,7 +38,7 @@ def test_batch(step: str, data: st.DataObject, seed: int) -> None:
 
 @each_step
 @given(st.data(), seeds)
-def test_halves(step: str, data: st.DataObject, seed: int) -> None:
+def test_partial_eval(step: str, data: st.DataObject, seed: int) -> None:
     """unknown(residuals(known(x)), y) = f(x, y)"""
     jaxpr: Jaxpr = data.draw(programs(replace(NUMERIC, focus=step)))
     laws.partial_eval_recomposes(jaxpr, seed)

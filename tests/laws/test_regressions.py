@@ -1,4 +1,4 @@
-"""Programs for which a law once did not hold, as its report gave them."""
+"""Programs for which a law once did not hold, from its reports."""
 
 from __future__ import annotations
 

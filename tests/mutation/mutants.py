@@ -1,8 +1,8 @@
 """Mutants of rules: one small fault in the program that a rule builds, wherever it is applied.
 
 A fault is put into an equation (another operation, operands swapped, a literal changed, an effect
-left out, a loop run backwards), or into what the rule gives (a tangent left out, or doubled).
-Whether it changes what the rule means is found out by running the right and the wrong program.
+left out, a loop run backwards), or into the results of the rule (a tangent left out, or doubled).
+Evaluations of both programs determine whether it changes the meaning of the rule.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SYMMETRIC: Final = (p.Add, p.Mul, p.Max, p.Min, p.And, p.Or, p.Xor, p.Eq, p.Ne)
 
 
 class Fault(NamedTuple):
-    """Where a rule's program is changed, and how.
+    """A change of the program of a rule.
 
     Attributes:
         at: which equation, or which of the rule's results.
@@ -68,7 +68,7 @@ class Fault(NamedTuple):
 
 
 def variants(eqn: Eqn) -> Iterator[Eqn | None]:
-    """What may become of an equation; None: it is left out."""
+    """Yield variants of an equation; None: removed."""
     prim, ins, outs, _, _ = eqn
     if not outs:
         yield None
@@ -84,10 +84,12 @@ def variants(eqn: Eqn) -> Iterator[Eqn | None]:
     if hasattr(prim, "reverse"):
         own: Any = prim
         yield eqn._replace(prim=replace(own, reverse=not own.reverse))
-    held = prim.subjaxprs()
-    for i, inner in enumerate(held):
+    subjaxprs = prim.subjaxprs()
+    for i, inner in enumerate(subjaxprs):
         for changed in _programs(inner):
-            yield eqn._replace(prim=prim.with_subjaxprs([*held[:i], changed, *held[i + 1 :]]))
+            yield eqn._replace(
+                prim=prim.with_subjaxprs([*subjaxprs[:i], changed, *subjaxprs[i + 1 :]])
+            )
 
 
 def _may_be_swapped(prim: Primitive, x: Atom, y: Atom) -> bool:
@@ -182,7 +184,7 @@ _LEFT_OUT: Final = object()
 
 
 def _looked_at(given: Any, args: Sequence[Any]) -> Any:
-    """What a rule gives, without cotangents that nobody wants."""
+    """Return the results of a rule, without unwanted cotangents."""
     if isinstance(given, JvpOut | BatchOut | DischargeOut):
         return given
     wanted = [isinstance(x, Linear) and x.wanted for x in args[0]]
@@ -194,7 +196,7 @@ def _left_out(b: Builder, given: Any, i: int) -> object:
 
 
 def _otherwise(b: Builder, given: Any, i: int) -> object:
-    """Twice the value; of a batch, its lanes in the other order."""
+    """Twice the value; of a batch, its elements in the other order."""
     value: Any = _results_of(given)[i]
     if isinstance(given, BatchOut):
         return b(Rev((0,)), value) if given.batched[i] and value.type.shape[0] > 1 else None
@@ -205,7 +207,7 @@ _VARIANTS_OF_RESULTS: Final = (_left_out, _otherwise)
 
 
 def _results_of(given: Any) -> list[Atom | None]:
-    """What may be changed of what a rule gives."""
+    """Return the results of a rule that may be changed."""
     match given:
         case JvpOut(_, tangents):
             return list(tangents)
@@ -232,7 +234,7 @@ def _with_result(given: Any, i: int, value: Any) -> Any:
 
 
 def _segment(eqns: Sequence[Eqn], given: Any) -> tuple[Jaxpr, list[bool]]:
-    """What a rule has built as a program of what it uses, and which results are not None."""
+    """Return the equations of a rule as a closed program, and the mask of its results."""
     made = {v.id for eqn in eqns for v in eqn.outs}
     used: dict[int, Var] = {}
     outs: list[Atom | None] = []
@@ -248,7 +250,7 @@ def _segment(eqns: Sequence[Eqn], given: Any) -> tuple[Jaxpr, list[bool]]:
 
 
 def _differ(first: tuple[Jaxpr, list[bool]], second: tuple[Jaxpr, list[bool]]) -> bool:
-    """Whether two programs of a rule mean different things on some random inputs."""
+    """Return whether two programs of a rule differ on some random inputs."""
     (right, has), (wrong, still_has) = first, second
     by_id = {v.id: v for v in (*right.binders, *wrong.binders)}
     both = [by_id[i] for i in sorted(by_id)]

@@ -1,4 +1,4 @@
-"""``make mutate``: every mutant of every rule is held to the laws, and those that escape are named.
+"""``make mutate``: check every mutant of every rule against the laws, and list those that escape.
 
 A mutant counts where it changes what the rule means on some application; else it is another way
 to write the same. Programs are the applications and the programs that the rules' unit tests use.
@@ -129,7 +129,7 @@ class Endless(BaseException):
     """A program does not end: a fault in a loop, which counts as found."""
 
 
-def _give_up(signum: int, frame: FrameType | None) -> None:
+def _time_out(signum: int, frame: FrameType | None) -> None:
     raise Endless
 
 
@@ -138,7 +138,7 @@ def _adjoint(linear: tuple[bool, ...], jaxpr: Jaxpr, seed: int, passes: Passes) 
 
 
 def _holds(run: Callable[[Passes], None], rules: RuleSet) -> bool:
-    before = signal.signal(signal.SIGVTALRM, _give_up)
+    before = signal.signal(signal.SIGVTALRM, _time_out)
     signal.setitimer(signal.ITIMER_VIRTUAL, MOST_SECONDS)
     try:
         run(Passes(rules))
@@ -172,7 +172,7 @@ def judge(prim: type[Primitive], kind: str) -> list[tuple[Mutant, bool]]:
 
 
 def noticed(mutant: Mutant, rules: RuleSet) -> bool:
-    """Whether a law notices a mutant on random programs that are full of its primitive."""
+    """Return whether a law catches a mutant on random programs full of its primitive."""
     step = STEPS.get(mutant.prim.name)
     if step is None:
         return False
@@ -186,7 +186,7 @@ def noticed(mutant: Mutant, rules: RuleSet) -> bool:
 
 
 class Tally(NamedTuple):
-    """What became of the faults of one kind: how many there are, and which were not caught."""
+    """The number of faults of one kind, and those that were not caught."""
 
     kind: str
     made: int

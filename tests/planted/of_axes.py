@@ -25,8 +25,8 @@ def right(prim: type[c.Collective | ShardMap], which: str) -> Rule:
     return found
 
 
-def one_lane_counts(b: BatchBuilder, prim: c.Psum, ins: Ins, batched: Flags, size: int) -> BatchOut:
-    """What lanes share is summed once, not once a lane."""
+def summed_once(b: BatchBuilder, prim: c.Psum, ins: Ins, batched: Flags, size: int) -> BatchOut:
+    """Sum an unbatched operand once, not once an element."""
     if b.axis != prim.axis.name or batched[0]:
         return right(c.Psum, "batch")(b, prim, ins, batched, size)  # type: ignore[no-any-return]  # a rule
     return BatchOut([ins[0]], [False])
@@ -50,7 +50,7 @@ def counted_down(
     return BatchOut([b(Rev((0,)), place)], flags)
 
 
-def axis_of_one_lane(
+def of_one_element(
     b: BatchBuilder, prim: c.ReduceScatter, ins: Ins, batched: Flags, size: int
 ) -> BatchOut:
     """Over another axis the dimension is counted as if there was no batch axis."""
@@ -94,7 +94,7 @@ def _unsummed(prim: object) -> ShardMap:
 
 
 def batched(name: str, focus: str, prim: type[c.Collective], rule: Rule) -> Bug:
-    return wrong_rule(name, "lanes in step", focus, prim, batch=rule)
+    return wrong_rule(name, "collectives", focus, prim, batch=rule)
 
 
 def transposed(name: str, focus: str, prim: type[c.Collective | ShardMap], rule: Rule) -> Bug:
@@ -102,11 +102,16 @@ def transposed(name: str, focus: str, prim: type[c.Collective | ShardMap], rule:
 
 
 BUGS: tuple[Bug, ...] = (
-    batched("what lanes share is summed once", "collective.psum", c.Psum, one_lane_counts),
-    batched("lanes are gathered in front", "collective.gather", c.AllGather, always_in_front),
-    batched("lanes move the other way", "collective.permute", c.PPermute, other_way),
-    batched("lanes are counted down", "collective.index", c.AxisIndex, counted_down),
-    batched("a dimension of lanes is that of one", "shard_map", c.ReduceScatter, axis_of_one_lane),
+    batched("an unbatched operand is summed once", "collective.psum", c.Psum, summed_once),
+    batched("elements are gathered in front", "collective.gather", c.AllGather, always_in_front),
+    batched("elements move the other way", "collective.permute", c.PPermute, other_way),
+    batched("elements are counted down", "collective.index", c.AxisIndex, counted_down),
+    batched(
+        "a batched dimension is that of one element",
+        "shard_map",
+        c.ReduceScatter,
+        of_one_element,
+    ),
     transposed("a sum hands its cotangent on", "collective.psum", c.Psum, handed_on),
     transposed("cotangents move as values do", "collective.permute", c.PPermute, sent_on),
     transposed("parts are not exchanged back", "collective.to_all", c.AllToAll, not_exchanged),

@@ -32,7 +32,7 @@ def reverse_forgets(
     return custom_vjp_jvp(b, prim, primals, _without_last(tangents))
 
 
-def lanes_change_places(
+def elements_change_places(
     b: BatchBuilder, prim: CustomVmap, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
     outs, flags = custom_vmap_batch(b, prim, ins, batched, size)
@@ -59,11 +59,11 @@ BUGS: tuple[Bug, ...] = (
         jvp=reverse_forgets,
     ),
     wrong_rule(
-        "lanes of a batching rule change places",
+        "elements of a batching rule change places",
         "vmap",
         "custom",
         CustomVmap,
-        batch=lanes_change_places,
+        batch=elements_change_places,
     ),
     wrong_rule(
         "a transposed call loses cotangents",

@@ -1,4 +1,4 @@
-"""Bugs in what passes do with effects on the world outside."""
+"""Bugs of passes in the treatment of side effects."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.planted.planting import Bug, wrong_rule
 RIGHT = Passes()
 
 
-def tells(eqn: Eqn) -> bool:
+def has_call(eqn: Eqn) -> bool:
     return isinstance(eqn.prim, DebugCallback)
 
 
 def silent_dce(jaxpr: Jaxpr, used: Mask) -> Dce:
-    """What gives nothing is dead."""
+    """Remove equations without results."""
     made = RIGHT.dce(jaxpr, used)
-    kept = [e for e in made.jaxpr.eqns if not tells(e)]
+    kept = [e for e in made.jaxpr.eqns if not has_call(e)]
     return made._replace(jaxpr=made.jaxpr.replace(eqns=kept))
 
 
@@ -34,28 +34,28 @@ def hoisted(jaxpr: Jaxpr) -> Jaxpr:
     """Calls that depend on inputs alone go to the front, past others."""
     made = RIGHT.inline(jaxpr)
     given = set(made.binders)
-    early = [e for e in made.eqns if tells(e) and given.issuperset(e.ins)]
+    early = [e for e in made.eqns if has_call(e) and given.issuperset(e.ins)]
     rest = [e for e in made.eqns if e not in early]
     return made.replace(eqns=[*reversed(early), *rest])
 
 
-def told_twice(jaxpr: Jaxpr, rules: RuleSet) -> Discharged:
+def called_twice(jaxpr: Jaxpr, rules: RuleSet) -> Discharged:
     done = RIGHT.discharge_with(jaxpr, rules)
-    eqns = [e for eqn in done.jaxpr.eqns for e in ([eqn, eqn] if tells(eqn) else [eqn])]
+    eqns = [e for eqn in done.jaxpr.eqns for e in ([eqn, eqn] if has_call(eqn) else [eqn])]
     return done._replace(jaxpr=done.jaxpr.replace(eqns=eqns))
 
 
-def told_late(jaxpr: Jaxpr, known: Mask, forced: Mask, rules: RuleSet) -> PartialEval:
-    """The known half tells at its end, the last call first."""
+def called_late(jaxpr: Jaxpr, known: Mask, forced: Mask, rules: RuleSet) -> PartialEval:
+    """Move the calls of the known jaxpr to its end, in reverse."""
     made = RIGHT.partial_eval_with(jaxpr, known, forced, rules)
     eqns = [*made.known.eqns]
-    told = [e for e in eqns if tells(e)]
+    calls = [e for e in eqns if has_call(e)]
     return made._replace(
-        known=made.known.replace(eqns=[*[e for e in eqns if not tells(e)], *reversed(told)])
+        known=made.known.replace(eqns=[*[e for e in eqns if not has_call(e)], *reversed(calls)])
     )
 
 
-def told_by_both(
+def called_by_both(
     b: RuleBuilder,
     prim: DebugCallback,
     primals: Sequence[Atom],
@@ -75,16 +75,16 @@ def of_tangents(
     return primal_jvp(b, prim, moved, tangents)
 
 
-def absent_lanes_too(
+def inactive_elements_too(
     b: BatchBuilder,
     prim: DebugCallback,
     ins: Sequence[Atom],
     batched: Sequence[bool],
     size: int,
 ) -> BatchOut:
-    held, b.mask = b.mask, None
+    mask, b.mask = b.mask, None
     made = sequential_batch(b, prim, ins, batched, size)
-    b.mask = held
+    b.mask = mask
     return made
 
 
@@ -99,8 +99,8 @@ def for_all_at_once(
 
 
 SMOOTH = ("math.smooth",)
-PASSES, HALVES = "passes that tell", "halves that tell"
-DERIVATIVES, LANES = "derivatives that tell", "lanes that tell"
+PASSES, SPLIT = "calls of passes", "calls of partial evaluation"
+DERIVATIVES, BATCH = "calls of derivatives", "calls of batches"
 
 
 def in_rule(name: str, laws: str, focus: str | tuple[str, ...], **rules: object) -> Bug:
@@ -108,12 +108,12 @@ def in_rule(name: str, laws: str, focus: str | tuple[str, ...], **rules: object)
 
 
 BUGS: tuple[Bug, ...] = (
-    Bug("dce drops what gives nothing", PASSES, SMOOTH, replace(RIGHT, dce=silent_dce)),
+    Bug("dce drops equations without results", PASSES, SMOOTH, replace(RIGHT, dce=silent_dce)),
     Bug("calls are hoisted", PASSES, SMOOTH, replace(RIGHT, inline=hoisted)),
-    Bug("discharge tells twice", PASSES, SMOOTH, replace(RIGHT, discharge_with=told_twice)),
-    Bug("calls are reordered", HALVES, SMOOTH, replace(RIGHT, partial_eval_with=told_late)),
-    in_rule("jvp tells twice", DERIVATIVES, SMOOTH, jvp=told_by_both),
-    in_rule("jvp tells of tangents", DERIVATIVES, SMOOTH, jvp=of_tangents),
-    in_rule("lanes that are not here tell", LANES, "cond", batch=absent_lanes_too),
-    in_rule("the batch tells once", LANES, SMOOTH, batch=for_all_at_once),
+    Bug("discharge calls twice", PASSES, SMOOTH, replace(RIGHT, discharge_with=called_twice)),
+    Bug("calls are reordered", SPLIT, SMOOTH, replace(RIGHT, partial_eval_with=called_late)),
+    in_rule("jvp calls twice", DERIVATIVES, SMOOTH, jvp=called_by_both),
+    in_rule("jvp passes tangents", DERIVATIVES, SMOOTH, jvp=of_tangents),
+    in_rule("inactive elements call", BATCH, "cond", batch=inactive_elements_too),
+    in_rule("the batch calls once", BATCH, SMOOTH, batch=for_all_at_once),
 )

@@ -46,7 +46,7 @@ def right(prim: type[Primitive]) -> Callable[..., JvpOut]:
 
 
 def matrix_stands_still(b: RuleBuilder, prim: LinearSolve, xs: Sequence[Atom], ts: Maybe) -> JvpOut:
-    """What the constants of a system do to its solution is left out."""
+    """Omit the derivative of the solution along the constants of the system."""
     n = prim.n_consts
     return right(LinearSolve)(b, prim, xs, [*[None] * n, *ts[n:]])
 
@@ -89,7 +89,7 @@ def from_the_start(b: RuleBuilder, prim: ix.Gather, xs: Sequence[Atom], ts: Mayb
 
 
 def forgets_old(b: RuleBuilder, prim: refs.Swap, xs: Sequence[Atom], ts: Maybe) -> JvpOut:
-    """Gives the new tangent as the old one."""
+    """Return the new tangent as the old one."""
     out, tangents = right(refs.Swap)(b, prim, xs, ts)
     return JvpOut(out, [ts[1] if t is not None and ts[1] is not None else t for t in tangents])
 
@@ -200,7 +200,7 @@ BUGS: tuple[Bug, ...] = (
         jvp=from_the_start,
     ),
     wrong_rule(
-        "swap gives the new tangent, not the old one",
+        "swap returns the new tangent, not the old one",
         "jvp",
         "refs.swap",
         refs.Swap,

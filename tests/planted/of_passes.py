@@ -120,7 +120,7 @@ def branches_rotated(split: PartialEvalOut) -> PartialEvalOut:
 
 
 def stale_condition(b: RuleBuilder, prim: While, ins: Ins, is_ref: Sequence[bool]) -> DischargeOut:
-    """The condition sees what references held before the loop."""
+    """The condition reads the contents before the loop."""
     given = right(While)(b, prim, ins, is_ref)
     loop = b.eqns[-1]
     cond, body = discharge.cached(prim.cond, b.rules), discharge.cached(prim.body, b.rules)
@@ -155,7 +155,7 @@ def overwrites(
 
 
 def contents_kept(b: RuleBuilder, prim: Cond, ins: Ins, is_ref: Sequence[bool]) -> DischargeOut:
-    """What a branch writes is lost."""
+    """Lose the writes of a branch."""
     outs, contents = right(Cond)(b, prim, ins, is_ref)
     return DischargeOut(
         outs, [x if new is not None else None for x, new in zip(ins, contents, strict=True)]
@@ -168,7 +168,7 @@ def _counts_forward(prim: Primitive) -> Primitive:
 
 
 def dce_drops_a_write(jaxpr: Jaxpr, used: Mask) -> Dce:
-    """A write is dead where nobody uses what was there."""
+    """Remove a write whose old contents are unused."""
     made = RIGHT.dce(jaxpr, used)
     taken = {a.id for e in made.jaxpr.eqns for a in e.ins if isinstance(a, Var)}
     taken |= {a.id for a in made.jaxpr.outs if isinstance(a, Var)}
@@ -181,7 +181,7 @@ def dce_drops_a_write(jaxpr: Jaxpr, used: Mask) -> Dce:
 
 
 def dce_drops_calls(jaxpr: Jaxpr, used: Mask) -> Dce:
-    """A call is dead where nobody uses its results, whatever it does to references."""
+    """Remove a call whose results are unused, whatever its effects."""
     made = RIGHT.dce(jaxpr, used)
     eqns = [e for e in made.jaxpr.eqns if e.outs or not e.prim.subjaxprs()]
     return made._replace(jaxpr=made.jaxpr.replace(eqns=eqns))
@@ -231,7 +231,7 @@ BUGS: tuple[Bug, ...] = (
     in_discharge(
         "a loop's condition sees stale contents", ("while", "refs.swap"), While, stale_condition
     ),
-    in_discharge("swap gives the new value", "refs.swap", refs.Swap, new_for_old),
+    in_discharge("swap returns the new value", "refs.swap", refs.Swap, new_for_old),
     in_discharge("addupdate overwrites", "refs.addupdate", refs.AddUpdate, overwrites),
     in_discharge("what a branch writes is lost", "cond", Cond, contents_kept),
     in_discharge(

@@ -62,7 +62,7 @@ def scalar_not_summed(b: RuleBuilder, prim: p.Add, ins: Ins, cts: Maybe) -> Mayb
 
 
 def swap_as_addition(b: RuleBuilder, prim: refs.Swap, ins: Ins, cts: Maybe) -> Maybe:
-    """What is overwritten keeps its cotangent."""
+    """Keep the cotangent of an overwritten value."""
     ref, value = ins[:2]
     operands = fixed(prim, ins, 2)
     if not isinstance(ref, Linear) or ref.ref is None:
@@ -114,13 +114,13 @@ def window_shifted(b: RuleBuilder, prim: p.DynamicSlice, ins: Ins, cts: Maybe) -
 
 
 def window_kept(b: RuleBuilder, prim: p.DynamicUpdateSlice, ins: Ins, cts: Maybe) -> Maybe:
-    """What is overwritten keeps its cotangent."""
+    """Keep the cotangent of an overwritten value."""
     given = list(right(p.DynamicUpdateSlice)(b, prim, ins, cts))
     return [only(cts) if isinstance(ins[0], Linear) else None, *given[1:]]
 
 
 def one_element(b: RuleBuilder, prim: red.ReduceSum, ins: Ins, cts: Maybe) -> Maybe:
-    """The cotangent goes to the mean in the place of the sum."""
+    """Return the cotangent of the mean for that of the sum."""
     (dx,) = right(red.ReduceSum)(b, prim, ins, cts)
     assert dx is not None
     shape = ins[0].type.shape
@@ -163,7 +163,7 @@ def _rotated(prim: Primitive) -> Primitive:
 
 
 def _counting_down(prim: Primitive) -> bool:
-    """Whether it is the loop that goes back over iterations: while 0 < left."""
+    """Return whether it is the loop over reversed iterations: while 0 < left."""
     if not isinstance(prim, While):
         return False
     test = prim.cond.eqns[0]
@@ -181,7 +181,7 @@ def _one_less(prim: Primitive) -> Primitive:
 
 
 def _not_forward(prim: Primitive) -> Primitive:
-    """What an iteration needs is taken from the checkpoint before it."""
+    """Take the residuals of an iteration from the previous checkpoint."""
     if not _counting_down(prim):
         return prim
     assert isinstance(prim, While)

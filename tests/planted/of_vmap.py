@@ -48,14 +48,14 @@ def axes_not_moved(
     return BatchOut([b(replace(prim, axes=tuple(last - a for a in prim.axes)), x)], [True])
 
 
-def reversed_lanes(b: BatchBuilder, prim: sh.Rev, ins: Ins, batched: Flags, size: int) -> BatchOut:
+def reversed_too(b: BatchBuilder, prim: sh.Rev, ins: Ins, batched: Flags, size: int) -> BatchOut:
     return BatchOut([b(sh.Rev((0, *(d + 1 for d in prim.dimensions))), *ins)], [True])
 
 
-def first_lane_added(
+def first_element_added(
     b: BatchBuilder, prim: refs.AddUpdate, ins: Ins, batched: Flags, size: int
 ) -> BatchOut:
-    """All lanes share a reference, and only the first lane adds to it."""
+    """Only the first element adds to an unbatched reference."""
     if batched[0] or not batched[1] or any(batched[2:]) or b.mask is not None or not size:
         return right(refs.AddUpdate)(b, prim, ins, batched, size)
     ref, value, *operands = ins
@@ -64,20 +64,20 @@ def first_lane_added(
     return BatchOut([], [])
 
 
-def all_lanes_write(
+def inactive_elements_write(
     b: BatchBuilder, prim: refs.Swap, ins: Ins, batched: Flags, size: int
 ) -> BatchOut:
-    """Lanes that are not here write all the same."""
+    """Inactive elements write."""
     active, b.mask = b.mask, None
     given = right(refs.Swap)(b, prim, ins, batched, size)
     b.mask = active
     return given
 
 
-def all_lanes_add(
+def inactive_elements_add(
     b: BatchBuilder, prim: refs.AddUpdate, ins: Ins, batched: Flags, size: int
 ) -> BatchOut:
-    """Lanes that are not here add all the same."""
+    """Inactive elements add."""
     active, b.mask = b.mask, None
     given = right(refs.AddUpdate)(b, prim, ins, batched, size)
     b.mask = active
@@ -87,7 +87,7 @@ def all_lanes_add(
 def same_positions(
     b: BatchBuilder, prim: ix.Gather, ins: Ins, batched: Flags, size: int
 ) -> BatchOut:
-    """All lanes read at the positions of the first one."""
+    """All elements read at the positions of the first."""
     x, *operands = ins
     if not any(batched[1:]) or not batched[0] or not size:
         return right(ix.Gather)(b, prim, ins, batched, size)
@@ -116,8 +116,8 @@ def last_added(b: BatchBuilder, prim: Scan, ins: Ins, batched: Flags, size: int)
     return given
 
 
-def lanes_go_on(b: BatchBuilder, prim: While, ins: Ins, batched: Flags, size: int) -> BatchOut:
-    """Lanes whose condition is false go on computing with the others."""
+def all_continue(b: BatchBuilder, prim: While, ins: Ins, batched: Flags, size: int) -> BatchOut:
+    """Elements whose condition is false continue with the others."""
     start = len(b.eqns)
     given = right(While)(b, prim, ins, batched, size)
     b.eqns[start:] = [_without_selection(eqn) for eqn in b.eqns[start:]]
@@ -141,31 +141,31 @@ def _other_way(prim: Primitive) -> Primitive:
 
 
 BUGS: tuple[Bug, ...] = (
-    bug("a running sum runs along the lanes", "reduce.cumulative", red.CumSum, along_the_batch),
+    bug("a running sum runs along the batch", "reduce.cumulative", red.CumSum, along_the_batch),
     bug("reduced axes are counted backward", "reduce.extremum", red.ReduceMax, axes_not_moved),
-    bug("lanes are reversed too", "shape.reverse", sh.Rev, reversed_lanes),
+    bug("elements are reversed too", "shape.reverse", sh.Rev, reversed_too),
     bug(
-        "only the first lane adds",
+        "only the first element adds",
         ("refs.addupdate", "arith.add"),
         refs.AddUpdate,
-        first_lane_added,
+        first_element_added,
     ),
-    bug("lanes that left a branch write", ("cond", "refs.swap"), refs.Swap, all_lanes_write),
-    bug("lanes that left a branch add", ("cond", "refs.addupdate"), refs.AddUpdate, all_lanes_add),
+    bug("inactive elements write", ("cond", "refs.swap"), refs.Swap, inactive_elements_write),
+    bug("inactive elements add", ("cond", "refs.addupdate"), refs.AddUpdate, inactive_elements_add),
     bug(
-        "all lanes read where the first does",
+        "all elements read where the first does",
         ("index.gather", "refs.get"),
         ix.Gather,
         same_positions,
     ),
     bug(
-        "lanes get the other branch's result",
+        "elements get the other branch's result",
         "cond",
         Cond,
         edited(right(Cond), cases_swapped),
     ),
     bug("a scanned reference is not written back", "scan", Scan, last_added),
-    bug("lanes that are done go on", "while", While, lanes_go_on),
+    bug("finished elements continue", "while", While, all_continue),
     bug(
         "a batched scan runs the other way",
         "scan",

@@ -1,4 +1,4 @@
-"""How a bug is planted: a rule replaced in a book, or a pass with another one around it."""
+"""Plant a bug: replace a rule of a rule set, or wrap a pass."""
 
 from __future__ import annotations
 
@@ -76,6 +76,6 @@ def without(*kinds: type[Primitive]) -> Edit:
 
 
 def last_of(eqns: Sequence[Eqn], *kinds: type[Primitive]) -> int | None:
-    """Where the last equation of these kinds is."""
+    """Return the position of the last equation of these kinds."""
     found = [i for i, eqn in enumerate(eqns) if isinstance(eqn.prim, kinds)]
     return found[-1] if found else None

@@ -109,10 +109,10 @@ SUITES: Final[dict[str, tuple[tuple[Law, Programs], ...]]] = {
     "discharge": ((laws.discharge_is_observationally_equal, _plain),),
     "dce": ((laws.dce_is_observationally_equal, _plain),),
     "inline": ((laws.inline_is_observationally_equal, _plain),),
-    "passes that tell": ((laws.passes_preserve_side_effects, _plain),),
-    "derivatives that tell": ((laws.derivatives_preserve_side_effects, _plain),),
-    "halves that tell": ((laws.partial_eval_preserves_side_effects, _plain),),
-    "lanes in step": (
+    "calls of passes": ((laws.passes_preserve_side_effects, _plain),),
+    "calls of derivatives": ((laws.derivatives_preserve_side_effects, _plain),),
+    "calls of partial evaluation": ((laws.partial_eval_preserves_side_effects, _plain),),
+    "collectives": (
         (laws.vmap_evaluates_collectives, _open),
         (laws.shard_map_is_vmap, _sharded),
         (laws.vmap_is_stacking, _sharded),
@@ -121,7 +121,7 @@ SUITES: Final[dict[str, tuple[tuple[Law, Programs], ...]]] = {
         (laws.collectives_commute_with_transpose, _open_linear),
         (laws.transpose_is_adjoint, _sharded_linear),
     ),
-    "lanes that tell": ((laws.vmap_repeats_side_effects, _plain),),
+    "calls of batches": ((laws.vmap_repeats_side_effects, _plain),),
 }
 """The laws of each pass, and the programs that they are about."""
 
@@ -159,7 +159,7 @@ def test_there_are_enough_bugs() -> None:
 
 
 def is_caught(bug: Bug) -> bool:
-    """Whether a law of the bug's pass notices it."""
+    """Return whether a law of the bug's pass catches it."""
     for focus, (law, shape) in product(bug.focus, SUITES[bug.laws]):
         try:
             hold(law, shape, focus, bug.passes, TRIES)

@@ -11,6 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from effax.ir import prims as p
+from effax.ir.state import clear_caches
 from effax.ir.syntax import Jaxpr
 from effax.passes import (
     Pass,
@@ -26,7 +27,6 @@ from effax.passes import (
 )
 from effax.testing import laws
 from effax.testing.laws import LawBroken
-from effax.testing.laws.programs import caches
 from effax.testing.strategies import NUMERIC, redundant_programs, seeds
 from effax.transforms.optimize import licm
 from effax.transforms.optimize.rewrite import (
@@ -69,11 +69,11 @@ def all_carries(eqn: object, ins: object, used: object) -> list[int]:
 
 
 def first_branch(eqn: object, ins: object) -> Jaxpr | None:
-    held = eqn.prim.subjaxprs()  # type: ignore[attr-defined]
-    if type(eqn.prim).__name__ != "Cond" or ins[0].type.shape or len(held) < 2:  # type: ignore[attr-defined,index]
+    subjaxprs = eqn.prim.subjaxprs()  # type: ignore[attr-defined]
+    if type(eqn.prim).__name__ != "Cond" or ins[0].type.shape or len(subjaxprs) < 2:  # type: ignore[attr-defined,index]
         return None
     given = tuple(a.type for a in ins[1:]), tuple(v.type for v in eqn.outs)  # type: ignore[attr-defined,index]
-    return held[0] if given == (held[0].in_types, held[0].out_types) else None
+    return subjaxprs[0] if given == (subjaxprs[0].in_types, subjaxprs[0].out_types) else None
 
 
 BUGS: Final[tuple[tuple[str, Pass, str, str, object], ...]] = (
@@ -147,8 +147,7 @@ def hold(step: Pass, tries: int) -> None:
 @pytest.fixture
 def clean() -> object:
     yield
-    for clear in caches():
-        clear()
+    clear_caches()
 
 
 @pytest.mark.parametrize(
@@ -162,8 +161,7 @@ def test_is_caught(
     clean: object,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for clear in caches():
-        clear()
+    clear_caches()
     owner: object = sys.modules[f"effax.transforms.optimize.{module}"]
     *path, last = name.split(".")
     for part in path:

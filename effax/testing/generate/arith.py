@@ -18,22 +18,19 @@ JUMPING: Final[tuple[Primitive, ...]] = (
     p.Ceil(),
     p.RoundEven(),
 )
-"""Constant almost everywhere, or said to be."""
+"""Primitives that are constant almost everywhere, or treated as such."""
 
 
 def jumping(g: ProgramBuilder) -> None:
-    """A function whose derivative is zero, or is said to be."""
     g.one(g.choose.pick(JUMPING), g.fixed())
 
 
 def negate(g: ProgramBuilder) -> None:
-    """The operand with the other sign, or a copy of it, or the operand with a name."""
     prims = (p.Neg(), p.Copy(), Name("a"), Name("b"), OptimizationBarrier())
     g.one(g.choose.pick(prims), g.operand())
 
 
 def add(g: ProgramBuilder) -> None:
-    """A sum or difference, of linear operands too."""
     x = g.operand()
     y = g.companion(x)
     magnitude = g.magnitude(x) + g.magnitude(y)
@@ -41,7 +38,6 @@ def add(g: ProgramBuilder) -> None:
 
 
 def mul(g: ProgramBuilder) -> None:
-    """A product, of which one factor may be linear."""
     x = g.operand()
     y = g.companion(x, linear=False)
     magnitude = g.magnitude(x) * max(g.magnitude(y), 0.1)
@@ -49,7 +45,6 @@ def mul(g: ProgramBuilder) -> None:
 
 
 def div(g: ProgramBuilder) -> None:
-    """A quotient, with a divisor that is not near zero."""
     x = g.operand()
     divisor: Atom = g.literal(x.type.dtype, 2.0)
     y = g.companion(x, linear=False)

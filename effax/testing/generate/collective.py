@@ -1,4 +1,4 @@
-"""Steps that append collectives, along the axes that the program may use."""
+"""Steps of collectives, along the axes of the program."""
 
 from __future__ import annotations
 
@@ -19,27 +19,25 @@ def _axis(g: ProgramBuilder) -> Axis:
 
 
 def _divided(g: ProgramBuilder, axis: Axis) -> tuple[Var, int]:
-    """An array with a dimension of the axis's size; a gathered one where there is none."""
+    """Return an array with a dimension of the size of the axis, gathered if there is none."""
     found = g.maybe(lambda v: is_inexact_dtype(v.type.dtype) and axis.size in v.type.shape)
     if found is not None:
         return found, found.type.shape.index(axis.size)
     return gather(g, axis), 0
 
 
-def _tells(g: ProgramBuilder) -> bool:
-    """Whether programs may say what devices share: inside of ``shard_map``, which forgets it."""
+def _is_explicit(g: ProgramBuilder) -> bool:
+    """Return whether variance is explicit: inside of ``shard_map``, whose result discards it."""
     return "shard_map" in g.features.control
 
 
 def psum(g: ProgramBuilder) -> None:
-    """A sum along an axis."""
     axis, x = _axis(g), g.operand()
-    kind = p.PsumInvariant if _tells(g) and g.choose.chance(25) else p.Psum
+    kind = p.PsumInvariant if _is_explicit(g) and g.choose.chance(25) else p.Psum
     g.squashed(g.one(kind(axis), x, magnitude=g.magnitude(x) * axis.size))
 
 
 def gather(g: ProgramBuilder, axis: Axis | None = None) -> Var:
-    """What all have; of few elements, a sum of more."""
     axis = axis or _axis(g)
     x = g.operand()
     if prod(x.type.shape) * axis.size > MAX_ELEMENTS:
@@ -48,7 +46,6 @@ def gather(g: ProgramBuilder, axis: Axis | None = None) -> Var:
 
 
 def scatter(g: ProgramBuilder) -> None:
-    """A sum, of which each gets a part."""
     axis = _axis(g)
     x, at = _divided(g, axis)
     if x.type.shape[at : at + 1] == (axis.size,):
@@ -57,7 +54,6 @@ def scatter(g: ProgramBuilder) -> None:
 
 
 def to_all(g: ProgramBuilder) -> None:
-    """An exchange of parts."""
     axis = _axis(g)
     x, at = _divided(g, axis)
     if x.type.shape[at : at + 1] == (axis.size,):
@@ -65,7 +61,6 @@ def to_all(g: ProgramBuilder) -> None:
 
 
 def permute(g: ProgramBuilder) -> None:
-    """A shift, a swap, or nothing from some."""
     axis, x = _axis(g), g.operand()
     n = axis.size
     shift = g.choose.below(n)
@@ -74,21 +69,18 @@ def permute(g: ProgramBuilder) -> None:
 
 
 def vary(g: ProgramBuilder) -> None:
-    """The identity."""
-    if _tells(g):
+    if _is_explicit(g):
         g.one(p.Pvary(_axis(g)), g.operand())
     else:
         permute(g)
 
 
 def index(g: ProgramBuilder) -> None:
-    """Where it is, as a float."""
     place = g.one(p.AxisIndex(_axis(g)))
     g.one(ConvertElementType(g.features.floats[0]), place, magnitude=3.0)
 
 
 def extremum(g: ProgramBuilder) -> None:
-    """The greatest or the least."""
     axis = _axis(g)
     g.one(g.choose.pick((p.Pmax(axis), p.Pmin(axis))), g.fixed())
 

@@ -1,4 +1,4 @@
-"""Steps of comparison, extrema, logic, and arithmetic of integers."""
+"""Steps of comparison, extrema, logic, and integer arithmetic."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ OF_BOOLEANS: Final[tuple[Primitive, ...]] = (p.And(), p.Or(), p.Xor(), p.Max(), 
 
 
 def extremum(g: ProgramBuilder) -> None:
-    """A maximum, a minimum, an absolute value, or a value kept between bounds."""
     x = g.fixed()
     match g.choose.below(4):
         case 0:
@@ -40,7 +39,6 @@ def extremum(g: ProgramBuilder) -> None:
 
 
 def compare(g: ProgramBuilder) -> None:
-    """A comparison of floats, or a test of them."""
     x = g.fixed()
     if g.choose.chance(15):
         g.one(p.IsFinite(), x)
@@ -52,7 +50,6 @@ def compare(g: ProgramBuilder) -> None:
 
 
 def booleans(g: ProgramBuilder) -> None:
-    """Logic."""
     x = g.maybe(lambda v: v.type.dtype.kind == "b")
     if x is None:
         compare(g)
@@ -80,7 +77,6 @@ OF_INTEGERS: Final[tuple[Primitive, ...]] = (
 
 
 def integers(g: ProgramBuilder) -> None:
-    """Arithmetic of integers."""
     x = g.maybe(lambda v: is_integer(v.type.dtype))
     if x is None:
         x = g.one(p.ConvertElementType(g.features.ints[0]), g.fixed())

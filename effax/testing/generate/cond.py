@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from effax.ir.build import lit
-from effax.ir.prims import (
-    Cond,
-)
+from effax.ir.prims import Cond
 from effax.ir.syntax import Atom
 from effax.ir.types import COUNTER, ArrayType
 from effax.testing.generate.program_builder import ProgramBuilder
@@ -25,7 +23,6 @@ from effax.testing.generate.subjaxprs import (
 
 
 def cond(g: ProgramBuilder, generate: Generate) -> None:
-    """A choice of one to three branches, which do different things to references."""
     which: Atom
     if g.choose.chance(50):
         which, count = g.predicate(), 2

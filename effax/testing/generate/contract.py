@@ -13,7 +13,6 @@ from effax.testing.generate.step import Steps
 
 
 def dot(g: ProgramBuilder) -> None:
-    """A contraction, of which one operand may be linear."""
     x = g.operand(1)
     shape = x.type.shape
 
@@ -52,7 +51,7 @@ def _plain(x: Var) -> ArrayType:
 def _dimension_numbers(
     g: ProgramBuilder, left: tuple[int, ...], right: tuple[int, ...]
 ) -> p.DotDimensionNumbers:
-    """One contracted pair of axes mostly, sometimes a batch pair too, or none."""
+    """Return one contracted pair of axes mostly, sometimes a batch pair too, or none."""
     contract: list[tuple[int, int]] = []
     batch: list[tuple[int, int]] = []
     for pairs, percent in ((contract, 90), (batch, 40)):

@@ -13,7 +13,6 @@ from effax.testing.generate.step import Steps
 
 
 def select(g: ProgramBuilder) -> None:
-    """A choice among linear values, or among values that are not."""
     x = g.operand()
     y = g.companion(x)
     which = g.maybe(lambda v: v.type.dtype.kind == "b" and v.type.shape == x.type.shape)
@@ -25,7 +24,6 @@ def select(g: ProgramBuilder) -> None:
 
 
 def select_many(g: ProgramBuilder) -> None:
-    """A choice of three by an integer."""
     x = g.operand()
     index = g.integer()
     if index.type.dtype.name == "int32":
@@ -37,7 +35,6 @@ def select_many(g: ProgramBuilder) -> None:
 
 
 def convert(g: ProgramBuilder) -> None:
-    """A conversion to another dtype."""
     x = g.any_array()
     kind = family(x.type.dtype)
     features = g.features
@@ -66,7 +63,6 @@ OF_COMPLEX: Final[tuple[Primitive, ...]] = (
 
 
 def complexes(g: ProgramBuilder) -> None:
-    """A complex number made of two floats, or something done with one."""
     z = g.maybe(lambda v: is_complex(v.type.dtype) and v.id not in g.linear)
     if z is None or g.choose.chance(20):
         x = g.fixed()

@@ -1,4 +1,4 @@
-"""Steps that append calls with rules of their own, which say what is true of the function."""
+"""Steps of calls with custom rules, which are derived from the function."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from effax.transforms.vmap.engine import vmap
 
 @dataclass(frozen=True)
 class VmapRuleOfProgram(VmapRule):
-    """The batching rule that batches the program."""
+    """A batching rule that batches the program."""
 
     program: Jaxpr
     label: str = "f"
@@ -38,14 +38,14 @@ class VmapRuleOfProgram(VmapRule):
 
 
 def custom(g: ProgramBuilder, generate: Generate) -> None:
-    """Add a call with custom derivatives, a batching rule, or both, on arrays."""
+    """Append a call with custom derivatives, a batching rule, or both, on arrays."""
     ins = arguments(g, 3)
     inner = inside(g, [v.type for v in ins], ins)
     generate(inner, 3)
     refs.consume_rest(inner)
     outs = results(inner, 3)
     if any(g.is_linear(v) for v in ins):
-        # Rules are for all results together: what is linear in something is not among others.
+        # A rule is for all results: linear and nonlinear ones need different rules.
         outs = [v for v in outs if inner.is_linear(v)]
         if not outs:
             return
@@ -72,7 +72,7 @@ def ruled(jaxpr: Jaxpr, kind: int) -> Primitive:
 
 
 def _reverse(jaxpr: Jaxpr, mask: Mask) -> tuple[Jaxpr, Jaxpr]:
-    """The rules that linearisation and transposition give."""
+    """Return the rules of linearization and transposition."""
     rules = DEFAULT_RULES
     done = linearize.cached(jaxpr, mask, False, rules)
     n = len(jaxpr.outs)

@@ -1,4 +1,4 @@
-"""Faults put into valid programs, each of the kind that a checker has to find."""
+"""Insert faults into valid programs, each of a kind that the checker must report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 
 Mutation = Callable[[Jaxpr, np.random.Generator], Jaxpr | None]
-"""The program with a fault, at a place chosen at random; None where it has no place for it."""
+"""Return the program with a fault at a random place; None if no place fits."""
 
 
 def _pick(rng: np.random.Generator, items: Sequence[int]) -> int | None:
@@ -33,7 +33,7 @@ def _replaced(jaxpr: Jaxpr, index: int, eqn: Eqn | None) -> Jaxpr:
 
 
 def _appended(jaxpr: Jaxpr, prim: Primitive, *ins: Atom, outs: Sequence[Type] = ()) -> Jaxpr:
-    """The program with one more equation, whether it is typed or not."""
+    """Return the program with one more equation, without typing it."""
     made = tuple(Var(jaxpr.size + i, t) for i, t in enumerate(outs))
     return jaxpr.replace(eqns=[*jaxpr.eqns, Eqn(prim, ins, made, NO_EFFECTS)])
 
@@ -50,7 +50,7 @@ def _used(jaxpr: Jaxpr) -> set[int]:
 
 
 def _live_refs(jaxpr: Jaxpr, binders_only: bool = False) -> list[Var]:
-    """References in scope at the end that were not consumed."""
+    """Return the references in scope at the end that are not consumed."""
     consumed = {
         a.id
         for eqn in jaxpr.eqns
@@ -119,7 +119,7 @@ def numbered_backward(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
 
 
 def false_literal(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
-    """Give a literal a value that its type does not have."""
+    """Set a literal to a value that its type does not have."""
     wrong = [
         Lit(0.5, array_type((), as_dtype("int32"))),
         Lit(True, array_type((), as_dtype("float32"))),
@@ -158,13 +158,13 @@ def other_result_type(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
 
 
 def _wider(v: Var) -> Var:
-    """The variable at another type: with one more axis."""
+    """Return the variable at another type, with one more axis."""
     assert isinstance(v.type, ArrayType)
     return Var(v.id, v.type.update(shape=(*v.type.shape, 5)))
 
 
 def other_use_type(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
-    """Use a variable at another type than it has."""
+    """Use a variable at another type than its own."""
     arrays = [v for v in jaxpr.binders if isinstance(v.type, ArrayType)]
     if not arrays:
         return None
@@ -173,7 +173,7 @@ def other_use_type(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
 
 
 def wrong_arity(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
-    """Apply a function of one operand to two."""
+    """Apply a primitive of one operand to two."""
     number = Lit(1.0, array_type((), as_dtype("float32")))
     return _appended(jaxpr, p.Sin(), number, number, outs=[number.type])
 
@@ -203,7 +203,7 @@ def aliased(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
 
 
 def returned_ref(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
-    """Give a reference as a result."""
+    """Return a reference."""
     found = _live_refs(jaxpr)
     return (
         jaxpr.replace(outs=[*jaxpr.outs, found[int(rng.integers(len(found)))]]) if found else None
@@ -211,14 +211,14 @@ def returned_ref(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
 
 
 def _with_local(jaxpr: Jaxpr) -> tuple[Jaxpr, Var]:
-    """The program with one more reference, made at its end."""
+    """Return the program with a new reference at its end."""
     number = Lit(1.0, array_type((), as_dtype("float32")))
     made = _typed(jaxpr, refs.NewRef(), number)
     return made, Var(jaxpr.size, ref_type(number.type))
 
 
 def used_after_free(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
-    """Read a reference that was consumed: one of the program's own, or a new one."""
+    """Read a consumed reference of the program, or a new one."""
     consumed = [
         a
         for eqn in jaxpr.eqns
@@ -249,13 +249,13 @@ def freed_abroad(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
 
 
 def ref_in_ref(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
-    """Make a reference that holds a reference."""
+    """Allocate a reference to a reference."""
     made, ref = _with_local(jaxpr)
     return _appended(made, refs.NewRef(), ref, outs=[ref.type])
 
 
 def ref_as_array(jaxpr: Jaxpr, rng: np.random.Generator) -> Jaxpr | None:
-    """Compute with a reference as if it were an array."""
+    """Apply arithmetic to a reference."""
     made, ref = _with_local(jaxpr)
     assert isinstance(ref.type, RefType)
     return _appended(made, p.Sin(), ref, outs=[ref.type.inner])
@@ -280,20 +280,20 @@ MUTATIONS: Final[tuple[tuple[FaultKind, Mutation], ...]] = (
     (FaultKind.REF_TO_REF, ref_in_ref),
     (FaultKind.REF_AS_ARRAY, ref_as_array),
 )
-"""Every kind of fault, and ways to make one."""
+"""Every kind of fault, with the mutations that cause it."""
 
 
 def mutated(jaxpr: Jaxpr, mutation: Mutation, rng: np.random.Generator) -> Jaxpr | None:
-    """The program with a fault in it, or in a program that it holds."""
+    """Return the program with a fault at any depth."""
     holders = [i for i, eqn in enumerate(jaxpr.eqns) if eqn.prim.subjaxprs()]
     if not holders or rng.integers(2):
         return mutation(jaxpr, rng)
     at = int(rng.choice(holders))
     eqn = jaxpr.eqns[at]
-    held = list(eqn.prim.subjaxprs())
-    inner = int(rng.integers(len(held)))
-    made = mutated(held[inner], mutation, rng)
+    subjaxprs = list(eqn.prim.subjaxprs())
+    inner = int(rng.integers(len(subjaxprs)))
+    made = mutated(subjaxprs[inner], mutation, rng)
     if made is None:
         return mutation(jaxpr, rng)
-    held[inner] = made
-    return _replaced(jaxpr, at, eqn._replace(prim=eqn.prim.with_subjaxprs(held)))
+    subjaxprs[inner] = made
+    return _replaced(jaxpr, at, eqn._replace(prim=eqn.prim.with_subjaxprs(subjaxprs)))

@@ -1,4 +1,4 @@
-"""What generated programs may contain."""
+"""The features of random programs."""
 
 from __future__ import annotations
 
@@ -26,29 +26,26 @@ CONTROL: Final = ("jit", "remat", "cond", "scan", "while")
 
 @dataclass(frozen=True)
 class Features:
-    """What programs may contain. Dtypes may be given by name.
+    """The features of random programs. Dtypes may be given by name.
 
     Attributes:
-        floats: the floating dtypes. Laws about numbers want float64 alone, for tolerances that
-            tell the wrong from the rounded.
+        floats: the floating dtypes; float64 alone where numbers are compared to a tolerance.
         complexes: the complex dtypes.
-        ints: the integer dtypes; one that is signed and at least 32 bits wide among them.
+        ints: the integer dtypes; a signed one of at least 32 bits among them.
         refs: whether programs use references.
         control: which of jit, remat, cond, scan, while, shard_map, solve, custom they use.
-        differentiable: whether their derivatives are those of their values everywhere: no
-            ``stop_gradient``, no jumps.
-        lowerable: whether they keep to what has one meaning on every machine: no order among
-            writes to one position, no overflow of conversions.
+        differentiable: whether they are smooth: no ``stop_gradient``, no jumps.
+        lowerable: whether they have one meaning on every machine: no order among writes to one
+            position, no overflow of conversions.
         weak: whether types may be weak.
-        depth: how deep programs may hold programs.
-        steps: how many steps of growth there are at most, held programs included; a step is one
+        depth: the greatest nesting of subjaxprs.
+        steps: the greatest number of generation steps, subjaxprs included; a step appends one
             equation, sometimes a few.
-        focus: the name of a kind of step that every second step is
-            (``effax.testing.generate.steps`` has their names), such as "arith.mul",
-            "scan" or "refs.swap"; "" for none.
+        focus: the name of a kind of step that every second step is (``effax.testing.step_names``),
+            such as "arith.mul", "scan" or "refs.swap"; "" for none.
 
     Raises:
-        BadArgument: ``floats`` or ``ints`` are empty, or a field is not what it is to be.
+        BadArgument: ``floats`` or ``ints`` are empty, or a field is of the wrong type.
     """
 
     floats: tuple[DType, ...] = (as_dtype("float64"),)
@@ -95,7 +92,7 @@ _DTYPES: Final = (("floats", "float", 1), ("complexes", "complex", 0), ("ints", 
 
 
 def _dtypes(name: str, given: object, kinds: str, least: int) -> tuple[DType, ...]:
-    """The dtypes of a field. Raises BadArgument for too few, and for those of another kind."""
+    """Return the dtypes of a field. Raises BadArgument for too few, or of another kind."""
     kind, *_ = kinds.split()
     several = [given] if isinstance(given, str) or not isinstance(given, Sequence) else [*given]
     try:
@@ -118,7 +115,7 @@ def _dtypes(name: str, given: object, kinds: str, least: int) -> tuple[DType, ..
 
 
 def as_features(given: object) -> Features:
-    """Features themselves. Raises BadArgument for anything else."""
+    """Return features. Raises BadArgument for anything else."""
     if isinstance(given, Features):
         return given
     raise BadArgument(
@@ -147,10 +144,10 @@ SHARDED: Final = Features(control=("jit", "remat", "cond", "scan", "while", "sha
 """Programs in double precision, some of them on the devices of a mesh."""
 
 MESHES: Final = replace(SHARDED, focus="shard_map", depth=1)
-"""Programs that are full of what is done on the devices of a mesh."""
+"""Programs full of ``shard_map``."""
 
 SMOOTH_MESHES: Final = replace(MESHES, differentiable=True, complexes=())
-"""The same, in real numbers, where differences can differentiate them."""
+"""Programs of real numbers full of ``shard_map``, which differences can differentiate."""
 
 COMPILED: Final = Features(
     floats=(as_dtype("float32"),), complexes=(), lowerable=True, depth=1, steps=8

@@ -1,4 +1,4 @@
-"""What programs are asked to be full of, as users say it."""
+"""The focus of random programs: steps and patterns of which they are full."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from effax.testing.generate.steps import all_step_names, check_features, unknown
 from effax.transforms.optimize.rewrite import App, RewriteRule
 
 Focus = str | Wanted
-"""What programs may be full of: a kind of step by its name, a primitive, a pattern, or a rule."""
+"""A kind of step by its name, a primitive, a pattern, or a rule."""
 
 
 def focus_of(given: Focus | Sequence[Focus]) -> tuple[tuple[str, ...], tuple[App, ...]]:
-    """The names of steps and the patterns; nothing where ``given`` is empty.
+    """Return the names of steps and the patterns of a focus.
 
-    Raises BadArgument for what is neither, and for a primitive that has parameters without them.
+    Raises BadArgument for anything else, and for a class of primitives with parameters.
     """
     several: Sequence[object] = (
         given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
@@ -58,7 +58,7 @@ def _patterns(one: object) -> tuple[App, ...]:
 
 
 def _with_names(error: BadArgument, one: object) -> BadArgument:
-    """The error, with the kinds of steps that give the primitive."""
+    """Return the error with the kinds of steps that append the primitive."""
     cls = one if isinstance(one, type) else type(one)
     named = unknown_step(error.what, cls.__name__.lower())
     return BadArgument(error.what, error.expected, error.found, named.remedy)

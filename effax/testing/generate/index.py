@@ -1,4 +1,4 @@
-"""Indexers at random, and the steps that read and update arrays through them."""
+"""Random indexers, and the steps that read and update arrays through them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from effax.testing.generate.step import Steps
 
 
 def indexer(g: ProgramBuilder, shape: Shape) -> tuple[Indexer, list[Atom]]:
-    """An indexer for an array of that shape, and its operands; all of it is the simplest."""
+    """Return an indexer for an array of the shape, and its operands."""
     dims: list[Dim] = []
     operands: list[Atom] = []
     picked: list[Shape] = []
@@ -62,7 +62,7 @@ def _static_span(g: ProgramBuilder, n: int) -> Span:
 
 
 def _positions(g: ProgramBuilder, picked: list[Shape]) -> Atom:
-    """An array of positions that goes with what is picked already: in order, repeated, or out."""
+    """Return an array of positions that broadcasts with the previous ones."""
 
     def fits(v: Var) -> bool:
         if not is_integer(v.type.dtype) or not 1 <= len(v.type.shape) <= 2:
@@ -93,7 +93,6 @@ def _positions(g: ProgramBuilder, picked: list[Shape]) -> Atom:
 
 
 def gather(g: ProgramBuilder) -> None:
-    """An indexed read."""
     x = g.any_array(1)
     made, operands = indexer(g, x.type.shape)
     if fits(made, x.type.shape, operands):
@@ -101,7 +100,6 @@ def gather(g: ProgramBuilder) -> None:
 
 
 def scatter(g: ProgramBuilder) -> None:
-    """An indexed update."""
     x = g.operand(1)
     made, operands = indexer(g, x.type.shape)
     if not fits(made, x.type.shape, operands):
@@ -115,13 +113,13 @@ def scatter(g: ProgramBuilder) -> None:
 
 
 def fits(made: Indexer, shape: Shape, operands: list[Atom]) -> bool:
-    """Whether the indexed part is small enough."""
+    """Return whether the indexed part is small enough."""
     part = indexed_shape(made, shape, [o.type for o in operands])
     return int(np.prod(part)) <= MAX_ELEMENTS
 
 
 def part_type(ref: Var, made: Indexer, operands: list[Atom]) -> ArrayType:
-    """The type of the indexed part of a reference."""
+    """Return the type of the indexed part of a reference."""
     inner = ref.type
     part = indexed_shape(made, inner.shape, [o.type for o in operands])
     cell = inner if isinstance(inner, ArrayType) else inner.inner
@@ -129,14 +127,12 @@ def part_type(ref: Var, made: Indexer, operands: list[Atom]) -> ArrayType:
 
 
 def dynamic_slice(g: ProgramBuilder) -> None:
-    """A window at a traced place."""
     x = g.any_array(1)
     sizes = tuple(g.choose.below(n + 1) if g.choose.chance(20) else min(n, 2) for n in x.type.shape)
     g.one(p.DynamicSlice(sizes), x, *(g.integer() for _ in sizes))
 
 
 def dynamic_update_slice(g: ProgramBuilder) -> None:
-    """A window at a traced place, replaced."""
     x = g.any_array(1)
     sizes = tuple(min(n, 1 + g.choose.below(2)) for n in x.type.shape)
     update = part_like(g, x, sizes)

@@ -1,4 +1,4 @@
-"""Instances of patterns put into programs that grow: what a pass or a rule looks for."""
+"""Insert instances of patterns into programs."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ FORMS: Final = (
     App(p.SelectN, App(p.Ge, x, y), y, x),
     App(p.SelectN, App(p.Ge, x, Number(0)), y, y),
 )
-"""What passes look for: some of it is as good as something simpler, and some only nearly so."""
+"""Patterns that passes commonly look for; some have a simpler equivalent, some only nearly."""
 
 Wanted = Primitive | type[Primitive] | App | RewriteRule
-"""What programs may be asked to be full of: a primitive, a pattern, the left side of a rule."""
+"""A primitive, a pattern, or the left side of a rule, of which programs are full."""
 
 
 def patterns_of(wanted: Wanted) -> tuple[App, ...]:
-    """The patterns of which there are to be instances. Raises BadArgument for what has none."""
+    """Return the patterns to insert. Raises BadArgument if there is none."""
     match wanted:
         case App():
             found = [wanted]
@@ -109,13 +109,13 @@ def _primitive(app: App) -> Primitive:
 def with_instances(
     jaxpr: Jaxpr, seed: int, patterns: Sequence[App] = FORMS, count: int = 8
 ) -> Jaxpr:
-    """The program with instances of patterns at its end, which are results of it.
+    """Append instances of patterns to the program, as further results.
 
     Args:
         jaxpr: the program.
-        seed: decides of which patterns, on what; programs of successive seeds have all patterns.
+        seed: determines the patterns and operands; programs of successive seeds cover all patterns.
         patterns: the patterns.
-        count: how many instances there are, where so many fit.
+        count: the number of instances, if so many fit.
     """
     rng = np.random.default_rng([seed, 3])
     b = Builder(jaxpr.in_types)
@@ -131,14 +131,14 @@ def with_instances(
 
 
 def plant(b: Builder, pattern: App, arrays: Sequence[Var], rng: np.random.Generator) -> Var | None:
-    """Append an instance of a pattern on some of the arrays; None where none of a few fits."""
+    """Append an instance of a pattern on some of the arrays; None if none of eight tries fits."""
     for _ in range(8):
         holes: dict[str, Atom] = {}
         begun = len(b.eqns), b.next_id
         try:
             return _instance(b, pattern, _picker(arrays, rng), holes)
         except EffaxError:
-            # What is begun does not fit, and goes.
+            # The operands do not fit: remove the equations.
             del b.eqns[begun[0] :]
             b.next_id = begun[1]
     return None
@@ -148,14 +148,14 @@ Pick = Callable[[], Var]
 
 
 def _picker(arrays: Sequence[Var], rng: np.random.Generator) -> Pick:
-    """Picks arrays: the first at random, then most often others of its type."""
+    """Return a choice of arrays: the first at random, then mostly others of its type."""
     first = arrays[int(rng.integers(len(arrays)))] if arrays else None
     same = [v for v in arrays if first is not None and v.type is first.type]
     picked: list[Var] = []
 
     def pick() -> Var:
         if first is None:
-            raise BadArgument("there is no array in scope")
+            raise BadArgument("no array is in scope")
         others = same if rng.random() < 0.8 else arrays
         v = others[int(rng.integers(len(others)))] if picked else first
         picked.append(v)
@@ -194,5 +194,5 @@ def _instance(b: Builder, app: App, pick: Pick, holes: dict[str, Atom]) -> Var:
     outs = b.emit(_primitive(app), [a for a in ins if a is not None])
     found = [v for v in outs if isinstance(v.type, ArrayType)]
     if not found:
-        raise BadArgument(f"{app} gives no array")
+        raise BadArgument(f"{app} returns no array")
     return found[0]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from effax.ir.prims import (
-    Jit,
-)
+from effax.ir.prims import Jit
 from effax.testing.generate.program_builder import ProgramBuilder
 from effax.testing.generate.step import Generate, Steps
 from effax.testing.generate.subjaxprs import arguments, call, fill, inside, references, results
 
 
 def jit(g: ProgramBuilder, generate: Generate) -> None:
-    """A call."""
     ins = [*references(g), *arguments(g, 3)]
     inner = inside(g, [v.type for v in ins], ins)
     fill(inner, generate, 3)

@@ -1,8 +1,7 @@
-"""Programs of a primitive at values of every magnitude.
+"""Apply a primitive to values of every magnitude.
 
-Random values are between -2 and 2, integers between -2 and 4. A program moves them to where the
-primitive is to be tried, by multiplying with powers of two, which is exact; so a report has the
-values in its program, and its test needs nothing else.
+Random values are between -2 and 2, integers between -2 and 4. Programs move them by exact
+multiplication with powers of two; so a report shows the values in its program.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from effax.testing.generate.values import greatest
 
 Interval = tuple[float, float]
 Move = Callable[[Builder, Var], Atom]
-"""Gives a random value another place."""
+"""Append equations that move a random value."""
 
 LIMIT: Final = 1024.0
 """The greatest magnitude of values."""
@@ -33,23 +32,23 @@ class AtMagnitude(NamedTuple):
     """A primitive at values of some magnitude.
 
     Attributes:
-        where: which values, in words.
+        where: the values, in words.
         jaxpr: the program.
-        finite: whether they are numbers, so that derivatives mean something.
-        evaluate_spmd: whether all arguments have them.
+        finite: whether they are finite, so that derivatives are defined.
+        together: whether all arguments have them.
     """
 
     where: str
     jaxpr: Jaxpr
     finite: bool
-    evaluate_spmd: bool
+    together: bool
 
 
 def interval_of(entry: object, index: int, type_: Type) -> Interval | None:
-    """An entry of ``domain``; infinite ends are those of the values that are tried.
+    """Return an entry of ``domain``, with infinite ends replaced by finite ones.
 
     Raises:
-        BadArgument: it is no interval, or of an argument that has none.
+        BadArgument: it is no interval, or the argument has no domain.
     """
     if entry is None:
         return None
@@ -76,7 +75,7 @@ def interval_of(entry: object, index: int, type_: Type) -> Interval | None:
 
 
 def inside(b: Builder, v: Var, interval: Interval | None) -> Atom:
-    """Values anywhere in an interval; as they are where there is none."""
+    """Move a value into an interval, if there is one."""
     if interval is None or not isinstance(v.type, ArrayType):
         return v
     low, high = interval
@@ -88,16 +87,16 @@ def inside(b: Builder, v: Var, interval: Interval | None) -> Atom:
 def places(
     prim: Primitive, types: Sequence[Type], domain: Sequence[Interval | None]
 ) -> Iterator[AtMagnitude]:
-    """The primitive alone, its arguments at small and large values, zeros, infinities and nan.
+    """Yield programs of the primitive at small and large values, zeros, infinities and nan.
 
-    All arguments are there together; and of a few, each by itself.
+    The values are those of all arguments together, and of each of a few arguments alone.
     """
     seen: set[Jaxpr] = set()
-    for where, moves, evaluate_spmd in _moves(types, domain):
+    for where, moves, together in _moves(types, domain):
         jaxpr = _moved(prim, types, domain, moves)
         if jaxpr not in seen:
             seen.add(jaxpr)
-            yield AtMagnitude(where, jaxpr, not where.endswith(_ENDLESS), evaluate_spmd)
+            yield AtMagnitude(where, jaxpr, not where.endswith(_ENDLESS), together)
 
 
 Moves = Sequence[Move | None]
@@ -105,7 +104,7 @@ Moves = Sequence[Move | None]
 _ENDLESS: Final = ("infinities", "nan")
 
 _APART: Final = ("magnitudes up to 1024", "zeros", "infinities")
-"""What one argument has while the others have moderate values."""
+"""The values that one argument has while the others are moderate."""
 
 
 def _moves(
@@ -159,7 +158,7 @@ def _of_integers(dtype: DType, interval: Interval | None) -> dict[str, Move]:
 
 
 def _of_interval(interval: Interval) -> dict[str, Move]:
-    """Near both ends, and at zero if it is inside."""
+    """Return moves to both ends, and to zero if it is inside."""
     low, high = interval
     near = (high - low) / 2.0**12
     moves: dict[str, Move] = {
@@ -192,7 +191,7 @@ def _times(b: Builder, v: Var, by: Scalar) -> Atom:
 
 
 def _line(b: Builder, v: Var, middle: float, by: float) -> Atom:
-    """``middle + by·x``, for x between -2 and 2."""
+    """Return ``middle + by·x``, for x between -2 and 2."""
     return b(Add(), b(Mul(), v, _lit(v, by)), _lit(v, middle))
 
 
@@ -202,22 +201,22 @@ def _clamped(b: Builder, v: Var, interval: Interval) -> Atom:
 
 
 def _zero(b: Builder, v: Var) -> Atom:
-    """``x - stop(x)``: zeros, with the tangents of x."""
+    """Return ``x - stop(x)``: zeros with the tangents of x."""
     return b(Sub(), v, b(StopGradient(), v))
 
 
 def _tiny(b: Builder, v: Var) -> Atom:
-    """``2⁻¹⁰·x + (x - stop(x))``: small values, with tangents that are not."""
+    """Return ``2⁻¹⁰·x + (x - stop(x))``: small values with tangents that are not small."""
     return b(Add(), _times(b, v, 2.0**-10), _zero(b, v))
 
 
 def _infinite(b: Builder, v: Var) -> Atom:
-    """``x/(1 - |round(x)|)``: of either sign where the size of x is from 1/2 to 3/2, else ±x."""
+    """Return ``x/(1 - |round(x)|)``: infinite where ``1/2 < |x| < 3/2``, else ±x."""
     divisor = b(Sub(), _lit(v, 1.0), b(Abs(), b(RoundEven(), v)))
     return b(Div(), v, divisor)
 
 
 def _nan(b: Builder, v: Var) -> Atom:
-    """``u - u + x`` for infinities u."""
+    """Return ``u - u + x`` for infinities u."""
     u = _infinite(b, v)
     return b(Add(), b(Sub(), u, u), v)

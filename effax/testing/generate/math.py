@@ -1,4 +1,4 @@
-"""Steps of functions of analysis."""
+"""Steps of elementary functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BOUNDED: Final[tuple[Primitive, ...]] = (
     p.Erf(),
     p.Asinh(),
 )
-"""Smooth everywhere, and small: the results are of magnitude 1, or little more."""
+"""Smooth functions with results of magnitude about 1."""
 
 
 GROWING: Final[tuple[Primitive, ...]] = (
@@ -30,16 +30,14 @@ GROWING: Final[tuple[Primitive, ...]] = (
     p.Expm1(),
     p.Exp2(),
 )
-"""Smooth everywhere, and large for large operands."""
+"""Smooth functions with large results for large operands."""
 
 
 def smooth(g: ProgramBuilder) -> None:
-    """A bounded function of one operand."""
     g.one(g.choose.pick(BOUNDED), g.fixed(), magnitude=1.6)
 
 
 def growing(g: ProgramBuilder) -> None:
-    """A function that may be large, of an operand that is not."""
     x = g.fixed()
     if g.magnitude(x) > 3:
         x = g.one(p.Tanh(), x, magnitude=1.0)
@@ -47,7 +45,6 @@ def growing(g: ProgramBuilder) -> None:
 
 
 def of_positive(g: ProgramBuilder) -> None:
-    """A function of positive numbers, or one with a pole, where it is smooth."""
     x = g.fixed()
     positive = g.one(p.Logistic(), x, magnitude=1.0)
     prims = (p.Sqrt(), p.Log(), p.Log1p(), p.Rsqrt(), p.IntegerPow(-1), p.Cbrt(), p.Asin())
@@ -55,7 +52,6 @@ def of_positive(g: ProgramBuilder) -> None:
 
 
 def power(g: ProgramBuilder) -> None:
-    """A power with a positive base, an angle, or a remainder, of two operands."""
     x = g.fixed()
     y = g.companion(x, linear=False)
     prim = g.choose.pick((p.Pow(), p.Atan2(), p.Rem()))

@@ -1,7 +1,7 @@
-"""A program while it grows: its builder, what is in scope, and where choices come from.
+"""The builder of a random program, with the variables in scope and the source of choices.
 
-Everything that a step of growth takes from here fits by type, so that programs are well typed by
-construction. Magnitudes are tracked roughly, so that numbers stay comparable in loops.
+Values that a step takes from it fit by type, so that programs are well typed by construction.
+Magnitudes are tracked approximately, so that numbers stay moderate in loops.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from effax.testing.generate.features import Features
 from effax.testing.generate.random_source import RandomSource
 
 MAX_ELEMENTS: Final = 48
-"""No array gets more elements than this."""
+"""The greatest number of elements of an array."""
 
 
 LARGE: Final = 30.0
-"""What may be greater than this in magnitude is squashed before it grows on."""
+"""Values of a greater magnitude are squashed before they are used."""
 
 
 Accept = Callable[[Var], bool]
 
 
 class ProgramBuilder:
-    """One program while it grows.
+    """A random program under construction.
 
     Attributes:
         b: the builder.
-        choose: where choices come from.
-        features: what the program may contain.
-        depth: how deep this program may hold programs.
-        budget: how many steps are left, shared with the programs that are held (one entry).
-        is_nested: whether this is a program inside of another one.
-        theme: which kinds of steps are taken more often.
+        choose: the source of choices.
+        features: the features of the program.
+        depth: the depth of subjaxprs that it may have.
+        budget: the number of steps left, one entry that subjaxprs share.
+        is_nested: whether it builds a subjaxpr.
+        theme: the index of the kinds of steps that are preferred.
         arrays: the arrays in scope, in order of binding.
         refs: the references in scope that are not consumed.
-        made: the numbers of the references that this program made.
-        linear: the numbers of what depends linearly on the linear inputs.
-        magnitudes: roughly how large the elements may be, by number; 2 where nothing is known.
-        used: the numbers of variables that some equation takes.
+        made: the numbers of the references that this program allocates.
+        linear: the numbers of variables that depend on the linear inputs.
+        magnitudes: approximate magnitudes of variables, by number; 2 for others.
+        used: the numbers of variables that are operands of an equation.
         sums: the numbers of references that are only added to.
-        axes: the named axes along which there may be collectives.
+        axes: the named axes of collectives.
     """
 
     def __init__(
@@ -113,41 +113,41 @@ class ProgramBuilder:
         return out
 
     def consume(self, ref: Var, prim: Primitive) -> None:
-        """Append a ``freeze`` or ``free_ref``; the reference leaves the scope."""
+        """Append a ``freeze`` or ``free_ref``, which removes the reference from the scope."""
         self.emit(prim, ref)
         self.refs.remove(ref)
 
     def magnitude(self, atom: Atom) -> float:
-        """Roughly how large the elements may be."""
+        """Return the approximate magnitude of the elements."""
         if isinstance(atom, Lit):
             return abs(atom.value)
         return self.magnitudes.get(atom.id, 2.0)
 
     def is_linear(self, atom: Atom) -> bool:
-        """Whether the value depends linearly on the linear inputs."""
+        """Return whether the value depends on the linear inputs."""
         return isinstance(atom, Var) and atom.id in self.linear
 
     def maybe(self, accept: Accept) -> Var | None:
-        """An array in scope that is accepted, if there is one."""
+        """Return an array in scope that is accepted, or None."""
         found = [v for v in self.arrays if accept(v)]
         return self.choose.pick(found) if found else None
 
     def operand(self, min_ndim: int = 0) -> Var:
-        """An array of floats in scope, linear or not."""
+        """Return an array of floats in scope, linear or not."""
         found = self.maybe(lambda v: is_float(v.type.dtype) and len(v.type.shape) >= min_ndim)
         if found is not None:
             return found
         return self.wider(self.operand()) if min_ndim else self.fixed()
 
     def any_array(self, min_ndim: int = 0) -> Var:
-        """An array in scope: of floats mostly, else of any dtype."""
+        """Return an array in scope: of floats mostly, else of any dtype."""
         if self.choose.chance(60):
             return self.operand(min_ndim)
         found = self.maybe(lambda v: len(v.type.shape) >= min_ndim)
         return self.operand(min_ndim) if found is None else found
 
     def fixed(self, min_ndim: int = 0) -> Var:
-        """An array of floats in scope that is not linear."""
+        """Return an array of floats in scope that is not linear."""
         found = self.maybe(
             lambda v: (
                 is_float(v.type.dtype) and v.id not in self.linear and len(v.type.shape) >= min_ndim
@@ -160,17 +160,17 @@ class ProgramBuilder:
         return self.one(p.Sin(), self.literal(self.features.floats[0]))
 
     def wider(self, x: Var) -> Var:
-        """The array with a new leading axis."""
+        """Return the array with a new leading axis."""
         shape = x.type.shape
         n = self.size_of_axis(MAX_ELEMENTS // max(_count(shape), 1))
         return self.one(BroadcastInDim((n, *shape), tuple(range(1, 1 + len(shape)))), x)
 
     def size_of_axis(self, most: int = 4) -> int:
-        """The size of an axis: 2 or 3 mostly, sometimes 1, 4 or 0."""
+        """Return the size of an axis: 2 or 3 mostly, sometimes 1, 4 or 0."""
         return min(self.choose.pick((2, 3, 2, 3, 2, 3, 1, 4, 0)), most)
 
     def literal(self, dtype: DType, value: float | None = None) -> Lit:
-        """A scalar of that dtype."""
+        """Return a scalar of the dtype."""
         type_ = array_type((), dtype)
         if value is not None:
             return lit(value, type_)
@@ -185,17 +185,17 @@ class ProgramBuilder:
                 return lit(self.choose.pick((0.5, 1.0, 2.0, -1.0, -0.25, 0.0)), type_)
 
     def threshold(self, dtype: DType) -> Lit:
-        """A float to compare with: none that sums and differences hit, but for rounding."""
+        """Return a float to compare with; no sum or difference equals it up to rounding."""
         return lit(
             self.choose.pick((0.3127, 0.9173, -0.5371, 1.7219, -1.1387)), array_type((), dtype)
         )
 
     def companion(self, x: Var, linear: bool | None = None) -> Atom:
-        """Something that goes elementwise with ``x``: of its shape, or a scalar.
+        """Return an operand for elementwise primitives on ``x``: of its shape, or a scalar.
 
         Args:
             x: the other operand.
-            linear: whether it is linear; as ``x`` is where it is None.
+            linear: whether it is linear; if None, as ``x``.
         """
         ct_spec = self.is_linear(x) if linear is None else linear
         type_ = x.type
@@ -214,7 +214,7 @@ class ProgramBuilder:
         return found
 
     def value(self, type_: ArrayType, linear: bool = False) -> Atom:
-        """A value of exactly this type; of the class ``linear`` where it is no zero."""
+        """Return a value of exactly this type, linear or not; a zero is both."""
         found = self.maybe(lambda v: v.type is type_ and (v.id in self.linear) == linear)
         if found is not None:
             return found
@@ -224,7 +224,7 @@ class ProgramBuilder:
         return self.one(BroadcastInDim(type_.shape, ()), scalar) if type_.shape else scalar
 
     def _scalar(self, dtype: DType, linear: bool) -> Atom:
-        """A scalar of that dtype: a literal, or computed from what is in scope."""
+        """Return a scalar of the dtype: a literal, or one computed from an array in scope."""
         zero = 0.0 if linear else None
         if dtype.kind == "b" or not (linear or self.choose.chance(60)):
             return self.literal(dtype, zero)
@@ -238,7 +238,7 @@ class ProgramBuilder:
         return self.one(ReduceSum(axes), x, magnitude=count * self.magnitude(x))
 
     def integer(self) -> Atom:
-        """A scalar to index with."""
+        """Return a scalar to index with."""
         found = self.maybe(lambda v: is_integer(v.type.dtype) and not v.type.shape)
         if found is not None and not self.choose.chance(30):
             return found
@@ -252,7 +252,7 @@ class ProgramBuilder:
         return self.literal(self.features.ints[0])
 
     def predicate(self) -> Atom:
-        """A boolean scalar."""
+        """Return a boolean scalar."""
         found = self.maybe(lambda v: v.type.dtype.kind == "b" and not v.type.shape)
         if found is not None:
             return found
@@ -262,7 +262,7 @@ class ProgramBuilder:
         return self.one(p.Gt(), x, self.threshold(x.type.dtype))
 
     def squashed(self, x: Var) -> Var:
-        """The array, brought to a moderate magnitude where it may be large."""
+        """Return the array at a moderate magnitude."""
         if self.magnitude(x) <= LARGE or not is_inexact_dtype(x.type.dtype):
             return x
         if self.is_linear(x) or not is_float(x.type.dtype):
@@ -271,12 +271,12 @@ class ProgramBuilder:
         return self.one(p.Sin(), x, magnitude=1.0)
 
     def leaves(self) -> list[Var]:
-        """The arrays that no equation takes, inputs aside."""
+        """Return the arrays that are no operand of an equation, and no inputs."""
         binders = {v.id for v in self.b.binders}
         return [v for v in self.arrays if v.id not in self.used and v.id not in binders]
 
     def finish(self, outs: Sequence[Atom]) -> Jaxpr:
-        """The program, with these results."""
+        """Return the program with these results."""
         return self.b.finish(outs)
 
 
@@ -292,5 +292,5 @@ def _count(shape: Shape) -> int:
 
 
 def swapped(g: ProgramBuilder, x: Atom, y: Atom) -> tuple[Atom, Atom]:
-    """Two operands in one order or the other."""
+    """Return two operands in either order."""
     return (y, x) if g.choose.chance(30) else (x, y)

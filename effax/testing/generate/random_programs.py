@@ -1,4 +1,4 @@
-"""Random programs, well typed by construction, from whatever makes choices."""
+"""Random programs, well typed by construction."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ SHAPES: Final[tuple[Shape, ...]] = (
 )
 
 SEEDS: Final = 1000
-"""Seeds of inputs are less than this."""
+"""The bound of the seeds of inputs."""
 
 AXIS: Final = Axis("i", 3)
-"""The axis along which open programs have collectives, where laws are tried on them."""
+"""The axis of collectives in open programs."""
 
 LOOPLESS: Final = ("jit", "remat", "cond", "scan")
-"""Which control flow linear programs with collectives use."""
+"""The control flow of linear programs with collectives."""
 
 
 def program(
@@ -55,14 +55,14 @@ def program(
     steps: int = 8,
     axes: Axes = (),
 ) -> Jaxpr:
-    """A program of a few equations.
+    """Return a program of a few equations.
 
     Args:
-        choose: where choices come from.
-        features: what it may contain.
-        in_types: the types of its inputs; drawn where it is None.
-        steps: how many steps the outermost program grows by at most.
-        axes: along which there may be collectives.
+        choose: the source of choices.
+        features: the features of the program.
+        in_types: the types of its inputs; random ones if None.
+        steps: the greatest number of steps of the outermost program.
+        axes: the axes of collectives.
     """
     wanted = _in_types(choose, features) if in_types is None else in_types
     g = ProgramBuilder(choose, features, wanted, theme=choose.below(len(THEMES)))
@@ -75,7 +75,7 @@ def program(
 def redundant_program(
     choose: RandomSource, features: Features = NUMERIC, steps: int = 6, patterns: Sequence[App] = ()
 ) -> Jaxpr:
-    """A program with much in it that is computed twice, overwritten, or undone.
+    """Return a program with repeated, overwritten and undone computations.
 
     Args:
         choose: where choices come from.
@@ -93,7 +93,7 @@ def program_with(
     features: Features = NUMERIC,
     steps: int = 3,
 ) -> Jaxpr:
-    """A small program that gives instances of patterns: of what passes and rules look for.
+    """Return a small program with instances of patterns.
 
     Args:
         choose: where choices come from.
@@ -106,7 +106,7 @@ def program_with(
 
 
 def varied_program(choose: RandomSource, features: Features = NUMERIC) -> Jaxpr:
-    """A program that is full of one kind of step or another; of ``focus``, if there is one."""
+    """Return a program full of one kind of step; of ``focus``, if there is one."""
     if not features.focus:
         names = [name for name in step_names() if _is_of(name, features)]
         # Loops and branches are where passes have most to do.
@@ -116,7 +116,7 @@ def varied_program(choose: RandomSource, features: Features = NUMERIC) -> Jaxpr:
 
 
 def _is_of(name: str, features: Features) -> bool:
-    """Whether a kind of step is among what programs may contain."""
+    """Return whether the features allow a kind of step."""
     family, _, rest = name.partition(".")
     if not rest:
         return name in features.control
@@ -128,10 +128,9 @@ def _is_of(name: str, features: Features) -> bool:
 def linear_program(
     choose: RandomSource, features: Features = NUMERIC, steps: int = 7, axes: Axes = ()
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """A program that is linear in some of its inputs, and which those are.
+    """Return a program that is linear in some of its inputs, and their mask.
 
-    All results are linear. References that are not linear are not written. ``axes`` are those
-    along which there may be collectives.
+    All results are linear. Nonlinear references are not written.
     """
     dtype, few = features.floats[0], _few_shapes(choose)
     kinds: list[tuple[Type, bool]] = [
@@ -156,19 +155,19 @@ def linear_program(
 
 
 def composition(choose: RandomSource, features: Features = SMOOTH) -> tuple[Jaxpr, Jaxpr]:
-    """Two programs of which the second takes the results of the first, then its references."""
+    """Return two programs; the second takes the results of the first, then its references."""
     first = program(choose, features, steps=4)
     return first, _after(choose, first, features)
 
 
 def _after(choose: RandomSource, first: Jaxpr, features: Features) -> Jaxpr:
-    """A program that takes the results of another, then its references."""
+    """Return a program that takes the results of another, then its references."""
     refs = [t for t in first.in_types if not isinstance(t, ArrayType)]
     return program(choose, features, in_types=(*first.out_types, *refs), steps=4)
 
 
 PLANTED: Final = (About.PROGRAMS, About.REDUNDANT, About.PAIRS, About.OPEN)
-"""About what laws are whose programs may have instances of patterns; others are to be linear."""
+"""The subjects in which patterns can be inserted; others have linear programs."""
 
 
 def subject(
@@ -177,12 +176,10 @@ def subject(
     features: Features = NUMERIC,
     patterns: Sequence[App] = (),
 ) -> tuple[PyTree, ...]:
-    """What a law of a kind is about, as its first arguments.
+    """Return the first arguments of a law of a kind, with instances of the patterns.
 
-    Where there are patterns, programs have instances of them; of two programs, the first. Those
-    that are linear have none.
-
-    Raises BadArgument where nothing of the kind is drawn.
+    Of a pair, the first program has them; linear programs have none. Raises BadArgument for a law
+    whose arguments are explicit.
     """
     if patterns and about in PLANTED:
         return _planted(choose, about, features, patterns)
@@ -217,14 +214,14 @@ def _planted(
             first = program_with(choose, patterns, features)
             return first, _after(choose, first, features)
         case About.OPEN:
-            held = program(choose, features, axes=(AXIS,))
-            return with_instances(held, choose.below(SEEDS), patterns), AXIS
+            made = program(choose, features, axes=(AXIS,))
+            return with_instances(made, choose.below(SEEDS), patterns), AXIS
         case _:
             return (program_with(choose, patterns, features, choose.pick((3, 8))),)
 
 
 def seed_of(choose: RandomSource) -> int:
-    """A seed for inputs: often 0, for which laws differentiate and batch everything."""
+    """Return a seed for inputs: often 0, for which laws differentiate and batch everything."""
     return 0 if choose.chance(15) else choose.below(SEEDS)
 
 
@@ -240,7 +237,7 @@ def _in_types(choose: RandomSource, features: Features) -> list[Type]:
 
 
 def _few_shapes(choose: RandomSource) -> tuple[Shape, ...]:
-    """The shapes of one program's inputs: few, so that values of one type meet."""
+    """Return the shapes of a program's inputs: few, so that values of one type meet."""
     shape, other = choose.pick(SHAPES), choose.pick(SHAPES)
     return (shape, shape, shape, shape[1:], (), other)
 
@@ -259,7 +256,7 @@ def _in_type(
 
 
 def _outs(g: ProgramBuilder) -> list[Atom]:
-    """Most of what nothing uses, and sometimes an input, a literal, or a result twice."""
+    """Return most leaves, and sometimes an input, a literal, or a result twice."""
     outs: list[Atom] = [*_most(g, g.leaves()[-12:])]
     if g.choose.chance(20) and g.arrays:
         outs.append(g.choose.pick(g.arrays))
@@ -269,5 +266,5 @@ def _outs(g: ProgramBuilder) -> list[Atom]:
 
 
 def _most(g: ProgramBuilder, values: Sequence[Var]) -> list[Var]:
-    """The values with few exceptions; shrinks to none."""
+    """Return the values with few exceptions; shrinks to none."""
     return [v for v in values if g.choose.below(20)]

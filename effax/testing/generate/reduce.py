@@ -1,4 +1,4 @@
-"""Steps that append equations which combine elements."""
+"""Steps of reductions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from effax.testing.generate.step import Steps
 
 
 def _axes(g: ProgramBuilder, x: Var) -> tuple[int, ...]:
-    """Some axes; all of them is the simplest."""
+    """Return some axes; all of them is the simplest."""
     axes = range(len(x.type.shape))
     kept = g.choose.subset(axes)
     return tuple(a for a in axes if a not in kept)
 
 
 def numbers(g: ProgramBuilder, min_ndim: int) -> Var:
-    """Real numbers, floats mostly; not linear."""
+    """Return real numbers that are not linear, floats mostly."""
     found = None
     if g.choose.chance(25):
         found = g.maybe(
@@ -30,7 +30,6 @@ def numbers(g: ProgramBuilder, min_ndim: int) -> Var:
 
 
 def sum_(g: ProgramBuilder) -> None:
-    """A sum over some axes."""
     x = g.operand(1)
     axes = _axes(g, x)
     count = prod(x.type.shape[a] for a in axes)
@@ -38,7 +37,6 @@ def sum_(g: ProgramBuilder) -> None:
 
 
 def extremum(g: ProgramBuilder) -> None:
-    """The greatest or the least element."""
     x = numbers(g, 1)
     axes = _axes(g, x)
     if any(x.type.shape[a] == 0 for a in axes):
@@ -47,7 +45,6 @@ def extremum(g: ProgramBuilder) -> None:
 
 
 def product(g: ProgramBuilder) -> None:
-    """A product over some axes, or a running one, of numbers near 1."""
     x = g.fixed(1)
     x = g.one(p.Cosh(), g.one(p.Tanh(), x, magnitude=1.0), magnitude=1.6)
     axis = g.choose.below(len(x.type.shape))
@@ -58,7 +55,6 @@ def product(g: ProgramBuilder) -> None:
 
 
 def cumulative(g: ProgramBuilder) -> None:
-    """A running sum, of linear values too."""
     x = g.operand(1)
     axis = g.choose.below(len(x.type.shape))
     magnitude = g.magnitude(x) * max(x.type.shape[axis], 1)
@@ -67,14 +63,12 @@ def cumulative(g: ProgramBuilder) -> None:
 
 
 def cumulative_extremum(g: ProgramBuilder) -> None:
-    """A running maximum or minimum."""
     x = numbers(g, 1)
     axis, reverse = g.choose.below(len(x.type.shape)), g.choose.chance(40)
     g.one(g.choose.pick((p.CumMax(axis, reverse), p.CumMin(axis, reverse))), x)
 
 
 def of_booleans(g: ProgramBuilder) -> None:
-    """Whether all or any of some booleans are true."""
     x = g.maybe(lambda v: v.type.dtype.kind == "b" and len(v.type.shape) > 0)
     if x is None:
         y = g.fixed(1)

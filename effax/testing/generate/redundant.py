@@ -1,7 +1,7 @@
-"""Programs with much that is redundant in them: what optimisation passes are tried on.
+"""Insert redundant equations into programs, for optimization passes.
 
-Random programs seldom compute a thing twice, or overwrite what they have just stored. Here they do:
-to a program, equations are added that repeat others, undo themselves, store and load the same part.
+Random programs seldom compute a value twice, or overwrite a store. Equations are added that repeat
+others, undo themselves, and store and load the same part.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from effax.transforms.optimize.rewrite import App
 
 
 def with_redundancy(jaxpr: Jaxpr, seed: int, patterns: Sequence[App] = ()) -> Jaxpr:
-    """The program with redundant equations in it, and in the programs that it holds; well typed.
+    """Return the program with redundant equations at every depth; well typed.
 
     Args:
         jaxpr: the program.
-        seed: decides what is added where.
-        patterns: of which there are to be instances before all.
+        seed: determines the equations.
+        patterns: patterns whose instances are preferred.
     """
     rng = np.random.default_rng(seed)
     return _Padder(jaxpr, rng, patterns, is_whole=True).run()
 
 
 class _Padder(Rewriter):
-    """One program: the new one, and what is in scope."""
+    """Rewrites one program, with the variables in scope."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class _Padder(Rewriter):
         super().__init__(jaxpr)
         self.rng = rng
         self.patterns = patterns
-        # What nothing uses is a result, if nothing around this program says what its results are.
+        # Unused values become results at the top level, where no equation fixes the results.
         self.more: list[Atom] | None = [] if is_whole else None
         self.touched: set[int] = set()
 
@@ -75,7 +75,7 @@ class _Padder(Rewriter):
 
     def equation(self, eqn: Eqn) -> None:
         ins = self.operands(eqn)
-        self.bind(eqn.outs, self.held(eqn, ins))
+        self.bind(eqn.outs, self.nested_equation(eqn, ins))
         for place in eqn.effects.refs:
             ref = ins[place]
             assert isinstance(ref, Var), "a reference is a variable"
@@ -84,31 +84,31 @@ class _Padder(Rewriter):
                 self.refs.remove(ref)
         repeatable = not any(isinstance(e, Alloc) or changes_state(e) for e in eqn.effects)
         if repeatable and self.rng.random() < 0.3:
-            # What follows uses the second results.
+            # Later equations use the second results.
             self.bind(eqn.outs, self.b.emit(eqn.prim, ins, eqn.source))
 
-    def held(self, eqn: Eqn, ins: Sequence[Atom]) -> tuple[Var, ...]:
-        """Append the equation, with redundant equations in its programs where these still fit."""
+    def nested_equation(self, eqn: Eqn, ins: Sequence[Atom]) -> tuple[Var, ...]:
+        """Append the equation, with redundant equations in its subjaxprs if these still fit."""
         programs = eqn.prim.subjaxprs()
         if programs:
             made = [_Padder(program, self.rng, self.patterns).run() for program in programs]
             try:
                 return self.b.emit(eqn.prim.with_subjaxprs(made), ins, eqn.source)
             except EffaxError:
-                # Some hold more of their programs than types: along which axes results differ.
+                # Some primitives also fix along which axes results vary.
                 pass
         return self.b.emit(eqn.prim, ins, eqn.source)
 
     def pad(self) -> None:
-        """Add something that could be simpler, and let something else use it."""
-        # References that this program may touch: it does so anyway.
+        """Append a redundant computation, and let later equations use it."""
+        # References that the program accesses already: no new effects.
         refs = [r for r in self.refs if r.id in self.touched]
         if refs and self.rng.random() < 0.7:
             self.reference_steps(refs[self.rng.integers(len(refs))])
         self.array_steps()
 
     def array_steps(self) -> None:
-        """Add an instance of a pattern: of those that are asked for, if there are some."""
+        """Append an instance of a pattern: of the preferred ones, if there are any."""
         arrays = [v for v in self.arrays if family(v.type.dtype) != "void"]
         floats = [v for v in arrays if is_float(v.type.dtype)]
         forms: Sequence[App] = FORMS
@@ -121,8 +121,8 @@ class _Padder(Rewriter):
             self.use(made)
 
     def use(self, value: Var) -> None:
-        """Let the program go on with the value in the place of one of its type, if it has one."""
-        # An integer of a held program may count the steps of a loop, which is to end.
+        """Replace a variable of the same type by the value in what follows, if there is one."""
+        # An integer of a subjaxpr may count the iterations of a loop, which must end.
         fits = self.more is not None or is_inexact_dtype(value.type.dtype)
         olds = [a for a in self.env if fits and isinstance(a, Var) and a.type is value.type]
         if olds:
@@ -158,21 +158,21 @@ class _Padder(Rewriter):
             self.between(ref)
             self.b.emit((AddUpdate(indexer), swap, swap)[choice - 2], place)
         if self.rng.random() < 0.5:
-            # What was there before is seen after it has changed.
+            # The old contents are observed after a write.
             if self.more is None:
                 self.use(old)
             else:
                 self.more.append(old)
 
     def overlapping(self, ref: Var, first: Swap, place: Sequence[Atom]) -> None:
-        """Write, and write to another part of the reference, which may be the same one."""
+        """Write two parts of the reference, which may overlap."""
         indexer, operands = self.part(ref)
         value = self.stored(self.b(Get(indexer), ref, *operands))
         self.b.emit(first, place)
         self.b.emit(Swap(indexer), [ref, value, *operands])
 
     def between(self, ref: Var) -> None:
-        """Sometimes do something to the reference between two other things."""
+        """Sometimes append another access to the reference."""
         everything = whole(ref.type.shape)
         match self.rng.integers(6):
             case 0:
@@ -187,7 +187,7 @@ class _Padder(Rewriter):
                 pass
 
     def stored(self, old: Var) -> Atom:
-        """A value for a part of which this is the old one: moderate, and of its type."""
+        """Return a moderate value of the type of a part."""
         assert isinstance(old.type, ArrayType)
         if self.rng.random() < 0.3:
             return old
@@ -195,7 +195,7 @@ class _Padder(Rewriter):
         return self.b(BroadcastInDim(old.type.shape, ()), number) if old.type.shape else number
 
     def part(self, ref: Var) -> tuple[Indexer, list[Atom]]:
-        """A part of a reference: one position or several, known or not, or everything."""
+        """Return a part of a reference: a position or everything, static or dynamic."""
         shape = ref.type.shape
         if not shape or not shape[0] or self.rng.random() < 0.3:
             return whole(shape), []
@@ -203,7 +203,7 @@ class _Padder(Rewriter):
         mode = Mode.DROP if self.rng.random() < 0.4 else Mode.CLIP
         numbers = [v for v in self.arrays if v.type.dtype.name == "int32" and not v.type.shape]
         if self.rng.random() < 0.35:
-            # There is no such position.
+            # A position out of range.
             return Indexer((Pick(None), *rest), mode), [lit(shape[0], array_type((), "int32"))]
         if numbers and self.rng.random() < 0.5:
             return Indexer((Pick(None), *rest), mode), [numbers[self.rng.integers(len(numbers))]]

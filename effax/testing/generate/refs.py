@@ -1,4 +1,4 @@
-"""Steps over references: making, reading, writing, accumulating, consuming."""
+"""Steps over references: allocation, reads, writes, accumulation, consumption."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from effax.testing.generate.step import Steps
 
 
 def _ref(g: ProgramBuilder, only_added: bool = False) -> Var:
-    """A reference in scope; a new one where there is none."""
+    """Return a reference in scope, or a new one."""
     found = [r for r in g.refs if only_added or r.id not in g.sums]
     return g.choose.pick(found) if found else new(g)
 
 
 def new(g: ProgramBuilder) -> Var:
-    """A reference that holds a value."""
     x: Atom = g.any_array()
     if g.choose.chance(20) and not g.is_linear(x):
         x = g.companion(x) if isinstance(x, Var) else x
@@ -29,20 +28,18 @@ def new(g: ProgramBuilder) -> Var:
 
 
 def empty(g: ProgramBuilder) -> None:
-    """A reference that holds nothing until it is written, which it is at once."""
     x = g.any_array()
     assert isinstance(x.type, ArrayType)
     ref = g.one(p.EmptyRef(x.type.strong()))
     if g.is_linear(x):
         g.linear.add(ref.id)
     g.emit(p.Swap(whole(x.type.shape)), ref, x)
-    # What the reference held is not defined, so nothing may use it.
+    # The contents of a new reference are undefined, so no equation may use them.
     undefined = g.arrays.pop()
     g.used.add(undefined.id)
 
 
 def get(g: ProgramBuilder) -> None:
-    """A read."""
     ref = _ref(g)
     made, operands = indexer(g, ref.type.shape)
     if fits(made, ref.type.shape, operands):
@@ -50,10 +47,9 @@ def get(g: ProgramBuilder) -> None:
 
 
 def swap(g: ProgramBuilder) -> None:
-    """A write; what was there comes back."""
     ref = _ref(g)
     made, operands = indexer(g, ref.type.shape)
-    # Which of several writes to one position remains, differs between machines.
+    # The order of writes to one position differs between machines.
     if g.features.lowerable and any(o.type.shape for o in operands):
         made, operands = whole(ref.type.shape), []
     if not fits(made, ref.type.shape, operands):
@@ -63,7 +59,6 @@ def swap(g: ProgramBuilder) -> None:
 
 
 def addupdate(g: ProgramBuilder) -> None:
-    """An accumulation."""
     ref = _ref(g, only_added=True)
     if ref.type.dtype.kind == "b":
         get(g)
@@ -77,7 +72,6 @@ def addupdate(g: ProgramBuilder) -> None:
 
 
 def consume(g: ProgramBuilder) -> None:
-    """A reference that this program made, frozen or freed."""
     own = [r for r in g.refs if r.id in g.made]
     if not own:
         get(g)
@@ -87,7 +81,7 @@ def consume(g: ProgramBuilder) -> None:
 
 
 def consume_rest(g: ProgramBuilder) -> None:
-    """At the end of a program: freeze what it made, or free it, or leave it."""
+    """Freeze, free or leave the references that a program allocates."""
     for ref in [r for r in g.refs if r.id in g.made]:
         match g.choose.below(4):
             case 0 | 1:

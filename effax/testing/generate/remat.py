@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from effax.ir.prims import (
-    Kept,
-    Remat,
-    SavePolicy,
-)
+from effax.ir.prims import Kept, Remat, SavePolicy
 from effax.testing.generate import refs
 from effax.testing.generate.program_builder import ProgramBuilder
 from effax.testing.generate.step import Generate, Steps
@@ -24,7 +20,6 @@ POLICIES = (
 
 
 def remat(g: ProgramBuilder, generate: Generate) -> None:
-    """A call that derivatives compute again; it uses only references that it makes."""
     ins = arguments(g, 3)
     inner = inside(g, [v.type for v in ins], ins)
     generate(inner, 3)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
-from effax.ir.prims import (
-    Scan,
-)
+from effax.ir.prims import Scan
 from effax.ir.prims.scan import element_type
 from effax.ir.syntax import Var
 from effax.testing.generate.program_builder import MAX_ELEMENTS, ProgramBuilder
@@ -27,7 +25,6 @@ from effax.testing.generate.subjaxprs import (
 
 
 def scan(g: ProgramBuilder, generate: Generate) -> None:
-    """A loop over leading axes, with references among what is closed over and scanned."""
     length, xs = _scanned(g)
     consts = [*references(g, lambda r: r not in xs), *arguments(g, 2)]
     carry = carried(g, lambda v: prod(v.type.shape) * length <= 2 * MAX_ELEMENTS)

@@ -1,4 +1,4 @@
-"""Seeds by which laws, that draw what is batched and differentiated, draw all that there is."""
+"""Seeds for which laws batch and differentiate all combinations of arguments."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from effax.testing.laws.vmap import random_batch
 from effax.transforms.framework.propagation import Mask
 
 FEW: Final = 3
-"""Up to how many arguments each combination of some is drawn; of more, each argument alone."""
+"""Up to so many arguments, all combinations are tried."""
 
 MOST_SEEDS: Final = 60
 
 
 def seeds_for(law: str, jaxpr: Jaxpr, seeds: Sequence[int]) -> list[int]:
-    """The seeds, and more where the law has not been tried with each argument by itself."""
+    """Return the seeds, with more for combinations that a law has not tried."""
     drawn = _DRAWS.get(law)
     if drawn is None or not seeds or len(jaxpr.binders) < 2:
         return list(seeds)

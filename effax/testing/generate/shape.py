@@ -1,4 +1,4 @@
-"""Steps that append equations which move elements. All are linear in what they move."""
+"""Steps that move elements; all are linear."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ STEPS_OF_STRIDES: Final = (1, 2, 3)
 
 
 def reshape(g: ProgramBuilder) -> None:
-    """The same elements in another shape."""
     x = g.any_array()
     n = prod(x.type.shape)
     shapes: list[Shape] = [(n,), (1, n), (n, 1)]
@@ -28,7 +27,6 @@ def reshape(g: ProgramBuilder) -> None:
 
 
 def broadcast(g: ProgramBuilder) -> None:
-    """New axes, leading or trailing, or an axis of size 1 made longer."""
     x = g.any_array()
     shape = x.type.shape
     n = g.size_of_axis()
@@ -45,7 +43,6 @@ def broadcast(g: ProgramBuilder) -> None:
 
 
 def transpose(g: ProgramBuilder) -> None:
-    """The axes in another order."""
     x = g.any_array(2)
     if len(x.type.shape) == 2 and prod(x.type.shape) <= 12 and g.choose.chance(50):
         # Of two axes there is one order beside their own, which is its own inverse.
@@ -59,7 +56,6 @@ def transpose(g: ProgramBuilder) -> None:
 
 
 def squeeze(g: ProgramBuilder) -> None:
-    """Without an axis of size 1, or with one more."""
     x = g.any_array()
     shape = x.type.shape
     if 1 in shape:
@@ -69,7 +65,6 @@ def squeeze(g: ProgramBuilder) -> None:
 
 
 def concatenate(g: ProgramBuilder) -> None:
-    """Arrays one after the other."""
     x = g.any_array(1)
     axis = g.choose.below(len(x.type.shape))
     shape = x.type.shape
@@ -92,12 +87,11 @@ def concatenate(g: ProgramBuilder) -> None:
 
 
 def _varied(g: ProgramBuilder, x: Var) -> Var:
-    """Another array of the same type."""
+    """Return another array of the same type."""
     return g.one(Neg(), x) if is_float(x.type.dtype) else x
 
 
 def pad(g: ProgramBuilder) -> None:
-    """Elements put before, after, and between; or taken away."""
     x = g.any_array()
     config = []
     for n in x.type.shape:
@@ -129,14 +123,12 @@ def _padding(g: ProgramBuilder, x: Var) -> Atom:
 
 
 def reverse(g: ProgramBuilder) -> None:
-    """Some axes reversed."""
     x = g.any_array(1)
     axes = g.choose.subset(range(len(x.type.shape)))
     g.one(p.Rev(tuple(axes or [0])), x)
 
 
 def slice_(g: ProgramBuilder) -> None:
-    """Every so many elements between two positions."""
     x = g.any_array(1)
     spans = [static_span(g, n) for n in x.type.shape]
     starts, limits, strides = zip(*spans, strict=True)
@@ -145,7 +137,7 @@ def slice_(g: ProgramBuilder) -> None:
 
 
 def static_span(g: ProgramBuilder, n: int) -> tuple[int, int, int]:
-    """Start, limit and stride on an axis; all of it is the simplest."""
+    """Return start, limit and stride on an axis; all of it is the simplest."""
     if not g.choose.chance(60):
         return 0, n, 1
     start = g.choose.below(n + 1)
@@ -154,20 +146,19 @@ def static_span(g: ProgramBuilder, n: int) -> tuple[int, int, int]:
 
 
 def iota(g: ProgramBuilder) -> None:
-    """Numbers counted along an axis."""
     shape = tuple(g.size_of_axis() for _ in range(1 + g.choose.below(2)))
     dtype = g.choose.pick((*g.features.ints, *g.features.floats))
     g.one(p.Iota(dtype, shape, g.choose.below(len(shape))))
 
 
 def part_like(g: ProgramBuilder, x: Var, shape: Shape) -> Atom:
-    """A value of the dtype and class of ``x``, in another shape."""
+    """Return a value of the dtype and linearity of ``x`` in another shape."""
     assert isinstance(x.type, ArrayType)
     return g.value(x.type.update(shape=shape, weak=False), g.is_linear(x))
 
 
 def is_real(v: Var) -> bool:
-    """Whether the array holds numbers that can be ordered."""
+    """Return whether the elements are ordered numbers."""
     return family(v.type.dtype) in ("float", "int", "uint")
 
 

@@ -1,4 +1,4 @@
-"""A step that appends a program on the devices of a mesh."""
+"""Steps of ``shard_map``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from effax.testing.generate.step import Generate, Steps
 
 
 def shard_map(g: ProgramBuilder, generate: Generate) -> None:
-    """A program on each device, which may add to references, with parts of arrays."""
     mesh = _mesh(g)
     ins = [*subjaxprs.references(g, lambda r: r.type.dtype.kind != "b"), *subjaxprs.arguments(g, 3)]
     specs = [() if isinstance(v.type, RefType) else _divided(g, v, mesh) for v in ins]
@@ -47,7 +46,7 @@ def _mesh(g: ProgramBuilder) -> Axes:
 
 
 def _divided(g: ProgramBuilder, v: Var, mesh: Axes) -> Spec:
-    """A spec that divides the array over some axes, where dimensions can be."""
+    """Return a spec that divides the array over some axes, where its dimensions allow."""
     left = list(mesh)
     spec: list[tuple[str, ...]] = []
     for n in v.type.shape:
@@ -64,7 +63,7 @@ def _divided(g: ProgramBuilder, v: Var, mesh: Axes) -> Spec:
 def _joined(
     g: ProgramBuilder, inner: ProgramBuilder, v: Var, differs: Names, mesh: Axes
 ) -> tuple[Var, Spec]:
-    """A result and its spec, which names all axes along which it differs, and maybe others."""
+    """Return a result and its spec, which names the axes along which it varies."""
     names = [a.name for a in mesh if a.name in differs or g.choose.chance(15)]
     if names and not v.type.shape:
         v = inner.one(Reshape((1,)), v)

@@ -1,4 +1,4 @@
-"""Steps that append solutions of equations."""
+"""Steps of linear solves and roots."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from effax.testing.generate.program_builder import ProgramBuilder
 from effax.testing.generate.step import Generate, Steps
 
 Pair = Callable[[Builder, Atom, Atom, Atom], list[Atom]]
-"""From a scalar c and two arrays to two arrays."""
+"""A map from a scalar c and two arrays to two arrays."""
 
 
 def solution(g: ProgramBuilder, generate: Generate) -> None:
-    """The x and y for which ``c·x + y = p`` and ``c·y = q``: of a system, or as a root."""
+    """Append the x and y for which ``c·x + y = p`` and ``c·y = q``, as a linear solve or a root."""
     p = g.squashed(g.operand())
     type_ = p.type
     q = g.value(type_, g.is_linear(p))  # type: ignore[arg-type]  # an array's type
@@ -32,7 +32,7 @@ def solution(g: ProgramBuilder, generate: Generate) -> None:
 
 
 def _root(scalar: Type, type_: Type) -> Root:
-    """The root of ``(c·x + y - p, c·y - q)``; the constants are c, p and q."""
+    """Return the root of ``(c·x + y - p, c·y - q)``; the constants are c, p and q."""
     types = [scalar, *[type_] * 4]
     f, solve, tangent = Builder(types), Builder(types), Builder([*types, type_, type_])
     c, *right = f.binders[:3]

@@ -11,7 +11,6 @@ from effax.testing.generate.step import Steps
 
 
 def position(g: ProgramBuilder) -> None:
-    """Where the greatest or the least element is."""
     x = numbers(g, 1)
     axes = [a for a, n in enumerate(x.type.shape) if n]
     if not axes:
@@ -22,7 +21,6 @@ def position(g: ProgramBuilder) -> None:
 
 
 def sort(g: ProgramBuilder) -> None:
-    """Arrays sorted together, or the greatest elements of one."""
     x = numbers(g, 1)
     rest = g.maybe(lambda v: v.type.shape == x.type.shape and v.id not in g.linear)
     operands = [x] if rest is None or g.choose.chance(50) else [x, rest]

@@ -1,4 +1,4 @@
-"""Values on which what holds for ordinary numbers fails: zeros of both signs, infinities, nan."""
+"""Special values: zeros of both signs, infinities, nan, extremes."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ SPECIAL: Final[dict[str, tuple[Scalar, ...]]] = {
     "complex": (0j, 1 + 0j, -0.0 - 1j, complex(inf, -2.0), complex(0.5, nan), -0.3 + 0.7j),
     "void": (0,),
 }
-"""By family of dtypes, values that every dtype of it has, or rounds."""
+"""By family of dtypes, values that every dtype of it represents, or rounds."""
 
 
 def special(dtype: DType, extremes: bool = True) -> np.ndarray:
-    """Special values of a dtype.
+    """Return the special values of a dtype.
 
     Args:
         dtype: the dtype.
-        extremes: whether the least and the greatest are among them, and what is almost zero: what
-            overflows and underflows, by itself or once it is squared. Integers have some of which
-            squares overflow anyway.
+        extremes: whether the least, the greatest and the smallest values are included, and those
+            whose squares overflow or underflow. Some integers overflow when squared in any case.
     """
     kind = family(dtype)
     values = [*SPECIAL[kind]]
@@ -53,26 +52,26 @@ def special(dtype: DType, extremes: bool = True) -> np.ndarray:
 
 
 def _middle(least: int, greatest: int) -> list[int]:
-    """The greatest integer of which the square is one, the next, and powers of two."""
+    """Return the greatest integer whose square does not overflow, the next, and powers of two."""
     root, bits = isqrt(greatest), greatest.bit_length()
     found = [root, root + 1, 1 << (bits + 1) // 2, 1 << (bits - 1)]
     return [*found, -root - 1] if least < 0 else found
 
 
 def special_values(rng: np.random.Generator, type_: Type, extremes: bool = True) -> np.ndarray:
-    """An array of special values, in random order."""
+    """Return an array of special values, in random order."""
     values = special(type_.dtype, extremes)
     return values[rng.integers(0, len(values), prod(type_.shape))].reshape(type_.shape)
 
 
 def all_together(dtypes: Sequence[DType]) -> list[np.ndarray]:
-    """An array a dtype, of one axis: together they have each special value with each other."""
+    """Return an array of one axis a dtype: together, all combinations of special values."""
     rows = [*product(*[range(len(special(d))) for d in dtypes])]
     return [special(d)[np.array([row[i] for row in rows], np.intp)] for i, d in enumerate(dtypes)]
 
 
 def identical(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether two arrays have one type and equal bits; every nan is the same."""
+    """Return whether two arrays have one type and equal bits; all nan are equal."""
     if (x.shape, x.dtype) != (y.shape, y.dtype):
         return False
     if family(x.dtype) == "complex":

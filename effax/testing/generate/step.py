@@ -1,4 +1,4 @@
-"""The steps by which a random program grows, and the tables in which families list them."""
+"""The steps of random programs, and the tables in which families list them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Generate = Callable[[ProgramBuilder, int], None]
 """Append at most so many steps to a subjaxpr."""
 
 Nested = Callable[[ProgramBuilder, Generate], object]
-"""Append an equation with subjaxprs, and let these grow."""
+"""Append an equation with subjaxprs, which are generated in turn."""
 
 Weighted = tuple[tuple[int, Step], ...]
-"""Steps with their weights; the simplest first, since a smaller choice is an earlier one."""
+"""Steps with their weights, the simplest first: choices shrink to earlier ones."""
 
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps of a family, by the programs that take them.
+    """The steps of a family, by the programs that use them.
 
     Attributes:
-        linear: steps that append linear equations to linear operands; all programs take them.
-        fixed: steps on operands that are not linear, which programs with linear values take too.
+        linear: steps that append linear equations to linear operands; for all programs.
+        fixed: steps on nonlinear operands, for programs with linear values too.
         nonlinear: steps of programs without linear values.
-        jumping: steps whose derivative is not that of their value everywhere.
+        jumping: steps that are not smooth.
         complexes: steps of programs with complex numbers.
         refs: steps of programs with references.
         axes: steps of programs with named axes.

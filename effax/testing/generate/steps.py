@@ -1,4 +1,4 @@
-"""How a program grows: which steps there are, and how many."""
+"""The table of steps of a random program, and their names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NESTED: Final[dict[str, tuple[int, Nested]]] = {
 
 
 def generate(g: ProgramBuilder, most: int) -> None:
-    """Let a program grow by at most so many steps, as far as the budget lasts."""
+    """Append at most so many steps, as far as the budget lasts."""
     table = _table(g.features, g.theme, bool(g.linear), g.depth > 0, bool(g.axes))
     for taken in range(most):
         first = taken == 0 and not g.is_nested
@@ -48,7 +48,7 @@ THEMES: Final[tuple[dict[str, int], ...]] = (
     {"control": 4},
     {"linear": 2, "refs": 2},
 )
-"""How much more often steps of a kind are taken in a program: what is rare meets what is rare."""
+"""The factors of the weights of some kinds of steps, so that rare ones meet."""
 
 
 @cached(maxsize=256)
@@ -90,16 +90,16 @@ def _growing(step: Nested) -> Step:
 
 
 def check_features(features: Features) -> None:
-    """Raise BadArgument for names that no step has."""
+    """Raise BadArgument for unknown names of steps."""
     for name in features.control:
         if name not in NESTED:
-            raise _unknown("there is no such control flow", name, NESTED)
+            raise _unknown("unknown control flow", name, NESTED)
     if features.focus:
         _named(features.focus, axes=True)
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> BadArgument:
-    """The error for a name of a step that does not exist; the names like it are told first."""
+    """Return the error for an unknown name, with similar ones first."""
     parts = {one: one.rpartition(".")[2] for one in known}
     last = name.rpartition(".")[2]
     near = [last] if last in parts.values() else get_close_matches(last, parts.values(), 3, 0.6)
@@ -107,25 +107,25 @@ def _unknown(what: str, name: str, known: Iterable[str]) -> BadArgument:
     first = f"did you mean {' or '.join(like)}?\n            " if like else ""
     return BadArgument(
         what,
-        expected="the name of one that there is",
+        expected="a known name",
         found=name,
-        remedy=f"{first}there are {', '.join(parts)}",
+        remedy=f"{first}known names are {', '.join(parts)}",
     )
 
 
 def all_step_names() -> list[str]:
-    """The names of all kinds of steps, those of programs with named axes too."""
+    """Return the names of all kinds of steps, those of programs with named axes too."""
     steps = (*LINEAR, *NONLINEAR, *COMPLEXES, *OF_REFS, *OF_AXES)
     return [*NESTED, *sorted({_name(step) for _, step in steps})]
 
 
 def unknown_step(what: str, name: str) -> BadArgument:
-    """The error for a name of a step that does not exist."""
+    """Return the error for an unknown name of a step."""
     return _unknown(what, name, all_step_names())
 
 
 def step_names(linear: bool = False) -> list[str]:
-    """The names of all kinds of steps; of those that linear values can take."""
+    """Return the names of all kinds of steps; if ``linear``, of those for linear programs."""
     rows = [*LINEAR, *OF_REFS] if linear else [*LINEAR, *NONLINEAR, *COMPLEXES, *OF_REFS]
     return [_name(step) for _, step in rows] + [*CONTROL, "solve"]
 
@@ -136,7 +136,7 @@ def _named(name: str, axes: bool) -> list[Step]:
     steps = (*LINEAR, *NONLINEAR, *COMPLEXES, *OF_REFS, *OF_AXES)
     found: list[Step] = [step for _, step in steps if _name(step) == name]
     if not found:
-        raise unknown_step("programs cannot be full of a kind of step that does not exist", name)
+        raise unknown_step("unknown kind of step", name)
     return [] if not axes and found[0] in [step for _, step in OF_AXES] else found
 
 

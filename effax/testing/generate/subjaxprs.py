@@ -1,4 +1,4 @@
-"""The parts of steps that append equations with subjaxprs, grown in turn."""
+"""Parts of the steps that append equations with subjaxprs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_REFS = 1
 def arguments(
     g: ProgramBuilder, most: int, accept: Callable[[Var], bool] = lambda v: True
 ) -> list[Var]:
-    """Some arrays in scope; one may come twice."""
+    """Return some arrays in scope; one may occur twice."""
     found = [v for v in g.arrays if accept(v)]
     args: list[Var] = []
     for _ in range(g.choose.below(most + 1) if found else 0):
@@ -32,7 +32,7 @@ def arguments(
 
 
 def references(g: ProgramBuilder, accept: Callable[[Var], bool] = lambda v: True) -> list[Var]:
-    """Some references in scope, each once."""
+    """Return some references in scope, each once."""
     if g.features.refs and not g.refs and g.choose.chance(40):
         refs.new(g)
     return g.choose.subset([r for r in g.refs if accept(r)][:3], 75)
@@ -41,9 +41,9 @@ def references(g: ProgramBuilder, accept: Callable[[Var], bool] = lambda v: True
 def inside(
     g: ProgramBuilder, types: Sequence[Type], ins: Sequence[Var | None], parts: bool = False
 ) -> ProgramBuilder:
-    """A program to be held, on arguments of these types; what is linear outside is so inside.
+    """Return the builder of a subjaxpr on arguments of these types, linear as ``ins`` are.
 
-    Where devices may take different ways (``parts``) it has no collectives.
+    With ``parts``, devices may take different branches, so it has no collectives.
     """
     linear = [v is not None and g.is_linear(v) for v in ins]
     inner = ProgramBuilder(g.choose, g.features, types, linear, outer=g)
@@ -57,7 +57,7 @@ def inside(
 
 
 def fill(g: ProgramBuilder, generate: Generate, most: int) -> None:
-    """Let a held program grow, and do something to the references that it is given."""
+    """Generate a subjaxpr, and access the references among its inputs."""
     generate(g, most)
     if any(r in g.refs for r in g.b.binders) and g.choose.chance(50):
         g.choose.pick((refs.addupdate, refs.swap))(g)
@@ -65,7 +65,7 @@ def fill(g: ProgramBuilder, generate: Generate, most: int) -> None:
 
 
 def result(g: ProgramBuilder, type_: ArrayType, linear: bool) -> Atom:
-    """A result of this type, the most recent one mostly, of moderate magnitude."""
+    """Return a result of this type, the most recent one mostly, of moderate magnitude."""
     if not (type_.shape or type_.weak or linear) and g.choose.chance(12):
         return g.literal(type_.dtype)
     recent = [v for v in g.arrays if v.type is type_ and g.is_linear(v) == linear]
@@ -79,7 +79,7 @@ def result(g: ProgramBuilder, type_: ArrayType, linear: bool) -> Atom:
 
 
 def results(g: ProgramBuilder, most: int, max_elements: int = MAX_ELEMENTS) -> list[Var]:
-    """Some values of the program, those that nothing uses first."""
+    """Return some values of the program, its leaves first."""
     small = [v for v in g.arrays if prod(v.type.shape) <= max_elements]
     leaves = {v.id for v in g.leaves()}
     last = [v for v in reversed(small) if v.id in leaves][:most]
@@ -91,7 +91,7 @@ def results(g: ProgramBuilder, most: int, max_elements: int = MAX_ELEMENTS) -> l
 def call(
     g: ProgramBuilder, prim: Primitive, ins: Sequence[Atom], linear: Sequence[bool]
 ) -> tuple[Var, ...]:
-    """Append an application; which of its results are linear is known."""
+    """Append an equation, and record which of its results are linear."""
     outs = g.emit(prim, *ins, magnitude=4.0)
     for v, flag in zip(outs, linear, strict=True):
         (g.linear.add if flag else g.linear.discard)(v.id)
@@ -99,7 +99,7 @@ def call(
 
 
 def carried(g: ProgramBuilder, accept: Callable[[Var], bool] = lambda v: True) -> list[Atom]:
-    """What a loop begins with: arrays, and sometimes a number."""
+    """Return the initial carries of a loop: arrays, and sometimes a literal."""
     found: list[Atom] = [*arguments(g, 2, accept)]
     if g.choose.chance(15):
         found.append(g.literal(g.choose.pick((*g.features.floats, g.features.ints[0]))))
@@ -107,7 +107,7 @@ def carried(g: ProgramBuilder, accept: Callable[[Var], bool] = lambda v: True) -
 
 
 def variables(ins: Sequence[Atom]) -> list[Var | None]:
-    """Those of the arguments that are no numbers."""
+    """Return the arguments with None for literals."""
     return [a if isinstance(a, Var) else None for a in ins]
 
 

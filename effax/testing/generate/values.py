@@ -1,8 +1,8 @@
-"""Values for programs: random inputs, running them, and comparing what they give."""
+"""Random inputs of programs, runs, and comparisons of their outcomes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import ml_dtypes
@@ -16,11 +16,11 @@ from effax.ir.types import RefType, Type
 
 
 class Outcome(NamedTuple):
-    """All that can be observed of a run: results, and final contents of references.
+    """The observable outcome of a run.
 
     Attributes:
         outs: one array a result.
-        contents: one array an input that is a reference, in order.
+        contents: the final contents of each reference input, in order.
     """
 
     outs: list[Value]
@@ -32,7 +32,7 @@ class Differs(AssertionError):
 
 
 def random_value(rng: np.random.Generator, type_: Type) -> Value:
-    """A value of moderate size. Floats have enough digits that no two are equal."""
+    """Return a value of moderate size. Floats have enough digits that no two are equal."""
     shape, dtype = type_.shape, type_.dtype
     match family(dtype):
         case "bool":
@@ -51,27 +51,44 @@ def random_value(rng: np.random.Generator, type_: Type) -> Value:
 
 
 def random_inputs(types: Sequence[Type], seed: int) -> list[Value]:
-    """One value an input; for a reference, a buffer of its own."""
+    """Return one value an input; for a reference, a new buffer."""
     rng = np.random.default_rng(seed)
     return [np.array(random_value(rng, type_)) for type_ in types]
 
 
 def run(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:
-    """Run a program; the inputs stay as they are."""
-    held = [np.array(x) for x in inputs]
-    outs = [np.array(x) for x in evaluate(jaxpr, held)]
-    return Outcome(outs, contents_of(jaxpr.in_types, held))
+    """Run a program on copies of the inputs."""
+    buffers = [np.array(x) for x in inputs]
+    outs = [np.array(x) for x in evaluate(jaxpr, buffers)]
+    return Outcome(outs, contents_of(jaxpr.in_types, buffers))
 
 
 def contents_of(types: Sequence[Type], values: Sequence[Value]) -> list[Value]:
-    """Those of the values that are of references."""
+    """Return the values of references."""
     return [x for x, t in zip(values, types, strict=True) if isinstance(t, RefType)]
 
 
-def is_chaotic(jaxpr: Jaxpr, seed: int) -> bool:
-    """Whether inputs that are changed in their last digits give something else altogether.
+def element(x: Value, index: int, axis: int = 0) -> Value:
+    """Return a view of one element along an axis: an array, also where it is a scalar."""
+    moved = np.moveaxis(x, axis, 0)
+    return moved[index : index + 1].reshape(moved.shape[1:])
 
-    Of an open program, which is not run by itself, that is not asked.
+
+def with_zeros(
+    types: Iterable[Type], present: Iterable[bool], values: Iterable[Value]
+) -> list[Value]:
+    """Return the values, with zeros for the types of which none is present."""
+    rest = iter(values)
+    return [
+        np.array(next(rest)) if has else np.zeros(t.shape, t.dtype)
+        for t, has in zip(types, present, strict=True)
+    ]
+
+
+def is_chaotic(jaxpr: Jaxpr, seed: int) -> bool:
+    """Return whether changes of the last digits of inputs change the results altogether.
+
+    Return False for an open program, which cannot be run alone.
     """
     if jaxpr.free_axes:
         return False
@@ -79,7 +96,7 @@ def is_chaotic(jaxpr: Jaxpr, seed: int) -> bool:
 
 
 def is_chaotic_on(jaxpr: Jaxpr, inputs: Sequence[Value], rng: np.random.Generator) -> bool:
-    """:func:`is_chaotic`, on these inputs."""
+    """Return whether small changes of these inputs change the results altogether."""
     expected = run(jaxpr, inputs)
     for _ in range(4):
         near = [_nudged(rng, x) if is_inexact_dtype(x.dtype) else x for x in inputs]
@@ -91,7 +108,7 @@ def is_chaotic_on(jaxpr: Jaxpr, inputs: Sequence[Value], rng: np.random.Generato
 
 
 def _nudged(rng: np.random.Generator, x: Value) -> Value:
-    """The numbers, changed in their last digits."""
+    """Return the numbers, changed in their last digits."""
     last = max(1e-13, rounding(x.dtype) / 2)
     return np.asarray(x * (1 + last * rng.standard_normal(x.shape)).astype(x.dtype), x.dtype)
 
@@ -100,10 +117,10 @@ def check_equal(what: str, expected: Value, found: Value, scale: float = 0.0) ->
     """Raise Differs unless the values have one type and are equal up to rounding.
 
     Args:
-        what: what they are, for the message.
-        expected: what should have been.
-        found: what is.
-        scale: a magnitude of which rounding may be a part, beside that of what is expected.
+        what: a name for the message.
+        expected: the expected value.
+        found: the value.
+        scale: a magnitude to which rounding is relative, if it is above that of ``expected``.
     """
     expected, found = np.asarray(expected), np.asarray(found)
     if (expected.shape, expected.dtype) != (found.shape, found.dtype):
@@ -117,13 +134,13 @@ def check_equal(what: str, expected: Value, found: Value, scale: float = 0.0) ->
 
 
 def check_outcomes(expected: Outcome, found: Outcome) -> None:
-    """Raise Differs unless the same was observed."""
+    """Raise Differs unless the outcomes are equal up to rounding."""
     check_all("result", expected.outs, found.outs)
     check_all("final content of reference", expected.contents, found.contents)
 
 
 def check_all(what: str, expected: Sequence[Value], found: Sequence[Value]) -> None:
-    """Raise Differs unless the values are equal in pairs."""
+    """Raise Differs unless the values are equal in pairs, up to rounding."""
     if len(expected) != len(found):
         raise Differs(f"expected {len(expected)} of {what}, found {len(found)}")
     for i, (x, y) in enumerate(zip(expected, found, strict=True)):
@@ -131,7 +148,7 @@ def check_all(what: str, expected: Sequence[Value], found: Sequence[Value]) -> N
 
 
 def tolerance(dtype: DType) -> float:
-    """How much of its magnitude a value may be off after a program has run.
+    """Return the relative tolerance of the results of a program.
 
     ``1e-7`` in double precision, ``2e-3`` in single, and eight roundings in narrower dtypes.
     """
@@ -141,17 +158,17 @@ def tolerance(dtype: DType) -> float:
 
 
 def rounding(dtype: DType) -> float:
-    """How far 1 is from the next number of an inexact dtype."""
+    """Return the distance from 1 to the next number of an inexact dtype."""
     return float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]  # it has no types
 
 
 def greatest(dtype: DType) -> float:
-    """The greatest number of an inexact dtype."""
+    """Return the greatest number of an inexact dtype."""
     return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]  # it has no types
 
 
 def largest(x: Value) -> float:
-    """The magnitude of the greatest finite element; 0 where there is none."""
+    """Return the magnitude of the greatest finite element; 0 if there is none."""
     with np.errstate(all="ignore"):
         size = np.abs(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64))
         return float(size[np.isfinite(size)].max(initial=0.0))
@@ -173,7 +190,7 @@ def _type(x: Value) -> str:
 
 
 def shown(x: Value) -> str:
-    """A value, as an expression that makes it again."""
+    """Return an expression that evaluates to the value."""
     with np.printoptions(precision=17, floatmode="unique", threshold=10_000):
         text = np.array2string(x, separator=", ").replace("\n", " ")
     return (
@@ -183,14 +200,14 @@ def shown(x: Value) -> str:
     )
 
 
-def scaled_outcome(x: Outcome, y: Outcome, held: Sequence[bool]) -> Outcome:
-    """-2·x + y/2, of results and of those contents that are held; the others are those of x."""
+def scaled_outcome(x: Outcome, y: Outcome, mask: Sequence[bool]) -> Outcome:
+    """Return -2·x + y/2, of results and of the contents in the mask; other contents of x."""
 
     def mixed(a: Value, b: Value) -> Value:
         return np.asarray(-2.0 * a + 0.5 * b, a.dtype)
 
     outs = [mixed(a, b) for a, b in zip(x.outs, y.outs, strict=True)]
     contents = [
-        mixed(a, b) if has else a for a, b, has in zip(x.contents, y.contents, held, strict=True)
+        mixed(a, b) if has else a for a, b, has in zip(x.contents, y.contents, mask, strict=True)
     ]
     return Outcome(outs, contents)

@@ -8,13 +8,7 @@ from effax.ir import prims as p
 from effax.ir.build import lit
 from effax.ir.dtypes import is_float
 from effax.ir.indexing import whole
-from effax.ir.prims import (
-    AddUpdate,
-    BroadcastInDim,
-    Get,
-    ReduceSum,
-    While,
-)
+from effax.ir.prims import AddUpdate, BroadcastInDim, Get, ReduceSum, While
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import COUNTER
 from effax.testing.generate import refs
@@ -34,7 +28,6 @@ from effax.testing.generate.subjaxprs import (
 
 
 def while_(g: ProgramBuilder, generate: Generate) -> None:
-    """A while loop of a few trips; its condition may read and change references too."""
     consts = [*references(g), *arguments(g, 2)]
     carry = carried(g)
     types = [*(v.type for v in consts), COUNTER, *(v.type for v in carry)]
@@ -57,22 +50,22 @@ def while_(g: ProgramBuilder, generate: Generate) -> None:
 def _condition(
     g: ProgramBuilder, at: int, trips: int, generate: Generate
 ) -> tuple[Jaxpr, int | None]:
-    """The counter is small; sometimes something else holds too.
+    """Return a condition: the counter is small, and sometimes another predicate.
 
-    Gives the input too that is a reference on whose contents it depends, if there is one.
+    Return also the position of the reference on whose contents it depends, or None.
     """
     count = g.b.binders[at]
     if g.choose.chance(40):
         generate(g, 2)
-    held = [
+    readable = [
         i
         for i, v in enumerate(g.b.binders)
         if v in g.refs and is_float(v.type.dtype) and v.id not in g.sums and not g.is_linear(v)
     ]
     read: int | None = None
     also: Atom | None = None
-    if held and g.choose.chance(65):
-        read = g.choose.pick(held)
+    if readable and g.choose.chance(65):
+        read = g.choose.pick(readable)
         also = _is_small(g, g.b.binders[read])
     elif g.choose.chance(40):
         also = g.predicate()
@@ -84,7 +77,7 @@ def _condition(
 
 
 def _is_small(g: ProgramBuilder, ref: Var) -> Atom:
-    """Whether what a reference holds sums up to little."""
+    """Return whether the contents of a reference have a small sum."""
     shape = ref.type.shape
     x = g.one(Get(whole(shape)), ref)
     total = g.one(ReduceSum(tuple(range(len(shape)))), x) if shape else x
@@ -92,7 +85,7 @@ def _is_small(g: ProgramBuilder, ref: Var) -> Atom:
 
 
 def _increase(g: ProgramBuilder, ref: Var) -> None:
-    """Add to what a reference holds."""
+    """Append an accumulation into the reference."""
     number: Atom = g.literal(ref.type.dtype, 2.0)
     if ref.type.shape:
         number = g.one(BroadcastInDim(ref.type.shape, ()), number)

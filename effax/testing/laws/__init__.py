@@ -1,8 +1,7 @@
 """The laws of transformations, as functions of programs.
 
-Each takes a program (and a seed for its inputs) and raises :class:`LawBroken` where it does not
-hold, with a report that has the program as a test, ready to paste. ``LAWS`` has all of them: what
-each is about, and on which programs it is tried, is said where it is defined.
+Each takes a program (and a seed for its inputs) and raises :class:`LawBroken` if it does not hold,
+with a report that has the program as a test, ready to paste. ``LAWS`` lists them.
 """
 
 from __future__ import annotations
@@ -184,4 +183,4 @@ LAWS: Final[tuple[Law[...], ...]] = (
     simplifies,
     rule_is_sound,
 )
-"""The laws of the library. What breaks an early one breaks many, so that one is told of first."""
+"""The laws of the library. A fault that breaks several laws is reported for the first of them."""

@@ -7,11 +7,11 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType
 from effax.testing.generate.values import check_all, random_inputs, run
 from effax.testing.laws.law import law
-from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.pass_set import LIBRARY, Passes
 
 
 def mentions_refs(jaxpr: Jaxpr) -> bool:
-    """Whether a reference occurs anywhere."""
+    """Return whether a reference occurs anywhere in the program."""
     types = [v.type for v in jaxpr.binders] + [v.type for e in jaxpr.eqns for v in e.outs]
     return any(isinstance(t, RefType) for t in types) or any(
         mentions_refs(inner) for eqn in jaxpr.eqns for inner in eqn.prim.subjaxprs()
@@ -20,10 +20,9 @@ def mentions_refs(jaxpr: Jaxpr) -> bool:
 
 @law(of_primitives=True)
 def discharge_is_observationally_equal(
-    jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
+    jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY
 ) -> None:
     """discharge(f)(x, contents) = (f(x), final contents); no reference is left."""
-    passes = passes or Passes()
     done = passes.discharge(jaxpr)
     assert not mentions_refs(done.jaxpr), f"a reference is left:\n{done.jaxpr}"
     left = [e for e in done.jaxpr.effects if not isinstance(e, SideEffect)]
@@ -40,9 +39,8 @@ def discharge_is_observationally_equal(
 
 
 @law
-def discharge_of_pure_is_identity(jaxpr: Jaxpr, passes: Passes | None = None) -> None:
+def discharge_of_pure_is_identity(jaxpr: Jaxpr, passes: Passes = LIBRARY) -> None:
     """discharge(f) is f, the same object, where f mentions no reference; it is idempotent."""
-    passes = passes or Passes()
     done = passes.discharge(jaxpr)
     if not mentions_refs(jaxpr):
         assert done.jaxpr is jaxpr, "a pure program has changed"

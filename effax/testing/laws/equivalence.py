@@ -1,4 +1,4 @@
-"""Whether two programs mean the same: on ordinary inputs, and on those with special values."""
+"""Compare two programs on ordinary inputs and on inputs with special values."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from effax.testing.generate.values import (
 
 
 def special_inputs(types: Sequence[Type], seed: int, extremes: bool) -> Iterator[list[Value]]:
-    """Inputs with special values in them: first in one of them alone, then in most.
+    """Yield inputs with special values: in one input alone, then in most of them.
 
     Args:
-        types: those of the inputs.
-        seed: decides where.
-        extremes: whether there are values that overflow and underflow.
+        types: the types of the inputs.
+        seed: determines the positions.
+        extremes: whether values that overflow and underflow are included.
     """
     rng = np.random.default_rng([seed, 7])
     sparse = random_inputs(types, seed)
@@ -49,14 +49,14 @@ def _with_specials(rng: np.random.Generator, type_: Type, x: Value, extremes: bo
 
 
 def check_same_meaning(first: Jaxpr, second: Jaxpr, seed: int, exact: bool = False) -> None:
-    """Raise AssertionError unless the programs mean the same, on several inputs.
+    """Raise AssertionError unless the programs agree on several inputs.
 
     Args:
-        first: what is expected.
-        second: what is found.
-        seed: of the inputs.
-        exact: whether bit by bit; else up to rounding, and on inputs that overflow nowhere by
-            themselves. Where rounding decides what a program gives its numbers do not count.
+        first: the expected program.
+        second: the other one.
+        seed: the seed of the inputs.
+        exact: whether they must agree bit by bit; else up to rounding, on inputs without extremes,
+            and unless rounding decides the results of the first.
     """
     types = first.in_types
     inputs = random_inputs(types, seed)
@@ -90,7 +90,7 @@ def _check_near(
 
 
 def check_bits(expected: Outcome, found: Outcome, inputs: Sequence[Value]) -> None:
-    """Raise AssertionError unless the same was observed, bit by bit."""
+    """Raise AssertionError unless two outcomes are equal, bit by bit."""
     for what, xs, ys in (
         ("result", expected.outs, found.outs),
         ("final content of reference", expected.contents, found.contents),

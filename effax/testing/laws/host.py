@@ -1,6 +1,7 @@
-"""Laws of effects on the world outside: no pass drops, doubles or reorders what is told.
+"""Laws of side effects: passes do not drop, repeat or reorder calls of the host.
 
-Programs tell what they do by recorders (``effax.testing.laws.recording``), and logs are compared.
+Calls of recorders (``effax.testing.laws.recording``) are inserted at random places of a program,
+which changes no value that it computes; their logs are compared.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
-
-import numpy as np
 
 from effax.ir.eval.numpy import evaluate
 from effax.ir.syntax import Jaxpr, renumbered
@@ -29,93 +28,81 @@ from effax.testing.laws.partial_eval import (
     known_inputs,
     run_recomposed,
 )
-from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.pass_set import LIBRARY, Passes
 from effax.testing.laws.programs import assert_valid, compiled_outcome
 from effax.testing.laws.recording import (
     Log,
-    check_as_often,
     check_logs,
-    check_same,
+    check_same_calls,
+    check_same_order,
     recorded,
     with_callbacks,
 )
 from effax.testing.laws.simplify import used_results
-from effax.testing.laws.vmap import batch_element, random_batch
+from effax.testing.laws.vmap import random_batch
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.linearize import linearize
 from effax.transforms.partial_eval.partial_eval import partial_eval, recompose
 
 
 @contextmanager
-def with_calls(jaxpr: Jaxpr, seed: int, answers: bool = False) -> Iterator[Jaxpr]:
-    """The program with calls of the host in it, which what is raised in the block shows."""
-    f = with_callbacks(jaxpr, seed, answers)
+def with_calls(jaxpr: Jaxpr, seed: int, returns: bool = False) -> Iterator[Jaxpr]:
+    """Yield the program with calls of the host, and print it in errors that the block raises."""
+    f = with_callbacks(jaxpr, seed, returns)
     try:
         yield f
     except AssertionError as error:
-        # An error is told apart by its class and place: it is the same one, with more to say.
+        # Reports identify an error by its class and line, which stay.
         error.args = (f"{error}\n\nIn the program with calls of the host:\n\n{f}",)
         raise
 
 
-class Reported(NamedTuple):
-    """A run: what it gave, and what it told."""
+class Observed(NamedTuple):
+    """The outcome and the log of a run."""
 
     outcome: Outcome
     log: Log
 
 
-def observe(run_it: Callable[[], Outcome]) -> Reported:
-    """Run something that records."""
+def observe(run_it: Callable[[], Outcome]) -> Observed:
+    """Run a function, and record its calls."""
     with recorded() as log:
         outcome = run_it()
-    return Reported(outcome, log)
+    return Observed(outcome, log)
 
 
 @law(features=NUMERIC)
-def passes_preserve_side_effects(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
-    """log(p(f)(x)) = log(f(x)) for dce, inline, discharge, jvp, and parse after print.
-
-    Random calls are put into ``f`` first; that changes nothing that it computes.
-    """
-    passes = passes or Passes()
-    with with_calls(jaxpr, seed, answers=True) as f:
+def passes_preserve_side_effects(jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY) -> None:
+    """log(p(f)(x)) = log(f(x)) for dce, inline, discharge, and parse after print."""
+    with with_calls(jaxpr, seed, returns=True) as f:
         assert_valid(f)
         inputs = random_inputs(f.in_types, seed)
         plain = observe(lambda: run(f, inputs))
         check_outcomes(run(jaxpr, inputs), plain.outcome)
-
-        used = used_results(f, seed)
-        live = passes.dce(f, used).jaxpr
-        check_same(plain.log, observe(lambda: run(live, inputs)).log)
-        check_same(plain.log, observe(lambda: run(passes.inline(f), inputs)).log)
         numbered = renumbered(f)
-        again = parse(str(numbered), references=references(numbered))
-        assert again == numbered, f"parsed, the program is another one:\n{again}"
-        check_same(plain.log, observe(lambda: run(again, inputs)).log)
-        pure = passes.discharge(f).jaxpr
-        check_same(plain.log, observe(lambda: run(pure, inputs)).log)
+        parsed = parse(str(numbered), references=references(numbered))
+        assert parsed == numbered, f"the parsed program differs:\n{parsed}"
+        live = passes.dce(f, used_results(f, seed)).jaxpr
+        for made in (live, passes.inline(f), parsed, passes.discharge(f).jaxpr):
+            check_same_order(plain.log, observe(partial(run, made, inputs)).log)
 
 
 @law(about=About.REDUNDANT, features=NUMERIC)
 def optimizations_preserve_side_effects(jaxpr: Jaxpr, seed: int = 0) -> None:
-    """log(p(f)(x)) = log(f(x)) for every optimisation p, whatever commutes aside."""
+    """log(p(f)(x)) = log(f(x)) for every optimization p, up to calls that commute."""
     for step in ALL:
         check_side_effects(jaxpr, seed, step)
 
 
 @law(about=About.REDUNDANT, features=NUMERIC)
 def pass_preserves_side_effects(jaxpr: Jaxpr, seed: int, step: AnyPass) -> None:
-    """log(p(f)(x)) = log(f(x)) for the pass p, whatever commutes aside.
-
-    Calls of the host are put into ``f`` first; that changes nothing that it computes.
-    """
+    """log(p(f)(x)) = log(f(x)) for the pass p, up to calls that commute."""
     check_side_effects(jaxpr, seed, step)
 
 
 def check_side_effects(jaxpr: Jaxpr, seed: int, step: AnyPass) -> None:
-    """:func:`pass_preserves_side_effects`, for use inside of other laws."""
-    with with_calls(jaxpr, seed, answers=True) as f:
+    """Check :func:`pass_preserves_side_effects` as part of another law."""
+    with with_calls(jaxpr, seed, returns=True) as f:
         inputs = random_inputs(f.in_types, seed)
         plain = observe(lambda: run(f, inputs))
         made = unwrap(step(f))
@@ -127,10 +114,9 @@ def check_side_effects(jaxpr: Jaxpr, seed: int, step: AnyPass) -> None:
 
 @law(features=NUMERIC)
 def derivatives_preserve_side_effects(
-    jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
+    jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY
 ) -> None:
-    """log(jvp(f)(x, t)) = log(primal(f)(x)) = log(f(x)), and the linear program tells nothing."""
-    passes = passes or Passes()
+    """log(jvp(f)(x, t)) = log(primal(f)(x)) = log(f(x)), and the linear program has no calls."""
     with with_calls(jaxpr, seed) as f:
         inputs = random_inputs(f.in_types, seed)
         plain = observe(lambda: run(f, inputs))
@@ -138,24 +124,21 @@ def derivatives_preserve_side_effects(
         tangents = [t for t in random_tangents(f.in_types, mask, seed) if t is not None]
         pushed = passes.jvp(f, mask).jaxpr
         assert_valid(pushed)
-        check_same(plain.log, observe(lambda: run(pushed, [*inputs, *tangents])).log)
+        check_same_order(plain.log, observe(lambda: run(pushed, [*inputs, *tangents])).log)
         made = unwrap(linearize(f, mask, rules=passes.rules))
-        assert not made.linear.effects.side_effects, (
-            f"the linear program acts outside:\n{made.linear}"
-        )
-        check_same(plain.log, observe(lambda: run(made.primal, inputs)).log)
+        assert not made.linear.effects.side_effects, made.linear
+        check_same_order(plain.log, observe(lambda: run(made.primal, inputs)).log)
 
 
 @law(features=NUMERIC)
 def partial_eval_preserves_side_effects(
-    jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
+    jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY
 ) -> None:
-    """log(known(x)) + log(unknown(r, y)) = log(f(x, y)), under policies too: nothing twice.
+    """log(known(x)) + log(unknown(r, y)) = log(f(x, y)), under every policy.
 
     Calls on one channel keep their order; those that commute with everything need not.
     """
-    passes = passes or Passes()
-    with with_calls(jaxpr, seed, answers=True) as f:
+    with with_calls(jaxpr, seed, returns=True) as f:
         inputs = random_inputs(f.in_types, seed)
         plain = observe(lambda: run(f, inputs))
         known, forced = known_inputs(f, seed), forced_results(f, seed)
@@ -170,33 +153,28 @@ def partial_eval_preserves_side_effects(
 
 
 @law(features=NUMERIC)
-def vmap_repeats_side_effects(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
-    """log(vmap(f)(xs)) = what log(f(x)) is for each x of xs; of one lane, in its order."""
-    passes = passes or Passes()
+def vmap_repeats_side_effects(jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY) -> None:
+    """log(vmap(f)(xs)) has the calls of log(f(x)) for each x of xs; of a single x, in order."""
     with with_calls(jaxpr, seed) as f:
         batch = random_batch(f, seed)
         made = passes.vmap(f, batch.size, batch.axes).jaxpr
         assert_valid(made)
         found = observe(lambda: run(made, batch.inputs))
-        held = batch._replace(inputs=[np.array(x) for x in batch.inputs])
-
-        def one_by_one() -> Outcome:
+        copied = batch.copied()
+        with recorded() as expected:
             for i in range(batch.size):
-                evaluate(f, batch_element(held, i))
-            return found.outcome
-
-        expected = observe(one_by_one)
-        check_as_often(expected.log, found.log)
+                evaluate(f, copied.element(i))
+        check_same_calls(expected, found.log)
         if batch.size == 1:
-            check_same(expected.log, found.log)
+            check_same_order(expected, found.log)
 
 
 @law(features=COMPILED, costly=True)
 def lowering_preserves_side_effects(jaxpr: Jaxpr, seed: int = 0) -> None:
     """log(compile(f)(x)) = log(f(x)), in the order of the program."""
-    with with_calls(jaxpr, seed, answers=True) as f:
+    with with_calls(jaxpr, seed, returns=True) as f:
         inputs = random_inputs(f.in_types, seed)
         plain = observe(lambda: run(f, inputs))
         found = observe(lambda: compiled_outcome(f, inputs))
         check_outcomes(plain.outcome, found.outcome)
-        check_same(plain.log, found.log)
+        check_same_order(plain.log, found.log)

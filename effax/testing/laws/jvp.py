@@ -25,23 +25,32 @@ from effax.testing.generate.values import (
     random_value,
     run,
 )
-from effax.testing.laws.derivative import directional
-from effax.testing.laws.differences import by_differences
+from effax.testing.laws.derivative import by_differences, directional
 from effax.testing.laws.law import About, law
-from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.pass_set import LIBRARY, Passes
 from effax.transforms.framework.propagation import Mask
 
 
 class Pushed(NamedTuple):
-    """What a program gives in forward mode: values, and the tangents of all floats (else None)."""
+    """The result of forward mode; tangents are None for types without them.
+
+    Attributes:
+        values: results and final contents.
+        outs: tangents of results.
+        contents: tangents of final contents.
+    """
 
     values: Outcome
     outs: list[Value | None]
     contents: list[Value | None]
 
+    @property
+    def tangents(self) -> list[Value | None]:
+        return [*self.outs, *self.contents]
+
 
 def differentiated(types: Sequence[Type], seed: int) -> Mask:
-    """Which inputs get tangents: every reference of floats, some arrays; all for seed 0."""
+    """Return the mask of inputs with tangents: random ones; all for seed 0."""
     rng = np.random.default_rng(seed)
     draws = [seed == 0 or bool(rng.integers(0, 3)) for _ in types]
     return tuple(
@@ -51,7 +60,7 @@ def differentiated(types: Sequence[Type], seed: int) -> Mask:
 
 
 def random_tangents(types: Sequence[Type], mask: Mask, seed: int) -> list[Value | None]:
-    """A tangent for each input of the mask."""
+    """Return a random tangent for each input of the mask."""
     rng = np.random.default_rng([seed, 1])
     return [
         np.array(random_value(rng, tangent_type(t))) if has else None
@@ -62,27 +71,31 @@ def random_tangents(types: Sequence[Type], mask: Mask, seed: int) -> list[Value 
 def push(
     passes: Passes, jaxpr: Jaxpr, inputs: Sequence[Value], tangents: Sequence[Value | None]
 ) -> Pushed:
-    """Run a program differentiated by the pass; what has no tangent has a tangent of zero."""
-    mask = tuple(t is not None for t in tangents)
-    made = passes.jvp(jaxpr, mask)
-    held = [np.array(x) for x in inputs]
-    moved = [np.array(t) for t in tangents if t is not None]
-    results = [np.array(x) for x in evaluate(made.jaxpr, [*held, *moved])]
+    """Run a program differentiated by the pass; a missing tangent is zero."""
+    made = passes.jvp(jaxpr, tuple(t is not None for t in tangents))
+    primals = [np.array(x) for x in inputs]
+    moved = [None if t is None else np.array(t) for t in tangents]
+    results = evaluate(made.jaxpr, [*primals, *[t for t in moved if t is not None]])
+    return pushed(jaxpr, primals, moved, results, made.out_tangents)
+
+
+def pushed(
+    jaxpr: Jaxpr,
+    primals: Sequence[Value],
+    tangents: Sequence[Value | None],
+    results: Sequence[Value],
+    out_tangents: Mask,
+) -> Pushed:
+    """Return the outcome of a run, from its buffers and from results followed by tangents."""
     n = len(jaxpr.outs)
-    given = iter(results[n:])
+    dots = (np.array(x) for x in results[n:])
     outs = [
-        next(given) if has else _zero(a.type)
-        for a, has in zip(jaxpr.outs, made.out_tangents, strict=True)
+        next(dots) if has else np.zeros(t.shape, t.dtype) if is_inexact(t) else None
+        for t, has in zip(jaxpr.out_types, out_tangents, strict=True)
     ]
-    rest = iter(moved)
-    final = [next(rest) if has else None for has in mask]
-    values = Outcome(results[:n], contents_of(jaxpr.in_types, held))
-    contents = [x for x, t in zip(final, jaxpr.in_types, strict=True) if isinstance(t, RefType)]
+    values = Outcome([np.array(x) for x in results[:n]], contents_of(jaxpr.in_types, primals))
+    contents = [x for x, t in zip(tangents, jaxpr.in_types, strict=True) if isinstance(t, RefType)]
     return Pushed(values, outs, contents)
-
-
-def _zero(type_: Type) -> Value | None:
-    return np.zeros(type_.shape, type_.dtype) if is_inexact(type_) else None
 
 
 def check_tangents(
@@ -91,9 +104,9 @@ def check_tangents(
     """Raise Differs unless tangents are equal; elements that are not finite are not compared.
 
     Args:
-        expected: what should have been.
-        found: what is.
-        scale: a magnitude of which rounding may be a part, beside that of what is expected.
+        expected: the expected tangents.
+        found: the tangents.
+        scale: a magnitude to which rounding is relative, if it is above that of ``expected``.
     """
     for i, (x, y) in enumerate(zip(expected, found, strict=True)):
         if x is not None and y is not None:
@@ -104,23 +117,17 @@ def check_tangents(
             check_equal(f"tangent {i}", wanted, had, scale)
 
 
-def _all(pushed: Pushed) -> list[Value | None]:
-    return [*pushed.outs, *pushed.contents]
-
-
 @law(features=NUMERIC, of_primitives=True)
-def jvp_keeps_values(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
-    """jvp(f)(x, t) = (f(x), ...): results, references, and the order of what is done to them."""
-    passes = passes or Passes()
+def jvp_keeps_values(jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY) -> None:
+    """jvp(f)(x, t) = (f(x), ...): results, references, and the order of effects."""
     inputs = random_inputs(jaxpr.in_types, seed)
     tangents = random_tangents(jaxpr.in_types, differentiated(jaxpr.in_types, seed), seed)
     check_outcomes(run(jaxpr, inputs), push(passes, jaxpr, inputs, tangents).values)
 
 
 @law(features=NUMERIC, of_primitives=True)
-def jvp_is_linear(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+def jvp_is_linear(jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY) -> None:
     """df(x)(a·s + b·t) = a·df(x)(s) + b·df(x)(t)."""
-    passes = passes or Passes()
     inputs = random_inputs(jaxpr.in_types, seed)
     mask = differentiated(jaxpr.in_types, seed)
     s = random_tangents(jaxpr.in_types, mask, seed)
@@ -130,7 +137,7 @@ def jvp_is_linear(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> 
         None if x is None or y is None else np.asarray(a * x + b * y, x.dtype)
         for x, y in zip(s, t, strict=True)
     ]
-    along = [_all(push(passes, jaxpr, inputs, direction)) for direction in (s, t, mixed)]
+    along = [push(passes, jaxpr, inputs, direction).tangents for direction in (s, t, mixed)]
     expected = [
         None if x is None or y is None else np.asarray(a * x + b * y)
         for x, y in zip(along[0], along[1], strict=True)
@@ -140,15 +147,12 @@ def jvp_is_linear(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> 
 
 
 @law(features=SMOOTH, of_primitives=True)
-def jvp_is_the_derivative(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+def jvp_is_the_derivative(jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY) -> None:
     """df(x)(t) = lim (f(x + h·t) - f(x))/h, of results and of final contents."""
-    passes = passes or Passes()
     inputs = random_inputs(jaxpr.in_types, seed)
     tangents = random_tangents(jaxpr.in_types, differentiated(jaxpr.in_types, seed), seed)
     expected = directional(jaxpr, inputs, tangents)
-    found = _all(push(passes, jaxpr, inputs, tangents))
-    if expected is None:
-        return
+    found = push(passes, jaxpr, inputs, tangents).tangents
     try:
         check_tangents([*expected.outs, *expected.contents], found)
     except Differs:
@@ -158,23 +162,19 @@ def jvp_is_the_derivative(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = N
 
 
 def has_slopes(jaxpr: Jaxpr, seed: int) -> bool:
-    """Whether differences tell the derivative of any result or content; or there is none."""
+    """Return whether differences determine a derivative, or the program has none."""
     mask = differentiated(jaxpr.in_types, seed)
+    types = [*jaxpr.out_types, *[t for t in jaxpr.in_types if isinstance(t, RefType)]]
+    if not any(mask) or not any(is_inexact(t) and 0 not in t.shape for t in types):
+        return True
     inputs = random_inputs(jaxpr.in_types, seed)
     expected = directional(jaxpr, inputs, random_tangents(jaxpr.in_types, mask, seed))
-    types = [*jaxpr.out_types, *[t for t in jaxpr.in_types if isinstance(t, RefType)]]
-    if (
-        expected is None
-        or not any(mask)
-        or not any(is_inexact(t) and 0 not in t.shape for t in types)
-    ):
-        return expected is not None
     found = [*expected.outs, *expected.contents]
     return any(np.isfinite(x).any() for x, t in zip(found, types, strict=True) if is_inexact(t))
 
 
 def composed(first: Jaxpr, second: Jaxpr) -> Jaxpr:
-    """The second program after the first one, on its results and its references."""
+    """Return the second program applied to the results and references of the first."""
     b = Builder(first.in_types)
     outs = b.inline_jaxpr(first, b.binders)
     refs: list[Atom] = [v for v in b.binders if isinstance(v.type, RefType)]
@@ -183,18 +183,17 @@ def composed(first: Jaxpr, second: Jaxpr) -> Jaxpr:
 
 @law(about=About.PAIRS, features=SMOOTH)
 def jvp_has_the_chain_rule(
-    first: Jaxpr, second: Jaxpr, seed: int = 0, passes: Passes | None = None
+    first: Jaxpr, second: Jaxpr, seed: int = 0, passes: Passes = LIBRARY
 ) -> None:
-    """d(g∘f)(x) = dg(f(x))∘df(x); the second program takes results and references of the first."""
-    passes = passes or Passes()
+    """d(g∘f)(x) = dg(f(x))∘df(x); g takes the results and references of f."""
     inputs = random_inputs(first.in_types, seed)
     tangents = random_tangents(first.in_types, differentiated(first.in_types, seed), seed)
     whole = push(passes, composed(first, second), inputs, tangents)
-    half = push(passes, first, inputs, tangents)
-    rest = push(passes, second, [*half.values.outs, *half.values.contents], _all(half))
-    check_all("result", rest.values.outs, whole.values.outs)
-    check_tangents(rest.outs, whole.outs)
+    inner = push(passes, first, inputs, tangents)
+    outer = push(passes, second, [*inner.values.outs, *inner.values.contents], inner.tangents)
+    check_all("result", outer.values.outs, whole.values.outs)
+    check_tangents(outer.outs, whole.outs)
     refs = [i for i, t in enumerate(second.in_types) if isinstance(t, RefType)]
     assert len(refs) == len(whole.contents)
-    check_all("final content of reference", rest.values.contents, whole.values.contents)
-    check_tangents(rest.contents, whole.contents)
+    check_all("final content of reference", outer.values.contents, whole.values.contents)
+    check_tangents(outer.contents, whole.contents)

@@ -1,4 +1,4 @@
-"""Laws as values: a check, what it is about, and on which programs it is tried."""
+"""Laws as values: a check, the kind of its subject, and the programs on which it is tried."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ P = ParamSpec("P")
 
 
 class About(Enum):
-    """What a law is about: the first arguments that it takes."""
+    """The subject of a law: its first arguments."""
 
     PROGRAMS = "a program"
-    REDUNDANT = "a program in which much is computed twice, overwritten, or undone"
-    PAIRS = "two programs, of which the second takes the results of the first, then its references"
-    LINEAR = "a program, and in which of its inputs it is linear"
+    REDUNDANT = "a program with repeated, overwritten and undone computations"
+    PAIRS = "two programs; the second takes the results of the first, then its references"
+    LINEAR = "a program, and the mask of the inputs in which it is linear"
     OPEN = "a program with collectives along an axis, and the axis"
-    OPEN_LINEAR = "an open program, in which inputs it is linear, and the axis"
-    EXPLICIT = "what its caller has: nothing that is random"
+    OPEN_LINEAR = "an open program, the mask of its linear inputs, and the axis"
+    EXPLICIT = "arguments of the caller: nothing is generated"
 
     @property
     def count(self) -> int:
-        """How many arguments are drawn."""
+        """Return the number of arguments in the subject."""
         return len(self.classes)
 
     @property
     def classes(self) -> tuple[tuple[type, str], ...]:
-        """Of which class each of them is, and what that is for people."""
+        """Return the class of each argument, with a description."""
         a_program = (Jaxpr, "a program, a `Jaxpr`")
-        inputs = (Sequence, "for each input whether the program is linear in it")
+        inputs = (Sequence, "a mask: for each input whether the program is linear in it")
         axis = (Axis, "the axis, an `Axis`")
         return {
             About.EXPLICIT: (),
@@ -56,12 +56,12 @@ class About(Enum):
 
 
 LAW_PARAMETERS: Final = {
-    "seed": "an integer, from which inputs are drawn",
-    "passes": "the passes that are held to the law, a `Passes`",
-    "step": "the pass that is held to it, a `Pass` or a composition",
+    "seed": "an integer, the seed of the inputs",
+    "passes": "the passes to check, a `Passes`",
+    "step": "the pass to check, a `Pass` or a composition",
     "primitives": "the primitives that a text may have, a `Registry`",
 }
-"""What a law may take after what it is about, whether it has a default or not."""
+"""The parameters that a law may have after its subject, with or without a default."""
 
 Kinds = type | tuple[type, ...]
 _STEPS: Final = (Pass, Pipeline, When, Fixpoint)
@@ -74,14 +74,14 @@ _NAMED: Final[dict[str, Kinds]] = {
 
 
 class Skipped(Exception):
-    """A law has nothing to say about what it was given."""
+    """A law does not apply to its arguments."""
 
 
 def assume(condition: object) -> None:
-    """Leave a law that says nothing where a condition does not hold; that is no run of it.
+    """Skip the arguments of a law if a condition is false: they do not count as a try.
 
     Args:
-        condition: anything with a truth.
+        condition: anything with a truth value.
     """
     if not condition:
         raise Skipped
@@ -90,12 +90,12 @@ def assume(condition: object) -> None:
 class Law(Generic[P]):
     """A law: a function that raises where it does not hold. Its docstring is the equation.
 
-    Called, it raises ``LawBroken`` for whatever the function raises, and tells for which program.
+    A call raises ``LawBroken`` for any error of the function, with the arguments.
 
     Attributes:
         check: the function.
-        about: what its first arguments are.
-        features: what the programs have on which it is tried.
+        about: the kind of its subject.
+        features: the features of the programs on which it is tried.
         of_primitives: whether ``check_primitive`` tries it too.
         costly: whether one try takes long, so that few are made.
     """
@@ -120,23 +120,24 @@ class Law(Generic[P]):
         update_wrapper(self, check)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Hold the arguments to the law.
+        """Check the law for these arguments.
 
         Raises:
             LawBroken: it does not hold.
-            BadArgument: the arguments are not what it is about, or it gives a result.
+            BadArgument: the arguments are of the wrong type, or the function returns a result.
         """
         __tracebackhide__ = True
         self.applies(*args, **kwargs)
 
     def applies(self, *args: P.args, **kwargs: P.kwargs) -> bool:
-        """Hold the arguments to the law; gives whether it says anything about them.
+        """Check the law for these arguments; return whether it applies to them.
 
-        Raises LawBroken, and BadArgument for what it is not about. It says nothing where it
-        assumes what is not so, and where rounding decides what a program gives.
+        It does not where an assumption fails, or where rounding decides the results of a program.
+        Raises LawBroken, and BadArgument for arguments of the wrong type.
         """
         __tracebackhide__ = True
-        self._check_given(self.signature.bind(*args, **kwargs).arguments)
+        arguments = self.signature.bind(*args, **kwargs).arguments
+        self._check_arguments(arguments)
         try:
             result: object = self.check(*args, **kwargs)
         except Skipped:
@@ -144,41 +145,39 @@ class Law(Generic[P]):
         except Exception as error:
             if type(error).__module__.startswith("hypothesis"):
                 raise
-            given = self.signature.bind(*args, **kwargs).arguments
-            # What a law that is called raises is about this one, whose arguments are known.
+            # A broken law that this one calls is reported as this one, with these arguments.
             root = error.root if isinstance(error, LawBroken) else error
-            if isinstance(root, Differs) and _is_chaotic(given):
+            if isinstance(root, Differs) and _is_chaotic(arguments):
                 return False
             cause = error
         else:
-            _check_silent(self.name, result)
+            _check_no_result(self.name, result)
             return True
-        # Not in the handler: what the law says is all that there is to read.
-        raise LawBroken(self, given, cause)
+        # Raised outside of the handler, so that no other traceback precedes the report.
+        raise LawBroken(self, arguments, cause)
 
     @cached_property
     def _classes(self) -> dict[str, tuple[Kinds, str]]:
-        """By parameter, of what class its argument is to be, and what that is for people.
+        """Return, for each parameter, the class of its arguments and a description.
 
-        What a law is about that nobody draws is known from its annotations.
+        Without a generated subject, the classes are those of the annotations.
         """
         if self.about is not About.EXPLICIT:
             names = list(self.signature.parameters)[: self.about.count]
-            told: dict[str, tuple[Kinds, str]] = dict(zip(names, self.about.classes, strict=True))
+            subject: dict[str, tuple[Kinds, str]] = dict(
+                zip(names, self.about.classes, strict=True)
+            )
         else:
-            told = {
+            subject = {
                 name: (hint, f"an instance of `{hint.__name__}`")
                 for name, hint in _hints(self.check).items()
                 if isinstance(hint, type) and name not in ("return", "seed")
             }
         named = {name: (kind, LAW_PARAMETERS[name]) for name, kind in _NAMED.items()}
-        return {**{name: x for name, x in named.items() if self.takes(name)}, **told}
+        return {**{name: x for name, x in named.items() if self.takes(name)}, **subject}
 
-    def _check_given(self, given: Mapping[str, object]) -> None:
-        """Raise BadArgument for an argument that the law cannot be about: the law is not at fault.
-
-        What has None for a default may be None.
-        """
+    def _check_arguments(self, given: Mapping[str, object]) -> None:
+        """Raise BadArgument for an argument of the wrong type that is not the default."""
         for name, (kind, what) in self._classes.items():
             if name not in given:
                 continue
@@ -186,7 +185,7 @@ class Law(Generic[P]):
             if isinstance(value, kind) or value is self.signature.parameters[name].default:
                 continue
             raise BadArgument(
-                f"`{name}` of the law {self.name} is not what it is to be",
+                f"`{name}` of the law {self.name} is of the wrong type",
                 expected=what,
                 found=f"{value!r:.80}",
                 remedy=_nearest(self, kind, value),
@@ -194,22 +193,22 @@ class Law(Generic[P]):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Return the name of the function."""
         return self.__name__
 
     @property
     def equation(self) -> str:
-        """What it says: the first paragraph of its docstring."""
+        """Return the first paragraph of the docstring."""
         doc = self.__doc__ if self.__doc__ and self.__doc__ != type(self).__doc__ else self.name
         return doc.split("\n\n", maxsplit=1)[0].strip().removesuffix(".")
 
     def takes(self, name: str) -> bool:
-        """Whether it has a parameter of this name, beside what it is about."""
+        """Return whether it has a parameter of this name, after its subject."""
         return name in list(self.signature.parameters)[self.about.count :]
 
     @property
     def required(self) -> tuple[str, ...]:
-        """What it has to be given, beside what it is about."""
+        """Return the parameters without a default, after the subject."""
         kinds = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
         rest = list(self.signature.parameters.values())[self.about.count :]
         return tuple([p.name for p in rest if p.default is Parameter.empty and p.kind not in kinds])
@@ -218,12 +217,12 @@ class Law(Generic[P]):
         return f"<law {self.name}: {self.equation}>"
 
     def __reduce__(self) -> str:
-        # As functions are: by name, in its module.
+        # Like a function, by its name in its module.
         return self.__qualname__
 
 
 def _hints(check: Callable[..., object]) -> dict[str, object]:
-    """The annotations of a function, where all of them can be looked up."""
+    """Return the annotations of a function, or none if one cannot be resolved."""
     try:
         return dict(get_type_hints(check))
     except (NameError, AttributeError, TypeError):
@@ -231,15 +230,15 @@ def _hints(check: Callable[..., object]) -> dict[str, object]:
 
 
 def _nearest(law: Law[...], kind: Kinds, found: object) -> str | None:
-    """What to do about an argument of a law that is of another class."""
+    """Return a remedy for an argument of the wrong type."""
     if isinstance(found, (list, tuple)) and any(isinstance(x, kind) for x in found):
         return f"one at a time: `for x in ...: {law.name}(x)`"
     if isinstance(found, AnyPass) and law.about is not About.EXPLICIT and not law.takes("step"):
-        return "hold a pass to what it claims: `check_pass(...)`"
+        return "check a pass: `check_pass(...)`"
     if kind == _STEPS:
         return not_a_pass(found).remedy
     if isinstance(found, Result):
-        return "`unwrap(...)` gives the program of a `Result`"
+        return "`unwrap(...)` returns the program of a `Result`"
     inside: object = getattr(found, "jaxpr", None)
     if kind is Jaxpr:
         traced = "trace a function: `effax.make_jaxpr(f)(*args).jaxpr`"
@@ -247,21 +246,21 @@ def _nearest(law: Law[...], kind: Kinds, found: object) -> str | None:
     return None
 
 
-def _check_silent(name: str, result: object) -> None:
-    """Raise BadArgument for a law that says by its result whether it holds: nobody would see it."""
+def _check_no_result(name: str, result: object) -> None:
+    """Raise BadArgument for a law that returns a verdict, which would be ignored."""
     if result is not None:
         raise BadArgument(
-            f"the law {name} gives a result",
+            f"the law {name} returns a result",
             expected="None: a law raises where it does not hold",
             found=f"{result!r:.80}",
-            remedy="`assert` what is to be so; where there is nothing to say, `assume(...)`",
+            remedy="`assert` the condition; `assume(...)` where the law does not apply",
         )
 
 
 def _is_chaotic(given: Mapping[str, object]) -> bool:
-    """Whether rounding decides what a program gives: then its numbers say nothing.
+    """Return whether rounding decides the results of a program, so that they prove nothing.
 
-    Such a program compares what is equal but for rounding.
+    Such a program compares values that are equal up to rounding.
     """
     seed = given.get("seed", 0)
     return isinstance(seed, int) and any(
@@ -290,7 +289,7 @@ def law(
     of_primitives: bool = False,
     costly: bool = False,
 ) -> Law[P] | Callable[[Callable[P, None]], Law[P]]:
-    """Make a law of a function that raises where it does not hold.
+    """Declare a law by a function that raises where it does not hold, and returns None.
 
     ::
 
@@ -299,27 +298,24 @@ def law(
             "str(f) = str(parse(str(f)))."
             assert str(parse(str(jaxpr))) == str(jaxpr), "another text"
 
-    What it is about comes first, under any name; then, by name, what it wants of ``seed``,
+    The first parameters are its subject, under any name; then, by name, any of ``seed``,
     ``passes``, ``step`` and ``primitives``. Other parameters have defaults.
 
     Args:
-        check: the function. Whatever it raises breaks the law; ``assume`` says that there is
-            nothing to say.
-        about: what its first arguments are.
-        features: what the programs have on which it is tried.
+        check: the function. Any error breaks the law; ``assume`` skips arguments.
+        about: the kind of the subject.
+        features: the features of the programs on which it is tried.
         of_primitives: whether ``check_primitive`` tries it too.
         costly: whether one try takes long.
 
-    The result of the function is None: a verdict that is returned is an error when it is tried.
-
     Raises:
-        BadArgument: it takes nothing that it could be about, or it is no function; ``about`` or
-            ``features`` are not what they are to be.
+        BadArgument: ``check`` is no function or has no parameter for the subject; ``about`` or
+            ``features`` are of the wrong type.
     """
     kind: object = about
     if not isinstance(kind, About):
         raise BadArgument(
-            "what a law is about is not known",
+            "the subject of a law is unknown",
             expected=", ".join(map(str, About)),
             found=f"{kind!r:.80}",
             remedy=_about_like(kind),
@@ -330,10 +326,10 @@ def law(
         given: object = check
         if isinstance(given, Law) or not callable(given):
             raise BadArgument(
-                "a law is made of a function",
-                expected="a function that takes what the law is about, and raises",
+                "a law is declared by a function",
+                expected="a function that takes the subject of the law, and raises",
                 found=f"{given!r:.80}",
-                remedy="it is a law already" if isinstance(given, Law) else None,
+                remedy="it is already a law" if isinstance(given, Law) else None,
             )
         found: Law[P] = Law(check, about, features, of_primitives, costly)
         _check_subject(found.name, found.signature, about)
@@ -353,14 +349,14 @@ def _is_text(found: object) -> TypeGuard[str]:
 
 
 def _check_subject(name: str, found: Signature, about: About) -> None:
-    """Raise BadArgument unless the first parameters can be what a law is about."""
+    """Raise BadArgument unless the first parameters can be the subject."""
     positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     first = [p for p in found.parameters.values() if p.kind in positional][: about.count]
     if len(first) < about.count or any(p.name in LAW_PARAMETERS for p in first):
         raise BadArgument(
             f"the law {name} takes no program"
             if about.count == 1
-            else f"the law {name} does not take what it is about",
+            else f"the law {name} does not take its subject",
             expected=f"{about.value}, first; then any of {', '.join(LAW_PARAMETERS)}",
             found=f"{name}{found}",
             remedy=f"`def {name}(jaxpr, seed): ...`" if about is About.PROGRAMS else None,
@@ -368,7 +364,7 @@ def _check_subject(name: str, found: Signature, about: About) -> None:
 
 
 def as_law(given: object) -> Law[...]:
-    """A law that can be tried on random programs. Raises BadArgument for what cannot."""
+    """Return a law that can be tried on random programs. Raises BadArgument for others."""
     if not isinstance(given, Law):
         raise BadArgument(
             "this is no law",
@@ -386,9 +382,9 @@ def as_law(given: object) -> Law[...]:
     unknown = [name for name in given.required if name not in LAW_PARAMETERS]
     if unknown:
         raise BadArgument(
-            f"the law {given.name} takes what nobody gives: {', '.join(unknown)}",
+            f"the law {given.name} has unknown parameters: {', '.join(unknown)}",
             expected="; ".join(f"{name}: {what}" for name, what in LAW_PARAMETERS.items()),
             found=f"{given.name}{given.signature}",
-            remedy="give it a default, or make it a constant of the module",
+            remedy="set a default, or use a constant of the module",
         )
     return given

@@ -16,7 +16,7 @@ from effax.ir.types import RefType
 from effax.testing.generate.features import NUMERIC
 from effax.testing.generate.values import Outcome, check_outcomes, contents_of, random_inputs, run
 from effax.testing.laws.law import law
-from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.pass_set import LIBRARY, Passes
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import Policy
 from effax.transforms.framework.runner import unwrap
@@ -24,7 +24,7 @@ from effax.transforms.partial_eval.partial_eval import PartialEval, partial_eval
 
 
 def known_inputs(jaxpr: Jaxpr, seed: int) -> Mask:
-    """Which inputs are known: half of them; for seed 0 the arrays."""
+    """Return the mask of known inputs: random ones; for seed 0 the arrays."""
     rng = np.random.default_rng([seed, 3])
     draws = [bool(rng.integers(0, 2)) for _ in jaxpr.binders]
     if seed:
@@ -33,31 +33,30 @@ def known_inputs(jaxpr: Jaxpr, seed: int) -> Mask:
 
 
 def forced_results(jaxpr: Jaxpr, seed: int) -> Mask:
-    """A few results, which the unknown half is to give in any case."""
+    """Return the mask of a few results that the unknown jaxpr must return."""
     rng = np.random.default_rng([seed, 4])
     return tuple(bool(rng.integers(0, 4) == 0) for _ in jaxpr.outs)
 
 
 @law(of_primitives=True)
-def partial_eval_recomposes(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+def partial_eval_recomposes(jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY) -> None:
     """unknown(residuals(known(x)), y) = f(x, y): results, references, types, order of effects."""
-    passes = passes or Passes()
     known, forced = known_inputs(jaxpr, seed), forced_results(jaxpr, seed)
     check_recomposition(jaxpr, passes.partial_eval(jaxpr, known, forced), known, forced, seed)
 
 
 def keep_nothing(eqn: Eqn) -> bool:
-    """The unknown half computes everything again that has no effects."""
+    """Recompute all equations without effects in the unknown jaxpr."""
     return False
 
 
 def keep_contractions(eqn: Eqn) -> bool:
-    """What is expensive is kept."""
+    """Save the results of contractions and sums."""
     return isinstance(eqn.prim, DotGeneral | ReduceSum)
 
 
 def keep_cheap(eqn: Eqn) -> bool:
-    """What is elementwise is kept; calls and loops are run again."""
+    """Save the results of elementwise equations; run calls and loops again."""
     return not eqn.prim.subjaxprs() and len(eqn.ins) < 3
 
 
@@ -66,10 +65,9 @@ POLICIES: Final[tuple[Policy, ...]] = (keep_nothing, keep_contractions, keep_che
 
 @law(features=NUMERIC)
 def partial_eval_under_a_policy_recomposes(
-    jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
+    jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY
 ) -> None:
-    """The halves recompose whatever is computed again in the unknown one; no effect is repeated."""
-    passes = passes or Passes()
+    """unknown(residuals(known(x)), y) = f(x, y) under every policy; no effect is repeated."""
     known, forced = known_inputs(jaxpr, seed), forced_results(jaxpr, seed)
     policy = POLICIES[seed % len(POLICIES)]
     made = unwrap(partial_eval(jaxpr, known, policy, forced, passes.rules))
@@ -79,12 +77,12 @@ def partial_eval_under_a_policy_recomposes(
 def check_recomposition(
     jaxpr: Jaxpr, made: PartialEval, known: Mask, forced: Mask, seed: int
 ) -> None:
-    """Raise AssertionError unless a program and its two halves are the same in all that counts."""
+    """Raise AssertionError unless the known and the unknown jaxpr recompose to the program."""
     inputs = random_inputs(jaxpr.in_types, seed)
     expected = run(jaxpr, inputs)
     check_outcomes(expected, run_recomposed(jaxpr, made, known, inputs))
     for i, (has, force) in enumerate(zip(made.known_outs, forced, strict=True)):
-        assert not (has and force), f"result {i} was asked of the unknown half"
+        assert not (has and force), f"result {i} was required of the unknown jaxpr"
     whole = recompose(made)
     assert whole.in_types == jaxpr.in_types, f"inputs have other types:\n{whole}"
     assert whole.out_types == jaxpr.out_types, f"results have other types:\n{whole}"
@@ -97,30 +95,27 @@ def check_recomposition(
 def run_recomposed(
     jaxpr: Jaxpr, made: PartialEval, known: Mask, inputs: Sequence[Value]
 ) -> Outcome:
-    """Run the known half, then the unknown one."""
-    held = [np.array(x) for x in inputs]
-    early = evaluate(made.known, [x for x, has in zip(held, known, strict=True) if has])
-    residuals = [r.pick(held, early) for r in made.residuals]
-    rest = [x for x, has in zip(held, known, strict=True) if not has]
-    late = evaluate(made.unknown, [*residuals, *rest])
-    first, second = iter(early), iter(late)
+    """Run the known jaxpr, then the unknown one."""
+    values = [np.array(x) for x in inputs]
+    knowns = evaluate(made.known, [x for x, has in zip(values, known, strict=True) if has])
+    residuals = [r.pick(values, knowns) for r in made.residuals]
+    rest = [x for x, has in zip(values, known, strict=True) if not has]
+    unknowns = evaluate(made.unknown, [*residuals, *rest])
+    first, second = iter(knowns), iter(unknowns)
     outs = [np.array(next(first) if has else next(second)) for has in made.known_outs]
-    return Outcome(outs, contents_of(jaxpr.in_types, held))
+    return Outcome(outs, contents_of(jaxpr.in_types, values))
 
 
 @law(features=NUMERIC)
-def partial_eval_of_all_or_nothing(
-    jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
-) -> None:
-    """All known: nothing is left for the unknown half. None known: the known half has no effect."""
-    passes = passes or Passes()
+def partial_eval_of_all_or_nothing(jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY) -> None:
+    """All known: the unknown jaxpr is empty. None known: the known jaxpr has no effects."""
     made = passes.partial_eval(jaxpr, (True,) * len(jaxpr.binders))
-    assert not made.unknown.eqns, f"all is known, and this is left:\n{made.unknown}"
-    assert all(made.known_outs), f"all is known, and results are not: {made.known_outs}"
+    assert not made.unknown.eqns, f"all inputs are known, and equations are left:\n{made.unknown}"
+    assert all(made.known_outs), f"all inputs are known, and results are not: {made.known_outs}"
     inputs = random_inputs(jaxpr.in_types, seed)
     check_outcomes(run(jaxpr, inputs), run(recompose(made), inputs))
 
     made = passes.partial_eval(jaxpr, (False,) * len(jaxpr.binders))
     touched = [e for e in made.known.effects if not isinstance(e, SideEffect)]
-    assert not touched, f"nothing is known, and the known half has effects: {made.known.effects}"
+    assert not touched, f"no input is known, and the known jaxpr has effects: {made.known.effects}"
     check_outcomes(run(jaxpr, inputs), run(recompose(made), inputs))

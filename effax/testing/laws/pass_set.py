@@ -1,9 +1,10 @@
-"""The passes that a law is about, as one value: the library's own, or others in their place."""
+"""The passes that laws check, as one value."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from effax.ir.syntax import Jaxpr
 from effax.transforms.discharge import Discharged, discharge
@@ -24,11 +25,11 @@ from effax.transforms.vmap.engine import Vmapped, vmap
 class Passes:
     """The passes that laws run; they raise TransformError.
 
-    Replace one (``dataclasses.replace``) to hold your own to the same laws, or give another rule
-    book to hold the rules of your own primitives to them.
+    Replace one (``dataclasses.replace``) to check another pass, or the rule set to check other
+    rules.
     """
 
-    rules: RuleSet = field(default_factory=lambda: DEFAULT_RULES)
+    rules: RuleSet = DEFAULT_RULES
     jvp_with: Callable[[Jaxpr, Mask, RuleSet], Jvp] = field(
         default=lambda jaxpr, mask, rules: unwrap(jvp(jaxpr, mask, rules=rules))
     )
@@ -50,22 +51,26 @@ class Passes:
     inline: Callable[[Jaxpr], Jaxpr] = field(default=lambda jaxpr: unwrap(inline(jaxpr)))
 
     def jvp(self, jaxpr: Jaxpr, mask: Mask) -> Jvp:
-        """The program differentiated with respect to the inputs of the mask."""
+        """Return the derivative with respect to the inputs of the mask."""
         return self.jvp_with(jaxpr, mask, self.rules)
 
     def vmap(self, jaxpr: Jaxpr, size: int, axes: Sequence[int | None]) -> Vmapped:
-        """The program batched, every result along its leading axis."""
+        """Return the batched program, every result along its leading axis."""
         return self.vmap_with(jaxpr, size, axes, self.rules)
 
     def partial_eval(self, jaxpr: Jaxpr, known: Mask, forced: Mask | None = None) -> PartialEval:
-        """The program split; ``forced`` says which results the unknown half gives anyway."""
+        """Return the known and unknown jaxprs; the unknown one returns the ``forced`` results."""
         wanted = (False,) * len(jaxpr.outs) if forced is None else forced
         return self.partial_eval_with(jaxpr, known, wanted, self.rules)
 
     def transpose(self, jaxpr: Jaxpr, ct_specs: Sequence[CotangentSpec]) -> Transposed:
-        """The program transposed, with a cotangent for every result of floats."""
+        """Return the transposed program, with a cotangent for every floating result."""
         return self.transpose_with(jaxpr, ct_specs, self.rules)
 
     def discharge(self, jaxpr: Jaxpr) -> Discharged:
-        """The program without references."""
+        """Return the program without references."""
         return self.discharge_with(jaxpr, self.rules)
+
+
+LIBRARY: Final = Passes()
+"""The passes of the library."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import TypeVar
 
@@ -19,6 +18,7 @@ from effax.ir.errors import EffaxError
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.registry import Registry
+from effax.ir.state import clear_caches
 from effax.ir.syntax import Jaxpr, alpha_eq, renumbered
 from effax.ir.text.json import from_json, to_json
 from effax.ir.text.parser import parse
@@ -30,7 +30,7 @@ from effax.testing.generate.values import Outcome, check_outcomes, contents_of, 
 from effax.testing.laws.jvp import differentiated
 from effax.testing.laws.law import law
 from effax.testing.laws.partial_eval import known_inputs
-from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.pass_set import LIBRARY, Passes
 from effax.testing.laws.simplify import used_results
 from effax.testing.laws.vmap import random_batch
 from effax.transforms.framework.runner import unwrap
@@ -45,7 +45,7 @@ def check_accepts(jaxpr: Jaxpr) -> None:
 
 
 def assert_valid(jaxpr: Jaxpr) -> None:
-    """Raise AssertionError with all faults that the checker finds, and the program."""
+    """Raise AssertionError with the faults that the checker finds, and the program."""
     result = check(jaxpr)
     if not isinstance(result, Success):
         faults = "\n".join(map(str, result.failure()))
@@ -54,7 +54,7 @@ def assert_valid(jaxpr: Jaxpr) -> None:
 
 @law
 def check_rejects(jaxpr: Jaxpr, seed: int = 0) -> None:
-    """check(f with a fault put into it, at any depth) = that kind of fault."""
+    """check(f with a fault at any depth) = the kind of the fault."""
     for i, (kind, mutation) in enumerate(MUTATIONS):
         made = mutated(jaxpr, mutation, np.random.default_rng([seed, i]))
         if made is None:
@@ -69,16 +69,16 @@ def check_rejects(jaxpr: Jaxpr, seed: int = 0) -> None:
 
 @law(of_primitives=True)
 def evaluation_matches_types(jaxpr: Jaxpr, seed: int = 0) -> None:
-    """evaluate(f)(x) has the types of f, changes no array, and gives the same for the same."""
+    """evaluate(f)(x) has the types of f, changes no array, and is deterministic."""
     inputs = random_inputs(jaxpr.in_types, seed)
     runs: list[Outcome] = []
     for _ in range(2):
-        held = [np.array(x) for x in inputs]
-        for x, type_ in zip(held, jaxpr.in_types, strict=True):
-            # Writing to an array raises.
+        values = [np.array(x) for x in inputs]
+        for x, type_ in zip(values, jaxpr.in_types, strict=True):
+            # A write to an array raises.
             x.flags.writeable = isinstance(type_, RefType)
-        outs = [np.array(x) for x in evaluate(jaxpr, held)]
-        runs.append(Outcome(outs, contents_of(jaxpr.in_types, held)))
+        outs = [np.array(x) for x in evaluate(jaxpr, values)]
+        runs.append(Outcome(outs, contents_of(jaxpr.in_types, values)))
     for i, (x, type_) in enumerate(zip(runs[0].outs, jaxpr.out_types, strict=True)):
         found = array_type(x.shape, x.dtype, type_.weak if isinstance(type_, ArrayType) else False)
         assert found == type_, f"result {i} is {found}, and typed {type_}"
@@ -90,9 +90,9 @@ def parse_inverts_print(jaxpr: Jaxpr, primitives: Registry | None = None) -> Non
     """parse(str(f)) = f, effects included; str(parse(str(f))) = str(f)."""
     numbered = renumbered(jaxpr)
     again = parse(str(numbered), primitives)
-    assert again == numbered, f"parsed, the program is another one:\n{again}"
-    assert again.effects == numbered.effects, f"parsed, it has effects {again.effects}"
-    assert str(again) == str(numbered), f"printed again, it is another text:\n{again}"
+    assert again == numbered, f"the parsed program differs:\n{again}"
+    assert again.effects == numbered.effects, f"the parsed program has effects {again.effects}"
+    assert str(again) == str(numbered), f"the parsed program prints differently:\n{again}"
 
 
 @law(of_primitives=True)
@@ -111,33 +111,22 @@ def equality_is_structural(jaxpr: Jaxpr, primitives: Registry | None = None) -> 
     assert not diff(jaxpr, renumbered(jaxpr))
 
 
-def caches() -> Iterator[Callable[[], None]]:
-    """What empties each cache of the passes."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith(("effax.transforms", "effax.ir.build")):
-            for value in list(vars(module).values()):
-                if hasattr(value, "cache_clear") and value.__module__ == name:
-                    yield value.cache_clear
-
-
 @law(of_primitives=True, costly=True)
-def passes_are_pure(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
-    """p(f) is valid, f is as it was, and f = g => p(f) = p(g).
+def passes_are_pure(jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY) -> None:
+    """p(f) is valid, f is unchanged, and f = g => p(f) = p(g).
 
-    The second run is of a copy, with all caches emptied.
+    The second run is of a copy, after all caches are cleared.
     """
-    passes = passes or Passes()
     before = pickle.loads(pickle.dumps(jaxpr))
     first = _all_passes(passes, jaxpr, seed)
     assert before == jaxpr and str(before) == str(jaxpr), "a pass changed its input"
     for made in first:
         for part in _programs(made):
             assert_valid(part)
-    for clear in caches():
-        clear()
+    clear_caches()
     second = _all_passes(passes, before, seed)
     for x, y in zip(first, second, strict=True):
-        assert x == y, f"equal programs give different ones:\n{x}\n{y}"
+        assert x == y, f"equal programs become different ones:\n{x}\n{y}"
 
 
 def _all_passes(passes: Passes, jaxpr: Jaxpr, seed: int) -> list[object]:
@@ -154,27 +143,27 @@ def _all_passes(passes: Passes, jaxpr: Jaxpr, seed: int) -> list[object]:
 
 
 def _programs(made: object) -> list[Jaxpr]:
-    """The programs among what a pass gives: a program, or a record with some."""
+    """Return the programs in the result of a pass: itself, or fields of a record."""
     parts = made if isinstance(made, tuple) else (made,)
     return [part for part in parts if isinstance(part, Jaxpr)]
 
 
 @law(features=COMPILED, of_primitives=True, costly=True)
 def lowering_agrees_with_evaluation(jaxpr: Jaxpr, seed: int = 0) -> None:
-    """compile(f)(x) = evaluate(f)(x), and the same is left in every reference."""
+    """compile(f)(x) = evaluate(f)(x), final contents of references included."""
     inputs = random_inputs(jaxpr.in_types, seed)
     check_outcomes(run(jaxpr, inputs), compiled_outcome(jaxpr, inputs))
 
 
 @law(features=COMPILED, costly=True)
 def compiled_pass_agrees_with_evaluation(jaxpr: Jaxpr, seed: int, step: AnyPass) -> None:
-    """compile(p(f))(x) = evaluate(f)(x), and the same is left in every reference."""
+    """compile(p(f))(x) = evaluate(f)(x), final contents of references included."""
     inputs = random_inputs(jaxpr.in_types, seed)
     check_outcomes(run(jaxpr, inputs), compiled_outcome(unwrap(step(jaxpr)), inputs))
 
 
 def compiled_outcome(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:
-    """What the compiled program gives; the inputs stay as they are."""
+    """Run the compiled program on copies of the inputs."""
     # The front half of the library does not need XLA; this does.
     from effax.lowering import xla
     from effax.lowering.program import compile_program, run_program
@@ -192,7 +181,7 @@ def compiled_outcome(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:
 
 
 def _done(result: IOResult[T, EffaxError]) -> T:
-    """What an impure step gives. Raises its error."""
+    """Return the value of an impure step. Raises its error."""
     if isinstance(result, IOFailure):
         raise unsafe_perform_io(result.failure())
     return unsafe_perform_io(result.unwrap())

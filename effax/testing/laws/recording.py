@@ -1,4 +1,4 @@
-"""Programs that tell what they do while they run, and the logs that they leave."""
+"""Programs that record calls of the host while they run, and comparisons of the logs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from effax.ir.build import Builder
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import Cond, DebugCallback, HostFunction, IoCallback, Jit, Remat, Scan, While
-from effax.ir.syntax import Atom, Jaxpr, Lit
+from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType
 from effax.testing.generate.values import Differs, check_equal
 
 
 class RecordedCall(NamedTuple):
-    """What was told: by which callback, and the values."""
+    """A call: the label of the callback, and its arguments."""
 
     label: str
     values: tuple[Value, ...]
@@ -27,12 +28,12 @@ class RecordedCall(NamedTuple):
 Log = list[RecordedCall]
 
 _logs: Final[list[Log]] = []
-"""The logs that are open, the innermost one last. Compiled programs may call from any thread."""
+"""The open logs, the innermost last. Compiled programs may call from any thread."""
 
 
 @contextmanager
 def recorded() -> Iterator[Log]:
-    """The log of what recorders are told in the block."""
+    """Yield the log of the calls that recorders receive in the block."""
     log: Log = []
     _logs.append(log)
     try:
@@ -43,119 +44,110 @@ def recorded() -> Iterator[Log]:
 
 @dataclass(frozen=True)
 class Recorder(HostFunction):
-    """Writes its arguments into the log, and gives them back where it is asked to."""
+    """Append the arguments to the log; return them if ``returns``."""
 
     label: str
-    answers: bool = False
+    returns: bool = False
     arity: int = 1
 
     def __call__(self, *args: Value) -> Sequence[Value]:
         if _logs:
             _logs[-1].append(RecordedCall(self.label, tuple([np.array(x) for x in args])))
-        return [np.array(x) for x in args] if self.answers else []
+        return [np.array(x) for x in args] if self.returns else []
 
 
 CHANNELS: Final = ("debug", "io")
-"""What the labels of ordered calls begin with: calls of one channel keep their order."""
+"""The prefixes of labels of ordered calls: calls of one channel keep their order."""
 
 LOOSE: Final = "loose"
-"""What the labels of those begin with that commute with everything."""
+"""The prefix of labels of calls that commute with everything."""
 
 
-def with_callbacks(jaxpr: Jaxpr, seed: int, answers: bool = False) -> Jaxpr:
-    """The program with calls of recorders between its equations, those of held programs included.
-
-    It computes the same. No two calls have one label.
+def with_callbacks(jaxpr: Jaxpr, seed: int, returns: bool = False) -> Jaxpr:
+    """Insert calls of recorders, each with its own label, between equations at every depth.
 
     Args:
-        jaxpr: the program.
-        seed: decides where calls are.
-        answers: whether some values go through a recorder that gives them back.
+        jaxpr: the program, whose values stay the same.
+        seed: determines the places of the calls.
+        returns: whether some values pass through a recorder that returns them.
     """
-    return _Inserter(np.random.default_rng([seed, 5]), answers).program(jaxpr)
+    return _Inserter(np.random.default_rng([seed, 5]), returns).program(jaxpr)
 
 
-_HOLDING: Final = (Jit, Remat, Cond, Scan, While)
+_CONTROL: Final = (Jit, Remat, Cond, Scan, While)
 
 
 class _Inserter:
-    """One run: where choices come from, and how many calls there are."""
+    """Inserts calls: the source of choices, and the number of calls so far."""
 
-    def __init__(self, rng: np.random.Generator, answers: bool) -> None:
+    def __init__(self, rng: np.random.Generator, returns: bool) -> None:
         self.rng = rng
-        self.answers = answers
+        self.returns = returns
         self.count = 0
 
     def program(self, jaxpr: Jaxpr) -> Jaxpr:
-        b = Builder(jaxpr.in_types)
-        env: dict[int, Atom] = {v.id: w for v, w in zip(jaxpr.binders, b.binders, strict=True)}
-
-        def value(atom: Atom) -> Atom:
-            return atom if isinstance(atom, Lit) else env[atom.id]
-
+        made = Rewriter(jaxpr)
         for v in jaxpr.binders:
             if isinstance(v.type, ArrayType) and self.rng.random() < 0.5:
-                env[v.id] = self.told(b, env[v.id])
+                made.bind([v], [self.record(made.b, made.read(v))])
         for eqn in jaxpr.eqns:
-            outs = b.emit(self.held(eqn.prim), [value(a) for a in eqn.ins], eqn.source)
-            for v, out in zip(eqn.outs, outs, strict=True):
-                is_array = isinstance(out.type, ArrayType)
-                env[v.id] = self.told(b, out) if is_array and self.rng.random() < 0.4 else out
-        return b.finish([value(a) for a in jaxpr.outs], jaxpr.n_consts, jaxpr.names)
+            made.bind(eqn.outs, made.b.emit(self.nested(eqn.prim), made.operands(eqn), eqn.source))
+            for v in eqn.outs:
+                if isinstance(v.type, ArrayType) and self.rng.random() < 0.4:
+                    made.bind([v], [self.record(made.b, made.read(v))])
+        return made.build(made.results())
 
-    def held(self, prim: Primitive) -> Primitive:
-        if not isinstance(prim, _HOLDING):
+    def nested(self, prim: Primitive) -> Primitive:
+        if not isinstance(prim, _CONTROL):
             return prim
-        return prim.with_subjaxprs([self.program(held) for held in prim.subjaxprs()])
+        return prim.with_subjaxprs([self.program(inner) for inner in prim.subjaxprs()])
 
-    def told(self, b: Builder, x: Atom) -> Atom:
-        """Tell a value; gives what stands for it from now on."""
+    def record(self, b: Builder, x: Atom) -> Atom:
+        """Append a call on a value; return the atom that later equations use instead."""
         assert isinstance(x.type, ArrayType)
         self.count += 1
         ordered = bool(self.rng.integers(0, 2))
-        asked = self.answers and self.rng.random() < 0.3
-        label = f"{CHANNELS[asked] if ordered else LOOSE}{self.count}"
-        if asked:
+        returns = self.returns and self.rng.random() < 0.3
+        label = f"{CHANNELS[returns] if ordered else LOOSE}{self.count}"
+        if returns:
             return b(IoCallback(Recorder(label, True), (x.type,), ordered), x)
         b.emit(DebugCallback(Recorder(label), ordered), [x])
         return x
 
 
 def check_logs(expected: Log, found: Log) -> None:
-    """Raise AssertionError unless the same calls were made, those of a channel in one order."""
+    """Raise AssertionError unless the calls are the same, and those of a channel in order."""
     for channel in CHANNELS:
         first = [e for e in expected if e.label.startswith(channel)]
         second = [e for e in found if e.label.startswith(channel)]
-        check_same(first, second)
-    check_as_often(expected, found)
+        check_same_order(first, second)
+    check_same_calls(expected, found)
 
 
-def check_same(expected: Log, found: Log) -> None:
+def check_same_order(expected: Log, found: Log) -> None:
     """Raise AssertionError unless the same calls were made in the same order."""
     labels = [e.label for e in expected], [e.label for e in found]
     assert labels[0] == labels[1], (
-        "calls are lost, made twice, or made in another order:\n"
+        "calls are lost, repeated or reordered:\n"
         f"  expected {' '.join(labels[0])}\n  found    {' '.join(labels[1])}"
     )
     for x, y in zip(expected, found, strict=True):
         _check_values(x, y)
 
 
-def check_as_often(expected: Log, found: Log) -> None:
-    """Raise AssertionError unless the same calls were made, in whatever order."""
-    left: dict[str, list[RecordedCall]] = {}
-    for entry in found:
-        left.setdefault(entry.label, []).append(entry)
+def check_same_calls(expected: Log, found: Log) -> None:
+    """Raise AssertionError unless the same calls were made, in any order."""
+    left = list(found)
     for entry in expected:
-        others = left.get(entry.label, [])
-        same = [i for i, other in enumerate(others) if _is_same(entry, other)]
-        assert same, f"call {entry.label} of {entry.values} was not made; left are {others}"
-        others.pop(same[0])
-    more = [entry for others in left.values() for entry in others]
-    assert not more, f"calls were made that were not to be: {more}"
+        same = [i for i, other in enumerate(left) if _is_same(entry, other)]
+        assert same, f"call {entry.label} of {entry.values} was not made; left are {left}"
+        left.pop(same[0])
+    assert not left, f"unexpected calls were made: {left}"
 
 
 def _is_same(first: RecordedCall, second: RecordedCall) -> bool:
+    if first.label != second.label:
+        return False
     try:
         _check_values(first, second)
     except Differs:

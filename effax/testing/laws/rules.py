@@ -1,4 +1,4 @@
-"""The law of rewrite rules: both sides give the same, bit by bit."""
+"""The law of rewrite rules: both sides are equal, bit by bit."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def rule_is_sound(rule: RewriteRule, seed: int = 0) -> None:
     """left(x) = right(x), bit by bit, zeros' signs, infinities and nan included.
 
     The rule must apply to each of its instances, in every order of operands that commute; a rule
-    with a condition to one at least. Instances are in all dtypes in which the left side types and
-    its first operand is of the rule's families. Where it has samples these are its instances; else
-    all special values of the holes are tried together, as scalars and along an axis.
+    with a condition, to one of them at least. Its samples are the instances; without samples, all
+    dtypes in which the left side types and its first operand is of the rule's families, on all
+    combinations of special values, as scalars and along an axis.
     """
     rng = np.random.default_rng(seed)
     applied = 0
@@ -62,17 +62,17 @@ def rule_is_sound(rule: RewriteRule, seed: int = 0) -> None:
     assert applied, (
         "the rule does not apply to anything that was tried: there is no dtype in which its left "
         f"side types, its first operand is of {', '.join(sorted(rule.families))} and its "
-        "condition holds; give `samples`"
+        "condition holds; declare `samples`"
     )
 
 
 def inputs_of(rng: np.random.Generator, jaxpr: Jaxpr, shape: Shape) -> Iterator[list[np.ndarray]]:
-    """Inputs of special values: each with each other where the holes may have any length."""
+    """Yield inputs of special values: all combinations, for holes of any length."""
     if shape == (MANY,):
-        evaluate_spmd = all_together([t.dtype for t in jaxpr.in_types])
-        count = len(evaluate_spmd[0]) if evaluate_spmd else 0
+        combined = all_together([t.dtype for t in jaxpr.in_types])
+        count = len(combined[0]) if combined else 0
         picked: np.ndarray = rng.permutation(count)[:MANY]
-        yield [np.resize(x[picked], MANY) for x in evaluate_spmd]
+        yield [np.resize(x[picked], MANY) for x in combined]
         return
     for _ in range(8):
         yield [special_values(rng, t) for t in jaxpr.in_types]
@@ -81,7 +81,7 @@ def inputs_of(rng: np.random.Generator, jaxpr: Jaxpr, shape: Shape) -> Iterator[
 def _unequal(
     inputs: list[np.ndarray], x: np.ndarray, y: np.ndarray, jaxpr: Jaxpr, made: Jaxpr
 ) -> str:
-    """What is told of the first place where the sides differ."""
+    """Return the message for the first element where the sides differ."""
     if x.shape == (MANY,) == y.shape and x.dtype == y.dtype:
         at = next(i for i in range(MANY) if not identical(x[i : i + 1], y[i : i + 1]))
         inputs, x, y = [v[at] for v in inputs], x[at], y[at]
@@ -92,7 +92,7 @@ def _unequal(
 
 
 MANY: Final = 512
-"""How many combinations of special values are tried at once: those of two holes are fewer."""
+"""The number of combinations of special values that are tried at once; two holes have fewer."""
 
 DTYPES: Final[tuple[str, ...]] = (
     "bool",
@@ -104,21 +104,21 @@ DTYPES: Final[tuple[str, ...]] = (
     "bfloat16",
     "complex64",
 )
-"""In which holes are tried."""
+"""The dtypes of holes that are tried."""
 
 Dtypes = Mapping[str, DType]
-"""By the name of a hole, its dtype."""
+"""The dtype of each hole, by its name."""
 
 
 class Instance(NamedTuple):
-    """What a rule is tried on.
+    """An instance of a rule.
 
     Attributes:
-        left: an instance of its left side.
-        shape: that of what the holes stand for.
-        dtypes: theirs.
-        numbers: its numbers, from the left to the right, in the dtypes that they have there.
-        is_given: whether a sample says all of that.
+        left: the instance of its left side.
+        shape: the shape of the holes.
+        dtypes: their dtypes.
+        numbers: its numbers, from left to right, in their dtypes.
+        is_given: whether a sample specifies the instance.
     """
 
     left: App
@@ -129,19 +129,19 @@ class Instance(NamedTuple):
 
 
 def instances(rule: RewriteRule) -> Iterator[Instance]:
-    """The left sides on which a rule is tried, in all dtypes in which they type."""
+    """Yield the instances of a rule, in all dtypes in which its left side types."""
     samples = rule.samples or tuple(Sample(rule.left, shape) for shape in ((), (MANY,)))
     for sample, shape, dtype in samples:
         for left in orders(sample):
-            held = {p.name: as_dtype(dtype) for p in parts(left) if isinstance(p, Hole) and dtype}
-            for found in _typings(rule, left, shape, held):
+            fixed = {p.name: as_dtype(dtype) for p in parts(left) if isinstance(p, Hole) and dtype}
+            for found in _typings(rule, left, shape, fixed):
                 if found.first is not None and family(found.first) in rule.families:
                     is_given = dtype is not None
                     yield Instance(left, shape, found.dtypes, found.numbers, is_given)
 
 
 class _Typed(NamedTuple):
-    """A pattern that types: its type, that of its first operand, and what is inside."""
+    """A typed pattern: its type, the dtypes and numbers in it, the dtype of its first operand."""
 
     type: Type
     dtypes: Dtypes
@@ -150,7 +150,7 @@ class _Typed(NamedTuple):
 
 
 def _typings(rule: RewriteRule, pattern: Pattern, shape: Shape, dtypes: Dtypes) -> Iterator[_Typed]:
-    """All ways in which a pattern types where some of its holes have dtypes: found by trying."""
+    """Yield all typings of a pattern that extend the dtypes of some holes, found by trial."""
     match pattern:
         case Hole(name):
             for dtype in [dtypes[name]] if name in dtypes else map(as_dtype, DTYPES):
@@ -170,7 +170,7 @@ def _typings(rule: RewriteRule, pattern: Pattern, shape: Shape, dtypes: Dtypes) 
 def _arguments(
     rule: RewriteRule, args: Sequence[Pattern], shape: Shape, dtypes: Dtypes
 ) -> Iterator[tuple[tuple[Type, ...], _Typed]]:
-    """All ways in which arguments type by themselves, and what is inside of them together."""
+    """Yield all typings of several arguments together."""
     first, *others = args
     for one in _typings(rule, first, shape, dtypes):
         if not others:
@@ -181,7 +181,7 @@ def _arguments(
 
 
 def program_of(rule: RewriteRule, instance: Instance) -> Jaxpr:
-    """The program of an instance, with an input for each of its holes."""
+    """Return the program of an instance, with an input for each hole."""
     dtypes = instance.dtypes
     b = Builder([array_type(instance.shape, dtype) for dtype in dtypes.values()])
     holes = dict(zip(dtypes, b.binders, strict=True))

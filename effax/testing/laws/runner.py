@@ -1,10 +1,11 @@
-"""Laws tried on random programs, and what was tried."""
+"""Try laws on random programs, and report what was tried."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 from statistics import median_low
 from textwrap import fill
@@ -25,23 +26,25 @@ from effax.transforms.optimize.rewrite import App
 from effax.tree import PyTree
 
 Drawn = tuple[PyTree, ...]
-"""The first arguments of a law: what it is about."""
+"""The first arguments of a law: its subject."""
 
-Given = Mapping[str, object]
-"""What a law is given by name, but for the seed."""
+Arguments = Mapping[str, object]
+"""The arguments of laws by name, but for the seed."""
 
 
 class Tried(NamedTuple):
-    """What a law was tried on.
+    """The programs on which a law was tried.
 
     Attributes:
         law: its name.
-        programs: how many different programs it holds for.
-        sizes: how many equations they have, those inside of others included; sorted.
-        primitives: what is in them: each primitive, and in how many of them it is; the most
-            frequent first.
-        skipped: for how many it says nothing: what it assumes is not so, or rounding decides.
-        refused: why a rule does not apply to others (``NotApplicable``), and to how many.
+        programs: the number of different programs for which it holds.
+        sizes: their numbers of equations, subjaxprs included; sorted.
+        primitives: each primitive, with the number of programs that have it; the most frequent
+            first.
+        skipped: the number of programs that do not test it: an assumption fails, or rounding
+            decides their results.
+        refused: the reasons why a rule does not apply to others (``NotApplicable``), with their
+            numbers of programs.
     """
 
     law: str
@@ -52,15 +55,15 @@ class Tried(NamedTuple):
     refused: tuple[tuple[str, int], ...]
 
     def __str__(self) -> str:
-        lines = [f"{self.law}: tried on nothing"]
+        lines = [f"{self.law}: tried on no program"]
         if self.programs:
             least, middle, most = self.sizes[0], median_low(self.sizes), self.sizes[-1]
             many = f"{_programs(self.programs)} of {least} to {most} equations"
-            lines = [f"{self.law}: {many}, {middle} in the middle"]
+            lines = [f"{self.law}: {many}, median {middle}"]
             found = ", ".join(f"{name} {n}" for name, n in self.primitives)
             lines.append(fill(found, 98, initial_indent="  ", subsequent_indent="  "))
         if self.skipped:
-            lines.append(f"  {_programs(self.skipped)} of which it says nothing")
+            lines.append(f"  {_programs(self.skipped)} skipped")
         lines += [f"  {_programs(n)} refused: {why}" for why, n in self.refused]
         return "\n".join(lines)
 
@@ -70,58 +73,58 @@ def _programs(n: int) -> str:
 
 
 class Trial:
-    """A law while it is tried: on what so far, and what broke it.
+    """The state of a law while it is tried.
 
     Attributes:
         law: the law.
-        broken: how it is broken, once it is.
-        drawn: for what, and with which seed.
+        broken: the first failure, if there is one.
+        drawn: the arguments that fail, and the seed.
     """
 
-    def __init__(self, law: Law[...], given: Given) -> None:
+    def __init__(self, law: Law[...], arguments: Arguments) -> None:
         self.law = law
-        self.given = given
+        self.arguments = arguments
         self.broken: LawBroken | None = None
         self.drawn: tuple[Drawn, int] | None = None
-        self._held: dict[Drawn, None] = {}
-        self._unsaid = 0
+        self._passed: dict[Drawn, None] = {}
+        self._skipped = 0
         self._refused: Counter[str] = Counter()
 
     def try_on(self, drawn: Drawn, seed: int) -> None:
-        """Hold what is drawn to the law; the first that breaks it is kept."""
+        """Check the law, and keep the first failure."""
         try:
-            if run(self.law, drawn, seed, self.given):
-                self._held[drawn] = None
+            if run(self.law, drawn, seed, self.arguments):
+                self._passed[drawn] = None
             else:
-                self._unsaid += 1
+                self._skipped += 1
         except LawBroken as broken:
             if isinstance(broken.root, NotApplicable):
                 self._refused[broken.root.what] += 1
             else:
                 self.broken, self.drawn = broken, (drawn, seed)
         except Exception as error:
-            # Hypothesis's own `assume`, in the law.
+            # The law calls the `assume` of Hypothesis.
             if type(error).__name__ != "UnsatisfiedAssumption":
                 raise
-            self._unsaid += 1
+            self._skipped += 1
 
     def report(self, others: Sequence[str] = ()) -> LawBroken:
-        """How it is broken, for a program that is as small as can be."""
-        assert self.broken is not None and self.drawn is not None, "only what is broken is told"
+        """Return the failure for a program that is as small as possible."""
+        assert self.broken is not None and self.drawn is not None, "only a broken law is reported"
 
-        def hold(drawn: Drawn, seed: int) -> LawBroken | None:
+        def failure(drawn: Drawn, seed: int) -> LawBroken | None:
             try:
-                run(self.law, drawn, seed, self.given)
+                run(self.law, drawn, seed, self.arguments)
             except LawBroken as broken:
                 return broken
             return None
 
         most = MOST_COSTLY if self.law.costly else MOST
-        return shrunk(self.law.about, *self.drawn, self.broken, hold, most).with_others(others)
+        return shrunk(self.law.about, *self.drawn, self.broken, failure, most).with_others(others)
 
     def tried(self) -> Tried:
-        """What it was tried on."""
-        programs = [[x for x in drawn if isinstance(x, Jaxpr)] for drawn in self._held]
+        """Return the programs on which it was tried."""
+        programs = [[x for x in drawn if isinstance(x, Jaxpr)] for drawn in self._passed]
         sizes = [sum(map(size, parts)) for parts in programs]
         names = Counter(
             name
@@ -133,48 +136,28 @@ class Trial:
             len(programs),
             tuple(sorted(sizes)),
             tuple(sorted(names.items(), key=lambda item: (-item[1], item[0]))),
-            self._unsaid,
+            self._skipped,
             tuple(sorted(self._refused.items())),
         )
 
 
-def run(law: Law[...], drawn: Drawn, seed: int, given: Given) -> bool:
-    """Hold arguments to a law; whether it says anything. Raises LawBroken."""
-    named = {"seed": seed, **given}
+def run(law: Law[...], drawn: Drawn, seed: int, arguments: Arguments) -> bool:
+    """Check a law for these arguments; return False if it skips them. Raises LawBroken."""
+    named = {"seed": seed, **arguments}
     return law.applies(*drawn, **{name: x for name, x in named.items() if law.takes(name)})
 
 
 Draw = Callable[[RandomSource], Drawn]
-"""Makes what laws are about."""
-
-
-def attempt(
-    trials: Sequence[Trial],
-    about: About,
-    features: Sequence[Features],
-    examples: int,
-    patterns: Sequence[App] = (),
-    seed: int = 0,
-) -> int:
-    """:func:`attempt_on` random programs of a kind. Raises BadArgument for unknown features."""
-    for one in features:
-        check_features(one)
-
-    def draw(choose: RandomSource) -> Drawn:
-        # What is chosen from one is not: programs are as they are without.
-        wanted = choose.pick(features) if len(features) > 1 else features[0]
-        return subject(choose, about, wanted, patterns)
-
-    return attempt_on(trials, draw, examples, seed)
+"""Generates the subject of laws."""
 
 
 def attempt_on(trials: Sequence[Trial], draw: Draw, examples: int, seed: int | str = 0) -> int:
-    """Try laws on what is drawn, the same every time: all of them on each.
+    """Try laws on the same random arguments; after a failure, on few more.
 
-    Once one is broken, few more are tried: what else breaks, breaks about as soon.
+    A fault that breaks several laws usually breaks them on similar programs.
 
     Returns:
-        How much should be tried of other kinds too.
+        The number of examples to try on other kinds of programs.
     """
     left = [trial for trial in trials if trial.broken is None]
     begun, limit = len(left), examples
@@ -182,6 +165,7 @@ def attempt_on(trials: Sequence[Trial], draw: Draw, examples: int, seed: int | s
         if not left or i >= limit:
             break
         choose = RandomSource(Random(f"{seed}.{i}" if seed else i))
+        # The seed of the inputs is a seed of the next program too.
         drawn, seed = draw(choose), seed_of(choose)
         for trial in left:
             trial.try_on(drawn, seed)
@@ -192,53 +176,62 @@ def attempt_on(trials: Sequence[Trial], draw: Draw, examples: int, seed: int | s
 
 
 COSTLY: Final = 10
-"""Of how many programs a law is tried on one where a try takes long."""
+"""A costly law is tried on one program in so many."""
 
 
 def try_all(
     laws: Sequence[Law[...]],
-    given: Given,
+    arguments: Arguments,
     examples: int,
     features: Features | None = None,
     focus: Focus | Sequence[Focus] = "",
     seed: int = 0,
 ) -> list[Trial]:
-    """Try laws on random programs of their kinds; those that are about the same ones together.
+    """Try laws on random programs; those about the same kind of programs share them.
 
     Args:
         laws: the laws.
-        given: what they get by name.
-        examples: how many programs each is tried on; of the costly ones, fewer.
-        features: what the programs have; what each law says where it is None.
-        focus: what programs are full of. What has instances of patterns is not linear: laws of
-            linear programs are tried on those that there are without.
+        arguments: their arguments by name.
+        examples: the number of programs a law; fewer for costly ones.
+        features: the features of the programs; if None, those of each law.
+        focus: the steps and patterns of which programs are full. Linear programs have no patterns.
         seed: another one tries other programs.
 
     Raises:
-        BadArgument: there are no such features, or too few examples.
+        BadArgument: the features are unknown, or there are too few examples.
     """
     names, patterns = focus_of(focus)
     if examples < 1:
-        raise BadArgument("a law is tried on something", "examples of at least 1", str(examples))
-    trials = [Trial(law, given) for law in laws]
+        raise BadArgument("a law is tried on programs", "examples of at least 1", str(examples))
+    trials = [Trial(law, arguments) for law in laws]
     groups: dict[tuple[About, Features, bool], list[Trial]] = {}
     for trial in trials:
         law = trial.law
         wanted = law.features if features is None else as_features(features)
         groups.setdefault((law.about, wanted, law.costly and len(laws) > 1), []).append(trial)
     for (about, wanted, costly), group in groups.items():
-        few = -(-examples // COSTLY) if costly else examples
         each = [replace(wanted, focus=name) for name in names] or [wanted]
-        limit = attempt(group, about, each, few, patterns, seed)
+        for one in each:
+            check_features(one)
+        draw = partial(_subject, about=about, features=each, patterns=patterns)
+        limit = attempt_on(group, draw, -(-examples // COSTLY) if costly else examples, seed)
         if any(trial.broken for trial in group):
             examples = min(examples, limit)
     return trials
 
 
-def raise_broken(trials: Sequence[Trial], strict: bool) -> tuple[Tried, ...]:
-    """What was tried. Raises LawBroken for the simplest law that does not hold.
+def _subject(
+    choose: RandomSource, about: About, features: Sequence[Features], patterns: Sequence[App]
+) -> Drawn:
+    # A choice among one is not drawn, so that programs do not depend on `focus` being a list.
+    one = choose.pick(features) if len(features) > 1 else features[0]
+    return subject(choose, about, one, patterns)
 
-    Where it is strict, raises BadArgument for a law that was tried on nothing.
+
+def raise_broken(trials: Sequence[Trial], strict: bool) -> tuple[Tried, ...]:
+    """Raise LawBroken for the simplest broken law; return what was tried if none is.
+
+    Raises BadArgument, if strict, for a law that was tried on no program.
     """
     __tracebackhide__ = True
     broken = [trial for trial in trials if trial.broken is not None]
@@ -248,9 +241,9 @@ def raise_broken(trials: Sequence[Trial], strict: bool) -> tuple[Tried, ...]:
     for one in tried:
         if strict and not one.programs:
             raise BadArgument(
-                f"{one.law} was tried on nothing",
-                expected="programs about which the law says something",
+                f"{one.law} was tried on no program",
+                expected="programs that satisfy the assumptions of the law",
                 found=str(one),
-                remedy="assume less, give other `features`, or try more `examples`",
+                remedy="assume less, pass other `features`, or try more `examples`",
             )
     return tried

@@ -1,4 +1,4 @@
-"""Laws of passes that make programs smaller and mean the same."""
+"""Laws of passes that simplify programs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from effax.effects import Accum, Write
 from effax.ir.analysis.diff import diff
+from effax.ir.analysis.queries import size
 from effax.ir.syntax import Jaxpr
 from effax.passes.guarantees import Guarantee
 from effax.passes.library import ALL
@@ -17,30 +18,25 @@ from effax.passes.watch import verified
 from effax.testing.generate.values import Outcome, check_outcomes, random_inputs, run
 from effax.testing.laws.equivalence import check_same_meaning
 from effax.testing.laws.law import About, law
-from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.pass_set import LIBRARY, Passes
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.runner import unwrap
 
 
-def count(jaxpr: Jaxpr) -> int:
-    """The number of equations, those of held programs included as often as they are held."""
-    return sum(1 + sum(map(count, eqn.prim.subjaxprs())) for eqn in jaxpr.eqns)
-
-
 @law(about=About.EXPLICIT)
 def observationally_equal(first: Jaxpr, second: Jaxpr, seed: int = 0) -> None:
-    """Two programs give the same results, and leave the same in every reference.
+    """Two programs return equal results, and leave equal contents in every reference.
 
     Args:
-        first: what is expected.
-        second: what is found, on the same inputs.
-        seed: of the inputs.
+        first: the expected program.
+        second: the other one, on the same inputs.
+        seed: the seed of the inputs.
     """
     check_equal_programs(first, second, seed)
 
 
 def check_equal_programs(first: Jaxpr, second: Jaxpr, seed: int) -> None:
-    """:func:`observationally_equal`, for use inside of other laws."""
+    """Check :func:`observationally_equal` as part of another law."""
     assert first.in_types == second.in_types, (
         f"the inputs have other types: expected {first.in_types}, found {second.in_types}"
     )
@@ -54,35 +50,34 @@ def simplifies(
     jaxpr: Jaxpr,
     seed: int = 0,
 ) -> None:
-    """p(f) = f in all that is observed, p(p(f)) = p(f), |p(f)| <= |f|.
+    """p(f) is observationally equal to f, p(p(f)) = p(f), |p(f)| <= |f|.
 
     Args:
         simplify: the pass.
         jaxpr: the program.
-        seed: of the inputs.
+        seed: the seed of the inputs.
     """
     check_simplifies(simplify, jaxpr, seed)
 
 
 def check_simplifies(simplify: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr, seed: int) -> None:
-    """:func:`simplifies`, for use inside of other laws."""
+    """Check :func:`simplifies` as part of another law."""
     once = simplify(jaxpr)
     check_equal_programs(jaxpr, once, seed)
     twice = simplify(once)
     assert twice == once, f"a second run changes the program again:\n{once}\n{twice}"
-    assert count(once) <= count(jaxpr), f"the program has grown:\n{once}"
+    assert size(once) <= size(jaxpr), f"the program is larger:\n{once}"
 
 
 def used_results(jaxpr: Jaxpr, seed: int) -> Mask:
-    """Some of the results; all where the seed is 0."""
+    """Return the mask of the used results: random ones; all for seed 0."""
     rng = np.random.default_rng(seed)
     return tuple(bool(seed == 0 or rng.integers(0, 3)) for _ in jaxpr.outs)
 
 
 @law(of_primitives=True)
-def dce_is_observationally_equal(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+def dce_is_observationally_equal(jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY) -> None:
     """dce(f, used) = f on the used results and on every reference; idempotent, never larger."""
-    passes = passes or Passes()
     used = used_results(jaxpr, seed)
     made, used_ins = passes.dce(jaxpr, used)
     assert made.in_types == jaxpr.in_types, f"inputs are lost:\n{made}"
@@ -93,24 +88,21 @@ def dce_is_observationally_equal(jaxpr: Jaxpr, seed: int = 0, passes: Passes | N
     _check_unused_do_not_matter(made, used_ins, inputs, seed)
     again = passes.dce(made, (True,) * len(made.outs)).jaxpr
     assert again == made, f"a second run changes the program again:\n{made}\n{again}"
-    assert count(made) <= count(jaxpr), f"the program has grown:\n{made}"
+    assert size(made) <= size(jaxpr), f"the program is larger:\n{made}"
 
 
 def _check_unused_do_not_matter(
     jaxpr: Jaxpr, used_ins: Mask, inputs: list[np.ndarray], seed: int
 ) -> None:
-    """What is said to be unused is: other values for it change no result."""
+    """Raise Differs if another value of an unused input changes a result."""
     others = random_inputs(jaxpr.in_types, seed + 1)
     mixed = [x if used else y for x, y, used in zip(inputs, others, used_ins, strict=True)]
     check_outcomes(Outcome(run(jaxpr, inputs).outs, []), Outcome(run(jaxpr, mixed).outs, []))
 
 
 @law(of_primitives=True)
-def inline_is_observationally_equal(
-    jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None
-) -> None:
-    """inline(f) = f in all that is observed; idempotent, never larger."""
-    passes = passes or Passes()
+def inline_is_observationally_equal(jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY) -> None:
+    """inline(f) = f, observationally; idempotent, never larger."""
     check_simplifies(passes.inline, jaxpr, seed)
 
 
@@ -118,16 +110,15 @@ def inline_is_observationally_equal(
 def pass_keeps_its_guarantees(
     jaxpr: Jaxpr, seed: int = 0, step: AnyPass | None = None, guarantees: Sequence[Guarantee] = ()
 ) -> None:
-    """p(f) is valid and has the types of f; and all that the pass p claims.
+    """p(f) is valid and has the types of f, and the pass p keeps its guarantees.
 
-    What it means is tried on ordinary inputs, and on inputs with zeros of both signs, infinities
-    and nan in them.
+    Values are compared on ordinary inputs and on zeros of both signs, infinities and nan.
 
     Args:
         jaxpr: the program.
-        seed: of the inputs.
-        step: the pass, or a composition of passes; all of the library's where it is None.
-        guarantees: what it claims; what it says itself where there are none (``guarantees_of``).
+        seed: the seed of the inputs.
+        step: the pass or composition; if None, all passes of the library.
+        guarantees: the guarantees to check instead of those of the pass (``guarantees_of``).
     """
     if step is None:
         for one in ALL:
@@ -138,24 +129,24 @@ def pass_keeps_its_guarantees(
 
 @law
 def pass_is_a_function(jaxpr: Jaxpr, step: AnyPass) -> None:
-    """f = g => p(f) = p(g), and f is as it was."""
+    """f = g => p(f) = p(g), and f is unchanged."""
     copy = pickle.loads(pickle.dumps(jaxpr))
     first = unwrap(step(jaxpr))
     assert copy == jaxpr and str(copy) == str(jaxpr), f"{step} changes its input"
     second = unwrap(step(copy))
     assert first == second, (
-        f"{step} gives different programs for equal ones:\n{diff(first, second)}"
+        f"{step} returns different programs for equal ones:\n{diff(first, second)}"
     )
 
 
 def check_guarantees(
     jaxpr: Jaxpr, seed: int, step: AnyPass, guarantees: Sequence[Guarantee]
 ) -> None:
-    """:func:`pass_keeps_its_guarantees`, for use inside of other laws."""
+    """Check :func:`pass_keeps_its_guarantees` as part of another law."""
     once = unwrap(verified(step, jaxpr, step(jaxpr)))
     more = [e for e in once.effects if e not in jaxpr.effects]
     writes = {e.ref for e in jaxpr.effects if isinstance(e, Write)}
-    # A load, a sum and a store may become an accumulation.
+    # A load, a sum and a store may be fused into an accumulation.
     more = [e for e in more if not (isinstance(e, Accum) and e.ref in writes)]
     assert not more, f"{step} adds effects: {', '.join(map(str, more))}\n{once}"
     exact = Guarantee.SAME_BITS in guarantees
@@ -167,4 +158,4 @@ def check_guarantees(
             f"a second run of {step} changes the program again:\n{diff(once, twice)}"
         )
     if Guarantee.NEVER_LARGER in guarantees:
-        assert count(once) <= count(jaxpr), f"{step} has made the program grow:\n{once}"
+        assert size(once) <= size(jaxpr), f"{step} makes the program grow:\n{once}"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from effax.ir.analysis.queries import size
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr
@@ -22,8 +23,7 @@ from effax.testing.generate.values import (
 )
 from effax.testing.laws.jvp import differentiated, push, random_tangents
 from effax.testing.laws.law import About, law
-from effax.testing.laws.pass_set import Passes
-from effax.testing.laws.simplify import count
+from effax.testing.laws.pass_set import LIBRARY, Passes
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.transpose.cotangent_spec import (
     CotangentSpec,
@@ -36,7 +36,7 @@ from effax.transforms.transpose.cotangent_spec import (
 
 
 def full_specs(jaxpr: Jaxpr, linear: Mask) -> list[CotangentSpec]:
-    """The cotangent of every linear input: as a value, or threaded through its reference."""
+    """Return the spec of every input: linear ones by value, or threaded through the reference."""
     return [
         NonLinear() if not has else ThreadedRef() if isinstance(t, RefType) else GradValue()
         for t, has in zip(jaxpr.in_types, linear, strict=True)
@@ -57,21 +57,21 @@ def pull(
         passes: the passes.
         jaxpr: the program.
         ct_specs: one an input.
-        inputs: of which those that are not linear are given to it.
-        outs: the cotangents of the results of floats.
-        buffers: for each input that has a gradient reference, what that holds at first.
+        inputs: of which the nonlinear ones are passed.
+        outs: the cotangents of the floating results.
+        buffers: the initial contents of gradient references, None for other inputs.
 
     Returns:
-        One cotangent an input, or what its gradient reference holds in the end.
+        One cotangent an input: the value, or the final contents of its gradient reference.
     """
     made = passes.transpose(jaxpr, ct_specs)
     fixed = [np.array(x) for x, w in zip(inputs, ct_specs, strict=True) if isinstance(w, NonLinear)]
-    held = [None if x is None else np.array(x) for x in buffers]
-    results = evaluate(made.jaxpr, [*fixed, *(x for x in held if x is not None), *outs])
+    grads = [None if x is None else np.array(x) for x in buffers]
+    results = evaluate(made.jaxpr, [*fixed, *(x for x in grads if x is not None), *outs])
     given = (np.array(x) for x in results)
     nonzero = iter(made.nonzero)
     found: list[Value | None] = []
-    for type_, ct_spec, buffer in zip(jaxpr.in_types, ct_specs, held, strict=True):
+    for type_, ct_spec, buffer in zip(jaxpr.in_types, ct_specs, grads, strict=True):
         if isinstance(ct_spec, GradValue):
             found.append(next(given) if next(nonzero) else np.zeros(type_.shape, type_.dtype))
         else:
@@ -80,7 +80,7 @@ def pull(
 
 
 def random_cotangents(types: Sequence[Type], seed: int) -> list[Value]:
-    """A cotangent for each type of floats."""
+    """Return a random cotangent for each floating type."""
     rng = np.random.default_rng([seed, 5])
     return [np.array(random_value(rng, t)) for t in types if is_inexact(t)]
 
@@ -89,9 +89,9 @@ class Product(NamedTuple):
     """The inner product of values.
 
     Attributes:
-        total: the sum of the products of all elements, of its real part.
-        size: the sum of their sizes.
-        rounding: the part of it that rounding may be, in the least precise of their dtypes.
+        total: the real part of the sum of products.
+        size: the sum of their magnitudes.
+        rounding: the relative rounding of the least precise dtype.
     """
 
     total: float
@@ -100,7 +100,7 @@ class Product(NamedTuple):
 
 
 def inner_product(xs: Sequence[Value | None], ys: Sequence[Value | None]) -> Product:
-    """The inner product of the values that are there in both."""
+    """Return the inner product of the values that are present in both."""
     total = size = rounding = 0.0
     for x, y in zip(xs, ys, strict=True):
         if x is not None and y is not None:
@@ -122,7 +122,7 @@ def check_products(left: Product, right: Product) -> None:
 
 
 def linear_refs(jaxpr: Jaxpr, linear: Mask) -> list[int]:
-    """The positions of the linear inputs that are references."""
+    """Return the positions of the linear references."""
     return [
         i
         for i, (t, has) in enumerate(zip(jaxpr.in_types, linear, strict=True))
@@ -132,10 +132,9 @@ def linear_refs(jaxpr: Jaxpr, linear: Mask) -> list[int]:
 
 @law(about=About.LINEAR, features=NUMERIC, of_primitives=True)
 def transpose_is_adjoint(
-    jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
+    jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes = LIBRARY
 ) -> None:
-    """<ct, f(x)> = <transpose(f)(ct), x>, where x and f(x) include what references hold."""
-    passes = passes or Passes()
+    """<ct, f(x)> = <transpose(f)(ct), x>, where x and f(x) include the contents of references."""
     inputs = random_inputs(jaxpr.in_types, seed)
     after = run_all(jaxpr, inputs)
     cts = random_cotangents(jaxpr.out_types, seed)
@@ -152,18 +151,17 @@ def transpose_is_adjoint(
 
 
 def run_all(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:
-    """Run a program; all inputs, as they are in the end, stand for the contents."""
-    held = [np.array(x) for x in inputs]
-    outs = [np.array(x) for x in evaluate(jaxpr, held)]
-    return Outcome(outs, held)
+    """Run a program; return the final values of all inputs as contents."""
+    values = [np.array(x) for x in inputs]
+    outs = [np.array(x) for x in evaluate(jaxpr, values)]
+    return Outcome(outs, values)
 
 
 @law(about=About.LINEAR, features=NUMERIC, of_primitives=True)
 def transpose_is_its_own_inverse(
-    jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
+    jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes = LIBRARY
 ) -> None:
     """transpose(transpose(f)) = f."""
-    passes = passes or Passes()
     once = passes.transpose(jaxpr, full_specs(jaxpr, linear))
     n_fixed = linear.count(False)
     n_refs = len(linear_refs(jaxpr, linear))
@@ -185,7 +183,7 @@ def transpose_is_its_own_inverse(
         passes, once.jaxpr, full_specs(once.jaxpr, mask), [*fixed, *filler], present, buffers
     )
     expected = run_all(jaxpr, inputs)
-    # What is no float has no cotangent, and is not among the inputs of the transposed program.
+    # A result that is not floating has no cotangent: the transposed program lacks it.
     floats = [y for y, t in zip(expected.outs, jaxpr.out_types, strict=True) if is_inexact(t)]
     check_all("result", floats, _present(twice[n_fixed + n_refs :]))
     check_all(
@@ -201,10 +199,9 @@ def _present(values: Sequence[Value | None]) -> list[Value]:
 
 @law(about=About.LINEAR, features=NUMERIC, of_primitives=True)
 def transpose_accumulates_into_references(
-    jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
+    jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes = LIBRARY
 ) -> None:
-    """With GradRef a reference ends with what it held, plus the result of GradValue."""
-    passes = passes or Passes()
+    """A GradRef ends with its initial contents plus the result of GradValue."""
     inputs = random_inputs(jaxpr.in_types, seed)
     cts = random_cotangents(jaxpr.out_types, seed)
     # The final contents of a GradRef input have a cotangent of zero.
@@ -215,25 +212,24 @@ def transpose_accumulates_into_references(
     expected = pull(passes, jaxpr, full_specs(jaxpr, linear), inputs, cts, zeros)
     rng = np.random.default_rng([seed, 6])
     ct_specs: list[CotangentSpec] = []
-    held: list[Value | None] = []
+    values: list[Value | None] = []
     for type_, has in zip(jaxpr.in_types, linear, strict=True):
         in_place = has and (isinstance(type_, RefType) or bool(rng.integers(0, 3)))
         ct_specs.append(GradRef() if in_place else GradValue() if has else NonLinear())
-        held.append(np.array(random_value(rng, type_)) if in_place else None)
-    found = pull(passes, jaxpr, ct_specs, inputs, cts, held)
+        values.append(np.array(random_value(rng, type_)) if in_place else None)
+    found = pull(passes, jaxpr, ct_specs, inputs, cts, values)
     sums = [
         x if x is None or y is None else np.asarray(x + y, x.dtype)
-        for x, y in zip(expected, held, strict=True)
+        for x, y in zip(expected, values, strict=True)
     ]
     check_all("cotangent", _present(sums), _present(found))
 
 
 @law(about=About.LINEAR, features=NUMERIC, of_primitives=True)
 def transpose_omits_unwanted_cotangents(
-    jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes | None = None
+    jaxpr: Jaxpr, linear: Mask, seed: int = 0, passes: Passes = LIBRARY
 ) -> None:
-    """With DontWant for some inputs the other cotangents stay as they are, and no work is added."""
-    passes = passes or Passes()
+    """DontWant for some inputs keeps the other cotangents, and adds no work."""
     inputs = random_inputs(jaxpr.in_types, seed)
     cts = random_cotangents(jaxpr.out_types, seed)
     rng = np.random.default_rng([seed, 7])
@@ -253,17 +249,16 @@ def transpose_omits_unwanted_cotangents(
     check_all("cotangent", _present(wanted), _present(found))
     less = passes.transpose(jaxpr, fewer).jaxpr
     whole = passes.transpose(jaxpr, ct_specs).jaxpr
-    assert count(less) <= count(whole), f"with fewer wants there is more work:\n{less}\n{whole}"
+    assert size(less) <= size(whole), f"unwanted cotangents add work:\n{less}\n{whole}"
     if all(isinstance(w, DontWant | NonLinear) for w in fewer):
         assert not [e for e in less.eqns if not e.effects.changes_state], (
-            f"nothing is wanted, and work is left:\n{less}"
+            f"no cotangent is wanted, and work is left:\n{less}"
         )
 
 
 @law(features=SMOOTH, of_primitives=True)
-def vjp_is_adjoint_to_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = None) -> None:
+def vjp_is_adjoint_to_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY) -> None:
     """<ct, df(x)(t)> = <vjp(f)(x)(ct), t>: jvp, then partial_eval, then transpose."""
-    passes = passes or Passes()
     types = jaxpr.in_types
     mask = differentiated(types, seed)
     inputs = random_inputs(types, seed)
@@ -274,17 +269,17 @@ def vjp_is_adjoint_to_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = N
     n_primals, n_outs = len(jaxpr.binders), len(jaxpr.outs)
     n_tangents = len(made.jaxpr.binders) - n_primals
     known = (True,) * n_primals + (False,) * n_tangents
-    halves = passes.partial_eval(made.jaxpr, known)
-    assert all(halves.known_outs[:n_outs]), "a primal result depends on tangents"
-    held = [np.array(x) for x in inputs]
-    early = evaluate(halves.known, held)
-    fixed = [np.array(r.pick(held, early)) for r in halves.residuals]
+    parts = passes.partial_eval(made.jaxpr, known)
+    assert all(parts.known_outs[:n_outs]), "a primal result depends on tangents"
+    values = [np.array(x) for x in inputs]
+    knowns = evaluate(parts.known, values)
+    fixed = [np.array(r.pick(values, knowns)) for r in parts.residuals]
     # Tangent results that no tangent reaches are known, and zero.
-    pairs = zip(halves.known_outs[n_outs:], _where(made.out_tangents), strict=True)
+    pairs = zip(parts.known_outs[n_outs:], _where(made.out_tangents), strict=True)
     reached = [j for has, j in pairs if not has]
     cts = random_cotangents([jaxpr.out_types[j] for j in reached], seed)
 
-    linear = halves.unknown
+    linear = parts.unknown
     is_linear = (False,) * len(fixed) + (True,) * n_tangents
     moved = [t for t in tangents if t is not None]
     refs = linear_refs(linear, is_linear)
@@ -300,6 +295,7 @@ def vjp_is_adjoint_to_jvp(jaxpr: Jaxpr, seed: int = 0, passes: Passes | None = N
 
 
 def _where(mask: Sequence[bool]) -> list[int]:
+    """Return the positions of the true entries."""
     return [i for i, has in enumerate(mask) if has]
 
 

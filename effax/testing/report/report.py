@@ -1,4 +1,4 @@
-"""The report of a broken law: what is wrong, for which program, and a test to paste."""
+"""The report of a broken law: the error, the program, and a test to paste."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class LawBroken(AssertionError):
-    """A law does not hold; the message says for what, and has that as a test to paste.
+    """A law does not hold; the message has a test to paste.
 
     Attributes:
         law: the law.
         arguments: the arguments for which it does not hold, by name.
-        cause: what it raised; where that is another law that it calls, how that one is broken.
+        cause: the error; of another law that it calls, how that one is broken.
         others: names of other laws that do not hold either.
-        note: what else its reader should know.
+        note: a remark for the reader.
     """
 
     def __init__(
@@ -51,39 +51,39 @@ class LawBroken(AssertionError):
         self._text: str | None = None
 
     def __str__(self) -> str:
-        # Where others only look at what kind of failure this is, nothing is written.
+        # Written on demand: a search looks at the kind of thousands of failures.
         if self._text is None:
             self._text = _report(self)
         return self._text
 
     @property
     def kind(self) -> tuple[str, str, str]:
-        """What goes wrong, whatever the program: the law, the error, and where it was raised."""
+        """Return the law, the error, and its place, which do not depend on the program."""
         cause = self.cause
         if isinstance(cause, LawBroken):
             return self.law.name, "LawBroken", " ".join(cause.kind)
         if isinstance(cause, Differs):
-            # Whether results differ or contents of references is the same to a law.
+            # Differing results and differing contents of references are one kind.
             where = "type" if "another type" in str(cause) else "value"
         elif isinstance(cause, EffaxError):
             where = re.sub(r"\d+", "", cause.what)
         else:
-            # An assertion's words may have the program in them.
+            # The message of an assertion may contain the program.
             *_, last = traceback.walk_tb(cause.__traceback__)
             where = f"{last[0].f_code.co_filename}:{last[1]}"
         return self.law.name, type(cause).__name__, where
 
     @property
     def root(self) -> Exception:
-        """What was raised, in the law itself or in laws that it calls."""
+        """Return the error that was raised in the law, or in laws that it calls."""
         return self.cause.root if isinstance(self.cause, LawBroken) else self.cause
 
     def with_others(self, others: Sequence[str]) -> LawBroken:
-        """The same, told together with the names of other laws that are broken."""
+        """Return it with the names of other laws that are broken."""
         return LawBroken(self.law, self.arguments, self.cause, others, self.note)
 
     def with_note(self, note: str) -> LawBroken:
-        """The same, told with a note."""
+        """Return it with a note."""
         return LawBroken(self.law, self.arguments, self.cause, self.others, note)
 
 
@@ -99,24 +99,24 @@ def _report(broken: LawBroken) -> str:
 
 
 def _test(law: Law[...], given: Mapping[str, object]) -> str:
-    """The test to paste; of what cannot be written, what it is about as far as it prints."""
+    """Return the test to paste; if it cannot be written, the arguments as they print."""
     try:
         return f"As a test:\n\n{regression_test(law, given)}"
-    except Exception as error:  # noqa: BLE001  what a user's value does when it is asked
+    except Exception as error:  # noqa: BLE001  # methods of the caller's values may raise anything
         shown = [f"  {name} = {_printed(value)}" for name, value in given.items()]
         why = f"{type(error).__name__}: {_printed(error, str)}"
-        return "\n".join([f"No test can be written of it ({why}):", "", *shown])
+        return "\n".join([f"No test can be written ({why}):", "", *shown])
 
 
 def _printed(value: object, text: Callable[[object], str] = repr) -> str:
     try:
         return text(value)
-    except Exception as error:  # noqa: BLE001  a report says what it can
+    except Exception as error:  # noqa: BLE001  # a report never fails
         return f"<{type(value).__name__}, which does not print: {type(error).__name__}>"
 
 
 def _what(cause: Exception) -> str:
-    """What went wrong; where, if that is a crash and no comparison."""
+    """Return the message of an error, with its place unless it is a comparison."""
     if isinstance(cause, LawBroken):
         return f"{cause.law.name} does not hold: {cause.law.equation}\n\n{_what(cause.cause)}"
     if isinstance(cause, AssertionError) and str(cause):
@@ -129,13 +129,13 @@ def _what(cause: Exception) -> str:
 
 
 WIDTH: Final = 100
-"""No line of a test is longer, if it can be broken."""
+"""The length from which a call is broken into lines."""
 
 _OTHERS: Final = (str(Path(__file__).parents[1]), "site-packages", "dist-packages")
 
 
 def _place(error: Exception) -> str:
-    """The last line of the user's that an error came from; else the last line, of a crash."""
+    """Return the last line of the caller's code in a traceback; else the last line of a crash."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if not any(other in f.filename for other in _OTHERS)]
     if not frames or (not own and isinstance(error, EffaxError)):
@@ -146,13 +146,13 @@ def _place(error: Exception) -> str:
 
 
 def _is_usual(value: object) -> bool:
-    """Whether a law that has a default for an argument does the same without it."""
+    """Return whether an optional argument can be left out."""
     usual = own_primitives() if isinstance(value, PMap) else Passes()
     return value is None or (isinstance(value, type(usual)) and value == usual)
 
 
 def regression_test(law: Law[...], given: Mapping[str, object]) -> str:
-    """The source of a test that holds the law for these arguments, as a file of its own."""
+    """Return the source of a test of the law for these arguments, a complete file."""
     programs = {name: value for name, value in given.items() if isinstance(value, Jaxpr)}
     written = Written(tuple(programs))
     called = written.of(law, "law")
@@ -172,7 +172,7 @@ def regression_test(law: Law[...], given: Mapping[str, object]) -> str:
 
 
 def _test_name(law: Law[...], called: str, written: Written) -> str:
-    """A name for a test, which a file that it is added to does not have."""
+    """Return a name for the test that its file does not define."""
     name = next(f"test_{name}" for name in (law.name, called, "law") if is_name(f"test_{name}"))
     taken = {known for module in written.homes for known in vars(sys.modules.get(module, sys))}
     number, found = 1, name

@@ -1,7 +1,7 @@
-"""Values as source that makes them again: expressions, and the imports that these need.
+"""Write values as source: expressions, and the imports that they need.
 
-What has a name in a module is imported from there. What has none (a lambda, a local function)
-cannot be written down: a comment says what is to be put in its place.
+A value with a name in a module is imported. Others (a lambda, a local function) cannot be written:
+a comment names the definition that is missing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from effax.ir.text.parser import parse
 from effax.ir.text.printer import references
 from effax.ir.types import ArrayType, RefType, array_type, ref_type
 from effax.testing.generate.values import shown
-from effax.testing.laws.pass_set import Passes
 from effax.testing.report.import_path import PLAIN, ImportPath, place_of
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.optimize.rewrite import Hole, Number, Rewriting, rewriting
@@ -38,13 +37,13 @@ from effax.transforms.rules.default import DEFAULT_RULES
 
 
 class Written:
-    """Source that is being written: the imports so far, and what could not be imported.
+    """Source under construction.
 
     Attributes:
         imports: the names that are used, by module.
-        notes: a line on each name that the reader has to define.
-        unread: the parameters in texts of programs that have no text that is read back.
-        homes: what is in files of tests, which nobody imports, by module.
+        notes: a description of each name that the reader must define.
+        unread: parameters of programs that are not parsed.
+        homes: the names from test files, which are not imported, by module.
     """
 
     def __init__(self, taken: tuple[str, ...] = ()) -> None:
@@ -56,7 +55,7 @@ class Written:
         self._taken.update(dict.fromkeys(taken))
 
     def head(self) -> list[str]:
-        """The lines that come first."""
+        """Return the lines that precede the test."""
         found = []
         own = sys.stdlib_module_names
         for module, names in sorted(self.imports.items(), key=lambda x: (x[0] not in own, x[0])):
@@ -82,7 +81,7 @@ class Written:
         return [*found, *(["", *notes] if notes else [])]
 
     def of(self, value: object, hint: str = "value") -> str:
-        """An expression for a value; ``hint`` names what can be written in no other way."""
+        """Return an expression for a value; ``hint`` names a value that cannot be written."""
         place = place_of(value)
         if place is not None:
             return self._name(place)
@@ -95,8 +94,6 @@ class Written:
         match value:
             case Jaxpr():
                 return self.program(value)
-            case Passes():
-                return self._passes(value)
             case PMap() if dict(own_primitives()).items() <= dict(value).items():
                 mine = [x for name, x in value.items() if own_primitives().get(name) is not x]
                 return f"{self.of(registry)}({', '.join([self.of(x) for x in mine])})"
@@ -124,24 +121,22 @@ class Written:
                 return self._compound(value, hint)
 
     def program(self, jaxpr: Jaxpr) -> str:
-        """A program, as the text that is read back."""
+        """Return a call that parses the program."""
         text = str(jaxpr)
         quoted = f"'''\n{indent(text, '        ')}\n    '''"
         raw = "r" if "\\" in text else ""
         args = [raw + quoted if "'''" not in text else repr(text)]
-        prims = dict.fromkeys(type(place.eqn.prim) for place in walk(jaxpr))
         known = own_primitives()
-        mine = [self.of(prim) for prim in prims if known.get(prim.name) is not prim]
-        for prim in {place.eqn.prim: None for place in walk(jaxpr)}:
-            if known.get(prim.name) is type(prim):
-                continue
+        prims = dict.fromkeys(place.eqn.prim for place in walk(jaxpr))
+        foreign = [prim for prim in prims if known.get(prim.name) is not type(prim)]
+        for prim in foreign:
             for f in fields_of(prim):
                 bad = unwritten(getattr(prim, f.name), type(prim))
                 if bad is not None:
-                    line = f"`{f.name}` of {prim.name} is {bad[0]}".replace("\n", " ")
-                    self.unread[line] = None
-        if mine:
-            args.append(f"{self.of(registry)}({', '.join(mine)})")
+                    self.unread[f"`{f.name}` of {prim.name} is {bad[0]}".replace("\n", " ")] = None
+        if foreign:
+            classes = ", ".join([self.of(cls) for cls in dict.fromkeys(map(type, foreign))])
+            args.append(f"{self.of(registry)}({classes})")
         objects = references(jaxpr)
         if objects:
             args.append(f"references={self.of(objects)}")
@@ -153,19 +148,8 @@ class Written:
         weak = ", weak=True" if value.weak else ""
         return f"{self.of(array_type)}({value.shape}, {value.dtype.name!r}{weak})"
 
-    def _passes(self, value: Passes) -> str:
-        given = []
-        for field in fields(Passes):
-            part = getattr(value, field.name)
-            if field.name == "rules":
-                if part != DEFAULT_RULES:
-                    given.append(f"rules={self.of(part)}")
-            elif part is not field.default:
-                given.append(f"{field.name}={self.of(part, field.name)}")
-        return f"{self.of(Passes)}({', '.join(given)})"
-
     def _rules(self, rules: RuleSet) -> str:
-        """The library's book, with what differs from it."""
+        """Return the rule set of the library, extended by the differences."""
         own = DEFAULT_RULES
         text = self.of(own)
         for prim, found in sorted(rules.rules.items(), key=lambda item: item[0].name):
@@ -207,19 +191,22 @@ class Written:
             content = value.name if isinstance(value, Hole) else value.value
             return f"{self.of(cls)}({self.of(content)})"
         if is_dataclass(value) and not isinstance(value, type):
-            parts = [*self._arguments(value)]
-            return f"{self.of(cls, cls.__name__)}({', '.join(parts)})"
+            return f"{self.of(cls, cls.__name__)}({', '.join(self._arguments(value))})"
         if isinstance(value, Primitive):
             return f"{self.of(cls, cls.__name__)}()"
         return self._unknown(value, hint)
 
     def _arguments(self, value: object) -> Iterator[str]:
-        """The arguments of the class that make an instance of it, whose attributes they are."""
-        for name, parameter in signature(type(value)).parameters.items():
-            part = getattr(value, name)
-            if parameter.kind is Parameter.VAR_POSITIONAL:
+        """Yield the arguments that construct an instance, from attributes of their names."""
+        parameters = signature(type(value)).parameters
+        variadic = any(p.kind is Parameter.VAR_POSITIONAL for p in parameters.values())
+        for name, parameter in parameters.items():
+            part, kind = getattr(value, name), parameter.kind
+            if kind is Parameter.VAR_POSITIONAL:
                 yield from [self.of(one, name) for one in part]
-            elif parameter.kind is Parameter.POSITIONAL_ONLY or _is_before_more(value, name):
+            elif kind is Parameter.POSITIONAL_ONLY or (
+                variadic and kind is Parameter.POSITIONAL_OR_KEYWORD
+            ):
                 yield self.of(part, name)
             elif not _same(part, parameter.default):
                 yield f"{name}={self.of(part, name)}"
@@ -253,7 +240,7 @@ class Written:
         return short
 
     def _fresh(self, name: str, what: object) -> str:
-        """The name, or one like it where it stands for something else."""
+        """Return the name, or a similar one if it is taken."""
         number, found = 1, name
         while found in self._taken and self._taken[found] is not what:
             number += 1
@@ -263,26 +250,19 @@ class Written:
 
 
 def is_name(text: object) -> bool:
-    """Whether a text can be the name of something."""
+    """Return whether a text is an identifier."""
     return isinstance(text, str) and text.isidentifier() and not iskeyword(text)
-
-
-def _is_before_more(value: object, name: str) -> bool:
-    """Whether a parameter comes before one that takes all that are left (``*args``)."""
-    kinds = {n: p.kind for n, p in signature(type(value)).parameters.items()}
-    more = kinds[name] is Parameter.POSITIONAL_OR_KEYWORD
-    return more and Parameter.VAR_POSITIONAL in kinds.values()
 
 
 def _same(value: object, default: object) -> bool:
     try:
         return value is default or (type(value) is type(default) and bool(value == default))
-    except Exception:  # noqa: BLE001  equality of what a user gives may do anything
+    except Exception:  # noqa: BLE001  # `==` of the caller's values may raise anything
         return False
 
 
 def _described(value: object) -> str:
-    """What something is and where it was written."""
+    """Return the kind and the place of a definition."""
     code = getattr(getattr(value, "__wrapped__", value), "__code__", None)
     kind = "the class" if isinstance(value, type) else "the function"
     name = getattr(value, "__qualname__", None)

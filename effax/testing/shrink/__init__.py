@@ -1,1 +1,1 @@
-"""Shrinking: smaller programs that break the same law."""
+"""Shrink programs that break a law."""

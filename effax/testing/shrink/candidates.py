@@ -1,6 +1,6 @@
-"""Programs that are a bit smaller than a program: what is tried to make small what breaks a law.
+"""Yield smaller variants of a program, to shrink one that breaks a law.
 
-Each is a guess: it may be ill typed, or no longer break the law, and who tries it looks.
+A candidate may be ill typed, or keep the law; the search checks.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ T = TypeVar("T")
 
 
 class Subject(NamedTuple):
-    """A program, and in which inputs it is linear; where that does not matter, in none."""
+    """A program with the mask of its linear inputs."""
 
     jaxpr: Jaxpr
     linear: Mask
 
 
 Edit = Callable[["Rebuilder", int, Eqn, tuple[Atom, ...]], Sequence[Atom | None]]
-"""What stands for the results of an equation, given its operands; None: it is gone."""
+"""Return the values of an equation's results, given its operands; None: removed."""
 
 
 class Rebuilder:
-    """A program that is built anew; what is used and gone becomes an input."""
+    """Rebuilds a program by an edit of each equation; removed variables in use become inputs."""
 
     def __init__(self, subject: Subject, types: Sequence[Type] | None = None) -> None:
         jaxpr = subject.jaxpr
@@ -57,7 +57,7 @@ class Rebuilder:
                 self.reached.update(v.id for v in eqn.outs)
 
     def value(self, atom: Atom) -> Atom:
-        """What stands for an atom of the old program."""
+        """Return the atom of the new program for one of the old program."""
         if isinstance(atom, Lit):
             return atom
         found = self.env.get(atom.id)
@@ -68,7 +68,7 @@ class Rebuilder:
         return found
 
     def run(self, edit: Edit, outs: Sequence[Atom] | None = None) -> Subject:
-        """Build it, with other results if they are given. Raises IllTyped where it does not fit."""
+        """Return the new program, with other results if given. Raises IllTyped."""
         for i, eqn in enumerate(self.old.eqns):
             given = edit(self, i, eqn, eqn.ins)
             pairs = zip(eqn.outs, given, strict=True)
@@ -77,23 +77,22 @@ class Rebuilder:
         return Subject(made, tuple([self.linear[v.id] for v in made.binders]))
 
     def keep(self, eqn: Eqn, prim: Primitive | None = None) -> Sequence[Atom]:
-        """Append an equation as it is, or with another primitive."""
+        """Append an equation, with another primitive if given."""
         return self.b.emit(prim or eqn.prim, [self.value(a) for a in eqn.ins], eqn.source)
 
 
 def smaller(subject: Subject) -> Iterator[Callable[[], Iterator[Subject]]]:
-    """The ways to make a program smaller, those that take away most first."""
+    """Yield the kinds of candidates, those that remove most first."""
     for way in (_alone, _fewer_results, _dead, _cut, _opened, _within, _fewer_inputs, _scalars):
         yield partial(_guesses, way, subject)
 
 
 def _guesses(way: Callable[[Subject], Guesses], subject: Subject) -> Iterator[Subject]:
-    """Those that can be built."""
     yield from made_of(way(subject))
 
 
 def made_of(guesses: Iterable[Callable[[], T]]) -> Iterator[T]:
-    """What is made, of what can be."""
+    """Yield the results of the functions that do not fail."""
     for make in guesses:
         try:
             yield make()
@@ -106,7 +105,7 @@ Guesses = Iterator[Callable[[], Subject]]
 
 
 def parts(n: int) -> Iterator[tuple[int, int]]:
-    """Stretches of ``range(n)`` from the end: all, halves, quarters, ..., single ones."""
+    """Yield ranges within ``range(n)`` from the end: all, then of half the length, and so on."""
     size = n
     while size:
         yield from ((max(0, stop - size), stop) for stop in range(n, 0, -size))
@@ -114,7 +113,7 @@ def parts(n: int) -> Iterator[tuple[int, int]]:
 
 
 def _alone(subject: Subject) -> Guesses:
-    """One equation, or one and those that make its operands, with all that the last one gives."""
+    """Keep one equation, or one and those that define its operands; return its results."""
     eqns = list(subject.jaxpr.eqns)
     made = {v.id: i for i, eqn in enumerate(eqns) for v in eqn.outs}
     for deep in (False, True):
@@ -151,7 +150,7 @@ def _dead(subject: Subject) -> Guesses:
 
 
 def _cut(subject: Subject) -> Guesses:
-    """Stretches of equations go; single ones give way to an operand, if one fits."""
+    """Remove ranges of equations; replace single ones by an operand of the same type."""
     for start, stop in parts(len(subject.jaxpr.eqns)):
         gone = range(start, stop)
         if stop == start + 1:
@@ -172,7 +171,7 @@ def _without(subject: Subject, gone: range, place: int | None = None) -> Subject
 
 
 def _opened(subject: Subject) -> Guesses:
-    """A program is run once in the place of the equation that holds it."""
+    """Replace an equation by one evaluation of a subjaxpr."""
     for i in reversed(range(len(subject.jaxpr.eqns))):
         eqn = subject.jaxpr.eqns[i]
         for region in eqn.prim.regions():
@@ -204,7 +203,7 @@ def _open(subject: Subject, at: int, region: Region) -> Subject:
 
 
 def _within(subject: Subject) -> Guesses:
-    """A held program gets smaller; what it takes and gives stays."""
+    """Shrink a subjaxpr, without changing its types."""
     for i in reversed(range(len(subject.jaxpr.eqns))):
         prim = subject.jaxpr.eqns[i].prim
         for made in _smaller_prims(prim):
@@ -221,27 +220,27 @@ def _with_prim(subject: Subject, at: int, make: Callable[[], Primitive]) -> Subj
 
 
 def _smaller_prims(prim: Primitive) -> Iterator[Callable[[], Primitive]]:
-    held = prim.subjaxprs()
-    for k, program in enumerate(held):
+    subjaxprs = prim.subjaxprs()
+    for k, program in enumerate(subjaxprs):
         for make in closed(program, isinstance(prim, While)):
             yield partial(_holding, prim, k, make)
         if isinstance(prim, Cond):
-            for other in held:
+            for other in subjaxprs:
                 if other is not program:
-                    yield partial(prim.with_subjaxprs, [*held[:k], other, *held[k + 1 :]])
+                    yield partial(prim.with_subjaxprs, [*subjaxprs[:k], other, *subjaxprs[k + 1 :]])
 
 
 def _holding(prim: Primitive, k: int, make: Callable[[], Jaxpr]) -> Primitive:
-    held = prim.subjaxprs()
-    return prim.with_subjaxprs([*held[:k], make(), *held[k + 1 :]])
+    subjaxprs = prim.subjaxprs()
+    return prim.with_subjaxprs([*subjaxprs[:k], make(), *subjaxprs[k + 1 :]])
 
 
 def closed(jaxpr: Jaxpr, loops: bool = False) -> Iterator[Callable[[], Jaxpr]]:
-    """Smaller programs with the same types of inputs and results.
+    """Yield smaller programs with the same types of inputs and results.
 
     Args:
         jaxpr: the program.
-        loops: whether a loop without a fixed number of steps holds it.
+        loops: whether it belongs to a loop without a fixed number of iterations.
     """
     yield lambda: unwrap(dce(jaxpr)).jaxpr
     yield lambda: unwrap(inline(jaxpr))
@@ -262,9 +261,9 @@ def closed(jaxpr: Jaxpr, loops: bool = False) -> Iterator[Callable[[], Jaxpr]]:
 
 
 def _counts(jaxpr: Jaxpr, eqn: Eqn) -> bool:
-    """Whether an equation may decide how often a loop runs: loops are to end.
+    """Return whether an equation may determine the number of iterations of a loop.
 
-    Conditions are booleans, and what counts steps is a result.
+    Conditions are booleans, and counters are results.
     """
     condition = len(jaxpr.outs) == 1 and jaxpr.outs[0].type.dtype.kind == "b"
     return any(
@@ -280,12 +279,12 @@ def _plain(jaxpr: Jaxpr) -> Subject:
 def _same_inputs(jaxpr: Jaxpr, make: Callable[[], Subject]) -> Jaxpr:
     made = make().jaxpr
     if made.in_types != jaxpr.in_types:
-        raise ValueError("it takes more")
+        raise ValueError("the inputs differ")
     return made
 
 
 def _without_closed(jaxpr: Jaxpr, gone: range) -> Jaxpr:
-    """The program without some equations; values of their types stand for what they give."""
+    """Remove some equations; other values of the same types replace their results."""
     needed = {a.id for a in jaxpr.outs if isinstance(a, Var)}
     for i, eqn in enumerate(jaxpr.eqns):
         if i not in gone:
@@ -301,18 +300,18 @@ def _without_closed(jaxpr: Jaxpr, gone: range) -> Jaxpr:
 
 
 def _like(b: Builder, type_: Type, given: Sequence[Atom]) -> Atom:
-    """One of the values that has a type; else ones of that type."""
+    """Return one of the values with the type; else ones of the type."""
     for atom in given:
         if atom.type == type_ and isinstance(atom, Var):
             return atom
     if not isinstance(type_, ArrayType):
-        raise ValueError("there is no such reference")
+        raise ValueError("no reference has this type")
     one = lit(True if family(type_.dtype) == "bool" else 1, type_.update(shape=()))
     return b(BroadcastInDim(type_.shape, ()), one) if type_.shape else one
 
 
 def _fewer_inputs(subject: Subject) -> Guesses:
-    """Inputs go that nothing uses; one takes the place of another of its type."""
+    """Remove unused inputs; replace an input by another of the same type."""
     jaxpr, linear = subject
     used = {a.id for a in jaxpr.outs if isinstance(a, Var)}
     used |= {a.id for eqn in jaxpr.eqns for a in eqn.ins if isinstance(a, Var)}
@@ -352,7 +351,7 @@ def _without_inputs(
 
 
 def _scalars(subject: Subject) -> Guesses:
-    """One shape of inputs becomes another that is smaller, wherever it occurs."""
+    """Reduce a shape of inputs, wherever it occurs."""
     for shape in dict.fromkeys(v.type.shape for v in subject.jaxpr.binders):
         for other in dict.fromkeys([(), shape[1:], tuple(min(n, 1) for n in shape)]):
             if shape and other != shape:
@@ -380,7 +379,7 @@ CHEAP: Final = (BroadcastInDim,)
 
 
 def measure(jaxpr: Jaxpr) -> tuple[int, int, int, int]:
-    """How large a program is: equations, results, inputs, elements. Smaller ones are smaller."""
+    """Return the size of a program: equations, results, inputs, elements."""
     known: dict[Jaxpr, int] = {}
 
     def weight(program: Jaxpr) -> int:

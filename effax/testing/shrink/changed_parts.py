@@ -1,4 +1,4 @@
-"""What a pass does something to, from programs that it changed: what to try it on once more."""
+"""Find the equations that a pass changes, to try it on more of them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from effax.transforms.optimize.patterns import parts
 from effax.transforms.optimize.rewrite import ANY, App, Hole, Number, Pattern, RewriteRule
 
 MOST: Final = 12
-"""How many patterns are kept."""
+"""The number of patterns that are kept."""
 
 SPLITS: Final = 24
-"""How many more are made of these."""
+"""The number of variants of these."""
 
 NESTING: Final = 2
-"""How many applications deep a pattern is beyond the first."""
+"""The depth of applications in a pattern beyond the first."""
 
 STEPS: Final[dict[str, str]] = {
     "get": "refs.get",
@@ -38,18 +38,18 @@ STEPS: Final[dict[str, str]] = {
     "jit": "jit",
     "remat2": "remat",
 }
-"""The kind of step that appends a primitive, of those that no pattern has."""
+"""The kind of step that appends a primitive which no pattern has."""
 
 AROUND: Final = ("scan", "while", "cond")
-"""Kinds of steps that programs are full of anyway: what is right at the top may be wrong inside."""
+"""Kinds of steps that are always tried: a pass may be wrong only in loops and branches."""
 
 
 class ChangedParts(NamedTuple):
-    """What a pass does something to.
+    """The equations that a pass changes.
 
     Attributes:
-        kinds: the names of primitives of equations that went or came, the most frequent first.
-        patterns: applications that went, with what they were applied to.
+        kinds: the primitives of removed and added equations, the most frequent first.
+        patterns: removed applications, with those that define their operands.
         steps: kinds of steps that append such equations.
     """
 
@@ -59,7 +59,7 @@ class ChangedParts(NamedTuple):
 
 
 def changed_parts(changes: Iterable[tuple[Jaxpr, Jaxpr]]) -> ChangedParts:
-    """What went and what came, from programs and what became of them."""
+    """Return the removed and added equations of programs, before and after a pass."""
     kinds: Counter[str] = Counter()
     patterns: Counter[App] = Counter()
     for before, after in changes:
@@ -80,20 +80,20 @@ def changed_parts(changes: Iterable[tuple[Jaxpr, Jaxpr]]) -> ChangedParts:
 
 
 _Kind = tuple[str, Primitive | None, tuple[str, ...]]
-"""The name of a primitive, itself if it holds no programs, and the types of its arguments."""
+"""The name of a primitive, itself if it has no subjaxprs, and the types of its operands."""
 
 
 def _programs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
     yield jaxpr
     for eqn in jaxpr.eqns:
-        for held in eqn.prim.subjaxprs():
-            yield from _programs(held)
+        for inner in eqn.prim.subjaxprs():
+            yield from _programs(inner)
 
 
 def _kind(eqn: Eqn) -> _Kind:
     prim = eqn.prim
     types = tuple([str(a.type) for a in eqn.ins])
-    # What is different in a held program is told of that program.
+    # A change of a subjaxpr counts for the equations of the subjaxpr.
     return prim.name, None if prim.subjaxprs() else prim, types
 
 
@@ -102,7 +102,7 @@ def _equations(jaxpr: Jaxpr) -> Counter[_Kind]:
 
 
 def _moved(before: Jaxpr, after: Jaxpr) -> Counter[_Kind]:
-    """The equations that are elsewhere, or have other arguments."""
+    """Return the equations at other places, or with other operands."""
     pairs = zip(_programs(before), _programs(after), strict=False)
     return Counter(
         _kind(old)
@@ -113,7 +113,7 @@ def _moved(before: Jaxpr, after: Jaxpr) -> Counter[_Kind]:
 
 
 def _patterns(jaxpr: Jaxpr, gone: Counter[_Kind]) -> Iterator[App]:
-    """What went, alone and with what it was applied to."""
+    """Yield the removed applications, alone and with those that define their operands."""
     by_var = {v.id: eqn for eqn in jaxpr.eqns for v in eqn.outs}
     for eqn in jaxpr.eqns:
         if _is_plain(eqn) and _kind(eqn) in gone:
@@ -139,7 +139,7 @@ def _applied(eqn: Eqn, by_var: dict[int, Eqn], nesting: int) -> App:
 
 
 def probes(step: AnyPass, patterns: Iterable[App]) -> Iterator[tuple[App, Jaxpr]]:
-    """Programs of one pattern and nothing else that a pass changes, an input for each hole."""
+    """Yield programs of one pattern that a pass changes, an input for each hole."""
     for pattern in patterns:
         holes = {part.name for part in parts(pattern) if isinstance(part, Hole)}
         if len(holes) > MOST_PLACES:
@@ -152,7 +152,7 @@ def probes(step: AnyPass, patterns: Iterable[App]) -> Iterator[tuple[App, Jaxpr]
 
 
 FEW_DTYPES: Final = 8
-"""In how many dtypes, shapes and orders a pattern is tried by itself."""
+"""The number of dtypes, shapes and orders in which a pattern is tried alone."""
 
 
 def _unique(several: Iterable[Iterable[App]]) -> Iterator[App]:
@@ -160,7 +160,7 @@ def _unique(several: Iterable[Iterable[App]]) -> Iterator[App]:
 
 
 def _splits(app: App) -> Iterator[App]:
-    """The pattern with two things where it has one: what was the same may have been so by chance.
+    """Yield the pattern with two holes in the place of one, which may be equal by chance.
 
     ``f(x) + x·x`` becomes ``f(x) + x·y``, ``f(x) + y·x`` and ``f(x) + y·y``.
     """
@@ -172,11 +172,11 @@ def _splits(app: App) -> Iterator[App]:
 
 
 MOST_PLACES: Final = 4
-"""Up to how many places of one hole are told apart."""
+"""Holes with more places are not split."""
 
 
 def _split(app: App, name: str, other: Sequence[bool]) -> App:
-    """The pattern with another hole at some of the places of one, from the left to the right."""
+    """Return the pattern with another hole at some places of one, from left to right."""
     left = iter(other)
 
     def renamed(pattern: Pattern) -> Pattern:
@@ -189,7 +189,7 @@ def _split(app: App, name: str, other: Sequence[bool]) -> App:
 
 
 def _tidy(app: App) -> App:
-    """The pattern with its holes numbered from the left, so that equal ones are equal."""
+    """Return the pattern with its holes numbered from the left, so that equal ones are equal."""
     names: dict[str, str] = {}
 
     def renamed(pattern: Pattern) -> Pattern:

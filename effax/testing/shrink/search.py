@@ -1,6 +1,6 @@
-"""What breaks a law made small, by taking away from it whatever it does not need to break it.
+"""Shrink the arguments that break a law, by removing parts that are not needed to break it.
 
-Deterministic, and bounded: a law is held to so many candidates at most.
+The search is deterministic, and tries a bounded number of candidates.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from effax.tree import PyTree
 
 Drawn = tuple[PyTree, ...]
 Hold = Callable[[Drawn, int], LawBroken | None]
-"""Holds arguments and a seed to a law; how it is broken, if it is."""
+"""Returns the failure of a law for arguments and a seed, or None."""
 
 MOST: Final = 1500
 MOST_COSTLY: Final = 120
-"""How many candidates are held to a law, and to one of which a try takes long."""
+"""The number of candidates for a law, and for a costly one."""
 
 
 def shrunk(
     about: About, drawn: Drawn, seed: int, broken: LawBroken, hold: Hold, most: int = MOST
 ) -> LawBroken:
-    """How a law is broken in the same way by something small.
+    """Return a failure of the same kind for arguments that are as small as possible.
 
     Args:
-        about: what the law is about.
-        drawn: what breaks it.
-        seed: with which seed.
-        broken: how.
-        hold: the law.
-        most: how many candidates are held to it at most.
+        about: the subject of the law.
+        drawn: the arguments that break it.
+        seed: the seed.
+        broken: the failure.
+        hold: returns the failure of the law for other arguments, or None.
+        most: the greatest number of candidates.
     """
     return _Search(about, drawn, seed, broken, hold, most).run()
 
 
 class _Search:
-    """The smallest so far, and what was tried."""
+    """The state of the search."""
 
     def __init__(
         self, about: About, drawn: Drawn, seed: int, broken: LawBroken, hold: Hold, most: int
@@ -70,18 +70,18 @@ class _Search:
         return self.broken
 
     def first_of(self, way: int) -> bool:
-        """Take the first candidate of one kind that breaks the law; whether there is one."""
+        """Accept the first candidate of a kind that breaks the law; return whether one does."""
         size = _size(self.drawn)
         for candidate in _candidates(self.about, self.drawn, way):
             if self.left <= 0:
                 return False
             if _size(candidate) < size and self.accepts(candidate, self.seed):
                 return True
-        # Inputs are drawn together: without one of them others have other values.
+        # Inputs are drawn together: the removal of one changes the values of others.
         return way == _INPUTS and self.without_unused(size)
 
     def without_unused(self, size: tuple[int, ...]) -> bool:
-        """Take away inputs that nothing uses, with whatever seed breaks the law then."""
+        """Remove unused inputs, with any seed for which the law breaks then."""
         for candidate in _unused(self.about, self.drawn):
             if _size(candidate) < size:
                 for seed in range(_OTHER_SEEDS):
@@ -93,7 +93,7 @@ class _Search:
         return any(self.accepts(self.drawn, seed) for seed in range(min(3, self.seed)))
 
     def accepts(self, drawn: Drawn, seed: int) -> bool:
-        """Whether a candidate breaks the law in the same way; then it is what there is."""
+        """Return whether a candidate breaks the law in the same way, and keep it then."""
         drawn = tuple([renumbered(x) if isinstance(x, Jaxpr) else x for x in drawn])
         if (drawn, seed) in self.seen:
             return False
@@ -122,7 +122,7 @@ def _size(drawn: Drawn) -> tuple[int, ...]:
 
 
 def _candidates(about: About, drawn: Drawn, way: int) -> Iterator[Drawn]:
-    """Smaller things of the same kind."""
+    """Yield smaller arguments of the same kind."""
     if about is About.PAIRS:
         first, second = drawn
         yield from _pairs(first, second, way)
@@ -136,7 +136,7 @@ def _candidates(about: About, drawn: Drawn, way: int) -> Iterator[Drawn]:
 
 
 def _unused(about: About, drawn: Drawn) -> Iterator[Drawn]:
-    """What is drawn without the inputs that nothing uses: without all of them, then each."""
+    """Yield the arguments without unused inputs: without all of them, then without each."""
     if about is About.PAIRS:
         return
     jaxpr, *rest = drawn
@@ -152,7 +152,7 @@ def _unused(about: About, drawn: Drawn) -> Iterator[Drawn]:
 
 
 def _pairs(first: Jaxpr, second: Jaxpr, way: int) -> Iterator[Drawn]:
-    """Smaller pairs: the second takes what the first gives, then its references."""
+    """Yield smaller pairs: the second takes the results of the first, then its references."""
     if way == 0:
         for i in range(len(second.outs)):
             yield first, _without_place(second, outs=i)
@@ -171,13 +171,13 @@ def _pairs(first: Jaxpr, second: Jaxpr, way: int) -> Iterator[Drawn]:
                 yield _without_place(first, binders=i), _without_place(second, binders=j)
     else:
         ways = list(smaller(Subject(first, (False,) * len(first.binders))))
-        # The first way gives other results, which the second program does not take.
+        # The first kind changes the results, which are inputs of the second program.
         for made in ways[way]():
             yield made.jaxpr, second
 
 
 def _without_place(jaxpr: Jaxpr, binders: int | None = None, outs: int | None = None) -> Jaxpr:
-    """The program without an input, or without a result."""
+    """Return the program without an input, or without a result."""
     return Jaxpr(
         [v for i, v in enumerate(jaxpr.binders) if i != binders],
         jaxpr.eqns,
@@ -186,7 +186,7 @@ def _without_place(jaxpr: Jaxpr, binders: int | None = None, outs: int | None = 
 
 
 def _fits(about: About, drawn: Drawn) -> bool:
-    """Whether something is what laws of a kind are about."""
+    """Return whether the arguments are a subject of the kind."""
     programs = [x for x in drawn if isinstance(x, Jaxpr)]
     if not all(isinstance(check(jaxpr), Success) for jaxpr in programs):
         return False
@@ -200,18 +200,18 @@ def _fits(about: About, drawn: Drawn) -> bool:
 
 
 def _is_linear(jaxpr: Jaxpr, linear: tuple[bool, ...]) -> bool:
-    """f(a·x + b·y) = a·f(x) + b·f(y), of results and of linear references; others stay."""
+    """Return whether f(a·x + b·y) = a·f(x) + b·f(y), references included."""
     x, y = random_inputs(jaxpr.in_types, 11), random_inputs(jaxpr.in_types, 12)
     y = [w if has else v for v, w, has in zip(x, y, linear, strict=True)]
     mixed = [
         np.asarray(-2.0 * v + 0.5 * w, v.dtype) if has else v
         for v, w, has in zip(x, y, linear, strict=True)
     ]
-    held = [has for t, has in zip(jaxpr.in_types, linear, strict=True) if isinstance(t, RefType)]
+    mask = [has for t, has in zip(jaxpr.in_types, linear, strict=True) if isinstance(t, RefType)]
     try:
         with np.errstate(all="ignore"):
-            expected = scaled_outcome(run(jaxpr, x), run(jaxpr, y), held)
+            expected = scaled_outcome(run(jaxpr, x), run(jaxpr, y), mask)
             check_outcomes(expected, run(jaxpr, mixed))
-    except Exception:  # noqa: BLE001  what cannot be run is not linear
+    except Exception:  # noqa: BLE001  # a program that fails is not linear
         return False
     return all(t.dtype.kind in "fcV" for t in jaxpr.out_types)

@@ -64,5 +64,5 @@ def test_a_wrong_pass_is_found() -> None:
 
 
 def test_an_unknown_law_is_refused() -> None:
-    with pytest.raises(BadArgument, match=r"no such law(.|\n)*found: +nonsense"):
+    with pytest.raises(BadArgument, match=r"unknown law(.|\n)*found: +nonsense"):
         check_laws(only=["nonsense"])

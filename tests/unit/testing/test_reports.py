@@ -72,7 +72,7 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 
 
 def broken_by(mine: ModuleType) -> dict[str, Callable[[], object]]:
-    """What finds each fault of the module."""
+    """Return, for each fault of the module, a check that finds it."""
     x = mine.F3
     return {
         "of_pass": lambda: check_pass(mine.negated_twice, examples=60),
@@ -126,7 +126,7 @@ def test_pasted_tests_fail_until_the_fault_is_gone(mine: ModuleType, tmp_path: P
 
 
 def outcomes(folder: Path, module: str, names: list[str]) -> dict[str, object]:
-    """What becomes of pasted tests beside a module, in a process of their own."""
+    """Run pasted tests beside a module in another process; return their outcomes."""
     (folder / "faulty_things.py").write_text(module, "utf-8")
     (folder / "runner.py").write_text(RUNNER, "utf-8")
     root = str(Path(__file__).parents[3])
@@ -184,7 +184,7 @@ def test_the_message_is_what_is_seen_first() -> None:
     assert len(str(broken).splitlines()) < 20
 
 
-def test_a_crash_tells_where() -> None:
+def test_a_crash_is_reported_with_its_place() -> None:
     @law
     def crashes(jaxpr: Jaxpr) -> None:
         names: dict[str, bool] = {}
@@ -243,7 +243,7 @@ def test_values_are_written_as_what_makes_them(value: object) -> None:
 
 
 def imported(folder: Path, **sources: str) -> dict[str, ModuleType]:
-    """Modules of these sources, imported one after the other."""
+    """Import modules of these sources, in order."""
     sys.path.insert(0, str(folder))
     try:
         for name, source in sources.items():
@@ -320,7 +320,7 @@ def test_infinities_are_written() -> None:
     assert eval(Written().of(np.array([1.5, 2.0])), {"np": np}).tolist() == [1.5, 2.0]
 
 
-def test_two_things_of_one_name_are_told_apart() -> None:
+def test_two_values_of_one_name_are_distinguished() -> None:
     written = Written(("parse",))
     assert written.of(parse) == "parse_2"
     assert "import parse as parse_2" in written.head()[0]

@@ -1,4 +1,4 @@
-"""What breaks a law is told with nothing beside it, and with all that its report speaks of."""
+"""Reports are minimal, and contain the program with its calls."""
 
 from __future__ import annotations
 

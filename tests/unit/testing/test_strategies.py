@@ -1,4 +1,4 @@
-"""What generated programs are like: varied, and well typed."""
+"""Random programs are varied and well typed."""
 
 from __future__ import annotations
 

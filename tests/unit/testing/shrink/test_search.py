@@ -1,4 +1,4 @@
-"""What breaks a law is reported as something small, whatever it was found in."""
+"""Programs that break a law are shrunk."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from effax.transforms.rules.default import DEFAULT_RULES
 
 
 def reported(check: Callable[[], object]) -> LawBroken:
-    """What a check raises, which it must."""
+    """Return the error that a check must raise."""
     with pytest.raises(LawBroken) as broken:
         check()
     return broken.value
 
 
 def sizes(broken: LawBroken) -> int:
-    """How many equations the programs of a report have."""
+    """Return the number of equations in a report."""
     return sum(size(x) for x in broken.arguments.values() if isinstance(x, Jaxpr))
 
 
@@ -100,7 +100,7 @@ def test_pairs_still_fit() -> None:
         assert p.Sin not in kinds(second)
 
     broken = reported(lambda: check_law(no_sines, examples=200))
-    # Loops of the second program stay, which takes what the first one gives.
+    # The inputs of the second program are the results of the first: its loops stay.
     assert sizes(broken) <= 2
     first, second = broken.arguments["first"], broken.arguments["second"]
     assert isinstance(first, Jaxpr) and isinstance(second, Jaxpr)
@@ -144,7 +144,7 @@ def copied(jaxpr: Jaxpr) -> Success[Jaxpr]:
     [
         (Pass("flips", flipped, SIMPLIFIES), "changes the program again", 2),
         (Pass("doubles", doubled), "differs", 2),
-        (Pass("copies", copied, (Guarantee.NEVER_LARGER,)), "made the program grow", 2),
+        (Pass("copies", copied, (Guarantee.NEVER_LARGER,)), "makes the program grow", 2),
     ],
     ids=["idempotent", "meaning", "larger"],
 )
@@ -155,8 +155,8 @@ def test_faults_of_passes_are_small(step: Pass, says: str, most: int) -> None:
     assert sizes(broken) <= most, str(broken)
 
 
-def reversed_lanes(b: Any, prim: Any, ins: Any, batched: Any, size: int) -> BatchOut:
-    """The batch rule of sine with the lanes in the other order."""
+def reversed_elements(b: Any, prim: Any, ins: Any, batched: Any, size: int) -> BatchOut:
+    """The batch rule of sine with the batch elements in the other order."""
     outs, flags = DEFAULT_RULES.rules[p.Sin].batch(b, prim, ins, batched, size)  # type: ignore[operator]  # it has one
     return BatchOut([b(Rev((0,)), outs[0])], flags)
 
@@ -169,8 +169,8 @@ WRONG_SINE: Final = partial(unary_jvp, lambda b, d, x, y: mul(b, d, x))
     [
         ({"jvp": WRONG_SINE}, "jvp_is_the_derivative", "math.smooth"),
         ({"jvp": WRONG_SINE}, "vjp_is_adjoint_to_jvp", "math.smooth"),
-        ({"batch": reversed_lanes}, "vmap_is_stacking", "scan"),
-        ({"batch": reversed_lanes}, "vmap_commutes_with_jvp", "cond"),
+        ({"batch": reversed_elements}, "vmap_is_stacking", "scan"),
+        ({"batch": reversed_elements}, "vmap_commutes_with_jvp", "cond"),
     ],
 )
 def test_faults_of_rules_are_small(rules: dict[str, object], only: str, focus: str) -> None:
@@ -184,8 +184,8 @@ def test_faults_of_rules_are_small(rules: dict[str, object], only: str, focus: s
     assert sizes(broken) <= 4, str(broken)
 
 
-def test_one_fault_is_told_once() -> None:
-    wrong = replace(DEFAULT_RULES.rules[p.Sin], batch=reversed_lanes)
+def test_one_fault_is_reported_once() -> None:
+    wrong = replace(DEFAULT_RULES.rules[p.Sin], batch=reversed_elements)
     passes = Passes(DEFAULT_RULES.extend(p.Sin, wrong))
     only = ["vmap_commutes_with_jvp", "vmap_is_stacking", "jvp_keeps_values"]
     broken = reported(lambda: check_laws(passes, only=only, focus="math.smooth", examples=99))
