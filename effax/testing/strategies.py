@@ -14,25 +14,19 @@ Programs are well typed by construction and shrink to few equations::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from effax.ir.axes import Axes, Axis
 from effax.ir.dtypes import DType, as_dtype
-from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type, ref_type
 from effax.testing.generate import random_programs
 from effax.testing.generate.features import ANYTHING, COMPILED, NUMERIC, SHARDED, SMOOTH, Features
-from effax.testing.generate.instances import FORMS
 from effax.testing.generate.random_programs import SEEDS, SHAPES
 from effax.testing.generate.random_source import RandomSource
-from effax.testing.generate.steps import check_features, step_names
-from effax.testing.laws.law import About
-from effax.transforms.optimize.rewrite import App
-from effax.tree import PyTree
+from effax.testing.generate.steps import step_names
 
 __all__ = [
     "ANYTHING",
@@ -94,85 +88,46 @@ def types(dtypes: Sequence[DType] = DTYPES) -> SearchStrategy[Type]:
 
 _RANDOMS: Final = st.randoms(use_true_random=False)
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
-def _choices(draw: DrawFn) -> RandomSource:
-    """Return a source of choices of Hypothesis.
+
+def _strategy(
+    generate: Callable[Concatenate[RandomSource, P], T],
+) -> Callable[P, SearchStrategy[T]]:
+    """Return the strategy of a generator.
 
     It draws one random generator, not a strategy a choice: Hypothesis would copy the choices of one
     place to others, and try variants of few programs.
     """
-    return RandomSource(draw(_RANDOMS))
+
+    @st.composite
+    def strategy(draw: DrawFn, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return generate(RandomSource(draw(_RANDOMS)), *args, **kwargs)
+
+    return strategy
 
 
-@st.composite
-def programs(
-    draw: DrawFn,
-    features: Features = NUMERIC,
-    in_types: Sequence[Type] | None = None,
-    steps: int = 8,
-) -> Jaxpr:
-    """Well-typed programs of a few equations.
+programs = _strategy(random_programs.program)
+"""Well-typed programs of a few equations: ``features``, ``in_types``, ``steps``."""
 
-    Args:
-        draw: passed by Hypothesis.
-        features: the features of the programs.
-        in_types: the types of their inputs; random ones if None.
-        steps: the greatest number of steps of the outermost program.
-    """
-    return random_programs.program(_choices(draw), features, in_types, steps)
+redundant_programs = _strategy(random_programs.redundant_program)
+"""Programs with redundant computations: ``features``, ``steps``, ``patterns``."""
 
+programs_with = _strategy(random_programs.program_with)
+"""Small programs with instances of patterns: ``patterns``, ``features``, ``steps``."""
 
-@st.composite
-def redundant_programs(
-    draw: DrawFn, features: Features = NUMERIC, steps: int = 6, patterns: Sequence[App] = ()
-) -> Jaxpr:
-    """Programs with redundant computations, and instances of ``patterns``."""
-    return random_programs.redundant_program(_choices(draw), features, steps, patterns)
+varied_programs = _strategy(random_programs.varied_program)
+"""Programs that are each full of one kind of step; of the focus of ``features``, if any."""
 
+open_programs = _strategy(random_programs.open_program)
+"""Programs with collectives along a free axis: ``axis``, ``features``, ``steps``."""
 
-@st.composite
-def programs_with(
-    draw: DrawFn, patterns: Sequence[App] = FORMS, features: Features = NUMERIC, steps: int = 3
-) -> Jaxpr:
-    """Small programs with instances of patterns, such as the left sides of rules."""
-    return random_programs.program_with(_choices(draw), patterns, features, steps)
+linear_programs = _strategy(random_programs.linear_program)
+"""Programs that are linear in some of their inputs, with the mask: ``features``, ``steps``."""
 
+compositions = _strategy(random_programs.composition)
+"""Two programs; the second takes the results of the first, then its references."""
 
-@st.composite
-def varied_programs(draw: DrawFn, features: Features = NUMERIC) -> Jaxpr:
-    """Programs that are each full of one kind of step; of ``focus``, if there is one."""
-    return random_programs.varied_program(_choices(draw), features)
-
-
-@st.composite
-def open_programs(draw: DrawFn, axis: Axis, features: Features = NUMERIC, steps: int = 6) -> Jaxpr:
-    """Programs with collectives along ``axis``, which is free in them."""
-    return random_programs.program(_choices(draw), features, steps=steps, axes=(axis,))
-
-
-@st.composite
-def linear_programs(
-    draw: DrawFn, features: Features = NUMERIC, steps: int = 7, axes: Axes = ()
-) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """Programs that are linear in some of their inputs, with the mask of these.
-
-    All results are linear. Nonlinear references are not written. Collectives are along ``axes``.
-    """
-    return random_programs.linear_program(_choices(draw), features, steps, axes)
-
-
-@st.composite
-def compositions(draw: DrawFn, features: Features = SMOOTH) -> tuple[Jaxpr, Jaxpr]:
-    """Two programs; the second takes the results of the first, then its references."""
-    return random_programs.composition(_choices(draw), features)
-
-
-@st.composite
-def subjects(draw: DrawFn, about: About, features: Features = NUMERIC) -> tuple[PyTree, ...]:
-    """The first arguments of laws about a kind of programs.
-
-    Raises:
-        BadArgument: the features are unknown, or laws of the kind have explicit arguments.
-    """
-    check_features(features)
-    return random_programs.subject(_choices(draw), about, features)
+subjects = _strategy(random_programs.subject)
+"""The first arguments of laws: ``about``, ``features``. Raises BadArgument for unknown features."""

@@ -17,7 +17,7 @@ from effax.testing.generate.program_builder import ProgramBuilder
 from effax.testing.generate.random_source import RandomSource
 from effax.testing.generate.redundant import with_redundancy
 from effax.testing.generate.refs import consume_rest
-from effax.testing.generate.steps import THEMES, generate, step_names
+from effax.testing.generate.steps import THEMES, check_features, generate, step_names
 from effax.testing.laws.law import About
 from effax.transforms.optimize.rewrite import App
 from effax.tree import PyTree
@@ -70,6 +70,13 @@ def program(
     generate(g, steps)
     consume_rest(g)
     return g.finish(_outs(g))
+
+
+def open_program(
+    choose: RandomSource, axis: Axis, features: Features = NUMERIC, steps: int = 6
+) -> Jaxpr:
+    """Return a program with collectives along ``axis``, which is free in it."""
+    return program(choose, features, steps=steps, axes=(axis,))
 
 
 def redundant_program(
@@ -181,6 +188,7 @@ def subject(
     Of a pair, the first program has them; linear programs have none. Raises BadArgument for a law
     whose arguments are explicit.
     """
+    check_features(features)
     if patterns and about in PLANTED:
         return _planted(choose, about, features, patterns)
     linear = replace(features, differentiable=False)
@@ -194,7 +202,7 @@ def subject(
         case About.LINEAR:
             return linear_program(choose, linear)
         case About.OPEN:
-            return program(choose, features, steps=6, axes=(AXIS,)), AXIS
+            return open_program(choose, AXIS, features), AXIS
         case About.OPEN_LINEAR:
             control = tuple([name for name in features.control if name in LOOPLESS])
             return *linear_program(choose, replace(linear, control=control), axes=(AXIS,)), AXIS

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cached_property, update_wrapper
 from inspect import Parameter, Signature, signature
 from numbers import Integral
-from typing import Final, Generic, ParamSpec, TypeGuard, get_type_hints, overload
+from typing import Final, Generic, ParamSpec, get_type_hints, overload
 
 from returns.result import Result
 
@@ -340,12 +340,10 @@ def law(
 
 def _about_like(found: object) -> str | None:
     names = [a.name for a in About]
-    like = get_close_matches(found.rpartition(".")[2].upper(), names, 1) if _is_text(found) else []
+    if not isinstance(found, str):
+        return None
+    like = get_close_matches(found.rpartition(".")[2].upper(), names, 1)
     return f"did you mean `About.{like[0]}`?" if like else None
-
-
-def _is_text(found: object) -> TypeGuard[str]:
-    return isinstance(found, str)
 
 
 def _check_subject(name: str, found: Signature, about: About) -> None:
