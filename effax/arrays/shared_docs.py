@@ -9,6 +9,9 @@ from typing import Final, TypeVar
 
 F = TypeVar("F", bound=Callable[..., object])
 
+OPERANDS: Final = {"x1": "array or scalar.", "x2": "array or scalar."}
+"""Descriptions of the parameters of functions of two arrays."""
+
 _REST: Final = re.compile(r"^(?=Raises:|>>> )", re.MULTILINE)
 
 

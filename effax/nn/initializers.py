@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from effax.arrays import creation
@@ -11,6 +11,7 @@ from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axis, plain_shape, sequence_of
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shared_docs import shared_docs
+from effax.ir.dtypes import DType
 from effax.ir.errors import BadArgument
 from effax.ir.types import Shape
 from effax.numpy import ufuncs as uf
@@ -94,6 +95,17 @@ def ones(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -
     return creation.ones(shape, dtype)
 
 
+def _initializer(
+    sample: Callable[[ArrayLike, Sequence[int], DType], Array], default: DTypeLike | None
+) -> Initializer:
+    """Return ``sample`` with an optional dtype."""
+
+    def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+        return sample(key, shape, default_dtype(dtype or default))
+
+    return init
+
+
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """Return an initializer with one value.
 
@@ -107,12 +119,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     >>> nn.initializers.constant(3.0)(random.key(0), (2,))
     Array([3., 3.], dtype=float32)
     """
-    default = dtype
-
-    def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
-        return creation.full(shape, value, default_dtype(dtype or default))
-
-    return init
+    return _initializer(lambda _, shape, dtype: creation.full(shape, value, dtype), dtype)
 
 
 def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
@@ -128,12 +135,7 @@ def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     >>> nn.initializers.uniform()(random.key(0), (2,)).shape
     (2,)
     """
-    default = dtype
-
-    def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
-        return uf.multiply(samples.uniform(key, shape, dtype or default), scale)
-
-    return init
+    return _initializer(lambda *args: uf.multiply(samples.uniform(*args), scale), dtype)
 
 
 def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
@@ -149,12 +151,7 @@ def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     >>> nn.initializers.normal()(random.key(0), (2,)).shape
     (2,)
     """
-    default = dtype
-
-    def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
-        return uf.multiply(samples.normal(key, shape, dtype or default), stddev)
-
-    return init
+    return _initializer(lambda *args: uf.multiply(samples.normal(*args), stddev), dtype)
 
 
 def truncated_normal(
@@ -174,13 +171,11 @@ def truncated_normal(
     >>> nn.initializers.truncated_normal()(random.key(0), (2,)).shape
     (2,)
     """
-    default = dtype
 
-    def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
-        found = samples.truncated_normal(key, lower, upper, shape, dtype or default)
-        return uf.multiply(found, stddev)
+    def sample(key: ArrayLike, shape: Sequence[int], dtype: DType) -> Array:
+        return uf.multiply(samples.truncated_normal(key, lower, upper, shape, dtype), stddev)
 
-    return init
+    return _initializer(sample, dtype)
 
 
 def variance_scaling(
@@ -212,7 +207,6 @@ def variance_scaling(
     >>> nn.initializers.variance_scaling(1.0, "fan_in", "normal")(random.key(0), (2, 3)).shape
     (2, 3)
     """
-    default = dtype
     if mode not in ("fan_in", "fan_out", "fan_avg", "fan_geo_avg"):
         raise BadArgument("unknown mode", "fan_in, fan_out, fan_avg or fan_geo_avg", mode)
     if distribution not in ("truncated_normal", "normal", "uniform"):
@@ -220,9 +214,8 @@ def variance_scaling(
             "unknown distribution", "truncated_normal, normal or uniform", distribution
         )
 
-    def init(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+    def sample(key: ArrayLike, shape: Sequence[int], kind: DType) -> Array:
         sizes = plain_shape(shape, "an initializer")
-        kind = default_dtype(dtype or default)
         fan_in, fan_out = _fans(sizes, in_axis, out_axis, batch_axis)
         fan = {
             "fan_in": fan_in,
@@ -230,16 +223,16 @@ def variance_scaling(
             "fan_avg": (fan_in + fan_out) / 2,
             "fan_geo_avg": math.sqrt(fan_in * fan_out),
         }[mode]
-        spread = creation.asarray(scale / fan, kind)
+        variance = creation.asarray(scale / fan, kind)
         if distribution == "normal":
-            return uf.multiply(samples.normal(key, sizes, kind), uf.sqrt(spread))
+            return uf.multiply(samples.normal(key, sizes, kind), uf.sqrt(variance))
         if distribution == "uniform":
             found = samples.uniform(key, sizes, kind, -1.0, 1.0)
-            return uf.multiply(found, uf.sqrt(uf.multiply(3, spread)))
-        deviation = uf.true_divide(uf.sqrt(spread), creation.asarray(_TRUNCATED, kind))
+            return uf.multiply(found, uf.sqrt(uf.multiply(3, variance)))
+        deviation = uf.true_divide(uf.sqrt(variance), creation.asarray(_TRUNCATED, kind))
         return uf.multiply(samples.truncated_normal(key, -2, 2, sizes, kind), deviation)
 
-    return init
+    return _initializer(sample, dtype)
 
 
 def _fans(shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from effax.arrays.array import Array, ArrayLike
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.shared_docs import OPERANDS, shared_docs
 from effax.ir import prims as p
 from effax.ir.dtypes import DType, family, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
@@ -52,15 +53,9 @@ def _remainder(a: Array | Lit, b: Array | Lit) -> Array:
     return bind1(p.SelectN(), _is_wrong(rest, b), rest, bind1(p.Add(), rest, b))
 
 
+@shared_docs(OPERANDS, "Array of the broadcast shape.")
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the remainder of ``x1 / x2`` with the sign of ``x2``, as Python's ``%``.
-
-    Args:
-        x1: array or scalar.
-        x2: array or scalar.
-
-    Returns:
-        Array of the broadcast shape.
 
     Raises:
         IllTyped: an operand is complex.
@@ -74,15 +69,9 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 mod = remainder
 
 
+@shared_docs(OPERANDS, "Array of the broadcast shape.")
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the remainder of ``x1 / x2`` with the sign of ``x1``.
-
-    Args:
-        x1: array or scalar.
-        x2: array or scalar.
-
-    Returns:
-        Array of the broadcast shape.
 
     Raises:
         IllTyped: an operand is complex.
@@ -93,15 +82,9 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return bind1(p.Rem(), *_real_operands(x1, x2, "fmod"))
 
 
+@shared_docs(OPERANDS, "Array of the broadcast shape.")
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return ``x1 / x2`` rounded down, as Python's ``//``.
-
-    Args:
-        x1: array or scalar.
-        x2: array or scalar.
-
-    Returns:
-        Array of the broadcast shape.
 
     Raises:
         IllTyped: an operand is complex.
@@ -133,15 +116,9 @@ def _full(x: Array | Lit, shape: Shape) -> Array | Lit:
     return x if x.type.shape == shape or not x.type.shape else pr.to_shape(x, shape)
 
 
+@shared_docs(OPERANDS, "Pair of arrays of the broadcast shape.")
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """Return ``floor_divide(x1, x2)`` and ``remainder(x1, x2)``.
-
-    Args:
-        x1: array or scalar.
-        x2: array or scalar.
-
-    Returns:
-        Pair of arrays of the broadcast shape.
 
     Raises:
         IllTyped: an operand is complex.
@@ -353,15 +330,9 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     return result if max is None else uf.minimum(max, result)
 
 
+@shared_docs(OPERANDS, "Array of the promoted dtype and broadcast shape.")
 def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the larger operand; if one is nan, the other.
-
-    Args:
-        x1: array or scalar.
-        x2: array or scalar.
-
-    Returns:
-        Array of the promoted dtype and broadcast shape.
 
     >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.0)
     Array([1., 0.], dtype=float32)
@@ -369,15 +340,9 @@ def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return uf.where(uf.bitwise_or(uf.greater(x1, x2), isnan(x2)), x1, x2)
 
 
+@shared_docs(OPERANDS, "Array of the promoted dtype and broadcast shape.")
 def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the smaller operand; if one is nan, the other.
-
-    Args:
-        x1: array or scalar.
-        x2: array or scalar.
-
-    Returns:
-        Array of the promoted dtype and broadcast shape.
 
     >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 0.0)
     Array([0., 0.], dtype=float32)

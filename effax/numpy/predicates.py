@@ -8,6 +8,7 @@ from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
+from effax.arrays.shared_docs import OPERANDS, shared_docs
 from effax.ir import prims as p
 from effax.ir.dtypes import family, is_complex, is_float
 from effax.ir.errors import IllTyped
@@ -121,15 +122,9 @@ def logical_not(x: ArrayLike, /) -> Array:
     return uf.invert(uf.truth(x))
 
 
+@shared_docs(OPERANDS, "Boolean array of the broadcast shape.")
 def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return whether both operands are nonzero.
-
-    Args:
-        x1: array or scalar.
-        x2: array or scalar.
-
-    Returns:
-        Boolean array of the broadcast shape.
 
     >>> jnp.logical_and(jnp.array([0, 1]), True)
     Array([False,  True], dtype=bool)
@@ -137,15 +132,9 @@ def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return uf.bitwise_and(uf.truth(x1), uf.truth(x2))
 
 
+@shared_docs(OPERANDS, "Boolean array of the broadcast shape.")
 def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return whether at least one operand is nonzero.
-
-    Args:
-        x1: array or scalar.
-        x2: array or scalar.
-
-    Returns:
-        Boolean array of the broadcast shape.
 
     >>> jnp.logical_or(jnp.array([0, 1]), False)
     Array([False,  True], dtype=bool)
@@ -153,15 +142,9 @@ def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return uf.bitwise_or(uf.truth(x1), uf.truth(x2))
 
 
+@shared_docs(OPERANDS, "Boolean array of the broadcast shape.")
 def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return whether exactly one operand is nonzero.
-
-    Args:
-        x1: array or scalar.
-        x2: array or scalar.
-
-    Returns:
-        Boolean array of the broadcast shape.
 
     >>> jnp.logical_xor(jnp.array([0, 1]), True)
     Array([ True, False], dtype=bool)

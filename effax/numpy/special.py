@@ -10,6 +10,7 @@ from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
+from effax.arrays.shared_docs import OPERANDS, shared_docs
 from effax.ir import prims
 from effax.ir.dtypes import family, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import IllTyped
@@ -33,15 +34,9 @@ def _both_inexact(x1: ArrayLike, x2: ArrayLike, what: str) -> tuple[Array, Array
     return pr.converted(as_value(x1), dtype, weak), pr.converted(as_value(x2), dtype, weak)
 
 
+@shared_docs(OPERANDS, "Floating array of the broadcast shape.")
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return ``sqrt(x1**2 + x2**2)`` without overflow; its derivative at (0, 0) is defined as 0.
-
-    Args:
-        x1: real arrays or scalars that broadcast together.
-        x2: real arrays or scalars that broadcast together.
-
-    Returns:
-        Floating array of the broadcast shape.
 
     Raises:
         IllTyped: an operand is complex.
@@ -61,15 +56,9 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return uf.where(infinite, far, uf.where(plain, 0, length))
 
 
+@shared_docs(OPERANDS, "Floating array of the broadcast shape.")
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return ``log(exp(x1) + exp(x2))`` without overflow; equal infinities share the derivative.
-
-    Args:
-        x1: real arrays or scalars that broadcast together.
-        x2: real arrays or scalars that broadcast together.
-
-    Returns:
-        Floating array of the broadcast shape.
 
     Raises:
         IllTyped: an operand is complex.
@@ -80,15 +69,9 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _log_of_sum(*_both_inexact(x1, x2, "logaddexp"), 1.0)
 
 
+@shared_docs(OPERANDS, "Floating array of the broadcast shape.")
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return ``log2(2**x1 + 2**x2)`` without overflow; equal infinities share the derivative.
-
-    Args:
-        x1: real arrays or scalars that broadcast together.
-        x2: real arrays or scalars that broadcast together.
-
-    Returns:
-        Floating array of the broadcast shape.
 
     Raises:
         IllTyped: an operand is complex.
