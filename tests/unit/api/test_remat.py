@@ -331,10 +331,10 @@ def test_a_policy_must_say_yes_or_no() -> None:
 
 
 def test_nothing_is_offloaded() -> None:
-    with pytest.raises(BadArgument, match="not moved to another memory") as caught:
+    with pytest.raises(BadArgument, match="cannot be moved to another memory") as caught:
         policies.offload_dot_with_no_batch_dims("device", "pinned_host")
     assert "dots_with_no_batch_dims_saveable" in str(caught.value.remedy)
-    with pytest.raises(BadArgument, match="not moved to another memory"):
+    with pytest.raises(BadArgument, match="cannot be moved to another memory"):
         policies.save_and_offload_only_these_names(
             names_which_can_be_saved=["a"],
             names_which_can_be_offloaded=["b"],
