@@ -1,4 +1,4 @@
-"""What goes in and out of the front door beside arrays: other objects, auxiliary results, names."""
+"""Arguments and results that are not arrays: other objects, auxiliary results, names."""
 
 from __future__ import annotations
 

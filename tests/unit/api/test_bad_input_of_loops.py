@@ -60,7 +60,7 @@ BATCHED: dict[str, Bad] = {
     "a name of an axis that is no name": Bad(
         lambda: jax.vmap(lambda x: x, axis_name=3), BadArgument, "the name of an axis", "int: 3"
     ),
-    "lanes over a mesh": Bad(
+    "a batch over a mesh": Bad(
         lambda: jax.vmap(lambda x: x, spmd_axis_name="i"), BadArgument, "over a mesh", "'i'"
     ),
     "a result axis that does not exist": Bad(

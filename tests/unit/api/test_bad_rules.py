@@ -129,7 +129,7 @@ CUSTOM: dict[str, Bad] = {
     ),
     "forward mode": Bad(
         lambda: jax.jvp(custom_vjp(doubled, lambda r, g: (g,)), (1.0,), (1.0,)),
-        # Compiled code is not transformed: what lowers it tells.
+        # Compiled code is not transformed: its lowering raises the error.
         EffaxError,
         "no forward one",
         "forward-mode",

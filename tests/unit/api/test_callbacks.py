@@ -32,11 +32,12 @@ both = pytest.mark.parametrize("jit", [lambda f: f, effax.jit], ids=["eager", "j
 
 
 class Log(list[Any]):
-    """What was told, as Python's numbers."""
+    """The recorded values, as Python numbers."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        told = [np.asarray(x).tolist() for x in args]
-        self.append((*told, kwargs) if kwargs else told[0] if len(told) == 1 else tuple(told))
+        values = [np.asarray(x).tolist() for x in args]
+        one = values[0] if len(values) == 1 else tuple(values)
+        self.append((*values, kwargs) if kwargs else one)
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def log() -> Log:
     return Log()
 
 
-def told(log: Log, ordered: bool = True) -> Callable[..., None]:
+def recorder(log: Log, ordered: bool = True) -> Callable[..., None]:
     return partial(jax.debug.callback, log, ordered=ordered)
 
 
@@ -180,23 +181,23 @@ def test_what_a_callback_gets_is_its_own(log: Log) -> None:
 
 @both
 def test_loops_and_branches(jit: Wrap, log: Log) -> None:
-    tell = told(log)
+    record = recorder(log)
 
     def cond(c: Any) -> Any:
-        tell("c", c[0])
+        record("c", c[0])
         return c[0] < 2
 
     def body(c: Any) -> Any:
-        tell("b", c[0])
-        n = lax.fori_loop(0, 2, lambda i, n: (tell("i", i), n + i)[1], c[0])
-        lax.cond(n > 1, lambda: tell("big"), lambda: tell("small"))
+        record("b", c[0])
+        n = lax.fori_loop(0, 2, lambda i, n: (record("i", i), n + i)[1], c[0])
+        lax.cond(n > 1, lambda: record("big"), lambda: record("small"))
         return c[0] + 1, c[1]
 
     def f(x: Any) -> Any:
-        tell("start")
+        record("start")
         i, x = jax.jit(lambda x: lax.while_loop(cond, body, (0, x)))(x)
-        lax.scan(lambda c, y: (tell("s", y), (c, None))[1], 0, jnp.arange(3), reverse=True)
-        tell("end", i)
+        lax.scan(lambda c, y: (record("s", y), (c, None))[1], 0, jnp.arange(3), reverse=True)
+        record("end", i)
         return x
 
     jit(f)(1.0)
@@ -207,8 +208,8 @@ def test_loops_and_branches(jit: Wrap, log: Log) -> None:
 
 @both
 def test_nothing_but_effects(jit: Wrap, log: Log) -> None:
-    jit(lambda: told(log)("x"))()
-    jit(lambda: lax.fori_loop(0, 3, lambda i, _: told(log)(i), None))()
+    jit(lambda: recorder(log)("x"))()
+    jit(lambda: lax.fori_loop(0, 3, lambda i, _: recorder(log)(i), None))()
     assert log == ["x", 0, 1, 2]
 
 
@@ -229,11 +230,11 @@ def test_answers_are_used_and_unused_ones_still_asked_for(jit: Wrap) -> None:
 
 def test_pure_callbacks_may_go(log: Log) -> None:
     def f(x: Any) -> Any:
-        def tell(v: Any) -> Any:
+        def record(v: Any) -> Any:
             log(v)
             return v
 
-        jax.pure_callback(tell, F32, x)
+        jax.pure_callback(record, F32, x)
         return x
 
     jax.jit(f)(1.0)
@@ -241,9 +242,9 @@ def test_pure_callbacks_may_go(log: Log) -> None:
     assert jax.make_jaxpr(f)(1.0).jaxpr.effects.effects == ()
 
 
-def test_tracing_tells_nothing(log: Log) -> None:
+def test_tracing_runs_no_callback(log: Log) -> None:
     def f(x: Any) -> Any:
-        told(log)(x)
+        recorder(log)(x)
         return jnp.sin(x)
 
     jax.make_jaxpr(f)(1.0)
@@ -257,9 +258,9 @@ def test_tracing_tells_nothing(log: Log) -> None:
 
 def cubed(log: Log) -> Callable[[Any], Any]:
     def f(x: Any) -> Any:
-        told(log)("in", x)
-        y = jax.jit(lambda x: (told(log)("mid", x * x), x * x)[1])(x)
-        told(log, ordered=False)("out", y * x)
+        recorder(log)("in", x)
+        y = jax.jit(lambda x: (recorder(log)("mid", x * x), x * x)[1])(x)
+        recorder(log, ordered=False)("out", y * x)
         return y * x
 
     return f
@@ -281,7 +282,7 @@ def cubed(log: Log) -> Callable[[Any], Any]:
         (lambda f: jax.grad(lambda x: lax.scan(lambda c, _: (f(c), None), x, None, 1)[0])(2.0), 12),
     ],
 )
-def test_derivatives_tell_of_primal_values_once(
+def test_derivatives_call_back_once_with_primal_values(
     jit: Wrap, derivative: Callable[[Any], Any], value: float, log: Log
 ) -> None:
     f = cubed(log)
@@ -290,10 +291,10 @@ def test_derivatives_tell_of_primal_values_once(
     assert log.index(("in", 2.0)) < log.index(("mid", 4.0))
 
 
-def test_what_a_loop_tells_is_told_once_also_where_it_runs_again(log: Log) -> None:
+def test_a_callback_of_a_loop_runs_once_where_the_loop_is_repeated(log: Log) -> None:
     def f(x: Any) -> Any:
         def body(c: Any) -> Any:
-            told(log)(c[0])
+            recorder(log)(c[0])
             return c[0] + 1, jnp.sin(c[1])
 
         return lax.while_loop(lambda c: c[0] < 3, body, (0, x))[1]
@@ -304,10 +305,10 @@ def test_what_a_loop_tells_is_told_once_also_where_it_runs_again(log: Log) -> No
     assert log == [0, 1, 2, 0, 1, 2]
 
 
-def test_checkpoint_computes_again_and_tells_once(log: Log) -> None:
+def test_checkpoint_recomputes_without_a_second_callback(log: Log) -> None:
     def f(x: Any) -> Any:
         y = jnp.sin(x)
-        told(log)(y)
+        recorder(log)(y)
         answer = io_callback(lambda v: np.float32(v + 1), F32, lax.stop_gradient(y))
         return jnp.sin(y) * answer
 
@@ -349,7 +350,7 @@ def test_a_rule_around_a_callback_is_its_derivative(log: Log) -> None:
         return x
 
     def backward(_: Any, ct: Any) -> Any:
-        told(log)("ct", ct)
+        recorder(log)("ct", ct)
         return (ct,)
 
     g.defvjp(lambda x: (x, None), backward)
@@ -357,13 +358,13 @@ def test_a_rule_around_a_callback_is_its_derivative(log: Log) -> None:
     assert log == [("ct", 3.0)]
 
 
-def test_a_transposed_program_does_not_drop_what_it_cannot_tell(log: Log) -> None:
+def test_a_transposed_program_refuses_side_effects_that_it_would_drop(log: Log) -> None:
     @jax.custom_jvp  # type: ignore[untyped-decorator]  # jax is Any here
     def f(x: Any) -> Any:
         return x
 
     def rule(primals: Any, tangents: Any) -> Any:
-        told(log)("dx", tangents[0])
+        recorder(log)("dx", tangents[0])
         return primals[0], tangents[0]
 
     f.defjvp(rule)
@@ -373,10 +374,10 @@ def test_a_transposed_program_does_not_drop_what_it_cannot_tell(log: Log) -> Non
         jax.grad(f)(1.0)
 
 
-def test_python_control_flow_does_not_tell_early(log: Log) -> None:
+def test_python_control_flow_does_not_run_callbacks_early(log: Log) -> None:
     def f(x: Any) -> Any:
-        told(log)("f", x)
-        y = jax.jit(lambda x: (told(log)("g", x), x * 2)[1])(x)
+        recorder(log)("f", x)
+        y = jax.jit(lambda x: (recorder(log)("g", x), x * 2)[1])(x)
         return y if y > 3 else -y
 
     assert float(jax.grad(f)(2.0)) == 2.0
@@ -394,30 +395,30 @@ def test_python_control_flow_does_not_tell_early(log: Log) -> None:
 
 
 @both
-def test_each_lane_tells_in_the_order_of_lanes(jit: Wrap, log: Log) -> None:
+def test_batch_elements_call_back_in_order(jit: Wrap, log: Log) -> None:
     def f(x: Any, y: Any) -> Any:
-        told(log)("x", x, y)
-        told(log)("same")
+        recorder(log)("x", x, y)
+        recorder(log)("same")
         return x + y
 
     out = jit(jax.vmap(f, in_axes=(0, None)))(jnp.arange(3.0), 5.0)
     assert out.tolist() == [5.0, 6.0, 7.0]
     assert log == [("x", 0.0, 5.0), ("x", 1.0, 5.0), ("x", 2.0, 5.0), "same", "same", "same"]
     log.clear()
-    jit(jax.vmap(jax.vmap(told(log))))(jnp.arange(4.0).reshape(2, 2))
+    jit(jax.vmap(jax.vmap(recorder(log))))(jnp.arange(4.0).reshape(2, 2))
     assert sorted(log) == [0.0, 1.0, 2.0, 3.0]
     log.clear()
-    jit(jax.vmap(told(log)))(jnp.zeros(0))
+    jit(jax.vmap(recorder(log)))(jnp.zeros(0))
     assert log == []
 
 
 @both
-def test_a_lane_that_is_not_here_tells_nothing(jit: Wrap, log: Log) -> None:
+def test_a_masked_batch_element_does_not_call_back(jit: Wrap, log: Log) -> None:
     def f(n: Any) -> Any:
-        lax.cond(n > 1, lambda: told(log)("big", n), lambda: told(log)("small"))
+        lax.cond(n > 1, lambda: recorder(log)("big", n), lambda: recorder(log)("small"))
 
         def body(i: Any) -> Any:
-            told(log)("loop", n, i)
+            recorder(log)("loop", n, i)
             return i + 1
 
         return lax.while_loop(lambda i: i < n, body, 0)
@@ -429,7 +430,7 @@ def test_a_lane_that_is_not_here_tells_nothing(jit: Wrap, log: Log) -> None:
 
 
 @both
-def test_io_callbacks_ask_for_each_lane(jit: Wrap) -> None:
+def test_io_callbacks_are_called_for_each_batch_element(jit: Wrap) -> None:
     count = iter(range(100))
 
     def f(x: Any) -> Any:
@@ -476,16 +477,16 @@ def test_a_batch_without_a_method_is_refused() -> None:
 
 
 @both
-def test_devices_of_a_mesh_tell(jit: Wrap, log: Log) -> None:
+def test_devices_of_a_mesh_call_back(jit: Wrap, log: Log) -> None:
     def f(x: Any) -> Any:
-        told(log)("here", x.sum())
+        recorder(log)("here", x.sum())
         return x * 2
 
     mesh = jax.make_mesh((1,), ("i",))
     mapped = jax.shard_map(f, mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P("i"))
     assert jit(mapped)(jnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]
-    lane = jax.vmap(lambda x: told(log)(lax.psum(x, "j"), lax.axis_index("j")), axis_name="j")
-    jit(lane)(jnp.arange(2.0))
+    element = lambda x: recorder(log)(lax.psum(x, "j"), lax.axis_index("j"))  # noqa: E731
+    jit(jax.vmap(element, axis_name="j"))(jnp.arange(2.0))
     assert log == [("here", 3.0), (1.0, 0), (1.0, 1)]
 
 

@@ -79,7 +79,7 @@ def test_values_of_closures_and_of_what_was_computed() -> None:
     assert float(found) == 5.0 * 2.0 * 20.0
 
 
-def test_lanes_and_compiled_functions_have_no_values() -> None:
+def test_batched_and_compiled_functions_have_no_values() -> None:
     for f in (pushed(), pulled()):
         with pytest.raises(ConcretizationError, match=r"depends on x(.|\n)*lax\.cond"):
             jax.jit(jax.grad(f))(1.0)

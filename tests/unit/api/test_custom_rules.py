@@ -21,7 +21,7 @@ COS, SIN = np.cos, np.sin
 
 
 def marked(jvp: bool = True, vjp: bool = True, vmap: bool = True) -> Any:
-    """sin(x)·y: forward derivatives are 10 times, reverse ones 100, lanes 1000 times too large."""
+    """sin(x)·y: derivatives are too large, forward 10, reverse 100, batched ones 1000 times."""
 
     @effax.custom_rules
     def f(x: Any, y: Any) -> Any:
@@ -41,7 +41,7 @@ def marked(jvp: bool = True, vjp: bool = True, vmap: bool = True) -> Any:
     if vmap:
 
         @f.def_vmap
-        def lanes(n: Any, in_batched: Any, x: Any, y: Any) -> Any:
+        def batched(n: Any, in_batched: Any, x: Any, y: Any) -> Any:
             return 1000 * jnp.sin(x) * y, True
 
     return f
@@ -62,13 +62,13 @@ def test_each_transformation_takes_its_rule(kind: Any, wrap: Any) -> None:
     jvp, vjp, vmap = kind
     f = marked(*kind)
     reverse = 100 if vjp else 10 if jvp else 1
-    lanes = 1000 if vmap else 1
+    batched = 1000 if vmap else 1
     assert_near(wrap(f)(1.0, 2.0), 2 * SIN(1.0))
-    assert_near(wrap(jax.vmap(f))(XS, YS), lanes * SIN(XS) * YS)
+    assert_near(wrap(jax.vmap(f))(XS, YS), batched * SIN(XS) * YS)
     assert_near(wrap(jax.grad(f, (0, 1)))(1.0, 2.0), (reverse * 2 * COS(1.0), reverse * SIN(1.0)))
-    # The derivative over lanes is that of one lane, for each; without derivatives of their own,
+    # The batched derivative is that of each batch element; without derivatives of their own,
     # that of the batching rule.
-    of_rule = lanes if not (jvp or vjp) else reverse
+    of_rule = batched if not (jvp or vjp) else reverse
     assert_near(wrap(jax.vmap(jax.grad(f)))(XS, YS), reverse * COS(XS) * YS)
 
     def total(x: Any) -> Any:
@@ -85,8 +85,8 @@ def test_each_transformation_takes_its_rule(kind: Any, wrap: Any) -> None:
 @pytest.mark.parametrize("kind", [k for k in KINDS if k[0] or not k[1]], ids=str)
 def test_forward_mode(kind: Any) -> None:
     jvp, vjp, _ = kind
-    f, forward, lanes = marked(*kind), 10 if kind[0] else 1, 1000 if kind[2] else 1
-    of_rule = lanes if not (jvp or vjp) else forward
+    f, forward, batched = marked(*kind), 10 if kind[0] else 1, 1000 if kind[2] else 1
+    of_rule = batched if not (jvp or vjp) else forward
     assert_near(jax.jvp(f, (1.0, 2.0), (3.0, 0.0)), (2 * SIN(1.0), forward * 6 * COS(1.0)))
     assert_near(jax.jacfwd(f)(1.0, 2.0), forward * 2 * COS(1.0))
     assert_near(jax.linearize(f, 1.0, 2.0)[1](3.0, 0.0), forward * 6 * COS(1.0))
@@ -94,9 +94,9 @@ def test_forward_mode(kind: Any) -> None:
     def one(x: Any) -> Any:
         return jax.jvp(f, (x, 2.0), (1.0, 0.0))
 
-    assert_near(jax.vmap(one)(XS), (lanes * 2 * SIN(XS), of_rule * 2 * COS(XS)))
+    assert_near(jax.vmap(one)(XS), (batched * 2 * SIN(XS), of_rule * 2 * COS(XS)))
     both = jax.jvp(lambda x: jax.vmap(f, (0, None))(x, 2.0), (XS,), (YS,))
-    assert_near(both, (lanes * 2 * SIN(XS), of_rule * 2 * COS(XS) * YS))
+    assert_near(both, (batched * 2 * SIN(XS), of_rule * 2 * COS(XS) * YS))
 
     def dot(x: Any) -> Any:
         return jax.jvp(f, (x, 2.0), (1.0, 0.0))[1]
@@ -148,7 +148,7 @@ def test_programs_are_well_formed_at_every_stage() -> None:
         assert is_successful(check(effax.make_jaxpr(g)(x, x).jaxpr))
 
 
-def test_a_rule_may_call_its_function_in_lanes_of_lanes() -> None:
+def test_a_rule_may_call_its_function_in_nested_batches() -> None:
     @effax.custom_rules
     def f(x: Any) -> Any:
         return jnp.sin(x)
@@ -213,7 +213,7 @@ REFUSED = {
         BadRule,
         "closes over a value",
     ),
-    "a batching rule of a function that closes over lanes": (
+    "a batching rule of a function that closes over batched values": (
         lambda: jax.vmap(lambda y: closing_itself(y)(1.0 + 0 * y))(YS),
         TransformError,
         "closes over a batched value",
@@ -247,8 +247,8 @@ def test_refused(name: str) -> None:
         call()
 
 
-def test_what_batching_rules_close_over() -> None:
-    """What the function has too, few elements, one element many times; dead tracers are alive."""
+def test_values_that_batching_rules_close_over() -> None:
+    """Values that the function captures too, few elements, repeated ones, expired tracers."""
     assert_near(jax.vmap(closing(jnp.arange(5.0)))(XS), 3 * np.asarray(XS))
     assert_near(jax.vmap(closing(jnp.full(1000, 2.0)))(XS), 2 * np.asarray(XS))
     assert_near(jax.vmap(closing(jnp.array([[-0.0, np.nan], [0, 1]]).ravel()))(XS), XS)
@@ -261,8 +261,8 @@ def test_what_batching_rules_close_over() -> None:
         assert_near(jax.jit(jax.vmap(g, (0, None)))(XS, 3.0), 3 * np.asarray(XS))
 
 
-def test_lanes_that_do_not_run() -> None:
-    """In a choice between lanes a batching rule may not write for all of them."""
+def test_masked_batch_elements() -> None:
+    """A batching rule must not write for all batch elements under a mask."""
 
     @effax.custom_rules
     def f(r: Any, x: Any) -> Any:
@@ -281,7 +281,7 @@ def test_lanes_that_do_not_run() -> None:
 
 
 def test_references_in_batching_rules() -> None:
-    """A reference of all lanes is one for the rule too; a batched one has a cell a lane."""
+    """An unbatched reference is one for the rule too; a batched one has a cell per element."""
 
     @effax.custom_batching.custom_vmap
     def f(ref: Any, x: Any) -> Any:

@@ -104,7 +104,7 @@ def test_six_gradients_of_each_other() -> None:
 
 
 def test_the_size_of_nested_gradients() -> None:
-    """Of exp(exp(x)), each order costs about two times the one before."""
+    """Each order of the derivative of exp(exp(x)) costs about twice the previous one."""
     sizes = []
     f: Callable[..., Array] = lambda x: jnp.exp(jnp.exp(x))  # noqa: E731
     for _ in range(6):
@@ -161,7 +161,7 @@ def test_what_xla_cannot_take_is_refused() -> None:
         effax.jit(f)(ONE)
 
 
-def test_an_error_far_inside_tells_of_nothing_else() -> None:
+def test_a_deeply_nested_error_has_no_other_context() -> None:
     def wrong(x: effax.Array) -> effax.Array:
         raise ZeroDivisionError("mine")
 

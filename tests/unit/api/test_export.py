@@ -33,7 +33,7 @@ TABLE = jnp.arange(3.0)
 
 
 def step(params: Any, x: Any, *, scale: Any = 1.0) -> Any:
-    """What is exported: trees, a reference, a closed-over array, a number."""
+    """The exported function: trees, a reference, a closed-over array, a number."""
     params["w"][...] += x * scale
     return {"loss": jnp.sum(x * TABLE), "rest": (x > 0, None, [])}
 
@@ -105,7 +105,7 @@ def test_dtypes_that_numpy_lacks_and_empty_arrays_are_written() -> None:
 
 def test_a_call_with_other_arguments_is_refused_and_changes_nothing(exported: Exported) -> None:
     params, x = arguments()
-    for args, kwargs, told in (
+    for args, kwargs, message in (
         ((params, x), {}, "another structure"),
         ((params, x, 2.0), {}, "another structure"),
         (({"v": params["w"]}, x), {"scale": 2.0}, "another structure"),
@@ -114,7 +114,7 @@ def test_a_call_with_other_arguments_is_refused_and_changes_nothing(exported: Ex
         (({"w": x}, x), {"scale": 2.0}, re.escape("params['w'] of an exported function")),
         ((params, params["w"]), {"scale": 2.0}, "x of an exported function"),
     ):
-        with pytest.raises(IllTyped, match=told):
+        with pytest.raises(IllTyped, match=message):
             exported.call(*args, **kwargs)
     with pytest.raises(IllTyped, match="cannot be traced"):
         jax.jit(lambda x: exported.call(params, x, scale=2.0))(x)
@@ -142,7 +142,7 @@ class Pair(NamedTuple):
     y: Any
 
 
-def test_what_cannot_be_written_is_told() -> None:
+def test_functions_that_cannot_be_serialized_are_reported() -> None:
     r = jax.new_ref(0.0)
     with pytest.raises(RefError, match="closes over a reference"):
         export(lambda x: x + r[...])(1.0)
@@ -157,7 +157,7 @@ def test_what_cannot_be_written_is_told() -> None:
             made.serialize()
 
 
-def test_files_that_are_none_are_told(exported: Exported) -> None:
+def test_invalid_files_are_reported(exported: Exported) -> None:
     with pytest.raises(LoweringError, match="not a valid exported function"):
         deserialize(b"something else")
     kind = "exported function"
@@ -173,7 +173,7 @@ def test_files_that_are_none_are_told(exported: Exported) -> None:
 
 
 class Point(NamedTuple):
-    """A node that files are told of."""
+    """A node that is registered for files."""
 
     x: Any
     y: Any
@@ -227,13 +227,13 @@ def test_nodes_of_the_users_own_classes_are_written_under_their_names() -> None:
 @pytest.mark.usefixtures("registered")
 def test_classes_have_one_name_in_files() -> None:
     register_namedtuple_serialization(Point, serialized_name="tests.Point")
-    for cls, name, told in (
+    for cls, name, message in (
         (Pair, "tests.Point", "one class"),
         (Point, "tests.Other", "one class"),
         (Pair, "", "name of a class in files"),
         (dict, "tests.dict", "not a named tuple"),
     ):
-        with pytest.raises(BadArgument, match=told):
+        with pytest.raises(BadArgument, match=message):
             register_namedtuple_serialization(cls, serialized_name=name)
     with pytest.raises(BadArgument, match="register_pytree_node"):
         register_pytree_node_serialization(
@@ -256,7 +256,7 @@ def test_static_arguments_are_filled_in() -> None:
     assert float(power.lower(1.0, 3).compile()(2.0)) == 8.0
 
 
-def test_files_with_a_bit_that_fell_over_are_told() -> None:
+def test_files_with_a_flipped_bit_are_reported() -> None:
     data = export(lambda x: {"a": x + jnp.arange(3.0)})(jnp.ones(3)).serialize()
     wrong = 0
     for i in range(0, len(data), 3):

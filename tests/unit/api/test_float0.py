@@ -98,8 +98,8 @@ def test_zeros_are_values_in_programs(wrap: Any) -> None:
         "float0",
         (3,),
     )
-    lanes = wrap(jax.vmap(lambda t, n: jax.jvp(scaled, (n, X), (t, X))))
-    np.testing.assert_allclose(lanes(three, jnp.arange(3))[1], [0, 2, 4])
+    batched = wrap(jax.vmap(lambda t, n: jax.jvp(scaled, (n, X), (t, X))))
+    np.testing.assert_allclose(batched(three, jnp.arange(3))[1], [0, 2, 4])
 
 
 def test_jacobians() -> None:

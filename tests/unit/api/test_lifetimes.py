@@ -1,4 +1,4 @@
-"""What is kept, and how long: arrays, references and functions go when the user lets them go."""
+"""Lifetimes: arrays, references and functions are freed with their last use by the user."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_what_was_read_does_not_change(pinned: bool) -> None:
 
 
 def _read_and_overwritten(pinned: bool) -> tuple[Made, Made, Made]:
-    """What was read from a reference that was written afterwards, and is gone."""
+    """Values read from a reference that was written afterwards and freed."""
     r = effax.new_ref(jnp.zeros(5))
     if pinned:
         r.unsafe_buffer_pointer()

@@ -70,7 +70,7 @@ def test_a_transpose_is_adjoint_and_its_own_inverse(name: str) -> None:
     transposed = jax.linear_transpose(f, X)
     (ct,) = transposed(cts)
     assert (ct.shape, ct.dtype) == (X.shape, X.dtype)
-    # What goes into a complex number from a real one comes back from its real part.
+    # The cotangent of the real operand of a complex number is the real part.
     assert inner(ct, X).real == pytest.approx(inner(cts, out).real, rel=1e-2)
     if name != "complex":
         (again,) = jax.linear_transpose(lambda c: transposed(c)[0], out)(X)
@@ -95,7 +95,7 @@ def test_types_are_enough_and_other_transformations_go_around() -> None:
 REFUSED: dict[str, Any] = {
     "one": (lambda x: x + 1, IllTyped, "not linear: the result is not zero"),
     "a constant": (lambda x: {"a": x, "b": jnp.ones(2)}, IllTyped, r"the result\['b'\]"),
-    "a constant in some lanes": (lambda x: jnp.where(X > 1, x, 1.0), IllTyped, "not linear"),
+    "a constant at some elements": (lambda x: jnp.where(X > 1, x, 1.0), IllTyped, "not linear"),
     "a constant of a loop": (
         lambda x: lax.fori_loop(0, 3, lambda i, c: c + 1.0, x),
         IllTyped,

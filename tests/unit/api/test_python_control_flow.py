@@ -1,4 +1,4 @@
-"""Python's own `if`, `while` and `for` on values: wherever they are known, and told where not."""
+"""Python's own `if`, `while` and `for` on known values, and the errors on unknown ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def f(x: Any) -> Any:
 
 
 def same(x: Any) -> Any:
-    """What ``f`` does at X, without questions."""
+    """The branch that ``f`` takes at X, without control flow."""
     y = x + 1.5 * x
     y = y * x
     for _ in range(2):
@@ -56,7 +56,7 @@ WAYS: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: effax.linearize(lambda x: effax.vjp(f, x)[1](1.0)[0], X)[1](1.0),
         CURVE,
     ),
-    "vmap, of what has no lanes": (
+    "vmap, of an unbatched value": (
         lambda: effax.vmap(lambda a, x: a * f(x), (0, None))(AS, X),
         AS * same(X),
     ),
@@ -142,7 +142,7 @@ UNKNOWN: dict[str, tuple[Callable[[], Any], str, str]] = {
 
 
 @pytest.mark.parametrize("where", UNKNOWN)
-def test_an_error_tells_the_line_and_what_to_do(where: str) -> None:
+def test_an_error_has_the_line_and_a_remedy(where: str) -> None:
     call, label, depends = UNKNOWN[where]
     with pytest.raises(ConcretizationError, match="is not known while") as caught:
         call()

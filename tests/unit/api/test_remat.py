@@ -133,7 +133,7 @@ def program(f: F, *args: Any) -> Jaxpr:
     return made
 
 
-def halves(policy: Any, f: F = layer) -> tuple[Any, Any]:
+def known_and_unknown(policy: Any, f: F = layer) -> tuple[Any, Any]:
     """The equations of the forward and of the backward pass."""
     again = jax.checkpoint(f, policy=policy)
     made = program(jax.grad(lambda x: jnp.sum(again(x, W))), X)
@@ -167,23 +167,23 @@ def count(eqn: Any, prim: type) -> int:
     ],
 )
 def test_what_a_policy_keeps(policy: Any, n_kept: int, sines: int, dots: int) -> None:
-    first, last = halves(policy)
+    first, last = known_and_unknown(policy)
     assert len(first.outs) == 1 + n_kept
     assert count(last, Sin) == sines
     assert count(last, DotGeneral) == dots
 
 
 def test_references_made_inside_are_computed_again_too() -> None:
-    first, _ = halves(None, through_refs)
+    first, _ = known_and_unknown(None, through_refs)
     assert len(first.outs) == 1
-    first, last = halves(policies.dots_saveable, through_refs)
+    first, last = known_and_unknown(policies.dots_saveable, through_refs)
     assert len(first.outs) == 1
     assert count(last, Sin) == 1
 
 
 def test_an_inner_policy_keeps_no_more_than_the_outer_one() -> None:
     inner = jax.checkpoint(layer, policy=policies.everything_saveable)
-    first, _ = halves(policies.nothing_saveable, lambda x, w: jnp.sin(inner(x, w)))
+    first, _ = known_and_unknown(policies.nothing_saveable, lambda x, w: jnp.sin(inner(x, w)))
     assert len(first.outs) == 1
 
 
@@ -197,7 +197,7 @@ def test_a_barrier_keeps_both_computations_apart() -> None:
     assert "optimization_barrier" not in lowered(prevent_cse=False)
 
 
-def test_less_memory_is_held() -> None:
+def test_less_memory_is_used() -> None:
     def deep(x: Any, n: int, wrap: Callable[[F], F]) -> Any:
         @wrap
         def block(x: Any) -> Any:
@@ -207,12 +207,12 @@ def test_less_memory_is_held() -> None:
 
         return jnp.sum(jax.lax.scan(lambda c, _: (block(c), None), x, None, n)[0])
 
-    def held(wrap: Callable[[F], F]) -> int:
+    def memory_of(wrap: Callable[[F], F]) -> int:
         lowered = jax.jit(jax.grad(lambda x: deep(x, 16, wrap))).lower(jnp.ones(4096))
         stats = lowered.compile().memory_analysis()
         return int(stats.temp_bytes)
 
-    assert held(jax.checkpoint) < held(lambda f: f) / 4
+    assert memory_of(jax.checkpoint) < memory_of(lambda f: f) / 4
 
 
 def test_effects_on_references_from_outside_are_an_error() -> None:
@@ -361,7 +361,7 @@ def test_names_leave_values_as_they_are() -> None:
 
 
 def primitives_in(jaxpr: Jaxpr) -> list[str]:
-    return [eqn.prim.name for held in postorder(jaxpr) for eqn in held.eqns]
+    return [eqn.prim.name for each in postorder(jaxpr) for eqn in each.eqns]
 
 
 def compiled_layer(x: Any, w: Any) -> Any:

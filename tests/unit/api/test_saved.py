@@ -1,4 +1,4 @@
-"""What is kept for a derivative: each value once, told by name, line and type."""
+"""Residuals of a derivative: each value once, with name, line and type."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def layer(params: Any, x: Any) -> Any:
     return jnp.sum(jnp.sin(h) @ W)
 
 
-def test_arguments_constants_names_and_outputs_are_told_apart() -> None:
+def test_arguments_constants_names_and_outputs_are_distinguished() -> None:
     found = saved_residuals(layer, {"w": W}, X)
     assert {type(r.origin) for r in found} == {FromArgument, FromConstant, OutputOf}
     named = [r.origin.name for r in found if isinstance(r.origin, FromArgument)]
@@ -74,7 +74,7 @@ def test_names_are_seen_in_compiled_functions_and_in_loops() -> None:
     [
         # x * x needs x, once; x is an argument.
         (lambda x: x * x * x, ["f32[3] from the argument x", "f32[3] output of mul"]),
-        # What exp gives is its derivative too: the result is the residual.
+        # The result of exp is its derivative: the residual.
         (jnp.exp, ["f32[3] output of exp"]),
         (lambda x: x + 1.0, []),
         (effax.jit(jnp.exp), ["f32[3] output of exp"]),
@@ -95,7 +95,7 @@ def test_a_value_is_kept_once(fun: Callable[..., Any], expected: list[str] | Non
 
 
 def loops(jaxpr: Jaxpr) -> list[Counter[str]]:
-    """The primitives in the body of each loop, held programs included."""
+    """The primitives in the body of each loop, subjaxprs included."""
     scans = [e.prim for p in postorder(jaxpr) for e in p.eqns if isinstance(e.prim, Scan)]
     return [Counter(e.prim.name for p in postorder(scan.jaxpr) for e in p.eqns) for scan in scans]
 

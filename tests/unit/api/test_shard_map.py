@@ -57,8 +57,8 @@ def test_a_pointwise_body_is_the_function_itself(mesh: Mesh, ins: P, outs: P) ->
     same(mapped(X), plain(X))
     same(*[grad(lambda v, f=f: jnp.sum(f(v) ** 2))(X) for f in (mapped, plain)])
     same(jax.jvp(mapped, (X,), (X,))[1], jax.jvp(plain, (X,), (X,))[1])
-    lanes = jnp.stack([X, X + 1], 1)
-    same(jax.vmap(mapped, 1)(lanes), jax.vmap(plain, 1)(lanes))
+    batch = jnp.stack([X, X + 1], 1)
+    same(jax.vmap(mapped, 1)(batch), jax.vmap(plain, 1)(batch))
 
 
 def test_each_device_sees_its_part() -> None:
@@ -125,10 +125,10 @@ def test_shard_map_inside_of_shard_map_and_of_vmap() -> None:
     same(on(rows, P("r"), P())(inner)(X), N.sum())
 
     @on(LINE, P("x"), P())
-    def of_lane(u: Any) -> Any:
+    def of_element(u: Any) -> Any:
         return lax.psum(lax.psum(u, "x"), "i")
 
-    same(jax.vmap(of_lane, axis_name="i")(X), [[N.sum()]] * 4)
+    same(jax.vmap(of_element, axis_name="i")(X), [[N.sum()]] * 4)
 
 
 # Derivatives.
@@ -259,7 +259,7 @@ def test_training_inside_of_it_is_training_outside() -> None:
 def test_without_the_check_each_device_has_gradients_of_its_own() -> None:
     unchecked = on(LINE, P("x"), P("x"), check_vma=False)
     found = unchecked(grad(lambda v: lax.psum(jnp.sum(jnp.sin(v)), "x")))(X)
-    # The sum of what all devices give: one each.
+    # The sum over all devices, one each.
     same(found, 4 * np.cos(N))
 
 
@@ -353,7 +353,7 @@ def test_meshes() -> None:
     refusals: list[tuple[Callable[[], Mesh], str]] = [
         (lambda: Mesh((2, 2), ("x",)), "one name for each"),
         (lambda: Mesh((0,), ("x",)), "at least one device"),
-        (lambda: Mesh((2, 2), ("x", "x")), "one twice"),
+        (lambda: Mesh((2, 2), ("x", "x")), "an axis twice"),
         (lambda: make_mesh((4,), ("x",), devices=[device]), "too few devices"),
     ]
     for make, says in refusals:

@@ -10,7 +10,7 @@ from effax.api.signature import NamedEffect
 from effax.ir.errors import BadArgument
 
 
-def test_a_signature_tells_types_effects_and_captures_as_the_user_names_them() -> None:
+def test_a_signature_has_types_effects_and_captures_with_the_names_of_the_user() -> None:
     table, scale = jax.new_ref(jnp.zeros(3)), jnp.ones(2)
 
     def step(params, out_ref):  # type: ignore[no-untyped-def]
@@ -53,7 +53,7 @@ TABLE = jax.new_ref(jnp.zeros(3))
 
 
 class Model:
-    """What users keep their state in."""
+    """A user's class with state."""
 
     def __init__(self) -> None:
         self.count = jax.new_ref(jnp.zeros(2))
@@ -86,9 +86,9 @@ def test_captures_are_called_as_the_user_calls_them() -> None:
     def scaled(x):  # type: ignore[no-untyped-def]
         return x * ref[0]
 
-    told = "read self.count write self.count: self.count self.layers[0]['w']"
-    assert captured(model.step, 1.0) == f"step {told}"
-    assert captured(model, 1.0) == f"Model {told}"
+    shown = "read self.count write self.count: self.count self.layers[0]['w']"
+    assert captured(model.step, 1.0) == f"step {shown}"
+    assert captured(model, 1.0) == f"Model {shown}"
     both = captured(lambda x: inner(x) + TABLE[0], 1.0)
     assert both == "<lambda> read ref write ref read TABLE: ref TABLE"
     assert captured(partial(add, ref), 1.0) == "add read r write r: r y"
@@ -123,9 +123,9 @@ def test_arguments_may_be_static() -> None:
 
 
 def test_what_cannot_be_called_has_no_signature() -> None:
-    for told in (jax.signature_of, jax.effects_of):
+    for function in (jax.signature_of, jax.effects_of):
         with pytest.raises(BadArgument, match="callable"):
-            told(3)  # type: ignore[arg-type]
+            function(3)  # type: ignore[arg-type]
 
 
 OFFSETS = jnp.ones(2)

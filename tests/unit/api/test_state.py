@@ -1,4 +1,4 @@
-"""What raises, leaks, recurs or runs beside leaves nothing: no trace, no changed reference."""
+"""State after errors, leaks, recursion and concurrency: no trace, no changed reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ jax: Any = effax
 
 
 class Boom(Exception):
-    """What a user's function raises."""
+    """An exception of a user's function."""
 
 
 TRANSFORMED: dict[str, Callable[[Any], object]] = {
@@ -206,7 +206,7 @@ USES: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("name", USES)
-def test_a_leaked_tracer_is_told(name: str) -> None:
+def test_a_leaked_tracer_is_reported(name: str) -> None:
     with pytest.raises(LeakedTracer, match=r"escaped from jit\(f\), which has ended"):
         USES[name](leaked())
     assert current_trace() is None

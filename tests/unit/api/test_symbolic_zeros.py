@@ -1,4 +1,4 @@
-"""Rules that look at zeros: what they are asked, what they may give, and where."""
+"""Rules with symbolic zeros: their arguments and their results."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_reverse_rules_in_everything() -> None:
 
 
 def test_references_beside_zeros() -> None:
-    """The backward rule gets a reference that the forward one gave it."""
+    """The backward rule takes a reference among the residuals of the forward rule."""
 
     @effax.custom_vjp
     def stash(ref: Any, x: Any, unused: Any) -> Any:

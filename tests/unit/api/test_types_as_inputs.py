@@ -14,9 +14,9 @@ from effax.ir import IllTyped, array_type, ref_type
 ROW = array_type((3,), "float32")
 
 
-def add_to(ref: jax.Ref, held: dict[str, jax.Array]) -> jax.Array:
-    ref[...] = ref[...] + held["x"]
-    return held["x"].sum()
+def add_to(ref: jax.Ref, tree: dict[str, jax.Array]) -> jax.Array:
+    ref[...] = ref[...] + tree["x"]
+    return tree["x"].sum()
 
 
 def test_types_trace_to_the_program_of_values() -> None:
@@ -33,14 +33,14 @@ def test_references_of_one_type_are_two_references() -> None:
     def copy(a: jax.Ref, b: jax.Ref) -> None:
         a[...] = b[...]
 
-    told = jax.signature_of(copy)(ref_type(ROW), ref_type(ROW))
-    assert [slot.name for slot in told.inputs if slot.effects] == ["a", "b"]
+    signature = jax.signature_of(copy)(ref_type(ROW), ref_type(ROW))
+    assert [slot.name for slot in signature.inputs if slot.effects] == ["a", "b"]
 
 
 def test_what_is_compiled_or_exported_from_types_updates_references() -> None:
-    ref, held = jax.new_ref(jnp.zeros(3)), {"x": jnp.ones(3)}
-    jax.jit(add_to).lower(ref_type(ROW), {"x": ROW}).compile()(ref, held)
-    export.export(add_to)(ref_type(ROW), {"x": ROW}).call(ref, held)
+    ref, tree = jax.new_ref(jnp.zeros(3)), {"x": jnp.ones(3)}
+    jax.jit(add_to).lower(ref_type(ROW), {"x": ROW}).compile()(ref, tree)
+    export.export(add_to)(ref_type(ROW), {"x": ROW}).call(ref, tree)
     assert ref[...].tolist() == [2.0, 2.0, 2.0]
 
 

@@ -18,7 +18,7 @@ Pair = namedtuple("Pair", ["x", "y"])  # as users write them
 
 
 class Traced:
-    """How often a function is traced, and what it gives."""
+    """A function with a count of its traces."""
 
     def __init__(self) -> None:
         self.times = 0
@@ -150,13 +150,13 @@ def test_references_in_trees_are_updated_and_checked() -> None:
 def test_a_python_function_that_raises_is_called_once(error: type[Exception]) -> None:
     calls = []
 
-    def told(x: Any) -> None:
+    def record(x: Any) -> None:
         calls.append(1)
         raise error("mine")
 
     @effax.jit
     def f(tree: dict[str, Any]) -> Any:
-        effax.debug.callback(told, tree["x"])
+        effax.debug.callback(record, tree["x"])
         return tree["x"] + 1
 
     for n in (1, 2, 3):

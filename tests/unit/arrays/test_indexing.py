@@ -126,7 +126,7 @@ def test_writes(case: tuple[tuple[int, ...], Any], data: st.DataObject) -> None:
 
 
 def unique(shape: tuple[int, ...], index: Any) -> bool:
-    """Whether no position is selected twice."""
+    """Return whether no position is selected twice."""
     chosen = np.arange(np.prod(shape)).reshape(shape)[index]
     return len(np.unique(chosen)) == np.size(chosen)
 

@@ -245,7 +245,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     ),
     "a name that is none": (lambda v: lax.psum(v, cast(Any, 3)), BadArgument, "name of an axis"),
     "no names": (lambda v: lax.psum(v, ()), BadArgument, "names no axis"),
-    "a name twice": (lambda v: lax.psum(v, ("i", "i")), BadArgument, "one twice"),
+    "a name twice": (lambda v: lax.psum(v, ("i", "i")), BadArgument, "an axis twice"),
     "another size": (lambda v: lax.psum_scatter(v, "i"), BadArgument, "tiled=True"),
     "not a multiple": (
         lambda v: lax.all_to_all(v, "i", 0, 0, tiled=True),

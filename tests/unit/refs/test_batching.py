@@ -20,11 +20,11 @@ X = jnp.asarray([1.0, 2.0, 3.0])
 
 
 @EAGER_AND_JITTED
-def test_lanes_add_to_one_reference(wrap: Any) -> None:
+def test_batch_elements_add_to_one_reference(wrap: Any) -> None:
     total = jax.new_ref(10.0)
     wrap(jax.vmap(lambda x: jax.ref.addupdate(total, ..., x)))(X)
     assert float(total[...]) == 16.0
-    # Each lane counts, also where what it adds is the same.
+    # Each batch element adds, even an unbatched value.
     wrap(jax.vmap(lambda x: jax.ref.addupdate(total, ..., 1.0)))(X)
     assert float(total[...]) == 19.0
     table = jax.new_ref(jnp.zeros(5))
@@ -35,32 +35,32 @@ def test_lanes_add_to_one_reference(wrap: Any) -> None:
 
 
 @EAGER_AND_JITTED
-def test_lanes_add_through_control_flow(wrap: Any) -> None:
+def test_batch_elements_add_through_control_flow(wrap: Any) -> None:
     total = jax.new_ref(0.0)
 
-    def lane(p: Any, x: Any) -> None:
+    def element(p: Any, x: Any) -> None:
         lax.cond(p, lambda: jax.ref.addupdate(total, ..., x), lambda: None)
         lax.foreach(length=2)(lambda: jax.ref.addupdate(total, ..., 10 * x))
         jax.jit(lambda: jax.ref.addupdate(total, ..., 100 * x))()
 
-    wrap(jax.vmap(lane))(jnp.asarray([True, False, True]), X)
+    wrap(jax.vmap(element))(jnp.asarray([True, False, True]), X)
     assert float(total[...]) == 4 + 2 * 60 + 600
 
 
 @EAGER_AND_JITTED
-def test_a_gradient_reference_sums_over_lanes(wrap: Any) -> None:
+def test_a_gradient_reference_sums_over_batch_elements(wrap: Any) -> None:
     grads, table = jax.new_ref(jnp.zeros(4)), jnp.arange(4.0)
 
-    def lane(i: Any) -> None:
+    def element(i: Any) -> None:
         _, pull = jax.vjp(lambda t: t[i] ** 2, table)
         pull.with_refs(grads)(1.0)
 
-    wrap(jax.vmap(lane))(jnp.asarray([3, 1, 3]))
+    wrap(jax.vmap(element))(jnp.asarray([3, 1, 3]))
     np.testing.assert_array_equal(grads[...], [0, 2, 0, 12])
 
 
 @EAGER_AND_JITTED
-def test_lanes_read_one_reference(wrap: Any) -> None:
+def test_batch_elements_read_one_reference(wrap: Any) -> None:
     table = jax.new_ref(X)
     np.testing.assert_array_equal(
         wrap(jax.vmap(lambda i: table[i] * i))(jnp.asarray([2, 0])), [6, 0]
@@ -69,7 +69,7 @@ def test_lanes_read_one_reference(wrap: Any) -> None:
 
 
 @EAGER_AND_JITTED
-def test_all_lanes_write_the_same(wrap: Any) -> None:
+def test_all_batch_elements_write_the_same(wrap: Any) -> None:
     last = jax.new_ref(0.0)
     wrap(jax.vmap(lambda x: (last.__setitem__(..., 5.0), x)[1]))(X)
     assert float(last[...]) == 5.0
@@ -83,14 +83,14 @@ def test_references_are_batched_along_any_axis(axis: int, out_axis: int, wrap: A
     n = contents.shape[axis]
     add = np.arange(n, dtype=np.float32)
 
-    def lane(ref: Any, x: Any) -> Any:
+    def element(ref: Any, x: Any) -> Any:
         old = ref[0]
         ref[0] = ref[1] + x
         ref[1, 0] += 1
         return old
 
     ref = jax.new_ref(contents)
-    out = wrap(jax.vmap(lane, (axis, 0), out_axes=out_axis))(ref, add)
+    out = wrap(jax.vmap(element, (axis, 0), out_axes=out_axis))(ref, add)
     wanted = np.moveaxis(contents.copy(), axis, 0)
     olds = wanted[:, 0].copy()
     for k in range(n):
@@ -119,12 +119,12 @@ def test_references_in_trees_and_nested_vmap(wrap: Any) -> None:
 def test_cond_on_references_under_vmap(wrap: Any) -> None:
     ref = jax.new_ref(jnp.zeros(3))
 
-    def lane(p: Any, r: Any, x: Any) -> Any:
+    def element(p: Any, r: Any, x: Any) -> Any:
         return lax.cond(
             p, lambda: jax.ref.swap(r, ..., x), lambda: (r.__setitem__(..., -x), r[...])[1]
         )
 
-    out = wrap(jax.vmap(lane))(jnp.asarray([True, False, True]), ref, X)
+    out = wrap(jax.vmap(element))(jnp.asarray([True, False, True]), ref, X)
     np.testing.assert_array_equal(ref[...], [1, -2, 3])
     np.testing.assert_array_equal(out, [0, -2, 0])
 
@@ -141,14 +141,14 @@ def test_switch_on_closed_over_references_under_vmap(wrap: Any) -> None:
 def test_loops_on_references_under_vmap(wrap: Any) -> None:
     ref = jax.new_ref(jnp.zeros(3))
 
-    def lane(n: Any, r: Any) -> Any:
+    def element(n: Any, r: Any) -> Any:
         def body(i: Any) -> Any:
             r[...] += i
             return i + 1.0
 
         return lax.while_loop(lambda i: (i < n) & (r[...] < 3), body, 1.0)
 
-    out = wrap(jax.vmap(lane))(jnp.asarray([2.0, 0.0, 9.0]), ref)
+    out = wrap(jax.vmap(element))(jnp.asarray([2.0, 0.0, 9.0]), ref)
     np.testing.assert_array_equal(ref[...], [1, 0, 3])
     np.testing.assert_array_equal(out, [2, 1, 3])
 

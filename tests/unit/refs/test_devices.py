@@ -133,7 +133,7 @@ def test_gradients_are_accumulated_through_it(way: Way) -> None:
     np.testing.assert_array_equal(grads[...], [101.0, 105.0, 109.0, 113.0])
 
 
-def test_lanes_of_devices_and_devices_of_lanes_share_what_they_close_over() -> None:
+def test_batched_shard_map_and_sharded_vmap_share_captured_references() -> None:
     total = jax.new_ref(0.0)
     add = on(P("x"), P())(lambda v: jax.ref.addupdate(total, ..., jnp.sum(v)))
     jax.vmap(add)(jnp.stack([X, X]))

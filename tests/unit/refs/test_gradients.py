@@ -168,7 +168,7 @@ def test_every_kind_of_entry(wrap: Any) -> None:
 
 
 @EAGER_AND_JITTED
-def test_a_reference_argument_that_nobody_asks_about(wrap: Any) -> None:
+def test_a_reference_argument_without_a_requested_gradient(wrap: Any) -> None:
     def run(ref: Any) -> Any:
         _, pull = jax.vjp(lambda r, x: r[...] * x, ref, 3.0)
         return pull.with_refs(DontWant(), GradValue())(1.0)

@@ -1,4 +1,4 @@
-"""Where the contents of references are: one memory for life, and no copies of it."""
+"""Memory of references: one buffer for life, and no copies of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_frozen_contents_never_change(wrap: Any) -> None:
     frozen = jax.freeze(r)
     np.testing.assert_array_equal(frozen, [9, 7, 2, 3])
     np.testing.assert_array_equal(before, [9, 1, 2, 3])
-    # Its memory is used again by nobody: not by references, not by compiled programs.
+    # Its memory is not reused, neither by references nor by compiled programs.
     others = [jax.new_ref(frozen) for _ in range(4)]
     for other in others:
         wrap(lambda r: r.__setitem__(..., 0.0))(other)
@@ -75,10 +75,10 @@ def test_the_address_stays_the_same() -> None:
         sines()
         lax.foreach(length=2)(lambda: r.__setitem__(0, 1.0))
         jax.jit(jax.vmap(lambda x: x.__setitem__(..., x[...] * 2)))(r)
-        held = r[...]
+        copy = r[...]
         assert r.unsafe_buffer_pointer() == address
         assert table.unsafe_buffer_pointer() == other
-        del held
+        del copy
     jax.jit(jax.grad(lambda x, r: (r.__setitem__(0, lax.stop_gradient(x)), x)[1]))(1.0, r)
     assert r.unsafe_buffer_pointer() == address
 

@@ -106,17 +106,17 @@ def test_a_pullback_runs_nothing_again(wrap: Any) -> None:
 
 
 @EAGER_AND_JITTED
-def test_lanes_of_a_loop_count_their_own_iterations(wrap: Any) -> None:
+def test_batch_elements_of_a_loop_count_their_iterations(wrap: Any) -> None:
     total = jax.new_ref(0)
 
-    def lane(n: Any) -> Any:
+    def element(n: Any) -> Any:
         def body(i: Any) -> Any:
             jax.ref.addupdate(total, ..., 1)
             return i + 1
 
         return lax.while_loop(lambda i: i < n, body, 0)
 
-    np.testing.assert_array_equal(wrap(jax.vmap(lane))(jnp.asarray([1, 0, 5])), [1, 0, 5])
+    np.testing.assert_array_equal(wrap(jax.vmap(element))(jnp.asarray([1, 0, 5])), [1, 0, 5])
     assert int(total[...]) == 6
 
 
@@ -175,7 +175,7 @@ def test_reads_see_the_writes_before_them(how: str, wrap: Any) -> None:
 
 
 def pure(x: Any) -> Any:
-    """x ↦ sin(2x), with references that nobody outside sees."""
+    """x ↦ sin(2x), with references that are local."""
     ref, other = jax.new_ref(x), jax.empty_ref(jnp.shape(x), jnp.float32)
     ref[...] = ref[...] + ref[...]
     other[...] = jnp.sin(ref[...])

@@ -110,7 +110,7 @@ def test_scanned_plumbing_gets_an_element_an_iteration(wrap: Any) -> None:
 
 
 @EAGER_AND_JITTED
-def test_plumbing_of_lanes(wrap: Any) -> None:
+def test_plumbing_of_batch_elements(wrap: Any) -> None:
     outs, xs = jax.new_ref(jnp.zeros(3)), jnp.asarray([1.0, 2.0, 3.0])
     slopes = wrap(jax.vmap(jax.grad(lambda x, out: stash(out, x) ** 2)))(xs, outs)
     np.testing.assert_allclose(slopes, 2 * np.asarray(xs))

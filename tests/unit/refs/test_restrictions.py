@@ -1,4 +1,4 @@
-"""What references must not be used for: a typed error before anything runs.
+"""Invalid uses of references: a typed error before anything runs.
 
 Each says where the reference was made, and leaves it as it was.
 """
@@ -94,13 +94,13 @@ NEW: dict[str, Any] = {
 
 @EAGER_AND_JITTED
 @pytest.mark.parametrize("name", NEW)
-def test_a_forward_rule_gives_only_its_arguments(name: str, wrap: Any) -> None:
+def test_a_forward_rule_returns_only_references_among_its_arguments(name: str, wrap: Any) -> None:
     f = stash(NEW[name])
     refused(lambda r, v: jax.grad(f, argnums=1)(r, 1.0), wrap, "not its argument")
 
 
 @EAGER_AND_JITTED
-def test_rules_do_not_give_references_as_results(wrap: Any) -> None:
+def test_rules_do_not_return_references(wrap: Any) -> None:
     f = stash(lambda r, x: (r, None))
     refused(lambda r, v: jax.grad(f, argnums=1)(r, 1.0), wrap, "reference", EffaxError)
     g = stash(lambda r, x: (x, r), lambda r, ct: (None, r))
@@ -282,7 +282,7 @@ SHARED: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 @pytest.mark.parametrize("name", SHARED)
-def test_lanes_do_not_write_one_reference(name: str, wrap: Any) -> None:
+def test_batch_elements_do_not_write_one_reference(name: str, wrap: Any) -> None:
     says = "a closed-over reference is not batched"
     refused(lambda r, v: jax.vmap(SHARED[name](r))(jnp.arange(3.0)), wrap, says, UnbatchedRefWrite)
     as_argument = jax.vmap(lambda x, o: o.__setitem__(..., x), (0, None))
@@ -421,7 +421,7 @@ def test_what_a_reference_has_and_has_not() -> None:
     assert f"{r}" == repr(r)
 
 
-def test_a_reference_in_a_message_has_the_name_that_the_user_gave_it() -> None:
+def test_a_reference_in_a_message_has_the_name_of_the_user() -> None:
     r = jax.new_ref(7.0)
     for call in (lambda state: state["w"] + 1, lambda state: jax.freeze(state["w"])):
         with pytest.raises(RefError, match=r"found: +state\['w'\], Ref\{f32\[\]\}, made at"):

@@ -20,7 +20,7 @@ START = np.arange(120, dtype=np.float32).reshape(4, 5, 6)
 
 @st.composite
 def chains(draw: st.DrawFn) -> list[Any]:
-    """Two or three indices of ints and slices, each of what the one before gives."""
+    """Two or three indices of ints and slices, each of the result of the previous one."""
     shape, chain = START.shape, []
     for _ in range(draw(st.integers(2, 3))):
         entries: list[Any] = []
