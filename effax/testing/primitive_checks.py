@@ -187,10 +187,7 @@ def _masks(may: Sequence[bool]) -> Iterator[tuple[bool, ...]]:
 
 
 def _run_jvp(
-    prim: ArrayPrimitive,
-    types: Sequence[Type],
-    moved: Sequence[bool],
-    rules: RuleSet,
+    prim: ArrayPrimitive, types: Sequence[Type], moved: Sequence[bool], rules: RuleSet
 ) -> None:
     b = RuleBuilder(rules, types)
     tangents = [
@@ -200,10 +197,7 @@ def _run_jvp(
 
 
 def _run_batch(
-    prim: ArrayPrimitive,
-    types: Sequence[Type],
-    batched: Sequence[bool],
-    rules: RuleSet,
+    prim: ArrayPrimitive, types: Sequence[Type], batched: Sequence[bool], rules: RuleSet
 ) -> None:
     b = BatchBuilder(rules)
     ins = [
@@ -214,10 +208,7 @@ def _run_batch(
 
 
 def _run_transpose(
-    prim: ArrayPrimitive,
-    types: Sequence[Type],
-    linear: Sequence[bool],
-    rules: RuleSet,
+    prim: ArrayPrimitive, types: Sequence[Type], linear: Sequence[bool], rules: RuleSet
 ) -> None:
     b = RuleBuilder(rules)
     ins = [

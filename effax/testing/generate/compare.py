@@ -45,7 +45,7 @@ def compare(g: ProgramBuilder) -> None:
         return
     prim = g.choose.pick(COMPARING[:4] if g.features.differentiable else COMPARING)
     y = g.companion(x)
-    # What is equal but for rounding compares one way here and another way there.
+    # Values that are equal up to rounding compare differently on other machines.
     g.one(prim, x, g.threshold(x.type.dtype) if isinstance(y, Lit) else y)
 
 

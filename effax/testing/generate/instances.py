@@ -84,7 +84,7 @@ def _applications(prim: Primitive | type[Primitive]) -> Iterator[App]:
         try:
             yield App(prim, *holes[:n])
         except BadArgument:
-            # It never has so many arguments.
+            # The primitive has another arity.
             continue
 
 

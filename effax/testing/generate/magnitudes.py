@@ -139,7 +139,7 @@ def _of_argument(type_: Type, interval: Interval | None) -> dict[str, Move]:
         "zeros of the other sign": lambda b, v: b(Neg(), _zero(b, v)),
     }
     if greatest(dtype) < LIMIT**3:
-        # Where a square of it is none of the numbers, little can be asked.
+        # Squares of such values overflow.
         del scaled["magnitudes up to 1024"]
     if dtype.itemsize == 1:
         del scaled["magnitudes up to 2⁻⁹"]

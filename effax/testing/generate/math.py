@@ -59,7 +59,7 @@ def power(g: ProgramBuilder) -> None:
         x = g.one(p.Logistic(), x, magnitude=1.0)
         y = g.one(p.Tanh(), y, magnitude=1.0)
     else:
-        # Away from zero, where an angle turns quickly and a remainder jumps often.
+        # Away from zero, where angles vary quickly and remainders jump often.
         y = g.one(p.Cosh(), g.one(p.Tanh(), y, magnitude=1.0), magnitude=1.6)
     g.one(prim, x, y, magnitude=g.magnitude(x) + 4)
 

@@ -64,7 +64,7 @@ class ProgramBuilder:
         self.b: Builder = Builder(types)
         self.choose = choose
         self.features = features
-        # What is deep inside is seldom seen outside: shallow programs show other things.
+        # Deep computations seldom reach the results: shallow programs test other paths.
         shallow = min(1, features.depth)
         self.depth: int = (
             choose.between(shallow, features.depth) if outer is None else outer.depth - 1

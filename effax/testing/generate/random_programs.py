@@ -116,7 +116,7 @@ def varied_program(choose: RandomSource, features: Features = NUMERIC) -> Jaxpr:
     """Return a program full of one kind of step; of ``focus``, if there is one."""
     if not features.focus:
         names = [name for name in step_names() if _is_of(name, features)]
-        # Loops and branches are where passes have most to do.
+        # Loops and branches are preferred: passes do most of their work there.
         kinds = ["", *names, *(features.control * 6 if features.depth else ())]
         features = replace(features, focus=choose.pick(kinds))
     return program(choose, features)

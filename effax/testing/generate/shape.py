@@ -45,7 +45,7 @@ def broadcast(g: ProgramBuilder) -> None:
 def transpose(g: ProgramBuilder) -> None:
     x = g.any_array(2)
     if len(x.type.shape) == 2 and prod(x.type.shape) <= 12 and g.choose.chance(50):
-        # Of two axes there is one order beside their own, which is its own inverse.
+        # The only transposition of two axes is its own inverse.
         x = g.wider(x)
     axes = list(range(len(x.type.shape)))
     order = []

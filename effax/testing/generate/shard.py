@@ -23,7 +23,7 @@ def shard_map(g: ProgramBuilder, generate: Generate) -> None:
     types = [local_type(v.type, s, mesh, "an input") for v, s in zip(ins, specs, strict=True)]
     inner = subjaxprs.inside(g, types, ins)
     inner.axes = mesh
-    # What devices share they may read and add to; reads would show the sum so far.
+    # Devices may only add to shared references: reads would observe partial sums.
     inner.sums |= {r.id for r in inner.refs}
     generate(inner, 4)
     consume_rest(inner)

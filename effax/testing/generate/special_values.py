@@ -42,7 +42,7 @@ def special(dtype: DType, extremes: bool = True) -> np.ndarray:
     if extremes and kind == "float":
         info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # its stub has no annotation
         values += [float(info.max), float(info.min), float(info.smallest_subnormal)]
-        # Of which the square overflows, and of which it is zero.
+        # Numbers whose squares overflow and underflow.
         root = 2.0 ** (int(info.maxexp) // 2 + 1)
         values += [root, -root, 0.25 / root / sqrt(2.0 ** int(info.nmant))]
     if kind == "void":

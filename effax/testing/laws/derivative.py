@@ -127,7 +127,7 @@ def by_differences(
         moved = [None if t is None else t.astype(_double_of(t.dtype)) for t in tangents]
         return _along(retyped(jaxpr, _double_of), values, moved, jaxpr, STEPS)
     except Exception:  # noqa: BLE001  # a user-defined evaluation may raise anything
-        # It may accept only the dtypes that it declares.
+        # A primitive may accept only the dtypes that it declares.
         return _along(jaxpr, inputs, tangents, jaxpr, NARROW_STEPS)
 
 

@@ -68,7 +68,7 @@ def check_same_meaning(first: Jaxpr, second: Jaxpr, seed: int, exact: bool = Fal
     for inputs in special_inputs(types, seed, extremes=exact):
         try:
             expected = run(first, inputs)
-        except Exception:  # noqa: BLE001  what a program does not take is not asked of another one
+        except Exception:  # noqa: BLE001  # inputs on which the first program fails are skipped
             continue
         found = run(second, inputs)
         if exact:
@@ -85,7 +85,7 @@ def _check_near(
     except Differs as error:
         if is_chaotic_on(jaxpr, inputs, np.random.default_rng(seed)):
             return
-        # No ``Differs``: whether these inputs are chaotic is known, and others are not asked.
+        # Not ``Differs``, for which the law would be tried for chaos on other inputs.
         raise AssertionError(f"{error}\n{_on(inputs)}") from None
 
 

@@ -165,7 +165,7 @@ def compiled_pass_agrees_with_evaluation(jaxpr: Jaxpr, seed: int, step: AnyPass)
 
 def compiled_outcome(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:
     """Run the compiled program on copies of the inputs."""
-    # The front half of the library does not need XLA; this does.
+    # Imported late: only this needs XLA.
     from effax.lowering import xla
     from effax.lowering.program import compile_program, run_program
 

@@ -48,7 +48,7 @@ class Rebuilder:
         self.linear: dict[int, bool] = dict(
             zip([v.id for v in self.b.binders], subject.linear, strict=True)
         )
-        # What is linear in a linear input; of what is gone, too.
+        # Variables that depend on linear inputs, removed ones included.
         self.reached: set[int] = {
             v.id for v, has in zip(jaxpr.binders, subject.linear, strict=True) if has
         }
@@ -81,27 +81,18 @@ class Rebuilder:
         return self.b.emit(prim or eqn.prim, [self.value(a) for a in eqn.ins], eqn.source)
 
 
-def smaller(subject: Subject) -> Iterator[Callable[[], Iterator[Subject]]]:
-    """Yield the kinds of candidates, those that remove most first."""
-    for way in (_alone, _fewer_results, _dead, _cut, _opened, _within, _fewer_inputs, _scalars):
-        yield partial(_guesses, way, subject)
-
-
-def _guesses(way: Callable[[Subject], Guesses], subject: Subject) -> Iterator[Subject]:
-    yield from made_of(way(subject))
-
-
 def made_of(guesses: Iterable[Callable[[], T]]) -> Iterator[T]:
     """Yield the results of the functions that do not fail."""
     for make in guesses:
         try:
             yield make()
         except (EffaxError, AssertionError, TypeError, ValueError, IndexError):
-            # It does not fit: a guess that fails.
+            # The candidate is ill typed.
             continue
 
 
 Guesses = Iterator[Callable[[], Subject]]
+"""Candidates of a kind, unbuilt: building one may fail."""
 
 
 def parts(n: int) -> Iterator[tuple[int, int]]:
@@ -188,7 +179,7 @@ def _open(subject: Subject, at: int, region: Region) -> Subject:
             if atom.type == v.type:
                 args.append(r.value(atom))
                 continue
-            # A part of the operand.
+            # A scanned element of the operand becomes an input.
             new = r.b.bind(v.type)
             r.linear[new.id] = isinstance(atom, Var) and atom.id in r.reached
             args.append(new)
@@ -251,7 +242,7 @@ def closed(jaxpr: Jaxpr, loops: bool = False) -> Iterator[Callable[[], Jaxpr]]:
             yield partial(_without_closed, jaxpr, range(start, stop))
     for i in sorted(counting):
         if isinstance(eqns[i].prim, And):
-            # The first operand counts.
+            # The first operand of the condition bounds the iterations.
             yield partial(_same_inputs, jaxpr, partial(_without, _plain(jaxpr), range(i, i + 1), 0))
     for i, eqn in enumerate(eqns):
         for region in eqn.prim.regions():
@@ -373,6 +364,18 @@ def _reshaped(subject: Subject, shape: Shape, other: Shape) -> Subject:
         return r.keep(eqn)
 
     return Rebuilder(subject, [new(t) for t in subject.jaxpr.in_types]).run(edit)
+
+
+WAYS: Final = (*(_alone, _fewer_results, _dead, _cut, _opened, _within, _fewer_inputs, _scalars),)
+"""The kinds of candidates, those that remove most first."""
+
+INPUTS: Final = WAYS.index(_fewer_inputs)
+"""The kind that removes inputs."""
+
+
+def smaller(subject: Subject, way: int) -> Iterator[Subject]:
+    """Yield the candidates of a kind that can be built."""
+    return made_of(WAYS[way](subject))
 
 
 CHEAP: Final = (BroadcastInDim,)

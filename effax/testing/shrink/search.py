@@ -17,7 +17,7 @@ from effax.ir.types import RefType
 from effax.testing.generate.values import check_outcomes, random_inputs, run, scaled_outcome
 from effax.testing.laws.law import About
 from effax.testing.report.report import LawBroken
-from effax.testing.shrink.candidates import Subject, closed, made_of, measure, smaller
+from effax.testing.shrink.candidates import INPUTS, WAYS, Subject, closed, made_of, measure, smaller
 from effax.transforms.framework.dead_code import used_variables
 from effax.tree import PyTree
 
@@ -64,7 +64,7 @@ class _Search:
         improved = True
         while improved and self.left > 0:
             improved = self.smaller_seed()
-            for way in range(_WAYS):
+            for way in range(len(WAYS)):
                 while self.left > 0 and self.first_of(way):
                     improved = True
         return self.broken
@@ -78,7 +78,7 @@ class _Search:
             if _size(candidate) < size and self.accepts(candidate, self.seed):
                 return True
         # Inputs are drawn together: the removal of one changes the values of others.
-        return way == _INPUTS and self.without_unused(size)
+        return way == INPUTS and self.without_unused(size)
 
     def without_unused(self, size: tuple[int, ...]) -> bool:
         """Remove unused inputs, with any seed for which the law breaks then."""
@@ -108,12 +108,8 @@ class _Search:
         return True
 
 
-_WAYS: Final = 8
-_INPUTS: Final = 6
-"""How many ways there are, and which of them takes away inputs."""
-
 _OTHER_SEEDS: Final = 12
-"""With how many seeds a program is tried that lacks inputs which nothing uses."""
+"""The number of seeds that are tried after unused inputs are removed."""
 
 
 def _size(drawn: Drawn) -> tuple[int, ...]:
@@ -130,8 +126,7 @@ def _candidates(about: About, drawn: Drawn, way: int) -> Iterator[Drawn]:
     jaxpr, *rest = drawn
     masked = about in (About.LINEAR, About.OPEN_LINEAR)
     linear = rest[0] if masked else (False,) * len(jaxpr.binders)
-    ways = list(smaller(Subject(jaxpr, linear)))
-    for made in ways[way]():
+    for made in smaller(Subject(jaxpr, linear), way):
         yield (made.jaxpr, made.linear, *rest[1:]) if masked else (made.jaxpr, *rest)
 
 
@@ -170,9 +165,8 @@ def _pairs(first: Jaxpr, second: Jaxpr, way: int) -> Iterator[Drawn]:
             if first.binders[i].id not in used_first and second.binders[j].id not in used:
                 yield _without_place(first, binders=i), _without_place(second, binders=j)
     else:
-        ways = list(smaller(Subject(first, (False,) * len(first.binders))))
-        # The first kind changes the results, which are inputs of the second program.
-        for made in ways[way]():
+        # The first kinds change the results, which are inputs of the second program.
+        for made in smaller(Subject(first, (False,) * len(first.binders)), way):
             yield made.jaxpr, second
 
 
